@@ -1,0 +1,169 @@
+// Package badgerstore is the default backend of the store port: two Badger databases in one folder, `main` synced
+// before a commit is acknowledged and `loose` only written. One committer for each folds every waiting batch into one
+// transaction, because Badger syncs each transaction alone.
+//
+// Badger may answer a damaged file with missing keys or other bytes and no error, so what stands on it is read
+// through store.Seal.
+package badgerstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// DefaultReserve is the free space below which writes are refused, in bytes. Badger writes through memory maps, so a
+// full disk would kill the process; the reserve holds the memtables and compactions that are still to come.
+const DefaultReserve = 512 << 20
+
+// ErrLocked is answered by Open where another process, or another Store of this one, has the folder open.
+var ErrLocked = errors.New("data folder is in use by another process")
+
+// Options say where and how a store is kept. Only Dir is required.
+type Options struct {
+	// Dir is the data folder. It is made, readable to its owner alone, where it does not exist.
+	Dir string
+	// ReserveBytes is the free space below which Commit answers store.ErrNoSpace; 0 means DefaultReserve. Batches that
+	// only delete are taken down to half of it.
+	ReserveBytes uint64
+	// FreeSpace tells how many bytes are free for the data folder; nil asks the file system. It is asked once for
+	// each transaction.
+	FreeSpace func(dir string) (uint64, error)
+	// Logger takes what Badger and the store have to say; nil discards it.
+	Logger *slog.Logger
+}
+
+// Store implements store.Store. Make one with Open.
+type Store struct {
+	main, loose *database
+	failure     *failure
+
+	// life is held by every running call, so that Close never unmaps a file under a reader.
+	life   sync.RWMutex
+	closed bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store in a folder, or makes one. ErrLocked says that the folder is in use.
+func Open(o Options) (*Store, error) {
+	if o.FreeSpace == nil {
+		o.FreeSpace = freeSpace
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := makeFolder(o.Dir); err != nil {
+		return nil, fmt.Errorf("making the data folder: %w", err)
+	}
+	s := &Store{failure: &failure{log: o.Logger}}
+	guard := func() (uint64, error) { return o.FreeSpace(o.Dir) }
+	space := space{free: guard, reserve: cmp.Or(o.ReserveBytes, DefaultReserve)}
+
+	main, err := openBadger(mainOptions(filepath.Join(o.Dir, "main")), o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("opening the main database: %w", err)
+	}
+	loose, err := openBadger(looseOptions(filepath.Join(o.Dir, "loose")), o.Logger)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), main.Close())
+	}
+	if err := syncFolder(o.Dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("syncing the data folder: %w", err), main.Close(), loose.Close())
+	}
+	s.main = newDatabase(main, s.failure, space)
+	s.loose = newDatabase(loose, s.failure, space)
+	go s.main.run()
+	go s.loose.run()
+	return s, nil
+}
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	if err := b.Check(tenant); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	if s.failure.Err() != nil {
+		return store.ErrFailed
+	}
+	return s.database(b.IsLoose()).submit(ctx, newRequest(tenant, b))
+}
+
+// Failed is nil until a commit ended without a known outcome. Then it wraps store.ErrFailed with the cause, which is
+// for the operator: it may name files.
+func (s *Store) Failed() error { return s.failure.Err() }
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return errors.Join(s.main.close(), s.loose.close())
+}
+
+func (s *Store) database(loose bool) *database {
+	if loose {
+		return s.loose
+	}
+	return s.main
+}
+
+// openBadger opens in managed mode: there is one committer, so it counts the versions itself, and a read takes the
+// last committed one instead of waiting, as Badger's own would, for a commit that is being synced. Damage that Badger
+// answers with a panic comes back as an error.
+func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged files: %v", p)
+		}
+	}()
+	if err := checkTables(o); err != nil {
+		return nil, err
+	}
+	db, err = badger.OpenManaged(o.WithLogger(badgerLog{log}))
+	// Badger's errors hide their cause from errors.Is.
+	if err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock") {
+		return nil, ErrLocked
+	}
+	return db, err
+}
+
+func makeFolder(dir string) error {
+	if dir == "" {
+		return errors.New("no data folder given")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(dir))
+}
+
+// syncFolder makes the names in a folder durable; Badger does so only within its own.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

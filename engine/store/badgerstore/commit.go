@@ -1,0 +1,213 @@
+package badgerstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// queueLength bounds the batches that wait for one committer; further callers wait to queue.
+const queueLength = 1024
+
+// database is one Badger database and its only writer.
+type database struct {
+	db        *badger.DB
+	snapshots *snapshots
+	failure   *failure
+	space     space
+	queue     chan *request
+	stopped   chan struct{}
+	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
+	apply func(*badger.Txn, uint64) error
+}
+
+func newDatabase(db *badger.DB, f *failure, s space) *database {
+	version := db.MaxVersion()
+	db.SetDiscardTs(version)
+	return &database{
+		db:        db,
+		snapshots: newSnapshots(version),
+		failure:   f,
+		space:     s,
+		queue:     make(chan *request, queueLength),
+		stopped:   make(chan struct{}),
+		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
+	}
+}
+
+// close ends the committer once it has emptied the queue. No submit may run or follow.
+func (d *database) close() error {
+	close(d.queue)
+	<-d.stopped
+	return d.db.Close()
+}
+
+// run is the committer: it takes whatever is waiting, commits it as one transaction, and looks again.
+func (d *database) run() {
+	defer close(d.stopped)
+	var group []*request
+	var left *request
+	for {
+		group, left = d.gather(group[:0], left)
+		if len(group) == 0 {
+			return
+		}
+		d.commit(group)
+		clear(group)
+	}
+}
+
+// gather waits for one request and takes all others that are already waiting, as far as one transaction holds them.
+// The one that did not fit, taken up too, comes back as the first of the next round. An empty group is the end.
+func (d *database) gather(group []*request, left *request) ([]*request, *request) {
+	var size, writes int64
+	add := func(r *request) {
+		group = append(group, r)
+		size += r.size
+		writes += r.writes()
+	}
+	if left != nil {
+		add(left)
+	}
+	for len(group) == 0 {
+		r, ok := <-d.queue
+		if !ok {
+			return group, nil
+		}
+		if r.take() {
+			add(r)
+		}
+	}
+	// Badger refuses a transaction that reaches its limits and adds an entry of its own.
+	const own = 64
+	maxSize, maxWrites := d.db.MaxBatchSize()-own, d.db.MaxBatchCount()-2
+	for {
+		select {
+		case r, ok := <-d.queue:
+			switch {
+			case !ok:
+				return group, nil
+			case !r.take():
+			case size+r.size > maxSize || writes+r.writes() > maxWrites:
+				return group, r
+			default:
+				add(r)
+			}
+		default:
+			return group, nil
+		}
+	}
+}
+
+// commit answers every request of a group. Those that are refused leave nothing in the transaction.
+func (d *database) commit(group []*request) {
+	outcomes := d.outcomes(group)
+	for i, r := range group {
+		r.done <- outcomes[i]
+	}
+}
+
+func (d *database) outcomes(group []*request) []error {
+	outcomes := make([]error, len(group))
+	all := func(err error) []error {
+		for i := range outcomes {
+			if outcomes[i] == nil {
+				outcomes[i] = err
+			}
+		}
+		return outcomes
+	}
+	if d.failure.Err() != nil {
+		return all(store.ErrFailed)
+	}
+	room := d.space.room()
+	version := d.snapshots.current()
+	txn := d.db.NewTransactionAt(version, true)
+	defer txn.Discard()
+	for i, r := range group {
+		if outcomes[i] = room.allows(r.batch); outcomes[i] != nil {
+			continue
+		}
+		if outcomes[i] = check(txn, r.batch.Expect); outcomes[i] != nil {
+			continue
+		}
+		if err := write(txn, r.batch); err != nil {
+			return all(err) // The transaction is dropped with whatever it holds.
+		}
+	}
+	if err := d.apply(txn, version+1); err != nil {
+		d.failure.set(err)
+		return all(store.ErrFailed)
+	}
+	d.db.SetDiscardTs(d.snapshots.publish(version + 1))
+	return outcomes
+}
+
+// check holds preconditions against the transaction's state, with what was folded into it before.
+func check(txn *badger.Txn, expect []store.Expect) (err error) {
+	defer recoverDamage(&err)
+	for i, e := range expect {
+		holds := false
+		item, err := txn.Get(e.Key)
+		switch {
+		case errors.Is(err, badger.ErrKeyNotFound):
+			holds = e.Value == nil
+		case err == nil:
+			err = item.Value(func(v []byte) error {
+				holds = e.Value != nil && bytes.Equal(v, e.Value)
+				return nil
+			})
+			if err != nil {
+				return errUnreadable
+			}
+		default:
+			return errUnreadable
+		}
+		if !holds {
+			return &store.ConflictError{Index: i}
+		}
+	}
+	return nil
+}
+
+func write(txn *badger.Txn, b store.Batch) error {
+	for _, p := range b.Put {
+		if err := txn.Set(p.Key, p.Value); err != nil {
+			return fmt.Errorf("building a transaction: %w", err)
+		}
+	}
+	for _, key := range b.Delete {
+		if err := txn.Delete(key); err != nil {
+			return fmt.Errorf("building a transaction: %w", err)
+		}
+	}
+	return nil
+}
+
+// failure is set once, by the first commit of unknown outcome. What that commit wrote may be in the log in part, and
+// a log is read only up to its first flaw: anything written behind it could be lost.
+type failure struct {
+	log   *slog.Logger
+	cause atomic.Pointer[error]
+}
+
+func (f *failure) set(cause error) {
+	err := fmt.Errorf("%w: %w", store.ErrFailed, cause)
+	if f.cause.CompareAndSwap(nil, &err) {
+		f.log.Error("store stopped writing until the process is restarted", "cause", cause)
+	}
+}
+
+// Err is nil while all is well.
+func (f *failure) Err() error {
+	if err := f.cause.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package badgerstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// errUnreadable stands for what Badger says of a block it cannot read, because that names the key.
+var errUnreadable = errors.New("stored data cannot be read: damaged files")
+
+// recoverDamage, deferred, makes an error of a panic: that is how Badger answers some kinds of damage.
+func recoverDamage(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w (%T)", errUnreadable, p)
+	}
+}
+
+// Read implements store.Store.
+func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res store.Result, err error) {
+	if err := store.CheckTenant(tenant); err != nil {
+		return store.Result{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return store.Result{}, err
+	}
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return store.Result{}, store.ErrClosed
+	}
+	r := reader{ctx: ctx, store: s, tenant: tenant}
+	defer r.close()
+	defer recoverDamage(&err)
+	if len(q.Keys) > 0 {
+		res.Keys = make([]store.Item, len(q.Keys))
+	}
+	for i, key := range q.Keys {
+		if res.Keys[i], err = r.get(key); err != nil {
+			return store.Result{}, err
+		}
+	}
+	if len(q.Ranges) > 0 {
+		res.Ranges = make([][]store.Item, len(q.Ranges))
+	}
+	for i, rg := range q.Ranges {
+		if res.Ranges[i], err = r.scan(rg); err != nil {
+			return store.Result{}, err
+		}
+	}
+	return res, nil
+}
+
+// reader answers one query from one snapshot of each database it needs.
+type reader struct {
+	ctx    context.Context
+	store  *Store
+	tenant string
+	views  [2]view // Main, loose.
+	key    []byte  // The stored key at hand.
+	out    arena
+}
+
+// view is a pinned snapshot, opened when first asked for.
+type view struct {
+	txn      *badger.Txn
+	snapshot *snapshot
+}
+
+func (r *reader) txn(loose bool) *badger.Txn {
+	v := &r.views[0]
+	if loose {
+		v = &r.views[1]
+	}
+	if v.txn == nil {
+		d := r.store.database(loose)
+		v.snapshot = d.snapshots.pin()
+		v.txn = d.db.NewTransactionAt(v.snapshot.version, false)
+	}
+	return v.txn
+}
+
+func (r *reader) close() {
+	for i, loose := range []bool{false, true} {
+		if v := r.views[i]; v.txn != nil {
+			r.store.database(loose).snapshots.unpin(v.snapshot)
+			v.txn.Discard()
+		}
+	}
+}
+
+func (r *reader) get(key []byte) (store.Item, error) {
+	r.key = appendKey(r.key[:0], r.tenant, key)
+	item, err := r.txn(store.IsLoose(key)).Get(r.key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return store.Item{Key: key}, nil
+	}
+	if err != nil {
+		return store.Item{}, errUnreadable
+	}
+	value, err := r.value(item)
+	return store.Item{Key: key, Value: value}, err
+}
+
+func (r *reader) value(item *badger.Item) (own []byte, err error) {
+	err = item.Value(func(v []byte) error {
+		own = r.out.copy(v)
+		return nil
+	})
+	if err != nil {
+		return nil, errUnreadable
+	}
+	return own, nil
+}
+
+// scan answers a range, which may cross from one database to the other.
+func (r *reader) scan(rg store.Range) ([]store.Item, error) {
+	parts := split(rg)
+	if rg.Reverse {
+		parts[0], parts[2] = parts[2], parts[0]
+	}
+	var items []store.Item
+	var err error
+	for _, p := range parts {
+		if !p.empty && (rg.Limit <= 0 || len(items) < rg.Limit) {
+			if items, err = r.scanPart(p, rg, items); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return items, nil
+}
+
+// checkEvery is the number of items after which a scan looks whether its context has ended.
+const checkEvery = 256
+
+func (r *reader) scanPart(p part, rg store.Range, items []store.Item) ([]store.Item, error) {
+	from := appendKey(nil, r.tenant, p.from)
+	to := prefixEnd(r.tenant)
+	if len(p.to) > 0 {
+		to = appendKey(nil, r.tenant, p.to)
+	}
+	it := r.txn(p.loose).NewIterator(badger.IteratorOptions{
+		Reverse: rg.Reverse,
+		// Whatever lies between the ends shares what they share; tables without it are not opened.
+		Prefix: from[:commonPrefix(from, to)],
+		// Prefetching starts a goroutine for each value, which costs more than it saves where none is in the value log.
+		PrefetchValues: false,
+	})
+	defer it.Close()
+	if rg.Reverse {
+		it.Seek(to)
+		if it.Valid() && bytes.Equal(it.Item().Key(), to) {
+			it.Next()
+		}
+	} else {
+		it.Seek(from)
+	}
+	for n := 1; it.Valid(); it.Next() {
+		item := it.Item()
+		key := item.Key()
+		if bytes.Compare(key, from) < 0 || bytes.Compare(key, to) >= 0 {
+			break
+		}
+		var value []byte
+		if !rg.KeysOnly {
+			var err error
+			if value, err = r.value(item); err != nil {
+				return nil, err
+			}
+		}
+		items = append(items, store.Item{Key: r.out.copy(key[1+len(r.tenant):]), Value: value})
+		if rg.Limit > 0 && len(items) == rg.Limit {
+			break
+		}
+		if n++; n%checkEvery == 0 && r.ctx.Err() != nil {
+			return nil, r.ctx.Err()
+		}
+	}
+	return items, nil
+}
+
+func commonPrefix(a, b []byte) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// part is the piece of a range that lies in one database.
+type part struct {
+	from, to []byte
+	loose    bool
+	empty    bool
+}
+
+// split cuts a range where loose keys begin and end: below them, they, above them.
+func split(rg store.Range) [3]part {
+	loose, above := []byte{store.Loose}, []byte{store.Loose + 1}
+	parts := [3]part{
+		{from: rg.From, to: lower(rg.To, loose)},
+		{from: higher(rg.From, loose), to: lower(rg.To, above), loose: true},
+		{from: higher(rg.From, above), to: rg.To},
+	}
+	for i := range parts {
+		p := &parts[i]
+		p.empty = len(p.to) > 0 && bytes.Compare(p.from, p.to) >= 0
+	}
+	return parts
+}
+
+func higher(from, bound []byte) []byte {
+	if bytes.Compare(from, bound) < 0 {
+		return bound
+	}
+	return from
+}
+
+// lower takes an empty end for no end.
+func lower(to, bound []byte) []byte {
+	if len(to) == 0 || bytes.Compare(to, bound) > 0 {
+		return bound
+	}
+	return to
+}
+
+// arena hands out copies cut from few allocations.
+type arena struct{ free []byte }
+
+const (
+	firstChunk = 1 << 10
+	maxChunk   = 64 << 10
+)
+
+// copy returns a copy that is never nil and that appending to does not spill over.
+func (a *arena) copy(b []byte) []byte {
+	if len(b) == 0 {
+		return []byte{}
+	}
+	if len(b) > cap(a.free)-len(a.free) {
+		size := min(max(firstChunk, 2*cap(a.free)), maxChunk)
+		a.free = make([]byte, 0, max(size, len(b)))
+	}
+	start := len(a.free)
+	a.free = append(a.free, b...)
+	return a.free[start:len(a.free):len(a.free)]
+}

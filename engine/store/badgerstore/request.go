@@ -1,0 +1,52 @@
+package badgerstore
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// A request is a batch on its way through a committer.
+type request struct {
+	batch store.Batch // With stored keys.
+	size  int64       // What the writes count against Badger's transaction limit, in bytes.
+	taken atomic.Bool // By the committer, or back by a caller whose context ended: whoever is first.
+	done  chan error  // The outcome, once taken up.
+}
+
+// entryOverhead is what Badger adds to a key and a value when it counts them: two bytes of meta, ten for the version.
+const entryOverhead = 12
+
+func newRequest(tenant string, b store.Batch) *request {
+	r := &request{batch: storedKeys(tenant, b), done: make(chan error, 1)}
+	for _, p := range r.batch.Put {
+		r.size += int64(len(p.Key) + len(p.Value) + entryOverhead)
+	}
+	for _, key := range r.batch.Delete {
+		r.size += int64(len(key) + entryOverhead)
+	}
+	return r
+}
+
+func (r *request) take() bool { return r.taken.CompareAndSwap(false, true) }
+
+func (r *request) writes() int64 { return int64(len(r.batch.Put) + len(r.batch.Delete)) }
+
+// submit queues a request and waits for its outcome, or takes it back if ctx ends before the committer has it.
+func (d *database) submit(ctx context.Context, r *request) error {
+	select {
+	case d.queue <- r:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		if r.take() {
+			return ctx.Err()
+		}
+		return <-r.done
+	}
+}

@@ -1,0 +1,14 @@
+//go:build unix && !netbsd && !openbsd && !solaris && !illumos && !aix
+
+package badgerstore
+
+import "syscall"
+
+// freeSpace returns the bytes that are free to this user on the file system that holds dir.
+func freeSpace(dir string) (uint64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return uint64(max(0, s.Bavail)) * uint64(s.Bsize), nil
+}

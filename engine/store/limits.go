@@ -1,0 +1,122 @@
+package store
+
+import "bytes"
+
+// The limits of every store. They are what the narrowest backend can do in one atomic step.
+const (
+	// MaxTenant is the longest tenant name, in bytes.
+	MaxTenant = 128
+	// MaxKey is the longest key, in bytes.
+	MaxKey = 1 << 10
+	// MaxValue is the longest value a store takes, in bytes; longer data is split above the port.
+	MaxValue = 512 << 10
+	// MaxBatch bounds the sum of key and value bytes of one Batch, preconditions included.
+	MaxBatch = 8 << 20
+	// MaxWrites bounds the number of puts and deletes of one Batch.
+	MaxWrites = 10_000
+)
+
+// CheckTenant answers ErrTooLarge for a tenant name over MaxTenant. Every backend's Read starts with it.
+func CheckTenant(tenant string) error {
+	if len(tenant) > MaxTenant {
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// Check answers ErrTooLarge, ErrMixed or ErrDuplicate for a batch that no store takes. Every backend's Commit starts
+// with it.
+func (b Batch) Check(tenant string) error {
+	if err := CheckTenant(tenant); err != nil {
+		return err
+	}
+	if len(b.Put)+len(b.Delete) > MaxWrites {
+		return ErrTooLarge
+	}
+	m := meter{}
+	if b.sealed {
+		m.seal = sealSize
+	}
+	for _, e := range b.Expect {
+		m.add(e.Key, e.Value)
+	}
+	for _, p := range b.Put {
+		m.add(p.Key, p.Value)
+	}
+	for _, key := range b.Delete {
+		m.add(key, nil)
+	}
+	switch {
+	case m.tooLarge || m.bytes > MaxBatch:
+		return ErrTooLarge
+	case m.loose && m.synced:
+		return ErrMixed
+	case b.writesTwice():
+		return ErrDuplicate
+	}
+	return nil
+}
+
+// IsLoose says whether the batch's keys are loose. All are or none is, once Check has passed.
+func (b Batch) IsLoose() bool {
+	switch {
+	case len(b.Put) > 0:
+		return IsLoose(b.Put[0].Key)
+	case len(b.Delete) > 0:
+		return IsLoose(b.Delete[0])
+	case len(b.Expect) > 0:
+		return IsLoose(b.Expect[0].Key)
+	}
+	return false
+}
+
+// meter sums up what a batch holds.
+type meter struct {
+	seal          int
+	bytes         int
+	tooLarge      bool
+	loose, synced bool
+}
+
+func (m *meter) add(key, value []byte) {
+	size := len(value)
+	if value != nil {
+		size -= m.seal
+	}
+	if len(key) > MaxKey || size > MaxValue {
+		m.tooLarge = true
+	}
+	m.bytes += len(key) + size
+	if IsLoose(key) {
+		m.loose = true
+	} else {
+		m.synced = true
+	}
+}
+
+// writesTwice compares all pairs where that is cheaper than filling a set.
+func (b Batch) writesTwice() bool {
+	const few = 12
+	n := len(b.Put) + len(b.Delete)
+	key := func(i int) []byte {
+		if i < len(b.Put) {
+			return b.Put[i].Key
+		}
+		return b.Delete[i-len(b.Put)]
+	}
+	if n <= few {
+		for i := range n {
+			for j := range i {
+				if bytes.Equal(key(i), key(j)) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	seen := make(map[string]struct{}, n)
+	for i := range n {
+		seen[string(key(i))] = struct{}{}
+	}
+	return len(seen) < n
+}

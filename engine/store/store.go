@@ -1,0 +1,71 @@
+// Package store is the port to durable state: a small, ordered key-value interface, one tenant at a time.
+// All meaning (keys, codecs, indexes) lives above it; every backend passes the suite in storetest.
+package store
+
+import "context"
+
+// Loose is the first byte of keys whose writes are acknowledged once written but not synced: they survive the death
+// of the process, not a power cut. All other keys are synced before Commit returns. One batch is of one sort.
+const Loose byte = 'z'
+
+// IsLoose says whether a key is of the sort that is written but not synced.
+func IsLoose(key []byte) bool { return len(key) > 0 && key[0] == Loose }
+
+// Range selects the keys in [From, To), ascending or, with Reverse, descending. An empty From or To is no bound, Limit
+// 0 is no limit. With KeysOnly the items come without values.
+type Range struct {
+	From, To []byte
+	Reverse  bool
+	KeysOnly bool
+	Limit    int
+}
+
+// Query asks for keys and ranges at once; all are answered from one consistent state. Where it asks for both sorts of
+// keys, each sort is answered from one state of its own, because no batch ever changes both.
+type Query struct {
+	Keys   [][]byte
+	Ranges []Range
+}
+
+// Item is one stored pair. An absent key has a nil Value; a present one never has. A damaged one failed its checksum
+// and has no Value.
+type Item struct {
+	Key, Value []byte
+	Damaged    bool
+}
+
+// Result answers a Query: Keys[i] for Query.Keys[i], Ranges[i] for Query.Ranges[i].
+type Result struct {
+	Keys   []Item
+	Ranges [][]Item
+}
+
+// Expect is a precondition: the key holds exactly Value, or is absent where Value is nil.
+type Expect struct{ Key, Value []byte }
+
+// Pair is one write. A nil Value is stored as an empty one.
+type Pair struct{ Key, Value []byte }
+
+// Batch is one atomic change. A key may stand in Put or Delete once; deleting an absent key does nothing.
+type Batch struct {
+	Expect []Expect
+	Put    []Pair
+	Delete [][]byte
+
+	// sealed says that Seal has lengthened every value, which the limits do not count.
+	sealed bool
+}
+
+// Store keeps each tenant's keys apart: no call can see or change another tenant's. Safe for concurrent use.
+type Store interface {
+	// Read answers a query from one consistent state. The caller owns what it gets; the key of a single-key answer
+	// is the slice it asked with.
+	Read(ctx context.Context, tenant string, q Query) (Result, error)
+	// Commit applies a batch whole or not at all and returns once it is as durable as its keys ask (see Loose). It
+	// does not change or keep the batch. A failed precondition is a *ConflictError naming the first that failed.
+	// When ctx ends before the batch was taken up, nothing is written; afterwards Commit waits for the outcome, so an
+	// error never leaves the caller guessing except ErrFailed.
+	Commit(ctx context.Context, tenant string, b Batch) error
+	// Close finishes what was taken up and waits for running reads. Closing twice is fine.
+	Close() error
+}
