@@ -1,0 +1,161 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// WithText returns the message with its text replaced. Role, ids, calls, images and whatever else it holds stay, also
+// in Raw, which is made anew.
+func (m *Message) WithText(text string) Message {
+	out := *m
+	out.Text = text
+	out.bare = false
+	if m.Raw == nil {
+		return out
+	}
+	switch {
+	case m.Format == OpenAIResponses:
+		out.Raw = itemsWithText(m.Raw, text)
+	default:
+		o, _ := readObject(m.Raw)
+		value := o.get("content")
+		if m.Format == AnthropicMessages && m.Role == plan.RoleTool {
+			value = resultWithText(value, text)
+		} else {
+			value = contentWithText(m.Format, value, text, "text")
+		}
+		if out.Raw = o.with("content", value); m.refusal(&o) != "" {
+			// A refusal beside the content is part of the text that is gone.
+			changed, _ := readObject(out.Raw)
+			out.Raw = changed.with("refusal", []byte("null"))
+		}
+	}
+	return out
+}
+
+// contentWithText sets the text of a content: a string becomes the text; in an array the first text part takes it, the
+// other text parts go, all else stays. typ is the type of a part that has to be added.
+func contentWithText(f Format, value []byte, text, typ string) []byte {
+	if !isArray(value) {
+		return AppendString(nil, text)
+	}
+	var parts [][]byte
+	placed := false
+	for from, to := range elements(value) {
+		p, _ := readPart(f, value[from:to])
+		switch {
+		case p.kind != partText:
+			parts = append(parts, p.o.raw)
+		case !placed && p.typ != "refusal":
+			parts = append(parts, p.o.with("text", AppendString(nil, text)))
+			placed = true
+		}
+	}
+	if !placed {
+		parts = append([][]byte{appendTextPart(nil, typ, text)}, parts...)
+	}
+	return arrayOf(parts...)
+}
+
+// resultWithText sets the text inside the one tool_result of an Anthropic message.
+func resultWithText(blocks []byte, text string) []byte {
+	var out [][]byte
+	for from, to := range elements(blocks) {
+		b, _ := readPart(AnthropicMessages, blocks[from:to])
+		out = append(out, b.o.with("content", contentWithText(AnthropicMessages, b.o.get("content"), text, "text")))
+	}
+	return arrayOf(out...)
+}
+
+// itemsWithText sets the text of a message made of Responses items: the first message item takes it.
+func itemsWithText(raw []byte, text string) []byte {
+	var items [][]byte
+	placed := false
+	for from, to := range elements(raw) {
+		o, _ := readObject(raw[from:to])
+		item := o.raw
+		switch o.text("type") {
+		case itemOutput:
+			item = o.with("output", contentWithText(OpenAIResponses, o.get("output"), text, "input_text"))
+			placed = true
+		case itemCall, itemReasoning:
+		default:
+			shown := text
+			if placed {
+				shown = ""
+			}
+			typ := "input_text"
+			if o.text("role") == "assistant" {
+				typ = "output_text"
+			}
+			item = o.with("content", contentWithText(OpenAIResponses, o.get("content"), shown, typ))
+			placed = true
+		}
+		items = append(items, item)
+	}
+	if !placed && text != "" {
+		// In front, so that a reasoning item stays with the call after it.
+		item := append(AppendString(appendRole(nil, "assistant"), text), '}')
+		items = append([][]byte{item}, items...)
+	}
+	return arrayOf(items...)
+}
+
+// Markdown returns a tool's message whose text shows the call's input and the result as output, under the tool's name.
+func (m *Message) Markdown(call Call) Message {
+	out := m.WithText("## Tool: " + call.Name + "\n\n**Input:**\n" + pretty(call.Arguments) +
+		"\n\n**Output:**\n" + pretty(m.Text))
+	out.bare = true
+	return out
+}
+
+// pretty indents JSON; any other text stays as it is.
+func pretty(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(strings.TrimSpace(text)), "", "  ") != nil {
+		return text
+	}
+	return b.String()
+}
+
+// Question is a user message whose text names its own origin: an earlier turn, compressed.
+func Question(text string) Message {
+	return Message{Role: plan.RoleUser, Kind: plan.KindChat, Text: text, bare: true}
+}
+
+// Compressed returns the user message that replaces a turn by its questions. What else it says (sender, time) is m's,
+// the newest of them.
+func (m *Message) Compressed(turn uint32, questions ...string) Message {
+	q := Question(plan.EarlierQuestion(turn) + strings.Join(questions, "\n"))
+	q.Agent, q.Delegation, q.CreatedAt = m.Agent, m.Delegation, m.CreatedAt
+	return q
+}
+
+// UnansweredText is the text of the result that stands in for one that never came.
+const UnansweredText = "[no result: the call was not answered]"
+
+// Unanswered returns the result that stands in for one that never came: the answer to m's call.
+func (m *Message) Unanswered(call Call) Message {
+	return Message{Role: plan.RoleTool, Kind: plan.KindResult, Text: UnansweredText,
+		CallID: call.ID, Agent: m.Agent, Delegation: m.Delegation, CreatedAt: m.CreatedAt}
+}
+
+// Unreadable returns what stands in for a message whose stored body is damaged. calls and callID are what its header
+// still tells.
+func Unreadable(role plan.Role, kind plan.Kind, calls []Call, callID string) Message {
+	m := Message{Role: role, Kind: kind, Text: "[message unreadable: its stored body is damaged]", CallID: callID}
+	for _, c := range calls {
+		if c.Name == "" {
+			c.Name = "unknown" // no format takes a call without a name
+		}
+		m.Calls = append(m.Calls, c)
+	}
+	if kind == plan.KindA2A {
+		m.Kind = plan.KindChat // sender and recipient are lost too
+	}
+	return m
+}

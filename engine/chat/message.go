@@ -1,0 +1,77 @@
+// Package chat holds the canonical message, the provider formats it comes in and goes out, and how its tokens are
+// counted. Everything here is a pure function of its arguments.
+//
+// A message keeps the JSON it was posted as. Parse reads that JSON once; Render cuts Mneme's own fields out of it, or
+// translates it where another format is asked for; Builder splices rendered fragments into a window.
+package chat
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Message is one message of a conversation in the terms that all formats share.
+type Message struct {
+	Role plan.Role
+	Kind plan.Kind
+	// Text is what policies and search see: the message's texts, joined by newlines. Images, calls, reasoning and the
+	// sender of an agent-to-agent message are not in it.
+	Text string
+
+	Calls   []Call // of an assistant
+	CallID  string // of a tool: the call it answers
+	IsError bool   // of a tool: the call failed
+	Images  int    // how many images the content holds
+	Name    string // OpenAI's participant name
+
+	// Mneme's own fields. They are left out of windows.
+	Reasoning  string // also the text of a provider's thinking blocks or reasoning items
+	Agent      string
+	Delegation string
+	From, To   string // of an agent-to-agent message
+	Tags       []string
+	Metadata   json.RawMessage
+	CreatedAt  time.Time // zero: not said
+
+	// Format is the format of Raw.
+	Format Format
+	// Raw is the JSON this message came from, byte for byte, own fields included; nil where Mneme made the message up.
+	// A message split out of a bigger one is that message with only its own blocks. For OpenAIResponses it is an array
+	// of the items. Parsed again, Raw gives the same one message. It must not be changed: fragments alias it.
+	Raw []byte
+
+	// bare marks a text that names its own origin (an earlier question, a tool's markdown): the text format then
+	// shows it without a speaker.
+	bare bool
+}
+
+// Call is one tool call of an assistant message. Arguments are what the model wrote, JSON or not.
+type Call struct {
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Empty reports that a message says nothing that every provider accepts as content: no visible text, call or image.
+func (m *Message) Empty() bool {
+	return m.Role != plan.RoleTool && len(m.Calls) == 0 && m.Images == 0 && blank(m.Shown())
+}
+
+// Shown is the text as a window shows it: that of an agent-to-agent message names sender and recipient.
+func (m *Message) Shown() string { return m.sender() + m.Text }
+
+// sender is what a window puts before the text of an agent-to-agent message; "" for others.
+func (m *Message) sender() string {
+	if m.Kind != plan.KindA2A {
+		return ""
+	}
+	return "[from " + m.From + " to " + m.To + "] "
+}
+
+// blank reports what Anthropic calls an empty text: nothing, or white space alone.
+func blank(text string) bool {
+	return strings.TrimSpace(text) == ""
+}

@@ -1,0 +1,182 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+const kindA2A = plan.KindA2A
+
+// Parsed is one message and the index of the posted element that it came from; for a message made of several
+// Responses items, that of the first.
+type Parsed struct {
+	Message
+	Index int
+}
+
+// CodeSystemNotStored is the code of a skipped system or developer message.
+const CodeSystemNotStored = "system_not_stored"
+
+// Skipped is a posted element that is not stored, and why.
+type Skipped struct {
+	Index int
+	Code  string
+}
+
+// The stable codes of a FieldError.
+const (
+	CodeMalformed        = "malformed_message"
+	CodeInvalidUTF8      = "invalid_utf8"
+	CodeDuplicateField   = "duplicate_field"
+	CodeUnknownRole      = "unknown_role"
+	CodeUnknownItem      = "unknown_item"
+	CodeMissingCallID    = "missing_call_id"      // an assistant's call without an id
+	CodeMissingCallName  = "missing_call_name"    // an assistant's call without a name
+	CodeMissingAnswerID  = "missing_tool_call_id" // a result that does not say which call it answers
+	CodeDuplicateCallID  = "duplicate_call_id"    // one message calls, or answers, the same id twice
+	CodeMisplacedBlock   = "misplaced_block"      // a block that its role cannot hold
+	CodeReasoningAlone   = "reasoning_alone"      // a reasoning item without the item it belongs to
+	CodeInvalidField     = "invalid_field"        // an own field of the wrong type
+	CodeInvalidID        = "invalid_id"
+	CodeInvalidTags      = "invalid_tags"
+	CodeInvalidCreatedAt = "invalid_created_at"
+	CodeInvalidA2A       = "invalid_a2a"
+)
+
+// FieldError refuses one posted element. Detail says what to do about it.
+type FieldError struct {
+	Index  int
+	Code   string
+	Detail string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("message %d: %s: %s", e.Index, e.Code, e.Detail)
+}
+
+// problem is a FieldError that does not know its index yet.
+type problem struct{ code, detail string }
+
+// Parse reads posted messages (for OpenAIResponses: items). The messages come in the posted order, except that the
+// results of one Anthropic message come before its other blocks. With any error nothing must be stored; every posted
+// element is looked at, so that a client sees all of its mistakes at once. The messages alias the posted bytes.
+func Parse(f Format, in []json.RawMessage) ([]Parsed, []Skipped, []FieldError) {
+	p := parser{msgs: make([]Parsed, 0, len(in))}
+	for i, raw := range in {
+		raw = bytes.TrimSpace(raw)
+		if !utf8.Valid(raw) {
+			p.fail(i, &problem{CodeInvalidUTF8, "must be valid UTF-8; encode the text again before sending it"})
+			continue
+		}
+		if !json.Valid(raw) {
+			p.fail(i, &problem{CodeMalformed, "must be valid JSON"})
+			continue
+		}
+		o, bad := readObject(raw)
+		if bad != nil {
+			p.fail(i, bad)
+			continue
+		}
+		switch f {
+		case AnthropicMessages:
+			bad = p.anthropic(i, &o)
+		case OpenAIResponses:
+			bad = p.item(i, &o)
+		default:
+			bad = p.openai(i, &o)
+		}
+		if bad != nil {
+			p.fail(i, bad)
+			p.group.held = nil // what follows it cannot be told any more
+		}
+	}
+	p.closeGroup()
+	slices.SortStableFunc(p.errs, func(a, b FieldError) int { return a.Index - b.Index })
+	return p.msgs, p.skipped, p.errs
+}
+
+// parser collects what Parse returns.
+type parser struct {
+	msgs    []Parsed
+	skipped []Skipped
+	errs    []FieldError
+	group   group // the Responses items that may still become one message
+}
+
+func (p *parser) fail(index int, bad *problem) {
+	p.errs = append(p.errs, FieldError{Index: index, Code: bad.code, Detail: bad.detail})
+}
+
+// role reads a message's role: skip is true for one that is not stored.
+func role(o *object, tool bool) (r plan.Role, skip bool, bad *problem) {
+	name, ok := decodeString(o.get("role"))
+	switch {
+	case ok && name == "user":
+		return plan.RoleUser, false, nil
+	case ok && name == "assistant":
+		return plan.RoleAssistant, false, nil
+	case ok && name == "tool" && tool:
+		return plan.RoleTool, false, nil
+	case ok && (name == "system" || name == "developer"):
+		return plan.RoleSystem, true, nil
+	}
+	known := "user, assistant, system or developer"
+	if tool {
+		known = "user, assistant, tool, system or developer"
+	}
+	if value := o.get("role"); value != nil {
+		return 0, false, &problem{CodeUnknownRole, "role " + quoteForDetail(value) + " is unknown; use " + known}
+	}
+	return 0, false, &problem{CodeUnknownRole, "role is missing; use " + known}
+}
+
+// roleName is a role's name on the wire.
+func roleName(r plan.Role) string {
+	switch r {
+	case plan.RoleUser:
+		return "user"
+	case plan.RoleAssistant:
+		return "assistant"
+	case plan.RoleTool:
+		return "tool"
+	}
+	return "system"
+}
+
+// addCall checks a call and adds it.
+func (m *Message) addCall(c Call) *problem {
+	if c.ID == "" {
+		return &problem{CodeMissingCallID, "a tool call needs an id, so that its result can answer it"}
+	}
+	if c.Name == "" {
+		return &problem{CodeMissingCallName, "the tool call " + quoteForDetail([]byte(c.ID)) + " needs a name"}
+	}
+	m.Calls = append(m.Calls, c)
+	m.Kind = plan.KindCall
+	return nil
+}
+
+// checkCalls refuses a message that calls one id twice.
+func (m *Message) checkCalls() *problem {
+	if len(m.Calls) < 2 {
+		return nil
+	}
+	seen := make(map[string]bool, len(m.Calls))
+	for i := range m.Calls {
+		if seen[m.Calls[i].ID] {
+			return duplicateCall(m.Calls[i].ID)
+		}
+		seen[m.Calls[i].ID] = true
+	}
+	return nil
+}
+
+func duplicateCall(id string) *problem {
+	return &problem{CodeDuplicateCallID,
+		"the id " + quoteForDetail([]byte(id)) + " appears twice in one message; give each call its own"}
+}

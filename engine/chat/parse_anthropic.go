@@ -1,0 +1,146 @@
+package chat
+
+import "github.com/seed-0906e6bc/mneme/engine/plan"
+
+// anthropic reads one message of the Messages API.
+func (p *parser) anthropic(index int, o *object) *problem {
+	r, skip, bad := role(o, false)
+	if skip {
+		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
+	}
+	if skip || bad != nil {
+		return bad
+	}
+	m := Message{Role: r, Format: AnthropicMessages, Raw: o.raw}
+	if bad = m.readOwn(o); bad != nil {
+		return bad
+	}
+	if value := o.get("content"); r == plan.RoleUser && isArray(value) {
+		return p.userBlocks(index, &m, o, value)
+	} else if isArray(value) {
+		bad = m.assistantBlocks(value)
+	} else {
+		var c content
+		bad = c.read(AnthropicMessages, value)
+		m.setContent(&c)
+	}
+	if bad == nil {
+		bad = m.checkA2A(o)
+	}
+	if bad == nil {
+		p.msgs = append(p.msgs, Parsed{Message: m, Index: index})
+	}
+	return bad
+}
+
+// assistantBlocks reads text, thinking and tool_use blocks: together they are one message.
+func (m *Message) assistantBlocks(value []byte) *problem {
+	var c, thinking content
+	for from, to := range elements(value) {
+		b, bad := readPart(AnthropicMessages, value[from:to])
+		if bad != nil {
+			return bad
+		}
+		switch b.kind {
+		case partCall:
+			if bad = m.addCall(toolUse(&b)); bad != nil {
+				return bad
+			}
+		case partThinking:
+			thinking.addText(b.o.text("thinking"))
+		case partResult:
+			return &problem{CodeMisplacedBlock, "tool_result belongs in a message of role user"}
+		default:
+			c.add(&b)
+		}
+	}
+	m.setContent(&c)
+	m.addReasoning(&thinking)
+	return m.checkCalls()
+}
+
+// toolUse reads a tool_use block. One without input has an empty one.
+func toolUse(b *part) Call {
+	input := "{}"
+	if given := b.o.get("input"); given != nil {
+		input = string(given)
+	}
+	return Call{ID: b.o.text("id"), Name: b.o.text("name"), Arguments: input}
+}
+
+// userBlocks reads a user's blocks, which may answer calls as well: each tool_result becomes a tool message, the rest
+// one user message behind them.
+func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *problem {
+	var c content
+	var rest [][]byte
+	var results []part
+	for from, to := range elements(value) {
+		b, bad := readPart(AnthropicMessages, value[from:to])
+		if bad != nil {
+			return bad
+		}
+		switch b.kind {
+		case partCall:
+			return &problem{CodeMisplacedBlock, "tool_use belongs in a message of role assistant"}
+		case partResult:
+			results = append(results, b)
+		default:
+			rest = append(rest, b.o.raw)
+			c.add(&b)
+		}
+	}
+	whole := len(results) == 0 || len(results) == 1 && len(rest) == 0
+	answered := make(map[string]bool, len(results))
+	msgs := make([]Parsed, 0, len(results)+1)
+	for i := range results {
+		tool, bad := toolResult(*m, &results[i])
+		if bad == nil && answered[tool.CallID] {
+			bad = duplicateCall(tool.CallID)
+		}
+		if bad == nil {
+			bad = tool.checkA2A(o)
+		}
+		if bad != nil {
+			return bad
+		}
+		answered[tool.CallID] = true
+		if !whole {
+			tool.Raw = o.with("content", arrayOf(results[i].o.raw))
+		}
+		msgs = append(msgs, Parsed{Message: tool, Index: index})
+	}
+	if len(rest) > 0 || len(results) == 0 {
+		m.setContent(&c)
+		if bad := m.checkA2A(o); bad != nil {
+			return bad
+		}
+		if !whole {
+			m.Raw = o.with("content", arrayOf(rest...))
+		}
+		msgs = append(msgs, Parsed{Message: *m, Index: index})
+	}
+	p.msgs = append(p.msgs, msgs...)
+	return nil
+}
+
+// toolResult makes a tool message of the message that held the block.
+func toolResult(m Message, b *part) (Message, *problem) {
+	m.Role, m.Kind = plan.RoleTool, plan.KindResult
+	if m.CallID = b.o.text("tool_use_id"); m.CallID == "" {
+		return m, &problem{CodeMissingAnswerID, "tool_result needs tool_use_id, the id of the call it answers"}
+	}
+	m.IsError = string(b.o.get("is_error")) == "true"
+	var c content
+	if bad := c.read(AnthropicMessages, b.o.get("content")); bad != nil {
+		return m, bad.in("tool_result")
+	}
+	m.setContent(&c)
+	return m, nil
+}
+
+// addReasoning keeps a provider's reasoning, unless the message's own field says it already.
+func (m *Message) addReasoning(c *content) {
+	if m.Reasoning == "" {
+		m.Reasoning = c.text()
+	}
+}

@@ -1,0 +1,79 @@
+package chat
+
+import "github.com/seed-0906e6bc/mneme/engine/plan"
+
+// Placeholder stands where Anthropic insists on a text and there is none: for a message alone with an empty content,
+// and as the user's first message where the window starts otherwise.
+const Placeholder = "…"
+
+// Fragment is what one message contributes to a window in one format. It is rendered once, is immutable, may alias
+// the message's Raw, and may be shared by any number of windows at once.
+type Fragment struct {
+	format Format
+	role   plan.Role
+	// bytes is the message as JSON (for OpenAIResponses: items separated by commas; for Text: the line). In the
+	// Anthropic format it is how the message stands alone, empty where it has no blocks.
+	bytes []byte
+	items int // how many elements of the window bytes are
+
+	// blocks are Anthropic's content blocks, separated by commas, for merging with a neighbour of the same role.
+	blocks []byte
+	ids    []callID // in blocks, ascending
+}
+
+// callID is a call's id inside blocks: blocks[start:end] is its JSON string.
+type callID struct {
+	id         string
+	start, end int
+	call       bool // false: a result's
+}
+
+// Size is the memory a fragment holds on to, in bytes, for a cache to account.
+func (fr *Fragment) Size() int { return 128 + cap(fr.bytes) + cap(fr.blocks) + len(fr.ids)*48 }
+
+// Options is what a rendering depends on beside the message.
+type Options struct {
+	Turn uint32 // Text: the number of the message's turn
+	Tool string // Text: for a tool's message, the name of the tool it answers for
+}
+
+// Render renders a message in a format. Where it was posted in that format its bytes stay as they were, Mneme's own
+// fields cut out, unless the format's rules or a sender's name require a change.
+func Render(f Format, m *Message, opts Options) Fragment {
+	if f == Text {
+		return renderText(m, opts)
+	}
+	if m.Kind == plan.KindA2A {
+		named := m.WithText(m.Shown())
+		named.Kind = plan.KindChat
+		m = &named
+	}
+	switch f {
+	case AnthropicMessages:
+		return renderAnthropic(m)
+	case OpenAIResponses:
+		return renderResponses(m)
+	}
+	return renderOpenAI(m)
+}
+
+// posted returns the message's own bytes without Mneme's fields.
+func (m *Message) posted() []byte {
+	o, _ := readObject(m.Raw)
+	return o.without(isOwn)
+}
+
+// appendRole appends the start of a message object up to its content's value.
+func appendRole(dst []byte, role string) []byte {
+	dst = append(dst, `{"role":"`...)
+	dst = append(dst, role...)
+	return append(dst, `","content":`...)
+}
+
+// appendTextPart appends a content part that is a text.
+func appendTextPart(dst []byte, typ, text string) []byte {
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, typ...)
+	dst = append(dst, `","text":`...)
+	return append(AppendString(dst, text), '}')
+}

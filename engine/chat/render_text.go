@@ -1,0 +1,34 @@
+package chat
+
+import (
+	"strconv"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// renderText renders the line that the flat text shows for a message. An assistant that says nothing has none.
+func renderText(m *Message, opts Options) Fragment {
+	fr := Fragment{format: Text, role: m.Role}
+	text, speaker := m.Text, ""
+	if !m.bare {
+		text = m.sender() + flat(m.parts())
+		speaker = Speaker(m.Role, opts.Turn, opts.Tool)
+	}
+	if m.Role == plan.RoleAssistant && blank(text) {
+		return fr
+	}
+	fr.bytes = append(append(make([]byte, 0, len(speaker)+len(text)), speaker...), text...)
+	fr.items = 1
+	return fr
+}
+
+// Speaker is what the flat text puts before a message. tool is the name of the tool that a tool's message answers for.
+func Speaker(role plan.Role, turn uint32, tool string) string {
+	switch role {
+	case plan.RoleUser:
+		return "User (turn " + strconv.FormatUint(uint64(turn), 10) + "): "
+	case plan.RoleAssistant:
+		return "Assistant: "
+	}
+	return "Tool " + tool + ": "
+}
