@@ -1,0 +1,293 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// BadPlanError says which op of a plan breaks which rule. Nothing was applied.
+type BadPlanError struct {
+	Op     int
+	Detail string
+}
+
+func (e *BadPlanError) Error() string { return fmt.Sprintf("op %d: %s", e.Op, e.Detail) }
+
+// Result is a window after one step.
+type Result struct {
+	Items []Item
+	// Fates holds, for the considered rows that this step touched, what became of them.
+	Fates []RowFate
+}
+
+// RowFate names the row of a Fate.
+type RowFate struct {
+	Row int32
+	Fate
+}
+
+// Apply carries out the ops of one step. The items are not changed; those of the result may share their contents.
+// A *BadPlanError means that the plan is malformed, any other error that stored content could not be read.
+func Apply(items []Item, ops []Op, step int16, src Source) (Result, error) {
+	order, err := check(items, ops)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(ops) == 0 {
+		return Result{Items: items}, nil
+	}
+	a := applier{src: src, step: step, out: Result{Items: make([]Item, 0, len(items)+4)}}
+	at := 0
+	for _, n := range order {
+		op := &ops[n]
+		a.out.Items = append(a.out.Items, items[at:op.First]...)
+		at = int(op.First)
+		if op.Code == OpInsert {
+			a.insert(op)
+			continue
+		}
+		if err := a.apply(op, items[op.First:op.Last+1]); err != nil {
+			return Result{}, err
+		}
+		at = int(op.Last) + 1
+	}
+	a.out.Items = append(a.out.Items, items[at:]...)
+	return a.out, nil
+}
+
+// check holds the ops against the ABI's rules and gives their order by place, inserts first.
+func check(items []Item, ops []Op) ([]int, error) {
+	order := make([]int, len(ops))
+	for n := range ops {
+		order[n] = n
+		if detail := checkOp(items, &ops[n]); detail != "" {
+			return nil, &BadPlanError{n, detail}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if c := cmp.Compare(ops[a].First, ops[b].First); c != 0 {
+			return c
+		}
+		return cmp.Compare(rank(&ops[a]), rank(&ops[b]))
+	})
+	end, last := uint32(0), -1
+	for _, n := range order {
+		op := &ops[n]
+		if op.Code == OpInsert {
+			// An insert inside a range that another op changes as a whole would have no place to stand.
+			if last >= 0 && op.First < end {
+				return nil, &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d", op.First, last)}
+			}
+			continue
+		}
+		if last >= 0 && op.First < end {
+			return nil, &BadPlanError{n, fmt.Sprintf("its range %d..%d overlaps that of op %d", op.First, op.Last, last)}
+		}
+		end, last = op.Last+1, n
+	}
+	return order, nil
+}
+
+func rank(op *Op) int {
+	if op.Code == OpInsert {
+		return 0
+	}
+	return 1
+}
+
+// checkOp answers what is wrong with one op, or "".
+func checkOp(items []Item, op *Op) string {
+	n := uint32(len(items))
+	if op.Code == OpInsert {
+		switch {
+		case op.First > n:
+			return fmt.Sprintf("inserts before record %d of %d", op.First, n)
+		case splits(items, op.First):
+			return fmt.Sprintf("inserts before record %d, inside an atom", op.First)
+		}
+		return ""
+	}
+	if op.First > op.Last || op.Last >= n {
+		return fmt.Sprintf("its range %d..%d is not inside the %d records", op.First, op.Last, n)
+	}
+	in := items[op.First : op.Last+1]
+	switch op.Code {
+	case OpDrop, OpSummarise:
+		if splits(items, op.First) || splits(items, op.Last+1) {
+			return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
+		}
+	case OpCompress:
+		return checkCompress(items, in, op)
+	case OpTruncate:
+		if op.Argument == 0 {
+			return "truncates to 0 tokens"
+		}
+	case OpStub:
+		for i := range in {
+			if in[i].Role != RoleTool {
+				return fmt.Sprintf("stubs record %d, which is no tool result", op.First+uint32(i))
+			}
+		}
+	}
+	return ""
+}
+
+func checkCompress(items, in []Item, op *Op) string {
+	if splits(items, op.First) || splits(items, op.Last+1) {
+		return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
+	}
+	users := 0
+	for i := range in {
+		switch {
+		case in[i].Role == RoleSystem:
+			return fmt.Sprintf("compresses record %d, which is system-class", op.First+uint32(i))
+		case in[i].Turn != in[0].Turn:
+			return fmt.Sprintf("its range %d..%d spans turns %d and %d", op.First, op.Last, in[0].Turn, in[i].Turn)
+		case in[i].Role == RoleUser:
+			users++
+		}
+	}
+	if users == 0 {
+		return fmt.Sprintf("its range %d..%d holds no user message", op.First, op.Last)
+	}
+	return ""
+}
+
+// splits tells whether a cut before record at would part an atom.
+func splits(items []Item, at uint32) bool {
+	return at > 0 && at < uint32(len(items)) && items[at-1].Atom == items[at].Atom && items[at].Role != RoleSystem
+}
+
+// applier builds the result of one step.
+type applier struct {
+	src  Source
+	step int16
+	out  Result
+}
+
+func (a *applier) fate(it *Item, action Action, reason string) {
+	f := Fate{Action: action, Step: a.step, Reason: reason}
+	switch it.Change {
+	case Notice, Answer: // they have no row of their own among the considered
+	case Compressed:
+		for _, row := range it.Rows {
+			a.out.Fates = append(a.out.Fates, RowFate{row, f})
+		}
+	default:
+		a.out.Fates = append(a.out.Fates, RowFate{it.Row, f})
+	}
+}
+
+func (a *applier) insert(op *Op) {
+	a.out.Items = append(a.out.Items, Item{Change: Notice, Row: -1, Text: op.Text, Step: a.step, Reason: op.Reason,
+		Record: Record{Role: RoleSystem, Kind: KindMarker, Tokens: a.src.NoticeTokens(op.Text),
+			TextBytes: uint32(len(op.Text)), Atom: noAtom}})
+}
+
+// noAtom marks system-class items, which belong to no atom; the table gives them ids of their own.
+const noAtom = ^uint32(0)
+
+func (a *applier) apply(op *Op, in []Item) error {
+	switch op.Code {
+	case OpDrop:
+		for i := range in {
+			a.fate(&in[i], Drop, op.Reason)
+		}
+	case OpCompress:
+		return a.compress(op, in)
+	case OpTruncate:
+		return a.retext(op, in, Truncate, func(_ *Item, text string) string {
+			return a.src.Truncate(text, int(op.Argument))
+		})
+	case OpStub:
+		return a.retext(op, in, Stub, func(it *Item, text string) string {
+			return fmt.Sprintf("[result of %s left out: %d bytes, %d tokens]", a.src.Tool(it), len(text), it.Tokens)
+		})
+	case OpReplace:
+		return a.retext(op, in, Replace, func(*Item, string) string { return op.Text })
+	case OpSummarise: // has an effect where a stored summary covers records
+		a.out.Items = append(a.out.Items, in...)
+	}
+	return nil
+}
+
+// retext gives each item of the range another text.
+func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, string) string) error {
+	for i := range in {
+		it := in[i]
+		text, err := TextOf(&it, a.src)
+		if err != nil {
+			return err
+		}
+		changed := change(&it, text)
+		if changed == text {
+			a.out.Items = append(a.out.Items, it)
+			continue
+		}
+		if it.Tokens, err = a.src.TokensWith(&it, changed); err != nil {
+			return err
+		}
+		it.Text, it.TextBytes, it.Step, it.Reason = changed, uint32(len(changed)), a.step, op.Reason
+		if it.Change == Unchanged {
+			it.Change = Retexted
+		}
+		it.CompressedTokens = 0
+		if it.Role == RoleUser && it.Change == Retexted {
+			it.CompressedTokens = a.src.UserTokens(EarlierQuestion(it.Turn) + changed)
+		}
+		a.fate(&it, action, op.Reason)
+		a.out.Items = append(a.out.Items, it)
+	}
+	return nil
+}
+
+// compress replaces a turn's atoms by one user message that holds its questions.
+func (a *applier) compress(op *Op, in []Item) error {
+	if len(in) == 1 && in[0].Change == Compressed {
+		a.out.Items = append(a.out.Items, in[0])
+		return nil
+	}
+	var users []*Item
+	for i := range in {
+		if in[i].Role == RoleUser {
+			users = append(users, &in[i])
+		} else {
+			a.fate(&in[i], Drop, op.Reason)
+		}
+	}
+	it := *users[0]
+	it.Rows = nil
+	for _, u := range users {
+		if u.Change == Compressed {
+			it.Rows = append(it.Rows, u.Rows...)
+		} else {
+			it.Rows = append(it.Rows, u.Row)
+		}
+		a.fate(u, Compress, op.Reason)
+	}
+	it.Change, it.Kind, it.Step, it.Reason = Compressed, KindChat, a.step, op.Reason
+	it.Flags = it.Flags&(FlagPending|FlagMandatory|FlagTagsLeftOut) | FlagCompressed
+	it.Text = ""
+	// A single question as it is stored was counted at write; its text is fetched only if somebody looks at it.
+	if len(users) == 1 && users[0].Change == Unchanged && it.CompressedTokens != 0 {
+		it.Tokens, it.CompressedTokens = it.CompressedTokens, 0
+		it.TextBytes += uint32(len(EarlierQuestion(it.Turn)))
+		a.out.Items = append(a.out.Items, it)
+		return nil
+	}
+	texts := make([]string, len(users))
+	for i, u := range users {
+		text, err := questionOf(u, a.src)
+		if err != nil {
+			return err
+		}
+		texts[i] = text
+	}
+	it.Text = EarlierQuestion(it.Turn) + strings.Join(texts, "\n")
+	it.TextBytes = uint32(len(it.Text))
+	it.Tokens, it.CompressedTokens = a.src.UserTokens(it.Text), 0
+	a.out.Items = append(a.out.Items, it)
+	return nil
+}

@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Change says how an item's text differs from what is stored.
+type Change uint8
+
+const (
+	Unchanged  Change = iota
+	Retexted          // the stored message with another text: truncated, stubbed or replaced
+	Compressed        // one user message, made of the texts of Rows
+	Notice            // a system-class message with Text
+	Answer            // a made-up result for a call left unanswered
+)
+
+// Item is one entry of a window in the making: a record and where its content comes from.
+type Item struct {
+	Record
+	Row    int32   // the considered row that it shows; for an Answer, the row of its call; -1 for a Notice
+	Change Change  // Unchanged: the content is the row's
+	Call   uint16  // of an Answer: which of the call's calls it answers
+	Rows   []int32 // of a Compressed item: the rows of its user messages
+	Text   string  // what is shown where it is not the row's; of a Compressed item "" until somebody asks for it
+	Step   int16   // the pipeline step that made it what it is; -1: the host
+	Reason string  // that step's words
+}
+
+// counted tells whether the item counts as a message of history.
+func (i *Item) counted() bool { return i.Role != RoleSystem }
+
+// Action is what became of a considered message, in the words of the report.
+type Action string
+
+const (
+	Keep      Action = "keep"
+	Drop      Action = "drop"
+	Compress  Action = "compress"
+	Truncate  Action = "truncate"
+	Stub      Action = "stub"
+	Replace   Action = "replace"
+	Summarise Action = "summarise"
+	Inject    Action = "inject"
+)
+
+// Fate is what became of one considered row, and why. The zero Fate is a row that is kept as it is.
+type Fate struct {
+	Action Action // "" is Keep
+	Step   int16  // the pipeline step that decided; -1: the host
+	Reason string // "code" or "code: free words"
+}
+
+// Source answers what applying a plan may need to know of the messages. An error means that stored content could not
+// be read.
+type Source interface {
+	// RowText is the text of a considered row, as stored.
+	RowText(row int32) (string, error)
+	// Tool is the name of the tool that an item answers for.
+	Tool(*Item) string
+	// TokensWith counts an item's tokens as if it had this text.
+	TokensWith(*Item, string) (uint32, error)
+	// NoticeTokens counts a system-class message.
+	NoticeTokens(text string) uint32
+	// UserTokens counts a user message.
+	UserTokens(text string) uint32
+	// Truncate cuts a text to at most that many tokens, head and tail, and marks the cut.
+	Truncate(text string, tokens int) string
+}
+
+// Records fills dst with the records of items, for a request: atoms are numbered anew, densely.
+func Records(dst []Record, items []Item) []Record {
+	atom := uint32(0)
+	for i := range items {
+		if i > 0 && (items[i].Role == RoleSystem || items[i].Atom != items[i-1].Atom) {
+			atom++
+		}
+		dst = append(dst, items[i].Record)
+		dst[len(dst)-1].Atom = atom
+	}
+	return dst
+}
+
+// TextOf is an item's text as it stands.
+func TextOf(it *Item, src Source) (string, error) {
+	switch {
+	case it.Change == Unchanged:
+		return src.RowText(it.Row)
+	case it.Change == Compressed && it.Text == "":
+		question, err := questionOf(it, src)
+		return EarlierQuestion(it.Turn) + question, err
+	}
+	return it.Text, nil
+}
+
+// EarlierQuestion is what stands before the text of a compressed turn.
+func EarlierQuestion(turn uint32) string {
+	return "[earlier question] (turn " + strconv.FormatUint(uint64(turn), 10) + "): "
+}
+
+// questionOf is the text that a user's item brings into a compressed turn.
+func questionOf(it *Item, src Source) (string, error) {
+	if it.Change != Compressed || it.Text != "" {
+		text, err := TextOf(it, src)
+		return strings.TrimPrefix(text, EarlierQuestion(it.Turn)), err
+	}
+	texts := make([]string, len(it.Rows))
+	for i, row := range it.Rows {
+		text, err := src.RowText(row)
+		if err != nil {
+			return "", err
+		}
+		texts[i] = text
+	}
+	return strings.Join(texts, "\n"), nil
+}

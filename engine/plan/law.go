@@ -1,0 +1,219 @@
+package plan
+
+import "fmt"
+
+// Law is what every window must satisfy, whatever its policies did. It is checked after the last policy.
+type Law struct {
+	BudgetMessages uint32 // 0: no bound
+	BudgetTokens   uint32 // 0: no bound
+	// ViewerDelegation bounds what the viewer may see; 0, the main agent, sees everything.
+	ViewerDelegation uint32
+	// Opening is the cost of the message that a format puts before a window that does not begin with a user's.
+	Opening uint32
+}
+
+// Violation names the rule that a window breaks.
+type Violation struct {
+	Rule   string
+	Detail string
+}
+
+func (v *Violation) Error() string { return v.Rule + ": " + v.Detail }
+
+// The rules, in the order in which they are checked.
+const (
+	RuleNothingInvented = "nothing_invented"
+	RuleOrder           = "order"
+	RuleWholeAtoms      = "whole_atoms"
+	RuleDelegationScope = "delegation_scope"
+	RuleMandatory       = "mandatory"
+	RuleProvider        = "provider_validity"
+	RuleBudgetMessages  = "budget_messages"
+	RuleBudgetTokens    = "budget_tokens"
+)
+
+// MaySee tells whether a delegation's messages are in the viewer's scope.
+func (l *Law) MaySee(delegation uint32) bool {
+	return l.ViewerDelegation == 0 || delegation == 0 || delegation == l.ViewerDelegation
+}
+
+// Cost counts a window: messages of history and pending ones, and the tokens of everything.
+func (l *Law) Cost(items []Item) (messages uint32, tokens uint64) {
+	opened := false
+	for i := range items {
+		tokens += uint64(items[i].Tokens)
+		if !items[i].counted() {
+			continue
+		}
+		messages++
+		if !opened && items[i].Role != RoleUser {
+			tokens += uint64(l.Opening)
+		}
+		opened = true
+	}
+	return messages, tokens
+}
+
+// Check proves that after, made from before by policies, may be shown. before is in window order, its atoms
+// numbered densely. It answers nil or the first rule broken.
+func (l *Law) Check(before, after []Item) *Violation {
+	p := prove(before)
+	for i := range after {
+		it := &after[i]
+		switch {
+		case it.Change == Notice:
+			if it.Role != RoleSystem || it.Row != -1 {
+				return &Violation{RuleNothingInvented, fmt.Sprintf("window entry %d is no message that was there", i)}
+			}
+			continue
+		case !p.was(it, before):
+			return &Violation{RuleNothingInvented, fmt.Sprintf("window entry %d is no message that was there", i)}
+		}
+		if !p.follows(it) {
+			return &Violation{RuleOrder, fmt.Sprintf("window entry %d stands before an older one", i)}
+		}
+		if !l.maySeeAll(it, p, before) {
+			return &Violation{RuleDelegationScope,
+				fmt.Sprintf("the message of turn %d belongs to a delegation that the viewer may not see", it.Turn)}
+		}
+	}
+	if v := p.atoms(before, after); v != nil {
+		return v
+	}
+	if v := open(after); v != nil {
+		return v
+	}
+	messages, tokens := l.Cost(after)
+	if l.BudgetMessages > 0 && messages > l.BudgetMessages {
+		return &Violation{RuleBudgetMessages, fmt.Sprintf("%d messages, %d allowed", messages, l.BudgetMessages)}
+	}
+	if l.BudgetTokens > 0 && tokens > uint64(l.BudgetTokens) {
+		return &Violation{RuleBudgetTokens, fmt.Sprintf("%d tokens, %d allowed", tokens, l.BudgetTokens)}
+	}
+	return nil
+}
+
+// maySeeAll tells whether everything that an entry shows is in the viewer's scope: a compressed turn shows several.
+func (l *Law) maySeeAll(it *Item, p *proof, before []Item) bool {
+	for _, row := range it.Rows {
+		if at := p.at(row); at < 0 || !l.MaySee(before[at].Delegation) {
+			return false
+		}
+	}
+	return l.MaySee(it.Delegation)
+}
+
+// proof remembers where each row stood before and how far the walk over the window has come.
+type proof struct {
+	place []int32 // by row: place in before, or -1
+	next  int32   // the first place that may still come
+}
+
+func prove(before []Item) *proof {
+	rows := 0
+	for i := range before {
+		rows = max(rows, int(before[i].Row)+1)
+	}
+	p := &proof{place: make([]int32, rows)}
+	for i := range p.place {
+		p.place[i] = -1
+	}
+	for i := range before {
+		if before[i].Change == Unchanged || before[i].Change == Retexted {
+			p.place[before[i].Row] = int32(i)
+		}
+	}
+	return p
+}
+
+func (p *proof) at(row int32) int32 {
+	if row < 0 || int(row) >= len(p.place) {
+		return -1
+	}
+	return p.place[row]
+}
+
+// was tells whether an entry shows what was there: the same role, place in a turn and identity.
+func (p *proof) was(it *Item, before []Item) bool {
+	at := p.at(it.Row)
+	if at < 0 {
+		return false
+	}
+	b := &before[at]
+	switch it.Change {
+	case Unchanged, Retexted:
+		return it.Role == b.Role && it.Seq == b.Seq && it.Turn == b.Turn && it.Atom == b.Atom && it.Delegation == b.Delegation
+	case Answer:
+		return it.Role == RoleTool && it.Atom == b.Atom && it.Delegation == b.Delegation
+	case Compressed:
+		if it.Role != RoleUser || len(it.Rows) == 0 || it.Rows[0] != it.Row {
+			return false
+		}
+		for _, row := range it.Rows {
+			at := p.at(row)
+			if at < 0 || before[at].Role != RoleUser || before[at].Turn != it.Turn {
+				return false
+			}
+		}
+		return it.Delegation == b.Delegation
+	}
+	return false
+}
+
+// follows tells whether an entry comes after all before it.
+func (p *proof) follows(it *Item) bool {
+	first := p.at(it.Row)
+	if it.Change == Answer { // stands somewhere behind its call
+		return p.next > first
+	}
+	if first < p.next {
+		return false
+	}
+	p.next = first + 1
+	if it.Change == Compressed {
+		p.next = p.at(it.Rows[len(it.Rows)-1]) + 1
+	}
+	return true
+}
+
+// atoms proves that atoms are whole and that what must stay is there.
+func (p *proof) atoms(before, after []Item) *Violation {
+	size := func(items []Item) []int32 {
+		n := make([]int32, len(before)+1)
+		for i := range items {
+			if items[i].Role != RoleSystem && items[i].Change != Compressed && int(items[i].Atom) < len(n) {
+				n[items[i].Atom]++
+			}
+		}
+		return n
+	}
+	had, has := size(before), size(after)
+	for atom := range has {
+		if has[atom] != 0 && has[atom] != had[atom] {
+			return &Violation{RuleWholeAtoms, fmt.Sprintf("an atom of %d messages has %d", had[atom], has[atom])}
+		}
+	}
+	for i := range before {
+		b := &before[i]
+		if b.Flags&FlagMandatory != 0 && (int(b.Atom) >= len(has) || has[b.Atom] == 0) {
+			return &Violation{RuleMandatory, fmt.Sprintf("the message of turn %d that must stay is missing", b.Turn)}
+		}
+	}
+	return nil
+}
+
+// open proves that a call without its results is the last atom.
+func open(after []Item) *Violation {
+	last := noAtom
+	for i := len(after) - 1; i >= 0 && last == noAtom; i-- {
+		if after[i].Role != RoleSystem {
+			last = after[i].Atom
+		}
+	}
+	for i := range after {
+		if after[i].Flags&FlagOpenCall != 0 && after[i].Atom != last {
+			return &Violation{RuleProvider, fmt.Sprintf("a call of turn %d has no result and is not the last", after[i].Turn)}
+		}
+	}
+	return nil
+}

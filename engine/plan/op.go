@@ -1,0 +1,77 @@
+package plan
+
+// OpCode names what the engine does to a range of records.
+type OpCode uint8
+
+const (
+	OpDrop      OpCode = 1
+	OpCompress  OpCode = 2
+	OpTruncate  OpCode = 3
+	OpStub      OpCode = 4
+	OpReplace   OpCode = 5
+	OpInsert    OpCode = 6
+	OpSummarise OpCode = 7
+)
+
+// Op is one instruction of a plan over the records First..Last, inclusive. Records that no op names are kept.
+type Op struct {
+	Code     OpCode
+	Template uint8
+	First    uint32
+	Last     uint32
+	Argument uint32
+	Text     string // REPLACE, INSERT
+	Reason   string // "code" or "code: free words"
+}
+
+// Status is how one policy call ended, in the words of the HTTP contract.
+type Status string
+
+const (
+	StatusOK            Status = "ok"
+	StatusFuelExhausted Status = "fuel_exhausted"
+	StatusTrap          Status = "trap"
+	StatusDepth         Status = "depth"
+	StatusMemory        Status = "memory"
+	StatusBadPlan       Status = "bad_plan"
+	StatusHostQuota     Status = "host_quota"
+	StatusTimeout       Status = "timeout"
+	StatusAuthorError   Status = "author_error"
+	StatusUnavailable   Status = "unavailable"
+	StatusFallback      Status = "fallback"
+)
+
+// Digest is the SHA-256 of a module's bytes as uploaded.
+type Digest [32]byte
+
+// Texts answers the host functions of one call: the text of a record and token counts in the request's tokenizer.
+type Texts interface {
+	// Text returns the text of a record as it stands before this step. The caller must not change it.
+	Text(record int) ([]byte, error)
+	// Tokens counts the tokens of a text.
+	Tokens(text []byte) int
+}
+
+// Call is everything a policy call depends on: the same call always has the same outcome, time-outs aside.
+type Call struct {
+	Tenant  string // instances are never shared between tenants
+	Module  Digest
+	Request *Request
+	Texts   Texts
+}
+
+// Outcome is what a policy call gave. Ops are valid only with StatusOK; Detail is the author's message or the
+// host's words on what went wrong.
+type Outcome struct {
+	Status Status
+	Detail string
+	Ops    []Op
+	Fuel   uint64
+	Log    []LogLine
+}
+
+// LogLine is one line that a policy wrote with the log host function.
+type LogLine struct {
+	Level   uint8 // 0 debug, 1 info, 2 warn, 3 error
+	Message string
+}

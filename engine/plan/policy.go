@@ -1,0 +1,39 @@
+package plan
+
+import "encoding/json"
+
+// Policy is a module that was admitted and can be called.
+type Policy struct {
+	Digest   Digest
+	Manifest Manifest
+	Size     int     // bytes, as uploaded
+	Checks   []Check // all that it passed
+}
+
+// Check is one of the checks that a module goes through before it may run.
+type Check struct {
+	Name   string `json:"check"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// Manifest is what a module says about itself, in its custom section `mneme.policy`.
+type Manifest struct {
+	ABI         string             `json:"abi"` // "major.minor"
+	Hooks       []string           `json:"hooks"`
+	Name        string             `json:"name,omitempty"`    // informs; the name given at upload wins
+	Version     string             `json:"version,omitempty"` // informs; the server counts its own
+	Description string             `json:"description,omitempty"`
+	Schema      map[string]Setting `json:"config,omitempty"`
+	Tests       []json.RawMessage  `json:"tests,omitempty"` // as written; who runs them reads them
+}
+
+// Setting is the schema of one config key.
+type Setting struct {
+	Type        string            `json:"type"` // integer, number, boolean or string
+	Default     json.RawMessage   `json:"default,omitempty"`
+	Minimum     *json.Number      `json:"minimum,omitempty"` // integer and number
+	Maximum     *json.Number      `json:"maximum,omitempty"`
+	Enum        []json.RawMessage `json:"enum,omitempty"`
+	Description string            `json:"description,omitempty"`
+}

@@ -1,0 +1,86 @@
+// Package plan holds what a policy is asked and what it may answer: the table of message headers that goes in, the
+// list of ops that comes out, and the engine's own side of the bargain: applying ops and proving the law.
+//
+// The types mirror the policy ABI (docs/ABI.md) without its byte layout; hostapi encodes and decodes.
+package plan
+
+// Role of a record, as in the ABI.
+type Role uint8
+
+const (
+	RoleUser      Role = 1
+	RoleAssistant Role = 2
+	RoleTool      Role = 3
+	RoleSystem    Role = 4 // summary, memory and marker: never stored by a client
+)
+
+// Kind of a record, as in the ABI.
+type Kind uint8
+
+const (
+	KindChat    Kind = 0
+	KindCall    Kind = 1 // an assistant message with tool calls
+	KindResult  Kind = 2
+	KindA2A     Kind = 3
+	KindSummary Kind = 4
+	KindMemory  Kind = 5
+	KindMarker  Kind = 6
+)
+
+// Flags of a record, as in the ABI.
+type Flags uint16
+
+const (
+	FlagPending     Flags = 1
+	FlagOpenCall    Flags = 2
+	FlagCompressed  Flags = 4
+	FlagErrorResult Flags = 8
+	FlagImage       Flags = 16
+	FlagMandatory   Flags = 32
+	FlagTagsLeftOut Flags = 64
+)
+
+// Record is one message as a policy sees it. Its index is its place in Request.Records. Strings are ids into
+// Request.Strings, where 0 is the empty string.
+type Record struct {
+	Seq              uint64 // counts the session's messages from 1; 0 for system-class records
+	Created          int64  // ms since 1970
+	Turn             uint32
+	Tokens           uint32 // of the rendering asked for
+	CompressedTokens uint32 // as an earlier question; 0 where there is none
+	TextBytes        uint32
+	Atom             uint32 // dense id, equal for all records of an atom
+	Delegation       uint32 // dense id, 0 none
+	Agent            uint32 // string id
+	Tool             uint32 // string id
+	TagsAt           uint32 // position of the first tag in Request.Tags
+	TagCount         uint32
+	Flags            Flags
+	Role             Role
+	Kind             Kind
+}
+
+// Request is the table that one policy call gets: preamble and records, oldest first, in window order.
+type Request struct {
+	Records []Record
+	Strings []string // Strings[0] is ""
+	Tags    []uint32 // string ids; records point into it
+	Config  []ConfigEntry
+
+	BudgetMessages   uint32 // 0: no bound
+	BudgetTokens     uint32 // 0: no bound
+	ViewerDelegation uint32 // dense id, 0: main
+	ViewerAgent      uint32 // string id
+	Now              int64  // ms since 1970
+	Seed             uint64
+	NewestTurn       uint32
+	OlderExist       bool // messages exist beyond the table
+	SummaryCovers    uint64
+	SummaryTokens    uint32
+}
+
+// ConfigEntry is one flattened, validated setting of a policy. Value is an int64, float64, bool or string.
+type ConfigEntry struct {
+	Key   string
+	Value any
+}
