@@ -1,0 +1,75 @@
+package wasm
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
+)
+
+// The functions that a rewritten module has besides its own.
+
+// emitAdded writes them, in the order of their indices.
+func (rw *rewriter) emitAdded() {
+	rw.typeIndex(refillType())
+	rw.emitRefill()
+	if rw.usesLength {
+		rw.typeIndex(lengthType())
+		rw.emitLength()
+	}
+}
+
+func refillType() FuncType { return FuncType{} }
+
+func lengthType() FuncType { return FuncType{Params: []ValueType{I32}, Results: []ValueType{I32}} }
+
+// addedFunctions returns the types of the functions that were added.
+func (rw *rewriter) addedFunctions() []byte {
+	out := binary.AppendUvarint(nil, uint64(rw.typeIndex(refillType())))
+	if rw.usesLength {
+		out = binary.AppendUvarint(out, uint64(rw.typeIndex(lengthType())))
+	}
+	return out
+}
+
+// emitRefill writes the function that fills the slice from the tank, and stops the call when that does not suffice or
+// the calls are nested too deep. Growing a memory by nothing is the one instruction that leaves the guest's code.
+func (rw *rewriter) emitRefill() {
+	const want = 0 // local: what the slice lacks, then what it gets
+	out := append(rw.scratch[:0], 1, 1, byte(I64))
+	if rw.mod.memory != nil {
+		out = append(out, opcode.I32Const, 0, opcode.MemoryGrow, 0, opcode.Drop)
+	}
+	out = opcode.AppendSigned(append(out, opcode.I64Const), sliceFuel)
+	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
+	out = append(out, opcode.I64Sub, opcode.LocalTee, want)
+	out = appendIndexed(out, opcode.GlobalGet, rw.tank)
+	out = append(out, opcode.LocalGet, want)
+	out = appendIndexed(out, opcode.GlobalGet, rw.tank)
+	out = append(out, opcode.I64LtS, opcode.Select, opcode.LocalSet, want) // the smaller of both
+
+	out = appendIndexed(out, opcode.GlobalGet, rw.tank)
+	out = append(out, opcode.LocalGet, want, opcode.I64Sub)
+	out = appendIndexed(out, opcode.GlobalSet, rw.tank)
+	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
+	out = append(out, opcode.LocalGet, want, opcode.I64Add)
+	out = appendIndexed(out, opcode.GlobalSet, rw.slice)
+
+	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
+	out = appendIndexed(out, opcode.GlobalGet, rw.depth)
+	out = appendIfNegative(append(out, opcode.I64Or))
+	rw.body(append(out, opcode.Unreachable, opcode.End, opcode.End))
+	rw.count++
+}
+
+// emitLength writes the function that charges a bulk operation: it takes the length and gives it back, so that a call
+// of it fits right before the operation.
+func (rw *rewriter) emitLength() {
+	out := append(rw.scratch[:0], 0)
+	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
+	out = append(out, opcode.LocalGet, 0, opcode.I64ExtendU, opcode.I64Const, lengthShift, opcode.I64ShrU, opcode.I64Sub)
+	out = appendIndexed(out, opcode.GlobalSet, rw.slice)
+	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
+	out = appendIndexed(appendIfNegative(out), opcode.Call, rw.refill)
+	rw.body(append(out, opcode.End, opcode.LocalGet, 0, opcode.End))
+	rw.count++
+}

@@ -1,0 +1,150 @@
+package wasm
+
+import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
+
+// Fuel. A function is cut into regions: its own code outside of loops, and the code of each loop outside of the loops
+// within. Between two charges control only moves forward, so a region costs at most what its dearest path costs, and
+// that is what is charged when the region is entered: at the function's entry, and at a loop's header once per
+// iteration. Nothing runs that was not paid for.
+//
+// One unit is about one simple instruction. Measured in compiled code, nothing that is charged statically takes more
+// than five times as long per unit as an ordinary mix, except for memory accesses that miss every cache.
+const (
+	headerCost = 1      // of one iteration besides its instructions, so that no loop is free
+	growCost   = 10_000 // of memory.grow, charged where it happens: most paths to it do not take it
+
+	// lengthShift makes a bulk operation cost half its length, besides its own cost.
+	lengthShift = 1
+
+	// moveShift makes eight values that are moved where paths meet cost one unit.
+	moveShift = 3
+)
+
+// cost is the price of one instruction: 1, more for the few that take several times as long as the others.
+func cost(op byte) int {
+	switch op {
+	case opcode.Loop, opcode.Else, opcode.End, opcode.Nop:
+		return 0
+	case opcode.I32DivS, opcode.I32DivU, opcode.I32RemS, opcode.I32RemU,
+		opcode.I64DivS, opcode.I64DivU, opcode.I64RemS, opcode.I64RemU,
+		opcode.F32Div, opcode.F32Sqrt, opcode.F64Div, opcode.F64Sqrt, opcode.Call, opcode.CallIndirect:
+		return 3
+	case opcode.RefFunc:
+		return 200 // asks the host
+	}
+	return 1
+}
+
+// miscCost is the price of an instruction behind the prefix, without its length.
+func miscCost(op byte) int {
+	if op <= opcode.MiscTruncLast {
+		return 1
+	}
+	return 10
+}
+
+// region is a stretch of code that is charged at once.
+type region struct {
+	patch   int // the charge; unused for the function itself
+	outer   int // cost in the region around it up to here, as in path.cost
+	dearest int
+}
+
+// pathFrame is what path keeps for an open block.
+type pathFrame struct {
+	region int
+	entry  int // cost on entry
+	sets   int // path.sets on entry
+	exit   int // the dearest way to the block's end; dead where there is none
+	ways   int // to the block's end
+}
+
+// dead stands for the cost of code that no path reaches.
+const dead = -1
+
+// path follows the cost of the dearest way to the current instruction within its region. It is linear in the code.
+type path struct {
+	regions []region
+	cost    int
+	locals  int
+	sets    int // assignments to locals so far, wherever they stand
+}
+
+func (p *path) start(locals int) {
+	p.regions = append(p.regions[:0], region{})
+	p.cost, p.locals, p.sets = 0, locals, 0
+}
+
+// loops returns how many loops are open.
+func (p *path) loops() int { return len(p.regions) - 1 }
+
+// entry returns the charge of the function itself.
+func (p *path) entry() int { return p.regions[0].dearest }
+
+func (p *path) spend(n int) {
+	if p.cost == dead {
+		return
+	}
+	p.cost += n
+	r := &p.regions[len(p.regions)-1]
+	r.dearest = max(r.dearest, p.cost)
+}
+
+// open enters a block. The charge of a loop will be the next patch.
+func (p *path) open(f *frame, patches int) {
+	f.path = pathFrame{entry: p.cost, sets: p.sets, exit: dead}
+	if f.op == opcode.Loop {
+		p.regions = append(p.regions, region{patch: patches, outer: p.cost})
+		p.cost = 0
+		p.spend(headerCost)
+	}
+	f.path.region = len(p.regions) - 1
+}
+
+// branch notes a way to a block's end. One to a loop begins a new iteration, which is charged there.
+func (p *path) branch(f *frame) {
+	if f.op == opcode.Loop || p.cost == dead {
+		return
+	}
+	here := p.cost
+	if f.path.region < len(p.regions)-1 {
+		here = p.regions[f.path.region+1].outer // out of loops, which were paid for at their headers
+	}
+	f.path.join(here)
+}
+
+// join notes a way to a block's end.
+func (f *pathFrame) join(cost int) {
+	if cost != dead {
+		f.exit = max(f.exit, cost)
+		f.ways++
+	}
+}
+
+func (p *path) die() { p.cost = dead }
+
+func (p *path) otherwise(f *frame) {
+	f.path.join(p.cost)
+	p.cost = f.path.entry
+}
+
+func (p *path) close(f *frame, b *body) {
+	if f.op == opcode.Loop {
+		r := p.regions[len(p.regions)-1]
+		p.regions = p.regions[:len(p.regions)-1]
+		b.patches[r.patch].arg = r.dearest
+		if p.cost != dead {
+			p.cost = r.outer
+		}
+		return
+	}
+	f.path.join(p.cost)
+	if f.op == opcode.If {
+		f.path.join(f.path.entry)
+	}
+	p.cost = f.path.exit
+	if f.path.ways > 1 {
+		// Where ways meet, what they left in different registers is moved to the same ones.
+		p.spend((min(p.locals, p.sets-f.path.sets) + f.results) >> moveShift)
+	}
+}

@@ -1,0 +1,91 @@
+// Package wasm looks at a stranger's WebAssembly module before anything is compiled, and makes it safe to run: it
+// refuses what is malformed, unsupported or too expensive to compile, and rewrites the rest so that every call is paid
+// for from a tank of fuel and cannot recurse without end. It is pure computation on bytes, linear in the module.
+package wasm
+
+// Names that the rewritten module exports, all mutable globals of type i64, and the prefix that no module may use for
+// its own. The host sets all three before each call; Fill and Reading do the arithmetic.
+const (
+	// TankExport is the fuel beyond the slice. A host that sets it to a large negative number while a call runs, and
+	// again until it has ended, stops the call at its next refill: that is how a deadline can be kept.
+	TankExport = reserved + "tank"
+	// SliceExport is the fuel that charges are taken from. When it falls below zero it is refilled from the tank, and
+	// the call passes through the host's runtime, so that a garbage collection never waits for more than one slice.
+	// (Only in modules with a memory: the way out is a memory.grow by nothing.) Below zero after a call means that
+	// the call was stopped because the tank was empty.
+	SliceExport = reserved + "slice"
+	// DepthExport is how many calls may still be nested. Below zero after a call means that the call was stopped
+	// because they were too many. Functions that call none of the module's own are not counted: they cannot recurse.
+	DepthExport = reserved + "depth"
+
+	reserved = "mneme:"
+
+	// sliceFuel is what a slice is filled up to: some 50 µs of ordinary code, and 10 ms of the worst.
+	sliceFuel = 250_000
+)
+
+// Fill splits a call's fuel into what the host sets the tank and the slice to.
+func Fill(fuel int64) (tank, slice int64) {
+	slice = min(fuel, sliceFuel)
+	return fuel - slice, slice
+}
+
+// Reading is what a host finds in the globals after a call.
+type Reading struct{ Tank, Slice, Depth int64 }
+
+// Spent returns the fuel that a call used of what it was given; never more than that.
+func (r Reading) Spent(fuel int64) int64 { return min(fuel, fuel-r.Tank-r.Slice) }
+
+// OutOfFuel reports whether a call that trapped did so because its fuel did not suffice.
+func (r Reading) OutOfFuel() bool { return r.Slice < 0 }
+
+// TooDeep reports whether a call that trapped did so because its calls were nested too deep.
+func (r Reading) TooDeep() bool { return r.Depth < 0 }
+
+// Traits says what a module may do at run time that a host cannot undo from outside: it keeps what it restores, memory
+// and mutable globals.
+type Traits struct {
+	ChangesTables bool // table.set, table.copy, table.init or table.fill
+	DropsSegments bool // data.drop or elem.drop
+	KeepsRefs     bool // a mutable global holds a reference
+}
+
+// FreshInstance reports whether every call needs an instance of its own.
+func (t Traits) FreshInstance() bool { return t.ChangesTables || t.DropsSegments || t.KeepsRefs }
+
+// Info describes a module.
+type Info struct {
+	Imports  []Import
+	Exports  []Export // its own, without those that Prepare added
+	Globals  []Global // mutable ones, by the names that Prepare added; tank, slice and depth are not among them
+	Traits   Traits
+	Manifest []byte // contents of the custom section ManifestSection; nil where there is none
+
+	Functions int // defined
+	// MemoryMin and MemoryMax are pages of 64 KiB, as in the rewritten module; both 0 where it has no memory.
+	MemoryMin, MemoryMax uint32
+}
+
+// Prepared is a module that may be compiled.
+type Prepared struct {
+	Module []byte // rewritten; shares nothing with the module that was given
+	Info   Info
+	Checks []Check // everything that was checked, with what was found
+}
+
+// Prepare checks a module against the limits and rewrites it. An error is always a *Refusal. Whether the instructions
+// are well typed is left to the engine that compiles the result: it refuses exactly the modules that it would have
+// refused before.
+func Prepare(module []byte, lim Limits) (*Prepared, error) {
+	m := &meter{bounds: lim.bounds()}
+	mod := parse(module, m)
+	if m.err != nil {
+		return nil, m.err
+	}
+	rw := newRewriter(mod, lim)
+	rw.functions()
+	if m.err != nil {
+		return nil, m.err
+	}
+	return &Prepared{Module: rw.module(), Info: rw.info(), Checks: m.checks()}, nil
+}

@@ -1,0 +1,165 @@
+package wasm
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
+)
+
+// rewriter writes a module anew. Whatever it adds stands behind what is there, so that no index changes: three globals,
+// one or two functions, and the types that these and multi-value results need.
+type rewriter struct {
+	mod    *module
+	walker walker
+	pages  uint32 // memory cap
+	tank   uint32 // indices of the globals
+	slice  uint32
+	depth  uint32
+	refill uint32 // indices of the functions
+	length uint32
+	code   []byte // bodies of the functions
+	own    int    // bodies in the module as it was
+	count  int    // and with those that were added
+
+	usesLength bool
+	addedTypes []FuncType
+	scratch    []byte
+}
+
+func newRewriter(m *module, lim Limits) *rewriter {
+	rw := &rewriter{
+		mod: m, pages: uint32(lim.MemoryPages),
+		tank: uint32(len(m.globals)), slice: uint32(len(m.globals)) + 1, depth: uint32(len(m.globals)) + 2,
+		refill: uint32(len(m.functions)), length: uint32(len(m.functions)) + 1,
+	}
+	rw.walker.mod = m
+	rw.walker.work.meter = m.meter
+	for _, g := range m.globals {
+		if g.mutable {
+			rw.walker.work.globals++
+			rw.walker.traits.KeepsRefs = rw.walker.traits.KeepsRefs || g.typ.isRef()
+		}
+	}
+	return rw
+}
+
+// functions walks and rewrites all bodies.
+func (rw *rewriter) functions() {
+	m := rw.mod
+	r := m.section(secCode)
+	defined := m.functions[len(m.imports):]
+	if m.raw[secCode] != nil {
+		rw.own = r.count()
+	}
+	if rw.own != len(defined) {
+		r.fail(checkFormat, "%d bodies for %d functions", rw.own, len(defined))
+	}
+	if m.raw[secData] == nil && m.data > 0 {
+		r.fail(checkFormat, "%d data segments were announced", m.data)
+	}
+	rw.code = make([]byte, 0, len(r.buf)+len(r.buf)/4)
+	for i := range r.items(rw.own) {
+		entry := r.bytes(r.u32())
+		if b := rw.walker.walk(m.types[defined[i]], entry, r.base+r.pos-len(entry)); r.err == nil {
+			rw.emit(b)
+		}
+	}
+	if m.raw[secCode] != nil {
+		r.finish()
+	}
+	rw.count = rw.own
+	rw.emitAdded()
+}
+
+// emit writes one function. Those that call others are wrapped in a block, so that every way out passes the end,
+// where the depth is given back.
+func (rw *rewriter) emit(b *body) {
+	out := append(rw.scratch[:0], b.locals...)
+	out = rw.charge(out, b.cost, !b.leaf)
+	if !b.leaf {
+		out = append(out, opcode.Block)
+		out = rw.resultType(out, b.typ.Results)
+	}
+	done := 0
+	for _, p := range b.patches {
+		if p.kind == patchReturn && b.leaf {
+			continue
+		}
+		out = append(out, b.code[done:p.at]...)
+		done = p.at
+		switch p.kind {
+		case patchCharge:
+			out = rw.charge(out, p.arg, false)
+		case patchLength:
+			rw.usesLength = true
+			out = binary.AppendUvarint(append(out, opcode.Call), uint64(rw.length))
+		case patchReturn:
+			out = binary.AppendUvarint(append(out, opcode.Br), uint64(p.arg))
+			done++
+		}
+	}
+	out = append(out, b.code[done:]...)
+	if !b.leaf {
+		out = rw.add(out, rw.depth, opcode.I64Add, 1)
+		out = append(out, opcode.End)
+	}
+	rw.body(out)
+}
+
+func (rw *rewriter) body(b []byte) {
+	rw.code = binary.AppendUvarint(rw.code, uint64(len(b)))
+	rw.code = append(rw.code, b...)
+	rw.scratch = b
+}
+
+// charge takes n from the slice and, where a call begins, 1 from the depth, and asks for more when one falls below zero.
+// It leaves the stack alone, so that it can stand anywhere. A compiler keeps the value of a global that was just set
+// in a register: there is no need for a local.
+func (rw *rewriter) charge(out []byte, n int, enters bool) []byte {
+	out = rw.add(out, rw.slice, opcode.I64Sub, n)
+	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
+	if enters {
+		out = rw.add(out, rw.depth, opcode.I64Sub, 1)
+		out = appendIndexed(out, opcode.GlobalGet, rw.depth)
+		out = append(out, opcode.I64Or) // negative if one of them is
+	}
+	return append(appendIndexed(appendIfNegative(out), opcode.Call, rw.refill), opcode.End)
+}
+
+// appendIfNegative opens a block for an i64 on the stack that is below zero.
+func appendIfNegative(out []byte) []byte {
+	return append(out, opcode.I64Const, 0, opcode.I64LtS, opcode.If, 0x40)
+}
+
+// add appends `global = global op n`.
+func (rw *rewriter) add(out []byte, global uint32, op byte, n int) []byte {
+	out = appendIndexed(out, opcode.GlobalGet, global)
+	out = opcode.AppendSigned(append(out, opcode.I64Const), int64(n))
+	return appendIndexed(append(out, op), opcode.GlobalSet, global)
+}
+
+func appendIndexed(out []byte, op byte, index uint32) []byte {
+	return binary.AppendUvarint(append(out, op), uint64(index))
+}
+
+// resultType appends the type of a block without parameters.
+func (rw *rewriter) resultType(out []byte, results []ValueType) []byte {
+	switch len(results) {
+	case 0:
+		return append(out, 0x40)
+	case 1:
+		return append(out, byte(results[0]))
+	}
+	return opcode.AppendSigned(out, int64(rw.typeIndex(FuncType{Results: results})))
+}
+
+// typeIndex returns the index of an added type.
+func (rw *rewriter) typeIndex(t FuncType) int {
+	for i, have := range rw.addedTypes {
+		if have.equal(t) {
+			return len(rw.mod.types) + i
+		}
+	}
+	rw.addedTypes = append(rw.addedTypes, t)
+	return len(rw.mod.types) + len(rw.addedTypes) - 1
+}
