@@ -1,0 +1,262 @@
+package hostapi
+
+import "github.com/seed-0906e6bc/mneme/engine/plan"
+
+// The ABI is written down once, here and in the host function tables: the encoder and the decoder use these offsets,
+// the host modules are built from these rows, and docs/ABI.md is printed from them.
+
+// Version of the ABI that this host speaks. Minor versions only append.
+const (
+	abiMajor   = 1
+	abiMinor   = 0
+	abiVersion = abiMajor<<16 | abiMinor
+)
+
+// Magic numbers, read as little-endian u32.
+const (
+	requestMagic = 0x314d4e4d // MNM1
+	planMagic    = 0x31504e4d // MNP1
+)
+
+// Names that a guest exports.
+const (
+	exportMemory     = "memory"
+	exportInitialize = "_initialize"
+	exportABI        = "mneme_abi"
+	exportArena      = "mneme_arena"
+	exportAssemble   = "mneme_assemble"
+)
+
+// Kinds of arena, as in the first argument of mneme_arena.
+const (
+	arenaRequest = 0
+	arenaPlan    = 1
+)
+
+// hookAssemble is the one hook of mneme/1.0, and manifestSection the custom section that declares it.
+const (
+	hookAssemble    = "assemble"
+	manifestSection = "mneme.policy"
+)
+
+// Offsets in the request's preamble.
+const (
+	preMagic            = 0
+	preABI              = 4
+	prePreambleSize     = 8
+	preRecordSize       = 12
+	preRecordCount      = 16
+	preRecordsOffset    = 20
+	preConfigOffset     = 24
+	preConfigCount      = 28
+	preStringsOffset    = 32
+	preStringsCount     = 36
+	preBudgetMessages   = 40
+	preBudgetTokens     = 44
+	preViewerDelegation = 48
+	preViewerAgent      = 52
+	preNow              = 56
+	preSeed             = 64
+	preNewestTurn       = 72
+	preFlags            = 76
+	preSummaryCovers    = 80
+	preSummaryTokens    = 88
+	preReserved         = 92
+
+	preambleSize = 96
+)
+
+// flagOlderExist is set in the preamble's flags when messages exist beyond the table.
+const flagOlderExist = 1
+
+// Offsets in a record.
+const (
+	recIndex            = 0
+	recTurn             = 4
+	recSeq              = 8
+	recRole             = 16
+	recKind             = 17
+	recFlags            = 18
+	recTokens           = 20
+	recCompressedTokens = 24
+	recTextBytes        = 28
+	recAtom             = 32
+	recDelegation       = 36
+	recAgent            = 40
+	recTool             = 44
+	recTags             = 48
+	recTagCount         = 52
+	recCreated          = 56
+
+	recordSize = 64
+)
+
+// Offsets in a config entry, and its types.
+const (
+	cfgKeyOffset    = 0
+	cfgKeyLength    = 4
+	cfgType         = 8
+	cfgStringLength = 12
+	cfgValue        = 16
+
+	configSize = 24
+
+	typeInteger = 1
+	typeFloat   = 2
+	typeBoolean = 3
+	typeString  = 4
+)
+
+// Offsets in an entry of the string table, and the width of an entry of the tag list.
+const (
+	strOffset = 0
+	strLength = 4
+
+	stringSize = 8
+	tagSize    = 4
+)
+
+// Offsets in a plan's header.
+const (
+	planMagicAt   = 0
+	planOpCount   = 4
+	planOpsOffset = 8
+	planOpSize    = 12
+
+	planHeaderSize = 16
+)
+
+// Offsets in an op.
+const (
+	opCode         = 0
+	opTemplate     = 1
+	opReserved     = 2
+	opFirst        = 4
+	opLast         = 8
+	opTextOffset   = 12
+	opTextLength   = 16
+	opReasonOffset = 20
+	opReasonLength = 24
+	opArgument     = 28
+
+	opSize = 32
+
+	maxReason = 200 // bytes of an op's reason
+)
+
+// field is one row of a table: what stands at an offset.
+type field struct {
+	at        int
+	typ, name string
+	doc       string
+}
+
+// Rows of the tables. They are constants in all but syntax: nothing writes them.
+var (
+	preambleFields = []field{
+		{preMagic, "u32", "magic", "`MNM1` (bytes 4D 4E 4D 31)"},
+		{preABI, "u32", "abi", "the host's version, as in `mneme_abi`"},
+		{prePreambleSize, "u32", "preamble_size", "96 in 1.0"},
+		{preRecordSize, "u32", "record_size", "64 in 1.0; guests step by it"},
+		{preRecordCount, "u32", "record_count", "records in the table"},
+		{preRecordsOffset, "u32", "records_offset", "where the first record stands"},
+		{preConfigOffset, "u32", "config_offset", "where the first config entry stands"},
+		{preConfigCount, "u32", "config_count", "config entries, sorted by key"},
+		{preStringsOffset, "u32", "strings_offset", "where the string table stands"},
+		{preStringsCount, "u32", "strings_count", "pairs in the string table"},
+		{preBudgetMessages, "u32", "budget_messages", "what this window's history may hold; 0: no bound"},
+		{preBudgetTokens, "u32", "budget_tokens", "what this window's history may hold; 0: no bound"},
+		{preViewerDelegation, "u32", "viewer_delegation", "dense id; 0: main"},
+		{preViewerAgent, "u32", "viewer_agent", "string id"},
+		{preNow, "i64", "now", "ms since 1970"},
+		{preSeed, "u64", "seed", "the only randomness; an input like the rest"},
+		{preNewestTurn, "u32", "newest_turn", "the newest turn's number (that of the pending turn, where there is one)"},
+		{preFlags, "u32", "flags", "1: older messages exist beyond the table"},
+		{preSummaryCovers, "u64", "summary_covers",
+			"every message with seq up to this is covered by the stored summary; 0: none"},
+		{preSummaryTokens, "u32", "summary_tokens", "tokens of the stored summary"},
+		{preReserved, "u32", "reserved", "0"},
+	}
+
+	recordFields = []field{
+		{recIndex, "u32", "index", "the record's place in the table, from 0"},
+		{recTurn, "u32", "turn", "the turn of the record's atom, from 1"},
+		{recSeq, "u64", "seq", "counts the session's messages from 1; 0 for system-class records"},
+		{recRole, "u8", "role", "1 user, 2 assistant, 3 tool, 4 system-class"},
+		{recKind, "u8", "kind", "0 chat, 1 tool call, 2 tool result, 3 a2a, 4 summary, 5 memory, 6 marker"},
+		{recFlags, "u16", "flags", "1 pending, 2 open call, 4 compressed, 8 error result, 16 image, 32 mandatory, " +
+			"64 tags left out for space"},
+		{recTokens, "u32", "tokens", "of the rendering asked for"},
+		{recCompressedTokens, "u32", "compressed_tokens", "as an earlier question; 0 where there is none"},
+		{recTextBytes, "u32", "text_bytes", "what `text` would return"},
+		{recAtom, "u32", "atom", "dense id"},
+		{recDelegation, "u32", "delegation", "dense id; 0: none"},
+		{recAgent, "u32", "agent", "string id"},
+		{recTool, "u32", "tool_name", "string id"},
+		{recTags, "u32", "tags", "position of the first tag in the tag list"},
+		{recTagCount, "u32", "tag_count", "tags of this record"},
+		{recCreated, "i64", "created", "ms since 1970"},
+	}
+
+	configFields = []field{
+		{cfgKeyOffset, "u32", "key_offset", ""},
+		{cfgKeyLength, "u32", "key_length", ""},
+		{cfgType, "u32", "type", "1 integer, 2 float, 3 boolean, 4 string"},
+		{cfgStringLength, "u32", "string_length", "0 but for strings"},
+		{cfgValue, "8 bytes", "value", "i64, f64, 0 or 1, or the string's offset"},
+	}
+
+	stringFields = []field{
+		{strOffset, "u32", "offset", ""},
+		{strLength, "u32", "length", "id 0 is the empty string"},
+	}
+
+	planFields = []field{
+		{planMagicAt, "u32", "magic", "`MNP1` (bytes 4D 4E 50 31)"},
+		{planOpCount, "u32", "op_count", ""},
+		{planOpsOffset, "u32", "ops_offset", "where the first op stands"},
+		{planOpSize, "u32", "op_size", "32 in 1.0; the host steps by it"},
+	}
+
+	opFields = []field{
+		{opCode, "u8", "op", "see the ops"},
+		{opTemplate, "u8", "template", "0 but where the op names one"},
+		{opReserved, "u16", "reserved", "0"},
+		{opFirst, "u32", "first", "first record"},
+		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap"},
+		{opTextOffset, "u32", "text_offset", "in the plan (REPLACE, INSERT)"},
+		{opTextLength, "u32", "text_length", "0 for the other ops"},
+		{opReasonOffset, "u32", "reason_offset", "in the plan"},
+		{opReasonLength, "u32", "reason_length", "`code` or `code: free words`, at most 200 bytes"},
+		{opArgument, "u32", "argument", "TRUNCATE: tokens; 0 for the other ops"},
+	}
+)
+
+// opSpec is what the decoder must know of an op.
+type opSpec struct {
+	code     plan.OpCode
+	name     string
+	template uint8 // the one template that 1.0 knows; 0: the op has none
+	text     bool  // the op carries a text
+	argument bool  // the op carries an argument
+	doc      string
+}
+
+// opSpecs is indexed by code - 1.
+var opSpecs = [...]opSpec{
+	{plan.OpDrop, "DROP", 0, false, false, "leaves the records out; whole atoms only"},
+	{plan.OpCompress, "COMPRESS", 1, false, false, "template 1: the range is whole atoms of one turn with at least one " +
+		"user message; one user message `[earlier question] (turn N): TEXT`, with the users' texts joined by a newline, " +
+		"replaces it. Users' rows say compress, the others drop. compressed_tokens is per user record; the host recounts " +
+		"joined ones. A turn without a user is DROPped instead"},
+	{plan.OpTruncate, "TRUNCATE", 0, false, true, "cuts each text to `argument` tokens, head and tail, and marks the cut"},
+	{plan.OpStub, "STUB", 1, false, false, "template 1: a tool result's text becomes a short marker that names the tool " +
+		"and the size"},
+	{plan.OpReplace, "REPLACE", 0, true, false, "the text becomes the given text; role, ids and calls stay"},
+	{plan.OpInsert, "INSERT", 0, true, false, "a system-class message (kind 6) with the given text before `first`, " +
+		"which may be record_count, never inside an atom; `last` is ignored, no overlap is possible"},
+	{plan.OpSummarise, "SUMMARISE", 0, false, false, "covered records (seq up to summary_covers, no delegation, not " +
+		"pending) are replaced by the running summary, which stands at `first` even if it covers nothing in the table; " +
+		"the rest stays, and a job may extend the summary from summary_covers + 1, older than the table too, up to " +
+		"`last`, never splitting an atom"},
+}

@@ -1,0 +1,53 @@
+package hostapi
+
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+// The tables must tile their structures: each field where the one before it ends, aligned, up to the size.
+func TestTablesTile(t *testing.T) {
+	widths := map[string]int{"u8": 1, "u16": 2, "u32": 4, "u64": 8, "i64": 8, "8 bytes": 8}
+	for name, c := range map[string]struct {
+		fields []field
+		size   int
+	}{
+		"preamble": {preambleFields, 96},
+		"record":   {recordFields, 64},
+		"config":   {configFields, 24},
+		"string":   {stringFields, 8},
+		"plan":     {planFields, 16},
+		"op":       {opFields, 32},
+	} {
+		at := 0
+		for _, f := range c.fields {
+			if w := widths[f.typ]; w == 0 || f.at != at || at%w != 0 {
+				t.Errorf("%s.%s is a %s at %d, want %d", name, f.name, f.typ, f.at, at)
+			}
+			at += widths[f.typ]
+		}
+		if at != c.size {
+			t.Errorf("%s ends at %d, want %d", name, at, c.size)
+		}
+	}
+	for i, o := range opSpecs {
+		if int(o.code) != i+1 {
+			t.Errorf("op %s stands at %d", o.name, i)
+		}
+	}
+}
+
+func TestABIDocumentIsUpToDate(t *testing.T) {
+	var want bytes.Buffer
+	if err := WriteABI(&want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("../docs/ABI.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("docs/ABI.md is stale; run `go generate ./hostapi`")
+	}
+}

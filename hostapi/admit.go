@@ -1,0 +1,115 @@
+package hostapi
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
+)
+
+// Refusal says which check a module failed, what was found and what the limit is. Load answers it as an error.
+type Refusal = wasm.Refusal
+
+// Names of the checks that are made here, on top of those of package wasm.
+const (
+	checkMemory   = "memory_pages" // as in package wasm
+	checkManifest = "manifest"
+	checkImported = "imports"
+	checkExported = "exports"
+	checkCompile  = "compile"
+	checkStart    = "start_up"
+)
+
+// guestFunction is one function that a guest exports.
+type guestFunction struct {
+	name     string
+	params   []param
+	results  []api.ValueType
+	optional bool
+	doc      string
+}
+
+// guestFunctions are what mneme/1 asks of a guest, in the order of the documentation.
+func guestFunctions() []guestFunction {
+	i32 := []api.ValueType{api.ValueTypeI32}
+	return []guestFunction{
+		{exportInitialize, nil, nil, true, "optional; called once, with its own fuel. A `start` section is refused"},
+		{exportABI, nil, i32, false, "`major<<16 | minor`; the major must be 1 (65536 is 1.0)"},
+		{exportArena, i32s("kind", "bytes"), i32, false, "called once per kind after `_initialize`: 0 request, 1 plan. The " +
+			"address of an area of `bytes`, a multiple of 8, valid for the instance's life; 0 refuses. The areas must not " +
+			"overlap. An instance is made for one size: 65,536 and 32,768 bytes for usual windows, 524,288 and 262,144 for " +
+			"the longest, so allocate what is asked"},
+		{exportAssemble, i32s("req", "req_len", "plan", "plan_cap"), i32, false, "the plan's length, 0 for no ops, or a " +
+			"negative number (the author's error; the text comes from `fail`)"},
+	}
+}
+
+// signature is a function's type as a module declares it.
+func signature(params []param, results []api.ValueType) wasm.FuncType {
+	var t wasm.FuncType
+	for _, p := range params {
+		t.Params = append(t.Params, wasm.ValueType(p.typ))
+	}
+	for _, r := range results {
+		t.Results = append(t.Results, wasm.ValueType(r))
+	}
+	return t
+}
+
+func sameType(a, b wasm.FuncType) bool {
+	return slices.Equal(a.Params, b.Params) && slices.Equal(a.Results, b.Results)
+}
+
+// checkImports refuses whatever the host modules do not offer with exactly that signature.
+func checkImports(imports []wasm.Import) *Refusal {
+	offered := map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()}
+	for _, i := range imports {
+		functions, ok := offered[i.Module]
+		if !ok {
+			return refuse(checkImported, "%q.%q: module %q is not offered, only %q and %q",
+				i.Module, i.Name, i.Module, hostModule, wasiModule)
+		}
+		at := slices.IndexFunc(functions, func(f hostFunction) bool { return f.name == i.Name })
+		if at < 0 {
+			return refuse(checkImported, "%q.%q is not offered", i.Module, i.Name)
+		}
+		if want := signature(functions[at].params, functions[at].results); !sameType(want, i.Type) {
+			return refuse(checkImported, "%q.%q has the signature %s, not %s", i.Module, i.Name, i.Type, want)
+		}
+	}
+	return nil
+}
+
+// checkExports proves that the module gives what the ABI asks.
+func checkExports(exports []wasm.Export) *Refusal {
+	find := func(name string) (wasm.Export, bool) {
+		at := slices.IndexFunc(exports, func(e wasm.Export) bool { return e.Name == name })
+		if at < 0 {
+			return wasm.Export{}, false
+		}
+		return exports[at], true
+	}
+	if e, ok := find(exportMemory); !ok || e.Kind != wasm.KindMemory {
+		return refuse(checkExported, "there is no memory named %q", exportMemory)
+	}
+	for _, f := range guestFunctions() {
+		e, ok := find(f.name)
+		if !ok && f.optional {
+			continue
+		}
+		want := signature(f.params, f.results)
+		switch {
+		case !ok || e.Kind != wasm.KindFunc:
+			return refuse(checkExported, "there is no function %s%s", f.name, want)
+		case !sameType(want, e.Type):
+			return refuse(checkExported, "%s has the signature %s, not %s", f.name, e.Type, want)
+		}
+	}
+	return nil
+}
+
+func refuse(check, format string, args ...any) *Refusal {
+	return &Refusal{Check: check, Detail: fmt.Sprintf(format, args...)}
+}

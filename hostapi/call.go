@@ -1,0 +1,115 @@
+package hostapi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Run makes one policy call. It always returns an outcome: nothing that a guest does can make it fail otherwise. The
+// call itself cannot be interrupted, only its fuel bounds it; ctx bounds the wait for a free slot.
+//
+// A call that is no fault of the policy's is StatusUnavailable: a module that is not loaded, a request that no arena
+// holds, a text that cannot be read.
+func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
+	m := h.module(call.Module)
+	if m == nil {
+		return failure(endingf(plan.StatusUnavailable, "module %x is not loaded", call.Module))
+	}
+	l, err := layoutOf(call.Request)
+	if err != nil {
+		return failure(endingf(plan.StatusUnavailable, "%v", err))
+	}
+	if ended := h.acquire(ctx); ended != nil {
+		return failure(ended)
+	}
+	defer h.release()
+	key := poolKey{call.Tenant, m, l.size}
+	in := h.pool.take(key)
+	if in == nil {
+		var ended *ending
+		if in, ended = h.instantiate(ctx, key); ended != nil {
+			return failure(ended)
+		}
+	}
+	out := in.run(&call, l)
+	// Only an instance that did as it should is used again: what a failure left half done is not worth knowing.
+	if out.Status != plan.StatusOK || !in.restore() {
+		in.close(ctx)
+		return out
+	}
+	for evicted := h.pool.put(in); evicted != nil; evicted = evicted.older {
+		evicted.close(ctx)
+	}
+	return out
+}
+
+func failure(e *ending) plan.Outcome { return plan.Outcome{Status: e.status, Detail: e.detail} }
+
+// acquire waits for a slot. Who waits too long has timed out; who goes away was never served.
+func (h *Host) acquire(ctx context.Context) *ending {
+	select {
+	case h.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case h.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return endingf(plan.StatusTimeout, "no slot became free in time")
+		}
+		return endingf(plan.StatusUnavailable, "the call was given up before it had a slot")
+	}
+}
+
+func (h *Host) release() { <-h.slots }
+
+// run makes the call in a started instance: encode, call, decode.
+func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
+	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed}
+	in.memory.refused = false
+	if err := encode(in.memory.bytes[in.requests:], call.Request, l); err != nil {
+		return failure(endingf(plan.StatusUnavailable, "%v", err))
+	}
+	in.stack = [4]uint64{uint64(in.requests), uint64(l.end), uint64(in.plans), uint64(in.key.size.plan())}
+	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth)
+	err := in.assemble.CallWithStack(in.ctx, in.stack[:])
+	out := plan.Outcome{Status: plan.StatusOK, Fuel: in.tank.spent(), Log: in.log}
+	var ended *ending
+	if err != nil {
+		ended = in.explain(exportAssemble, err)
+	} else {
+		out.Ops, ended = in.answer(api.DecodeI32(in.stack[0]))
+	}
+	if ended != nil {
+		out.Status, out.Detail = ended.status, ended.detail
+	}
+	return out
+}
+
+// answer reads what mneme_assemble returned.
+func (in *instance) answer(n int32) ([]plan.Op, *ending) {
+	if n < 0 {
+		if in.failure == "" {
+			return nil, endingf(plan.StatusAuthorError, "%s returned %d", exportAssemble, n)
+		}
+		return nil, endingf(plan.StatusAuthorError, "%s", in.failure)
+	}
+	if room := in.key.size.plan(); uint32(n) > room {
+		return nil, endingf(plan.StatusBadPlan, "a plan of %d bytes in an area of %d", n, room)
+	}
+	ops, err := decode(in.memory.bytes[in.plans:][:n], in.limits.InsertedBytes, in.reasons)
+	if err == nil {
+		return ops, nil
+	}
+	var wrong *planError
+	if errors.As(err, &wrong) && wrong.quota {
+		return nil, endingf(plan.StatusHostQuota, "%v", err)
+	}
+	return nil, endingf(plan.StatusBadPlan, "%v", err)
+}

@@ -1,0 +1,163 @@
+package hostapi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+const testMaxText = 16
+
+// one is a plan of a single op with the texts `code: why` at 48 and `text` at 57.
+func one(code, template byte, words ...uint32) []byte {
+	return planBytes("code: whytext", opBytes(code, template, words...))
+}
+
+func TestDecode(t *testing.T) {
+	wide := []byte("MNP1")
+	wide = binary.LittleEndian.AppendUint32(wide, 2)
+	wide = binary.LittleEndian.AppendUint32(wide, 24)
+	wide = binary.LittleEndian.AppendUint32(wide, 40)
+	wide = append(wide, make([]byte, 8)...)
+	for i := range 2 {
+		wide = append(append(wide, opBytes(1, 0, uint32(i), uint32(i))...), bytes.Repeat([]byte{0xff}, 8)...)
+	}
+	for name, c := range map[string]struct {
+		plan []byte
+		want []plan.Op
+	}{
+		"nothing":      {nil, nil},
+		"no ops":       {planBytes(""), nil},
+		"drop":         {one(1, 0, 3, 7, 0, 0, 48, 9), []plan.Op{{Code: 1, First: 3, Last: 7, Reason: "code: why"}}},
+		"compress":     {one(2, 1, 0, 1), []plan.Op{{Code: 2, Template: 1, Last: 1}}},
+		"truncate":     {one(3, 0, 2, 2, 0, 0, 0, 0, 99), []plan.Op{{Code: 3, First: 2, Last: 2, Argument: 99}}},
+		"stub":         {one(4, 1, 5, 5, 0, 0, 48, 4), []plan.Op{{Code: 4, Template: 1, First: 5, Last: 5, Reason: "code"}}},
+		"replace":      {one(5, 0, 5, 5, 57, 4), []plan.Op{{Code: 5, First: 5, Last: 5, Text: "text"}}},
+		"insert":       {one(6, 0, 9, 0, 57, 4), []plan.Op{{Code: 6, First: 9, Text: "text"}}},
+		"summarise":    {one(7, 0, 0, 4), []plan.Op{{Code: 7, Last: 4}}},
+		"larger steps": {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
+	} {
+		got, err := decode(c.plan, testMaxText, reasons{})
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	edit := func(b []byte, at int, v uint32) []byte {
+		binary.LittleEndian.PutUint32(b[at:], v)
+		return b
+	}
+	for name, c := range map[string]struct {
+		plan []byte
+		want string // words that the author needs
+	}{
+		"short header":     {[]byte("MNP1"), "header"},
+		"magic":            {edit(one(1, 0), 0, 0x314d4e4d), "magic"},
+		"too many ops":     {edit(one(1, 0), 4, 3), "ops_offset"},
+		"countless ops":    {edit(one(1, 0), 4, 1<<32-1), "ops_offset"},
+		"ops in header":    {edit(one(1, 0), 8, 8), "ops_offset"},
+		"ops beyond":       {edit(one(1, 0), 8, 1<<32-16), "ops_offset"},
+		"small op_size":    {edit(one(1, 0), 12, 31), "op_size is 31"},
+		"no op_size":       {edit(one(1, 0), 12, 0), "op_size is 0"},
+		"huge op_size":     {edit(one(1, 0), 12, 1<<32-1), "ops_offset"},
+		"op 0":             {one(0, 0), "op 0: op is 0"},
+		"op 8":             {one(8, 0), "op 0: op is 8"},
+		"second op":        {planBytes("", opBytes(1, 0), opBytes(99, 0)), "op 1: op is 99"},
+		"no template":      {one(2, 0), "op 0: template is 0, COMPRESS takes 1"},
+		"template":         {one(1, 1), "op 0: template is 1, DROP takes 0"},
+		"reserved":         {edit(one(1, 0), 16, 1|1<<16), "op 0: reserved is 1"},
+		"argument":         {one(1, 0, 0, 0, 0, 0, 0, 0, 5), "op 0: argument is 5"},
+		"text of a drop":   {one(1, 0, 0, 0, 57, 4), "op 0: text_length is 4"},
+		"text beyond":      {one(5, 0, 0, 0, 57, 5), "op 0: text_offset 57 and text_length 5"},
+		"text wraps":       {one(5, 0, 0, 0, 1<<32-1, 2), "text_offset"},
+		"reason beyond":    {one(1, 0, 0, 0, 0, 0, 60, 2), "op 0: reason_offset 60 and reason_length 2"},
+		"long reason":      {planBytes(strings.Repeat("x", 201), opBytes(1, 0, 0, 0, 0, 0, 48, 201)), "reason_length is 201"},
+		"text not UTF-8":   {planBytes("\xff", opBytes(5, 0, 0, 0, 48, 1)), "op 0: text is not valid UTF-8"},
+		"reason not UTF-8": {planBytes("\xff", opBytes(1, 0, 0, 0, 0, 0, 48, 1)), "op 0: reason is not valid UTF-8"},
+	} {
+		got, err := decode(c.plan, testMaxText, reasons{})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
+func TestDecodeBoundsTexts(t *testing.T) {
+	text := strings.Repeat("x", testMaxText)
+	half := opBytes(5, 0, 0, 0, 80, testMaxText/2)
+	if _, err := decode(planBytes(text, half, half), testMaxText, reasons{}); err != nil {
+		t.Errorf("texts that just fit: %v", err)
+	}
+	_, err := decode(planBytes(text, half, opBytes(5, 0, 0, 0, 80, testMaxText/2+1)), testMaxText, reasons{})
+	var wrong *planError
+	if !errors.As(err, &wrong) || !wrong.quota {
+		t.Errorf("one byte more: %v", err)
+	}
+}
+
+func TestReasonsAreInterned(t *testing.T) {
+	known := reasons{}
+	ops := make([][]byte, 40)
+	for i := range ops {
+		ops[i] = opBytes(1, 0, 0, 0, 0, 0, uint32(16+32*len(ops)), 9)
+	}
+	b := planBytes("code: why", ops...)
+	decodeAll := func() {
+		if _, err := decode(b, testMaxText, known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decodeAll()
+	if n := testing.AllocsPerRun(10, decodeAll); n > 1 {
+		t.Errorf("%v allocations for 40 ops of one reason, want the slice alone", n)
+	}
+	for i := range 2 * internEntries {
+		known.intern([]byte{byte(i), byte(i >> 8)})
+	}
+	if len(known) > internEntries {
+		t.Errorf("%d reasons are kept", len(known))
+	}
+}
+
+// A plan of any bytes is refused in words or gives ops that hold what the engine relies on.
+func FuzzDecode(f *testing.F) {
+	f.Add(one(1, 0, 3, 7, 0, 0, 48, 9))
+	f.Add(one(5, 0, 5, 5, 57, 4))
+	f.Add(planBytes("ab", opBytes(2, 1, 0, 9), opBytes(6, 0, 3, 0, 80, 2, 80, 1), opBytes(7, 0)))
+	f.Add(planBytes(""))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := bytes.Clone(b)
+		ops, err := decode(b, testMaxText, reasons{})
+		if !bytes.Equal(b, before) {
+			t.Fatal("the plan was written to")
+		}
+		if err != nil {
+			if ops != nil || err.Error() == "" {
+				t.Fatalf("%d ops beside the error %q", len(ops), err)
+			}
+			return
+		}
+		if len(ops) > len(b)/32 {
+			t.Fatalf("%d ops from %d bytes", len(ops), len(b))
+		}
+		texts := 0
+		for _, op := range ops {
+			texts += len(op.Text)
+			if op.Code < plan.OpDrop || op.Code > plan.OpSummarise || len(op.Reason) > 200 ||
+				!utf8.ValidString(op.Text) || !utf8.ValidString(op.Reason) {
+				t.Fatalf("%+v", op)
+			}
+		}
+		if texts > testMaxText {
+			t.Fatalf("%d bytes of text", texts)
+		}
+	})
+}

@@ -1,0 +1,234 @@
+package hostapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// instance is one running copy of a module. One goroutine uses it at a time.
+type instance struct {
+	key      poolKey
+	limits   *Limits
+	guest    api.Module
+	memory   *linearMemory
+	globals  []api.MutableGlobal
+	start    *snapshot
+	tank     tank
+	assemble api.Function
+	ctx      context.Context // carries the instance to the host functions
+	stack    [4]uint64       // arguments and result of a call
+	requests uint32          // address of the request arena
+	plans    uint32          // address of the plan arena
+	reasons  reasons
+	usage
+
+	newer, older *instance // among the idle ones of all keys
+	above, below *instance // among the idle ones of its key
+}
+
+// usage is the state of one call. It is set anew for each.
+type usage struct {
+	request  *plan.Request // nil while the instance starts
+	texts    plan.Texts
+	random   uint64
+	function string // the host function entered last
+
+	hostCalls, pulled, written int
+
+	log     []plan.LogLine
+	failure string // the author's message
+	printed []byte // what the language runtime wrote to stderr
+	ended   *ending
+}
+
+// ending is how a call that did not succeed ended.
+type ending struct {
+	status plan.Status
+	detail string
+}
+
+func (e *ending) Error() string { return fmt.Sprintf("%s: %s", e.status, e.detail) }
+
+func endingf(status plan.Status, format string, args ...any) *ending {
+	return &ending{status, fmt.Sprintf(format, args...)}
+}
+
+// stop ends the running call from inside a host function. It unwinds through the guest and does not return.
+func (in *instance) stop(status plan.Status, format string, args ...any) {
+	in.ended = endingf(status, in.function+": "+format, args...)
+	panic(in.ended)
+}
+
+// instanceKey finds the instance in the context of a host call.
+type instanceKey struct{}
+
+// instanceContext carries an instance without the allocation and the chain of context.WithValue.
+type instanceContext struct {
+	context.Context
+	in *instance
+}
+
+func (c *instanceContext) Value(key any) any {
+	if _, ok := key.(instanceKey); ok {
+		return c.in
+	}
+	return c.Context.Value(key)
+}
+
+func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{}).(*instance) }
+
+// instantiate makes an instance and starts it: memory and data, _initialize, then the arenas. It fails as a call
+// would, with a status and words, and leaves nothing behind.
+func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, failed *ending) {
+	in := &instance{
+		key: key, limits: &h.limits, reasons: reasons{},
+		memory: &linearMemory{limit: uint64(h.limits.MemoryBytes)},
+		usage:  usage{random: startSeed},
+	}
+	in.ctx = &instanceContext{context.Background(), in}
+	allocated := experimental.WithMemoryAllocator(in.ctx, experimental.MemoryAllocatorFunc(
+		func(_, _ uint64) experimental.LinearMemory { return in.memory }))
+	guest, err := h.runtime.InstantiateModule(allocated, key.module.compiled,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return nil, endingf(plan.StatusUnavailable, "the module cannot be instantiated: %v", err)
+	}
+	in.guest = guest
+	defer func() {
+		if failed != nil {
+			in.close(ctx)
+		}
+	}()
+	if in.tank, err = newTank(guest); err != nil {
+		return nil, endingf(plan.StatusUnavailable, "%v", err)
+	}
+	in.tank.fill(h.limits.StartFuel, h.limits.Depth)
+	if start := guest.ExportedFunction(exportInitialize); start != nil {
+		if _, err := start.Call(in.ctx); err != nil {
+			return nil, in.explain(exportInitialize, err)
+		}
+	}
+	if failed := in.takeArenas(); failed != nil {
+		return nil, failed
+	}
+	for _, name := range key.module.globals {
+		global, ok := guest.ExportedGlobal(name).(api.MutableGlobal)
+		if !ok {
+			return nil, endingf(plan.StatusUnavailable, "global %s cannot be restored", name)
+		}
+		in.globals = append(in.globals, global)
+	}
+	in.assemble = guest.ExportedFunction(exportAssemble)
+	if failed := in.settle(); failed != nil {
+		return nil, failed
+	}
+	return in, nil
+}
+
+// takeArenas asks the guest for the two areas and checks them.
+func (in *instance) takeArenas() *ending {
+	arena := in.guest.ExportedFunction(exportArena)
+	sizes := [...]uint32{arenaRequest: in.key.size.request(), arenaPlan: in.key.size.plan()}
+	var at [len(sizes)]uint32
+	for kind, size := range sizes {
+		result, err := arena.Call(in.ctx, uint64(kind), uint64(size))
+		if err != nil {
+			return in.explain(exportArena, err)
+		}
+		at[kind] = api.DecodeU32(result[0])
+		end := uint64(at[kind]) + uint64(size)
+		switch {
+		case at[kind] == 0:
+			return endingf(plan.StatusMemory, "mneme_arena refused %d bytes for kind %d", size, kind)
+		case at[kind]%8 != 0:
+			return endingf(plan.StatusTrap, "mneme_arena: address %d of kind %d is not a multiple of 8", at[kind], kind)
+		case end > uint64(len(in.memory.bytes)):
+			return endingf(plan.StatusTrap, "mneme_arena: %d bytes at %d for kind %d pass the end of memory at %d",
+				size, at[kind], kind, len(in.memory.bytes))
+		}
+	}
+	first, second := at[arenaRequest], at[arenaPlan]
+	if first < second+sizes[arenaPlan] && second < first+sizes[arenaRequest] {
+		return endingf(plan.StatusTrap, "mneme_arena: the areas at %d and %d overlap", first, second)
+	}
+	in.requests, in.plans = first, second
+	return nil
+}
+
+// settle notes how the instance stands once started, or proves that it stands as all before it did: a policy whose
+// instances start differently would not answer the same call with the same plan.
+func (in *instance) settle() *ending {
+	globals := make([]uint64, len(in.globals))
+	for i, g := range in.globals {
+		globals[i] = g.Get()
+	}
+	m := in.key.module
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started[in.key.size] == nil {
+		m.started[in.key.size] = takeSnapshot(in.memory.bytes, globals)
+	}
+	in.start = m.started[in.key.size]
+	if !in.start.matches(in.memory.bytes, globals) {
+		return endingf(plan.StatusUnavailable, "two instances of the module start differently")
+	}
+	return nil
+}
+
+// restore puts the instance back to how it started. False: it cannot be, and must be closed.
+func (in *instance) restore() bool {
+	in.usage = usage{} // keeps nothing of the call alive
+	if !in.key.module.restorable || !in.start.restore(in.memory.bytes) {
+		return false
+	}
+	for i, g := range in.globals {
+		g.Set(in.start.globals[i])
+	}
+	return true
+}
+
+func (in *instance) close(ctx context.Context) {
+	// Nothing is left to do about an instance that cannot be closed: it holds nothing but memory.
+	_ = in.guest.Close(ctx)
+}
+
+// explain turns an error of a guest function into how the call ended.
+func (in *instance) explain(function string, err error) *ending {
+	if in.ended != nil {
+		return in.withPrinted(in.ended)
+	}
+	if ended := in.ranDry(function); ended != nil {
+		return ended
+	}
+	var fault runtime.Error
+	words, _, _ := strings.Cut(err.Error(), "\n")
+	words = strings.TrimPrefix(words, "wasm error: ")
+	switch {
+	case errors.As(err, &fault):
+		return endingf(plan.StatusUnavailable, "the host failed in %s: %v", in.function, fault)
+	case words == "stack overflow":
+		return endingf(plan.StatusDepth, "%s: calls are nested too deep", function)
+	case in.memory.refused:
+		return in.withPrinted(endingf(plan.StatusMemory, "%s: %s, after memory was refused beyond %d bytes",
+			function, words, in.memory.limit))
+	}
+	return in.withPrinted(endingf(plan.StatusTrap, "%s: %s", function, words))
+}
+
+// withPrinted adds what the guest's language runtime printed, which mostly says why.
+func (in *instance) withPrinted(e *ending) *ending {
+	if text := strings.TrimSpace(strings.ToValidUTF8(string(in.printed), string(utf8.RuneError))); text != "" {
+		return &ending{e.status, e.detail + ": " + text}
+	}
+	return e
+}

@@ -1,0 +1,94 @@
+package hostapi
+
+import (
+	"bytes"
+	"slices"
+)
+
+// linearMemory is the memory of one instance, owned by the host: host functions reach it without a lookup, and growth
+// is bounded here. It implements experimental.LinearMemory.
+type linearMemory struct {
+	bytes   []byte
+	limit   uint64
+	refused bool // growth past the limit was asked for
+}
+
+// Reallocate grows the memory, or answers nil past the limit. Capacity doubles, so that growing page by page copies
+// no more than twice the final size.
+func (m *linearMemory) Reallocate(size uint64) []byte {
+	if size > m.limit {
+		m.refused = true
+		return nil
+	}
+	if size <= uint64(cap(m.bytes)) {
+		m.bytes = m.bytes[:size] // never used before: still zero
+		return m.bytes
+	}
+	grown := make([]byte, size, max(size, min(2*uint64(cap(m.bytes)), m.limit)))
+	copy(grown, m.bytes)
+	m.bytes = grown
+	return grown
+}
+
+// Free leaves the memory to the garbage collector.
+func (m *linearMemory) Free() {}
+
+// snapshot is the memory and the mutable globals of an instance as they stand once it has started. All instances of a
+// module and size start alike, so they share one.
+type snapshot struct {
+	size    int
+	runs    []run
+	globals []uint64
+}
+
+// run is a stretch of memory: its bytes, or nil where all are zero. Most memory is, and clearing it is the cheapest
+// way to put it back: half the price of copying or of comparing first (BenchmarkRestore).
+type run struct {
+	at, end int
+	bytes   []byte
+}
+
+// runSize is the grain in which a memory is split into runs.
+const runSize = 4096
+
+func takeSnapshot(memory []byte, globals []uint64) *snapshot {
+	s := &snapshot{size: len(memory), globals: globals}
+	zeros := make([]byte, runSize)
+	for at := 0; at < len(memory); at += runSize {
+		zero := bytes.Equal(memory[at:at+runSize], zeros)
+		if n := len(s.runs); n == 0 || zero != (s.runs[n-1].bytes == nil) {
+			s.runs = append(s.runs, run{at: at})
+		}
+		last := &s.runs[len(s.runs)-1]
+		last.end = at + runSize
+		if !zero {
+			last.bytes = append(last.bytes, memory[at:last.end]...)
+		}
+	}
+	return s
+}
+
+// matches says whether an instance stands exactly as the snapshot does.
+func (s *snapshot) matches(memory []byte, globals []uint64) bool {
+	other := takeSnapshot(memory, globals)
+	return s.size == other.size && slices.Equal(s.globals, other.globals) &&
+		slices.EqualFunc(s.runs, other.runs, func(a, b run) bool {
+			return a.at == b.at && a.end == b.end && bytes.Equal(a.bytes, b.bytes)
+		})
+}
+
+// restore puts a memory back; false where it has grown, which cannot be undone. All of it is written: nothing is
+// assumed about what the guest may have touched.
+func (s *snapshot) restore(memory []byte) bool {
+	if len(memory) != s.size {
+		return false
+	}
+	for i := range s.runs {
+		if r := &s.runs[i]; r.bytes == nil {
+			clear(memory[r.at:r.end])
+		} else {
+			copy(memory[r.at:r.end], r.bytes)
+		}
+	}
+	return true
+}

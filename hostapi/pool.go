@@ -1,0 +1,89 @@
+package hostapi
+
+import "sync"
+
+// poolKey names instances that may stand in for one another. Tenants never share one, although restoring already
+// makes them alike. The config is no part of it: it comes with each request and leaves with it.
+type poolKey struct {
+	tenant string
+	module *module
+	size   arenaSize
+}
+
+// pool keeps idle instances: newest first for each key, and across all keys in order of age, from which the oldest
+// go when together they hold too much memory.
+type pool struct {
+	mu             sync.Mutex
+	top            map[poolKey]*instance
+	newest, oldest *instance
+	bytes, limit   int
+}
+
+func newPool(limit int) *pool { return &pool{top: map[poolKey]*instance{}, limit: limit} }
+
+// take removes the newest idle instance of a key; nil where there is none.
+func (p *pool) take(key poolKey) *instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in := p.top[key]
+	if in != nil {
+		p.remove(in)
+	}
+	return in
+}
+
+// put adds an idle instance and returns those that must make room, for the caller to close: a list linked by older.
+func (p *pool) put(in *instance) (evicted *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if in.below = p.top[in.key]; in.below != nil {
+		in.below.above = in
+	}
+	p.top[in.key] = in
+	if in.older = p.newest; in.older != nil {
+		in.older.newer = in
+	} else {
+		p.oldest = in
+	}
+	p.newest = in
+	p.bytes += in.footprint()
+	for p.bytes > p.limit {
+		last := p.oldest
+		p.remove(last)
+		last.older = evicted
+		evicted = last
+	}
+	return evicted
+}
+
+func (p *pool) remove(in *instance) {
+	switch {
+	case in.above != nil:
+		in.above.below = in.below
+	case in.below != nil:
+		p.top[in.key] = in.below
+	default:
+		delete(p.top, in.key)
+	}
+	if in.below != nil {
+		in.below.above = in.above
+	}
+	if in.newer != nil {
+		in.newer.older = in.older
+	} else {
+		p.newest = in.older
+	}
+	if in.older != nil {
+		in.older.newer = in.newer
+	} else {
+		p.oldest = in.newer
+	}
+	in.above, in.below, in.newer, in.older = nil, nil, nil, nil
+	p.bytes -= in.footprint()
+}
+
+// footprint is what an idle instance holds: its memory, and its stacks and tables besides.
+func (in *instance) footprint() int {
+	const besides = 16 << 10
+	return cap(in.memory.bytes) + besides
+}
