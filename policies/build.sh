@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Builds the built-in policies from source, each with its manifest and SHA-256 beside it.
+#   policies/build.sh           builds all in place
+#   policies/build.sh --check   builds all elsewhere and fails where the committed files differ
+# Nobody needs it to build or run Mneme: the modules are committed.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+version=0.41.1
+llvm=19.1.7
+if ! command -v tinygo >/dev/null; then
+  echo "build.sh: tinygo is not installed: https://tinygo.org/getting-started/install has it ($version is expected)" >&2
+  exit 1
+fi
+if ! tinygo version | grep -q "version $version .*LLVM version $llvm"; then
+  echo "build.sh: the modules are built by TinyGo $version with LLVM $llvm, this is: $(tinygo version)" >&2
+  exit 1
+fi
+
+out=.
+if [[ ${1:-} == --check ]]; then
+  out=$(mktemp -d)
+  trap 'rm -rf "$out"' EXIT
+elif [[ $# -gt 0 ]]; then
+  echo "usage: policies/build.sh [--check]" >&2
+  exit 2
+fi
+
+status=0
+for manifest in */manifest.json; do
+  name=${manifest%/*}
+  mkdir -p "$out/$name"
+  module=$out/$name/$name.wasm
+  WASMOPT=$PWD/wasm-opt tinygo build -target="$PWD/policy.json" -no-debug -opt=2 -panic=trap -o "$module" "./$name/wasm"
+  go run github.com/seed-0906e6bc/mneme/sdk/go/cmd/mneme-manifest "$manifest" "$module"
+  chmod 644 "$module"
+  (cd "$out/$name" && sha256sum "$name.wasm" >"$name.wasm.sha256")
+  for file in "$name/$name.wasm" "$name/$name.wasm.sha256"; do
+    if ! cmp -s "$out/$file" "$file"; then
+      echo "build.sh: policies/$file differs from what its source builds" >&2
+      status=1
+    fi
+  done
+done
+exit $status

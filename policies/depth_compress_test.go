@@ -1,0 +1,108 @@
+package policies_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+)
+
+func equal(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("plan is %q, want %q", got, want)
+	}
+}
+
+func TestDepthCompress(t *testing.T) {
+	var tenOld []string
+	for i := range 10 {
+		tenOld = append(tenOld, fmt.Sprintf("compress %d..%d beyond_depth", 2*i, 2*i+1))
+	}
+	for name, c := range map[string]struct {
+		table *talk
+		depth any // nil: the default
+		want  []string
+	}{
+		"30 turns, default depth": {new(talk).turns(1, 30), nil, tenOld},
+		"30 turns, depth 30":      {new(talk).turns(1, 30), 30, nil},
+		"30 turns, depth 100":     {new(talk).turns(1, 30), 100, nil},
+		"depth 1":                 {new(talk).turns(1, 2), 1, []string{"compress 0..1 beyond_depth"}},
+		"no records":              {new(talk), 1, nil},
+		"only system-class":       {new(talk).system(mneme.Summary, 9), 1, nil},
+		"turns count by number": {
+			new(talk).turns(1, 1).turns(9, 10), 2, []string{"compress 0..1 beyond_depth"},
+		},
+		"several questions and a call are one run": {
+			new(talk).say(1, mneme.User, 1).call(1, 2, 1).say(1, mneme.User, 1).turns(2, 2), 1,
+			[]string{"compress 0..4 beyond_depth"},
+		},
+		"a turn without a question is dropped": {
+			new(talk).call(1, 1, 1).say(1, mneme.Assistant, 1).turns(2, 2), 1, []string{"drop 0..2 beyond_depth"},
+		},
+		"each turn for itself": {
+			new(talk).say(1, mneme.Assistant, 1).turns(2, 2).say(3, mneme.Assistant, 1).turns(4, 4), 1,
+			[]string{"drop 0..0 beyond_depth", "compress 1..2 beyond_depth", "drop 3..3 beyond_depth"},
+		},
+		"mandatory stays and parts its turn": {
+			new(talk).turns(1, 1).call(1, 1, 1).marked(mneme.Mandatory).say(1, mneme.Assistant, 1).turns(2, 2), 1,
+			[]string{"compress 0..1 beyond_depth", "drop 4..4 beyond_depth"},
+		},
+		"compressed stays": {
+			new(talk).say(1, mneme.User, 1).marked(mneme.Compressed).turns(2, 2).turns(3, 3), 1,
+			[]string{"compress 1..2 beyond_depth"},
+		},
+		"system-class stays and parts its turn": {
+			new(talk).say(1, mneme.User, 1).system(mneme.Memory, 1).say(1, mneme.User, 1).turns(2, 2), 1,
+			[]string{"compress 0..0 beyond_depth", "compress 2..2 beyond_depth"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.depth != nil {
+				c.table.Config = map[string]any{"depth": c.depth}
+			}
+			equal(t, brief(run(t, depthcompress.Assemble, &c.table.Table)), c.want...)
+		})
+	}
+}
+
+// Everything in an old turn is compressed or dropped but what must stay, in runs as long as can be.
+func TestDepthCompressRuns(t *testing.T) {
+	seeded(t, 500, 12, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
+		depth := 1 + rng.IntN(8)
+		table.Config["depth"] = depth
+		newest := uint32(0)
+		for _, r := range table.Records {
+			newest = max(newest, r.Turn)
+		}
+		ops := run(t, depthcompress.Assemble, table)
+		by := covered(table, ops)
+		for _, a := range atoms(table) {
+			old := a.records[0].Turn+uint32(depth) <= newest && !a.stays() &&
+				!a.any(func(r mnemetest.Record) bool { return r.Flags.Has(mneme.Compressed) })
+			for i := a.first; i <= a.last; i++ {
+				if (by[i] >= 0) != old {
+					t.Fatalf("record %d of turn %d: in an op %v, old %v", i, a.records[0].Turn, by[i] >= 0, old)
+				}
+			}
+		}
+		for i, op := range ops {
+			asks := slices.ContainsFunc(table.Records[op.First:op.Last+1], func(r mnemetest.Record) bool {
+				return r.Role == mneme.User
+			})
+			if (op.Code == mneme.OpCompress) != asks {
+				t.Errorf("op %v over questions: %v", op, asks)
+			}
+			if i == 0 || ops[i-1].Last+1 != op.First {
+				continue
+			}
+			if table.Records[op.First].Turn == table.Records[op.First-1].Turn {
+				t.Errorf("ops %v and %v are one run", ops[i-1], op)
+			}
+		}
+	})
+}

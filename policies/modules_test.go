@@ -1,0 +1,102 @@
+package policies_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/policies"
+	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
+	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
+	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	"github.com/seed-0906e6bc/mneme/sdk/go/manifest"
+	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+)
+
+var native = map[string]mneme.Policy{
+	"delegation-filter": delegationfilter.Assemble,
+	"depth-compress":    depthcompress.Assemble,
+	"tool-pair-trim":    toolpairtrim.Assemble,
+}
+
+// declared is what a manifest says.
+type declared struct {
+	ABI, Name, Version, Description string
+	Hooks                           []string
+	Config                          map[string]struct {
+		Type    string
+		Default any
+	}
+}
+
+// Every folder's module is embedded, is the one whose SHA-256 is noted, and carries the manifest beside it.
+func TestModules(t *testing.T) {
+	folders, err := filepath.Glob("*/manifest.json")
+	if err != nil || len(folders) != len(policies.BuiltIn()) {
+		t.Fatalf("%d folders with a manifest, %d modules: %v", len(folders), len(policies.BuiltIn()), err)
+	}
+	for _, m := range policies.BuiltIn() {
+		t.Run(m.Name, func(t *testing.T) {
+			noted, err := os.ReadFile(filepath.Join(m.Name, m.Name+".wasm.sha256"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sum := fmt.Sprintf("%x  %s.wasm\n", sha256.Sum256(m.Wasm), m.Name); sum != string(noted) {
+				t.Errorf("SHA-256 is %q, noted is %q", sum, noted)
+			}
+			source, err := os.ReadFile(filepath.Join(m.Name, "manifest.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := manifest.Set(m.Wasm, source); err != nil || !slices.Equal(again, m.Wasm) {
+				t.Errorf("the module does not carry manifest.json: %v", err)
+			}
+			d := read(t, m)
+			if d.Name != m.Name || d.ABI != "1.0" || !slices.Equal(d.Hooks, []string{"assemble"}) || d.Description == "" {
+				t.Errorf("manifest says %+v", d)
+			}
+		})
+	}
+}
+
+// What a manifest declares as default is what the policy does without config.
+func TestDefaults(t *testing.T) {
+	for _, m := range policies.BuiltIn() {
+		config := map[string]any{}
+		for key, c := range read(t, m).Config {
+			if number, ok := c.Default.(float64); ok && c.Type == "integer" {
+				config[key] = int(number)
+			} else {
+				config[key] = c.Default
+			}
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			seeded(t, 100, 60, func(t *testing.T, table *mnemetest.Table, _ *rand.Rand) {
+				table.Config = nil
+				without := run(t, native[m.Name], table)
+				table.Config = config
+				if with := run(t, native[m.Name], table); !slices.Equal(with, without) {
+					t.Errorf("without config %q, with the defaults %q", without, with)
+				}
+			})
+		})
+	}
+}
+
+func read(t *testing.T, m policies.Module) (d declared) {
+	t.Helper()
+	text, err := manifest.Get(m.Wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

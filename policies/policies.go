@@ -1,0 +1,28 @@
+// Package policies holds the built-in policies as modules: bytes like any other policy's.
+package policies
+
+import _ "embed"
+
+var (
+	//go:embed delegation-filter/delegation-filter.wasm
+	delegationFilter []byte
+	//go:embed depth-compress/depth-compress.wasm
+	depthCompress []byte
+	//go:embed tool-pair-trim/tool-pair-trim.wasm
+	toolPairTrim []byte
+)
+
+// Module is a built-in policy.
+type Module struct {
+	Name string
+	Wasm []byte // with its manifest; shared, not to be changed
+}
+
+// BuiltIn returns the built-in policies in the order of the default pipeline.
+func BuiltIn() []Module {
+	return []Module{
+		{"delegation-filter", delegationFilter},
+		{"depth-compress", depthCompress},
+		{"tool-pair-trim", toolPairTrim},
+	}
+}

@@ -1,0 +1,193 @@
+package policies_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+)
+
+// The tables below count five tokens for any text. A message costs four more, and the policy sets three more aside.
+const (
+	markerText    = 5
+	messageTokens = 4
+	markerRoom    = markerText + 8
+)
+
+func fiveTokens(string) int { return markerText }
+
+func TestToolPairTrim(t *testing.T) {
+	for name, c := range map[string]struct {
+		table            *talk
+		messages, tokens uint32
+		config           map[string]any
+		want             []string
+	}{
+		"no bound":   {new(talk).turns(1, 40), 0, 0, nil, nil},
+		"all fits":   {new(talk).turns(1, 25), 50, 500, nil, nil},
+		"no records": {new(talk), 1, 1, nil, nil},
+		"50 messages": {new(talk).turns(1, 40), 50, 0, nil, []string{
+			"drop 0..29 over_max_messages", `insert 30 "[earlier messages left out: 30]"`}},
+		"a turn goes whole": {new(talk).turns(1, 3), 3, 0, nil, []string{
+			"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out: 4]"`}},
+		"without a marker": {new(talk).turns(1, 3), 4, 0, map[string]any{"marker": false}, []string{
+			"drop 0..1 over_max_messages"}},
+		"the marker takes its room": {new(talk).turns(1, 5), 0, 80, nil, []string{
+			"drop 0..3 over_max_tokens", `insert 4 "[earlier messages left out: 4]"`}},
+		"no room for the marker": {
+			new(talk).turns(1, 2).say(3, mneme.User, 30).marked(mneme.Mandatory), 0, 42, nil, []string{
+				"drop 0..3 over_max_tokens"}},
+		"system-class is paid first and stays": {
+			new(talk).system(mneme.Summary, 60).turns(1, 3), 0, 60 + markerRoom + 20, nil, []string{
+				"drop 1..4 over_max_tokens", `insert 5 "[earlier messages left out: 4]"`}},
+		"mandatory is paid first and stays, with its atom": {
+			new(talk).turns(1, 1).call(1, 1, 10).marked(mneme.Mandatory).turns(2, 4), 4, 0, nil, []string{
+				"drop 0..1 over_max_messages", "drop 4..7 over_max_messages",
+				`insert 2 "[earlier messages left out: 6]"`}},
+		"only mandatory fits": {
+			new(talk).turns(1, 2).say(3, mneme.User, 10).marked(mneme.Mandatory), 1, 0, nil, []string{
+				"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out: 4]"`}},
+		"within the newest turn: its question and its newest atoms": {
+			new(talk).turns(1, 1).say(2, mneme.User, 10).call(2, 1, 10).call(2, 2, 10).say(2, mneme.Assistant, 10),
+			5, 0, nil, []string{"drop 0..1 over_max_messages", "drop 3..4 over_max_messages",
+				`insert 2 "[earlier messages left out: 4]"`}},
+		"never half an atom": {
+			new(talk).say(1, mneme.User, 10).call(1, 5, 10).say(1, mneme.Assistant, 10), 4, 0, nil, []string{
+				"drop 1..6 over_max_messages", `insert 0 "[earlier messages left out: 6]"`}},
+		"what must stay does not fit": {
+			new(talk).turns(1, 1).system(mneme.Memory, 90), 0, 50, nil, []string{"drop 0..1 over_max_tokens"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.table.BudgetMessages, c.table.BudgetTokens, c.table.Config = c.messages, c.tokens, c.config
+			c.table.CountTokens = fiveTokens
+			equal(t, brief(run(t, toolpairtrim.Assemble, &c.table.Table)), c.want...)
+		})
+	}
+}
+
+func TestToolPairTrimSaysHowMuch(t *testing.T) {
+	s := new(talk).turns(1, 40)
+	s.BudgetMessages, s.OlderExist = 50, true
+	ops := run(t, toolpairtrim.Assemble, &s.Table)
+	if want := "over_max_messages: reaching further back would make 52 messages, the budget is 50"; ops[0].Reason != want {
+		t.Errorf("reason %q, want %q", ops[0].Reason, want)
+	}
+	if want := "[earlier messages left out: more than 30]"; ops[1].Text != want {
+		t.Errorf("marker %q, want %q", ops[1].Text, want)
+	}
+}
+
+// Sums of the largest numbers do not overflow into a budget.
+func TestToolPairTrimLargestTokens(t *testing.T) {
+	s := new(talk)
+	for turn := range uint32(4) {
+		s.say(turn+1, mneme.User, math.MaxUint32)
+	}
+	s.BudgetTokens = math.MaxUint32
+	s.Config = map[string]any{"marker": false}
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..2 over_max_tokens")
+}
+
+func TestToolPairTrimLongestTable(t *testing.T) {
+	s := new(talk)
+	for i := range uint32(4096) {
+		s.Records = append(s.Records, mnemetest.Record{Turn: i + 1, Seq: uint64(i + 1), Role: mneme.User, Atom: i, Tokens: 1})
+	}
+	s.BudgetMessages = 50
+	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
+		"drop 0..4045 over_max_messages", `insert 4046 "[earlier messages left out: 4046]"`)
+}
+
+// On small tables the policy keeps exactly what trying every cut keeps.
+func TestToolPairTrimModel(t *testing.T) {
+	seeded(t, 4000, 5, func(t *testing.T, table *mnemetest.Table, _ *rand.Rand) {
+		table.CountTokens = fiveTokens
+		checkTrim(t, table, model(table, markerRoom))
+	})
+}
+
+func checkTrim(t *testing.T, table *mnemetest.Table, want trimmed) {
+	t.Helper()
+	ops := run(t, toolpairtrim.Assemble, table)
+	by := covered(table, ops)
+	for i := range table.Records {
+		if kept := by[i] < 0; kept != want.kept[i] {
+			t.Fatalf("record %d kept %v, want %v; plan %q", i, kept, want.kept[i], brief(ops))
+		}
+	}
+	if marked := len(ops) > 0 && ops[len(ops)-1].Code == mneme.OpInsert; marked != want.marker {
+		t.Fatalf("marker %v, want %v; plan %q", marked, want.marker, brief(ops))
+	}
+}
+
+// checkLaw holds a plan against what every window needs, whatever the config.
+func checkLaw(t *testing.T, table *mnemetest.Table) {
+	t.Helper()
+	ops := run(t, toolpairtrim.Assemble, table)
+	by := covered(table, ops)
+	kept := make([]bool, len(table.Records))
+	for i := range kept {
+		kept[i] = by[i] < 0
+	}
+	all := atoms(table)
+	dropped, oldest := 0, len(table.Records)
+	for _, a := range all {
+		switch {
+		case a.stays() && !kept[a.first]:
+			t.Fatalf("record %d must stay and is dropped: %q", a.first, brief(ops))
+		case !kept[a.first]:
+			dropped += a.last - a.first + 1
+		case !a.system():
+			oldest = min(oldest, a.first)
+		}
+	}
+	everything := keep(table, all, func(int) bool { return true })
+	if fits(table, everything, 0) && len(ops) > 0 {
+		t.Fatalf("trimmed what fits: %q", brief(ops))
+	}
+	marker := uint64(0)
+	for i, op := range ops {
+		if op.Code == mneme.OpInsert {
+			marker = uint64(table.CountTokens(op.Text)) + messageTokens
+			if !strings.HasSuffix(op.Text, fmt.Sprintf(" %d]", dropped)) || op.First != oldest || i != len(ops)-1 {
+				t.Fatalf("marker %v, %d dropped before %d", op, dropped, oldest)
+			}
+			continue
+		}
+		if op.Code != mneme.OpDrop || i > 0 && ops[i-1].Last+1 == op.First {
+			t.Fatalf("op %v is no DROP of a whole run", op)
+		}
+	}
+	if fits(table, keep(table, all, func(int) bool { return false }), 0) && !fits(table, kept, marker) {
+		t.Fatalf("the window exceeds its budget: %q", brief(ops))
+	}
+}
+
+func TestToolPairTrimLaw(t *testing.T) {
+	seeded(t, 1000, 60, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
+		table.CountTokens = func(text string) int { return len(text) / 3 }
+		if rng.IntN(2) == 0 {
+			table.Config["low_water"] = 0.1 + 0.9*rng.Float64()
+		}
+		checkLaw(t, table)
+	})
+}
+
+func FuzzToolPairTrim(f *testing.F) {
+	f.Add(uint64(1), uint16(50), uint32(0), 1.0)
+	f.Add(uint64(2), uint16(0), uint32(800), 0.7)
+	f.Add(uint64(3), uint16(7), uint32(90), 0.1)
+	f.Add(uint64(4), uint16(1), uint32(1), math.NaN())
+	f.Fuzz(func(t *testing.T, seed uint64, messages uint16, tokens uint32, lowWater float64) {
+		table := random(rand.New(rand.NewPCG(seed, 1)), 40)
+		table.BudgetMessages, table.BudgetTokens = uint32(messages), tokens
+		table.Config["low_water"] = lowWater
+		table.CountTokens = func(text string) int { return len(text) / 3 }
+		checkLaw(t, table)
+	})
+}

@@ -1,0 +1,91 @@
+package mneme
+
+// Version is the ABI that this SDK speaks, major<<16 | minor.
+const Version = 1 << 16
+
+const (
+	requestMagic = 'M' | 'N'<<8 | 'M'<<16 | '1'<<24
+	planMagic    = 'M' | 'N'<<8 | 'P'<<16 | '1'<<24
+	majorShift   = 16
+)
+
+// Role says who a record speaks for.
+type Role uint8
+
+// Roles. System-class records are summaries, memories and markers; they count against the token budget only.
+const (
+	User      Role = 1
+	Assistant Role = 2
+	Tool      Role = 3
+	System    Role = 4
+)
+
+// Kind says what a record is.
+type Kind uint8
+
+// Kinds. A Call is an assistant message with tool calls; its Results share its atom.
+const (
+	Chat    Kind = 0
+	Call    Kind = 1
+	Result  Kind = 2
+	A2A     Kind = 3
+	Summary Kind = 4
+	Memory  Kind = 5
+	Marker  Kind = 6
+)
+
+// Flags is a set of facts about a record.
+type Flags uint16
+
+// Flags of a record. The window must hold the atom of a Mandatory record whatever the plan says.
+const (
+	Pending     Flags = 1
+	OpenCall    Flags = 2
+	Compressed  Flags = 4
+	ErrorResult Flags = 8
+	Image       Flags = 16
+	Mandatory   Flags = 32
+	TagsLeftOut Flags = 64
+)
+
+// Has tells whether any flag of set is set.
+func (f Flags) Has(set Flags) bool { return f&set != 0 }
+
+// OpCode names what the host does to a range of records.
+type OpCode uint8
+
+// Ops of a plan. The methods of Plan write them.
+const (
+	OpDrop      OpCode = 1
+	OpCompress  OpCode = 2
+	OpTruncate  OpCode = 3
+	OpStub      OpCode = 4
+	OpReplace   OpCode = 5
+	OpInsert    OpCode = 6
+	OpSummarise OpCode = 7
+)
+
+// EarlierQuestion is the one template of COMPRESS, SizeStub the one of STUB.
+const (
+	EarlierQuestion uint8 = 1
+	SizeStub        uint8 = 1
+)
+
+// Level grades a log line.
+type Level uint8
+
+// Levels of a log line.
+const (
+	Debug Level = 0
+	Info  Level = 1
+	Warn  Level = 2
+	Fault Level = 3
+)
+
+// MaxReason is the longest reason that the host takes, in bytes.
+const MaxReason = 200
+
+// Error is an error whose text is a constant, so that returning one allocates nothing.
+type Error string
+
+func (e Error) Error() string { return string(e) }

@@ -1,0 +1,73 @@
+//go:build tinygo.wasm || wasip1
+
+package mneme
+
+import "unsafe"
+
+// guest is the state of the one instance that a module's memory holds. Exports are functions of the module and have no
+// receiver, so this is the one place for it.
+var guest struct {
+	policy  Policy
+	request Request
+	plan    Plan
+	arenas  [2][]uint64
+}
+
+const (
+	arenaRequest = 0
+	arenaPlan    = 1
+)
+
+// Errors of a call that does not keep to the ABI, or of a module that registers nothing.
+const (
+	errNoPolicy = Error("mneme: the module registers no policy")
+	errArena    = Error("mneme: call outside the arenas")
+)
+
+// Register makes a policy the module's: `var _ = mneme.Register(policy)`. The main function of a module is never run.
+func Register(policy Policy) struct{} {
+	guest.policy = policy
+	return struct{}{}
+}
+
+//go:wasmexport mneme_abi
+func exportABI() int32 { return Version }
+
+//go:wasmexport mneme_arena
+func exportArena(kind, size int32) int32 {
+	if uint32(kind) >= uint32(len(guest.arenas)) || size <= 0 {
+		return 0
+	}
+	guest.arenas[kind] = make([]uint64, (uint32(size)+7)/8)
+	return address(guest.arenas[kind])
+}
+
+//go:wasmexport mneme_assemble
+func exportAssemble(req, reqLen, plan, planCap int32) int32 {
+	n, err := 0, error(errArena)
+	request, okRequest := area(arenaRequest, req, reqLen)
+	buffer, okPlan := area(arenaPlan, plan, planCap)
+	switch {
+	case guest.policy == nil:
+		err = errNoPolicy
+	case okRequest && okPlan:
+		n, err = call(guest.policy, &guest.request, &guest.plan, request, buffer)
+	}
+	if err != nil {
+		text := err.Error()
+		hostFail(unsafe.Pointer(unsafe.StringData(text)), uint32(len(text)))
+		return -1
+	}
+	return int32(n)
+}
+
+// area is the part of an arena that the host speaks of. Going through the arenas keeps their memory alive.
+func area(kind int, at, size int32) ([]byte, bool) {
+	arena := guest.arenas[kind]
+	if len(arena) == 0 || at != address(arena) || uint32(size) > uint32(len(arena))*8 {
+		return nil, false
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&arena[0])), uint32(size)), true
+}
+
+func address(arena []uint64) int32 { return int32(uintptr(unsafe.Pointer(&arena[0]))) }

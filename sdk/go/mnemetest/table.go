@@ -1,0 +1,63 @@
+// Package mnemetest calls a policy from ordinary Go tests: a request built from Go values goes in, the decoded plan
+// comes out. The bytes in between are those of the policy ABI, so what passes here passes in a module.
+package mnemetest
+
+import (
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+)
+
+// Table is a request in Go values.
+type Table struct {
+	Records []Record
+	Config  map[string]any // values are int, int64, float64, bool or string
+
+	BudgetMessages   uint32 // 0: no bound
+	BudgetTokens     uint32 // 0: no bound
+	ViewerDelegation uint32
+	ViewerAgent      string
+	Now              int64 // ms since 1970
+	Seed             uint64
+	NewestTurn       uint32 // 0: the highest turn of the records
+	OlderExist       bool
+	SummaryCovers    uint64
+	SummaryTokens    uint32
+
+	// CountTokens answers the host function tokens. Nil: one token for each four bytes begun.
+	CountTokens func(text string) int
+}
+
+// Record is one message of a Table. Its index is its place.
+type Record struct {
+	Turn             uint32
+	Seq              uint64
+	Role             mneme.Role
+	Kind             mneme.Kind
+	Flags            mneme.Flags
+	Tokens           uint32
+	CompressedTokens uint32
+	Text             string
+	Atom             uint32
+	Delegation       uint32
+	Agent            string
+	Tool             string
+	Tags             []string
+	Created          int64 // ms since 1970
+}
+
+// tokens answers the host function of that name.
+func (t *Table) tokens(text string) int {
+	if t.CountTokens != nil {
+		return t.CountTokens(text)
+	}
+	return (len(text) + 3) / 4
+}
+
+func (t *Table) newestTurn() uint32 {
+	newest := t.NewestTurn
+	if newest == 0 {
+		for i := range t.Records {
+			newest = max(newest, t.Records[i].Turn)
+		}
+	}
+	return newest
+}

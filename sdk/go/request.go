@@ -1,0 +1,96 @@
+package mneme
+
+import "unsafe"
+
+// Policy decides what the model sees: it reads the request and writes the plan. It must be a pure function of the
+// request. An error fails the step, whose text is the author's message to the operator.
+type Policy func(req *Request, plan *Plan) error
+
+// Request is what a policy is asked: a table of records, oldest first, with budgets, viewer and config. All of it is a
+// view of the host's bytes, valid for one call.
+type Request struct {
+	*preamble
+	mem     []byte
+	records unsafe.Pointer
+	stride  uintptr // from one record to the next
+	count   int
+	host    hostFunctions
+}
+
+// errRequest is the answer to bytes that no host sends: cut short, of another major version, not aligned to 8 bytes, or
+// read on a big-endian machine.
+const errRequest = Error("mneme: not a request of mneme/1")
+
+// open checks once that every table lies inside mem, so that records can be read without further checks.
+func (q *Request) open(mem []byte) error {
+	base := unsafe.Pointer(unsafe.SliceData(mem))
+	if len(mem) < preambleSize || uintptr(base)%8 != 0 {
+		return errRequest
+	}
+	p := (*preamble)(base)
+	if p.magic != requestMagic || p.abi>>majorShift != Version>>majorShift ||
+		p.size < preambleSize || p.recordSize < recordSize || p.recordSize%8 != 0 ||
+		!holds(mem, p.recordsAt, p.recordCount, p.recordSize) ||
+		!holds(mem, p.configAt, p.configCount, configEntrySize) ||
+		!holds(mem, p.stringsAt, p.stringsCount, 8) {
+		return errRequest
+	}
+	q.preamble, q.mem = p, mem
+	q.records, q.count = unsafe.Add(base, p.recordsAt), int(p.recordCount)
+	q.stride = uintptr(p.recordSize)
+	return nil
+}
+
+func holds(mem []byte, at, count, size uint32) bool {
+	return at%8 == 0 && uint64(at)+uint64(count)*uint64(size) <= uint64(len(mem))
+}
+
+// Len is the number of records.
+func (q *Request) Len() int { return q.count }
+
+// Record returns the record at index i, 0 being the oldest. It panics when i is out of range.
+func (q *Request) Record(i int) *Record {
+	if uint(i) >= uint(q.count) {
+		panic("mneme: record out of range")
+	}
+	return (*Record)(unsafe.Add(q.records, uintptr(i)*q.stride))
+}
+
+// OlderExist tells whether the session has messages older than the table.
+func (q *Request) OlderExist() bool { return q.flags&olderExist != 0 }
+
+// String returns the string with an id from this request, "" for an id that it does not hold.
+func (q *Request) String(id uint32) string {
+	if id >= q.stringsCount {
+		return ""
+	}
+	pair := (*[2]uint32)(unsafe.Add(unsafe.Pointer(q.preamble), uintptr(q.stringsAt)+uintptr(id)*8))
+	return q.view(pair[0], pair[1])
+}
+
+// Tag returns the string id of a record's tag, 0 <= i < r.TagCount. It panics when i is out of range.
+func (q *Request) Tag(r *Record, i int) uint32 {
+	at := uint64(q.stringsAt) + uint64(q.stringsCount)*8 + (uint64(r.tagsAt)+uint64(i))*4
+	if uint(i) >= uint(r.TagCount) || at+4 > uint64(len(q.mem)) {
+		panic("mneme: tag out of range")
+	}
+	return *(*uint32)(unsafe.Add(unsafe.Pointer(q.preamble), uintptr(at)))
+}
+
+// HasTag tells whether a record carries a tag. Tags that did not fit the request (TagsLeftOut) are not found.
+func (q *Request) HasTag(r *Record, tag string) bool {
+	for i := range int(r.TagCount) {
+		if q.String(q.Tag(r, i)) == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// view is a string of the request's own bytes, "" where it would reach outside.
+func (q *Request) view(at, length uint32) string {
+	if length == 0 || uint64(at)+uint64(length) > uint64(len(q.mem)) {
+		return ""
+	}
+	return unsafe.String(&q.mem[at], int(length))
+}
