@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+const (
+	// maxConsidered is how many stored messages one window looks at, at most.
+	maxConsidered = 4096
+	// minConsidered is how many it looks at, at least, where there are that many.
+	minConsidered = 256
+	// maxBudget bounds what a budget may say.
+	maxBudget = 1 << 30
+	// maxPending bounds the messages of the turn in flight.
+	maxPending = 1024
+)
+
+// inputs are all that a window depends on beside the policies' modules and the stored messages. A decision keeps
+// them, so the same inputs give the same window, byte for byte.
+type inputs struct {
+	at      int64  // ms since 1970
+	seed    uint64 // given to policies
+	extent  extent
+	bare    bool // a background session: nothing stored is considered
+	request *ContextRequest
+	*resolved
+	// outcomes are, for a replay, how the steps ended; those that do not depend on the inputs are not run again.
+	outcomes []stepOutcome
+}
+
+// assembly is one window in the making.
+type assembly struct {
+	inputs
+	e      *Engine
+	ctx    context.Context
+	tenant string
+	view   *view
+	hot    *hotSession // nil in a replay
+
+	format   chat.Format
+	markdown bool
+	count    func(string) int
+
+	limits  limits
+	skipped []Skipped // pending system messages
+	pending []row
+	rows    []*row // the considered messages, by seq
+	older   older
+	table   table
+	result  outcome
+	*scratch
+}
+
+// scratch is memory that assemblies use one after another.
+type scratch struct {
+	considered []*row
+	order      []int
+	made       []plan.Item
+	fates      [2][]plan.Fate
+	records    []plan.Record
+}
+
+// clear lets go of what the memory pointed to.
+func (s *scratch) clear() {
+	clear(s.considered)
+	clear(s.made)
+	clear(s.fates[0])
+	clear(s.fates[1])
+}
+
+// limits are a request's bounds, defaults filled in.
+type limits struct {
+	messages, tokens uint32 // of the law; 0: no bound
+	maxMessages      int
+	systemTokens     int
+	opening          uint32 // what an opening message costs where the format needs one
+}
+
+// older says what lies beyond the horizon.
+type older struct {
+	messages uint64
+	lastTurn uint32
+}
+
+// Assemble decides what the model should see now, keeps the decision, and appends the response's JSON to dst.
+// raw is the request as received, of which req is the decoding.
+func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw, dst []byte) ([]byte, error) {
+	session := req.SessionID
+	if session == "" {
+		session = DefaultSession
+	}
+	if err := checkID("session_id", session); err != nil {
+		return dst, err
+	}
+	p, h, headRaw, err := e.readHead(ctx, c, projectID, session)
+	if err != nil {
+		return dst, err
+	}
+	r, err := e.resolve(p)
+	if err != nil {
+		return dst, err
+	}
+	if req.Pipeline != nil {
+		if r, err = e.resolveSettings(r.settings, req.Pipeline); err != nil {
+			return dst, err
+		}
+	}
+	if h == nil {
+		h = &head{Kind: kindChat}
+	}
+	var seed [8]byte
+	e.random(seed[:])
+	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: e.now().UnixMilli(),
+		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), bare: h.Kind == kindBackground, request: req, resolved: r}}
+	if err := a.prepare(); err != nil {
+		return dst, err
+	}
+	if a.view, a.hot, err = e.current(ctx, c.Tenant, h, headRaw, a.horizon()+1); err != nil {
+		return dst, err
+	}
+	a.scratch = e.scratch.Get().(*scratch)
+	defer func() {
+		a.scratch.clear()
+		e.scratch.Put(a.scratch)
+	}()
+	id := e.newDecisionID(a)
+	start := len(dst)
+	dst, w, err := a.appendWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
+	if err != nil {
+		return dst, err
+	}
+	err = e.keepDecision(ctx, c.Tenant, p, a, id, session, h.Revision, raw, &w)
+	if full := (*Error)(nil); errors.As(err, &full) && full.Kind == NoSpace {
+		forgetID(dst[start:]) // an agent still gets its window; it cannot be replayed
+	} else if err != nil {
+		return dst, err
+	}
+	return a.appendRest(dst, &w), nil
+}
+
+// forgetID puts null in place of a response's decision id.
+func forgetID(response []byte) {
+	at := len(`{"decision_id":`)
+	n := copy(response[at:], "null")
+	for i := at + n; response[i] != ','; i++ {
+		response[i] = ' '
+	}
+}
+
+// prepare checks the request and works out its bounds.
+func (a *assembly) prepare() error {
+	req, s := a.request, &a.settings
+	var err error
+	if a.format, err = parseFormat(req.Format, true); err != nil {
+		return err
+	}
+	switch req.ToolResults {
+	case "", "messages":
+	case "markdown":
+		a.markdown = true
+	default:
+		return invalidField("tool_results", "invalid_value", "must be messages or markdown")
+	}
+	if req.Memories != nil {
+		return invalidField("memories", "not_supported", "memories cannot be injected yet; leave the field out")
+	}
+	if req.Viewer.Agent != "" {
+		if err := checkID("viewer.agent", req.Viewer.Agent); err != nil {
+			return err
+		}
+	}
+	if d := a.viewerDelegation(); d != "" {
+		if err := checkID("viewer.delegation_id", d); err != nil {
+			return err
+		}
+	}
+	if len(req.Pending) > maxPending {
+		return invalidField("pending", "too_long", "must have at most %d messages", maxPending)
+	}
+	a.count = a.e.counter(a.encoding)
+	return a.bound(s)
+}
+
+func (a *assembly) viewerDelegation() string {
+	if a.request.Viewer.DelegationID == nil {
+		return ""
+	}
+	return *a.request.Viewer.DelegationID
+}
+
+// bound fills in limits from the request's budget and the settings.
+func (a *assembly) bound(s *Settings) error {
+	b := &a.request.Budget
+	value := func(name string, p *int, standard int) (int, error) {
+		if p == nil {
+			return standard, nil
+		}
+		if *p < 0 || *p > maxBudget {
+			return 0, invalidField("budget."+name, "out_of_range", "must be from 0 to %d", maxBudget)
+		}
+		return *p, nil
+	}
+	maxMessages, err := value("max_messages", b.MaxMessages, s.HistoryMaxMessages)
+	if err != nil {
+		return err
+	}
+	maxTokens, err := value("max_tokens", b.MaxTokens, s.HistoryMaxTokens)
+	if err != nil {
+		return err
+	}
+	window, err := value("context_window", b.ContextWindow, 0)
+	if err != nil {
+		return err
+	}
+	reserve, err := value("reserve_tokens", b.ReserveTokens, 0)
+	if err != nil {
+		return err
+	}
+	if a.request.System != "" {
+		if a.format == chat.Text {
+			a.limits.systemTokens = a.count(a.request.System) + 1
+		} else {
+			a.limits.systemTokens = chat.NoticeTokens(a.request.System, a.count)
+		}
+	}
+	if window > 0 {
+		room := window - reserve - a.limits.systemTokens
+		if room <= 0 {
+			return &Error{Kind: Invalid, Code: "budget_too_small", Unit: "tokens", Needed: window - room + 1, Allowed: window,
+				Detail: "reserve_tokens and the system prompt leave nothing of context_window for the history"}
+		}
+		if maxTokens == 0 || room < maxTokens {
+			maxTokens = room
+		}
+	}
+	a.limits.maxMessages = maxMessages
+	a.limits.messages, a.limits.tokens = uint32(maxMessages), uint32(maxTokens)
+	if a.format == chat.AnthropicMessages {
+		a.limits.opening = uint32(chat.LeadTokens(a.count))
+	}
+	return nil
+}
+
+// horizon is how many stored messages are considered at most.
+func (a *assembly) horizon() int {
+	if a.bare {
+		return 0
+	}
+	if a.limits.maxMessages == 0 {
+		return maxConsidered
+	}
+	return min(maxConsidered, max(minConsidered, 4*a.limits.maxMessages, a.settings.SummaryThreshold+1))
+}
+
+// errReread says that a body turned out to be damaged: the window is made again, with the message repaired.
+var errReread = errors.New("a message's body is damaged")
+
+// window makes the window and appends it to dst. A body that turns out to be damaged is known from then on, so each further round has one
+// fewer to find.
+func (a *assembly) window(dst []byte) (chat.Window, error) {
+	if err := a.parsePending(); err != nil {
+		return chat.Window{}, err
+	}
+	if err := a.consider(); err != nil {
+		return chat.Window{}, err
+	}
+	for range len(a.rows) + 1 {
+		w, err := a.attempt(dst)
+		if !errors.Is(err, errReread) {
+			return w, err
+		}
+	}
+	return chat.Window{}, errReread
+}
+
+func (a *assembly) attempt(dst []byte) (chat.Window, error) {
+	if err := a.tabulate(); err != nil {
+		return chat.Window{}, err
+	}
+	if err := a.decide(a.limits); err != nil {
+		return chat.Window{}, err
+	}
+	return a.render(dst)
+}
+
+// law is what the window must satisfy within these limits.
+func (a *assembly) law(l limits) plan.Law {
+	return plan.Law{BudgetMessages: l.messages, BudgetTokens: l.tokens, Opening: l.opening,
+		ViewerDelegation: a.table.request.ViewerDelegation}
+}

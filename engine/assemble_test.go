@@ -1,0 +1,71 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func user(text string) string      { return fmt.Sprintf(`{"role":"user","content":%q}`, text) }
+func assistant(text string) string { return fmt.Sprintf(`{"role":"assistant","content":%q}`, text) }
+func call(id, name string) string {
+	return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":"{}"}}]}`, id, name)
+}
+func result(id, text string) string {
+	return fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":%q}`, id, text)
+}
+
+// Seed 003: 30 turns with a depth of 20 show turns 1 to 10 as their questions and 11 to 30 in full.
+func TestSeed003DepthCompresses(t *testing.T) {
+	k := newKit(t)
+	for i := 1; i <= 30; i++ {
+		k.post("dashboard", user(fmt.Sprint("question ", i)), assistant(fmt.Sprint("answer ", i)))
+	}
+	w := k.ask(`{"explain":true,"budget":{"max_messages":0}}`)
+	if len(w.Messages) != 50 {
+		t.Fatalf("%d messages, want 10 compressed and 40 in full", len(w.Messages))
+	}
+	for i := range 10 {
+		want := fmt.Sprintf(`{"role":"user","content":"[earlier question] (turn %d): question %d"}`, i+1, i+1)
+		if string(w.Messages[i]) != want {
+			t.Errorf("message %d is %s, want %s", i, w.Messages[i], want)
+		}
+	}
+	for i := 11; i <= 30; i++ {
+		at := 10 + 2*(i-11)
+		if string(w.Messages[at]) != user(fmt.Sprint("question ", i)) || string(w.Messages[at+1]) != assistant(fmt.Sprint("answer ", i)) {
+			t.Errorf("turn %d is %s %s", i, w.Messages[at], w.Messages[at+1])
+		}
+	}
+	if len(w.Report) != 60 || w.Report[0].Action != "compress" || w.Report[1].Action != "drop" || w.Report[59].Action != "keep" {
+		t.Errorf("report of %d rows: %+v", len(w.Report), w.Report[:2])
+	}
+	k.replay(w.DecisionID)
+	k.post("dashboard", user("later"))
+	k.replay(w.DecisionID)
+	flat := k.ask(`{"format":"text","budget":{"max_messages":0}}`)
+	if !strings.Contains(flat.Text, "[earlier question] (turn 1): question 1\n") || !strings.Contains(flat.Text, "User (turn 30): question 30\nAssistant: answer 30") {
+		t.Error(flat.Text)
+	}
+}
+
+// Seed 001: a viewer in delegation A sees its own and top-level messages, not B's.
+func TestSeed001DelegationScope(t *testing.T) {
+	k := newKit(t)
+	k.post("s", user("top"), `{"role":"assistant","content":"a's","delegation_id":"A"}`, `{"role":"assistant","content":"b's","delegation_id":"B"}`)
+	w := k.ask(`{"session_id":"s","explain":true,"viewer":{"agent":"x","delegation_id":"A"}}`)
+	if len(w.Messages) != 2 || string(w.Messages[1]) != `{"role":"assistant","content":"a's"}` {
+		t.Fatalf("%s", w.raw)
+	}
+	if w.Report[2].Action != "drop" || w.Report[2].ReasonCode != "other_delegation" {
+		t.Fatalf("%+v", w.Report[2])
+	}
+	// Whatever the pipeline, the law holds the scope.
+	w = k.ask(`{"session_id":"s","explain":true,"viewer":{"delegation_id":"A"},"pipeline":[]}`)
+	if len(w.Messages) != 2 || w.Pipeline[0].Outcome != "fallback" || !strings.Contains(w.Pipeline[0].Detail, "delegation_scope") {
+		t.Fatalf("%s", w.raw)
+	}
+	if w = k.ask(`{"session_id":"s"}`); len(w.Messages) != 3 {
+		t.Fatalf("the main agent sees %s", w.raw)
+	}
+}

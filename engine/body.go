@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// A body record is the message's own header once more, its format in one byte, and its JSON as posted. The header
+// makes listings one scan, and lets a lost header record be made again.
+
+// bodyParts tells how many records a body of that many bytes takes.
+func bodyParts(bytes uint32) int {
+	return max(1, (int(bytes)+maxBodyPart-1)/maxBodyPart)
+}
+
+// maxBodyPart leaves room for what a store adds to a value.
+const maxBodyPart = store.MaxValue - 64
+
+// errBadBody is answered for a body record that does not parse.
+var errBadBody = errors.New("a message body does not parse")
+
+func appendBody(dst []byte, h *header, m *chat.Message) []byte {
+	dst = appendHeaders(dst, []header{*h})
+	dst = append(dst, byte(m.Format))
+	return append(dst, m.Raw...)
+}
+
+// parseBody gives back the header and the canonical message. The message aliases b.
+func parseBody(b []byte) (*header, *chat.Message, error) {
+	hs, rest, err := parseHeaders(b)
+	if err != nil || len(hs) != 1 || len(rest) < 1 {
+		return nil, nil, errBadBody
+	}
+	h := &hs[0]
+	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
+	in := []json.RawMessage{raw}
+	if format == chat.OpenAIResponses {
+		if err := json.Unmarshal(raw, &in); err != nil {
+			return nil, nil, errBadBody
+		}
+	}
+	parsed, _, bad := chat.Parse(format, in)
+	if len(bad) > 0 || len(parsed) != 1 {
+		return nil, nil, errBadBody
+	}
+	m := &parsed[0].Message
+	m.Raw = raw
+	m.Agent, m.Delegation, m.Tags = h.agent, h.delegation, h.tags
+	m.CreatedAt = time.UnixMilli(h.created).UTC()
+	return h, m, nil
+}
+
+// joinBody gives the bytes of a body from its parts, or nil where one is missing or damaged.
+func joinBody(parts []store.Item) []byte {
+	if len(parts) == 1 {
+		return parts[0].Value
+	}
+	var whole []byte
+	for _, p := range parts {
+		if p.Value == nil {
+			return nil
+		}
+		whole = append(whole, p.Value...)
+	}
+	return whole
+}
+
+// roleNames are the roles of stored messages in the HTTP contract.
+func roleName(r plan.Role) string {
+	switch r {
+	case plan.RoleUser:
+		return "user"
+	case plan.RoleAssistant:
+		return "assistant"
+	}
+	return "tool"
+}
+
+func kindName(k plan.Kind) string {
+	switch k {
+	case plan.KindCall:
+		return "tool_call"
+	case plan.KindResult:
+		return "tool_result"
+	case plan.KindA2A:
+		return "a2a"
+	}
+	return "chat"
+}

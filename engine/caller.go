@@ -1,0 +1,47 @@
+package engine
+
+import "slices"
+
+// Role orders what keys may do; a higher role may all that a lower one may, within its tenant.
+type Role uint8
+
+const (
+	RoleNone Role = iota
+	RoleReader
+	RoleAgent
+	RoleTenantAdmin
+	RoleRoot
+)
+
+var roleNames = [...]string{"", "reader", "agent", "tenant_admin", "root"}
+
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole reads a role that a key may be given; root is never given.
+func ParseRole(s string) (Role, bool) {
+	i := slices.Index(roleNames[:RoleRoot], s)
+	return Role(max(i, 0)), i > 0
+}
+
+// Caller is who asks: the identity behind a key. It is an argument of every call, never a context value.
+type Caller struct {
+	Tenant        string
+	KeyID         string
+	Role          Role
+	Projects      []string // nil: all of the tenant
+	Agent         string
+	PreferredName string
+}
+
+// MaySee tells whether the key reaches a project.
+func (c Caller) MaySee(project string) bool {
+	return c.Projects == nil || slices.Contains(c.Projects, project)
+}
+
+// Once makes a storing request idempotent. The zero value asks for nothing.
+type Once struct {
+	Key  string   // the Idempotency-Key header
+	Body [32]byte // SHA-256 over method, path and body
+	// Seal is the caller's bearer token: a stored response that holds a secret is encrypted with it.
+	Seal string
+}

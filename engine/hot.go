@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+)
+
+// row is one stored message as assembling sees it: its header, its names as numbers, and what was made of its body.
+type row struct {
+	header
+	agentID, delegationID, toolID uint32 // in view.names
+	tagIDs                        []uint32
+	*content
+}
+
+// content is what was made of a message's body so far. Its parts are immutable once set.
+type content struct {
+	message   atomic.Pointer[chat.Message]
+	fragments [4][3]fragmentSlot  // by format: as posted, as markdown, as an earlier question
+	markdown  [2][2]atomic.Uint32 // tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet
+	damaged   atomic.Bool         // the body cannot be read
+}
+
+// view is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.
+type view struct {
+	head  *head
+	raw   []byte // the head's bytes, by which staleness shows
+	rows  []row  // ascending and contiguous, up to the head's last message
+	names []string
+}
+
+// whole tells whether the view holds the newest want messages, or all.
+func (v *view) whole(want int) bool {
+	return len(v.rows) >= want || uint64(len(v.rows)) == v.head.Messages
+}
+
+// hotSessions keeps views of recently used sessions in memory, the least recently used going first. A view is used
+// only while its head's bytes equal those just read from the store, so it is never stale.
+type hotSessions struct {
+	mu      sync.Mutex
+	limit   int
+	bytes   int
+	entries map[string]*list.Element // of *hotSession
+	order   list.List                // most recent first
+}
+
+type hotSession struct {
+	key  string
+	mu   sync.Mutex // one loader at a time
+	view atomic.Pointer[view]
+	size int // what bytes counts for it; under hotSessions.mu
+}
+
+func newHotSessions(limit int) *hotSessions {
+	return &hotSessions{limit: limit, entries: map[string]*list.Element{}}
+}
+
+func (s *hotSessions) entry(key string) *hotSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if el, ok := s.entries[key]; ok {
+		s.order.MoveToFront(el)
+		return el.Value.(*hotSession)
+	}
+	h := &hotSession{key: key}
+	s.entries[key] = s.order.PushFront(h)
+	return h
+}
+
+// account sets what a session weighs and lets the least recently used go.
+func (s *hotSessions) account(h *hotSession, size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.entries[h.key]; !ok {
+		return // let go meanwhile
+	}
+	s.bytes += size - h.size
+	h.size = size
+	for s.bytes > s.limit && s.order.Len() > 1 {
+		last := s.order.Remove(s.order.Back()).(*hotSession)
+		delete(s.entries, last.key)
+		s.bytes -= last.size
+	}
+}
+
+const rowSize = 512 // bytes, about what a row weighs without its body
+
+// current gives a view of the session at the head just read, holding at least the newest want messages.
+func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte, want int) (*view, *hotSession, error) {
+	hot := e.hot.entry(tenant + "/" + string(h.Incarnation[:]))
+	fresh := func() *view {
+		if v := hot.view.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
+			return v
+		}
+		return nil
+	}
+	if v := fresh(); v != nil {
+		return v, hot, nil
+	}
+	hot.mu.Lock()
+	defer hot.mu.Unlock()
+	if v := fresh(); v != nil {
+		return v, hot, nil
+	}
+	v := &view{head: h, raw: raw}
+	old := hot.view.Load()
+	if old != nil && old.head.Turns < h.Turns && old.whole(want) && h.Turns-old.head.Turns <= 64 {
+		// The session grew: only what is new is read, and the rest keeps what was made of it.
+		added := int(h.Messages - old.head.Messages)
+		hs, err := e.readHeaders(ctx, tenant, h.extent(), added)
+		if err != nil {
+			return nil, nil, err
+		}
+		keep := old.rows
+		if drop := len(keep) + added - 2*maxConsidered; drop > 0 {
+			keep = keep[drop:]
+		}
+		v.rows = keep // views share one array: only the newest appends to it, beyond what older ones see
+		v.names = old.names
+		v.append(hs[len(hs)-added:])
+	} else {
+		hs, err := e.readHeaders(ctx, tenant, h.extent(), want)
+		if err != nil {
+			return nil, nil, err
+		}
+		v.rows = make([]row, 0, len(hs))
+		v.append(hs)
+	}
+	hot.view.Store(v)
+	e.hot.account(hot, v.weigh())
+	return v, hot, nil
+}
+
+// at gives a view of an earlier state of a session, for replays. It is not kept.
+func (e *Engine) at(ctx context.Context, tenant string, x extent, want int) (*view, error) {
+	hs, err := e.readHeaders(ctx, tenant, x, want)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{head: &head{Incarnation: x.incarnation, Turns: x.turns, Messages: x.messages}}
+	v.append(hs)
+	return v, nil
+}
+
+// append adds rows for headers, numbering their names.
+func (v *view) append(hs []header) {
+	ids := make(map[string]uint32, len(v.names)+8)
+	names := append(make([]string, 0, len(v.names)+8), v.names...)
+	if len(names) == 0 {
+		names = append(names, "")
+	}
+	for i, n := range names {
+		ids[n] = uint32(i)
+	}
+	id := func(s string) uint32 {
+		n, ok := ids[s]
+		if !ok {
+			n = uint32(len(names))
+			ids[s], names = n, append(names, s)
+		}
+		return n
+	}
+	for i := range hs {
+		r := row{header: hs[i], agentID: id(hs[i].agent), delegationID: id(hs[i].delegation), toolID: id(hs[i].tool),
+			content: new(content)}
+		for _, tag := range hs[i].tags {
+			r.tagIDs = append(r.tagIDs, id(tag))
+		}
+		v.rows = append(v.rows, r)
+	}
+	v.names = names
+}
+
+// weigh estimates the memory that a view holds on to.
+func (v *view) weigh() int {
+	n := len(v.rows) * rowSize
+	for i := range v.rows {
+		c := v.rows[i].content
+		if m := c.message.Load(); m != nil {
+			n += len(m.Raw) + len(m.Text)
+		}
+		for f := range c.fragments {
+			for k := range c.fragments[f] {
+				if fr := c.fragments[f][k].Load(); fr != nil {
+					n += fr.Size()
+				}
+			}
+		}
+	}
+	return n
+}
+
+type fragmentSlot = atomic.Pointer[chat.Fragment]

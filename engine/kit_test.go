@@ -1,0 +1,181 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/hostapi"
+	"github.com/seed-0906e6bc/mneme/policies"
+)
+
+// kit is an engine made of real parts over a store in memory, with a clock and ids of its own.
+type kit struct {
+	testing.TB
+	*engine.Engine
+	store store.Store
+	admin engine.Caller
+	mu    sync.Mutex
+	now   time.Time
+}
+
+var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
+	counter, err := tokens.New()
+	if err != nil {
+		panic(err)
+	}
+	host, err := hostapi.New(context.Background(), hostapi.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return counter, host
+})
+
+func newKit(t testing.TB) *kit { return openKit(t, memstore.New()) }
+
+func openKit(t testing.TB, raw store.Store) *kit {
+	t.Helper()
+	counter, host := parts()
+	k := &kit{TB: t, store: raw, now: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
+	var builtIns []engine.BuiltIn
+	for _, m := range policies.BuiltIn() {
+		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+	}
+	e, _, err := engine.New(t.Context(), engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, BuiltIns: builtIns,
+		RootKey: "root-key", Now: k.clock, Random: entropy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Engine = e
+	k.admin = engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTenantAdmin, KeyID: "test"}
+	return k
+}
+
+func (k *kit) clock() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now
+}
+
+func (k *kit) advance(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.now = k.now.Add(d)
+}
+
+// entropy is a source of ids that repeats from run to run, safe for concurrent use.
+func entropy() io.Reader {
+	return &lockedReader{r: rand.NewChaCha8([32]byte{1})}
+}
+
+type lockedReader struct {
+	mu sync.Mutex
+	r  io.Reader
+}
+
+func (l *lockedReader) Read(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.r.Read(b)
+}
+
+// post commits one turn of JSON messages.
+func (k *kit) post(session string, messages ...string) engine.TurnResponse {
+	k.Helper()
+	r, err := k.tryPost(engine.TurnRequest{SessionID: session}, messages...)
+	if err != nil {
+		k.Fatalf("posting a turn: %v", err)
+	}
+	return r
+}
+
+func (k *kit) tryPost(req engine.TurnRequest, messages ...string) (engine.TurnResponse, error) {
+	for _, m := range messages {
+		req.Messages = append(req.Messages, json.RawMessage(m))
+	}
+	return k.AppendTurn(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, req)
+}
+
+// window is a context response, decoded.
+type window struct {
+	DecisionID string            `json:"decision_id"`
+	Messages   []json.RawMessage `json:"messages"`
+	System     string            `json:"system"`
+	Text       string            `json:"text"`
+	Usage      map[string]int    `json:"usage"`
+	Pipeline   []struct {
+		Policy, Outcome, Detail string
+		Fuel                    uint64
+	} `json:"pipeline"`
+	Report []struct {
+		MessageID  string `json:"message_id"`
+		Turn       int    `json:"turn"`
+		Action     string `json:"action"`
+		Policy     string `json:"policy"`
+		ReasonCode string `json:"reason_code"`
+		Reason     string `json:"reason"`
+		Before     int    `json:"tokens_before"`
+		After      int    `json:"tokens_after"`
+		Count      int    `json:"count"`
+		Turns      []int  `json:"turns"`
+	} `json:"report"`
+	raw []byte
+}
+
+// ask makes a window from a JSON request.
+func (k *kit) ask(request string, args ...any) window {
+	k.Helper()
+	w, err := k.tryAsk(fmt.Sprintf(request, args...))
+	if err != nil {
+		k.Fatalf("asking for a window: %v", err)
+	}
+	return w
+}
+
+func (k *kit) tryAsk(request string) (w window, err error) {
+	var req engine.ContextRequest
+	if err := json.Unmarshal([]byte(request), &req); err != nil {
+		return w, err
+	}
+	w.raw, err = k.Assemble(k.Context(), k.admin, engine.DefaultProject, &req, []byte(request), nil)
+	if err != nil {
+		return w, err
+	}
+	return w, json.Unmarshal(w.raw, &w)
+}
+
+// replay computes a decision again and fails unless it is equal.
+func (k *kit) replay(id string) {
+	k.Helper()
+	b, err := k.Replay(k.Context(), k.admin, engine.DefaultProject, id, nil)
+	if err != nil {
+		k.Fatalf("replaying: %v", err)
+	}
+	var got struct{ Equal bool }
+	if err := json.Unmarshal(b, &got); err != nil || !got.Equal {
+		k.Fatalf("replay differs: %v %s", err, b)
+	}
+}
+
+// drain does all background work there is.
+func (k *kit) drain() {
+	k.Helper()
+	for {
+		more, err := k.Step(k.Context())
+		if err != nil {
+			k.Fatal(err)
+		}
+		if !more {
+			return
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+// memoSize bounds the decoded records that one memo remembers.
+const memoSize = 4096
+
+// memo spares decoding a record that is read for every request: it remembers values by the exact bytes they came
+// from, so it can never be stale. Callers must not change what they get. The zero value is ready.
+type memo[T any] struct {
+	mu   sync.RWMutex
+	last map[string]memoEntry[T]
+}
+
+type memoEntry[T any] struct {
+	raw   []byte
+	value *T
+}
+
+// decode gives the value of a record's JSON. name is only where to look for an earlier decoding.
+func (m *memo[T]) decode(name string, raw []byte) (*T, error) {
+	m.mu.RLock()
+	prior, ok := m.last[name]
+	m.mu.RUnlock()
+	if ok && bytes.Equal(prior.raw, raw) {
+		return prior.value, nil
+	}
+	value := new(T)
+	if err := json.Unmarshal(raw, value); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.last) >= memoSize || m.last == nil {
+		m.last = make(map[string]memoEntry[T])
+	}
+	m.last[name] = memoEntry[T]{raw, value}
+	return value, nil
+}
+
+// peek gives the latest value under a name, which may be stale: good for a guess that is checked later.
+func (m *memo[T]) peek(name string) *T {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.last[name].value
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+)
+
+// pageBytes ends a page of messages early, so that a page of long ones stays a bearable answer.
+const pageBytes = 4 << 20
+
+// ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged,
+// never left out.
+func (e *Engine) ListMessages(ctx context.Context, c Caller, projectID, id string, page Page, descending bool) (List[Message], error) {
+	out := List[Message]{Data: []Message{}}
+	p, h, err := e.existing(ctx, c, projectID, id)
+	if err != nil {
+		return out, err
+	}
+	r, err := e.resolve(p)
+	if err != nil {
+		return out, err
+	}
+	limit, cursor, err := page.decode()
+	if err != nil {
+		return out, err
+	}
+	first, last := uint64(1), h.Messages
+	if cursor != nil {
+		if len(cursor) != 8 {
+			return out, invalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
+		}
+		if at := binary.BigEndian.Uint64(cursor); descending {
+			last = min(last, max(at, 1)-1)
+		} else {
+			first = at + 1
+		}
+	}
+	size := 0
+	for first <= last && len(out.Data) < limit && size < pageBytes {
+		// A few at a time, so that long bodies are not all in memory at once.
+		n := min(uint64(limit-len(out.Data)), 64, last-first+1)
+		from := first
+		if descending {
+			from = last - n + 1
+		}
+		bodies, err := e.readBodies(ctx, c.Tenant, h.Incarnation, from, from+n-1)
+		if err != nil {
+			return out, err
+		}
+		for i := range bodies {
+			at := i
+			if descending {
+				at = len(bodies) - 1 - i
+			}
+			if size >= pageBytes {
+				break
+			}
+			seq := from + uint64(at)
+			out.Data = append(out.Data, e.listed(h.Incarnation, seq, bodies[at], r.encoding))
+			size += len(bodies[at])
+			if descending {
+				last = seq - 1
+			} else {
+				first = seq + 1
+			}
+		}
+	}
+	if out.HasMore = first <= last; out.HasMore {
+		at := first - 1
+		if descending {
+			at = last + 1
+		}
+		next := base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, at))
+		out.NextCursor = &next
+	}
+	return out, nil
+}
+
+// listed shows one stored message.
+func (e *Engine) listed(sinc incarnation, seq uint64, body []byte, encoding int) Message {
+	m := Message{ID: messageID(sinc, seq), Damaged: true}
+	h, msg, err := parseBody(body)
+	if err != nil || h.seq != seq {
+		return m
+	}
+	m = Message{ID: m.ID, Turn: h.turn, Role: roleName(h.role), Type: kindName(h.kind), Agent: h.agent, Tags: h.tags,
+		Tokens: h.tokens[encoding], CreatedAt: timeOf(h.created), Format: msg.Format.String(), Content: msg.Text, Message: msg.Raw}
+	if h.delegation != "" {
+		m.Delegation = &h.delegation
+	}
+	return m
+}

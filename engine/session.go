@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Kinds of sessions.
+const (
+	kindChat       = "chat"
+	kindBackground = "background"
+)
+
+// head is a session's own record: what identifies its state. Every commit to the session expects it unchanged and
+// raises Revision, which makes its turns a total order.
+type head struct {
+	Incarnation  incarnation `json:"incarnation"`
+	Revision     uint64      `json:"revision"`
+	Turns        uint32      `json:"turns"`
+	Messages     uint64      `json:"messages"`
+	Tokens       [2]uint64   `json:"tokens"`
+	OpenCalls    int         `json:"open_calls,omitempty"`
+	Kind         string      `json:"kind"`
+	Agent        string      `json:"agent,omitempty"`
+	Title        string      `json:"title,omitempty"`
+	Created      time.Time   `json:"created_at"`
+	LastActivity time.Time   `json:"last_activity_at"`
+}
+
+// session shows a head as clients see it.
+func (h *head) session(id string, encoding int) Session {
+	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Turns: h.Turns, Messages: h.Messages,
+		Tokens: h.Tokens[encoding]}
+	if !h.Created.IsZero() {
+		s.CreatedAt, s.LastActivityAt = &h.Created, &h.LastActivity
+	}
+	return s
+}
+
+// readHead gives a session's project and head; the head is nil where the session has none.
+func (e *Engine) readHead(ctx context.Context, c Caller, projectID, id string) (*project, *head, []byte, error) {
+	p, got, _, err := e.readProject(ctx, c, projectID, func(pinc incarnation) [][]byte {
+		return [][]byte{headKey(pinc, id)}
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if got[0].Damaged {
+		return nil, nil, nil, errDamaged
+	}
+	if got[0].Value == nil {
+		return p, nil, nil, nil
+	}
+	h := new(head)
+	return p, h, got[0].Value, json.Unmarshal(got[0].Value, h)
+}
+
+// existing is readHead for a session that must exist; `dashboard` always does.
+func (e *Engine) existing(ctx context.Context, c Caller, projectID, id string) (*project, *head, error) {
+	if !validID(id) {
+		return nil, nil, errorf(NotFound, "not_found", "no such session")
+	}
+	p, h, _, err := e.readHead(ctx, c, projectID, id)
+	if err == nil && h == nil {
+		if id != DefaultSession {
+			return nil, nil, errorf(NotFound, "not_found", "no session %q", id)
+		}
+		h = &head{Kind: kindChat}
+	}
+	return p, h, err
+}
+
+// CreateSession makes an empty session. Without an id it gets one.
+func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, projectID string, spec SessionSpec) (Session, error) {
+	if err := spec.check(); err != nil {
+		return Session{}, err
+	}
+	return update(ctx, e, c, once, func(t *tx) (Session, error) {
+		id := spec.ID
+		if id == "" {
+			id = e.newID("ses_", 10)
+		}
+		p, err := t.project(c, projectID)
+		if err != nil {
+			return Session{}, err
+		}
+		r, err := e.resolve(p)
+		if err != nil {
+			return Session{}, err
+		}
+		got, err := t.get(headKey(p.Incarnation, id))
+		if err != nil {
+			return Session{}, err
+		}
+		if got[0].Value != nil {
+			return Session{}, errorf(Conflict, "session_exists", "session %q exists", id)
+		}
+		h := spec.head(e, t.now)
+		return h.session(id, r.encoding), t.putJSON(headKey(p.Incarnation, id), h)
+	})
+}
+
+func (s *SessionSpec) check() error {
+	if s.ID != "" {
+		if err := checkID("id", s.ID); err != nil {
+			return err
+		}
+	}
+	if s.Agent != "" {
+		if err := checkID("agent", s.Agent); err != nil {
+			return err
+		}
+	}
+	if len(s.Title) > 512 {
+		return invalidField("title", "too_long", "must be at most 512 bytes")
+	}
+	switch s.Kind {
+	case "", kindChat, kindBackground:
+		return nil
+	}
+	return invalidField("kind", "invalid_value", "must be chat or background")
+}
+
+func (s *SessionSpec) head(e *Engine, now time.Time) *head {
+	kind := s.Kind
+	if kind == "" {
+		kind = kindChat
+	}
+	return &head{Incarnation: e.newIncarnation(), Kind: kind, Agent: s.Agent, Title: s.Title, Created: now, LastActivity: now}
+}
+
+// project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted.
+func (t *tx) project(c Caller, id string) (*project, error) {
+	p, _, raw, err := t.e.readProject(t.ctx, c, id, nil)
+	if err == nil {
+		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(id), Value: raw})
+	}
+	return p, err
+}
+
+// GetSession describes a session.
+func (e *Engine) GetSession(ctx context.Context, c Caller, projectID, id string) (Session, error) {
+	p, h, err := e.existing(ctx, c, projectID, id)
+	if err != nil {
+		return Session{}, err
+	}
+	r, err := e.resolve(p)
+	if err != nil {
+		return Session{}, err
+	}
+	return h.session(id, r.encoding), nil
+}
+
+// ListSessions pages through a project's sessions by id. `dashboard` is listed once it has a turn.
+func (e *Engine) ListSessions(ctx context.Context, c Caller, projectID string, page Page) (List[Session], error) {
+	p, _, _, err := e.readProject(ctx, c, projectID, nil)
+	if err != nil {
+		return List[Session]{}, err
+	}
+	r, err := e.resolve(p)
+	if err != nil {
+		return List[Session]{}, err
+	}
+	prefix := headPrefix(p.Incarnation)
+	return listRecords(ctx, e, c.Tenant, prefix, page, func(it store.Item) (Session, bool, error) {
+		var h head
+		err := json.Unmarshal(it.Value, &h)
+		id := string(it.Key[len(prefix) : len(it.Key)-1])
+		return h.session(id, r.encoding), id != DefaultSession || h.Turns > 0, err
+	})
+}
+
+// DeleteSession removes a session at once; its messages and decisions are swept in the background.
+func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id string) error {
+	if !validID(id) {
+		return errorf(NotFound, "not_found", "no such session")
+	}
+	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
+		p, err := t.project(c, projectID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		key := headKey(p.Incarnation, id)
+		got, err := t.get(key)
+		if err != nil {
+			return struct{}{}, err
+		}
+		if got[0].Value == nil {
+			if id == DefaultSession { // always there, and empty already
+				return struct{}{}, nil
+			}
+			return struct{}{}, errorf(NotFound, "not_found", "no session %q", id)
+		}
+		var h head
+		if err := json.Unmarshal(got[0].Value, &h); err != nil {
+			return struct{}{}, err
+		}
+		t.delete(key)
+		if h.OpenCalls > 0 {
+			t.delete(openCallsKey(p.Incarnation, id))
+		}
+		t.put(sweepKey(sweepSession, h.Incarnation[:]), p.Incarnation[:])
+		return struct{}{}, nil
+	})
+	e.poke()
+	return err
+}

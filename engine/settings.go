@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sort"
+	"strings"
+)
+
+const defaultHistoryMaxTokens = 8000
+
+// maxPipeline bounds the steps of one pipeline.
+const maxPipeline = 16
+
+// defaultPipeline is what a project runs that sets none.
+var defaultPipeline = [...]string{"delegation-filter", "depth-compress", "tool-pair-trim"}
+
+func (e *Engine) defaultSettings() Settings {
+	s := Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: e.maxTokens,
+		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000,
+		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0]}
+	for _, name := range defaultPipeline {
+		s.Pipeline = append(s.Pipeline, PipelineStep{Policy: name})
+	}
+	return s
+}
+
+// settings fills what a project set into the defaults.
+func (e *Engine) settings(set json.RawMessage) (Settings, error) {
+	s := e.defaultSettings()
+	if len(set) == 0 {
+		return s, nil
+	}
+	standard := s.Pipeline
+	s.Pipeline = nil // else decoding would merge a set pipeline into the default's entries
+	dec := json.NewDecoder(bytes.NewReader(set))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&s)
+	if s.Pipeline == nil {
+		s.Pipeline = standard
+	}
+	return s, err
+}
+
+// Settings answers a project's settings, defaults filled in.
+func (e *Engine) Settings(ctx context.Context, c Caller, id string) (Settings, error) {
+	p, _, _, err := e.readProject(ctx, c, id, nil)
+	if err != nil {
+		return Settings{}, err
+	}
+	return e.settings(p.Set)
+}
+
+// PatchSettings changes the settings that the patch names; null puts one back to its default.
+func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch json.RawMessage) (Settings, error) {
+	var changes map[string]json.RawMessage
+	if err := json.Unmarshal(patch, &changes); err != nil || changes == nil {
+		return Settings{}, errorf(Invalid, "invalid_body", "the body must be a JSON object of settings")
+	}
+	if err := knownSettings(changes); err != nil {
+		return Settings{}, err
+	}
+	if !validID(id) || !c.MaySee(id) {
+		return Settings{}, errorf(NotFound, "not_found", "no project %q", id)
+	}
+	return update(ctx, e, c, Once{}, func(t *tx) (Settings, error) {
+		got, err := t.get(projectKey(id))
+		if err != nil {
+			return Settings{}, err
+		}
+		if got[0].Value == nil {
+			return Settings{}, errorf(NotFound, "not_found", "no project %q", id)
+		}
+		p := new(project)
+		if err := json.Unmarshal(got[0].Value, p); err != nil {
+			return Settings{}, err
+		}
+		set := map[string]json.RawMessage{}
+		if len(p.Set) > 0 {
+			if err := json.Unmarshal(p.Set, &set); err != nil {
+				return Settings{}, err
+			}
+		}
+		for k, v := range changes {
+			if string(v) == "null" {
+				delete(set, k)
+			} else {
+				set[k] = v
+			}
+		}
+		if p.Set, err = json.Marshal(set); err != nil {
+			return Settings{}, err
+		}
+		s, err := e.settings(p.Set)
+		if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) {
+			return Settings{}, invalidField(typed.Field, "wrong_type", "must be %s, not %s", jsonType(typed.Type), typed.Value)
+		}
+		if err != nil { // the names were known, so it is an unknown field of a pipeline entry
+			return Settings{}, invalidField("pipeline", "unknown_field", "%s", strings.TrimPrefix(err.Error(), "json: "))
+		}
+		if err = s.check(); err == nil {
+			_, err = e.resolvePipeline(s, s.Pipeline)
+		}
+		if err != nil {
+			return Settings{}, err
+		}
+		return s, t.putJSON(projectKey(id), p)
+	})
+}
+
+// knownSettings refuses names that are no settings, all at once.
+func knownSettings(changes map[string]json.RawMessage) error {
+	known := map[string]json.RawMessage{}
+	b, err := json.Marshal(Settings{})
+	if err == nil {
+		err = json.Unmarshal(b, &known)
+	}
+	if err != nil {
+		return err
+	}
+	refusal := errorf(Invalid, "unknown_field", "unknown settings")
+	for name := range changes {
+		if _, ok := known[name]; !ok {
+			refusal.Fields = append(refusal.Fields, FieldError{Field: name, Code: "unknown_field", Detail: "no such setting"})
+		}
+	}
+	if refusal.Fields == nil {
+		return nil
+	}
+	sort.Slice(refusal.Fields, func(i, j int) bool { return refusal.Fields[i].Field < refusal.Fields[j].Field })
+	return refusal
+}
+
+// check holds settings against their ranges.
+func (s *Settings) check() error {
+	ranges := []struct {
+		name      string
+		value     int
+		low, high int
+	}{
+		{"session_history_depth", s.SessionHistoryDepth, 1, 100},
+		{"history_max_messages", s.HistoryMaxMessages, 0, maxBudget},
+		{"history_max_tokens", s.HistoryMaxTokens, 0, maxBudget},
+		{"summary_threshold", s.SummaryThreshold, 1, maxConsidered - 1},
+		{"summary_keep_last", s.SummaryKeepLast, 1, s.SummaryThreshold},
+		{"summary_wait_ms", s.SummaryWaitMS, 0, 60_000},
+		{"daily_memory_days", s.DailyMemoryDays, 1, 36_500},
+		{"decision_retention_days", s.DecisionRetentionDays, 1, 3_650},
+	}
+	if s.ConversationRetentionDays != nil {
+		ranges = append(ranges, struct {
+			name      string
+			value     int
+			low, high int
+		}{"conversation_retention_days", *s.ConversationRetentionDays, 1, 36_500})
+	}
+	for _, r := range ranges {
+		if r.value < r.low || r.value > r.high {
+			return invalidField(r.name, "out_of_range", "must be from %d to %d", r.low, r.high)
+		}
+	}
+	if s.SummaryMode != "background" && s.SummaryMode != "wait" {
+		return invalidField("summary_mode", "invalid_value", "must be background or wait")
+	}
+	if len(s.SummaryModel) > 256 {
+		return invalidField("summary_model", "too_long", "must be at most 256 bytes")
+	}
+	if !slices.Contains(Encodings[:], s.Tokenizer) {
+		return invalidField("tokenizer", "invalid_value", "must be %s or %s", Encodings[0], Encodings[1])
+	}
+	return nil
+}
+
+// encoding is the place of the project's tokenizer in Encodings.
+func (s *Settings) encoding() int { return max(slices.Index(Encodings[:], s.Tokenizer), 0) }

@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// table is what the first step sees.
+type table struct {
+	items   []plan.Item
+	fates   []plan.Fate // by considered row, as the host decided before any policy
+	request plan.Request
+	tokens  uint64 // of the considered messages as stored
+}
+
+// consider picks the messages that the window looks at.
+func (a *assembly) consider() error {
+	stored := a.view.rows
+	if a.bare {
+		stored = nil
+	}
+	start := max(0, len(stored)-a.horizon())
+	for start > 0 && start < len(stored) && !stored[start].atomStart() {
+		start++ // the limit moves forward to an atom's start
+	}
+	a.rows = slices.Grow(a.considered[:0], len(stored)-start+len(a.pending))
+	if start < len(stored) {
+		first := stored[start].seq
+		for i := start; i < len(stored); i++ {
+			if stored[i].call >= first { // a late result lies with its call beyond the horizon
+				a.rows = append(a.rows, &stored[i])
+			}
+		}
+	}
+	if !a.bare {
+		a.older.messages = a.extent.messages - uint64(len(a.rows))
+		if start > 0 {
+			a.older.lastTurn = stored[start-1].turn
+		} else if a.older.messages > 0 {
+			return fmt.Errorf("%w: %d messages are missing from the transcript", errDamaged, a.older.messages)
+		}
+	}
+	for i := range a.pending {
+		a.rows = append(a.rows, &a.pending[i])
+	}
+	a.considered = a.rows
+	return nil
+}
+
+// parsePending reads the messages of the turn in flight and gives them places after the session's last.
+func (a *assembly) parsePending() error {
+	if len(a.request.Pending) == 0 {
+		return nil
+	}
+	format := a.format
+	if format == chat.Text {
+		format = chat.OpenAIChat
+	}
+	parsed, err := parseMessages(format, a.request.Pending, &a.skipped)
+	if err != nil || len(parsed) == 0 {
+		return err
+	}
+	open := new(openCalls)
+	if slices.ContainsFunc(parsed, func(p chat.Parsed) bool { return p.Role == plan.RoleTool }) && !a.bare {
+		if err := a.openCalls(open); err != nil {
+			return err
+		}
+	}
+	t := &parsedTurn{agent: a.request.Viewer.Agent, delegation: a.viewerDelegation(), messages: parsed}
+	h := &head{Turns: a.extent.turns + 1, Messages: a.extent.messages}
+	hs, err := t.place(a.e, h, open, timeOf(a.at))
+	if err != nil {
+		return err
+	}
+	v := &view{names: a.view.names}
+	v.append(hs)
+	a.view = &view{head: a.view.head, rows: a.view.rows, names: v.names}
+	for i := range v.rows {
+		v.rows[i].flags |= plan.FlagPending
+		v.rows[i].message.Store(&parsed[i].Message)
+	}
+	a.pending = v.rows
+	return nil
+}
+
+// openCalls finds the calls among the stored messages that may still be answered.
+func (a *assembly) openCalls(open *openCalls) error {
+	answered := map[uint64]map[uint16]bool{}
+	var calls []*row
+	stored := a.view.rows[max(0, len(a.view.rows)-a.horizon()):]
+	for i := range stored {
+		r := &stored[i]
+		switch {
+		case r.calls > 0:
+			calls = append(calls, r)
+		case r.call != r.seq:
+			if answered[r.call] == nil {
+				answered[r.call] = map[uint16]bool{}
+			}
+			answered[r.call][r.callIndex] = true
+		}
+	}
+	calls = slices.DeleteFunc(calls, func(r *row) bool { return len(answered[r.seq]) >= int(r.calls) || r.damaged.Load() })
+	if err := a.load(calls); err != nil {
+		return err
+	}
+	for _, r := range calls {
+		m := r.message.Load()
+		if m == nil {
+			continue
+		}
+		for i, call := range m.Calls {
+			if !answered[r.seq][uint16(i)] {
+				open.Calls = append(open.Calls, openCall{ID: call.ID, Seq: r.seq, Index: uint16(i), Turn: r.turn,
+					Name: call.Name, Delegation: r.delegation})
+			}
+		}
+	}
+	return nil
+}
+
+// tabulate makes the table of the considered messages: atoms contiguous, damage repaired, unanswered calls answered,
+// what must stay marked.
+func (a *assembly) tabulate() error {
+	t := &a.table
+	a.scratch.fates[0] = slices.Grow(a.scratch.fates[0][:0], len(a.rows))[:len(a.rows)]
+	clear(a.scratch.fates[0])
+	*t = table{fates: a.scratch.fates[0], items: slices.Grow(a.made[:0], len(a.rows)+8)}
+	if a.markdown {
+		if err := a.countMarkdown(); err != nil {
+			return err
+		}
+	}
+	n := newNumbering(a.view.names)
+	req := &t.request
+	*req = plan.Request{BudgetMessages: a.limits.messages, BudgetTokens: a.limits.tokens, Now: a.at, Seed: a.seed,
+		NewestTurn: a.extent.turns, OlderExist: a.older.messages > 0}
+	if len(a.pending) > 0 {
+		req.NewestTurn++
+	}
+	req.ViewerDelegation = n.delegation(a.viewerDelegation())
+	req.ViewerAgent = n.name(a.request.Viewer.Agent)
+	order := a.windowOrder()
+	last := a.lastVisible(order)
+	atom := 0 // where the current atom begins in t.items
+	for _, at := range order {
+		r := a.rows[at]
+		if r.atomStart() {
+			a.closeAtom(atom, last)
+			atom = len(t.items)
+		}
+		tokens := a.tokensOf(r)
+		t.tokens += uint64(tokens)
+		if fate := a.repair(r); fate != nil {
+			if t.fates[at] = *fate; fate.Action == plan.Drop {
+				continue
+			}
+		}
+		if r.atomStart() {
+			n.atoms++
+		}
+		it := plan.Item{Row: int32(at), Step: -1, Record: n.record(r)}
+		if it.Tokens = tokens; r.role == plan.RoleUser {
+			it.CompressedTokens = a.compressedTokens(r)
+		}
+		if t.fates[at].Action == plan.Replace {
+			it.Change, it.Text, it.Reason = plan.Retexted, unreadable, t.fates[at].Reason
+			it.TextBytes, it.CompressedTokens = uint32(len(unreadable)), 0
+			it.Tokens = a.messageTokens(r.role, unreadable)
+		}
+		t.items = append(t.items, it)
+	}
+	a.closeAtom(atom, last)
+	a.made = t.items
+	req.Strings, req.Tags = n.strings, n.tags
+	return a.mark()
+}
+
+// lastVisible is the atom, by its call's number, whose results may still come: the last that the viewer may see.
+func (a *assembly) lastVisible(order []int) uint64 {
+	viewer := a.viewerDelegation()
+	for _, at := range slices.Backward(order) {
+		r := a.rows[at]
+		if viewer == "" || r.delegationID == 0 || r.header.delegation == viewer {
+			if fate := a.repair(r); fate == nil || fate.Action != plan.Drop {
+				return r.call
+			}
+		}
+	}
+	return 0
+}
+
+// closeAtom completes the atom that begins at an item: calls without a result are marked open where the result may
+// still come, and answered by the host elsewhere. Flat text has no calls to complete.
+func (a *assembly) closeAtom(at int, last uint64) {
+	t := &a.table
+	if at >= len(t.items) {
+		return
+	}
+	call := a.rows[t.items[at].Row]
+	if int(call.calls) <= len(t.items)-at-1 || a.format == chat.Text && call.seq != last {
+		return
+	}
+	answered := make([]bool, call.calls)
+	for i := at + 1; i < len(t.items); i++ {
+		answered[a.rows[t.items[i].Row].callIndex] = true
+	}
+	if call.seq == last {
+		t.items[at].Flags |= plan.FlagOpenCall
+		return
+	}
+	first := t.items[at]
+	for i, ok := range answered {
+		if ok {
+			continue
+		}
+		it := plan.Item{Row: first.Row, Step: -1, Change: plan.Answer, Call: uint16(i), Text: chat.UnansweredText,
+			Reason: "call_unanswered: the call has no result", Record: first.Record}
+		it.Role, it.Kind, it.Flags, it.CompressedTokens = plan.RoleTool, plan.KindResult, 0, 0
+		it.Tokens, it.TextBytes = a.messageTokens(plan.RoleTool, it.Text), uint32(len(it.Text))
+		it.TagCount = 0
+		t.items = append(t.items, it)
+	}
+}
+
+// mark flags what must stay and refuses a budget that cannot hold it.
+func (a *assembly) mark() error {
+	t, law := &a.table, a.law(a.limits)
+	atom, user := -1, -1
+	for i := len(t.items) - 1; i >= 0 && (atom < 0 || user < 0); i-- {
+		it := &t.items[i]
+		if !law.MaySee(it.Delegation) {
+			continue
+		}
+		if atom < 0 {
+			atom = int(it.Atom)
+		}
+		if user < 0 && it.Role == plan.RoleUser {
+			user = i
+		}
+	}
+	var must []plan.Item
+	for i := range t.items {
+		if it := &t.items[i]; i == user || int(it.Atom) == atom {
+			it.Flags |= plan.FlagMandatory
+			must = append(must, *it)
+		}
+	}
+	messages, tokens := law.Cost(must)
+	if b := a.limits.messages; b > 0 && messages > b {
+		return budgetTooSmall("messages", uint64(messages), b)
+	}
+	if b := a.limits.tokens; b > 0 && tokens > uint64(b) {
+		return budgetTooSmall("tokens", tokens, b)
+	}
+	return nil
+}
+
+func budgetTooSmall(unit string, needed uint64, allowed uint32) error {
+	return &Error{Kind: Invalid, Code: "budget_too_small", Unit: unit, Needed: int(needed), Allowed: int(allowed),
+		Detail: fmt.Sprintf("the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit, allowed)}
+}
+
+const unreadable = "[message unreadable: its stored body is damaged]"
+
+// repair decides about a message whose stored content is damaged: nil where it is not.
+func (a *assembly) repair(r *row) *plan.Fate {
+	const words = "storage_damaged: the stored message failed its checksum"
+	call := r
+	if r.call != r.seq {
+		call = a.rowOf(r.call)
+	}
+	switch {
+	case r.lost() || r.damaged.Load() && r.calls > 0:
+		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: words}
+	case call == nil || call.lost() || call.damaged.Load() && call.calls > 0:
+		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: "storage_damaged: the call that it answers failed its checksum"}
+	case r.damaged.Load():
+		return &plan.Fate{Action: plan.Replace, Step: -1, Reason: words}
+	}
+	return nil
+}
+
+// rowOf finds a considered row by its number in the session.
+func (a *assembly) rowOf(seq uint64) *row {
+	if i, ok := a.indexOf(seq); ok {
+		return a.rows[i]
+	}
+	return nil
+}
+
+func (a *assembly) indexOf(seq uint64) (int, bool) {
+	// Numbers are contiguous but for late results left out, so the place is at most this far.
+	if len(a.rows) == 0 || seq < a.rows[0].seq {
+		return 0, false
+	}
+	i := min(int(seq-a.rows[0].seq), len(a.rows)-1)
+	for i > 0 && a.rows[i].seq > seq {
+		i--
+	}
+	return i, a.rows[i].seq == seq
+}
+
+// windowOrder gives the considered rows with each result behind its call.
+func (a *assembly) windowOrder() []int {
+	a.order = slices.Grow(a.order[:0], len(a.rows))[:len(a.rows)]
+	order := a.order
+	sorted := true
+	for i, r := range a.rows {
+		order[i] = i
+		if i > 0 && r.call < a.rows[i-1].call {
+			sorted = false
+		}
+	}
+	if !sorted {
+		slices.SortStableFunc(order, func(x, y int) int {
+			switch cx, cy := a.rows[x].call, a.rows[y].call; {
+			case cx < cy:
+				return -1
+			case cx > cy:
+				return 1
+			}
+			return x - y
+		})
+	}
+	return order
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// tenantRecord is stored in the system space. A deleted tenant keeps it, marked, until its space is swept.
+type tenantRecord struct {
+	Tenant
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+func (e *Engine) readTenant(ctx context.Context, id string) (*tenantRecord, error) {
+	r, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{tenantKey(id)}})
+	if err != nil || r.Keys[0].Value == nil {
+		return nil, err
+	}
+	rec := new(tenantRecord)
+	return rec, json.Unmarshal(r.Keys[0].Value, rec)
+}
+
+// TenantExists tells whether a tenant can be worked in.
+func (e *Engine) TenantExists(ctx context.Context, id string) (bool, error) {
+	rec, err := e.readTenant(ctx, id)
+	return rec != nil && !rec.Deleting, err
+}
+
+// CreateTenant makes a tenant with project `default` and an admin key.
+func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (TenantCreated, error) {
+	if err := checkID("id", spec.ID); err != nil {
+		return TenantCreated{}, err
+	}
+	system := Caller{Tenant: systemTenant, Role: RoleRoot}
+	admin := Caller{Tenant: spec.ID, Role: RoleTenantAdmin}
+	var key KeyCreated
+	out, err := update(ctx, e, system, once, func(t *tx) (TenantCreated, error) {
+		got, err := t.get(tenantKey(spec.ID))
+		if err != nil {
+			return TenantCreated{}, err
+		}
+		if got[0].Value != nil {
+			return TenantCreated{}, errorf(Conflict, "tenant_exists", "tenant %q exists or is still being deleted", spec.ID)
+		}
+		// The tenant's own space first: a crash before the record below leaves a key that nobody was told, and the
+		// next attempt succeeds.
+		if _, _, err := e.PutProject(ctx, admin, DefaultProject, ProjectSpec{}); err != nil {
+			return TenantCreated{}, err
+		}
+		if key.ID == "" {
+			key, err = e.CreateKey(ctx, admin, Once{}, KeySpec{Name: "admin", Role: RoleTenantAdmin.String()})
+			if err != nil {
+				return TenantCreated{}, err
+			}
+		}
+		rec := tenantRecord{Tenant: Tenant{ID: spec.ID, Name: spec.Name, CreatedAt: t.now}}
+		return TenantCreated{ID: spec.ID, AdminKey: key.Key}, t.putJSON(tenantKey(spec.ID), rec)
+	})
+	if key.ID != "" && out.AdminKey != key.Key { // lost to another request for the same id
+		if err := e.DeleteKey(ctx, admin, key.ID); err != nil {
+			return out, err
+		}
+	}
+	return out, err
+}
+
+// ListTenants pages through the tenants by id.
+func (e *Engine) ListTenants(ctx context.Context, page Page) (List[Tenant], error) {
+	return listRecords(ctx, e, systemTenant, tenantKey("")[:2], page, func(it store.Item) (Tenant, bool, error) {
+		var rec tenantRecord
+		err := json.Unmarshal(it.Value, &rec)
+		return rec.Tenant, !rec.Deleting, err
+	})
+}
+
+// DeleteTenant shuts a tenant at once and sweeps its data in the background. Its id is free again after that.
+func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
+	system := Caller{Tenant: systemTenant, Role: RoleRoot}
+	_, err := update(ctx, e, system, Once{}, func(t *tx) (struct{}, error) {
+		got, err := t.get(tenantKey(id))
+		if err != nil {
+			return struct{}{}, err
+		}
+		var rec tenantRecord
+		if got[0].Value != nil {
+			err = json.Unmarshal(got[0].Value, &rec)
+		}
+		if err != nil {
+			return struct{}{}, err
+		}
+		if got[0].Value == nil || rec.Deleting {
+			return struct{}{}, errorf(NotFound, "not_found", "no tenant %q", id)
+		}
+		rec.Deleting = true
+		t.put(sweepKey(sweepTenant, []byte(id)), []byte{0})
+		return struct{}{}, t.putJSON(tenantKey(id), rec)
+	})
+	if err != nil {
+		return err
+	}
+	// Its keys go before the answer, so that none works afterwards.
+	for more := true; more; {
+		if more, err = e.deleteRange(ctx, id, prefixRange(apiKeyKey("")[:2])); err != nil {
+			return err
+		}
+	}
+	e.poke()
+	return nil
+}
+
+const (
+	defaultPage = 50
+	maxPage     = 1000
+)
+
+// listRecords pages through the records under a prefix. read decodes one, or says that it is not to be shown.
+func listRecords[T any](ctx context.Context, e *Engine, tenant string, prefix []byte, page Page,
+	read func(store.Item) (T, bool, error)) (List[T], error) {
+	out := List[T]{Data: []T{}}
+	rng := prefixRange(prefix)
+	limit, after, err := page.decode()
+	if err != nil {
+		return out, err
+	}
+	if after != nil {
+		rng.From = append(append(append([]byte(nil), prefix...), after...), 0)
+	}
+	rng.Limit = limit + 1
+	var last []byte
+	for {
+		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+		if err != nil {
+			return out, err
+		}
+		for _, it := range r.Ranges[0] {
+			if it.Damaged {
+				return out, errDamaged
+			}
+			v, show, err := read(it)
+			if err != nil {
+				return out, err
+			}
+			if !show {
+				continue
+			}
+			if len(out.Data) == limit {
+				out.HasMore = true
+				cursor := base64.RawURLEncoding.EncodeToString(last[len(prefix):])
+				out.NextCursor = &cursor
+				return out, nil
+			}
+			out.Data, last = append(out.Data, v), it.Key
+		}
+		n := len(r.Ranges[0])
+		if n < rng.Limit {
+			return out, nil
+		}
+		rng.From = append(append([]byte(nil), r.Ranges[0][n-1].Key...), 0)
+	}
+}
+
+// decode gives a page's bounds; after is nil for the first page.
+func (p Page) decode() (limit int, after []byte, err error) {
+	if limit = p.Limit; limit == 0 {
+		limit = defaultPage
+	}
+	if limit < 1 || limit > maxPage {
+		return 0, nil, invalidField("limit", "out_of_range", "must be from 1 to %d", maxPage)
+	}
+	if p.Cursor != "" {
+		if after, err = base64.RawURLEncoding.DecodeString(p.Cursor); err != nil || len(after) == 0 || len(after) > 256 {
+			return 0, nil, invalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
+		}
+	}
+	return limit, after, nil
+}

@@ -1,0 +1,347 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"strconv"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+const (
+	// maxTurnMessages bounds one turn: its packed headers are one record, and it commits in one transaction.
+	maxTurnMessages = 4096
+	// maxOpenCalls bounds the calls that a session remembers as unanswered; the oldest are given up first.
+	maxOpenCalls = 1024
+)
+
+// openCall is a call that waits for its result.
+type openCall struct {
+	ID         string `json:"id"`
+	Seq        uint64 `json:"seq"`
+	Index      uint16 `json:"index"`
+	Turn       uint32 `json:"turn"`
+	Name       string `json:"name"`
+	Delegation string `json:"delegation,omitempty"`
+}
+
+// openCalls is the record of a session's open calls.
+type openCalls struct {
+	Incarnation incarnation `json:"incarnation"`
+	Calls       []openCall  `json:"calls"`
+}
+
+// AppendTurn commits what one run of an agent added, whole or not at all. A turn of nothing but system messages
+// stores nothing and answers the session as it stands.
+func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID string, req TurnRequest) (TurnResponse, error) {
+	if req.SessionID == "" {
+		req.SessionID = DefaultSession
+	}
+	t, err := parseTurn(&req)
+	if err != nil {
+		return TurnResponse{}, err
+	}
+	unlock, err := e.lockSession(ctx, c.Tenant, projectID, req.SessionID)
+	if err != nil {
+		return TurnResponse{}, err
+	}
+	defer unlock()
+	return update(ctx, e, c, once, func(tx *tx) (TurnResponse, error) {
+		return t.append(tx, c, projectID, req.SessionID)
+	})
+}
+
+// lockSession makes the appends of this process to one session queue up, so that they rarely have to retry.
+func (e *Engine) lockSession(ctx context.Context, tenant, project, session string) (unlock func(), err error) {
+	lock := e.appends[maphash.String(e.seed, tenant+"\x00"+project+"\x00"+session)%uint64(len(e.appends))]
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// parsedTurn is a turn before it has its place in a session.
+type parsedTurn struct {
+	agent, delegation string
+	messages          []chat.Parsed
+	skipped           []Skipped
+	created           []time.Time // per message, where a file says it; nil: now
+}
+
+// parseTurn checks everything about a turn that does not depend on its session.
+func parseTurn(req *TurnRequest) (*parsedTurn, error) {
+	if err := checkID("session_id", req.SessionID); err != nil {
+		return nil, err
+	}
+	t := &parsedTurn{agent: req.Agent, skipped: []Skipped{}}
+	if req.Agent != "" {
+		if err := checkID("agent", req.Agent); err != nil {
+			return nil, err
+		}
+	}
+	if req.DelegationID != nil {
+		if t.delegation = *req.DelegationID; t.delegation != "" {
+			if err := checkID("delegation_id", t.delegation); err != nil {
+				return nil, err
+			}
+		}
+	}
+	format, err := parseFormat(req.Format, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Messages) == 0 {
+		return nil, invalidField("messages", "empty_turn", "must hold at least one message")
+	}
+	if t.messages, err = parseMessages(format, req.Messages, &t.skipped); err != nil {
+		return nil, err
+	}
+	if len(t.messages) > maxTurnMessages {
+		return nil, errorf(TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d", maxTurnMessages, len(t.messages))
+	}
+	return t, nil
+}
+
+// parseFormat reads a format's name; flat text is for output only.
+func parseFormat(name string, output bool) (chat.Format, error) {
+	if name == "" {
+		return chat.OpenAIChat, nil
+	}
+	f, ok := chat.ParseFormat(name)
+	if !ok || f == chat.Text && !output {
+		return 0, invalidField("format", "invalid_value", "must be %s, %s or %s", chat.OpenAIChat, chat.AnthropicMessages, chat.OpenAIResponses)
+	}
+	return f, nil
+}
+
+// parseMessages reads posted messages; every faulty one is named by its index.
+func parseMessages(f chat.Format, in []json.RawMessage, skipped *[]Skipped) ([]chat.Parsed, error) {
+	parsed, left, bad := chat.Parse(f, in)
+	if len(bad) > 0 {
+		return nil, refuseMessages(bad)
+	}
+	for _, s := range left {
+		*skipped = append(*skipped, Skipped{Index: s.Index, Code: s.Code})
+	}
+	return parsed, nil
+}
+
+func refuseMessages(bad []chat.FieldError) error {
+	refusal := &Error{Kind: Invalid, Code: "invalid_messages", Detail: bad[0].Error()}
+	if len(bad) > 1 {
+		refusal.Detail += fmt.Sprintf(" (and %d more)", len(bad)-1)
+	}
+	for i := range bad {
+		refusal.Fields = append(refusal.Fields, FieldError{Index: &bad[i].Index, Code: bad[i].Code, Detail: bad[i].Detail})
+	}
+	return refusal
+}
+
+// append collects the writes that add the turn to its session.
+func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnResponse, error) {
+	p, h, open, err := tx.sessionForAppend(c, projectID, session)
+	if err != nil {
+		return TurnResponse{}, err
+	}
+	r, err := tx.e.resolve(p)
+	if err != nil {
+		return TurnResponse{}, err
+	}
+	out := TurnResponse{SessionID: session, Turn: h.Turns, Revision: h.Revision, Messages: []TurnMessage{}, Skipped: t.skipped}
+	if len(t.messages) == 0 {
+		return out, nil
+	}
+	headers, err := t.write(tx, h, open)
+	if err != nil {
+		return TurnResponse{}, err
+	}
+	for i := range headers {
+		hd := &headers[i]
+		out.Tokens += uint64(hd.tokens[r.encoding])
+		out.Messages = append(out.Messages, TurnMessage{ID: messageID(h.Incarnation, hd.seq), Role: roleName(hd.role),
+			Tokens: hd.tokens[r.encoding]})
+	}
+	if err := tx.putOpenCalls(p, session, h, open); err != nil {
+		return TurnResponse{}, err
+	}
+	h.LastActivity = tx.now
+	out.Turn, out.Revision = h.Turns, h.Revision
+	return out, tx.putJSON(headKey(p.Incarnation, session), h)
+}
+
+// write collects the records of the turn's messages as the session's next turn and brings head and open up to date.
+func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
+	h.Turns++
+	h.Revision++
+	headers, err := t.place(tx.e, h, open, tx.now)
+	if err != nil {
+		return nil, err
+	}
+	for i := range headers {
+		hd := &headers[i]
+		h.Tokens[0] += uint64(hd.tokens[0])
+		h.Tokens[1] += uint64(hd.tokens[1])
+		tx.putBody(h.Incarnation, hd, &t.messages[i].Message)
+	}
+	packed := appendHeaders(nil, headers)
+	if len(packed) > maxBodyPart {
+		return nil, errorf(TooLarge, "turn_too_large", "the turn's names and tags take %d bytes, at most %d are possible", len(packed), maxBodyPart)
+	}
+	tx.put(headersKey(h.Incarnation, h.Turns), packed)
+	h.Messages += uint64(len(headers))
+	return headers, nil
+}
+
+// sessionForAppend reads, in one round trip, all that an append builds on, and expects it unchanged. A session that
+// does not exist yet is a new one.
+func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *head, *openCalls, error) {
+	var keys [][]byte
+	p, got, raw, err := t.e.readProject(t.ctx, c, projectID, func(pinc incarnation) [][]byte {
+		keys = [][]byte{headKey(pinc, session), openCallsKey(pinc, session)}
+		return keys
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if got[0].Damaged || got[1].Damaged {
+		return nil, nil, nil, errDamaged
+	}
+	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(projectID), Value: raw},
+		store.Expect{Key: keys[0], Value: got[0].Value})
+	if got[0].Value == nil {
+		h := (&SessionSpec{}).head(t.e, t.now)
+		return p, h, &openCalls{Incarnation: h.Incarnation}, nil
+	}
+	h, open := new(head), new(openCalls)
+	if err := json.Unmarshal(got[0].Value, h); err != nil {
+		return nil, nil, nil, err
+	}
+	if got[1].Value != nil {
+		if err := json.Unmarshal(got[1].Value, open); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if open.Incarnation != h.Incarnation {
+		open = &openCalls{Incarnation: h.Incarnation}
+	}
+	return p, h, open, nil
+}
+
+func (t *tx) putOpenCalls(p *project, session string, h *head, open *openCalls) error {
+	had := h.OpenCalls
+	if drop := len(open.Calls) - maxOpenCalls; drop > 0 {
+		open.Calls = open.Calls[drop:]
+	}
+	h.OpenCalls = len(open.Calls)
+	switch {
+	case h.OpenCalls > 0:
+		return t.putJSON(openCallsKey(p.Incarnation, session), open)
+	case had > 0:
+		t.delete(openCallsKey(p.Incarnation, session))
+	}
+	return nil
+}
+
+// putBody writes a message's body, in parts where it is long.
+func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
+	body := appendBody(make([]byte, 0, int(h.bodyBytes)), h, m)
+	for part := range bodyParts(uint32(len(body))) {
+		t.put(bodyKey(sinc, h.seq, uint16(part)), body[part*maxBodyPart:min(len(body), (part+1)*maxBodyPart)])
+	}
+}
+
+// place gives the turn's messages their places after the session's last, answers open calls with results, and counts
+// tokens. open is brought up to date.
+func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) ([]header, error) {
+	headers := make([]header, len(t.messages))
+	var bad []chat.FieldError
+	for i := range t.messages {
+		m := &t.messages[i].Message
+		if m.Agent == "" {
+			m.Agent = t.agent
+		}
+		if m.Delegation == "" {
+			m.Delegation = t.delegation
+		}
+		hd := &headers[i]
+		*hd = e.header(m, h.Turns)
+		hd.seq = h.Messages + uint64(i) + 1
+		hd.call = hd.seq
+		hd.created = now.UnixMilli()
+		if t.created != nil {
+			hd.created = t.created[i].UnixMilli()
+		} else if !m.CreatedAt.IsZero() {
+			hd.created = m.CreatedAt.UnixMilli()
+		}
+		if problem := open.follow(m, hd); problem != nil {
+			problem.Index = t.messages[i].Index
+			bad = append(bad, *problem)
+		}
+		hd.bodyBytes = uint32(len(appendHeaders(nil, headers[i:i+1])) + 1 + len(m.Raw))
+	}
+	if len(bad) > 0 {
+		return nil, refuseMessages(bad)
+	}
+	return headers, nil
+}
+
+// follow notes a message's calls as open, or lets a result answer the newest open call of its id.
+func (o *openCalls) follow(m *chat.Message, h *header) *chat.FieldError {
+	for i := range m.Calls {
+		o.Calls = append(o.Calls, openCall{ID: m.Calls[i].ID, Seq: h.seq, Index: uint16(i), Turn: h.turn,
+			Name: m.Calls[i].Name, Delegation: m.Delegation})
+	}
+	if m.Role != plan.RoleTool {
+		return nil
+	}
+	for i := len(o.Calls) - 1; i >= 0; i-- {
+		call := o.Calls[i]
+		if call.ID != m.CallID {
+			continue
+		}
+		if call.Delegation != m.Delegation {
+			return &chat.FieldError{Code: "delegation_mismatch", Detail: fmt.Sprintf(
+				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id", m.Delegation, call.Delegation)}
+		}
+		h.call, h.callIndex, h.tool = call.Seq, call.Index, call.Name
+		o.Calls = append(o.Calls[:i:i], o.Calls[i+1:]...)
+		return nil
+	}
+	return &chat.FieldError{Code: "no_open_call", Detail: fmt.Sprintf(
+		"no open call has the id %q; post the assistant message that makes the call first", m.CallID)}
+}
+
+// header fills in what a message alone tells.
+func (e *Engine) header(m *chat.Message, turn uint32) header {
+	h := header{turn: turn, role: m.Role, kind: m.Kind, textBytes: uint32(len(m.Text)), calls: uint16(len(m.Calls)),
+		agent: m.Agent, delegation: m.Delegation, tags: m.Tags}
+	if m.IsError {
+		h.flags |= plan.FlagErrorResult
+	}
+	if m.Images > 0 {
+		h.flags |= plan.FlagImage
+	}
+	if m.Empty() {
+		h.flags |= flagEmpty
+	}
+	if len(m.Calls) == 1 {
+		h.tool = m.Calls[0].Name
+	}
+	e.measure(&h, m)
+	return h
+}
+
+// flagEmpty marks, in stored headers only, a message that costs Anthropic's placeholder. Policies never see it.
+const flagEmpty plan.Flags = 1 << 15
+
+// messageID names a message: by its session's incarnation and its number there.
+func messageID(sinc incarnation, seq uint64) string {
+	return "msg_" + idAlphabet.EncodeToString(sinc[:5]) + "_" + strconv.FormatUint(seq, 10)
+}
