@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const rootKey = "the-operators-key"
+
+// program is mneme, started in this process as main starts it.
+type program struct {
+	t      testing.TB
+	url    string
+	data   string
+	key    string // the admin key of tenant default
+	stdout string // until it listened
+	stop   func() error
+}
+
+// launch runs `mneme serve` on a free port and waits until it takes requests; the test's end stops it.
+func launch(t testing.TB, data string, args ...string) *program {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	stderr, w := io.Pipe()
+	var stdout bytes.Buffer
+	ended := make(chan error, 1)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--root-key", rootKey}, args...)
+	go func() {
+		err := run(ctx, args, noEnvironment, &stdout, w)
+		_ = w.CloseWithError(fmt.Errorf("mneme ended: %w", err))
+		ended <- err
+	}()
+	stop := sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() { _ = stop() })
+	lines := bufio.NewReader(stderr)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, url, ok := strings.Cut(line, "listening on "); ok {
+			p := &program{t: t, url: strings.TrimSpace(url), data: data, stdout: stdout.String(), stop: stop}
+			go func() { _, _ = io.Copy(io.Discard, lines) }()
+			key, err := os.ReadFile(filepath.Join(data, "admin.key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.key = strings.TrimSpace(string(key))
+			return p
+		}
+	}
+}
+
+func noEnvironment(string) (string, bool) { return "", false }
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// json decodes the answer's body.
+func (a answer) json(t testing.TB) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		t.Fatalf("status %d: %v in %q", a.status, err, a.body)
+	}
+	return v
+}
+
+// text is a field of the answer's body.
+func (a answer) text(t testing.TB, field string) string {
+	t.Helper()
+	s, ok := a.json(t)[field].(string)
+	if !ok {
+		t.Fatalf("status %d: no text %q in %s", a.status, field, a.body)
+	}
+	return s
+}
+
+// do sends a request with a key; headers come as name, value pairs.
+func (p *program) do(key, method, path, body string, headers ...string) answer {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	got, err := io.ReadAll(res.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, got}
+}

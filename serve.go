@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/hostapi"
+	"github.com/seed-0906e6bc/mneme/policies"
+	"github.com/seed-0906e6bc/mneme/server"
+)
+
+// backgroundTick is how often background work is looked for that came due by time alone.
+const backgroundTick = time.Minute
+
+// serve runs the server until ctx ends.
+func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
+	c, err := readConfig(args, env, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	// Listening comes first: an address in use should not cost the opening of a database.
+	ln, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err // which says the address and what is wrong with it
+	}
+	defer ln.Close()
+	return withEngine(ctx, c, log, func(e *engine.Engine, firstKey string) error {
+		s, err := server.New(server.Options{Engine: e, Logger: log, Version: version()})
+		if err != nil {
+			return err
+		}
+		url := "http://" + ln.Addr().String()
+		if firstKey != "" {
+			greet(stdout, ln.Addr(), keyFile(c.Data), firstKey)
+		}
+		// The listener's queue takes connections already, so that requests from here on are answered.
+		fmt.Fprintln(stderr, "listening on", url)
+		return s.Serve(ctx, ln)
+	})
+}
+
+// withEngine opens everything below the edge, runs serve with it and its background work, and closes all in order.
+func withEngine(
+	ctx context.Context, c config, log *slog.Logger, serve func(e *engine.Engine, firstKey string) error,
+) (err error) {
+	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log})
+	if errors.Is(err, badgerstore.ErrLocked) {
+		return fmt.Errorf("%s: %w", c.Data, badgerstore.ErrLocked)
+	}
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", c.Data, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	counter, err := tokens.New()
+	if err != nil {
+		return fmt.Errorf("loading the tokenizers: %w", err)
+	}
+	host, err := hostapi.New(ctx, hostapi.Options{CacheDir: filepath.Join(c.Data, "compiled")})
+	if err != nil {
+		return fmt.Errorf("starting the sandbox: %w", err)
+	}
+	// Requests outlive ctx by the time the edge gives them, and so must what they run on.
+	defer func() { err = errors.Join(err, host.Close(context.WithoutCancel(ctx))) }()
+
+	key, err := reserveKey(c.Data)
+	if err != nil {
+		return err
+	}
+	e, made, err := engine.New(ctx, engine.Options{
+		Store: store.Seal(db), Host: host, Tokens: counter, BuiltIns: builtIns(), Logger: log,
+		RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
+	})
+	if err != nil {
+		return fmt.Errorf("starting the engine: %w", err)
+	}
+	firstKey, err := key.keep(ctx, e, made)
+	if err != nil {
+		return err
+	}
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { e.Run(background, ticks(background)) })
+	defer running.Wait()
+	defer stop()
+	return serve(e, firstKey)
+}
+
+// builtIns are the policies that come with Mneme: bytes, as those of strangers.
+func builtIns() []engine.BuiltIn {
+	var out []engine.BuiltIn
+	for _, m := range policies.BuiltIn() {
+		out = append(out, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+	}
+	return out
+}
+
+// ticks sends until ctx ends.
+func ticks(ctx context.Context) <-chan struct{} {
+	out := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(backgroundTick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case out <- struct{}{}:
+			}
+		}
+	}()
+	return out
+}
+
+// greet tells whoever started Mneme for the first time how to go on.
+func greet(w io.Writer, addr net.Addr, file, key string) {
+	host, port, _ := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	url := "http://" + net.JoinHostPort(host, port)
+	fmt.Fprintf(w, `Mneme runs on %s
+The key of tenant default (tenant_admin), kept in %s:
+
+  %s
+
+Store a first turn, then ask what the model should see:
+
+  curl -s %s/api/v1/projects/%s/turns -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \
+    -d '{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi! How can I help?"}]}'
+
+  curl -s %s/api/v1/projects/%s/context -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{}'
+
+`, url, file, key, url, engine.DefaultProject, key, url, engine.DefaultProject, key)
+}

@@ -1,0 +1,266 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/server/strictjson"
+)
+
+// exchange is one request on its way through the edge. Exchanges are reused: nothing of one outlives its request.
+type exchange struct {
+	s     *Server
+	c     *fiber.Ctx
+	route *route
+	id    string
+	start time.Time
+
+	caller engine.Caller
+	once   engine.Once
+	page   engine.Page
+	raw    []byte // the body as received
+	unread bool   // some of the body is still on the connection
+	err    error
+}
+
+// call is a request as a handler gets it: decoded, authorised, bounded.
+type call[Req any] struct {
+	*exchange
+	body Req
+}
+
+// path is a part of the URL's path, by its name in the route.
+func (x *exchange) path(name string) string {
+	return unescape(strings.Clone(x.c.Params(name)))
+}
+
+// query is a parameter of the URL's query; empty where it is not given.
+func (x *exchange) query(name string) string {
+	args := x.c.Context().QueryArgs()
+	return string(args.Peek(name))
+}
+
+// buffer is an empty buffer to append the response's body to. It is Fiber's own and goes back there with the answer.
+func (x *exchange) buffer() []byte {
+	return x.c.Response().SwapBody(nil)[:0]
+}
+
+// nothing is the request of routes that take no body and the response of those that answer none.
+type nothing struct{}
+
+// blob is a response that is encoded already.
+type blob struct {
+	contentType string
+	body        []byte
+}
+
+const jsonType = "application/json"
+
+// endpoint is a handler behind the edge, whatever its types.
+type endpoint struct {
+	takesBody bool
+	serve     func(ctx context.Context, x *exchange) error
+}
+
+// handle turns a function of decoded values into an endpoint. It is the only way a handler is reached.
+func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, error)) endpoint {
+	decoder := strictjson.For[Req]()
+	_, bodyless := any(*new(Req)).(nothing)
+	return endpoint{takesBody: !bodyless, serve: func(ctx context.Context, x *exchange) error {
+		c := call[Req]{exchange: x}
+		if len(x.raw) > 0 {
+			if err := decoder.Decode(x.raw, &c.body); err != nil {
+				return err
+			}
+		}
+		resp, err := fn(ctx, &c)
+		if err != nil {
+			return err
+		}
+		return x.respond(resp)
+	}}
+}
+
+// respond writes a success. Responses that know their status better than the route have a method for it.
+func (x *exchange) respond(resp any) error {
+	r := x.c.Response()
+	r.SetStatusCode(x.route.status)
+	if s, ok := resp.(interface{ status() int }); ok {
+		r.SetStatusCode(s.status())
+	}
+	switch resp := resp.(type) {
+	case nothing:
+		return nil
+	case blob:
+		r.Header.SetContentType(resp.contentType)
+		r.SwapBody(resp.body)
+		return nil
+	default:
+		r.Header.SetContentType(jsonType)
+		enc := json.NewEncoder(r.BodyWriter())
+		enc.SetEscapeHTML(false) // texts of messages are to come back as they went in
+		if err := enc.Encode(resp); err != nil {
+			return fmt.Errorf("encoding a response: %w", err)
+		}
+		return nil
+	}
+}
+
+// serve is the way of every request that has a route.
+func (s *Server) serve(r *route) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		x := s.begin(c, r)
+		defer s.end(x)
+		x.err = s.dispatch(x)
+		return nil
+	}
+}
+
+// unrouted answers what Fiber finds no route for, and requests that it cannot read.
+func (s *Server) unrouted(c *fiber.Ctx, err error) error {
+	x := s.begin(c, s.noRoute)
+	defer s.end(x)
+	x.err = err
+	return nil
+}
+
+func (s *Server) begin(c *fiber.Ctx, r *route) *exchange {
+	s.metrics.inFlight.Add(1)
+	x := s.exchanges.Get().(*exchange)
+	*x = exchange{s: s, c: c, route: r, start: s.now(), id: s.requestID(c), raw: x.raw[:0]}
+	x.unread = c.Request().BodyStream() != nil && c.Request().Header.ContentLength() != 0
+	return x
+}
+
+// requestID is the client's own where it is fit to be logged and echoed, else a new one.
+func (s *Server) requestID(c *fiber.Ctx) string {
+	if id := c.Request().Header.Peek(fiber.HeaderXRequestID); sane(id) {
+		return string(id)
+	}
+	return s.idPrefix + strconv.FormatUint(s.lastID.Add(1), 36)
+}
+
+func sane(id []byte) bool {
+	for _, c := range id {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.', c == '_', c == ':', c == '@', c == '-':
+		default:
+			return false
+		}
+	}
+	return 0 < len(id) && len(id) <= 128
+}
+
+// dispatch asks the cheap questions first: nobody without a key gets a body read.
+func (s *Server) dispatch(x *exchange) error {
+	ctx, cancel := context.WithTimeout(s.base, s.limits.request)
+	defer cancel()
+	if x.route.role != engine.RoleNone {
+		if err := x.authorise(ctx); err != nil {
+			return err
+		}
+	}
+	if x.route.list {
+		if err := x.readPage(); err != nil {
+			return err
+		}
+	}
+	if x.route.takesBody {
+		if err := x.receive(); err != nil {
+			return err
+		}
+	}
+	if x.route.stores {
+		if err := x.readOnce(); err != nil {
+			return err
+		}
+	}
+	return x.route.serve(ctx, x)
+}
+
+func (x *exchange) receive() (err error) {
+	if !x.unread {
+		if x.route.bodyOptional {
+			return nil
+		}
+		return refuse(http.StatusBadRequest, "body_missing", "this route needs a JSON body")
+	}
+	if err := x.checkContent(); err != nil {
+		return err
+	}
+	limit := x.s.limits.body
+	if x.route.maxBody > 0 {
+		limit = x.route.maxBody
+	}
+	x.raw, err = x.readBody(x.raw, limit)
+	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // chunked, without a chunk
+		return refuse(http.StatusBadRequest, "body_missing", "this route needs a JSON body")
+	}
+	return err
+}
+
+// end finishes an exchange, whatever became of it.
+func (s *Server) end(x *exchange) {
+	if p := recover(); p != nil {
+		x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+	if x.err != nil {
+		problemOf(x.err).render(x.c, x.id)
+	}
+	response := x.c.Response()
+	response.Header.Set(fiber.HeaderXRequestID, x.id)
+	status, size := response.StatusCode(), len(response.Body())
+	x.settle()
+
+	took := s.now().Sub(x.start)
+	x.route.metrics.observe(status, took)
+	s.metrics.inFlight.Add(-1)
+	x.log(status, size, took)
+	if cap(x.raw) > keptBuffer {
+		x.raw = nil
+	}
+	*x = exchange{raw: x.raw}
+	s.exchanges.Put(x)
+}
+
+// log writes the access log, and what stands behind an error that the client is told nothing of. Keys, bodies and
+// query strings are never logged.
+func (x *exchange) log(status, size int, took time.Duration) {
+	level, fault := slog.LevelInfo, x.err
+	if _, told := errors.AsType[*problem](fault); told || status < http.StatusInternalServerError {
+		fault = nil
+	}
+	if fault != nil {
+		level = slog.LevelError
+	}
+	if !x.s.log.Enabled(x.s.base, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 10)
+	attrs = append(attrs,
+		slog.String("request_id", x.id),
+		slog.String("method", strings.Clone(x.c.Method())),
+		slog.String("path", string(x.c.Request().URI().PathOriginal())),
+		slog.Int("status", status),
+		slog.Int("bytes", size),
+		slog.Duration("took", took),
+		slog.String("tenant", x.caller.Tenant),
+		slog.String("key", x.caller.KeyID),
+	)
+	if fault != nil {
+		attrs = append(attrs, slog.Any("error", fault))
+	}
+	x.s.log.LogAttrs(x.s.base, level, "request", attrs...)
+}

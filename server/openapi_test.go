@@ -1,0 +1,200 @@
+package server
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// description is what openapi.yaml says, as far as these tests read it.
+type description struct {
+	Paths map[string]map[string]json.RawMessage
+}
+
+type operation struct {
+	OperationID string `json:"operationId"`
+	Description string
+	Security    *[]any
+	Parameters  []parameter
+	RequestBody *struct{ Required bool }
+	Responses   map[string]json.RawMessage
+}
+
+type parameter struct {
+	Ref  string `json:"$ref"`
+	Name string
+}
+
+func describedRoutes(t *testing.T) map[string]operation {
+	t.Helper()
+	raw, err := describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d description
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]operation{}
+	for path, item := range d.Paths {
+		var shared []parameter
+		if p, ok := item["parameters"]; ok {
+			if err := json.Unmarshal(p, &shared); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for method, raw := range item {
+			if method == "parameters" {
+				continue
+			}
+			var o operation
+			if err := json.Unmarshal(raw, &o); err != nil {
+				t.Fatalf("%s %s: %v", method, path, err)
+			}
+			o.Parameters = append(o.Parameters, shared...)
+			out[strings.ToUpper(method)+" "+path] = o
+		}
+	}
+	return out
+}
+
+// has tells whether an operation describes a parameter, in place or by reference.
+func (o operation) has(name string) bool {
+	return slices.ContainsFunc(o.Parameters, func(p parameter) bool {
+		return p.Name == name || p.Ref == "#/components/parameters/"+name
+	})
+}
+
+// The table of routes and openapi.yaml say the same, line by line.
+func TestRoutesAndDescriptionAgree(t *testing.T) {
+	t.Parallel()
+	described := describedRoutes(t)
+	operations := map[string]string{}
+	s := start(t, &fakeEngine{})
+	for _, r := range s.s.routes {
+		name := r.method + " " + r.path
+		o, ok := described[name]
+		if !ok {
+			t.Errorf("%s is not described", name)
+			continue
+		}
+		delete(described, name)
+		if other, ok := operations[o.OperationID]; ok || o.OperationID == "" {
+			t.Errorf("%s has the operationId %q, and so has %q", name, o.OperationID, other)
+		}
+		operations[o.OperationID] = name
+
+		ofTenant := r.role > engine.RoleNone && r.role < engine.RoleRoot
+		statuses := slices.Collect(maps.Keys(o.Responses))
+		for what, agree := range map[string]bool{
+			"security":        (o.Security != nil) == (r.role == engine.RoleNone),
+			"role":            r.role == engine.RoleNone || strings.Contains(words(o.Description), "Role `"+r.role.String()+"`."),
+			"success":         slices.Contains(statuses, strconv.Itoa(r.status)),
+			"default":         slices.Contains(statuses, "default"),
+			"401":             slices.Contains(statuses, "401") == (r.role > engine.RoleNone),
+			"403":             slices.Contains(statuses, "403") == (r.role > engine.RoleReader),
+			"body":            (o.RequestBody != nil) == r.takesBody,
+			"required body":   o.RequestBody == nil || o.RequestBody.Required != r.bodyOptional,
+			"Idempotency-Key": o.has("idempotencyKey") == r.stores,
+			"limit, cursor":   o.has("limit") == r.list && o.has("cursor") == r.list,
+			"tenant":          o.has("tenant") == (ofTenant || strings.Contains(r.path, "{tenant}")),
+		} {
+			if !agree {
+				t.Errorf("%s: table and description differ in %s", name, what)
+			}
+		}
+		for part := range strings.SplitSeq(r.path, "/") {
+			if parameter, ok := strings.CutPrefix(part, "{"); ok && !o.has(strings.TrimSuffix(parameter, "}")) {
+				t.Errorf("%s: %s is not described", name, part)
+			}
+		}
+	}
+	for name := range described {
+		t.Errorf("%s is described and not served", name)
+	}
+}
+
+// words are a text's words on one line.
+func words(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Each schema compiles, and each example of the description fits its schema.
+func TestDescriptionIsSound(t *testing.T) {
+	t.Parallel()
+	raw, err := describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	if err := c.AddResource("openapi.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schemas := doc.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any)
+	for name := range schemas {
+		if _, err := c.Compile("openapi.json#/components/schemas/" + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	examples := 0
+	eachContent(doc, func(content map[string]any) {
+		example, ok := content["example"]
+		if !ok {
+			return
+		}
+		examples++
+		ref, _ := content["schema"].(map[string]any)["$ref"].(string)
+		schema, err := c.Compile("openapi.json" + ref)
+		if err != nil {
+			t.Errorf("%s: %v", ref, err)
+		} else if err := schema.Validate(example); err != nil {
+			t.Errorf("example of %s: %v", ref, err)
+		}
+	})
+	if examples == 0 {
+		t.Error("no example found")
+	}
+}
+
+// eachContent visits every object that has a schema: the contents of requests and responses.
+func eachContent(node any, visit func(map[string]any)) {
+	switch node := node.(type) {
+	case map[string]any:
+		if _, ok := node["schema"].(map[string]any); ok {
+			visit(node)
+		}
+		for _, child := range node {
+			eachContent(child, visit)
+		}
+	case []any:
+		for _, child := range node {
+			eachContent(child, visit)
+		}
+	}
+}
+
+func TestDescriptionIsServedUnchanged(t *testing.T) {
+	t.Parallel()
+	want, err := describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, &fakeEngine{})
+	for range 3 { // the buffer it was answered from is reused in between
+		if a := s.do("GET", "/openapi.json", "", "Authorization", ""); a.status != 200 || string(a.body) != string(want) {
+			t.Fatalf("%d, %d bytes, want %d", a.status, len(a.body), len(want))
+		}
+		s.do("POST", contextPath, `{"system":"`+strings.Repeat("x", 50_000)+`"}`)
+	}
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fakeEngine{})
+	for sent, want := range map[string]string{
+		"abc.DEF_1:2@3-4":        "abc.DEF_1:2@3-4",
+		strings.Repeat("x", 128): strings.Repeat("x", 128),
+		strings.Repeat("x", 129): "",
+		"two words":              "",
+		"line\tbreak":            "",
+		"<script>":               "",
+		"":                       "",
+	} {
+		got := s.do("GET", "/healthz", "", "X-Request-Id", sent).header.Get("X-Request-Id")
+		if want != "" && got != want || want == "" && !strings.HasPrefix(got, "req_3132333435363738_") {
+			t.Errorf("sent %q, got %q", sent, got)
+		}
+	}
+	if s.do("GET", "/nowhere", "").header.Get("X-Request-Id") == s.do("GET", "/nowhere", "").header.Get("X-Request-Id") {
+		t.Error("two requests with one id")
+	}
+}
+
+func TestMetricsAndLog(t *testing.T) {
+	t.Parallel()
+	s := start(t, &fakeEngine{})
+	s.do("POST", turns, `{}`, "Authorization", "Bearer agent/SECRETTENANT")
+	s.do("POST", turns, `{"secret_field":1}`)
+	s.do("GET", "/nowhere?secret=query", "", "X-Agent-Token", "SECRETKEY")
+	text := string(s.do("GET", "/metrics", "").body)
+	for _, want := range []string{
+		`mneme_http_requests_total{method="POST",route="/api/v1/projects/{project}/turns",status="201"} 1`,
+		`mneme_http_requests_total{method="POST",route="/api/v1/projects/{project}/turns",status="422"} 1`,
+		`mneme_http_requests_total{method="",route="none",status="404"} 1`,
+		`mneme_http_request_duration_seconds_bucket{method="POST",route="/api/v1/projects/{project}/turns",le="+Inf"} 2`,
+		`mneme_http_request_duration_seconds_count{method="POST",route="/api/v1/projects/{project}/turns"} 2`,
+		`mneme_http_requests_in_flight 1`,
+		`mneme_build_info{version="test"} 1`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no line %s", want)
+		}
+	}
+	log := s.log.String()
+	for _, never := range []string{"agent/", "SECRETKEY", "secret_field", "secret=query"} {
+		if strings.Contains(log, never) {
+			t.Errorf("the log has %q", never)
+		}
+	}
+	if !strings.Contains(log, `"tenant":"SECRETTENANT","key":"key_agent"`) ||
+		!strings.Contains(log, `"path":"/nowhere","status":404`) {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	e := &fakeEngine{}
+	s := start(t, e)
+	if a := s.do("GET", "/readyz", "", "Authorization", ""); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	e.notReady = errors.New("secret words")
+	a := s.do("GET", "/readyz", "")
+	if p := a.problem(t); p.Status != 503 || p.Code != "not_ready" || strings.Contains(string(a.body), "secret") {
+		t.Errorf("%+v", p)
+	}
+	if !strings.Contains(s.log.String(), "secret words") {
+		t.Error("why is not in the log")
+	}
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/server/strictjson"
+)
+
+// problem is an error answer as of RFC 9457. Its type is always about:blank: programs go by code, which is stable.
+type problem struct {
+	Type      string              `json:"type"`
+	Title     string              `json:"title"`
+	Status    int                 `json:"status"`
+	Detail    string              `json:"detail"`
+	Code      string              `json:"code"`
+	RequestID string              `json:"request_id"`
+	Errors    []engine.FieldError `json:"errors,omitempty"`
+	Needed    *int                `json:"needed,omitempty"`
+	Allowed   *int                `json:"allowed,omitempty"`
+	Unit      string              `json:"unit,omitempty"`
+}
+
+func (p *problem) Error() string { return p.Code + ": " + p.Detail }
+
+// refuse makes the edge's own answers, those that no engine error stands behind.
+func refuse(status int, code, format string, args ...any) *problem {
+	return &problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// statusOf is the one table from what went wrong to the status that says so.
+func statusOf(k engine.Kind) int {
+	switch k {
+	case engine.BadRequest:
+		return http.StatusBadRequest
+	case engine.Unauthorized:
+		return http.StatusUnauthorized
+	case engine.Forbidden:
+		return http.StatusForbidden
+	case engine.NotFound:
+		return http.StatusNotFound
+	case engine.Conflict:
+		return http.StatusConflict
+	case engine.Gone:
+		return http.StatusGone
+	case engine.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case engine.Invalid:
+		return http.StatusUnprocessableEntity
+	case engine.Unavailable:
+		return http.StatusServiceUnavailable
+	case engine.NoSpace:
+		return http.StatusInsufficientStorage
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// problemOf turns any error into the answer for it. Words of errors that were not meant for clients stay in the log.
+func problemOf(err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if e, ok := errors.AsType[*engine.Error](err); ok && e.Kind != engine.Internal {
+		p := &problem{Status: statusOf(e.Kind), Code: e.Code, Detail: e.Detail, Errors: e.Fields, Unit: e.Unit}
+		if e.Unit != "" {
+			p.Needed, p.Allowed = &e.Needed, &e.Allowed
+		}
+		return p
+	}
+	if e, ok := errors.AsType[*strictjson.SyntaxError](err); ok {
+		return refuse(http.StatusBadRequest, "invalid_json", "the body is not JSON: %s", e)
+	}
+	if e, ok := errors.AsType[*strictjson.FaultsError](err); ok {
+		p := refuse(http.StatusUnprocessableEntity, e.Faults[0].Code, "%s", e)
+		for _, f := range e.Faults {
+			p.Errors = append(p.Errors, engine.FieldError{Field: f.Path, Code: f.Code, Detail: f.Detail})
+		}
+		return p
+	}
+	if e, ok := errors.AsType[*fiber.Error](err); ok {
+		return problemOfFiber(e)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return refuse(http.StatusServiceUnavailable, "deadline_exceeded", "the request took too long; try again")
+	}
+	if errors.Is(err, context.Canceled) {
+		return refuse(http.StatusServiceUnavailable, "shutting_down", "the server is stopping; try again")
+	}
+	return refuse(http.StatusInternalServerError, "internal",
+		"something went wrong here; the server's log has more under this request_id")
+}
+
+// problemOfFiber words what Fiber finds before any of our handlers runs.
+func problemOfFiber(e *fiber.Error) *problem {
+	switch e.Code {
+	case http.StatusNotFound:
+		return refuse(e.Code, "not_found", "no such route")
+	case http.StatusMethodNotAllowed:
+		return refuse(e.Code, "method_not_allowed", "this route does not take that method; Allow names those it takes")
+	case http.StatusRequestTimeout:
+		return refuse(e.Code, "request_timeout", "the request did not arrive in time")
+	case http.StatusRequestHeaderFieldsTooLarge:
+		return refuse(e.Code, "headers_too_large", "the request line and headers are too long together")
+	default:
+		return refuse(http.StatusBadRequest, "bad_request", "the request is not valid HTTP")
+	}
+}
+
+// render writes the problem as the response. The status phrase is the title that RFC 9457 asks of about:blank.
+func (p *problem) render(c *fiber.Ctx, requestID string) {
+	answer := *p
+	answer.Type, answer.Title, answer.RequestID = "about:blank", http.StatusText(p.Status), requestID
+	body, err := json.Marshal(answer)
+	if err != nil {
+		panic("encoding a problem: " + err.Error()) // strings and numbers only
+	}
+	r := c.Response()
+	r.ResetBody()
+	r.SetStatusCode(p.Status)
+	r.Header.SetContentType("application/problem+json")
+	switch p.Status {
+	case http.StatusUnauthorized:
+		r.Header.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="mneme"`)
+	case http.StatusServiceUnavailable:
+		r.Header.Set(fiber.HeaderRetryAfter, "1")
+	}
+	r.SetBodyRaw(body)
+}

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// projectPut is a project with the status that tells whether it is new.
+type projectPut struct {
+	engine.Project
+	created bool
+}
+
+func (p projectPut) status() int {
+	if p.created {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+func (s *Server) putProject(ctx context.Context, c *call[engine.ProjectSpec]) (projectPut, error) {
+	p, created, err := s.engine.PutProject(ctx, c.caller, c.path("project"), c.body)
+	return projectPut{p, created}, err
+}
+
+func (s *Server) getProject(ctx context.Context, c *call[nothing]) (engine.Project, error) {
+	return s.engine.GetProject(ctx, c.caller, c.path("project"))
+}
+
+func (s *Server) listProjects(ctx context.Context, c *call[nothing]) (engine.List[engine.Project], error) {
+	return s.engine.ListProjects(ctx, c.caller, c.page)
+}
+
+func (s *Server) deleteProject(ctx context.Context, c *call[nothing]) (nothing, error) {
+	return nothing{}, s.engine.DeleteProject(ctx, c.caller, c.path("project"))
+}
+
+func (s *Server) settings(ctx context.Context, c *call[nothing]) (engine.Settings, error) {
+	return s.engine.Settings(ctx, c.caller, c.path("project"))
+}
+
+// patchSettings passes the patch on as it came: which fields it has, and which of them are null, is its meaning.
+func (s *Server) patchSettings(ctx context.Context, c *call[json.RawMessage]) (engine.Settings, error) {
+	return s.engine.PatchSettings(ctx, c.caller, c.path("project"), c.body)
+}

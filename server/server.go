@@ -1,0 +1,154 @@
+// Package server is the HTTP edge: one table of routes, one way through it for every request, one table of errors.
+// It decides nothing about windows; it finds out who asks, reads what is asked, and hands both to the engine.
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// Options are what a Server is made of.
+type Options struct {
+	Engine  Engine
+	Logger  *slog.Logger // the access log and internal errors; nil: nowhere
+	Version string       // as /healthz and /metrics show it
+	// Now and Random are the clock of latencies and the source of request ids; nil: the system's.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Server serves the HTTP contract over one engine.
+type Server struct {
+	engine      Engine
+	log         *slog.Logger
+	version     string
+	now         func() time.Time
+	limits      limits
+	app         *fiber.App
+	routes      []*route
+	noRoute     *route
+	description []byte // openapi.yaml as JSON
+
+	metrics   metrics
+	exchanges sync.Pool
+	idPrefix  string
+	lastID    atomic.Uint64
+
+	// base is the context of all requests. It ends when the server stops waiting for them.
+	base context.Context
+	stop context.CancelFunc
+}
+
+// limits bound what one client can hold of the server.
+type limits struct {
+	body    int           // bytes of a request's body
+	header  int           // bytes of a request's line and headers
+	read    time.Duration // from a request's first byte to its last
+	idle    time.Duration // between two requests on a connection
+	write   time.Duration // from a response's first byte to its last
+	request time.Duration // for the engine
+	drain   time.Duration // for requests in flight, when the server stops
+}
+
+func defaultLimits() limits {
+	return limits{body: defaultMaxBody, header: 16 << 10, read: time.Minute, idle: 2 * time.Minute,
+		write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second}
+}
+
+// New makes a server that is ready to Serve. The engine stays the caller's to close, after Serve has returned.
+func New(o Options) (*Server, error) { return newServer(o, defaultLimits()) }
+
+func newServer(o Options, l limits) (*Server, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l}
+	s.exchanges.New = func() any { return new(exchange) }
+	s.base, s.stop = context.WithCancel(context.Background())
+
+	var prefix [8]byte
+	if _, err := io.ReadFull(o.Random, prefix[:]); err != nil {
+		return nil, fmt.Errorf("making request ids: %w", err)
+	}
+	s.idPrefix = "req_" + hex.EncodeToString(prefix[:]) + "_"
+
+	var err error
+	if s.description, err = describe(); err != nil {
+		return nil, err
+	}
+	s.app = fiber.New(fiber.Config{
+		DisableStartupMessage:        true,
+		CaseSensitive:                true,
+		StrictRouting:                true,
+		StreamRequestBody:            true, // the edge reads bodies itself, bounded, after it knows who asks
+		DisablePreParseMultipartForm: true,
+		BodyLimit:                    l.body,
+		ReadBufferSize:               l.header,
+		ReadTimeout:                  l.read,
+		IdleTimeout:                  l.idle,
+		WriteTimeout:                 l.write,
+		ErrorHandler:                 s.unrouted,
+	})
+	s.register()
+	fast := s.app.Server()
+	fast.CloseOnShutdown = true
+	fast.Handler = s.knownMethod(fast.Handler)
+	return s, nil
+}
+
+// knownMethod answers methods that Fiber has never heard of as it answers everything else, with a problem.
+func (s *Server) knownMethod(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	methods := s.app.Config().RequestMethods
+	return func(ctx *fasthttp.RequestCtx) {
+		if slices.Contains(methods, string(ctx.Method())) {
+			next(ctx)
+			return
+		}
+		c := s.app.AcquireCtx(ctx)
+		defer s.app.ReleaseCtx(c)
+		_ = s.unrouted(c, refuse(http.StatusNotImplemented, "method_unknown", "no route takes that method"))
+	}
+}
+
+// Serve answers requests on ln until ctx ends. Then it takes no more, finishes those in flight within a bound, and
+// returns nil, or an error when some did not finish. A server serves once.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	defer s.stop()
+	served := make(chan error, 1)
+	go func() { served <- s.app.Listener(ln) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving %s: %w", ln.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping", "in_flight", s.metrics.inFlight.Load())
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.drain)
+	defer cancel()
+	err := s.app.ShutdownWithContext(drain)
+	_ = ln.Close() // Fiber closes only a listener that it had begun to serve; twice does no harm
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%d requests did not finish within %s", s.metrics.inFlight.Load(), s.limits.drain)
+	}
+	<-served
+	return nil
+}

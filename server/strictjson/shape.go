@@ -1,0 +1,97 @@
+package strictjson
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// kind is what a JSON value must be. Null is always allowed: it says what leaving the field out says.
+type kind uint8
+
+const (
+	anything kind = iota
+	object
+	array
+	text
+	timestamp
+	boolean
+	integer
+	number
+)
+
+var kindNames = [...]string{"anything", "an object", "an array", "a string", "an RFC 3339 time", "true or false",
+	"an integer", "a number"}
+
+// shape is what a Go type allows in JSON.
+type shape struct {
+	kind   kind
+	fields map[string]field // object
+	elem   *shape           // array
+}
+
+// field is one name of an object. Fields are numbered from 0 in each object.
+type field struct {
+	number int
+	shape  *shape
+}
+
+// maxFields is how many fields an object may have: as many as the walker has bits to tell which it has seen.
+const maxFields = 64
+
+// shapeOf derives the shape of a type; seen ties the knot of recursive types. Kinds that no request uses (maps, fixed
+// arrays, custom unmarshalers) are let through: encoding/json judges them alone.
+func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if s, ok := seen[t]; ok {
+		return s
+	}
+	s := &shape{}
+	seen[t] = s
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		s.kind = timestamp
+		return s
+	case reflect.TypeFor[json.RawMessage]():
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		s.kind, s.fields = object, map[string]field{}
+		addFields(t, s.fields, seen)
+	case reflect.Slice:
+		s.kind, s.elem = array, shapeOf(t.Elem(), seen)
+	case reflect.String:
+		s.kind = text
+	case reflect.Bool:
+		s.kind = boolean
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		s.kind = integer
+	case reflect.Float32, reflect.Float64:
+		s.kind = number
+	}
+	return s
+}
+
+func addFields(t reflect.Type, fields map[string]field, seen map[reflect.Type]*shape) {
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-" || !f.IsExported() && !f.Anonymous:
+			continue
+		case name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct:
+			addFields(f.Type, fields, seen)
+			continue
+		case name == "":
+			name = f.Name
+		}
+		if len(fields) == maxFields {
+			panic(t.String() + " has more fields than a request may have")
+		}
+		fields[name] = field{number: len(fields), shape: shapeOf(f.Type, seen)}
+	}
+}

@@ -1,0 +1,147 @@
+// Package strictjson decodes request bodies whose fields are ours to name. It refuses what encoding/json lets pass:
+// unknown, repeated and differently cased names, invalid UTF-8; and it reports every such fault at once, with its path.
+// Values of type json.RawMessage are the client's own: they must be valid JSON, and nothing else is asked of them.
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"unicode/utf8"
+)
+
+// MaxFaults bounds how many faults one answer lists. A hostile body could otherwise buy an answer of its own size.
+const MaxFaults = 100
+
+// SyntaxError says where a body stops being JSON. Line and Column count from 1, Column in bytes; Offset from 0.
+type SyntaxError struct {
+	Offset, Line, Column int
+	Problem              string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("line %d, column %d (byte %d): %s", e.Line, e.Column, e.Offset, e.Problem)
+}
+
+// Fault codes.
+const (
+	UnknownField   = "unknown_field"
+	DuplicateField = "duplicate_field"
+	WrongType      = "wrong_type"
+	InvalidTime    = "invalid_time"
+)
+
+// Fault is one field that is not as the request's type says. Path reads like budget.max_tokens or pipeline[0].policy.
+type Fault struct{ Path, Code, Detail string }
+
+// FaultsError lists the faults of a body in the order they stand in. More counts those beyond MaxFaults.
+type FaultsError struct {
+	Faults []Fault
+	More   int
+}
+
+func (e *FaultsError) Error() string {
+	var b bytes.Buffer
+	for i, f := range e.Faults {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if f.Path != "" {
+			b.WriteString(f.Path + ": ")
+		}
+		b.WriteString(f.Detail)
+	}
+	if e.More > 0 {
+		fmt.Fprintf(&b, "; and %d more", e.More)
+	}
+	return b.String()
+}
+
+// Decoder decodes bodies into a T. It is made once per type, and safe for concurrent use.
+type Decoder[T any] struct{ shape *shape }
+
+// For derives a decoder from the type's fields and their json tags.
+func For[T any]() *Decoder[T] {
+	return &Decoder[T]{shape: shapeOf(reflect.TypeFor[T](), map[reflect.Type]*shape{})}
+}
+
+// Decode reads body, which must be one JSON value, into dst, which must be zero. Nothing in dst points into body.
+// It fails with a *SyntaxError or a *FaultsError.
+func (d *Decoder[T]) Decode(body []byte, dst *T) error {
+	if at := invalidUTF8(body); at >= 0 {
+		return syntaxError(body, at, "invalid UTF-8")
+	}
+	err := json.Unmarshal(body, dst)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return syntaxError(body, max(int(syntax.Offset)-1, 0), syntax.Error())
+	}
+
+	w := walker{body: body}
+	w.value(d.shape)
+	if w.faults.Faults != nil {
+		return &w.faults
+	}
+	if len(w.zoneless) > 0 {
+		var zero T
+		*dst = zero
+		err = json.Unmarshal(inUTC(body, w.zoneless), dst)
+	}
+	if err == nil {
+		return nil
+	}
+	// What the walk does not judge is left to encoding/json, which names the first fault only: numbers out of range.
+	fault := Fault{Code: WrongType, Detail: "value does not fit the field"}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		fault.Path, fault.Detail = wrong.Field, fmt.Sprintf("%s does not fit the field", clip(wrong.Value))
+	}
+	return &FaultsError{Faults: []Fault{fault}}
+}
+
+func invalidUTF8(body []byte) int {
+	if utf8.Valid(body) {
+		return -1
+	}
+	for at := 0; ; {
+		r, size := utf8.DecodeRune(body[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+}
+
+func syntaxError(body []byte, offset int, problem string) *SyntaxError {
+	before := body[:min(offset, len(body))]
+	return &SyntaxError{
+		Offset:  offset,
+		Line:    1 + bytes.Count(before, []byte{'\n'}),
+		Column:  offset - bytes.LastIndexByte(before, '\n'),
+		Problem: problem,
+	}
+}
+
+// inUTC adds the zone Z at each of the given offsets: times without a zone are UTC.
+func inUTC(body []byte, offsets []int) []byte {
+	out := make([]byte, 0, len(body)+len(offsets))
+	from := 0
+	for _, at := range offsets {
+		out = append(append(out, body[from:at]...), 'Z')
+		from = at
+	}
+	return append(out, body[from:]...)
+}
+
+// clip keeps what a client wrote from filling an answer.
+func clip(s string) string {
+	const longest = 128
+	if len(s) <= longest {
+		return s
+	}
+	cut := longest
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
