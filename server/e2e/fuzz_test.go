@@ -1,0 +1,20 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/testdata/hard"
+)
+
+// FuzzLaw runs generator, turns, windows and law for any seed and size.
+func FuzzLaw(f *testing.F) {
+	f.Add(uint64(1), uint8(0), uint16(30), uint8(1), true)
+	f.Add(uint64(2), uint8(1), uint16(50), uint8(2), true)
+	f.Add(uint64(3), uint8(2), uint16(80), uint8(3), false)
+	f.Add(uint64(4), uint8(0), uint16(400), uint8(30), true)
+	f.Fuzz(func(t *testing.T, seed uint64, format uint8, messages uint16, step uint8, delegations bool) {
+		walk(t, hard.Knobs{
+			Seed: seed, Format: hard.Formats()[format%3], Messages: 1 + int(messages)%500, Delegations: delegations,
+		}, 1+int(step)%40)
+	})
+}

@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/testdata/hard"
+)
+
+// matches tells how many of the wanted elements of a message one element of the window shows: formats may join texts.
+func (r *reading) matches(m *hard.Message, action string, want []element, e element, calls map[string]string) int {
+	w := want[0]
+	if e.kind != w.kind || e.role != w.role {
+		return 0
+	}
+	edited := action != "keep"
+	yes := false
+	switch w.kind {
+	case "image":
+		yes = strings.Contains(e.text, w.text)
+	case "call":
+		yes = e.name == w.name && r.sameID(w.id, e.id) && r.sameArguments(w.text, e.text)
+	case "result":
+		yes = calls[w.id] == e.id && (edited || slices.Contains(joins(texts(m)), e.text) ||
+			blank(w.text) && (blank(e.text) || e.text == placeholder))
+	case "text":
+		names := m.A2A() && strings.Contains(e.text, m.From) && strings.Contains(e.text, m.To)
+		if edited || names && strings.Contains(e.text, w.text) || e.text == w.text && r.moreTexts() {
+			return 1
+		}
+		var run []string
+		longest := 0 // so that a text that says nothing is not left for the next message's
+		for n := 0; n < len(want) && want[n].kind == "text"; n++ {
+			if run = append(run, want[n].text); slices.Contains(joins(run), e.text) {
+				longest = n + 1
+			}
+		}
+		return longest
+	}
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// moreTexts tells that a message of the window has texts beyond the one being read, so its parts stand apart. In
+// Anthropic the next text may be another message's.
+func (r *reading) moreTexts() bool {
+	if r.pos+1 >= len(r.list) || r.ask.target() == hard.Anthropic {
+		return false
+	}
+	e, next := r.list[r.pos], r.list[r.pos+1]
+	return next.kind == "text" && next.at == e.at
+}
+
+// joins are the ways in which a format may write several texts as one, with or without those that say nothing.
+func joins(run []string) []string {
+	loud := slices.DeleteFunc(slices.Clone(run), blank)
+	some := slices.DeleteFunc(slices.Clone(run), func(text string) bool { return text == "" })
+	return []string{strings.Join(run, ""), strings.Join(run, "\n"), strings.Join(loud, "\n"), strings.Join(some, "\n")}
+}
+
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// texts are the texts among a message's parts.
+func texts(m *hard.Message) (out []string) {
+	for _, p := range m.Parts {
+		if p.Image == "" {
+			out = append(out, p.Text)
+		}
+	}
+	return out
+}
+
+// sameID allows the suffix that keeps repeated ids apart, in the format that needs it.
+func (r *reading) sameID(posted, shown string) bool {
+	return posted == shown || r.ask.target() == hard.Anthropic && strings.HasPrefix(shown, posted)
+}
+
+// sameArguments wants the posted arguments; in Anthropic what is no object stands wrapped in one.
+func (r *reading) sameArguments(posted, shown string) bool {
+	if posted == shown {
+		return true
+	}
+	if r.ask.target() != hard.Anthropic {
+		return r.history.pieces == hard.Anthropic && sameJSON([]byte(posted), []byte(shown))
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(posted), &object) == nil && object != nil {
+		return sameJSON([]byte(posted), []byte(shown))
+	}
+	if json.Unmarshal([]byte(shown), &object) != nil || len(object) > 1 {
+		return false
+	}
+	for _, value := range object {
+		var text string
+		return json.Unmarshal(value, &text) == nil && text == posted || sameJSON(value, []byte(posted))
+	}
+	return blank(posted)
+}
+
+// checkAsPosted wants a kept message's own bytes where it is asked for in the format it came in.
+func (r *reading) checkAsPosted(m *hard.Message, shown []element) {
+	switch {
+	case m.Posted != nil && r.ask.target() == hard.Chat:
+		want, got := stripped(m.Posted, m.A2A()), shown[0].raw
+		if !bytes.Equal(want, got) {
+			r.fault("bytes of message %d changed:\n    posted %s\n    shown  %s", m.Seq,
+				clip(string(want), 600), clip(string(got), 600))
+		}
+	case m.Role == "tool" && slices.ContainsFunc(texts(m), blank):
+		// A format may have to leave out or fill in what says nothing.
+	case m.Pieces != nil && r.history.pieces == r.ask.target():
+		var pieces []json.RawMessage
+		for _, p := range m.Pieces {
+			if !blankText(p) && !isReasoning(p) {
+				pieces = append(pieces, p)
+			}
+		}
+		n := 0
+		for _, e := range shown {
+			if e.raw == nil || blankText(e.raw) || e.text == placeholder {
+				continue
+			}
+			if n >= len(pieces) || !sameJSON(withoutIDs(pieces[n]), withoutIDs(e.raw)) {
+				r.fault("piece %d of message %d changed: %s", n, m.Seq, clip(string(e.raw), 600))
+				return
+			}
+			n++
+		}
+		if n < len(pieces) {
+			r.fault("piece %d of message %d is missing: %s", n, m.Seq, clip(string(pieces[n]), 600))
+		}
+	}
+}
+
+func isReasoning(raw json.RawMessage) bool {
+	var item responseItem
+	return json.Unmarshal(raw, &item) == nil && item.Type == "reasoning"
+}
+
+// blankText tells a text block that says nothing, which formats may leave out.
+func blankText(raw json.RawMessage) bool {
+	var p contentPart
+	return json.Unmarshal(raw, &p) == nil && p.Type == "text" && blank(p.Text)
+}
+
+// withoutIDs leaves out the ids of a block, which matches has compared.
+func withoutIDs(raw json.RawMessage) []byte {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) != nil {
+		return raw
+	}
+	delete(object, "tool_use_id")
+	if string(object["type"]) == `"tool_use"` {
+		delete(object, "id")
+	}
+	out, _ := json.Marshal(object)
+	return out
+}
+
+// sameJSON compares values; numbers by their digits.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	read := func(data []byte, v *any) error {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		return d.Decode(v)
+	}
+	return read(a, &x) == nil && read(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// checkCounts wants one injected row for each thing that nobody posted, and the message budget kept.
+func (r *reading) checkCounts() {
+	if r.lost {
+		return
+	}
+	notices, results := 0, 0
+	for _, row := range r.injected {
+		if row.ReasonCode == "call_unanswered" {
+			results++
+		} else {
+			notices++
+		}
+	}
+	if r.ask.target() == hard.Anthropic {
+		notices = min(notices, 1) // they stand together in one text
+	}
+	if results != r.madeUp || notices != r.notices {
+		r.fault("injected rows: %d results and %d notices are reported, %d and %d stand in the window",
+			results, notices, r.madeUp, r.notices)
+	}
+	if maxMessages, _, _ := r.ask.limits(); maxMessages > 0 && r.count > maxMessages {
+		r.fault("budget: %d messages counted, %d allowed", r.count, maxMessages)
+	}
+	if r.count != r.win.Usage.HistoryMessages {
+		r.fault("usage: history_messages %d, counted %d", r.win.Usage.HistoryMessages, r.count)
+	}
+}
+
+// opensWithPlaceholder tells that a user's message was made up because Anthropic wants one first.
+func (s *scene) opensWithPlaceholder() bool {
+	if s.ask.target() != hard.Anthropic || len(s.win.Messages) == 0 {
+		return false
+	}
+	first, err := anthropicElements(s.win.Messages[0])
+	return err == nil && first[0].role == "user" && first[0].text == placeholder
+}
+
+// checkUsage wants the budgets kept by the numbers that the answer itself gives.
+func (s *scene) checkUsage() {
+	u := s.win.Usage
+	_, maxTokens, _ := s.ask.limits()
+	if maxTokens > 0 && u.Tokens-u.SystemTokens > maxTokens {
+		s.fault("budget: %d tokens beside the system's %d, %d allowed", u.Tokens-u.SystemTokens, u.SystemTokens, maxTokens)
+	}
+	if s.ask.window > 0 && u.Tokens+s.ask.reserve > s.ask.window {
+		s.fault("budget: %d tokens and %d reserved, %d allowed", u.Tokens, s.ask.reserve, s.ask.window)
+	}
+	if u.Messages != len(s.win.Messages) {
+		s.fault("usage: messages %d, the window has %d", u.Messages, len(s.win.Messages))
+	}
+	if u.ConsideredMessages != len(s.considered) {
+		s.fault("usage: considered_messages %d, want %d", u.ConsideredMessages, len(s.considered))
+	}
+	if (s.ask.system == "") != (u.SystemTokens == 0) {
+		s.fault("usage: %d tokens for the system text %q", u.SystemTokens, s.ask.system)
+	}
+	before, after := 0, 0
+	for _, r := range s.rows {
+		before, after = before+r.TokensBefore, after+r.TokensAfter
+	}
+	for _, r := range s.injected {
+		after += r.TokensAfter
+	}
+	if u.ConsideredTokens != before {
+		s.fault("usage: considered_tokens %d, the rows' sum is %d", u.ConsideredTokens, before)
+	}
+	if lead := u.Tokens - u.SystemTokens - after; lead != 0 && !(s.opensWithPlaceholder() && lead > 0 && lead < 10) {
+		s.fault("usage: tokens %d of which system %d, the rows' sum is %d", u.Tokens, u.SystemTokens, after)
+	}
+}

@@ -1,0 +1,226 @@
+// Package e2e holds the acceptance tests: the real program, over real HTTP, held against the documented contract by
+// a law checker that shares no code with the engine.
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for the program itself; nothing is measured by it.
+const patience = 60 * time.Second
+
+// program is the built binary and the server that most tests share.
+type program struct {
+	build  func() (string, error)
+	shared func() (*process, error)
+	folder string
+	names  atomic.Int64
+}
+
+// unique makes a name that no other test of this run uses.
+func (p *program) unique(prefix string) string { return fmt.Sprintf("%s-%d", prefix, p.names.Add(1)) }
+
+var mneme = newProgram()
+
+func newProgram() *program {
+	p := &program{}
+	p.build = sync.OnceValues(func() (string, error) {
+		folder, err := os.MkdirTemp("", "mneme-e2e-")
+		if err != nil {
+			return "", err
+		}
+		p.folder = folder
+		binary := filepath.Join(folder, "mneme")
+		cmd := exec.Command("go", "build", "-o", binary, "../..")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build: %w\n%s", err, out)
+		}
+		return binary, nil
+	})
+	p.shared = sync.OnceValues(func() (*process, error) {
+		binary, err := p.build()
+		if err != nil {
+			return nil, err
+		}
+		return launch(binary, filepath.Join(p.folder, "shared"))
+	})
+	return p
+}
+
+// close stops what was started and removes what was built; after a failure it prints what the server last said.
+func (p *program) close(failed bool) {
+	if p.folder == "" {
+		return
+	}
+	if s, err := p.shared(); err == nil {
+		s.kill()
+		if failed {
+			fmt.Fprintf(os.Stderr, "the shared server's last lines:\n%s\n", s.log)
+		}
+	}
+	os.RemoveAll(p.folder)
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	mneme.close(code != 0)
+	os.Exit(code)
+}
+
+// process is one running server.
+type process struct {
+	url  string
+	data string
+	key  string // the admin key of tenant default
+	cmd  *exec.Cmd
+	gone chan struct{}
+	log  *tail
+}
+
+// launch starts the program on a free port and waits until it accepts requests.
+func launch(binary, data string, args ...string) (*process, error) {
+	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
+	cmd.Env = append(environment(), "MNEME_ROOT_KEY="+rootKey)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{data: data, cmd: cmd, gone: make(chan struct{}), log: &tail{}}
+	listening := make(chan string, 1)
+	go func() {
+		defer close(p.gone)
+		lines := bufio.NewScanner(stderr)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			p.log.add(lines.Text())
+			if _, url, ok := strings.Cut(lines.Text(), "listening on "); ok {
+				select {
+				case listening <- strings.TrimSpace(url):
+				default:
+				}
+			}
+		}
+		cmd.Wait()
+	}()
+	select {
+	case p.url = <-listening:
+	case <-p.gone:
+		return nil, fmt.Errorf("the server ended before it listened:\n%s", p.log)
+	case <-time.After(patience):
+		p.kill()
+		return nil, fmt.Errorf("the server did not listen within %v:\n%s", patience, p.log)
+	}
+	key, err := os.ReadFile(filepath.Join(data, "admin.key"))
+	if err != nil {
+		p.kill()
+		return nil, err
+	}
+	p.key = strings.TrimSpace(string(key))
+	return p, nil
+}
+
+// rootKey is the operator's key of every server the tests start.
+const rootKey = "root-key-of-the-acceptance-tests-0123456789"
+
+// environment is ours without what would configure the server.
+func environment() []string {
+	var out []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "MNEME_") && !strings.HasPrefix(entry, "OPENAI_") && !strings.HasPrefix(entry, "AGENTS_") {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
+
+// kill ends the server as a crash would.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.gone
+}
+
+// stop asks the server to end and waits for it.
+func (p *process) stop(t testing.TB) {
+	t.Helper()
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.gone:
+		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("the server ended with code %d:\n%s", code, p.log)
+		}
+	case <-time.After(patience):
+		p.kill()
+		t.Errorf("the server did not stop:\n%s", p.log)
+	}
+}
+
+// start runs a server of the test's own on a data folder and kills it when the test ends.
+func start(t testing.TB, data string, args ...string) *process {
+	t.Helper()
+	binary, err := mneme.build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := launch(binary, data, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("the server's last lines:\n%s", p.log)
+		}
+	})
+	return p
+}
+
+// shared returns the admin's client of the server that tests share; each uses sessions or projects of its own.
+func shared(t testing.TB) client {
+	t.Helper()
+	p, err := mneme.shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.client(t)
+}
+
+func (p *process) client(t testing.TB) client {
+	return client{t: t, url: p.url, key: p.key, http: &http.Client{Transport: transport, Timeout: patience}}
+}
+
+// transport keeps enough connections for parallel tests.
+var transport = &http.Transport{MaxIdleConnsPerHost: 64}
+
+// tail keeps the last lines that a process wrote.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *tail) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lines = append(l.lines, line); len(l.lines) > 60 {
+		l.lines = l.lines[1:]
+	}
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
