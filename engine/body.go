@@ -38,12 +38,7 @@ func parseBody(b []byte) (*header, *chat.Message, error) {
 	}
 	h := &hs[0]
 	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
-	in := []json.RawMessage{raw}
-	if format == chat.OpenAIResponses {
-		if err := json.Unmarshal(raw, &in); err != nil {
-			return nil, nil, errBadBody
-		}
-	}
+	in := elementsOf(format, raw)
 	parsed, _, bad := chat.Parse(format, in)
 	if len(bad) > 0 || len(parsed) != 1 {
 		return nil, nil, errBadBody
@@ -53,6 +48,15 @@ func parseBody(b []byte) (*header, *chat.Message, error) {
 	m.Agent, m.Delegation, m.Tags = h.agent, h.delegation, h.tags
 	m.CreatedAt = time.UnixMilli(h.created).UTC()
 	return h, m, nil
+}
+
+// elementsOf gives the posted elements that a message's JSON holds: for OpenAIResponses it is a list of items.
+func elementsOf(format chat.Format, raw json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage // its own: decoding into raw's memory would overwrite it
+	if format == chat.OpenAIResponses && json.Unmarshal(raw, &items) == nil {
+		return items
+	}
+	return []json.RawMessage{raw}
 }
 
 // joinBody gives the bytes of a body from its parts, or nil where one is missing or damaged.

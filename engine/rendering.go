@@ -224,7 +224,9 @@ func (a *assembly) NoticeTokens(text string) uint32 {
 func (a *assembly) UserTokens(text string) uint32 { return a.messageTokens(plan.RoleUser, text) }
 
 // Truncate cuts a text to at most that many tokens.
-func (a *assembly) Truncate(text string, tokens int) string { return chat.Truncate(text, tokens, a.count) }
+func (a *assembly) Truncate(text string, tokens int) string {
+	return chat.Truncate(text, tokens, a.count)
+}
 
 // render appends the decided window in the format asked for.
 func (a *assembly) render(dst []byte) (chat.Window, error) {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -133,14 +132,8 @@ func (ft *FileTurn) parse() (*parsedTurn, error) {
 		if err != nil {
 			return nil, err
 		}
-		in := []json.RawMessage{fm.Message}
-		if format == chat.OpenAIResponses {
-			if err := json.Unmarshal(fm.Message, &in); err != nil {
-				in = []json.RawMessage{fm.Message}
-			}
-		}
 		var skipped []Skipped
-		parsed, err := parseMessages(format, in, &skipped)
+		parsed, err := parseMessages(format, elementsOf(format, fm.Message), &skipped)
 		if err != nil {
 			return nil, err
 		}

@@ -163,6 +163,9 @@ func (a *assembly) tabulate() error {
 			n.atoms++
 		}
 		it := plan.Item{Row: int32(at), Step: -1, Record: n.record(r)}
+		if len(t.items) > atom {
+			it.Turn = t.items[atom].Turn // an atom belongs to the turn of its call, even where a later turn answers it
+		}
 		if it.Tokens = tokens; r.role == plan.RoleUser {
 			it.CompressedTokens = a.compressedTokens(r)
 		}

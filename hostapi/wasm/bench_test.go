@@ -12,7 +12,8 @@ import (
 func BenchmarkPrepare(b *testing.B) {
 	m := &Module{}
 	m.Memory(1, 1)
-	body := times(12, countdown(times(10, one), Op(opcode.LocalGet, 0), Op(opcode.If, Void), one, Op(opcode.Return), Op(opcode.End)))
+	body := times(12, countdown(times(10, one),
+		Op(opcode.LocalGet, 0), Op(opcode.If, Void), one, Op(opcode.Return), Op(opcode.End)))
 	for range 4000 {
 		m.Func(Types{wasm.I32}, nil, nil, body, Op(opcode.LocalGet, 0), Op(opcode.Call, 0))
 	}
@@ -23,24 +24,5 @@ func BenchmarkPrepare(b *testing.B) {
 		if _, err := wasm.Prepare(module, wasm.DefaultLimits()); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// BenchmarkCall compares a small loop before and after.
-func BenchmarkCall(b *testing.B) {
-	m := &Module{}
-	m.Memory(1, 1)
-	m.Export("f", wasm.KindFunc, m.Func(Types{wasm.I32}, nil, nil,
-		countdown(Op(opcode.LocalGet, 0), Op(opcode.LocalGet, 0), Op(opcode.I32Store, 2, 0))))
-	module := m.Bytes()
-	for name, module := range map[string][]byte{"original": module, "rewritten": prepare(b, module).Module} {
-		b.Run(name, func(b *testing.B) {
-			g := engines(b)[1].mustStart(b, module)
-			for b.Loop() {
-				if o := g.call("f", plenty, 100, 1000); o.stop != "" {
-					b.Fatal(o)
-				}
-			}
-		})
 	}
 }

@@ -45,7 +45,7 @@ type walker struct {
 	r        reader
 	body     body
 	locals   int // with parameters
-	loopNest int
+	loopNest int // the deepest so far
 	frames   []frame
 	height   int
 	path     path

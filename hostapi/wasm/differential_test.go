@@ -11,9 +11,9 @@ const plenty = 1 << 40
 
 // A rewritten module does what the original does, in both engines, and pays at least what it runs.
 func TestRandomPrograms(t *testing.T) {
-	n := uint64(200)
+	n := uint64(120)
 	if testing.Short() {
-		n = 50
+		n = 40
 	}
 	list := engines(t)
 	stops := map[string]int{}

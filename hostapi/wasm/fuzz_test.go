@@ -172,7 +172,7 @@ func TestEveryOpcode(t *testing.T) {
 // The engine has no instruction within the list's ranges that the list lacks a shape for: random code that Prepare
 // accepts and random changes to it never make the two disagree.
 func TestDamagedPrograms(t *testing.T) {
-	n := 3000
+	n := 1500
 	if testing.Short() {
 		n = 300
 	}

@@ -1,7 +1,5 @@
 package wasm
 
-import "fmt"
-
 // Limits bounds what a module may be before anything is compiled. The first group bounds what a module holds, the
 // second what compiling it may cost: a few kilobytes are enough to keep an optimising compiler busy for a minute.
 type Limits struct {
@@ -24,6 +22,7 @@ type Limits struct {
 	BlockNest      int
 	LoopNest       int
 	BranchTargets  int // of all br_table together
+	MemoryAccesses int // loads and stores
 	LocalsBlocks   int // sum over basic blocks of the locals and operands that may be live there, more within loops
 	LocalsLoops    int // sum over functions of (locals x loop nest) squared
 	MemoryBlocks   int // sum over basic blocks of the addresses that the compiler remembers as checked
@@ -31,7 +30,10 @@ type Limits struct {
 	GlobalsByCalls int // sum over calls of the mutable globals, which are loaded again after each
 }
 
-// DefaultLimits returns limits that real policies stay well below, those built by stock Go with encoding/json included.
+// DefaultLimits returns limits that real policies stay well below. The largest seen, stock Go with encoding/json, has
+// 3.2 MB, 2,100 functions of up to 29 KB and 21 locals, 36,000 data segments, 74,000 branch targets, 117,000 memory
+// accesses, and sums of 1.6 M locals, 170,000 addresses, 31,000 lookups and 150,000 globals. What just reaches one of
+// the limits on the cost of compiling compiles in 0.2 to 3 seconds.
 func DefaultLimits() Limits {
 	return Limits{
 		ModuleBytes:    4 << 20,
@@ -53,6 +55,7 @@ func DefaultLimits() Limits {
 		BlockNest:      10_000,
 		LoopNest:       32,
 		BranchTargets:  300_000,
+		MemoryAccesses: 500_000,
 		LocalsBlocks:   4_000_000,
 		LocalsLoops:    500_000_000,
 		MemoryBlocks:   8_000_000,
@@ -85,6 +88,7 @@ const (
 	blockNest
 	loopNest
 	branchTargets
+	memoryAccesses
 	localsBlocks
 	localsLoops
 	memoryBlocks
@@ -121,84 +125,11 @@ func (l *Limits) bounds() [quantities]bound {
 		blockNest:      {"block_nest", l.BlockNest},
 		loopNest:       {"loop_nest", l.LoopNest},
 		branchTargets:  {"branch_targets", l.BranchTargets},
+		memoryAccesses: {"memory_accesses", l.MemoryAccesses},
 		localsBlocks:   {"locals_blocks", l.LocalsBlocks},
 		localsLoops:    {"locals_loops", l.LocalsLoops},
 		memoryBlocks:   {"memory_blocks", l.MemoryBlocks},
 		lookups:        {"lookups", l.Lookups},
 		globalsByCalls: {"globals_by_calls", l.GlobalsByCalls},
 	}
-}
-
-// meter holds what was found so far against the limits, and the first refusal, which sticks.
-type meter struct {
-	bounds [quantities]bound
-	found  [quantities]int
-	err    *Refusal
-}
-
-// most records the largest value seen of a quantity.
-func (m *meter) most(q quantity, n int) {
-	if n > m.found[q] {
-		m.found[q] = n
-		m.check(q)
-	}
-}
-
-// add counts towards a sum over the whole module.
-func (m *meter) add(q quantity, n int) {
-	m.found[q] += n
-	m.check(q)
-}
-
-func (m *meter) check(q quantity) {
-	if b := &m.bounds[q]; m.found[q] > b.limit && m.err == nil {
-		m.err = &Refusal{Check: b.name, Found: int64(m.found[q]), Limit: int64(b.limit)}
-	}
-}
-
-// Names of the checks that are not counts.
-const (
-	checkFormat   = "format"
-	checkFeatures = "features"
-	checkImports  = "import_kinds"
-	checkExports  = "export_names"
-	checkStart    = "start"
-	checkGrowth   = "table_growth"
-)
-
-// Check is one thing that was looked at, for the answer to an upload.
-type Check struct {
-	Name   string
-	OK     bool
-	Detail string
-}
-
-// checks lists everything that a module has passed.
-func (m *meter) checks() []Check {
-	list := []Check{
-		{checkFormat, true, "well-formed binary, version 1"},
-		{checkFeatures, true, "WebAssembly 2.0 without SIMD"},
-		{checkImports, true, "functions only"},
-		{checkExports, true, "unique, none reserved"},
-		{checkStart, true, "no start function"},
-		{checkGrowth, true, "no table grows"},
-	}
-	for q, b := range m.bounds {
-		list = append(list, Check{b.name, true, fmt.Sprintf("%d of %d", m.found[q], b.limit)})
-	}
-	return list
-}
-
-// Refusal says which check a module failed. Found and Limit are set for counts, Detail for everything else.
-type Refusal struct {
-	Check        string
-	Found, Limit int64
-	Detail       string
-}
-
-func (e *Refusal) Error() string {
-	if e.Detail != "" {
-		return fmt.Sprintf("module refused: %s: %s", e.Check, e.Detail)
-	}
-	return fmt.Sprintf("module refused: %s: %d is over the limit of %d", e.Check, e.Found, e.Limit)
 }

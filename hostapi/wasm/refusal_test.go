@@ -158,7 +158,8 @@ func TestRefusals(t *testing.T) {
 		{"padded misc opcode", "features", function([]byte{opcode.Misc, 0x8b, 0x00, 0})},
 		{"table.grow", "table_growth", function(Op(opcode.RefNull, 0x70), I32Const(1), Misc(opcode.MiscTableGrow, 0))},
 		{"memory.size of memory 1", "features", function(Op(opcode.MemorySize, 1), Op(opcode.Drop))},
-		{"memory.fill of memory 1", "features", function(I32Const(0), I32Const(0), I32Const(0), Misc(opcode.MiscMemoryFill, 1))},
+		{"memory.fill of memory 1", "features", function(
+			I32Const(0), I32Const(0), I32Const(0), Misc(opcode.MiscMemoryFill, 1))},
 		{"select of two types", "format", function([]byte{opcode.SelectTyped, 2, 0x7f, 0x7f})},
 		{"block of unknown type", "format", function(Op(opcode.Block, 9), Op(opcode.End))},
 		{"block of SIMD type", "features", function(Op(opcode.Block, 0x7b), Op(opcode.End))},
@@ -183,7 +184,8 @@ func TestRefusals(t *testing.T) {
 		{"the global that Prepare adds", "format", functionWith(func(m *Module) { m.Global(wasm.I32, true, I32Const(0)) },
 			I64Const(1), Op(opcode.GlobalSet, 1))},
 		{"the function that Prepare adds", "format", function(Op(opcode.Call, 2))},
-		{"data.drop without a count", "format", functionWith(func(m *Module) { m.Data(0, nil) }, Misc(opcode.MiscDataDrop, 0))},
+		{"data.drop without a count", "format", functionWith(
+			func(m *Module) { m.Data(0, nil) }, Misc(opcode.MiscDataDrop, 0))},
 		{"elem.drop of nothing", "format", function(Misc(opcode.MiscElemDrop, 0))},
 		{"constant over 32 bits", "format", function([]byte{opcode.I32Const, 0xff, 0xff, 0xff, 0xff, 0x0f, opcode.Drop})},
 		{"constant over 64 bits", "format", function([]byte{opcode.I64Const,

@@ -23,12 +23,13 @@ type rewriter struct {
 
 	usesLength bool
 	addedTypes []FuncType
+	typeAt     map[string]int // index of each added type by its text
 	scratch    []byte
 }
 
 func newRewriter(m *module, lim Limits) *rewriter {
 	rw := &rewriter{
-		mod: m, pages: uint32(lim.MemoryPages),
+		mod: m, pages: uint32(lim.MemoryPages), typeAt: map[string]int{},
 		tank: uint32(len(m.globals)), slice: uint32(len(m.globals)) + 1, depth: uint32(len(m.globals)) + 2,
 		refill: uint32(len(m.functions)), length: uint32(len(m.functions)) + 1,
 	}
@@ -155,11 +156,12 @@ func (rw *rewriter) resultType(out []byte, results []ValueType) []byte {
 
 // typeIndex returns the index of an added type.
 func (rw *rewriter) typeIndex(t FuncType) int {
-	for i, have := range rw.addedTypes {
-		if have.equal(t) {
-			return len(rw.mod.types) + i
-		}
+	key := t.String()
+	i, ok := rw.typeAt[key]
+	if !ok {
+		i = len(rw.mod.types) + len(rw.addedTypes)
+		rw.addedTypes = append(rw.addedTypes, t)
+		rw.typeAt[key] = i
 	}
-	rw.addedTypes = append(rw.addedTypes, t)
-	return len(rw.mod.types) + len(rw.addedTypes) - 1
+	return i
 }

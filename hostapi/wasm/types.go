@@ -1,7 +1,5 @@
 package wasm
 
-import "slices"
-
 // ValueType is the type of a parameter, result, local or global, in its binary form.
 type ValueType byte
 
@@ -41,10 +39,6 @@ func (t ValueType) isRef() bool { return t == FuncRef || t == ExternRef }
 // FuncType is a function's signature.
 type FuncType struct {
 	Params, Results []ValueType
-}
-
-func (t FuncType) equal(u FuncType) bool {
-	return slices.Equal(t.Params, u.Params) && slices.Equal(t.Results, u.Results)
 }
 
 // String returns the signature as in `(i32, i32) -> i32`.

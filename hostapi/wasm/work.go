@@ -27,7 +27,8 @@ func (w *work) start(locals int) {
 	w.locals, w.known, w.chain = locals, 0, 0
 }
 
-// blocks counts n basic blocks that begin with a stack of the given height, inside so many loops.
+// blocks counts n basic blocks that begin with a stack of the given height, inside so many loops. Eight loops double
+// what keeping a value in a register costs.
 func (w *work) blocks(n, height, loops int) {
 	if w.known == dead {
 		return
@@ -36,7 +37,7 @@ func (w *work) blocks(n, height, loops int) {
 	w.meter.add(memoryBlocks, n*w.known)
 }
 
-// finish counts what grows with the loops of the whole function.
+// finish counts what grows with the square of the values that loops carry: about a nanosecond each.
 func (w *work) finish(loopNest int) {
 	w.meter.add(localsLoops, w.locals*loopNest*w.locals*loopNest)
 }
@@ -51,6 +52,7 @@ func (w *work) lookup() {
 // access is a load or store.
 func (w *work) access() {
 	if w.known != dead {
+		w.meter.add(memoryAccesses, 1)
 		w.lookup()
 		w.known++
 	}

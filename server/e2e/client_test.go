@@ -16,6 +16,7 @@ type client struct {
 	url  string
 	key  string
 	http *http.Client
+	log  *tail // what the server says, for failures
 }
 
 // as is the same client with another key.
@@ -38,7 +39,7 @@ func (c client) do(method, path string, body any, headers ...string) reply {
 	c.t.Helper()
 	r, err := c.try(method, path, body, headers...)
 	if err != nil {
-		c.t.Fatalf("%s %s: %v", method, path, err)
+		c.t.Fatalf("%s %s: %v\nthe server's last lines:\n%s", method, path, err, c.log)
 	}
 	return r
 }

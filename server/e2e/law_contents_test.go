@@ -191,33 +191,32 @@ func (r *reading) reasoning(m *hard.Message) {
 	}
 }
 
-// question reads one compressed run: exactly the bracketed text.
+// question reads one compressed run: exactly the bracketed text, the users' texts joined by newlines.
 func (r *reading) question(asked []*hard.Message) {
 	if r.lost {
 		return
 	}
 	r.skipNotices()
-	var texts []string
-	loose := false
+	var joined []string
+	exact := true
 	for _, m := range asked {
-		list := expected(m)
-		loose = loose || len(list) > 1 || m.A2A()
-		for _, e := range list {
-			if e.kind == "text" {
-				texts = append(texts, e.text)
-			}
-		}
+		joined = append(joined, strings.Join(texts(m), "\n"))
+		exact = exact && len(m.Parts) < 2 // else empty parts may be left out
 	}
 	label := sprintf("[earlier question] (turn %d): ", asked[0].Turn)
-	want := label + strings.Join(texts, "\n")
+	want := label + strings.Join(joined, "\n")
 	e := r.peek()
-	if e == nil || e.role != "user" || e.kind != "text" || e.text != want && !(loose && strings.HasPrefix(e.text, label)) {
+	same := e != nil && e.role == "user" && e.kind == "text" && strings.HasPrefix(e.text, label)
+	if !same || e.text != want && (exact || squashed(e.text) != squashed(want)) {
 		r.lose("question: %s", r.stranger(sprintf("%q", clip(want, 200))))
 		return
 	}
 	r.pos++
 	r.count++
 }
+
+// squashed is a text without its white space.
+func squashed(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // lose ends the reading: what follows would only repeat the fault.
 func (r *reading) lose(format string, args ...any) {

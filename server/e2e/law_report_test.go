@@ -108,58 +108,6 @@ func (s *scene) checkMandatory() {
 	}
 }
 
-// checkDefaults wants what the default pipeline promises: depth, a contiguous suffix of whole turns, and everything
-// where everything fits.
-func (s *scene) checkDefaults() {
-	maxMessages, maxTokens, depth := s.ask.limits()
-	user, agent, last := s.mandatory()
-	mandatory := func(m *hard.Message) bool { return m == user || m == agent || slices.Contains(last, m) }
-	shown := map[int]int{}    // messages shown of each turn
-	dropped := map[int]bool{} // turns that lost a visible message to the budget
-	messages, tokens := 0, 0  // as everything would stand
-	for _, atom := range s.atoms() {
-		if !s.visible(atom[0]) {
-			continue
-		}
-		turn, old := atom[0].Turn, atom[0].Turn <= s.newestTurn-depth
-		if !old && !slices.Equal(atom, last) {
-			messages += len(unanswered(atom))
-			tokens += 60 * len(unanswered(atom))
-		}
-		for _, m := range atom {
-			r := s.rows[m]
-			messages, tokens = messages+1, tokens+r.TokensBefore+20
-			switch {
-			case mandatory(m):
-			case old && stays(r.Action):
-				s.fault("depth: message %d of turn %d is kept, the newest is %d", m.Seq, turn, s.newestTurn)
-			case !old && r.Action == "compress":
-				s.fault("depth: message %d of turn %d is compressed, the newest is %d", m.Seq, turn, s.newestTurn)
-			case r.Action == "drop" && (!old || m.Role == "user"):
-				dropped[turn] = true
-			case r.Action != "drop":
-				shown[turn]++
-			}
-		}
-	}
-	fits := (maxMessages == 0 || messages <= maxMessages) && (maxTokens == 0 || tokens <= maxTokens) && s.ask.window == 0
-	if fits && len(dropped) > 0 {
-		s.fault("fits: %d messages and at most %d tokens fit, yet turns %v were trimmed", messages, tokens, dropped)
-	}
-	oldestShown := s.newestTurn + 1
-	for turn := range shown {
-		oldestShown = min(oldestShown, turn)
-	}
-	for turn := range dropped {
-		if turn > oldestShown {
-			s.fault("suffix: turn %d was trimmed, the older turn %d was not", turn, oldestShown)
-		}
-		if turn == oldestShown && len(shown) > 1 {
-			s.fault("suffix: turn %d was trimmed in part though %d turns are shown", turn, len(shown))
-		}
-	}
-}
-
 // checkRefusal wants budget_too_small only where the mandatory messages do not fit.
 func checkRefusal(h *history, a ask, p problem) []string {
 	s := stage(h, a)

@@ -199,22 +199,31 @@ func shared(t testing.TB) client {
 }
 
 func (p *process) client(t testing.TB) client {
-	return client{t: t, url: p.url, key: p.key, http: &http.Client{Transport: transport, Timeout: patience}}
+	return client{t: t, url: p.url, key: p.key, log: p.log,
+		http: &http.Client{Transport: transport, Timeout: patience}}
 }
 
 // transport keeps enough connections for parallel tests.
 var transport = &http.Transport{MaxIdleConnsPerHost: 64}
 
-// tail keeps the last lines that a process wrote.
+// tail keeps the last lines that a process wrote, or the first ones of its crash.
 type tail struct {
-	mu    sync.Mutex
-	lines []string
+	mu      sync.Mutex
+	lines   []string
+	crashed bool
 }
 
 func (l *tail) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lines = append(l.lines, line); len(l.lines) > 60 {
+	for _, sign := range []string{"panic:", "fatal error:", "SIG"} {
+		l.crashed = l.crashed || strings.HasPrefix(line, sign)
+	}
+	const most = 60
+	if l.crashed && len(l.lines) >= 2*most {
+		return
+	}
+	if l.lines = append(l.lines, clip(line, 2000)); !l.crashed && len(l.lines) > most {
 		l.lines = l.lines[1:]
 	}
 }
