@@ -194,6 +194,8 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(worker, "POST", project+"/sessions/import", string(file.body), 201)
 	try(rootKey, "GET", session+"/export", "", 200, "{session}", "s1")
 
+	c.policies(t, p, reader)
+
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme","name":"Acme"}`, 201)
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme"}`, 409)
 	try(p.key, "POST", "/api/v1/tenants", `{"id":"other"}`, 403)

@@ -17,6 +17,8 @@ func help(ctx context.Context, args []string, env lookup, stdout, _ io.Writer) e
 func printHelp(w io.Writer) {
 	fmt.Fprint(w, "Mneme stores agent transcripts and assembles the context window for each model call.\n\nUsage:\n")
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  mneme %-9s %s\n", c.name, c.summary)
+		if c.summary != "" {
+			fmt.Fprintf(w, "  mneme %-9s %s\n", c.name, c.summary)
+		}
 	}
 }

@@ -9,13 +9,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks to stop; from then on the next one kills, as signals do by themselves.
 	context.AfterFunc(ctx, stop)
-	if err := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr); err != nil {
+	err := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
+	if code, ok := errors.AsType[exitCode](err); ok {
+		os.Exit(int(code))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mneme:", err)
 		os.Exit(1)
 	}
@@ -24,7 +30,7 @@ func main() {
 // lookup finds an environment variable, as os.LookupEnv does.
 type lookup func(name string) (value string, ok bool)
 
-// command is one word that mneme understands.
+// command is one word that mneme understands; help lists those with a summary.
 type command struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error
@@ -34,6 +40,7 @@ func commands() []command {
 	return []command{
 		{"serve", "run the server", serve},
 		{"version", "print the version", printVersion},
+		{compiler.Command, "", compileModule},
 		{"help", "print this, or what `mneme COMMAND -h` prints", help},
 	}
 }

@@ -72,7 +72,11 @@ func withEngine(
 	if err != nil {
 		return fmt.Errorf("loading the tokenizers: %w", err)
 	}
-	host, err := hostapi.New(ctx, hostapi.Options{CacheDir: filepath.Join(c.Data, "compiled")})
+	command, err := compileCommand()
+	if err != nil {
+		return err
+	}
+	host, err := hostapi.New(hostapi.Options{Compiler: command, CacheDir: filepath.Join(c.Data, "compiled")})
 	if err != nil {
 		return fmt.Errorf("starting the sandbox: %w", err)
 	}

@@ -53,6 +53,8 @@ type assembly struct {
 	older   older
 	table   table
 	result  outcome
+	// verdicts are how the pipeline's steps ended last, for the breaker; nil where it has no say.
+	verdicts []verdict
 	*scratch
 }
 
@@ -97,19 +99,15 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 	if err := checkID("session_id", session); err != nil {
 		return dst, err
 	}
-	p, h, headRaw, err := e.readHead(ctx, c, projectID, session)
+	st, err := e.readState(ctx, c, projectID, session, req.Pipeline)
 	if err != nil {
 		return dst, err
 	}
-	r, err := e.resolve(p)
+	r, err := e.resolved(ctx, c.Tenant, st, req.Pipeline)
 	if err != nil {
 		return dst, err
 	}
-	if req.Pipeline != nil {
-		if r, err = e.resolveSettings(r.settings, req.Pipeline); err != nil {
-			return dst, err
-		}
-	}
+	p, h, headRaw := st.project, st.head, st.headRaw
 	if h == nil {
 		h = &head{Kind: kindChat}
 	}
@@ -123,6 +121,8 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 	if a.view, a.hot, err = e.current(ctx, c.Tenant, h, headRaw, a.horizon()+1); err != nil {
 		return dst, err
 	}
+	a.verdicts = make([]verdict, len(a.steps))
+	defer e.judge(a)
 	a.scratch = e.scratch.Get().(*scratch)
 	defer func() {
 		a.scratch.clear()

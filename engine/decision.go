@@ -170,7 +170,7 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision) (
 	if err := json.Unmarshal(d.Request, req); err != nil {
 		return nil, fmt.Errorf("%w: a decision's request", errDamaged)
 	}
-	pinned, err := e.pinned(ctx, d)
+	pinned, err := e.pinned(ctx, c.Tenant, d)
 	if err != nil {
 		return nil, err
 	}
@@ -184,18 +184,26 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision) (
 }
 
 // pinned makes a decision's own settings and steps ready again.
-func (e *Engine) pinned(ctx context.Context, d *decision) (*resolved, error) {
+func (e *Engine) pinned(ctx context.Context, tenant string, d *decision) (*resolved, error) {
 	r := &resolved{settings: d.Effective.Settings, encoding: d.Effective.Settings.encoding(),
 		steps: d.Effective.Steps, fallback: d.Effective.Fallback}
 	for _, steps := range [][]step{r.steps, r.fallback} {
 		for i := range steps {
 			s := &steps[i]
+			if s.Broken != "" {
+				continue // it did not run then
+			}
 			b, err := hex.DecodeString(strings.TrimPrefix(s.Hex, "sha256:"))
 			if err != nil || len(b) != len(s.Digest) {
 				return nil, fmt.Errorf("%w: a decision's policy digest", errDamaged)
 			}
 			s.Digest = plan.Digest(b)
-			policy, err := e.loaded(ctx, s.Digest)
+			if kept, err := e.stored(ctx, tenant, s.Digest); err != nil {
+				return nil, err
+			} else if !kept {
+				return nil, modulePurged(fmt.Sprintf("%s@%d", s.Policy, s.Version), s.Digest)
+			}
+			policy, err := e.policyOf(ctx, tenant, s.Digest)
 			if err != nil {
 				return nil, err
 			}

@@ -21,8 +21,11 @@ import (
 
 // PolicyHost runs policy modules. It is the only door by which a policy takes part.
 type PolicyHost interface {
-	// Load admits a module and makes it ready to run. Loading the same bytes again costs nothing.
-	Load(ctx context.Context, wasm []byte) (plan.Policy, error)
+	// Load admits a module for a tenant, "" for one that comes with Mneme, and makes it ready to run. The error of a
+	// module that may not run is a *plan.Refusal. Loading the same bytes again costs nothing.
+	Load(ctx context.Context, tenant string, wasm []byte) (plan.Policy, error)
+	// Loaded reports whether a module is ready to run: what was not used for long may have been unloaded.
+	Loaded(digest plan.Digest) bool
 	// Run makes one call. It never panics and never fails: what goes wrong is the outcome's status.
 	Run(ctx context.Context, call plan.Call) plan.Outcome
 }
@@ -48,6 +51,8 @@ type Options struct {
 	RootKey string
 	// HistoryMaxTokens is the default of the setting of that name; 0: 8000.
 	HistoryMaxTokens int
+	// Policies bounds what each tenant may upload.
+	Policies PolicyQuota
 	// HotBytes bounds the memory for recently used sessions; 0: 64 MiB.
 	HotBytes int
 	// Now and Random are the clock and the source of ids; nil: the system's.
@@ -73,14 +78,17 @@ type Engine struct {
 	hasRoot   bool
 	maxTokens int
 
-	policies *registry
-	projects memo[project]
-	keys     memo[keyRecord]
-	hot      *hotSessions
-	appends  [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
-	seed     maphash.Seed
-	scratch  sync.Pool     // of *scratch
-	wake     chan struct{} // a job was queued
+	policies      *registry
+	policyRecords memo[policyRecord]
+	policyQuota   PolicyQuota
+	breaker       breaker
+	projects      memo[project]
+	keys          memo[keyRecord]
+	hot           *hotSessions
+	appends       [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
+	seed          maphash.Seed
+	scratch       sync.Pool     // of *scratch
+	wake          chan struct{} // a job was queued
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
@@ -106,6 +114,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if o.HotBytes == 0 {
 		o.HotBytes = 64 << 20
 	}
+	e.policyQuota = o.Policies.orDefault()
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed = maphash.MakeSeed()
 	e.scratch.New = func() any { return new(scratch) }

@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
 
 // Kind sorts errors by what the caller can do about them. The edge maps each kind to one status.
 type Kind uint8
@@ -29,6 +33,8 @@ type Error struct {
 	// Needed and Allowed are set for budget_too_small, in Unit ("tokens" or "messages").
 	Needed, Allowed int
 	Unit            string
+	// Refusal is set for module_refused: the check that a module failed.
+	Refusal *plan.Refusal
 }
 
 // FieldError places one fault inside a request. Index is the message's place in its list, nil elsewhere.

@@ -24,13 +24,18 @@ import (
 //	x <expiry ms> <key>        expiry index: the key named goes at that time
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
+//	g name                     policy: its versions, and which is live
+//	y name version             policy version: what its manifest and its checks say
+//	w digest part              policy module, by SHA-256, in parts of at most store.MaxValue
+//	q                          how many policy versions the tenant keeps, and their bytes
+//	a <time> id                audit entry, newest first
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
 //
 // In the system space:
 //
 //	t tenant                   tenant
 //	j t tenant                 sweep of a deleted tenant
-//	w digest                   policy module, by SHA-256
+//	w digest part              built-in policy module, by SHA-256
 //	n name                     built-in policy: its versions
 const sep = 0
 
@@ -60,7 +65,24 @@ func builtInKey(name string) []byte {
 	return idKey('n', name)
 }
 
+func policyKey(name string) []byte { return idKey('g', name) }
+
+func policyVersionKey(name string, version int) []byte {
+	return binary.BigEndian.AppendUint32(idKey('y', name), uint32(version))
+}
+
 func moduleKey(digest [32]byte) []byte { return append([]byte{'w', sep}, digest[:]...) }
+
+func modulePartKey(digest [32]byte, part int) []byte {
+	return binary.BigEndian.AppendUint16(moduleKey(digest), uint16(part))
+}
+
+func policyUsageKey() []byte { return []byte{'q', sep} }
+
+// auditKey counts time downwards, so that the newest entry comes first.
+func auditKey(at time.Time, id [8]byte) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{'a', sep}, ^uint64(at.UnixMilli())), id[:]...)
+}
 
 func headPrefix(p incarnation) []byte { return append([]byte{'h', sep}, p[:]...) }
 

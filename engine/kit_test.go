@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tokens"
 	"github.com/seed-0906e6bc/mneme/hostapi"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 	"github.com/seed-0906e6bc/mneme/policies"
 )
 
@@ -33,7 +33,7 @@ var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
 	if err != nil {
 		panic(err)
 	}
-	host, err := hostapi.New(context.Background(), hostapi.Options{})
+	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command()})
 	if err != nil {
 		panic(err)
 	}
@@ -42,7 +42,7 @@ var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
 
 func newKit(t testing.TB) *kit { return openKit(t, memstore.New()) }
 
-func openKit(t testing.TB, raw store.Store) *kit {
+func openKit(t testing.TB, raw store.Store, change ...func(*engine.Options)) *kit {
 	t.Helper()
 	counter, host := parts()
 	k := &kit{TB: t, store: raw, now: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
@@ -50,8 +50,12 @@ func openKit(t testing.TB, raw store.Store) *kit {
 	for _, m := range policies.BuiltIn() {
 		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
-	e, _, err := engine.New(t.Context(), engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, BuiltIns: builtIns,
-		RootKey: "root-key", Now: k.clock, Random: entropy()})
+	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, BuiltIns: builtIns,
+		RootKey: "root-key", Now: k.clock, Random: entropy()}
+	for _, c := range change {
+		c(&o)
+	}
+	e, _, err := engine.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

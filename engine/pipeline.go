@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // The policies that run when a pipeline's result breaks the law.
@@ -30,11 +28,15 @@ type step struct {
 	Hex     string          `json:"digest"`
 	Config  json.RawMessage `json:"config"`
 	OnError string          `json:"on_error,omitempty"`
+	// Broken says why a step of stored settings cannot run as things stand; its outcome is unavailable.
+	Broken string `json:"broken,omitempty"`
 
 	entries []plan.ConfigEntry
+	own     bool // the tenant's, not built in
+	pinned  bool // named with its version
 }
 
-// resolved is what assembling needs of a project, made once per state of its record. record is the JSON of the
+// resolved is what assembling needs of a project and the policies that its pipeline names. record is the JSON of the
 // rest as decisions keep it.
 type resolved struct {
 	settings Settings
@@ -42,88 +44,9 @@ type resolved struct {
 	fallback []step
 	encoding int
 	record   json.RawMessage
-}
 
-// registry holds the loaded policies. Names and versions are fixed at start as long as only built-ins exist.
-type registry struct {
-	versions map[string][]plan.Digest // version n is at n-1
-	policies map[plan.Digest]plan.Policy
-}
-
-// builtInRecord lists a built-in's versions, oldest first. Old modules stay in the store for replays.
-type builtInRecord struct {
-	Digests [][]byte `json:"digests"`
-}
-
-// installBuiltIns loads the built-in modules and keeps their bytes in the store, each new digest as a new version.
-func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) (*registry, error) {
-	reg := &registry{versions: map[string][]plan.Digest{}, policies: map[plan.Digest]plan.Policy{}}
-	system := Caller{Tenant: systemTenant, Role: RoleRoot}
-	for _, b := range builtIns {
-		policy, err := e.host.Load(ctx, b.Wasm)
-		if err != nil {
-			return nil, fmt.Errorf("loading built-in policy %s: %w", b.Name, err)
-		}
-		rec, err := update(ctx, e, system, Once{}, func(t *tx) (builtInRecord, error) {
-			var rec builtInRecord
-			got, err := t.get(builtInKey(b.Name))
-			if err != nil {
-				return rec, err
-			}
-			if got[0].Value != nil {
-				if err := json.Unmarshal(got[0].Value, &rec); err != nil {
-					return rec, err
-				}
-			}
-			if n := len(rec.Digests); n > 0 && bytes.Equal(rec.Digests[n-1], policy.Digest[:]) {
-				return rec, nil
-			}
-			rec.Digests = append(rec.Digests, policy.Digest[:])
-			t.put(moduleKey(policy.Digest), b.Wasm)
-			return rec, t.putJSON(builtInKey(b.Name), rec)
-		})
-		if err != nil {
-			return nil, err
-		}
-		reg.policies[policy.Digest] = policy
-		for _, d := range rec.Digests {
-			reg.versions[b.Name] = append(reg.versions[b.Name], plan.Digest(d))
-		}
-	}
-	return reg, nil
-}
-
-// policy finds what a pipeline entry names: name for the live version, or name@version.
-func (e *Engine) policy(ref string) (name string, version int, p plan.Policy, err error) {
-	name, pin, pinned := strings.Cut(ref, "@")
-	versions := e.policies.versions[name]
-	unknown := invalidField("pipeline", "unknown_policy", "no policy %q", ref)
-	if len(versions) == 0 {
-		return name, 0, p, unknown
-	}
-	version = len(versions)
-	if pinned {
-		if version, err = strconv.Atoi(pin); err != nil || version < 1 || version > len(versions) {
-			return name, 0, p, unknown
-		}
-	}
-	p, err = e.loaded(context.Background(), versions[version-1])
-	return name, version, p, err
-}
-
-// loaded gives a policy by digest, from memory or from the module kept in the store.
-func (e *Engine) loaded(ctx context.Context, digest plan.Digest) (plan.Policy, error) {
-	if p, ok := e.policies.policies[digest]; ok {
-		return p, nil
-	}
-	r, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{moduleKey(digest)}})
-	if err != nil {
-		return plan.Policy{}, err
-	}
-	if r.Keys[0].Value == nil {
-		return plan.Policy{}, errorf(Gone, "module_purged", "policy module sha256:%x is no longer stored", digest)
-	}
-	return e.host.Load(ctx, r.Keys[0].Value)
+	policies policySet // as they stood
+	partial  bool      // a module could not be loaded; it may be, next time
 }
 
 // builtInDefaults are the settings that serve as defaults of built-in policies' configs.
@@ -134,8 +57,20 @@ func builtInDefaults(s Settings, policy string) map[string]any {
 	return nil
 }
 
-// resolvePipeline makes pipeline entries ready, or says which one is wrong.
-func (e *Engine) resolvePipeline(s Settings, entries []PipelineStep) ([]step, error) {
+// resolver makes pipelines of one tenant ready.
+type resolver struct {
+	e        *Engine
+	ctx      context.Context
+	tenant   string
+	settings Settings
+	policies policySet
+	// lenient is how settings that were stored before are read: what has come to be wrong breaks its step alone.
+	lenient bool
+	partial bool // a module could not be loaded
+}
+
+// pipeline makes entries ready, or says which one is wrong.
+func (r *resolver) pipeline(entries []PipelineStep) ([]step, error) {
 	if len(entries) > maxPipeline {
 		return nil, invalidField("pipeline", "too_long", "must have at most %d steps", maxPipeline)
 	}
@@ -145,70 +80,114 @@ func (e *Engine) resolvePipeline(s Settings, entries []PipelineStep) ([]step, er
 		if entry.OnError != "" && entry.OnError != "skip" && entry.OnError != "error" {
 			return nil, invalidField(field+".on_error", "invalid_value", "must be skip or error")
 		}
-		name, version, policy, err := e.policy(entry.Policy)
-		if known := (*Error)(nil); errors.As(err, &known) && known.Kind == Invalid {
-			return nil, invalidField(field+".policy", known.Code, "%s", known.Fields[0].Detail)
-		}
-		if err != nil {
-			return nil, err
-		}
-		config := builtInDefaults(s, name)
-		if config == nil {
-			config = map[string]any{}
-		}
-		if len(entry.Config) > 0 {
-			var own map[string]any
-			dec := json.NewDecoder(bytes.NewReader(entry.Config))
-			dec.UseNumber()
-			if err := dec.Decode(&own); err != nil {
-				return nil, invalidField(field+".config", "wrong_type", "must be a JSON object")
+		s := step{Config: json.RawMessage("{}"), OnError: entry.OnError}
+		if wrong := r.step(&s, field, entry); wrong != nil {
+			if !r.lenient {
+				return nil, wrong
 			}
-			maps.Copy(config, own)
+			s.Broken = wrong.Detail
 		}
-		raw, err := json.Marshal(config)
-		if err != nil {
-			return nil, err
-		}
-		flat, err := policy.Manifest.Config(raw)
-		if err != nil {
-			return nil, invalidField(field+".config", "invalid_config", "%s", err)
-		}
-		steps = append(steps, step{Policy: name, Version: version, Digest: policy.Digest,
-			Hex: fmt.Sprintf("sha256:%x", policy.Digest), Config: raw, OnError: entry.OnError, entries: flat})
+		s.Hex = hexDigest(s.Digest)
+		steps = append(steps, s)
 	}
 	return steps, nil
 }
 
-// resolve makes a project's settings and pipeline ready, once per state of its record.
-func (e *Engine) resolve(p *project) (*resolved, error) {
-	if r := p.resolved.Load(); r != nil {
-		return r, nil
+// step makes one entry ready. A module that cannot be loaded now is no fault of the entry's: it breaks the step.
+func (r *resolver) step(s *step, field string, entry PipelineStep) *Error {
+	if !r.find(s, entry.Policy) {
+		return invalidField(field+".policy", "unknown_policy", "no policy %q", entry.Policy)
 	}
-	s, err := e.settings(p.Set)
+	policy, err := r.e.policyOf(r.ctx, r.tenant, s.Digest)
 	if err != nil {
-		return nil, err
+		s.Broken, r.partial = r.e.unloadable(r.tenant, s.Digest, err), true
+		return nil
 	}
-	r, err := e.resolveSettings(s, s.Pipeline)
-	if err == nil {
-		p.resolved.Store(r)
-	}
-	return r, err
+	return s.configure(r.settings, field+".config", entry.Config, policy)
 }
 
-func (e *Engine) resolveSettings(s Settings, entries []PipelineStep) (*resolved, error) {
-	r := &resolved{settings: s, encoding: s.encoding()}
+// find fills in what a pipeline names: name for the live version, or name@version.
+func (r *resolver) find(s *step, ref string) bool {
+	name, pin, pinned := strings.Cut(ref, "@")
+	s.Policy, s.pinned = name, pinned
+	version := 0
+	if pinned {
+		n, err := strconv.Atoi(pin)
+		if err != nil {
+			return false
+		}
+		version = n
+	}
+	if versions := r.e.policies.versions[name]; versions != nil {
+		if !pinned {
+			version = len(versions)
+		}
+		if version < 1 || version > len(versions) {
+			return false
+		}
+		s.Version, s.Digest = version, versions[version-1]
+		return true
+	}
+	rec := r.policies.find(name)
+	if rec == nil {
+		return false
+	}
+	if !pinned {
+		version = rec.Live
+	}
+	v := rec.version(version)
+	if v == nil {
+		return false
+	}
+	s.Version, s.Digest, s.own = version, plan.Digest(v.Digest), true
+	return true
+}
+
+// configure lays out a step's config over its policy's defaults.
+func (s *step) configure(settings Settings, field string, given json.RawMessage, policy plan.Policy) *Error {
+	config := builtInDefaults(settings, s.Policy)
+	if config == nil {
+		config = map[string]any{}
+	}
+	if len(given) > 0 {
+		var own map[string]any
+		dec := json.NewDecoder(bytes.NewReader(given))
+		dec.UseNumber()
+		if err := dec.Decode(&own); err != nil {
+			return invalidField(field, "wrong_type", "must be a JSON object")
+		}
+		maps.Copy(config, own)
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return errorf(Internal, "internal", "%v", err)
+	}
+	if s.entries, err = policy.Manifest.Config(raw); err != nil {
+		return invalidField(field, "invalid_config", "%s", err)
+	}
+	s.Config = raw
+	return nil
+}
+
+// resolve makes a pipeline and the fallback behind it ready.
+func (r *resolver) resolve(entries []PipelineStep) (*resolved, error) {
+	out := &resolved{settings: r.settings, encoding: r.settings.encoding(), policies: r.policies}
 	var err error
-	if r.steps, err = e.resolvePipeline(s, entries); err != nil {
+	if out.steps, err = r.pipeline(entries); err != nil {
 		return nil, err
 	}
-	r.fallback, err = e.resolvePipeline(s, []PipelineStep{{Policy: policyDelegationFilter}, {Policy: policyToolPairTrim}})
+	out.fallback, err = r.pipeline([]PipelineStep{{Policy: policyDelegationFilter}, {Policy: policyToolPairTrim}})
 	if err != nil {
 		return nil, err
 	}
+	s := r.settings
 	s.Pipeline = nil // the steps say it, pinned
-	r.record, err = json.Marshal(effective{Settings: s, Steps: r.steps, Fallback: r.fallback})
-	return r, err
+	out.record, err = json.Marshal(effective{Settings: s, Steps: out.steps, Fallback: out.fallback})
+	out.partial = r.partial
+	return out, err
 }
+
+func hexDigest(d plan.Digest) string { return fmt.Sprintf("sha256:%x", d) }
 
 // effective is how a decision keeps a resolved.
 type effective struct {

@@ -14,7 +14,7 @@ type project struct {
 	Incarnation incarnation     `json:"incarnation"`
 	Set         json.RawMessage `json:"settings,omitempty"`
 
-	resolved atomic.Pointer[resolved] // settings and pipeline made ready, once per decoded record
+	setup atomic.Pointer[setup] // what the settings say, once per decoded record
 }
 
 // readProject reads a project, and in the same round trip the keys that more names for its incarnation.

@@ -110,45 +110,8 @@ func (a *assembly) appendSteps(dst []byte) []byte {
 // appendReport appends one row for each considered message, oldest first, one for each message that was injected, and
 // one for what lies beyond the horizon.
 func (a *assembly) appendReport(dst []byte) []byte {
-	after := make([]uint32, len(a.rows)) // tokens in the window
-	for i := range a.result.items {
-		if it := &a.result.items[i]; it.Row >= 0 && it.Change != plan.Answer {
-			after[it.Row] = it.Tokens
-		}
-	}
-	must := make([]bool, len(a.rows))
-	before := make([]uint32, len(a.rows))
-	for i := range a.table.items {
-		it := &a.table.items[i]
-		if it.Change != plan.Answer {
-			must[it.Row] = it.Flags&plan.FlagMandatory != 0
-		}
-	}
 	dst = append(dst, '[')
-	pending := len(a.rows) - len(a.pending)
-	for i, r := range a.rows {
-		before[i] = a.tokensOf(r)
-		row := reportRow{turn: r.turn, before: before[i], after: after[i]}
-		if i >= pending {
-			row.id = "pending:" + strconv.Itoa(i-pending)
-		} else {
-			row.id = messageID(a.extent.incarnation, r.seq)
-		}
-		row.explain(a.result.fates[i], must[i], a.result.steps)
-		dst = append(row.append(dst), ',')
-	}
-	for i := range a.result.items {
-		it := &a.result.items[i]
-		if it.Change != plan.Answer && it.Change != plan.Notice {
-			continue
-		}
-		row := reportRow{turn: it.Turn, after: it.Tokens}
-		row.explain(plan.Fate{Action: plan.Inject, Step: it.Step, Reason: it.Reason}, false, a.result.steps)
-		if it.Change == plan.Answer {
-			row.id = "answer:" + messageID(a.extent.incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
-		} else {
-			row.id = "notice:" + strconv.Itoa(i)
-		}
+	for _, row := range a.reportRows() {
 		dst = append(row.append(dst), ',')
 	}
 	if a.older.messages > 0 {
@@ -165,6 +128,50 @@ func (a *assembly) appendReport(dst []byte) []byte {
 		dst = dst[:len(dst)-1]
 	}
 	return append(dst, ']')
+}
+
+// reportRows are the rows of the considered messages, and behind them those of injected ones.
+func (a *assembly) reportRows() []reportRow {
+	after := make([]uint32, len(a.rows)) // tokens in the window
+	for i := range a.result.items {
+		if it := &a.result.items[i]; it.Row >= 0 && it.Change != plan.Answer {
+			after[it.Row] = it.Tokens
+		}
+	}
+	must := make([]bool, len(a.rows))
+	for i := range a.table.items {
+		it := &a.table.items[i]
+		if it.Change != plan.Answer {
+			must[it.Row] = it.Flags&plan.FlagMandatory != 0
+		}
+	}
+	rows := make([]reportRow, 0, len(a.rows)+4)
+	pending := len(a.rows) - len(a.pending)
+	for i, r := range a.rows {
+		row := reportRow{turn: r.turn, before: a.tokensOf(r), after: after[i]}
+		if i >= pending {
+			row.id = "pending:" + strconv.Itoa(i-pending)
+		} else {
+			row.id = messageID(a.extent.incarnation, r.seq)
+		}
+		row.explain(a.result.fates[i], must[i], a.result.steps)
+		rows = append(rows, row)
+	}
+	for i := range a.result.items {
+		it := &a.result.items[i]
+		if it.Change != plan.Answer && it.Change != plan.Notice {
+			continue
+		}
+		row := reportRow{turn: it.Turn, after: it.Tokens}
+		row.explain(plan.Fate{Action: plan.Inject, Step: it.Step, Reason: it.Reason}, false, a.result.steps)
+		if it.Change == plan.Answer {
+			row.id = "answer:" + messageID(a.extent.incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
+		} else {
+			row.id = "notice:" + strconv.Itoa(i)
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // reportRow is one row of a report.

@@ -95,6 +95,9 @@ func (a *assembly) runAll(steps []step, violation string) error {
 		if err != nil {
 			return err
 		}
+		if violation == "" && a.verdicts != nil {
+			a.verdicts[i] = verdict{out.Outcome, out.Detail, out.Fuel}
+		}
 		if violation != "" {
 			if out.Detail = "the pipeline's window broke the law: " + violation; out.Outcome == plan.StatusOK {
 				out.Outcome = plan.StatusFallback
@@ -114,13 +117,17 @@ func (a *assembly) runStep(s *step, number int16) (stepOutcome, error) {
 	if n := int(number); a.outcomes != nil && n < len(a.outcomes) && !reproducible(a.outcomes[n].Outcome) {
 		return a.outcomes[n], nil
 	}
+	if s.Broken != "" {
+		out.Outcome, out.Detail = plan.StatusUnavailable, s.Broken
+		return out, nil
+	}
 	req := a.table.request
 	req.Config = s.entries
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
 	texts := &stepTexts{a: a, items: a.result.items}
 	began := time.Now()
-	got := a.e.host.Run(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
+	got := a.e.call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
 	out.Duration = time.Since(began).Microseconds()
 	if texts.err != nil {
 		return out, texts.err

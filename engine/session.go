@@ -58,18 +58,24 @@ func (e *Engine) readHead(ctx context.Context, c Caller, projectID, id string) (
 	return p, h, got[0].Value, json.Unmarshal(got[0].Value, h)
 }
 
-// existing is readHead for a session that must exist; `dashboard` always does.
-func (e *Engine) existing(ctx context.Context, c Caller, projectID, id string) (*project, *head, error) {
+// readSession is readHead for a session that must exist; `dashboard` always does.
+func (e *Engine) readSession(ctx context.Context, c Caller, projectID, id string) (*project, *head, []byte, error) {
 	if !validID(id) {
-		return nil, nil, errorf(NotFound, "not_found", "no such session")
+		return nil, nil, nil, errorf(NotFound, "not_found", "no such session")
 	}
-	p, h, _, err := e.readHead(ctx, c, projectID, id)
+	p, h, raw, err := e.readHead(ctx, c, projectID, id)
 	if err == nil && h == nil {
 		if id != DefaultSession {
-			return nil, nil, errorf(NotFound, "not_found", "no session %q", id)
+			return nil, nil, nil, errorf(NotFound, "not_found", "no session %q", id)
 		}
 		h = &head{Kind: kindChat}
 	}
+	return p, h, raw, err
+}
+
+// existing is readSession for those who need no bytes.
+func (e *Engine) existing(ctx context.Context, c Caller, projectID, id string) (*project, *head, error) {
+	p, h, _, err := e.readSession(ctx, c, projectID, id)
 	return p, h, err
 }
 

@@ -101,10 +101,11 @@ func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch j
 		if err != nil { // the names were known, so it is an unknown field of a pipeline entry
 			return Settings{}, invalidField("pipeline", "unknown_field", "%s", strings.TrimPrefix(err.Error(), "json: "))
 		}
-		if err = s.check(); err == nil {
-			_, err = e.resolvePipeline(s, s.Pipeline)
+		if err := s.check(); err != nil {
+			return Settings{}, err
 		}
-		if err != nil {
+		_, changed := changes["pipeline"]
+		if err := t.checkPipeline(s, changed); err != nil {
 			return Settings{}, err
 		}
 		return s, t.putJSON(projectKey(id), p)

@@ -38,6 +38,7 @@ func WriteABI(w io.Writer) error {
 		"FuelPerCall":      fuelPerCall,
 		"BytesPerFuel":     bytesPerFuel,
 		"FuelPerTokenised": fuelPerTokenised,
+		"LogLineBytes":     logLineBytes,
 		"Exports":          exportTable(),
 		"Functions":        functionTable(mnemeFunctions()),
 		"WASI":             functionTable(wasiFunctions()),

@@ -6,11 +6,9 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
-
-// Refusal says which check a module failed, what was found and what the limit is. Load answers it as an error.
-type Refusal = wasm.Refusal
 
 // Names of the checks that are made here, on top of those of package wasm.
 const (
@@ -18,7 +16,6 @@ const (
 	checkManifest = "manifest"
 	checkImported = "imports"
 	checkExported = "exports"
-	checkCompile  = "compile"
 	checkStart    = "start_up"
 )
 
@@ -63,7 +60,7 @@ func sameType(a, b wasm.FuncType) bool {
 }
 
 // checkImports refuses whatever the host modules do not offer with exactly that signature.
-func checkImports(imports []wasm.Import) *Refusal {
+func checkImports(imports []wasm.Import) *plan.Refusal {
 	offered := map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()}
 	for _, i := range imports {
 		functions, ok := offered[i.Module]
@@ -83,7 +80,7 @@ func checkImports(imports []wasm.Import) *Refusal {
 }
 
 // checkExports proves that the module gives what the ABI asks.
-func checkExports(exports []wasm.Export) *Refusal {
+func checkExports(exports []wasm.Export) *plan.Refusal {
 	find := func(name string) (wasm.Export, bool) {
 		at := slices.IndexFunc(exports, func(e wasm.Export) bool { return e.Name == name })
 		if at < 0 {
@@ -110,6 +107,6 @@ func checkExports(exports []wasm.Export) *Refusal {
 	return nil
 }
 
-func refuse(check, format string, args ...any) *Refusal {
-	return &Refusal{Check: check, Detail: fmt.Sprintf(format, args...)}
+func refuse(check, format string, args ...any) *plan.Refusal {
+	return &plan.Refusal{Check: check, Detail: fmt.Sprintf(format, args...)}
 }

@@ -1,17 +1,21 @@
 package hostapi
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
 // What the host adds to a bare call of the engine: the same guest, which does nothing, both ways in one run.
 func BenchmarkEmptyPolicy(b *testing.B) {
-	h := newHost(b, Options{})
+	h := newHost(b, Options{NewTimer: systemTimer})
 	c := conversation(mustLoad(b, h, guest{}.build()), nil, 50)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -23,7 +27,7 @@ func BenchmarkEmptyPolicy(b *testing.B) {
 	in := started(b, h, c)
 	begin := time.Now()
 	for range b.N {
-		in.tank.fill(h.limits.Fuel, h.limits.Depth)
+		in.tank.fill(h.limits.Fuel, h.limits.Depth, h.limits.CallTime)
 		in.stack = [4]uint64{}
 		if err := in.assemble.CallWithStack(in.ctx, in.stack[:]); err != nil {
 			b.Fatal(err)
@@ -36,7 +40,7 @@ func BenchmarkEmptyPolicy(b *testing.B) {
 
 // What putting 192 KiB back costs, and what copying all of it would.
 func BenchmarkRestore(b *testing.B) {
-	h := newHost(b, Options{})
+	h := newHost(b, Options{NewTimer: systemTimer})
 	in := started(b, h, conversation(mustLoad(b, h, guest{}.build()), nil, 50))
 	whole := make([]byte, len(in.memory.bytes))
 	for name, restore := range map[string]func(){
@@ -57,20 +61,23 @@ func BenchmarkRestore(b *testing.B) {
 // started is an instance of the call's module, for the small size.
 func started(b *testing.B, h *Host, c plan.Call) *instance {
 	b.Helper()
-	in, ended := h.instantiate(b.Context(), poolKey{tenant: "bench", module: h.module(c.Module)})
+	in, ended := h.instantiate(b.Context(), poolKey{tenant: "bench", module: h.modules.loaded[c.Module]})
 	if ended != nil {
 		b.Fatal(ended)
 	}
 	return in
 }
 
-// One window's worth: every shipped policy once over 50 records, each with its restore.
+// One window's worth: every shipped policy once over 50 records, in the sandbox and, in the same run, bare: the same
+// files as TinyGo made them, in one instance each that is never restored, without fuel, slots or time. Request and plan
+// are encoded and decoded either way.
 func BenchmarkPipeline(b *testing.B) {
-	h := newHost(b, Options{})
+	h := newHost(b, Options{NewTimer: systemTimer})
 	modules := builtins(b)
 	var calls []plan.Call
+	var bares []*bare
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
-		m, err := h.Load(b.Context(), modules[name])
+		m, err := h.Load(b.Context(), "t", modules[name])
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -79,21 +86,87 @@ func BenchmarkPipeline(b *testing.B) {
 			b.Fatal(err)
 		}
 		calls = append(calls, conversation(m.Digest, config, 50))
+		bares = append(bares, newBare(b, modules[name]))
 	}
+	var sandboxed, unprotected time.Duration
 	b.ReportAllocs()
 	for b.Loop() {
+		// In turns, so that both meet the same machine.
+		begin := time.Now()
 		for _, c := range calls {
 			if out := h.Run(b.Context(), c); out.Status != plan.StatusOK {
 				b.Fatal(out)
 			}
 		}
+		middle := time.Now()
+		for i, c := range calls {
+			bares[i].run(b, c)
+		}
+		sandboxed += middle.Sub(begin)
+		unprotected += time.Since(middle)
 	}
-	b.ReportMetric(float64(len(calls)), "policies")
+	b.ReportMetric(float64(sandboxed)/float64(b.N), "sandbox-ns/op")
+	b.ReportMetric(float64(unprotected)/float64(b.N), "bare-ns/op")
+	b.ReportMetric(float64(sandboxed)/float64(unprotected), "x-bare")
+}
+
+// bare is a policy without a sandbox.
+type bare struct {
+	in       *instance
+	memory   api.Memory
+	assemble api.Function
+}
+
+func newBare(b *testing.B, code []byte) *bare {
+	b.Helper()
+	ctx := b.Context()
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler())
+	b.Cleanup(func() { _ = rt.Close(context.Background()) })
+	for name, functions := range map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()} {
+		if err := instantiateHost(ctx, rt, name, functions); err != nil {
+			b.Fatal(err)
+		}
+	}
+	guest, err := rt.InstantiateWithConfig(ctx, code, wazero.NewModuleConfig().WithStartFunctions(exportInitialize))
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &bare{in: &instance{reasons: reasons{}}, memory: guest.Memory(), assemble: guest.ExportedFunction(exportAssemble)}
+	for kind, at := range map[uint64]*uint32{arenaRequest: &p.in.requests, arenaPlan: &p.in.plans} {
+		size := uint64(sizeSmall.request())
+		if kind == arenaPlan {
+			size = uint64(sizeSmall.plan())
+		}
+		result, err := guest.ExportedFunction(exportArena).Call(ctx, kind, size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		*at = uint32(result[0])
+	}
+	return p
+}
+
+func (p *bare) run(b *testing.B, c plan.Call) {
+	l, err := layoutOf(c.Request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	memory, _ := p.memory.Read(0, p.memory.Size())
+	if err := encode(memory[p.in.requests:], c.Request, l); err != nil {
+		b.Fatal(err)
+	}
+	stack := [4]uint64{uint64(p.in.requests), uint64(l.end), uint64(p.in.plans), uint64(sizeSmall.plan())}
+	if err := p.assemble.CallWithStack(b.Context(), stack[:]); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := decode(memory[p.in.plans:][:stack[0]], DefaultLimits().InsertedBytes, p.in.reasons); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // Starting an instance, as the first call of a tenant does and every call of a module that cannot be restored.
 func BenchmarkInstantiate(b *testing.B) {
-	h := newHost(b, Options{})
+	h := newHost(b, Options{NewTimer: systemTimer})
 	for name, code := range builtins(b) {
 		c := conversation(mustLoad(b, h, code), nil, 50)
 		b.Run(name, func(b *testing.B) {

@@ -64,7 +64,7 @@ func conversation(d plan.Digest, config []plan.ConfigEntry, n int) plan.Call {
 func TestBuiltins(t *testing.T) {
 	h := newHost(t, Options{})
 	for name, code := range builtins(t) {
-		m, err := h.Load(context.Background(), code)
+		m, err := h.Load(context.Background(), "t", code)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

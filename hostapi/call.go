@@ -9,24 +9,25 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Run makes one policy call. It always returns an outcome: nothing that a guest does can make it fail otherwise. The
-// call itself cannot be interrupted, only its fuel bounds it; ctx bounds the wait for a free slot.
+// Run makes one policy call. It always returns an outcome: nothing that a guest does can make it fail otherwise. Fuel
+// and time bound the call itself; ctx bounds the wait for a free slot.
 //
 // A call that is no fault of the policy's is StatusUnavailable: a module that is not loaded, a request that no arena
 // holds, a text that cannot be read.
 func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
-	m := h.module(call.Module)
+	m := h.modules.use(call.Module)
 	if m == nil {
 		return failure(endingf(plan.StatusUnavailable, "module %x is not loaded", call.Module))
 	}
+	defer h.modules.done(m)
 	l, err := layoutOf(call.Request)
 	if err != nil {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
 	}
-	if ended := h.acquire(ctx); ended != nil {
-		return failure(ended)
+	if err := h.calls.enter(ctx, call.Tenant); err != nil {
+		return failure(neverServed(err))
 	}
-	defer h.release()
+	defer h.calls.leave(call.Tenant)
 	key := poolKey{call.Tenant, m, l.size}
 	in := h.pool.take(key)
 	if in == nil {
@@ -36,8 +37,9 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 		}
 	}
 	out := in.run(&call, l)
-	// Only an instance that did as it should is used again: what a failure left half done is not worth knowing.
-	if out.Status != plan.StatusOK || !in.restore() {
+	// Failing must not be dearer to others than succeeding: making instances keeps the garbage collector busy. Restoring
+	// puts back all that a failure left half done; only the stack that endless recursion grew would stay.
+	if out.Status == plan.StatusDepth || !in.clean || !in.restore() {
 		in.close(ctx)
 		return out
 	}
@@ -49,25 +51,13 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 
 func failure(e *ending) plan.Outcome { return plan.Outcome{Status: e.status, Detail: e.detail} }
 
-// acquire waits for a slot. Who waits too long has timed out; who goes away was never served.
-func (h *Host) acquire(ctx context.Context) *ending {
-	select {
-	case h.slots <- struct{}{}:
-		return nil
-	default:
+// neverServed tells who waited too long from who went away.
+func neverServed(err error) *ending {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return endingf(plan.StatusTimeout, "no slot became free in time")
 	}
-	select {
-	case h.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return endingf(plan.StatusTimeout, "no slot became free in time")
-		}
-		return endingf(plan.StatusUnavailable, "the call was given up before it had a slot")
-	}
+	return endingf(plan.StatusUnavailable, "the call was given up before it had a slot")
 }
-
-func (h *Host) release() { <-h.slots }
 
 // run makes the call in a started instance: encode, call, decode.
 func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
@@ -77,8 +67,9 @@ func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
 	}
 	in.stack = [4]uint64{uint64(in.requests), uint64(l.end), uint64(in.plans), uint64(in.key.size.plan())}
-	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth)
+	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth, in.limits.CallTime)
 	err := in.assemble.CallWithStack(in.ctx, in.stack[:])
+	in.clean = in.tank.end()
 	out := plan.Outcome{Status: plan.StatusOK, Fuel: in.tank.spent(), Log: in.log}
 	var ended *ending
 	if err != nil {

@@ -152,7 +152,9 @@ func TestRequestsDoNotMix(t *testing.T) {
 }
 
 func TestConcurrentCalls(t *testing.T) {
-	h := newHost(t, Options{Concurrency: 4, IdleBytes: 3 << 20})
+	limits := DefaultLimits()
+	limits.Calls, limits.IdleBytes = 4, 3<<20
+	h := newHost(t, Options{Limits: limits})
 	g := insertU32(nil, requestArena+56) // the low half of now
 	digests := []plan.Digest{mustLoad(t, h, g.build())}
 	g.globals = []int32{1}
@@ -187,9 +189,13 @@ func TestConcurrentCalls(t *testing.T) {
 }
 
 func TestWaitingForASlot(t *testing.T) {
-	h := newHost(t, Options{Concurrency: 1})
+	limits := DefaultLimits()
+	limits.Calls = 1
+	h := newHost(t, Options{Limits: limits})
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
-	h.slots <- struct{}{}
+	if err := h.calls.enter(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	if out := h.Run(gone, c); out.Status != plan.StatusUnavailable {
@@ -200,7 +206,7 @@ func TestWaitingForASlot(t *testing.T) {
 	if out := h.Run(late, c); out.Status != plan.StatusTimeout {
 		t.Errorf("too late: %+v", out)
 	}
-	<-h.slots
+	h.calls.leave("other")
 	if out := h.Run(context.Background(), c); out.Status != plan.StatusOK {
 		t.Errorf("free again: %+v", out)
 	}
@@ -218,8 +224,8 @@ func TestFailuresDoNotSpread(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 	}
-	if n := len(h.pool.top); n != 1 {
-		t.Errorf("%d keys have idle instances, want the good one alone", n)
+	if n := len(h.pool.top); n != 2 {
+		t.Errorf("%d keys have idle instances, want both: one that failed is restored as well", n)
 	}
 }
 
@@ -228,7 +234,7 @@ func TestInterpreterAgrees(t *testing.T) {
 	compiled, interpreted := newHost(t, Options{}), newHost(t, Options{Interpreter: true})
 	for name, code := range builtins(t) {
 		d := mustLoad(t, compiled, code)
-		m, err := interpreted.Load(context.Background(), code)
+		m, err := interpreted.Load(context.Background(), "t", code)
 		if err != nil {
 			t.Fatal(err)
 		}

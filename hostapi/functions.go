@@ -3,12 +3,15 @@ package hostapi
 import (
 	"bytes"
 	"context"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
 // hostModule is the name under which the host functions stand.
@@ -55,6 +58,21 @@ func mnemeFunctions() []hostFunction {
 		{"log", i32s("level", "ptr", "len"), nil, "0 debug, 1 info, 2 warn, 3 error; into the decision", hostLog},
 		{"fail", i32s("ptr", "len"), nil, "the author's message for a negative return", hostFail},
 	}
+}
+
+// newRuntime makes the runtime of one module, with what it imports. Each has its own, although machine code is shared:
+// a runtime keeps the function types of all that it ever saw.
+func (h *Host) newRuntime(ctx context.Context, imports []wasm.Import) (wazero.Runtime, error) {
+	r := wazero.NewRuntimeWithConfig(ctx, h.config)
+	for name, functions := range map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()} {
+		if !slices.ContainsFunc(imports, func(i wasm.Import) bool { return i.Module == name }) {
+			continue
+		}
+		if err := instantiateHost(ctx, r, name, functions); err != nil {
+			return nil, errors.Join(err, r.Close(ctx))
+		}
+	}
+	return r, nil
 }
 
 // instantiateHost builds a host module from its table.
@@ -121,7 +139,7 @@ func hostLog(in *instance, stack []uint64) {
 		in.stop(plan.StatusTrap, "level %d is not 0 to 3", int32(level))
 	}
 	in.during()
-	in.write(len(message))
+	in.write(len(message) + logLineBytes)
 	in.log = append(in.log, plan.LogLine{Level: uint8(level), Message: strings.ToValidUTF8(string(message), "\uFFFD")})
 }
 
@@ -162,17 +180,31 @@ func (in *instance) during() {
 	}
 }
 
-// text is a record's text; false where the table has no such record.
+// logLineBytes is what a line counts besides its words, so that empty ones cannot flood a decision.
+const logLineBytes = 16
+
+// fetched is the text that a call asked for last.
+type fetched struct {
+	record int32
+	text   []byte
+}
+
+// text is a record's text; false where the table has no such record. The one asked for last is kept, so that it can
+// be read piece by piece; every other is paid for anew, since the host makes all of it, however little is wanted.
 func (in *instance) text(record int32) ([]byte, bool) {
 	in.during()
 	if record < 0 || int(record) >= len(in.request.Records) {
 		return nil, false
 	}
-	text, err := in.texts.Text(int(record))
-	if err != nil {
-		in.stop(plan.StatusUnavailable, "the text of record %d cannot be read: %v", record, err)
+	if in.last.text == nil || in.last.record != record {
+		text, err := in.texts.Text(int(record))
+		if err != nil {
+			in.stop(plan.StatusUnavailable, "the text of record %d cannot be read: %v", record, err)
+		}
+		in.spend(len(text) / bytesPerFuel)
+		in.last = fetched{record, text}
 	}
-	return text, true
+	return in.last.text, true
 }
 
 // bytes is the guest's memory from ptr on, length bytes of it.

@@ -104,7 +104,7 @@ func TestHostFunctionsRefuseBadArguments(t *testing.T) {
 
 func TestHostQuotas(t *testing.T) {
 	calls, text, log, inserted := DefaultLimits(), DefaultLimits(), DefaultLimits(), DefaultLimits()
-	calls.HostCalls, text.TextBytes, log.LogBytes, inserted.InsertedBytes = 2, 21, 7, 3
+	calls.HostCalls, text.TextBytes, log.LogBytes, inserted.InsertedBytes = 2, 21, 23, 3
 	two := cat(call(fnText, 0, 0, 1024, 64), ins(opDropValue), call(fnText, 0, 0, 1024, 64), ins(opDropValue))
 	insert := planBytes("text", opBytes(6, 0, 0, 0, 48, 4))
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestHostQuotas(t *testing.T) {
 		"copied":   {text, hostGuest(cat(two, konst(0))), "mneme.text: more than 21 bytes of text"},
 		"searched": {text, hostGuest(cat(call(fnFind, 0, 0, 0), call(fnFind, 0, 0, 0), ins(opAdd))), "mneme.find"},
 		"counted":  {text, hostGuest(call(fnTokens, 0, 22)), "mneme.tokens"},
-		"logged":   {log, hostGuest(cat(call(fnLog, 1, 0, 4), call(fnFail, 0, 4), konst(-1))), "mneme.fail: more than 7 bytes"},
+		"logged":   {log, hostGuest(cat(call(fnLog, 1, 0, 4), call(fnFail, 0, 4), konst(-1))), "mneme.fail: more than 23 bytes"},
 		"inserted": {inserted, returnsPlan(insert), "exceed 3 bytes"},
 	} {
 		out := runGuest(t, Options{Limits: c.limits}, c.guest)
@@ -156,8 +156,8 @@ func TestHostFunctionsBeforeTheCall(t *testing.T) {
 	} {
 		g := hostGuest(nil)
 		g.initialize = code
-		_, err := newHost(t, Options{}).Load(t.Context(), g.build())
-		var refusal *Refusal
+		_, err := newHost(t, Options{}).Load(t.Context(), "t", g.build())
+		var refusal *plan.Refusal
 		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "mneme."+name+": called before mneme_assemble") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 )
 
 // Guests of the tests are assembled here, instruction by instruction, so that each does exactly one thing and no
@@ -240,7 +242,17 @@ func (t texts) Tokens(text []byte) int          { return len(strings.Fields(stri
 
 func newHost(t testing.TB, o Options) *Host {
 	t.Helper()
-	h, err := New(context.Background(), o)
+	if o.Compiler == nil && !o.Interpreter {
+		o.Compiler = compilertest.Command()
+	}
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	o.Limits.CompileTime = time.Minute // a binary that looks for races compiles ten times as slowly
+	if o.NewTimer == nil {
+		o.NewTimer = stoppedTimer // the machine may be busy with other tests
+	}
+	h, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +266,7 @@ func newHost(t testing.TB, o Options) *Host {
 
 func mustLoad(t testing.TB, h *Host, code []byte) plan.Digest {
 	t.Helper()
-	m, err := h.Load(context.Background(), code)
+	m, err := h.Load(context.Background(), "t", code)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,122 +2,76 @@
 // compiles them, keeps instances of them, and runs one call at a time in each, so that a call is a function of
 // the request, the module and its config alone. It speaks the ABI mneme/1, which docs/ABI.md prints.
 //
-// A module passes through the files in this order: compile.go, instrument.go, admit.go, instance.go, pool.go, call.go.
+// A module passes through the files in this order: load.go, instrument.go, admit.go, package compiler, modules.go,
+// instance.go, pool.go, call.go. What bounds it stands in limits.go; gate.go, tank.go and memory.go hold it to that.
 package hostapi
 
 import (
 	"context"
-	"errors"
-	"runtime"
-	"sync"
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
-// Limits bounds what a policy may take from its host.
-type Limits struct {
-	MemoryBytes   int // linear memory of one instance
-	StartFuel     int // starting an instance: _initialize and mneme_arena
-	Fuel          int // one call
-	FuelPerRecord int // one call, besides, for each record of the request
-	Depth         int // nested calls
-	HostCalls     int // of one call, all functions together
-	TextBytes     int // text copied, searched or tokenised for one call
-	LogBytes      int // log lines and author's message of one call
-	InsertedBytes int // texts in one plan
-}
-
-// DefaultLimits leave real policies ample room; see docs/ABI.md.
-func DefaultLimits() Limits {
-	return Limits{
-		MemoryBytes:   16 << 20,
-		StartFuel:     100_000_000,
-		Fuel:          2_000_000,
-		FuelPerRecord: 10_000,
-		Depth:         500,
-		HostCalls:     10_000,
-		TextBytes:     1 << 20,
-		LogBytes:      4 << 10,
-		InsertedBytes: 16 << 10,
-	}
-}
-
-// Options of a Host. The zero value is ready to use.
+// Options of a Host. Compiler or Interpreter must be set.
 type Options struct {
-	Limits      Limits // zero: DefaultLimits
-	Concurrency int    // calls that run at once; 0: GOMAXPROCS, since guests compute and never wait
-	IdleBytes   int    // memory that idle instances may hold; 0: 256 MiB
-	CacheDir    string // machine code compiled earlier, for this server's eyes only; empty: none is kept
-	Interpreter bool   // run without compiling: slow, the oracle of tests
+	Limits      Limits             // zero: DefaultLimits
+	Compiler    []string           // starts a child that calls compiler.Main: a program and its first arguments
+	CacheDir    string             // keeps machine code for this process alone; empty: none is kept beyond Close
+	Interpreter bool               // run without compiling: slow, the oracle of tests
+	NewTimer    func(func()) Timer // makes a timer that does not run yet; nil: the system's
 }
-
-const defaultIdleBytes = 256 << 20
 
 // Host runs policies. It is safe for concurrent use.
 type Host struct {
-	limits  Limits
-	runtime wazero.Runtime
-	cache   wazero.CompilationCache // nil: none
-	pool    *pool
-	slots   chan struct{} // one per running call
-	compile chan struct{} // one module is compiled at a time
-
-	mu      sync.RWMutex
-	modules map[plan.Digest]*module
+	limits   Limits
+	newTimer func(func()) Timer
+	config   wazero.RuntimeConfig
+	compiler *compiler.Compiler // nil: the interpreter
+	compiles *gate
+	calls    *gate
+	modules  *modules
+	pool     *pool
 }
 
 // New starts a host without modules. Close it.
-func New(ctx context.Context, o Options) (*Host, error) {
+func New(o Options) (*Host, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	if o.Concurrency == 0 {
-		o.Concurrency = runtime.GOMAXPROCS(0)
-	}
-	if o.IdleBytes == 0 {
-		o.IdleBytes = defaultIdleBytes
-	}
-	config := wazero.NewRuntimeConfigCompiler()
-	if o.Interpreter {
-		config = wazero.NewRuntimeConfigInterpreter()
+	if o.NewTimer == nil {
+		o.NewTimer = systemTimer
 	}
 	h := &Host{
-		limits:  o.Limits,
-		pool:    newPool(o.IdleBytes),
-		slots:   make(chan struct{}, o.Concurrency),
-		compile: make(chan struct{}, 1),
-		modules: map[plan.Digest]*module{},
+		limits:   o.Limits,
+		newTimer: o.NewTimer,
+		compiles: newGate(o.Limits.Compiles, 1),
+		calls:    newGate(o.Limits.Calls, o.Limits.Calls-1),
+		pool:     newPool(o.Limits.IdleBytes),
 	}
-	if o.CacheDir != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(o.CacheDir)
-		if err != nil {
-			return nil, err
-		}
-		h.cache, config = cache, config.WithCompilationCache(cache)
+	h.modules = newModules(o.Limits.CodeBytes, h.unload)
+	if o.Interpreter {
+		h.config = wazero.NewRuntimeConfigInterpreter().WithDebugInfoEnabled(false)
+		return h, nil
 	}
-	h.runtime = wazero.NewRuntimeWithConfig(ctx, config.WithDebugInfoEnabled(false))
-	for name, functions := range map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()} {
-		if err := instantiateHost(ctx, h.runtime, name, functions); err != nil {
-			return nil, errors.Join(err, h.Close(ctx))
-		}
+	var err error
+	h.compiler, err = compiler.Open(compiler.Options{
+		Dir: o.CacheDir, Command: o.Compiler,
+		Time: o.Limits.CompileTime, Memory: int64(o.Limits.CompileMemory), Bytes: int64(o.Limits.DiskBytes),
+	})
+	if err != nil {
+		return nil, err
 	}
+	h.config = compiler.Config().WithCompilationCache(h.compiler.Cache())
 	return h, nil
 }
 
 // Close ends the host with all its modules and instances. No call may be running.
 func (h *Host) Close(ctx context.Context) error {
-	err := h.runtime.Close(ctx)
-	if h.cache != nil {
-		err = errors.Join(err, h.cache.Close(ctx))
+	h.modules.close()
+	if h.compiler == nil {
+		return nil
 	}
-	return err
-}
-
-// module finds a loaded module; nil where there is none.
-func (h *Host) module(d plan.Digest) *module {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.modules[d]
+	return h.compiler.Close(ctx)
 }

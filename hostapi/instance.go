@@ -23,7 +23,7 @@ type instance struct {
 	memory   *linearMemory
 	globals  []api.MutableGlobal
 	start    *snapshot
-	tank     tank
+	tank     *tank
 	assemble api.Function
 	ctx      context.Context // carries the instance to the host functions
 	stack    [4]uint64       // arguments and result of a call
@@ -42,10 +42,12 @@ type usage struct {
 	texts    plan.Texts
 	random   uint64
 	function string // the host function entered last
+	last     fetched
 
 	hostCalls, pulled, written int
 
 	log     []plan.LogLine
+	clean   bool   // the call left nothing running
 	failure string // the author's message
 	printed []byte // what the language runtime wrote to stderr
 	ended   *ending
@@ -63,10 +65,24 @@ func endingf(status plan.Status, format string, args ...any) *ending {
 	return &ending{status, fmt.Sprintf(format, args...)}
 }
 
+// in says where a call ended.
+func (e *ending) in(function string) *ending { return &ending{e.status, function + ": " + e.detail} }
+
 // stop ends the running call from inside a host function. It unwinds through the guest and does not return.
 func (in *instance) stop(status plan.Status, format string, args ...any) {
-	in.ended = endingf(status, in.function+": "+format, args...)
+	in.stopAs(endingf(status, format, args...))
+}
+
+func (in *instance) stopAs(e *ending) {
+	in.ended = e.in(in.function)
 	panic(in.ended)
+}
+
+// spend charges the guest for work of the host.
+func (in *instance) spend(n int) {
+	if ended := in.tank.charge(n); ended != nil {
+		in.stopAs(ended)
+	}
 }
 
 // instanceKey finds the instance in the context of a host call.
@@ -98,7 +114,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 	in.ctx = &instanceContext{context.Background(), in}
 	allocated := experimental.WithMemoryAllocator(in.ctx, experimental.MemoryAllocatorFunc(
 		func(_, _ uint64) experimental.LinearMemory { return in.memory }))
-	guest, err := h.runtime.InstantiateModule(allocated, key.module.compiled,
+	guest, err := key.module.runtime.InstantiateModule(allocated, key.module.code.Module,
 		wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		return nil, endingf(plan.StatusUnavailable, "the module cannot be instantiated: %v", err)
@@ -109,16 +125,10 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 			in.close(ctx)
 		}
 	}()
-	if in.tank, err = newTank(guest); err != nil {
+	if in.tank, err = newTank(guest, h.newTimer); err != nil {
 		return nil, endingf(plan.StatusUnavailable, "%v", err)
 	}
-	in.tank.fill(h.limits.StartFuel, h.limits.Depth)
-	if start := guest.ExportedFunction(exportInitialize); start != nil {
-		if _, err := start.Call(in.ctx); err != nil {
-			return nil, in.explain(exportInitialize, err)
-		}
-	}
-	if failed := in.takeArenas(); failed != nil {
+	if failed := in.begin(); failed != nil {
 		return nil, failed
 	}
 	for _, name := range key.module.globals {
@@ -133,6 +143,18 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 		return nil, failed
 	}
 	return in, nil
+}
+
+// begin runs what the guest does once.
+func (in *instance) begin() *ending {
+	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime)
+	defer in.tank.end()
+	if start := in.guest.ExportedFunction(exportInitialize); start != nil {
+		if _, err := start.Call(in.ctx); err != nil {
+			return in.explain(exportInitialize, err)
+		}
+	}
+	return in.takeArenas()
 }
 
 // takeArenas asks the guest for the two areas and checks them.
@@ -207,8 +229,8 @@ func (in *instance) explain(function string, err error) *ending {
 	if in.ended != nil {
 		return in.withPrinted(in.ended)
 	}
-	if ended := in.ranDry(function); ended != nil {
-		return ended
+	if ended := in.tank.ranDry(); ended != nil {
+		return ended.in(function)
 	}
 	var fault runtime.Error
 	words, _, _ := strings.Cut(err.Error(), "\n")

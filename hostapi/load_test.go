@@ -3,23 +3,23 @@ package hostapi
 import (
 	"bytes"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
 func TestLoadIsIdempotent(t *testing.T) {
 	h := newHost(t, Options{})
 	code := guest{manifest: `{"abi":"1.0","name":"p","hooks":["assemble"],"tests":[{"any":1}]}`}.build()
-	first, err := h.Load(t.Context(), code)
+	first, err := h.Load(t.Context(), "t", code)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := h.Load(t.Context(), bytes.Clone(code))
-	if err != nil || again.Digest != first.Digest || len(h.modules) != 1 {
-		t.Errorf("%v, %d modules", err, len(h.modules))
+	again, err := h.Load(t.Context(), "t", bytes.Clone(code))
+	if err != nil || again.Digest != first.Digest || len(h.modules.loaded) != 1 {
+		t.Errorf("%v, %d modules", err, len(h.modules.loaded))
 	}
 	if first.Manifest.Name != "p" || first.Size != len(code) || string(first.Manifest.Tests[0]) != `{"any":1}` {
 		t.Errorf("%+v", first)
@@ -68,7 +68,7 @@ func TestLoadRefuses(t *testing.T) {
 		"start traps":        {guest{initialize: ins(opUnreachable)}, checkStart, "_initialize: unreachable"},
 		"start never ends":   {guest{initialize: forever}, checkStart, "100000000 fuel"},
 		"data beyond memory": {guest{data: []datum{{3 * 65536, []byte("x")}}}, checkStart, "out of bounds"},
-		"ill-typed":          {guest{assemble: konst64(0)}, checkCompile, ""},
+		"ill-typed":          {guest{assemble: konst64(0)}, compiler.CheckCompile, ""},
 		"4 GiB":              {guest{pages: 65536}, checkMemory, "65536 is over the limit of 256"},
 		"not JSON":           {guest{manifest: "{"}, checkManifest, ""},
 		"unknown field":      {guest{manifest: `{"abi":"1.0","hooks":["assemble"],"author":"x"}`}, checkManifest, "author"},
@@ -83,15 +83,15 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, Options{})
-			_, err := h.Load(t.Context(), c.guest.build())
-			var refusal *Refusal
+			_, err := h.Load(t.Context(), "t", c.guest.build())
+			var refusal *plan.Refusal
 			if !errors.As(err, &refusal) {
 				t.Fatalf("%v", err)
 			}
 			if refusal.Check != c.check || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v", refusal.Check, err)
 			}
-			if len(h.modules) != 0 {
+			if len(h.modules.loaded) != 0 {
 				t.Error("the module was kept")
 			}
 			if out := h.Run(t.Context(), twoRecords(mustLoad(t, h, guest{}.build()))); out.Status != plan.StatusOK {
@@ -106,8 +106,8 @@ func TestDamagedModules(t *testing.T) {
 	h := newHost(t, Options{})
 	code := returnsPlan(planBytes("code", opBytes(1, 0, 0, 1, 0, 0, 48, 4))).build()
 	try := func(damaged []byte) {
-		m, err := h.Load(t.Context(), damaged)
-		var refusal *Refusal
+		m, err := h.Load(t.Context(), "t", damaged)
+		var refusal *plan.Refusal
 		if err != nil && !errors.As(err, &refusal) {
 			t.Fatalf("%v", err)
 		}
@@ -126,17 +126,14 @@ func TestDamagedModules(t *testing.T) {
 	}
 }
 
-// Machine code that one host leaves in its folder serves the next.
+// Machine code that one host leaves in its folder serves the next, which need not compile.
 func TestCacheDir(t *testing.T) {
 	dir, code := t.TempDir(), guest{}.build()
-	for range 2 {
-		h := newHost(t, Options{CacheDir: dir})
+	for _, compiler := range [][]string{nil, {"false"}} {
+		h := newHost(t, Options{CacheDir: dir, Compiler: compiler})
 		if out := h.Run(t.Context(), twoRecords(mustLoad(t, h, code))); out.Status != plan.StatusOK {
 			t.Errorf("%+v", out)
 		}
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) == 0 {
-		t.Errorf("nothing was kept: %v", err)
 	}
 }
 

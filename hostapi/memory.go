@@ -68,6 +68,15 @@ func takeSnapshot(memory []byte, globals []uint64) *snapshot {
 	return s
 }
 
+// weight is what a snapshot holds.
+func (s *snapshot) weight() int {
+	n := 8 * len(s.globals)
+	for i := range s.runs {
+		n += len(s.runs[i].bytes)
+	}
+	return n
+}
+
 // matches says whether an instance stands exactly as the snapshot does.
 func (s *snapshot) matches(memory []byte, globals []uint64) bool {
 	other := takeSnapshot(memory, globals)

@@ -10,16 +10,19 @@ type poolKey struct {
 	size   arenaSize
 }
 
-// pool keeps idle instances: newest first for each key, and across all keys in order of age, from which the oldest
-// go when together they hold too much memory.
+// pool keeps idle instances: newest first for each key, and across all keys in order of age. When together they hold
+// too much memory, the oldest go of tenants that hold no less than the average: nobody can push out what others use.
 type pool struct {
 	mu             sync.Mutex
 	top            map[poolKey]*instance
 	newest, oldest *instance
+	held           map[string]int // bytes by tenant
 	bytes, limit   int
 }
 
-func newPool(limit int) *pool { return &pool{top: map[poolKey]*instance{}, limit: limit} }
+func newPool(limit int) *pool {
+	return &pool{top: map[poolKey]*instance{}, held: map[string]int{}, limit: limit}
+}
 
 // take removes the newest idle instance of a key; nil where there is none.
 func (p *pool) take(key poolKey) *instance {
@@ -47,13 +50,32 @@ func (p *pool) put(in *instance) (evicted *instance) {
 	}
 	p.newest = in
 	p.bytes += in.footprint()
+	p.held[in.key.tenant] += in.footprint()
 	for p.bytes > p.limit {
-		last := p.oldest
-		p.remove(last)
-		last.older = evicted
-		evicted = last
+		victim := p.oldest
+		for p.held[victim.key.tenant]*len(p.held) < p.bytes {
+			victim = victim.newer
+		}
+		p.remove(victim)
+		victim.older = evicted
+		evicted = victim
 	}
 	return evicted
+}
+
+// drop removes all idle instances of a module and returns them as put does.
+func (p *pool) drop(m *module) (dropped *instance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for in := p.oldest; in != nil; {
+		next := in.newer
+		if in.key.module == m {
+			p.remove(in)
+			in.older, dropped = dropped, in
+		}
+		in = next
+	}
+	return dropped
 }
 
 func (p *pool) remove(in *instance) {
@@ -80,6 +102,9 @@ func (p *pool) remove(in *instance) {
 	}
 	in.above, in.below, in.newer, in.older = nil, nil, nil, nil
 	p.bytes -= in.footprint()
+	if p.held[in.key.tenant] -= in.footprint(); p.held[in.key.tenant] == 0 {
+		delete(p.held, in.key.tenant)
+	}
 }
 
 // footprint is what an idle instance holds: its memory, and its stacks and tables besides.

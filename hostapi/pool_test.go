@@ -15,7 +15,17 @@ func TestPoolModel(t *testing.T) {
 	keys := []poolKey{{tenant: "a"}, {tenant: "b"}, {tenant: "a", size: sizeLarge}, {tenant: "b", module: &module{}}}
 	for step := range 20_000 {
 		key := keys[random.IntN(len(keys))]
-		if random.IntN(5) < 3 {
+		if step%500 == 499 {
+			var dropped []*instance
+			for d := p.drop(key.module); d != nil; d = d.older {
+				dropped = append(dropped, d)
+			}
+			left := slices.DeleteFunc(slices.Clone(model), func(in *instance) bool { return in.key.module == key.module })
+			if len(dropped) != len(model)-len(left) {
+				t.Fatalf("seed %d, step %d: dropped %d of %d", seed, step, len(dropped), len(model)-len(left))
+			}
+			model = left
+		} else if random.IntN(5) < 3 {
 			pages := 1 + random.IntN(3)
 			in := &instance{key: key, memory: &linearMemory{bytes: make([]byte, pages*pageBytes)}}
 			var evicted []*instance
@@ -25,11 +35,16 @@ func TestPoolModel(t *testing.T) {
 			model = append(model, in)
 			var want []*instance
 			for sum(model) > limit {
-				want, model = append(want, model[0]), model[1:]
+				held := map[string]int{}
+				for _, in := range model {
+					held[in.key.tenant] += in.footprint()
+				}
+				i := slices.IndexFunc(model, func(in *instance) bool { return held[in.key.tenant]*len(held) >= sum(model) })
+				want, model = append(want, model[i]), slices.Delete(model, i, i+1)
 			}
 			slices.Reverse(evicted)
 			if !slices.Equal(evicted, want) {
-				t.Fatalf("seed %d, step %d: evicted %d, want the %d oldest", seed, step, len(evicted), len(want))
+				t.Fatalf("seed %d, step %d: evicted %d, want the %d oldest of the heavy", seed, step, len(evicted), len(want))
 			}
 		} else {
 			var want *instance

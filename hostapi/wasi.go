@@ -124,6 +124,7 @@ func wasiPoll(in *instance, stack []uint64) {
 		answer(stack, wasiInvalid)
 		return
 	}
+	in.spend(int(n) * fuelPerVector)
 	subscriptions := in.bytes(uint32(stack[0]), int32(n*subscriptionSize))
 	events := in.bytes(uint32(stack[1]), int32(n*eventSize))
 	for i := range n {
@@ -157,6 +158,7 @@ func wasiWrite(in *instance, stack []uint64) {
 		answer(stack, wasiInvalid)
 		return
 	}
+	in.spend(int(vectors) * fuelPerVector)
 	iovs := in.bytes(uint32(stack[1]), int32(vectors*8))
 	total := uint32(0)
 	for ; len(iovs) > 0; iovs = iovs[8:] {

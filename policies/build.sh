@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the built-in policies from source, each with its manifest and SHA-256 beside it.
+# Builds the built-in policies and the SDK's examples from source, each with its manifest and SHA-256 beside it.
 #   policies/build.sh           builds all in place
 #   policies/build.sh --check   builds all elsewhere and fails where the committed files differ
 # Nobody needs it to build or run Mneme: the modules are committed.
@@ -17,27 +17,31 @@ if ! tinygo version | grep -q "version $version .*LLVM version $llvm"; then
   exit 1
 fi
 
-out=.
+check=
 if [[ ${1:-} == --check ]]; then
-  out=$(mktemp -d)
-  trap 'rm -rf "$out"' EXIT
+  check=$(mktemp -d)
+  trap 'rm -rf "$check"' EXIT
 elif [[ $# -gt 0 ]]; then
   echo "usage: policies/build.sh [--check]" >&2
   exit 2
 fi
 
 status=0
-for manifest in */manifest.json; do
-  name=${manifest%/*}
-  mkdir -p "$out/$name"
-  module=$out/$name/$name.wasm
-  WASMOPT=$PWD/wasm-opt tinygo build -target="$PWD/policy.json" -no-debug -opt=2 -panic=trap -o "$module" "./$name/wasm"
+for manifest in "$PWD"/*/manifest.json "$PWD"/../sdk/go/examples/*/manifest.json; do
+  folder=${manifest%/*}
+  name=${folder##*/}
+  main=$folder
+  [[ -d $folder/wasm ]] && main=$folder/wasm
+  out=${check:-$folder}
+  module=$out/$name.wasm
+  (cd "$main" && WASMOPT=$OLDPWD/wasm-opt \
+    tinygo build -target="$OLDPWD/policy.json" -no-debug -opt=2 -panic=trap -o "$module" .)
   go run github.com/seed-0906e6bc/mneme/sdk/go/cmd/mneme-manifest "$manifest" "$module"
   chmod 644 "$module"
-  (cd "$out/$name" && sha256sum "$name.wasm" >"$name.wasm.sha256")
-  for file in "$name/$name.wasm" "$name/$name.wasm.sha256"; do
-    if ! cmp -s "$out/$file" "$file"; then
-      echo "build.sh: policies/$file differs from what its source builds" >&2
+  (cd "$out" && sha256sum "$name.wasm" >"$name.wasm.sha256")
+  for file in "$name.wasm" "$name.wasm.sha256"; do
+    if ! cmp -s "$out/$file" "$folder/$file"; then
+      echo "build.sh: $file differs from what its source builds" >&2
       status=1
     fi
   done

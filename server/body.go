@@ -68,7 +68,7 @@ func tooLarge(limit int) *problem {
 	return refuse(http.StatusRequestEntityTooLarge, "body_too_large", "the body may have at most %d bytes", limit)
 }
 
-// checkContent refuses bodies that are not plain JSON. A missing content type is taken for it.
+// checkContent refuses bodies that are not what the route takes, uncompressed. A missing content type is taken for it.
 func (x *exchange) checkContent() error {
 	h := &x.c.Request().Header
 	if encoding := h.Peek(fiber.HeaderContentEncoding); len(encoding) > 0 && string(encoding) != "identity" {
@@ -76,10 +76,10 @@ func (x *exchange) checkContent() error {
 	}
 	media, _, _ := bytes.Cut(h.ContentType(), []byte{';'})
 	media = bytes.TrimSpace(media)
-	if len(media) == 0 || strings.EqualFold(string(media), "application/json") {
+	if len(media) == 0 || strings.EqualFold(string(media), x.route.mediaType()) {
 		return nil
 	}
-	return refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the body as application/json")
+	return refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the body as %s", x.route.mediaType())
 }
 
 // settle sees to what is left of a body that was refused. The next request on the connection begins behind it, so

@@ -59,6 +59,9 @@ func (x *exchange) buffer() []byte {
 // nothing is the request of routes that take no body and the response of those that answer none.
 type nothing struct{}
 
+// rawBody is the request of routes whose body is not JSON; the handler finds it in raw.
+type rawBody struct{}
+
 // blob is a response that is encoded already.
 type blob struct {
 	contentType string
@@ -77,9 +80,10 @@ type endpoint struct {
 func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, error)) endpoint {
 	decoder := strictjson.For[Req]()
 	_, bodyless := any(*new(Req)).(nothing)
+	_, raw := any(*new(Req)).(rawBody)
 	return endpoint{takesBody: !bodyless, serve: func(ctx context.Context, x *exchange) error {
 		c := call[Req]{exchange: x}
-		if len(x.raw) > 0 {
+		if len(x.raw) > 0 && !raw {
 			if err := decoder.Decode(x.raw, &c.body); err != nil {
 				return err
 			}
@@ -195,7 +199,7 @@ func (x *exchange) receive() (err error) {
 		if x.route.bodyOptional {
 			return nil
 		}
-		return refuse(http.StatusBadRequest, "body_missing", "this route needs a JSON body")
+		return x.bodyMissing()
 	}
 	if err := x.checkContent(); err != nil {
 		return err
@@ -206,9 +210,17 @@ func (x *exchange) receive() (err error) {
 	}
 	x.raw, err = x.readBody(x.raw, limit)
 	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // chunked, without a chunk
-		return refuse(http.StatusBadRequest, "body_missing", "this route needs a JSON body")
+		return x.bodyMissing()
 	}
 	return err
+}
+
+func (x *exchange) bodyMissing() *problem {
+	what := "a JSON body"
+	if x.route.media != "" {
+		what = "a body of type " + x.route.media
+	}
+	return refuse(http.StatusBadRequest, "body_missing", "this route needs %s", what)
 }
 
 // end finishes an exchange, whatever became of it.

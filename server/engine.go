@@ -50,4 +50,19 @@ type Engine interface {
 		[]byte, error)
 	Decision(ctx context.Context, c engine.Caller, project, id string, dst []byte) ([]byte, error)
 	Replay(ctx context.Context, c engine.Caller, project, id string, dst []byte) ([]byte, error)
+
+	UploadPolicy(ctx context.Context, c engine.Caller, once engine.Once, name string, code []byte) (
+		v engine.PolicyVersion, created bool, err error)
+	ListPolicies(ctx context.Context, c engine.Caller, page engine.Page) (engine.List[engine.Policy], error)
+	GetPolicy(ctx context.Context, c engine.Caller, name string) (engine.Policy, error)
+	DeletePolicy(ctx context.Context, c engine.Caller, name string) error
+	SetLive(ctx context.Context, c engine.Caller, name string, spec engine.LiveSpec) (engine.Policy, error)
+	GetPolicyVersion(ctx context.Context, c engine.Caller, name string, version int) (engine.PolicyVersion, error)
+	DeletePolicyVersion(ctx context.Context, c engine.Caller, name string, version int) error
+	// RunPolicy appends a JSON body to dst.
+	RunPolicy(ctx context.Context, c engine.Caller, name string, version int, req *engine.PolicyRunRequest, dst []byte) (
+		[]byte, error)
+	ReplayPolicy(ctx context.Context, c engine.Caller, name string, version int, req engine.PolicyReplayRequest) (
+		engine.PolicyReplay, error)
+	ListAudit(ctx context.Context, c engine.Caller, page engine.Page) (engine.List[engine.AuditEntry], error)
 }

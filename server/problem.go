@@ -25,6 +25,10 @@ type problem struct {
 	Needed    *int                `json:"needed,omitempty"`
 	Allowed   *int                `json:"allowed,omitempty"`
 	Unit      string              `json:"unit,omitempty"`
+	// Of a refused policy module: the check that it failed and, where that is a limit, the number found.
+	Check string `json:"check,omitempty"`
+	Found *int64 `json:"found,omitempty"`
+	Limit *int64 `json:"limit,omitempty"`
 }
 
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
@@ -71,6 +75,11 @@ func problemOf(err error) *problem {
 		p := &problem{Status: statusOf(e.Kind), Code: e.Code, Detail: e.Detail, Errors: e.Fields, Unit: e.Unit}
 		if e.Unit != "" {
 			p.Needed, p.Allowed = &e.Needed, &e.Allowed
+		}
+		if r := e.Refusal; r != nil {
+			if p.Check = r.Check; r.Limit != 0 {
+				p.Found, p.Limit = &r.Found, &r.Limit
+			}
 		}
 		return p
 	}

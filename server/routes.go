@@ -16,12 +16,21 @@ type route struct {
 	status int         // of a success
 	endpoint
 
-	list         bool // takes limit and cursor
-	stores       bool // takes Idempotency-Key
-	bodyOptional bool // no body says what {} says
-	maxBody      int  // where not the server's own limit
+	list         bool   // takes limit and cursor
+	stores       bool   // takes Idempotency-Key
+	bodyOptional bool   // no body says what {} says
+	maxBody      int    // where not the server's own limit
+	media        string // type of the body, where it is not JSON
 
 	metrics *routeMetrics
+}
+
+// mediaType is the type of the body that a route takes.
+func (r *route) mediaType() string {
+	if r.media != "" {
+		return r.media
+	}
+	return jsonType
 }
 
 // table lists all routes.
@@ -29,6 +38,8 @@ func (s *Server) table() []*route {
 	const (
 		project = "/api/v1/projects/{project}"
 		session = project + "/sessions/{session}"
+		policy  = "/api/v1/policies/{policy}"
+		version = policy + "/versions/{version}"
 		open    = engine.RoleNone
 		reader  = engine.RoleReader
 		agent   = engine.RoleAgent
@@ -64,6 +75,18 @@ func (s *Server) table() []*route {
 		{method: "DELETE", path: session, role: agent, status: 204, endpoint: handle(s.deleteSession)},
 		{method: "GET", path: session + "/messages", role: reader, status: 200, endpoint: handle(s.listMessages), list: true},
 		{method: "GET", path: session + "/export", role: reader, status: 200, endpoint: handle(s.exportSession)},
+
+		{method: "GET", path: "/api/v1/policies", role: reader, status: 200, endpoint: handle(s.listPolicies), list: true},
+		{method: "POST", path: "/api/v1/policies", role: admin, status: 201, endpoint: handle(s.uploadPolicy), stores: true,
+			media: "application/wasm"},
+		{method: "GET", path: policy, role: reader, status: 200, endpoint: handle(s.getPolicy)},
+		{method: "DELETE", path: policy, role: admin, status: 204, endpoint: handle(s.deletePolicy)},
+		{method: "PUT", path: policy + "/live", role: admin, status: 200, endpoint: handle(s.setLive)},
+		{method: "GET", path: version, role: reader, status: 200, endpoint: handle(s.getPolicyVersion)},
+		{method: "DELETE", path: version, role: admin, status: 204, endpoint: handle(s.deletePolicyVersion)},
+		{method: "POST", path: version + "/run", role: admin, status: 200, endpoint: handle(s.runPolicy)},
+		{method: "POST", path: version + "/replay", role: admin, status: 200, endpoint: handle(s.replayPolicy)},
+		{method: "GET", path: "/api/v1/audit", role: admin, status: 200, endpoint: handle(s.listAudit), list: true},
 
 		{method: "GET", path: "/api/v1/keys", role: admin, status: 200, endpoint: handle(s.listKeys), list: true},
 		{method: "POST", path: "/api/v1/keys", role: admin, status: 201, endpoint: handle(s.createKey), stores: true},

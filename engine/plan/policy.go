@@ -1,6 +1,9 @@
 package plan
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Policy is a module that was admitted and can be called.
 type Policy struct {
@@ -15,6 +18,21 @@ type Check struct {
 	Name   string `json:"check"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
+}
+
+// Refusal is what a host answers for a module that may not run: the check that it failed. Found and Limit are set for
+// counts, Detail for everything else.
+type Refusal struct {
+	Check        string
+	Found, Limit int64
+	Detail       string
+}
+
+func (r *Refusal) Error() string {
+	if r.Detail != "" {
+		return fmt.Sprintf("module refused: %s: %s", r.Check, r.Detail)
+	}
+	return fmt.Sprintf("module refused: %s: %d is over the limit of %d", r.Check, r.Found, r.Limit)
 }
 
 // Manifest is what a module says about itself, in its custom section `mneme.policy`.

@@ -11,7 +11,7 @@ import (
 // module puts the sections together again, without the custom ones.
 func (rw *rewriter) module() []byte {
 	m := rw.mod
-	out := make([]byte, 0, len(rw.code)+len(m.raw[secData])+len(m.raw[secElement])+64<<10)
+	out := make([]byte, 0, len(rw.code)+len(m.raw[secData])+len(m.raw[secElement])+4<<10)
 	out = append(out, "\x00asm\x01\x00\x00\x00"...)
 	out = appendSection(out, secType, rw.typeSection())
 	out = appendSection(out, secImport, m.raw[secImport])

@@ -20,8 +20,9 @@ const (
 
 	reserved = "mneme:"
 
-	// sliceFuel is what a slice is filled up to: some 50 µs of ordinary code, and 10 ms of the worst.
-	sliceFuel = 250_000
+	// sliceFuel is what a slice is filled up to: some 25 µs of ordinary code, and 15 ms of the worst, loads that all
+	// miss every cache.
+	sliceFuel = 50_000
 )
 
 // Fill splits a call's fuel into what the host sets the tank and the slice to.

@@ -24,7 +24,7 @@
 //
 // The same files build three ways: TinyGo and stock Go (GOOS=wasip1 GOARCH=wasm -buildmode=c-shared) make a module, and
 // a native build lets package mnemetest call the function from ordinary tests. Command mneme-manifest then adds the
-// manifest that every module must carry.
+// manifest that every module must carry. examples/keep-by-tag is a whole policy.
 //
 // A policy is called many times in one instance, whose memory the host puts back after every call: nothing that it
 // stores outlives the call. Time and randomness are inputs (Request.Now, Request.Seed).

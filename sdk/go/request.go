@@ -15,7 +15,13 @@ type Request struct {
 	stride  uintptr // from one record to the next
 	count   int
 	host    hostFunctions
+
+	wanted   string // the tag that HasTag was last asked for, and its id
+	wantedID uint32
 }
+
+// noString is no string's id: a table of so many would not fit any memory.
+const noString = 1<<32 - 1
 
 // errRequest is the answer to bytes that no host sends: cut short, of another major version, not aligned to 8 bytes, or
 // read on a big-endian machine.
@@ -38,6 +44,7 @@ func (q *Request) open(mem []byte) error {
 	q.preamble, q.mem = p, mem
 	q.records, q.count = unsafe.Add(base, p.recordsAt), int(p.recordCount)
 	q.stride = uintptr(p.recordSize)
+	q.wanted, q.wantedID = "", 0
 	return nil
 }
 
@@ -56,6 +63,15 @@ func (q *Request) Record(i int) *Record {
 	return (*Record)(unsafe.Add(q.records, uintptr(i)*q.stride))
 }
 
+// AtomEnd is the index after the last record of the atom that begins at first: atoms are dropped whole or not at all.
+func (q *Request) AtomEnd(first int) int {
+	atom, end := q.Record(first).Atom, first+1
+	for end < q.count && q.Record(end).Atom == atom {
+		end++
+	}
+	return end
+}
+
 // OlderExist tells whether the session has messages older than the table.
 func (q *Request) OlderExist() bool { return q.flags&olderExist != 0 }
 
@@ -68,23 +84,52 @@ func (q *Request) String(id uint32) string {
 	return q.view(pair[0], pair[1])
 }
 
-// Tag returns the string id of a record's tag, 0 <= i < r.TagCount. It panics when i is out of range.
-func (q *Request) Tag(r *Record, i int) uint32 {
-	at := uint64(q.stringsAt) + uint64(q.stringsCount)*8 + (uint64(r.tagsAt)+uint64(i))*4
-	if uint(i) >= uint(r.TagCount) || at+4 > uint64(len(q.mem)) {
-		panic("mneme: tag out of range")
+// StringID returns the id of a string, by which it stands in records; false where the request does not hold it. Equal
+// strings have one id, so that a loop need only compare numbers.
+func (q *Request) StringID(s string) (uint32, bool) {
+	for id := range q.stringsCount {
+		if q.String(id) == s {
+			return id, true
+		}
 	}
-	return *(*uint32)(unsafe.Add(unsafe.Pointer(q.preamble), uintptr(at)))
+	return noString, false
 }
 
+// Tag returns the string id of a record's tag, 0 <= i < r.TagCount. It panics when i is out of range.
+func (q *Request) Tag(r *Record, i int) uint32 { return q.tags(r)[i] }
+
 // HasTag tells whether a record carries a tag. Tags that did not fit the request (TagsLeftOut) are not found.
-func (q *Request) HasTag(r *Record, tag string) bool {
-	for i := range int(r.TagCount) {
-		if q.String(q.Tag(r, i)) == tag {
+func (q *Request) HasTag(r *Record, tag string) bool { return r.TagCount > 0 && q.hasTag(r, tag) }
+
+// hasTag looks a tag's id up only where it is not the tag asked for before: a policy asks for few tags of many records.
+func (q *Request) hasTag(r *Record, tag string) bool {
+	if len(tag) != len(q.wanted) || unsafe.StringData(tag) != unsafe.StringData(q.wanted) {
+		q.wanted = tag
+		q.wantedID, _ = q.StringID(tag)
+	}
+	return contains(q.tags(r), q.wantedID)
+}
+
+// contains is apart from hasTag because a loop that stock Go compiles is charged, each time round, for all of its
+// function.
+//
+//go:noinline
+func contains(ids []uint32, wanted uint32) bool {
+	for _, id := range ids {
+		if id == wanted {
 			return true
 		}
 	}
 	return false
+}
+
+// tags is the part of the tag list that belongs to a record.
+func (q *Request) tags(r *Record) []uint32 {
+	at := uint64(q.stringsAt) + uint64(q.stringsCount)*8 + uint64(r.tagsAt)*4
+	if at+uint64(r.TagCount)*4 > uint64(len(q.mem)) {
+		panic("mneme: tags outside the request")
+	}
+	return unsafe.Slice((*uint32)(unsafe.Add(unsafe.Pointer(q.preamble), uintptr(at))), int(r.TagCount))
 }
 
 // view is a string of the request's own bytes, "" where it would reach outside.

@@ -3,6 +3,7 @@ package mneme_test
 import (
 	"encoding/binary"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,14 @@ func TestRequestRoundTrip(t *testing.T) {
 		if !req.HasTag(req.Record(1), "get") || req.HasTag(req.Record(2), "get") || req.HasTag(req.Record(0), "") {
 			t.Error("HasTag is wrong")
 		}
+		for _, s := range []string{"", "main", "get", "chat"} {
+			if id, ok := req.StringID(s); !ok || req.String(id) != s {
+				t.Errorf("%q has the id %d, %v", s, id, ok)
+			}
+		}
+		if _, ok := req.StringID("absent"); ok {
+			t.Error("a string that the request does not hold has an id")
+		}
 		out.Config["i"] = int(req.ConfigInt("i", 1))
 		out.Config["f"] = req.ConfigFloat("f", 1)
 		out.Config["b"] = req.ConfigBool("b", false)
@@ -69,6 +78,54 @@ func TestRequestRoundTrip(t *testing.T) {
 	}
 	if !reflect.DeepEqual(in, out) {
 		t.Errorf("read\n%+v, want\n%+v", out, in)
+	}
+}
+
+// Asking for many tags in turn, present and absent, must not mix them up.
+func TestHasTag(t *testing.T) {
+	tags := []string{"a", "b", "aa", "", "ä"}
+	in := &mnemetest.Table{}
+	for i := range 1 << len(tags) {
+		r := mnemetest.Record{Turn: 1, Atom: uint32(i)}
+		for k, tag := range tags {
+			if i>>k&1 != 0 {
+				r.Tags = append(r.Tags, tag)
+			}
+		}
+		in.Records = append(in.Records, r)
+	}
+	_, err := mnemetest.Run(func(req *mneme.Request, plan *mneme.Plan) error {
+		for i := range req.Len() {
+			for _, tag := range append(tags, "absent", "bb") {
+				want := slices.Contains(in.Records[i].Tags, tag)
+				if got := req.HasTag(req.Record(i), strings.Clone(tag)); got != want {
+					t.Errorf("record %d with %q: HasTag(%q) is %v", i, in.Records[i].Tags, tag, got)
+				}
+			}
+		}
+		return nil
+	}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An atom ends where the next begins, the last one with the table.
+func TestAtomEnd(t *testing.T) {
+	in := &mnemetest.Table{}
+	for _, atom := range []uint32{4, 5, 5, 5, 6, 6} {
+		in.Records = append(in.Records, mnemetest.Record{Turn: 1, Atom: atom})
+	}
+	_, err := mnemetest.Run(func(req *mneme.Request, plan *mneme.Plan) error {
+		for first, end := range map[int]int{0: 1, 1: 4, 4: 6} {
+			if got := req.AtomEnd(first); got != end {
+				t.Errorf("the atom at %d ends at %d, want %d", first, got, end)
+			}
+		}
+		return nil
+	}, in)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -126,6 +183,7 @@ func readAll(req *mneme.Request, plan *mneme.Plan) error {
 		_ = req.String(r.Agent) + req.String(r.Tool)
 	}
 	_ = req.String(req.ViewerAgent)
+	_, _ = req.StringID("absent")
 	_ = req.ConfigInt("depth", 1) + int64(len(req.ConfigString("name", "")))
 	return nil
 }

@@ -81,6 +81,7 @@ func (r *Record) append(to []byte, index uint32, pool *stringTable, tagsAt uint3
 
 // appendSetting appends one config entry, whose strings go where place says.
 func appendSetting(to []byte, key string, value any, place func(string) (at, length uint32)) []byte {
+	keyAt, keyLen := place(key) // a host puts it before the value
 	var kind, length uint32
 	var bits uint64
 	switch v := value.(type) {
@@ -102,7 +103,6 @@ func appendSetting(to []byte, key string, value any, place func(string) (at, len
 	default:
 		panic(fmt.Sprintf("mnemetest: config value of type %T", value))
 	}
-	keyAt, keyLen := place(key)
 	return appendUint64(appendUint32(to, keyAt, keyLen, kind, length), bits)
 }
 

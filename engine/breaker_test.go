@@ -1,0 +1,95 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
+)
+
+// Five failures in a row set a live version back to the one that was live before it; a success in between does not
+// count, and a pinned version stays.
+func TestBreaker(t *testing.T) {
+	k := newKit(t)
+	// Fails on two messages, keeps on one.
+	failing := wasmtest.Policy(wasmtest.Manifest("breaker"), wasmtest.When(2, wasmtest.Trap()), wasmtest.Keep())
+	k.upload("p", wasmtest.Policy(wasmtest.Manifest("breaker"), wasmtest.Keep()))
+	k.upload("p", wasmtest.Policy(wasmtest.Manifest("breaker 2"), wasmtest.Keep()))
+	k.upload("p", failing)
+	k.post("one", user("a"))
+	k.post("two", user("a"), user("b"))
+	k.setLive("p", 3)
+	k.setPipeline(`[{"policy":"p"}]`)
+	ask := func(n int, session, pipeline string) (w window) {
+		for range n {
+			w = k.ask(`{"session_id":%q%s}`, session, pipeline)
+		}
+		return w
+	}
+	w := ask(4, "two", "")
+	if w.Pipeline[0].Outcome != "trap" || len(w.Messages) != 2 {
+		t.Fatalf("a failing step changed something: %s", w.raw)
+	}
+	ask(1, "one", "")
+	ask(4, "two", "")
+	ask(6, "two", `,"pipeline":[{"policy":"p@3"}]`)
+	if v, err := k.GetPolicyVersion(t.Context(), k.admin, "p", 3); err != nil || v.State != "live" || v.Failures != 4 {
+		t.Fatalf("%+v %v", v, err)
+	}
+	_, err := k.RunPolicy(t.Context(), k.admin, "p", 3, &engine.PolicyRunRequest{
+		Messages: []json.RawMessage{json.RawMessage(user("a")), json.RawMessage(user("b"))}}, nil)
+	if err != nil || k.live("p") != 3 {
+		t.Fatalf("live %d, %v: trying a policy is not using it", k.live("p"), err)
+	}
+	k.advance(time.Minute)
+	ask(1, "two", "")
+	p, err := k.GetPolicy(t.Context(), k.admin, "p")
+	if err != nil || p.Live != 1 {
+		t.Fatalf("%+v %v: want the version that was live before, not the one with the number before", p, err)
+	}
+	v := p.Versions[2]
+	if v.State != "set_back" || v.SetBack == nil || v.SetBack.To != 1 || v.SetBack.Outcome != "trap" ||
+		v.SetBack.Failures != 5 ||
+		v.SetBack.Detail == "" {
+		t.Errorf("%+v", v)
+	}
+	audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{Limit: 1})
+	if err != nil || audit.Data[0].Action != "policy.set_back" || audit.Data[0].Subject != "p@3" ||
+		audit.Data[0].KeyID != "" {
+		t.Errorf("%+v %v", audit, err)
+	}
+	if w = ask(1, "two", ""); w.Pipeline[0].Outcome != "ok" {
+		t.Errorf("%s", w.raw)
+	}
+	// Where nothing was live before, nothing can be set back, and windows go on.
+	k.upload("only", failing)
+	if w = ask(7, "two", `,"pipeline":[{"policy":"only"}]`); w.Pipeline[0].Outcome != "trap" || k.live("only") != 1 {
+		t.Errorf("%s", w.raw)
+	}
+	k.setLive("p", 3)
+	if p, err = k.GetPolicy(t.Context(), k.admin, "p"); err != nil || p.Versions[2].State != "live" ||
+		p.Versions[2].SetBack != nil {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// on_error:"error" refuses the request and still counts.
+func TestOnErrorCounts(t *testing.T) {
+	k := newKit(t)
+	k.upload("p", wasmtest.Policy(wasmtest.Manifest("on_error"), wasmtest.Keep()))
+	k.upload("p", wasmtest.Policy(wasmtest.Manifest("on_error"), wasmtest.I32Const(-7)))
+	k.setLive("p", 2)
+	k.post("s", user("a"))
+	for range 5 {
+		_, err := k.tryAsk(`{"session_id":"s","pipeline":[{"policy":"p","on_error":"error"}]}`)
+		if e := refusedWith(t, err, engine.Invalid, "policy_failed"); !strings.Contains(e.Detail, "author_error") {
+			t.Fatal(e)
+		}
+	}
+	if k.live("p") != 1 {
+		t.Error("not set back")
+	}
+}

@@ -1,0 +1,98 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
+)
+
+// A module of several stored parts comes back whole after a restart, also to a host that knows nothing of it.
+func TestLargeModuleSurvivesRestart(t *testing.T) {
+	raw := memstore.New()
+	k := openKit(t, raw)
+	var big wasmtest.Module
+	big.Custom("padding", []byte(strings.Repeat("x", 1_200_000)))
+	code := append(wasmtest.Policy(wasmtest.Manifest("large"), wasmtest.DropFirst()), big.Bytes()[8:]...)
+	k.upload("big", code)
+	if n := k.dump(k.admin.Tenant)['w']; n != 3 {
+		t.Errorf("%d parts", n)
+	}
+	k.post("s", user("a"))
+	k.post("s", user("b"))
+	k.setPipeline(`[{"policy":"big"}]`)
+	var forgetful *forgetfulHost
+	again := openKit(t, raw, func(o *engine.Options) {
+		forgetful = &forgetfulHost{PolicyHost: o.Host, known: map[plan.Digest]bool{}, loads: map[string]int{}}
+		o.Host = forgetful
+	})
+	for range 2 {
+		if w := again.ask(`{"session_id":"s"}`); len(w.Messages) != 1 || w.Pipeline[0].Outcome != "ok" {
+			t.Fatalf("%s", w.raw)
+		}
+		forgetful.forget()
+	}
+	if forgetful.loads["default"] == 0 || forgetful.loads[""] == 0 {
+		t.Errorf("%v: a module is loaded at its tenant's cost", forgetful.loads)
+	}
+	// What cannot be loaded is unavailable: the window is made without it, recorded so, and replays equal.
+	forgetful.forget()
+	forgetful.fail = true
+	w := again.ask(`{"session_id":"s","pipeline":[{"policy":"big"}]}`)
+	if len(w.Messages) != 2 || w.Pipeline[0].Outcome != "unavailable" || w.Pipeline[0].Detail == "" {
+		t.Fatalf("%s", w.raw)
+	}
+	forgetful.fail = false
+	again.replay(w.DecisionID)
+	if again.live("big") != 1 {
+		t.Error("being unavailable is no failure of the policy's")
+	}
+}
+
+// forgetfulHost is a host whose compiled code has to make room.
+type forgetfulHost struct {
+	engine.PolicyHost
+	mu    sync.Mutex
+	known map[plan.Digest]bool
+	loads map[string]int
+	fail  bool
+}
+
+func (h *forgetfulHost) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.known)
+}
+
+func (h *forgetfulHost) Loaded(d plan.Digest) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known[d]
+}
+
+func (h *forgetfulHost) Load(ctx context.Context, tenant string, code []byte) (plan.Policy, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fail {
+		return plan.Policy{}, fmt.Errorf("no room")
+	}
+	p, err := h.PolicyHost.Load(ctx, tenant, code)
+	if err == nil {
+		h.known[p.Digest] = true
+		h.loads[tenant]++
+	}
+	return p, err
+}
+
+func (h *forgetfulHost) Run(ctx context.Context, c plan.Call) plan.Outcome {
+	if !h.Loaded(c.Module) {
+		return plan.Outcome{Status: plan.StatusUnavailable, Detail: "not loaded"}
+	}
+	return h.PolicyHost.Run(ctx, c)
+}

@@ -1,0 +1,245 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
+	"github.com/seed-0906e6bc/mneme/policies"
+)
+
+// tagged is the SDK's example: it keeps what carries a tag, and what must stay.
+func tagged(t testing.TB) []byte {
+	t.Helper()
+	code, err := os.ReadFile("../sdk/go/examples/keep-by-tag/keep-by-tag.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func (k *kit) upload(name string, code []byte) engine.PolicyVersion {
+	k.Helper()
+	v, _, err := k.UploadPolicy(k.Context(), k.admin, engine.Once{}, name, code)
+	if err != nil {
+		k.Fatalf("uploading %s: %v", name, err)
+	}
+	return v
+}
+
+func (k *kit) setPipeline(pipeline string) {
+	k.Helper()
+	patch := json.RawMessage(`{"pipeline":` + pipeline + `}`)
+	if _, err := k.PatchSettings(k.Context(), k.admin, engine.DefaultProject, patch); err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k *kit) live(name string) int {
+	k.Helper()
+	p, err := k.GetPolicy(k.Context(), k.admin, name)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return p.Live
+}
+
+func (k *kit) setLive(name string, version int) {
+	k.Helper()
+	if _, err := k.SetLive(k.Context(), k.admin, name, engine.LiveSpec{Version: version}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// refusedWith fails unless err is an *engine.Error of that kind and code.
+func refusedWith(t testing.TB, err error, kind engine.Kind, code string) *engine.Error {
+	t.Helper()
+	e, ok := errors.AsType[*engine.Error](err)
+	if !ok || e.Kind != kind || e.Code != code {
+		t.Fatalf("%v, want %s", err, code)
+	}
+	return e
+}
+
+func withTag(text, tag string) string {
+	return fmt.Sprintf(`{"role":"user","content":%q,"tags":[%q]}`, text, tag)
+}
+
+// A policy that drops by tag changes real windows as its author meant; its reasons stand in the report.
+func TestPolicyChangesWindows(t *testing.T) {
+	k := newKit(t)
+	v := k.upload("by-tag", tagged(t))
+	if v.Version != 1 || v.State != "live" || v.ABI != "1.0" || !slices.Equal(v.Hooks, []string{"assemble"}) ||
+		v.Size == 0 {
+		t.Fatalf("%+v", v)
+	}
+	last := v.Checks[len(v.Checks)-1]
+	if last.Name != "self_tests" || !last.OK || last.Detail != "2 passed" {
+		t.Errorf("%+v", last)
+	}
+	k.post("s", withTag("one", "keep"), assistant("untagged answer"))
+	k.post("s", user("two"))
+	k.post("s", user("three"))
+	if w := k.ask(`{"session_id":"s"}`); len(w.Messages) != 4 {
+		t.Fatalf("uploading alone changed a window: %s", w.raw)
+	}
+	k.setPipeline(`[{"policy":"by-tag"},{"policy":"tool-pair-trim"}]`)
+	w := k.ask(`{"session_id":"s","explain":true}`)
+	if len(w.Messages) != 2 || string(w.Messages[0]) != user("one") || string(w.Messages[1]) != user("three") {
+		t.Fatalf("%s", w.raw)
+	}
+	if r := w.Report[1]; r.Action != "drop" || r.Policy != "by-tag" || r.ReasonCode != "untagged" {
+		t.Errorf("%+v", r)
+	}
+	if r := w.Report[3]; r.Action != "keep" || r.ReasonCode != "mandatory" {
+		t.Errorf("%+v", r)
+	}
+	if s := w.Pipeline[0]; s.Policy != "by-tag" || s.Outcome != "ok" || s.Fuel == 0 {
+		t.Errorf("%+v", s)
+	}
+	k.replay(w.DecisionID)
+	if w = k.ask(`{"session_id":"s","pipeline":[{"policy":"by-tag@1","config":{"tag":"none"}}]}`); len(w.Messages) != 1 {
+		t.Errorf("%s", w.raw)
+	}
+	_, err := k.tryAsk(`{"session_id":"s","pipeline":[{"policy":"by-tag","config":{"tag":3}}]}`)
+	refusedWith(t, err, engine.Invalid, "invalid_config")
+	_, err = k.tryAsk(`{"session_id":"s","pipeline":[{"policy":"by-tag@2"}]}`)
+	refusedWith(t, err, engine.Invalid, "unknown_policy")
+}
+
+// What must stay stays, whatever a policy says.
+func TestLawOverrulesPolicy(t *testing.T) {
+	k := newKit(t)
+	k.upload("first", wasmtest.Policy(wasmtest.Manifest("law"), wasmtest.DropFirst()))
+	k.post("s", user("only"))
+	w := k.ask(`{"session_id":"s","pipeline":[{"policy":"first"}],"explain":true}`)
+	if len(w.Messages) != 1 || w.Pipeline[0].Outcome != "ok" || w.Pipeline[1].Outcome != "fallback" ||
+		!strings.Contains(w.Pipeline[1].Detail, "mandatory") {
+		t.Fatalf("%s", w.raw)
+	}
+	k.post("s", user("second"))
+	if w = k.ask(`{"session_id":"s","pipeline":[{"policy":"first"}]}`); len(w.Messages) != 1 || len(w.Pipeline) != 1 {
+		t.Fatalf("%s", w.raw)
+	}
+	k.replay(w.DecisionID)
+}
+
+// Versions count up, the same bytes are one version, and the live one takes effect on the next assembly, in every
+// process over the store.
+func TestVersionsAndLive(t *testing.T) {
+	raw := memstore.New()
+	k, other := openKit(t, raw), openKit(t, raw)
+	k.post("s", user("a"))
+	k.post("s", user("b"))
+	keep, drop := wasmtest.Policy(wasmtest.Manifest("live"), wasmtest.Keep()),
+		wasmtest.Policy(wasmtest.Manifest("live"), wasmtest.DropFirst())
+	if v := k.upload("p", keep); v.Version != 1 {
+		t.Fatalf("%+v", v)
+	}
+	k.setPipeline(`[{"policy":"p"}]`)
+	windows := func(want int) {
+		t.Helper()
+		for _, k := range []*kit{k, other} {
+			if w := k.ask(`{"session_id":"s"}`); len(w.Messages) != want {
+				t.Fatalf("want %d messages: %s", want, w.raw)
+			}
+		}
+	}
+	windows(2)
+	if v := k.upload("p", drop); v.Version != 2 || v.State != "ready" {
+		t.Fatalf("%+v", v)
+	}
+	v, created, err := other.UploadPolicy(t.Context(), k.admin, engine.Once{}, "p", keep)
+	if err != nil || created || v.Version != 1 || len(v.Checks) == 0 {
+		t.Fatalf("%+v %v %v", v, created, err)
+	}
+	windows(2)
+	k.setLive("p", 2)
+	windows(1)
+	pinned := k.ask(`{"session_id":"s","pipeline":[{"policy":"p@1"}]}`)
+	if len(pinned.Messages) != 2 {
+		t.Fatalf("%s", pinned.raw)
+	}
+	other.setLive("p", 1)
+	windows(2)
+	_, err = k.SetLive(t.Context(), k.admin, "p", engine.LiveSpec{Version: 3})
+	refusedWith(t, err, engine.NotFound, "not_found")
+	_, err = k.SetLive(t.Context(), k.admin, "tool-pair-trim", engine.LiveSpec{Version: 1})
+	refusedWith(t, err, engine.Conflict, "built_in_policy")
+}
+
+// A refused module leaves nothing behind: no policy, no version, no use of the quota.
+func TestRefusalsLeaveNothing(t *testing.T) {
+	k := newKit(t)
+	upload := func(name string, code []byte) error {
+		_, _, err := k.UploadPolicy(t.Context(), k.admin, engine.Once{}, name, code)
+		return err
+	}
+	failing := func(tests string) []byte {
+		return wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"tests":`+tests+`}`, wasmtest.DropFirst())
+	}
+	two := `"messages":[` + user("a") + `,` + user("b") + `]`
+	for _, test := range []struct {
+		name, check, words string
+		code               []byte
+	}{
+		{"no module", "", "", []byte("no module")},
+		{"no manifest", "manifest", "", wasmtest.Header()},
+		{"another fate", "self_tests", `test 1 "t": message 0: drop:drop, not keep`,
+			failing(`[{"name":"t",` + two + `,"expect":["keep","keep"]}]`)},
+		{"second test", "self_tests", `test 2 "": message 1: keep:mandatory, not drop`,
+			failing(`[{` + two + `,"expect":["drop","keep"]},{` + two + `,"expect":["drop","drop"]}]`)},
+		{"too few expectations", "self_tests", "expect has 1 entries for 2 messages",
+			failing(`[{` + two + `,"expect":["drop"]}]`)},
+		{"unlawful", "self_tests", "mandatory", failing(`[{"messages":[` + user("a") + `],"expect":["drop"]}]`)},
+		{"no such insert", "self_tests", "inserted [], not [\"x\"]",
+			failing(`[{` + two + `,"expect":["drop","keep"],"inserted":["x"]}]`)},
+		{"another outcome", "self_tests", "the outcome is ok (), not trap", failing(`[{` + two + `,"outcome":"trap"}]`)},
+		{"unknown field", "self_tests", "unknown field", failing(`[{` + two + `,"expects":[]}]`)},
+		{"a bad message", "self_tests", "unknown_role", failing(`[{"messages":[{"role":"nobody"}],"expect":["keep"]}]`)},
+		{"too many", "self_tests", "too many", failing(`[` + strings.Repeat(`{},`, 32) + `{}]`)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := refusedWith(t, upload("p", test.code), engine.Invalid, "module_refused")
+			if e.Refusal == nil || e.Refusal.Check == "" || test.check != "" && e.Refusal.Check != test.check ||
+				!strings.Contains(e.Detail, test.words) {
+				t.Errorf("%+v: %v", e.Refusal, e)
+			}
+		})
+	}
+	refusedWith(t, upload("tool-pair-trim", tagged(t)), engine.Conflict, "built_in_policy")
+	for _, name := range []string{"", "a@1", "a b", strings.Repeat("x", 129)} {
+		refusedWith(t, upload(name, tagged(t)), engine.Invalid, "invalid_id")
+	}
+	_, err := k.GetPolicy(t.Context(), k.admin, "p")
+	refusedWith(t, err, engine.NotFound, "not_found")
+	if audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{}); err != nil || len(audit.Data) != 0 {
+		t.Errorf("%+v %v", audit, err)
+	}
+	if v := k.upload("p", failing(`[{`+two+`,"expect":["drop","keep"],"inserted":[]}]`)); v.Version != 1 {
+		t.Errorf("%+v", v)
+	}
+	if v := k.upload("q",
+		wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"tests":[{`+two+`,"outcome":"trap","expect":["keep","keep"]}]}`,
+			wasmtest.Trap())); v.Version != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// The built-in policies pass the tests in their own manifests, through the same door.
+func TestBuiltInsPassTheirSelfTests(t *testing.T) {
+	k := newKit(t)
+	for _, m := range policies.BuiltIn() {
+		v := k.upload("my-"+m.Name, m.Wasm)
+		if last := v.Checks[len(v.Checks)-1]; last.Name != "self_tests" || last.Detail == "0 passed" {
+			t.Errorf("%s: %+v", m.Name, last)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
+)
+
+func keeping(version string) []byte {
+	return wasmtest.Policy(wasmtest.Manifest(version), wasmtest.Keep())
+}
+
+// What a pipeline names or what is live cannot be deleted; what is deleted is gone, and a replay names it.
+func TestDeletingPolicies(t *testing.T) {
+	k := newKit(t)
+	drop := wasmtest.Policy(wasmtest.Manifest("delete"), wasmtest.DropFirst())
+	k.upload("p", keeping("delete 1"))
+	k.upload("p", drop)
+	k.upload("p", keeping("delete 3"))
+	k.upload("same", drop) // the same bytes under another name
+	version := func(n int) error { return k.DeletePolicyVersion(t.Context(), k.admin, "p", n) }
+	policy := func(name string) error { return k.DeletePolicy(t.Context(), k.admin, name) }
+	k.post("s", user("a"))
+	k.post("s", user("b"))
+	byTwo := k.ask(`{"session_id":"s","pipeline":[{"policy":"p@2"}]}`).DecisionID
+	byThree := k.ask(`{"session_id":"s","pipeline":[{"policy":"p@3"}]}`).DecisionID
+
+	refusedWith(t, version(1), engine.Conflict, "policy_in_use") // live
+	k.setPipeline(`[{"policy":"p@2"}]`)
+	refusedWith(t, version(2), engine.Conflict, "policy_in_use") // pinned
+	refusedWith(t, policy("p"), engine.Conflict, "policy_in_use")
+	k.setPipeline(`[{"policy":"p"}]`)
+	refusedWith(t, policy("p"), engine.Conflict, "policy_in_use")
+	for _, n := range []int{2, 3} { // nobody names them
+		if err := version(n); err != nil {
+			t.Fatal(err)
+		}
+		refusedWith(t, version(n), engine.NotFound, "not_found")
+	}
+	k.replay(byTwo) // its bytes are still those of the other policy
+	_, err := k.Replay(t.Context(), k.admin, engine.DefaultProject, byThree, nil)
+	if e := refusedWith(t, err, engine.Gone, "module_purged"); !strings.Contains(e.Detail, "p@3") {
+		t.Error(e)
+	}
+	refusedWith(t, version(1), engine.Conflict, "policy_in_use") // the last, and named
+	k.setPipeline(`null`)
+	if err := version(1); err != nil {
+		t.Fatal(err)
+	}
+	refusedWith(t, policy("p"), engine.NotFound, "not_found")
+	refusedWith(t, policy("tool-pair-trim"), engine.Conflict, "built_in_policy")
+	if err := policy("same"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.Replay(t.Context(), k.admin, engine.DefaultProject, byTwo, nil)
+	refusedWith(t, err, engine.Gone, "module_purged")
+	var shown struct{ Purged string }
+	b, err := k.Decision(t.Context(), k.admin, engine.DefaultProject, byThree, nil)
+	if err == nil {
+		err = json.Unmarshal(b, &shown)
+	}
+	if err != nil || !strings.Contains(shown.Purged, "p@3") {
+		t.Errorf("%s %v", b, err)
+	}
+	// Nothing is left but the entries that tell of it.
+	left := k.dump(k.admin.Tenant)
+	if len(left) != 1 || left['a'] != 8 {
+		t.Errorf("%v left", left)
+	}
+}
+
+// dump counts the records of policies by the first letter of their keys.
+func (k *kit) dump(tenant string) map[byte]int {
+	k.Helper()
+	r, err := k.store.Read(k.Context(), tenant, store.Query{Ranges: []store.Range{{KeysOnly: true}}})
+	if err != nil {
+		k.Fatal(err)
+	}
+	out := map[byte]int{}
+	for _, it := range r.Ranges[0] {
+		if strings.IndexByte("gywa", it.Key[0]) >= 0 {
+			out[it.Key[0]]++
+		}
+	}
+	return out
+}
+
+// between is a store that does something else before the first commit that writes or deletes a key.
+type between struct {
+	store.Store
+	key  []byte
+	then func()
+}
+
+func (b *between) Commit(ctx context.Context, tenant string, batch store.Batch) error {
+	mine := slices.ContainsFunc(batch.Delete, func(key []byte) bool { return bytes.Equal(key, b.key) }) ||
+		slices.ContainsFunc(batch.Put, func(p store.Pair) bool { return bytes.Equal(p.Key, b.key) })
+	if then := b.then; mine && then != nil {
+		b.then = nil
+		then()
+	}
+	return b.Store.Commit(ctx, tenant, batch)
+}
+
+// A pipeline never ends up naming a policy that was deleted at the same time, whichever comes first.
+func TestDeletionAndSettingsTakeTurns(t *testing.T) {
+	raw := &between{Store: memstore.New()}
+	k := openKit(t, raw)
+	k.upload("p", keeping("race"))
+	set := func() error {
+		patch := json.RawMessage(`{"pipeline":[{"policy":"p"}]}`)
+		_, err := k.PatchSettings(t.Context(), k.admin, engine.DefaultProject, patch)
+		return err
+	}
+	remove := func() error { return k.DeletePolicy(t.Context(), k.admin, "p") }
+	var other error
+	raw.key, raw.then = []byte("g\x00p\x00"), func() { other = set() }
+	refusedWith(t, remove(), engine.Conflict, "policy_in_use")
+	if other != nil || raw.then != nil {
+		t.Fatal(other)
+	}
+	k.setPipeline(`null`)
+	raw.key, raw.then = []byte("p\x00default\x00"), func() { other = remove() }
+	refusedWith(t, set(), engine.Invalid, "unknown_policy")
+	if other != nil || raw.then != nil {
+		t.Fatal(other)
+	}
+}
+
+// The quota counts versions and bytes, and deleting makes room.
+func TestPolicyQuota(t *testing.T) {
+	size := int64(len(keeping("quota 1")))
+	k := openKit(t, memstore.New(), func(o *engine.Options) {
+		o.Policies = engine.PolicyQuota{Versions: 3,
+			Bytes: 2*size + 10}
+	})
+	k.upload("p", keeping("quota 1"))
+	k.upload("p", keeping("quota 2"))
+	try := func(name, version string) error {
+		_, _, err := k.UploadPolicy(t.Context(), k.admin, engine.Once{}, name, keeping(version))
+		return err
+	}
+	refusedWith(t, try("q", "quota 3"), engine.NoSpace, "quota_exceeded")
+	if err := try("p", "quota 2"); err != nil {
+		t.Errorf("bytes that are there: %v", err)
+	}
+	if err := k.DeletePolicyVersion(t.Context(), k.admin, "p", 2); err != nil {
+		t.Fatal(err)
+	}
+	if v := k.upload("p", keeping("quota 4")); v.Version != 3 {
+		t.Errorf("version %d: numbers are not used again", v.Version)
+	}
+	k = openKit(t, memstore.New(), func(o *engine.Options) { o.Policies = engine.PolicyQuota{Versions: 1} })
+	k.upload("p", keeping("quota 1"))
+	refusedWith(t, try("q", "quota 1"), engine.NoSpace, "quota_exceeded")
+}
+
+// An Idempotency-Key makes an upload count once, with the first answer.
+func TestUploadOnce(t *testing.T) {
+	k := newKit(t)
+	once := engine.Once{Key: "k", Body: [32]byte{1}}
+	for range 2 {
+		v, created, err := k.UploadPolicy(t.Context(), k.admin, once, "p", keeping("once"))
+		if err != nil || !created || v.Version != 1 || v.Digest == "" || len(v.Checks) == 0 {
+			t.Fatalf("%+v %v %v", v, created, err)
+		}
+	}
+	once.Body = [32]byte{2}
+	_, _, err := k.UploadPolicy(t.Context(), k.admin, once, "p", keeping("once 2"))
+	refusedWith(t, err, engine.Invalid, "idempotency_key_reused")
+}
+
+// Tenants neither see nor call one another's policies, be the names and bytes the same.
+func TestPoliciesAreApart(t *testing.T) {
+	k := newKit(t)
+	if _, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	other := &kit{TB: t, Engine: k.Engine, admin: k.admin}
+	other.admin.Tenant = "other"
+	drop := wasmtest.Policy(wasmtest.Manifest("apart"), wasmtest.DropFirst())
+	k.upload("mine", drop)
+	k.upload("both", drop)
+	other.upload("both", keeping("apart"))
+	other.post("s", user("a"))
+	other.post("s", user("b"))
+	_, err := other.tryAsk(`{"session_id":"s","pipeline":[{"policy":"mine"}]}`)
+	refusedWith(t, err, engine.Invalid, "unknown_policy")
+	if w := other.ask(`{"session_id":"s","pipeline":[{"policy":"both"}]}`); len(w.Messages) != 2 {
+		t.Errorf("%s", w.raw)
+	}
+	_, err = other.GetPolicy(t.Context(), other.admin, "mine")
+	refusedWith(t, err, engine.NotFound, "not_found")
+	_, err = other.GetPolicyVersion(t.Context(), other.admin, "mine", 1)
+	refusedWith(t, err, engine.NotFound, "not_found")
+	_, err = other.RunPolicy(t.Context(), other.admin, "mine", 1,
+		&engine.PolicyRunRequest{Messages: []json.RawMessage{}}, nil)
+	refusedWith(t, err, engine.NotFound, "not_found")
+	list, err := other.ListPolicies(t.Context(), other.admin, engine.Page{})
+	if err != nil || slices.ContainsFunc(list.Data, func(p engine.Policy) bool { return p.Name == "mine" }) {
+		t.Errorf("%+v %v", list, err)
+	}
+	audit, err := other.ListAudit(t.Context(), other.admin, engine.Page{})
+	if err != nil || len(audit.Data) != 1 || audit.Data[0].Subject != "both@1" {
+		t.Errorf("%+v %v", audit, err)
+	}
+}
+
+// Listings hold built-ins and the tenant's own by name, in pages that leave nothing out.
+func TestListingPolicies(t *testing.T) {
+	k := newKit(t)
+	for i, name := range []string{"zebra", "alpha", "middle", "depth"} {
+		k.advance(time.Second)
+		k.upload(name, keeping(fmt.Sprint("list ", i)))
+	}
+	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle", "tool-pair-trim", "zebra"}
+	for limit := 1; limit <= 8; limit++ {
+		var got []string
+		page := engine.Page{Limit: limit}
+		for more := true; more; {
+			list, err := k.ListPolicies(t.Context(), k.admin, page)
+			if err != nil || len(list.Data) > limit || list.HasMore != (list.NextCursor != nil) {
+				t.Fatalf("%+v %v", list, err)
+			}
+			for _, p := range list.Data {
+				got = append(got, p.Name)
+			}
+			if more = list.HasMore; more {
+				page.Cursor = *list.NextCursor
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("limit %d: %q", limit, got)
+		}
+	}
+	audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{Limit: 3})
+	if err != nil || len(audit.Data) != 3 || !audit.HasMore || audit.Data[0].Subject != "depth@1" ||
+		audit.Data[2].Subject != "alpha@1" ||
+		audit.Data[0].KeyID != "test" || audit.Data[0].Role != "tenant_admin" {
+		t.Errorf("%+v %v", audit, err)
+	}
+	v, err := k.GetPolicyVersion(t.Context(), k.admin, "depth-compress", 1)
+	if err != nil || v.State != "live" || v.Config["depth"].Type != "integer" || len(v.Checks) == 0 {
+		t.Errorf("%+v %v", v, err)
+	}
+	k.advance(401 * 24 * time.Hour)
+	k.drain()
+	if audit, err = k.ListAudit(t.Context(), k.admin, engine.Page{}); err != nil || len(audit.Data) != 0 {
+		t.Errorf("%+v %v", audit, err)
+	}
+}

@@ -1,0 +1,269 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
+)
+
+// counting is a store that counts round trips.
+type counting struct {
+	store.Store
+	mu      sync.Mutex
+	commits int
+	reads   int
+}
+
+func (c *counting) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.commits++
+	return c.Store.Commit(ctx, tenant, b)
+}
+
+func (c *counting) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	return c.Store.Read(ctx, tenant, q)
+}
+
+func (c *counting) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.commits, c.reads = 0, 0
+}
+
+type ran struct {
+	window
+	Policy  string
+	Version int
+	Fuel    uint64
+}
+
+func (k *kit) run(name string, version int, request string) ran {
+	k.Helper()
+	var req engine.PolicyRunRequest
+	if err := json.Unmarshal([]byte(request), &req); err != nil {
+		k.Fatal(err)
+	}
+	b, err := k.RunPolicy(k.Context(), k.admin, name, version, &req, nil)
+	if err != nil {
+		k.Fatal(err)
+	}
+	out := ran{window: window{raw: b}}
+	if err := json.Unmarshal(b, &out); err != nil {
+		k.Fatalf("%v: %s", err, b)
+	}
+	return out
+}
+
+// Running a policy on a transcript shows its window, report and fuel, the same each time, and stores nothing.
+func TestRunningAPolicy(t *testing.T) {
+	raw := &counting{Store: memstore.New()}
+	k := openKit(t, raw)
+	k.upload("by-tag", tagged(t))
+	k.post("s", withTag("one", "x"), assistant("two"))
+	k.post("s", user("three"))
+	file, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exported, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.reset()
+	messages := withTag("one", "x") + `,` + assistant("two") + `,` + user("three")
+	first := k.run("by-tag", 1, `{"messages":[`+messages+`],"config":{"tag":"x"}}`)
+	if first.Policy != "by-tag" || first.Version != 1 || first.Fuel == 0 || len(first.Messages) != 2 ||
+		len(first.Report) != 3 ||
+		first.Report[1].ReasonCode != "untagged" || first.Report[2].Turn != 2 || first.DecisionID != "" {
+		t.Fatalf("%s", first.raw)
+	}
+	for range 3 {
+		again := k.run("by-tag", 1, `{"transcript":`+string(exported)+`,"config":{"tag":"x"}}`)
+		if again.Fuel != first.Fuel || !reflect.DeepEqual(again.Messages, first.Messages) ||
+			!reflect.DeepEqual(again.Report, first.Report) {
+			t.Fatalf("%s\n%s", again.raw, first.raw)
+		}
+	}
+	pending := k.run("by-tag", 1, `{"messages":[`+messages+`],"pending":[`+user("four")+`],"format":"anthropic.messages"}`)
+	if len(pending.Report) != 4 || pending.Report[3].MessageID != "pending:0" || pending.Report[2].Action != "drop" {
+		t.Errorf("%s", pending.raw)
+	}
+	built := k.run("tool-pair-trim", 1, `{"messages":[`+messages+`],"budget":{"max_messages":1}}`)
+	if built.Pipeline[0].Outcome != "ok" || len(built.Report) != 4 { // with the marker
+		t.Errorf("%s", built.raw)
+	}
+	for _, test := range []struct{ request, code string }{
+		{`{}`, "required"},
+		{`{"messages":[{"role":"tool","tool_call_id":"c","content":"x"}]}`, "invalid_messages"},
+		{`{"messages":[` + messages + `],"config":{"tagg":"x"}}`, "invalid_config"},
+		{`{"messages":[],"transcript":{"version":1,"session":{"id":"s"}}}`, "invalid_value"},
+	} {
+		var req engine.PolicyRunRequest
+		if err := json.Unmarshal([]byte(test.request), &req); err != nil {
+			t.Fatal(err)
+		}
+		_, err := k.RunPolicy(t.Context(), k.admin, "by-tag", 1, &req, nil)
+		refusedWith(t, err, engine.Invalid, test.code)
+	}
+	if raw.commits != 0 {
+		t.Errorf("%d commits", raw.commits)
+	}
+	_, err = k.RunPolicy(t.Context(), k.admin, "by-tag", 2, &engine.PolicyRunRequest{}, nil)
+	refusedWith(t, err, engine.NotFound, "not_found")
+}
+
+// A replay over real sessions says which messages would meet another fate, and stores nothing.
+func TestReplayingSessions(t *testing.T) {
+	raw := &counting{Store: memstore.New()}
+	k := openKit(t, raw)
+	k.upload("p", keeping("replay"))
+	k.upload("p", wasmtest.Policy(wasmtest.Manifest("replay"), wasmtest.DropFirst()))
+	k.upload("p", wasmtest.Policy(wasmtest.Manifest("replay"), wasmtest.Trap()))
+	for i := range 3 {
+		session := fmt.Sprint("s", i)
+		for turn := range i + 1 {
+			k.post(session, user(fmt.Sprint("question ", turn)))
+		}
+	}
+	replay := func(version int, request string) engine.PolicyReplay {
+		t.Helper()
+		var req engine.PolicyReplayRequest
+		if err := json.Unmarshal([]byte(request), &req); err != nil {
+			t.Fatal(err)
+		}
+		out, err := k.ReplayPolicy(t.Context(), k.admin, "p", version, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	k.setPipeline(`[{"policy":"p"},{"policy":"tool-pair-trim"}]`)
+	before := k.ask(`{"session_id":"s2"}`)
+	raw.reset()
+	r := replay(2, `{"project":"default","sessions":["s1","s2"],"against":"live"}`)
+	if *r.Against != 1 || len(r.Sessions) != 2 || r.Totals.ChangedMessages != 2 {
+		t.Fatalf("%+v", r)
+	}
+	s := r.Sessions[1]
+	if s.SessionID != "s2" || s.Turns != 3 || s.Messages.Before != 3 || s.Messages.After != 2 ||
+		s.Tokens.Before <= s.Tokens.After ||
+		len(s.Changed) != 1 || s.Changed[0].Turn != 1 || s.Changed[0].Before.Action != "keep" ||
+		s.Changed[0].After.Action != "drop" ||
+		s.Failures.After != 0 || s.Fuel.Before == 0 {
+		t.Errorf("%+v", s)
+	}
+	// s0 holds one message, which must stay: the law overrules the policy, and nothing changes but the failure.
+	r = replay(2, `{"project":"default"}`)
+	if len(r.Sessions) != 3 || r.Sessions[0].ChangedMessages != 0 || r.Sessions[0].Failed.After[0].Outcome != "fallback" {
+		t.Errorf("%+v", r)
+	}
+	r = replay(3, `{"project":"default","sessions":["s2"],"against":2}`)
+	if s = r.Sessions[0]; s.Failures.Before != 0 || s.Failures.After != 1 || s.Failed.After[0].Outcome != "trap" ||
+		s.Failed.After[0].Version != 3 || s.ChangedMessages != 1 || s.Changed[0].After.Action != "keep" {
+		t.Errorf("%+v", s)
+	}
+	if r = replay(1, `{"project":"default","against":"live"}`); r.Totals.ChangedMessages != 0 {
+		t.Errorf("%+v", r)
+	}
+	k.setPipeline(`null`) // which does not name it: it is put in front
+	if r = replay(2, `{"project":"default","sessions":["s2"],"against":"none"}`); r.Against != nil ||
+		r.Totals.ChangedMessages != 1 {
+		t.Errorf("%+v", r)
+	}
+	raw.mu.Lock()
+	if raw.commits != 1 { // the settings'
+		t.Errorf("%d commits", raw.commits)
+	}
+	raw.mu.Unlock()
+	if p, err := k.GetPolicyVersion(t.Context(), k.admin, "p", 3); err != nil || p.Failures != 0 {
+		t.Errorf("%+v %v: replaying is not using", p, err)
+	}
+	k.replay(before.DecisionID)
+	for _, test := range []struct {
+		request string
+		kind    engine.Kind
+	}{
+		{`{"project":"none"}`, engine.NotFound},
+		{`{"project":"default","sessions":["none"]}`, engine.NotFound},
+		{`{"project":"default","against":9}`, engine.Invalid},
+		{`{"project":"default","against":"dead"}`, engine.Invalid},
+	} {
+		var req engine.PolicyReplayRequest
+		if err := json.Unmarshal([]byte(test.request), &req); err != nil {
+			t.Fatal(err)
+		}
+		_, err := k.ReplayPolicy(t.Context(), k.admin, "p", 1, req)
+		if e, ok := err.(*engine.Error); !ok || e.Kind != test.kind {
+			t.Errorf("%s: %v", test.request, err)
+		}
+	}
+}
+
+// A tenant's policy costs no round trip: its record comes with project and head.
+func TestPoliciesCostNoRoundTrip(t *testing.T) {
+	raw := &counting{Store: memstore.New()}
+	k := openKit(t, raw)
+	k.upload("p", keeping("round trip"))
+	k.post("s", user("a"))
+	reads := func() int {
+		k.ask(`{"session_id":"s"}`) // so that all is in memory
+		raw.reset()
+		k.ask(`{"session_id":"s"}`)
+		return raw.reads
+	}
+	without := reads()
+	k.setPipeline(`[{"policy":"p"},{"policy":"tool-pair-trim"}]`)
+	if with := reads(); with != without {
+		t.Errorf("%d reads with a policy of the tenant's, %d without", with, without)
+	}
+}
+
+// A version whose schema does not take what the settings say cannot be made live; where one comes to be, because the
+// version before it had to come back, it breaks its step alone.
+func TestConfigThatDoesNotFit(t *testing.T) {
+	k := newKit(t)
+	schema := func(key string, code []byte) []byte {
+		return wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"config":{"`+key+`":{"type":"integer","default":1}}}`, code)
+	}
+	k.upload("p", schema("old", wasmtest.Keep()))
+	k.upload("p", schema("new", wasmtest.Trap()))
+	k.post("s", user("a"))
+	k.setPipeline(`[{"policy":"p","config":{"old":2}},{"policy":"tool-pair-trim"}]`)
+	_, err := k.SetLive(t.Context(), k.admin, "p", engine.LiveSpec{Version: 2})
+	if e := refusedWith(t, err, engine.Conflict, "config_conflict"); !strings.Contains(e.Detail, `"default"`) {
+		t.Error(e)
+	}
+	k.setPipeline(`null`)
+	k.setLive("p", 2)
+	k.setPipeline(`[{"policy":"p","config":{"new":2}},{"policy":"tool-pair-trim"}]`)
+	var w window
+	for range 5 {
+		if w = k.ask(`{"session_id":"s"}`); w.Pipeline[0].Outcome != "trap" {
+			t.Fatalf("%s", w.raw)
+		}
+	}
+	w = k.ask(`{"session_id":"s"}`)
+	if w.Pipeline[0].Outcome != "unavailable" || !strings.Contains(w.Pipeline[0].Detail, "new") ||
+		w.Pipeline[1].Outcome != "ok" {
+		t.Fatalf("%s", w.raw)
+	}
+	k.replay(w.DecisionID)
+	b, err := k.Decision(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
+	if err != nil || !bytes.Contains(b, []byte(`"report":[`)) {
+		t.Errorf("%s %v", b, err)
+	}
+}

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// policyUsage is what a tenant keeps of policies. Every upload and deletion rewrites it, which makes them take turns.
+type policyUsage struct {
+	Versions int   `json:"versions"`
+	Bytes    int64 `json:"bytes"`
+}
+
+func (t *tx) policyUsage() (u policyUsage, err error) {
+	got, err := t.get(policyUsageKey())
+	if err != nil || got[0].Value == nil {
+		return u, err
+	}
+	return u, json.Unmarshal(got[0].Value, &u)
+}
+
+// check refuses what would be more than a tenant may keep.
+func (q PolicyQuota) check(u policyUsage, size int) error {
+	switch {
+	case u.Versions >= q.Versions:
+		return errorf(NoSpace, "quota_exceeded", "the tenant keeps %d versions of policies and may keep no more", u.Versions)
+	case u.Bytes+int64(size) > q.Bytes:
+		return errorf(NoSpace, "quota_exceeded", "the tenant's policy modules have %d bytes; %d more would exceed %d",
+			u.Bytes, size, q.Bytes)
+	}
+	return nil
+}
+
+// upload is the answer to an upload, as it is kept for an idempotent request.
+type upload struct {
+	PolicyVersion
+	Created bool `json:"created"`
+}
+
+// UploadPolicy admits a module and keeps it as the next version of a policy, the first of which is live at once. Bytes
+// that are a version already answer that one. A module that is refused leaves nothing behind.
+func (e *Engine) UploadPolicy(ctx context.Context, c Caller, once Once, name string, code []byte,
+) (v PolicyVersion, created bool, err error) {
+	if !validID(name) || strings.Contains(name, "@") {
+		return v, false, invalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -")
+	}
+	if e.policies.versions[name] != nil {
+		return v, false, errBuiltIn(name)
+	}
+	u := &uploading{name: name, code: code, digest: sha256.Sum256(code)}
+	out, err := update(ctx, e, c, once, func(t *tx) (upload, error) { return u.commit(t, c) })
+	return out.PolicyVersion, out.Created, err
+}
+
+// uploading is a module on its way in.
+type uploading struct {
+	name   string
+	code   []byte
+	digest plan.Digest
+	facts  *PolicyFacts // once it is admitted
+}
+
+// commit collects the writes that make the module a version.
+func (u *uploading) commit(t *tx, c Caller) (out upload, err error) {
+	rec, err := t.policy(u.name)
+	if err != nil {
+		return out, err
+	}
+	if rec == nil {
+		rec = &policyRecord{Name: u.name, CreatedAt: t.now}
+	}
+	same := func(v versionEntry) bool { return plan.Digest(v.Digest) == u.digest }
+	if at := slices.IndexFunc(rec.Versions, same); at >= 0 {
+		out.PolicyVersion, err = t.e.GetPolicyVersion(t.ctx, c, u.name, rec.Versions[at].Version)
+		return out, err
+	}
+	usage, err := t.policyUsage()
+	if err == nil {
+		err = t.e.policyQuota.check(usage, len(u.code))
+	}
+	if err == nil && u.facts == nil {
+		u.facts, err = t.e.admit(t.ctx, c.Tenant, u.code)
+	}
+	if err != nil {
+		return out, err
+	}
+	rec.Last++
+	rec.Versions = append(rec.Versions,
+		versionEntry{Version: rec.Last, Digest: u.digest[:], Size: len(u.code), CreatedAt: t.now})
+	if len(rec.Versions) == 1 {
+		rec.Live = rec.Last
+	}
+	entry := &rec.Versions[len(rec.Versions)-1]
+	out = upload{PolicyVersion{u.name, t.e.versionState(c.Tenant, rec, entry), *u.facts}, true}
+	facts, err := json.Marshal(u.facts)
+	if err != nil {
+		return out, err
+	}
+	if len(facts) > maxBodyPart {
+		return out, refused(&plan.Refusal{Check: "manifest", Found: int64(len(facts)), Limit: maxBodyPart,
+			Detail: "description and config are too long"})
+	}
+	t.put(policyVersionKey(u.name, rec.Last), facts)
+	t.putModule(u.digest, u.code)
+	usage.Versions++
+	usage.Bytes += int64(len(u.code))
+	if err := t.putJSON(policyUsageKey(), usage); err != nil {
+		return out, err
+	}
+	if err := t.audit(c, "policy.upload", versionName(u.name, rec.Last), out.Digest); err != nil {
+		return out, err
+	}
+	return out, t.putJSON(policyKey(u.name), rec)
+}
+
+// admit takes a module through the host's checks and its own tests.
+func (e *Engine) admit(ctx context.Context, tenant string, code []byte) (*PolicyFacts, error) {
+	p, err := e.host.Load(ctx, tenant, code)
+	if refusal, ok := errors.AsType[*plan.Refusal](err); ok {
+		return nil, refused(refusal)
+	}
+	if err != nil {
+		return nil, err
+	}
+	passed, err := e.selfTests(ctx, tenant, p)
+	if refusal, ok := errors.AsType[*plan.Refusal](err); ok {
+		return nil, refused(refusal)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.policies.learn(p)
+	p.Checks = append(slices.Clip(p.Checks), passed)
+	facts := factsOf(p)
+	return &facts, nil
+}
+
+// refused is the answer to a module that fails a check.
+func refused(r *plan.Refusal) *Error {
+	return &Error{Kind: Invalid, Code: "module_refused", Detail: r.Error(), Refusal: r}
+}

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// PolicyRunRequest is a transcript to try a policy on, as messages or as an exported session, and what the window is
+// to be like. In messages, each of a user's begins a turn.
+type PolicyRunRequest struct {
+	Messages    []json.RawMessage `json:"messages,omitempty"`
+	Transcript  *SessionFile      `json:"transcript,omitempty"`
+	Config      json.RawMessage   `json:"config,omitempty"`
+	Viewer      Viewer            `json:"viewer"`
+	Budget      Budget            `json:"budget"`
+	System      string            `json:"system,omitempty"`
+	Pending     []json.RawMessage `json:"pending,omitempty"`
+	Format      string            `json:"format,omitempty"`
+	ToolResults string            `json:"tool_results,omitempty"`
+}
+
+// RunPolicy makes a window of a transcript with one policy and appends it, with its report, to dst. Nothing is stored.
+func (e *Engine) RunPolicy(ctx context.Context, c Caller, name string, version int, req *PolicyRunRequest, dst []byte,
+) ([]byte, error) {
+	r, err := e.resolverFor(ctx, c.Tenant, name, version)
+	if err != nil {
+		return dst, err
+	}
+	ready, err := r.resolve([]PipelineStep{{Policy: versionName(name, version), Config: req.Config}})
+	if err != nil {
+		return dst, err
+	}
+	turns, skipped, err := req.turns()
+	if err != nil {
+		return dst, err
+	}
+	a, err := e.trial(ctx, c.Tenant, turns, e.now(), ready, &ContextRequest{Viewer: req.Viewer, Budget: req.Budget,
+		System: req.System, Pending: req.Pending, Format: req.Format, ToolResults: req.ToolResults, Explain: true})
+	if err != nil {
+		return dst, err
+	}
+	a.skipped = skipped
+	dst = append(append(append(dst, `{"policy":"`...), name...), `","version":`...)
+	dst = append(strconv.AppendInt(dst, int64(version), 10), ',')
+	dst, w, err := a.appendWindow(dst)
+	if err != nil {
+		return dst, err
+	}
+	dst = strconv.AppendUint(append(dst, `,"fuel":`...), a.result.steps[0].Fuel, 10)
+	return a.appendRest(dst, &w), nil
+}
+
+// resolverFor resolves pipelines that name a version, which must exist, of a policy, built in or the tenant's own.
+func (e *Engine) resolverFor(ctx context.Context, tenant, name string, version int) (*resolver, error) {
+	set, err := e.readPolicies(ctx, tenant, e.ownPolicies([]PipelineStep{{Policy: name}}))
+	if err != nil {
+		return nil, err
+	}
+	r := &resolver{e: e, ctx: ctx, tenant: tenant, settings: e.defaultSettings(), policies: set}
+	if !r.find(new(step), versionName(name, version)) {
+		return nil, noVersion(name, version)
+	}
+	return r, nil
+}
+
+// turns are a request's transcript.
+func (r *PolicyRunRequest) turns() ([]*parsedTurn, []Skipped, error) {
+	switch {
+	case r.Transcript != nil && r.Messages != nil:
+		return nil, nil, invalidField("transcript", "invalid_value", "give messages or a transcript, not both")
+	case r.Transcript != nil:
+		turns, err := r.Transcript.parse()
+		return turns, nil, err
+	case r.Messages == nil:
+		return nil, nil, invalidField("messages", "required", "give messages or a transcript to run the policy on")
+	}
+	format, err := parseFormat(r.Format, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if format == chat.Text {
+		format = chat.OpenAIChat
+	}
+	return splitTurns(format, r.Messages)
+}
+
+// splitTurns reads messages as a transcript of turns, each of which a user's message begins.
+func splitTurns(format chat.Format, messages []json.RawMessage) ([]*parsedTurn, []Skipped, error) {
+	var skipped []Skipped
+	parsed, err := parseMessages(format, messages, &skipped)
+	if err != nil {
+		return nil, nil, err
+	}
+	var turns []*parsedTurn
+	for _, m := range parsed {
+		if len(turns) == 0 || m.Role == plan.RoleUser {
+			turns = append(turns, &parsedTurn{})
+		}
+		t := turns[len(turns)-1]
+		t.messages = append(t.messages, m)
+	}
+	return turns, skipped, nil
+}
+
+// trial makes ready to assemble from a transcript that is stored nowhere.
+func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, at time.Time, r *resolved,
+	req *ContextRequest) (*assembly, error) {
+	h, open, v := &head{Kind: kindChat}, new(openCalls), &view{}
+	for _, t := range turns {
+		h.Turns++
+		headers, err := t.place(e, h, open, at)
+		if err != nil {
+			return nil, err
+		}
+		h.Messages += uint64(len(headers))
+		v.append(headers)
+		for i, rows := 0, v.rows[len(v.rows)-len(headers):]; i < len(rows); i++ {
+			rows[i].message.Store(&t.messages[i].Message)
+		}
+	}
+	v.head = h
+	a := &assembly{e: e, ctx: ctx, tenant: tenant, view: v, scratch: new(scratch),
+		inputs: inputs{at: at.UnixMilli(), extent: h.extent(), request: req, resolved: r}}
+	return a, a.prepare()
+}

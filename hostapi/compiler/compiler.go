@@ -1,0 +1,149 @@
+// Package compiler turns admitted modules into machine code without putting the server at risk: an optimising compiler
+// can be kept busy for minutes and gigabytes by a few kilobytes, and cannot be interrupted. So it runs in a child
+// process, of the same program, which is killed when it takes too much. What it made is kept on disk, from where the
+// server loads it within milliseconds, also after a restart.
+package compiler
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Config is how machine code is made and run. Parent and child must agree on it.
+func Config() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfigCompiler().WithDebugInfoEnabled(false)
+}
+
+// Options of a Compiler. All but Dir must be set.
+type Options struct {
+	Dir     string        // where machine code is kept, for this process alone; empty: a folder of its own until Close
+	Command []string      // starts a child, which calls Main with the arguments that follow
+	Time    time.Duration // computing time of one child
+	Memory  int64         // bytes of one child
+	Bytes   int64         // machine code on disk
+}
+
+// Compiler makes machine code and keeps it. Safe for concurrent use.
+type Compiler struct {
+	command []string
+	time    time.Duration
+	memory  int64
+	own     string // folder to remove at Close
+	disk    *disk
+	cache   wazero.CompilationCache
+	loading [256]sync.Mutex // by the module's digest: the runtime must not load a module twice at once
+}
+
+// Open makes a compiler over a folder, which it makes where there is none.
+func Open(o Options) (_ *Compiler, err error) {
+	if len(o.Command) == 0 {
+		return nil, errors.New("no command to compile with")
+	}
+	c := &Compiler{command: o.Command, time: o.Time, memory: o.Memory}
+	if o.Dir == "" {
+		if c.own, err = os.MkdirTemp("", "mneme-compiled-"); err != nil {
+			return nil, err
+		}
+		o.Dir = c.own
+	}
+	if c.disk, err = openDisk(o.Dir, o.Bytes); err == nil {
+		c.cache, err = wazero.NewCompilationCacheWithDir(o.Dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.removeOwn())
+	}
+	return c, nil
+}
+
+func (c *Compiler) removeOwn() error {
+	if c.own == "" {
+		return nil
+	}
+	return os.RemoveAll(c.own)
+}
+
+// Close frees what the runtimes of Cache share. They must be closed.
+func (c *Compiler) Close(ctx context.Context) error {
+	return errors.Join(c.cache.Close(ctx), c.removeOwn())
+}
+
+// Cache is what a runtime must be made with for Load to work in it.
+func (c *Compiler) Cache() wazero.CompilationCache { return c.cache }
+
+// Compile makes the machine code of an admitted module and keeps it. The error is a *plan.Refusal where the module is
+// at fault.
+func (c *Compiler) Compile(ctx context.Context, module []byte) error {
+	dir, err := c.disk.stage()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := c.run(ctx, dir, module); err != nil {
+		return err
+	}
+	return c.disk.keep(sha256.Sum256(module), dir)
+}
+
+// Code is machine code that was loaded into a runtime. While it is, its file stays.
+type Code struct {
+	Module wazero.CompiledModule
+	Size   int64 // bytes
+
+	disk  *disk
+	entry *entry // nil: it has no file
+}
+
+// Close unloads the code. No instance of it may be running.
+func (c *Code) Close(ctx context.Context) error {
+	if c.entry != nil {
+		c.disk.close(c.entry, true)
+	}
+	return c.Module.Close(ctx)
+}
+
+// Has reports whether the machine code of a module is kept.
+func (c *Compiler) Has(module []byte) bool { return c.disk.has(sha256.Sum256(module)) }
+
+// Load gives a runtime the machine code of a module; nil where none is kept. It never compiles.
+func (c *Compiler) Load(ctx context.Context, r wazero.Runtime, module []byte) (*Code, error) {
+	sum := sha256.Sum256(module)
+	one := &c.loading[sum[0]]
+	one.Lock()
+	defer one.Unlock()
+	e := c.disk.open(sum)
+	if e == nil {
+		return nil, nil
+	}
+	m, err := load(ctx, r, module)
+	if err == nil {
+		return &Code{Module: m, Size: e.size, disk: c.disk, entry: e}, nil
+	}
+	c.disk.close(e, false)
+	if errors.Is(err, context.Canceled) {
+		return nil, nil // made for another processor
+	}
+	return nil, &plan.Refusal{Check: CheckCompile, Detail: err.Error()}
+}
+
+// load finds a module in the runtime's cache or fails as cancelled: with two workers, the compiler looks at the
+// context before it begins, and reading the cache does not.
+func load(ctx context.Context, r wazero.Runtime, module []byte) (_ wazero.CompiledModule, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the module cannot be read: %v", r)
+		}
+	}()
+	cancelled, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	cancel()
+	return r.CompileModule(experimental.WithCompilationWorkers(cancelled, 2), module)
+}

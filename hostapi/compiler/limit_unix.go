@@ -1,0 +1,59 @@
+//go:build linux || darwin
+
+package compiler
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// niceness lets the server's own work go before a compiler's.
+const niceness = 10
+
+// limitSelf bounds this process for good. The time bound also ends a child whose parent is gone.
+func limitSelf(memory, seconds int64) error {
+	for _, l := range []struct {
+		resource int
+		value    uint64
+	}{
+		// Memory that can be written to; the address space that Go reserves and never touches is far larger.
+		{syscall.RLIMIT_DATA, uint64(memory)},
+		{syscall.RLIMIT_CPU, uint64(seconds)},
+		{syscall.RLIMIT_CORE, 0},
+	} {
+		limit := syscall.Rlimit{Cur: l.value, Max: l.value}
+		if err := syscall.Setrlimit(l.resource, &limit); err != nil {
+			return fmt.Errorf("limiting resource %d to %d: %w", l.resource, l.value, err)
+		}
+	}
+	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness)
+}
+
+// ownGroup makes a command the head of a process group, which ends as a whole.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}
+
+// killed reports whether a process ended by the signal that a limit or ownGroup sends.
+func killed(p *os.ProcessState) bool {
+	status, ok := p.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)
+}
+
+// checkOwner refuses a folder that another user could write to: what lies in it is run.
+func checkOwner(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user", dir)
+	}
+	return os.Chmod(dir, 0o700)
+}

@@ -1,0 +1,152 @@
+package hostapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+)
+
+// line sends tenants into a gate, in this order, and notes who comes through.
+func line(g *gate, tenants string) (through chan string) {
+	through = make(chan string, len(tenants))
+	for _, t := range tenants {
+		go func() {
+			if g.enter(context.Background(), string(t)) == nil {
+				through <- string(t)
+			}
+		}()
+		synctest.Wait()
+	}
+	return through
+}
+
+func TestGateIsFair(t *testing.T) {
+	for _, c := range []struct {
+		places, share int
+		holding, line string
+		leave, want   string // who leaves, one after the other, and who comes through then
+	}{
+		{2, 2, "aa", "aab", "a", "b"},          // one of two places, although a came first
+		{3, 3, "aab", "acb", "ab", "cb"},       // fewest first
+		{1, 1, "a", "aabbc", "aabca", "abcab"}, // by turns where all hold none
+		{3, 2, "aab", "aac", "b", "c"},         // a has its share
+		{3, 1, "a", "aa", "a", "a"},            // places are free, and yet a waits
+		{2, 1, "a", "a", "", ""},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate(c.places, c.share)
+				for _, who := range c.holding {
+					if err := g.enter(t.Context(), string(who)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				through := line(g, c.line)
+				got := ""
+				for _, who := range c.leave {
+					g.leave(string(who))
+					synctest.Wait()
+					for len(through) > 0 {
+						got += <-through
+					}
+				}
+				if got != c.want {
+					t.Errorf("came through: %q, want %q", got, c.want)
+				}
+				for range len(c.holding) + len(c.line) - len(c.leave) { // let everyone through
+					for who := range g.held {
+						g.leave(who)
+						break
+					}
+					synctest.Wait()
+				}
+				if len(g.held) != 0 || len(g.waiting) != 0 || g.used != 0 {
+					t.Errorf("not empty: %+v", g)
+				}
+			})
+		})
+	}
+}
+
+// The law of the gate, whatever comes: never more holders than places, nobody above the share, and nobody waits while
+// a place is free and the share is not used up.
+func TestGateModel(t *testing.T) {
+	const seed, places, share = 11, 4, 3
+	random := rand.New(rand.NewPCG(seed, 0))
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(places, share)
+		var cancels []context.CancelFunc
+		failed := make(chan error, 1)
+		for step := range 5_000 {
+			tenant := string(rune('a' + random.IntN(4)))
+			switch action := random.IntN(8); {
+			case action < 4:
+				ctx, cancel := context.WithCancel(t.Context())
+				cancels = append(cancels, cancel)
+				go func() {
+					if err := g.enter(ctx, tenant); err != nil && !errors.Is(err, context.Canceled) {
+						failed <- err
+					}
+				}()
+			case action < 7:
+				if g.held[tenant] > 0 {
+					g.leave(tenant)
+				}
+			case len(cancels) > 0:
+				i := random.IntN(len(cancels))
+				cancels[i]()
+			}
+			synctest.Wait()
+			used := 0
+			for who, n := range g.held {
+				used += n
+				if n > share || n == 0 {
+					t.Fatalf("seed %d, step %d: %s holds %d", seed, step, who, n)
+				}
+			}
+			if used != g.used || used > places {
+				t.Fatalf("seed %d, step %d: %d hold, %d are counted", seed, step, used, g.used)
+			}
+			for who, q := range g.waiting {
+				if len(q.line) == 0 || used < places && g.held[who] < share {
+					t.Fatalf("seed %d, step %d: %s waits for nothing", seed, step, who)
+				}
+			}
+		}
+		for _, cancel := range cancels {
+			cancel()
+		}
+		synctest.Wait()
+		if len(g.waiting) != 0 || len(failed) != 0 {
+			t.Errorf("seed %d: %d tenants still wait", seed, len(g.waiting))
+		}
+	})
+}
+
+// A place that is given at the moment of giving up goes to the next.
+func TestGateGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(1, 1)
+		if err := g.enter(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- g.enter(ctx, "b") }()
+		synctest.Wait()
+		through := line(g, "c")
+		cancel()
+		g.leave("a")
+		synctest.Wait()
+		err := <-ended
+		if err == nil {
+			g.leave("b")
+		}
+		if got := <-through; got != "c" || err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("%q came through; %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package hostapi
+
+import (
+	"runtime"
+	"time"
+)
+
+// Limits bounds what policies may take from their host: each call, each module, and all of them together. What a
+// module may be before it is compiled stands in wasm.Limits.
+type Limits struct {
+	// One call.
+	Fuel          int           // instructions, roughly; deterministic, so that it decides before CallTime does
+	FuelPerRecord int           // besides, for each record of the request
+	CallTime      time.Duration // by the clock, with host functions: for what fuel cannot see
+	Depth         int           // nested calls
+	MemoryBytes   int           // linear memory of one instance
+	HostCalls     int           // all functions together
+	TextBytes     int           // text copied, searched or tokenised
+	LogBytes      int           // log lines and author's message
+	InsertedBytes int           // texts in one plan
+
+	// Starting an instance: _initialize and mneme_arena. Language runtimes do much there, once for many calls.
+	StartFuel int
+	StartTime time.Duration
+
+	// Compiling a module, in a child process. Real modules take less than two seconds.
+	CompileTime   time.Duration // computing time, in whole seconds; by the clock three times as much
+	CompileMemory int           // bytes
+
+	// All tenants together. One tenant has all but one of Calls at most, so that another's first call never waits,
+	// and one of Compiles.
+	Calls     int // run at once: one per processor, since guests compute and never wait
+	Compiles  int // run at once; they give way to everything else
+	IdleBytes int // memory of instances that wait for their next call
+	CodeBytes int // modules in memory: machine code and how they start
+	DiskBytes int // machine code on disk
+}
+
+// DefaultLimits leave real policies ample room; see docs/ABI.md.
+func DefaultLimits() Limits {
+	processors := runtime.GOMAXPROCS(0)
+	return Limits{
+		Fuel:          2_000_000,
+		FuelPerRecord: 10_000,
+		CallTime:      150 * time.Millisecond,
+		Depth:         500,
+		MemoryBytes:   16 << 20,
+		HostCalls:     10_000,
+		TextBytes:     1 << 20,
+		LogBytes:      4 << 10,
+		InsertedBytes: 16 << 10,
+
+		StartFuel: 100_000_000,
+		StartTime: time.Second,
+
+		CompileTime:   5 * time.Second,
+		CompileMemory: 1 << 30,
+
+		Calls:     processors,
+		Compiles:  max(2, processors/2),
+		IdleBytes: 256 << 20,
+		CodeBytes: 256 << 20,
+		DiskBytes: 1 << 30,
+	}
+}

@@ -1,0 +1,174 @@
+package hostapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
+)
+
+// Load admits, instruments and compiles a module and starts it once in each size, so that Run can trust it. The same
+// bytes again answer what the first time did, until what was not used for long is unloaded. A module that is refused
+// leaves nothing behind; the error is a *plan.Refusal.
+//
+// All that is done for a module counts against its tenant: work in this process as a call, compiling as a compile.
+func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Policy, error) {
+	digest := plan.Digest(sha256.Sum256(code))
+	if m := h.modules.use(digest); m != nil {
+		defer h.modules.done(m)
+		return m.Policy, nil
+	}
+	m := &module{Policy: plan.Policy{Digest: digest, Size: len(code)}, tenant: tenant}
+	var prepared *wasm.Prepared
+	err := h.share(ctx, tenant, func() (err error) {
+		prepared, err = h.admit(m, code)
+		return err
+	})
+	if err != nil {
+		return plan.Policy{}, err
+	}
+	if m.runtime, err = h.newRuntime(ctx, prepared.Info.Imports); err == nil {
+		err = h.compile(ctx, m, prepared.Module)
+	}
+	if err == nil {
+		err = h.share(ctx, tenant, func() error { return h.tryOut(ctx, m) })
+	}
+	if err != nil {
+		h.unload(m)
+		return plan.Policy{}, err
+	}
+	m.weigh(len(prepared.Module))
+	h.modules.add(m)
+	return m.Policy, nil
+}
+
+// share does work for a tenant in one of the places that calls have.
+func (h *Host) share(ctx context.Context, tenant string, work func() error) error {
+	if err := h.calls.enter(ctx, tenant); err != nil {
+		return err
+	}
+	defer h.calls.leave(tenant)
+	return work()
+}
+
+// Loaded reports whether Run can call a module without loading it again.
+func (h *Host) Loaded(digest plan.Digest) bool { return h.modules.has(digest) }
+
+// admit takes a module through all checks that come before compiling.
+func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
+	prepared, err := h.prepare(code)
+	if err != nil {
+		return nil, err
+	}
+	info := &prepared.Info
+	if m.Manifest, err = parseManifest(info.Manifest); err != nil {
+		return nil, refuse(checkManifest, "custom section %s: %v", manifestSection, err)
+	}
+	if refusal := checkImports(info.Imports); refusal != nil {
+		return nil, refusal
+	}
+	if refusal := checkExports(info.Exports); refusal != nil {
+		return nil, refusal
+	}
+	m.restorable = !info.Traits.FreshInstance()
+	for _, g := range info.Globals {
+		m.globals = append(m.globals, g.Export)
+	}
+	for _, c := range prepared.Checks {
+		m.Checks = append(m.Checks, plan.Check(c))
+	}
+	m.Checks = append(m.Checks,
+		plan.Check{Name: checkManifest, OK: true, Detail: "abi " + m.Manifest.ABI},
+		plan.Check{Name: checkImported, OK: true, Detail: fmt.Sprintf("%d, all offered", len(info.Imports))},
+		plan.Check{Name: checkExported, OK: true, Detail: "all that the ABI asks"},
+	)
+	return prepared, nil
+}
+
+// compile gives a module its code: from the cache, or made for it first.
+func (h *Host) compile(ctx context.Context, m *module, code []byte) (err error) {
+	if h.compiler == nil {
+		m.code, err = interpret(ctx, m.runtime, code)
+		return err
+	}
+	if m.code, err = h.cached(ctx, m, code); m.code != nil || err != nil {
+		return err
+	}
+	if err := h.make(ctx, m.tenant, code); err != nil {
+		return err
+	}
+	if m.code, err = h.cached(ctx, m, code); m.code == nil && err == nil {
+		err = refuse(compiler.CheckCompile, "its machine code was lost")
+	}
+	return err
+}
+
+// interpret makes a module ready for the interpreter, which takes no time worth bounding.
+func interpret(ctx context.Context, r wazero.Runtime, code []byte) (*compiler.Code, error) {
+	m, err := r.CompileModule(ctx, code)
+	if err != nil {
+		return nil, refuse(compiler.CheckCompile, "%v", err)
+	}
+	return &compiler.Code{Module: m}, nil
+}
+
+// make compiles in a child, unless someone else did while this tenant waited for its turn.
+func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
+	if err := h.compiles.enter(ctx, tenant); err != nil {
+		return err
+	}
+	defer h.compiles.leave(tenant)
+	if h.compiler.Has(code) {
+		return nil
+	}
+	return h.compiler.Compile(ctx, code)
+}
+
+// cached loads machine code that was made before; nil where there is none.
+func (h *Host) cached(ctx context.Context, m *module, code []byte) (loaded *compiler.Code, err error) {
+	err = h.share(ctx, m.tenant, func() (err error) {
+		loaded, err = h.compiler.Load(ctx, m.runtime, code)
+		return err
+	})
+	return loaded, err
+}
+
+// tryOut starts the module once in each size and asks its version.
+func (h *Host) tryOut(ctx context.Context, m *module) error {
+	for size := range sizeCount {
+		in, ended := h.instantiate(ctx, poolKey{module: m, size: size})
+		if ended != nil {
+			return refuse(checkStart, "%v", ended)
+		}
+		ended = in.checkVersion()
+		in.close(ctx)
+		if ended != nil {
+			return refuse(checkStart, "%v", ended)
+		}
+	}
+	m.Checks = append(m.Checks,
+		plan.Check{Name: compiler.CheckCompile, OK: true},
+		plan.Check{Name: checkStart, OK: true, Detail: "in both arena sizes"},
+	)
+	return nil
+}
+
+// checkVersion asks the guest for the ABI that it speaks.
+func (in *instance) checkVersion() *ending {
+	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime)
+	defer in.tank.end()
+	result, err := in.guest.ExportedFunction(exportABI).Call(in.ctx)
+	if err != nil {
+		return in.explain(exportABI, err)
+	}
+	if err := checkVersion(api.DecodeU32(result[0])); err != nil {
+		return endingf(plan.StatusTrap, "%s: %v", exportABI, err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package hostapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
+)
+
+// says is a guest whose author's error is its number, so that no two are the same module.
+func says(n int32) []byte { return guest{assemble: konst(-1 - n)}.build() }
+
+func TestModulesMakeRoom(t *testing.T) {
+	var unloaded []string
+	s := newModules(100, func(m *module) { unloaded = append(unloaded, m.Manifest.Name) })
+	add := func(tenant, name string, weight int) {
+		p := plan.Policy{Digest: plan.Digest{name[0]}, Manifest: plan.Manifest{Name: name}}
+		s.add(&module{Policy: p, tenant: tenant, weight: weight})
+	}
+	expect := func(names string) {
+		t.Helper()
+		if got := strings.Join(unloaded, ""); got != names {
+			t.Errorf("unloaded %q, want %q", got, names)
+		}
+		unloaded = nil
+	}
+	add("small", "a", 10)
+	add("big", "b", 30)
+	add("big", "c", 30)
+	add("big", "d", 30)
+	expect("")
+	if m := s.use(plan.Digest{'b'}); m != nil {
+		s.done(m)
+	}
+	add("big", "e", 30)
+	expect("c") // b was used since, and a is another's
+	b, d := s.use(plan.Digest{'b'}), s.use(plan.Digest{'d'})
+	add("big", "f", 30)
+	expect("e") // b and d are in use
+	add("big", "g", 100)
+	expect("fa") // what is in use stays, and what was just added
+	s.done(b)
+	expect("b") // no longer
+	s.done(d)
+	expect("d")
+	add("late", "g", 10) // there already
+	expect("g")
+	if s.has(plan.Digest{'a'}) || !s.has(plan.Digest{'g'}) || s.bytes != 100 {
+		t.Errorf("%d bytes, %d modules", s.bytes, len(s.loaded))
+	}
+}
+
+// What is unloaded takes its idle instances along, says so, and can be loaded again from the cache.
+func TestUnloadedModulesComeBack(t *testing.T) {
+	limits := DefaultLimits()
+	limits.CodeBytes = 1
+	h := newHost(t, Options{Limits: limits})
+	first := twoRecords(mustLoad(t, h, says(1)))
+	if out := h.Run(t.Context(), first); out.Status != plan.StatusAuthorError || !h.Loaded(first.Module) {
+		t.Fatalf("%+v", out)
+	}
+	ok := twoRecords(mustLoad(t, h, guest{}.build()))
+	if h.Loaded(first.Module) || !h.Loaded(ok.Module) {
+		t.Error("both are loaded, or the wrong one")
+	}
+	if out := h.Run(t.Context(), ok); out.Status != plan.StatusOK || len(h.pool.top) != 1 {
+		t.Errorf("%+v", out)
+	}
+	if out := h.Run(t.Context(), first); out.Status != plan.StatusUnavailable {
+		t.Errorf("%+v", out)
+	}
+	mustLoad(t, h, says(1))
+	if len(h.pool.top) != 0 || h.pool.bytes != 0 {
+		t.Error("an unloaded module has idle instances")
+	}
+	if out := h.Run(t.Context(), first); out.Status != plan.StatusAuthorError {
+		t.Errorf("%+v", out)
+	}
+}
+
+// Modules come and go under calls that use them.
+func TestUnloadingUnderCalls(t *testing.T) {
+	limits := DefaultLimits()
+	limits.CodeBytes, limits.Calls = 1, 4
+	h := newHost(t, Options{Limits: limits})
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := range 20 {
+				n := int32((worker + i) % 3)
+				c := twoRecords(mustLoad(t, h, says(n)))
+				c.Tenant = fmt.Sprint("tenant", worker)
+				out := h.Run(context.Background(), c)
+				unloaded := out.Status == plan.StatusUnavailable
+				if !unloaded && !strings.Contains(out.Detail, fmt.Sprint("returned ", -1-n)) {
+					t.Errorf("%+v", out)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(h.modules.loaded); n > 1 {
+		t.Errorf("%d modules are loaded", n)
+	}
+}
+
+// A compiler that ends well and leaves nothing must not make the server compile by itself.
+func TestNothingIsCompiledHere(t *testing.T) {
+	for command, want := range map[string]string{"true": "left", "false": "exit status 1"} {
+		h, err := New(Options{Compiler: []string{command}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Load(t.Context(), "t", says(1)); err == nil || h.Loaded(plan.Digest{}) {
+			t.Errorf("%s: %v, want %s", command, err, want)
+		}
+		if err := h.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := New(Options{}); err == nil {
+		t.Error("a host without a compiler")
+	}
+}
+
+// A tenant's uploads are compiled one at a time; another tenant's do not wait for them, nor does a module whose code is
+// there.
+func TestCompilingWaitsForOnesOwn(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Calls, limits.Compiles = 2, 2
+	h := newHost(t, Options{Limits: limits})
+	known := mustLoad(t, h, says(1))
+	if err := h.compiles.enter(t.Context(), "t"); err != nil { // as an upload that takes long
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := make(chan error)
+	go func() { _, err := h.Load(ctx, "t", says(2)); waiting <- err }()
+	if m, err := h.Load(t.Context(), "t", says(1)); err != nil || m.Digest != known {
+		t.Errorf("a known module: %v", err)
+	}
+	if _, err := h.Load(t.Context(), "other", says(3)); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+	cancel()
+	if err := <-waiting; !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	h.compiles.leave("t")
+	if _, err := h.Load(t.Context(), "t", says(2)); err != nil {
+		t.Errorf("free again: %v", err)
+	}
+}
+
+func TestBombIsRefusedByName(t *testing.T) {
+	limits := DefaultLimits()
+	limits.CompileMemory = 1 << 20 // less than any child needs: stands for a module that needs more
+	h := newHost(t, Options{Limits: limits})
+	_, err := h.Load(t.Context(), "t", says(1))
+	var refusal *plan.Refusal
+	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Check, compiler.CheckCompile) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,247 @@
+package hostapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	"github.com/seed-0906e6bc/mneme/sdk/go/manifest"
+	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+)
+
+// These tests take the SDK's example policy all the way: built by both compilers, admitted, run. What the SDK's
+// harness gives an author's unit test must be what this host gives the module.
+
+const exampleDir = "../sdk/go/examples/keep-by-tag"
+
+// shipped is the example as TinyGo built it. It is the one whose SHA-256 is noted, and carries the manifest beside it.
+func shipped(t *testing.T) []byte {
+	t.Helper()
+	module, noted, text := readExample(t, "keep-by-tag.wasm"), readExample(t, "keep-by-tag.wasm.sha256"),
+		readExample(t, "manifest.json")
+	if sum := fmt.Sprintf("%x  keep-by-tag.wasm\n", sha256.Sum256(module)); sum != string(noted) {
+		t.Errorf("SHA-256 is %q, noted is %q", sum, noted)
+	}
+	if again, err := manifest.Set(module, text); err != nil || !bytes.Equal(again, module) {
+		t.Errorf("the module does not carry manifest.json: %v", err)
+	}
+	return module
+}
+
+// stockGo is the example as the Go toolchain alone builds it.
+func stockGo(t *testing.T) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "policy.wasm")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w -buildid=", "-o", file, ".")
+	build.Dir = exampleDir
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	module, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if module, err = manifest.Set(module, readExample(t, "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+func readExample(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(exampleDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// The example's plans are the same from both compilers, the same again, and those that its author meant.
+func TestExamplePolicy(t *testing.T) {
+	h := newHost(t, Options{})
+	modules := map[string]plan.Digest{"TinyGo": mustLoad(t, h, shipped(t)), "Go": mustLoad(t, h, stockGo(t))}
+	for seed := range uint64(60) {
+		table := tagged(rand.New(rand.NewPCG(seed, 0)))
+		want := kept(table)
+		var plans [][]plan.Op
+		for compiler, digest := range modules {
+			out := h.Run(t.Context(), callOf(digest, table))
+			if out.Status != plan.StatusOK {
+				t.Fatalf("seed %d, %s: %s: %s", seed, compiler, out.Status, out.Detail)
+			}
+			left := slices.Repeat([]bool{true}, len(table.Records))
+			for _, op := range out.Ops {
+				if op.Code != plan.OpDrop || op.Reason != "untagged: carries no tag that is to be kept" {
+					t.Fatalf("seed %d, %s: op %+v", seed, compiler, op)
+				}
+				for i := op.First; i <= op.Last; i++ {
+					left[i] = false
+				}
+			}
+			if !slices.Equal(left, want) {
+				t.Errorf("seed %d, %s: keeps %v, want %v", seed, compiler, left, want)
+			}
+			if again := h.Run(t.Context(), callOf(digest, table)); !sameOutcome(out, again) {
+				t.Errorf("seed %d, %s: %+v, then %+v", seed, compiler, out, again)
+			}
+			plans = append(plans, out.Ops)
+		}
+		if !reflect.DeepEqual(plans[0], plans[1]) {
+			t.Errorf("seed %d: the compilers' plans are %+v and %+v", seed, plans[0], plans[1])
+		}
+	}
+}
+
+// kept is what the example's author meant: which records stay, said from the records alone.
+func kept(t *mnemetest.Table) []bool {
+	stays := map[uint32]bool{}
+	for _, r := range t.Records {
+		tag, ok := t.Config["tag"].(string)
+		if !ok {
+			tag = "keep"
+		}
+		if r.Role == mneme.System || r.Flags.Has(mneme.Mandatory|mneme.TagsLeftOut) || slices.Contains(r.Tags, tag) {
+			stays[r.Atom] = true
+		}
+	}
+	var all []bool
+	for _, r := range t.Records {
+		all = append(all, stays[r.Atom])
+	}
+	return all
+}
+
+// tagged is a table of atoms of one to four records, some of which carry tags.
+func tagged(rng *rand.Rand) *mnemetest.Table {
+	t := &mnemetest.Table{BudgetMessages: 50, BudgetTokens: rng.Uint32N(9000), ViewerAgent: "main", Now: rng.Int64(),
+		Seed: rng.Uint64(), OlderExist: rng.IntN(2) == 0, SummaryCovers: rng.Uint64N(9), SummaryTokens: rng.Uint32N(9),
+		ViewerDelegation: rng.Uint32N(2)}
+	if rng.IntN(3) > 0 {
+		t.Config = map[string]any{"tag": []string{"keep", "order", ""}[rng.IntN(3)]}
+	}
+	words := []string{"keep", "order", "keeper", "chat", "größe"}
+	for atom := range uint32(rng.IntN(40)) {
+		for range 1 + rng.IntN(4) {
+			r := mnemetest.Record{Turn: atom/3 + 1, Seq: uint64(len(t.Records) + 1), Atom: atom,
+				Role: mneme.Role(1 + rng.IntN(4)), Kind: mneme.Kind(rng.IntN(7)), Tokens: rng.Uint32N(500),
+				CompressedTokens: rng.Uint32N(9), Text: "some words", Delegation: rng.Uint32N(3),
+				Agent: words[rng.IntN(5)], Tool: words[rng.IntN(5)], Created: rng.Int64()}
+			if rng.IntN(6) == 0 {
+				r.Flags = mneme.Flags(1 << rng.IntN(7))
+			}
+			for range rng.IntN(8) - 5 {
+				r.Tags = append(r.Tags, words[rng.IntN(5)])
+			}
+			t.Records = append(t.Records, r)
+		}
+	}
+	return t
+}
+
+// The harness's request is byte for byte the host's, and what it reads in a plan is what the host reads.
+func TestHarnessSpeaksTheABI(t *testing.T) {
+	everything := func(req *mneme.Request, p *mneme.Plan) error {
+		if req.Len() < 7 {
+			return nil
+		}
+		why := p.Text("code: ").Uint(7)
+		p.Drop(0, 1, why)
+		p.Compress(2, 2, why)
+		p.Truncate(3, 3, 40, p.Text("cut"))
+		p.Stub(4, 4, mneme.Text{})
+		p.Replace(5, p.Text("größer"), why)
+		p.Insert(req.Len(), p.Text("a notice"), why)
+		p.Summarise(6, 6, why)
+		return nil
+	}
+	for seed := range uint64(20) {
+		table := tagged(rand.New(rand.NewPCG(seed, 1)))
+		table.Config = map[string]any{"b": true, "f": 0.25, "i": -5, "s": "word"}
+		request := requestOf(table)
+		l, err := layoutOf(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make([]byte, l.end)
+		if err := encode(want, request, l); err != nil {
+			t.Fatal(err)
+		}
+		if got := table.Encode(); !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: the harness encodes\n%x, the host\n%x", seed, got, want)
+		}
+		buffer := mnemetest.Buffer(int(sizeSmall.plan()))
+		n, err := mneme.Run(everything, want, buffer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := mnemetest.Decode(buffer[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := decode(buffer[:n], 1<<10, reasons{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var same []plan.Op
+		for _, op := range theirs {
+			same = append(same, plan.Op{Code: plan.OpCode(op.Code), Template: op.Template, First: uint32(op.First),
+				Last: uint32(op.Last), Argument: op.Argument, Text: op.Text, Reason: op.Reason})
+		}
+		if len(request.Records) >= 7 && len(ours) != 7 || !reflect.DeepEqual(same, ours) {
+			t.Errorf("seed %d: the harness reads %+v, the host %+v", seed, same, ours)
+		}
+	}
+}
+
+func callOf(d plan.Digest, t *mnemetest.Table) plan.Call {
+	var words texts
+	for i := range t.Records {
+		words = append(words, t.Records[i].Text)
+	}
+	return plan.Call{Tenant: "t", Module: d, Request: requestOf(t), Texts: words}
+}
+
+// requestOf is a harness's table as the engine would ask.
+func requestOf(t *mnemetest.Table) *plan.Request {
+	r := &plan.Request{Strings: []string{""}, BudgetMessages: t.BudgetMessages, BudgetTokens: t.BudgetTokens,
+		ViewerDelegation: t.ViewerDelegation, Now: t.Now, Seed: t.Seed, OlderExist: t.OlderExist,
+		SummaryCovers: t.SummaryCovers, SummaryTokens: t.SummaryTokens}
+	id := func(s string) uint32 {
+		at := slices.Index(r.Strings, s)
+		if at < 0 {
+			at, r.Strings = len(r.Strings), append(r.Strings, s)
+		}
+		return uint32(at)
+	}
+	for _, m := range t.Records {
+		rec := plan.Record{Seq: m.Seq, Created: m.Created, Turn: m.Turn, Tokens: m.Tokens,
+			CompressedTokens: m.CompressedTokens, TextBytes: uint32(len(m.Text)), Atom: m.Atom, Delegation: m.Delegation,
+			Agent: id(m.Agent), Tool: id(m.Tool), TagsAt: uint32(len(r.Tags)), TagCount: uint32(len(m.Tags)),
+			Flags: plan.Flags(m.Flags), Role: plan.Role(m.Role), Kind: plan.Kind(m.Kind)}
+		for _, tag := range m.Tags {
+			r.Tags = append(r.Tags, id(tag))
+		}
+		r.Records, r.NewestTurn = append(r.Records, rec), max(r.NewestTurn, m.Turn)
+	}
+	r.ViewerAgent = id(t.ViewerAgent)
+	for _, key := range slices.Sorted(maps.Keys(t.Config)) {
+		value := t.Config[key]
+		if n, ok := value.(int); ok {
+			value = int64(n)
+		}
+		r.Config = append(r.Config, plan.ConfigEntry{Key: key, Value: value})
+	}
+	return r
+}

@@ -1,0 +1,162 @@
+package hostapi
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
+)
+
+// Fuel that host functions cost: about what the same time would cost inside the guest.
+const (
+	fuelPerCall      = 50 // every host call
+	bytesPerFuel     = 8  // text copied or searched
+	fuelPerTokenised = 32 // each byte whose tokens are counted
+	fuelPerVector    = 16 // each item of a list
+)
+
+// Timer calls its function each time that it has run down. A *time.Timer is one.
+type Timer interface {
+	Reset(d time.Duration) bool
+	Stop() bool // false: it has run down since it was set
+}
+
+// systemTimer makes a timer that is not running.
+func systemTimer(f func()) Timer {
+	t := time.AfterFunc(time.Hour, f)
+	t.Stop()
+	return t
+}
+
+// tank is what an instance may spend: fuel and depth, globals that rewriting added to the guest, and time. The guest
+// cannot be interrupted; when its time is up, the tank is drained, and it stops at its next refill.
+//
+// The lock is between the host's goroutines. The guest itself, which takes none, may put back what it read before the
+// tank was drained, and so it is drained again until the call has ended. Each global is one aligned word.
+type tank struct {
+	tank, slice, depth api.MutableGlobal
+	timer              Timer
+
+	mu      sync.Mutex
+	filled  int64
+	nested  int
+	time    time.Duration
+	running bool
+	late    bool
+	spentBy int64 // fuel that was spent when the time was up
+}
+
+const (
+	// drained is far below zero, and as far from overflowing.
+	drained = -1 << 62
+	// drainAgain is how soon the tank is looked at again.
+	drainAgain = time.Millisecond
+)
+
+func newTank(guest api.Module, newTimer func(func()) Timer) (*tank, error) {
+	t := &tank{}
+	for name, global := range map[string]*api.MutableGlobal{
+		wasm.TankExport: &t.tank, wasm.SliceExport: &t.slice, wasm.DepthExport: &t.depth,
+	} {
+		var ok bool
+		if *global, ok = guest.ExportedGlobal(name).(api.MutableGlobal); !ok {
+			return nil, fmt.Errorf("the module has no global %s", name)
+		}
+	}
+	t.timer = newTimer(t.drain)
+	return t, nil
+}
+
+// fill grants what may be spent until end.
+func (t *tank) fill(fuel, depth int, d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.filled, t.nested, t.time, t.running, t.late = int64(fuel), depth, d, true, false
+	rest, slice := wasm.Fill(t.filled)
+	t.tank.Set(uint64(rest))
+	t.slice.Set(uint64(slice))
+	t.depth.Set(uint64(depth))
+	t.timer.Reset(d)
+}
+
+// end takes the grant back. False: the time was up, or just about, and the timer may still be at work.
+func (t *tank) end() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running = false
+	return t.timer.Stop() && !t.late
+}
+
+// drain leaves nothing to spend.
+func (t *tank) drain() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.running {
+		return
+	}
+	if !t.late {
+		t.late, t.spentBy = true, t.read().Spent(t.filled)
+	}
+	t.tank.Set(uint64(1<<64 + drained))
+	t.timer.Reset(drainAgain)
+}
+
+// read looks at what is left. The lock must be held.
+func (t *tank) read() wasm.Reading {
+	return wasm.Reading{Tank: int64(t.tank.Get()), Slice: int64(t.slice.Get()), Depth: int64(t.depth.Get())}
+}
+
+// spent is what was used of the last fill.
+func (t *tank) spent() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.late {
+		return uint64(t.spentBy)
+	}
+	return uint64(t.read().Spent(t.filled))
+}
+
+// charge takes fuel for work of the host: first from the tank, then from what is left of the slice.
+func (t *tank) charge(n int) *ending {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.late {
+		return t.timeout()
+	}
+	left := t.read()
+	left.Tank -= int64(n)
+	if left.Tank < 0 {
+		left.Slice += left.Tank
+		left.Tank = 0
+	}
+	t.tank.Set(uint64(left.Tank))
+	t.slice.Set(uint64(left.Slice))
+	if left.OutOfFuel() {
+		return t.exhausted()
+	}
+	return nil
+}
+
+// ranDry says whether a call that trapped was stopped because time, fuel or depth ran out.
+func (t *tank) ranDry() *ending {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch left := t.read(); {
+	case t.late:
+		return t.timeout()
+	case left.OutOfFuel():
+		return t.exhausted()
+	case left.TooDeep():
+		return endingf(plan.StatusDepth, "more than %d nested calls", t.nested)
+	}
+	return nil
+}
+
+func (t *tank) timeout() *ending { return endingf(plan.StatusTimeout, "more than %v", t.time) }
+func (t *tank) exhausted() *ending {
+	return endingf(plan.StatusFuelExhausted, "more than %d fuel", t.filled)
+}
