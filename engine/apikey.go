@@ -102,6 +102,10 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 		return KeyCreated{}, invalidField("expires_at", "out_of_range", "must lie in the future")
 	}
 	return update(ctx, e, c, once, func(t *tx) (KeyCreated, error) {
+		// The caller's own key must still be there at commit: none may be made behind the deletion of its tenant.
+		if _, err := t.get(apiKeyKey(c.KeyID)); err != nil {
+			return KeyCreated{}, err
+		}
 		id := e.newID("", 10)
 		token, hash := e.newSecret(c.Tenant, id)
 		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.now}, Hash: hash}

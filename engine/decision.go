@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -49,6 +50,9 @@ func parseDecisionID(s string) (d decisionID, ok bool) {
 // decisionDay reads the day out of a decision's key.
 func decisionDay(key []byte) uint16 { return binary.BigEndian.Uint16(key[2+8:]) }
 
+// decisionPart reads the number of the part out of a decision's key.
+func decisionPart(key []byte) uint16 { return binary.BigEndian.Uint16(key[len(key)-2:]) }
+
 // decision identifies one window: all inputs, how each step ended, and the hash of the result. The report follows from
 // these and is not kept.
 type decision struct {
@@ -70,6 +74,10 @@ type decisionExtent struct {
 	Turns       uint32      `json:"turns"`
 	Messages    uint64      `json:"messages"`
 }
+
+// purged stands in place of a decision whose session was deleted, until its retention ends: nothing of it is left, but
+// who asks is told so.
+const purged = "purged"
 
 // windowHash is the SHA-256 of what a window shows: system, messages and text, each behind its length.
 func windowHash(w *chat.Window) [32]byte {
@@ -108,15 +116,24 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 	return e.putParts(ctx, tenant, key, b)
 }
 
-// putParts writes a loose record that may be longer than one value: behind the first part come others, numbered.
+// partsPerCommit keeps the commits of a long decision well below what one may hold.
+const partsPerCommit = 8
+
+// putParts writes a loose record that may be longer than one value. Its first part comes last: until then there is none.
 func (e *Engine) putParts(ctx context.Context, tenant string, key, value []byte) error {
-	var batch store.Batch
-	for part := 0; part == 0 || len(value) > 0; part++ {
-		n := min(len(value), maxBodyPart)
-		batch.Put = append(batch.Put, store.Pair{Key: binary.BigEndian.AppendUint16(key[:len(key):len(key)], uint16(part)), Value: value[:n]})
-		value = value[n:]
+	for last := bodyParts(uint32(len(value))); last > 0; {
+		first := max(0, last-partsPerCommit)
+		var batch store.Batch
+		for part := first; part < last; part++ {
+			batch.Put = append(batch.Put, store.Pair{Key: binary.BigEndian.AppendUint16(key[:len(key):len(key)], uint16(part)),
+				Value: value[part*maxBodyPart : min(len(value), (part+1)*maxBodyPart)]})
+		}
+		if err := e.commit(ctx, tenant, batch); err != nil {
+			return err
+		}
+		last = first
 	}
-	return e.commit(ctx, tenant, batch)
+	return nil
 }
 
 // readDecision finds a decision of a project.
@@ -136,6 +153,9 @@ func (e *Engine) readDecision(ctx context.Context, c Caller, projectID, name str
 	}
 	if len(r.Ranges[0]) == 0 {
 		return nil, nil, notFound
+	}
+	if len(r.Ranges[0]) == 1 && string(r.Ranges[0][0].Value) == purged {
+		return nil, nil, errorf(Gone, "session_purged", "the session that this decision was made for is deleted")
 	}
 	d := new(decision)
 	if err := json.Unmarshal(joinBody(r.Ranges[0]), d); err != nil {
@@ -233,8 +253,13 @@ func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, d
 	if err != nil {
 		return dst, err
 	}
+	settings := d.Effective.Settings
+	for _, s := range d.Effective.Steps {
+		settings.Pipeline = append(settings.Pipeline, PipelineStep{Policy: fmt.Sprintf("%s@%d", s.Policy, s.Version),
+			Config: s.Config, OnError: s.OnError})
+	}
 	out := map[string]any{"decision_id": id, "session_id": d.Session, "created_at": timeOf(d.At), "revision": d.Revision,
-		"turns": d.Extent.Turns, "window_sha256": d.Window, "usage": d.Usage, "pipeline": d.Steps, "settings": d.Effective.Settings,
+		"turns": d.Extent.Turns, "window_sha256": d.Window, "usage": d.Usage, "pipeline": d.Steps, "settings": settings,
 		"request": d.Request, "summary": nil, "report": nil}
 	a, err := e.again(ctx, c, p, d)
 	if err == nil {
@@ -250,6 +275,9 @@ func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, d
 	default:
 		return dst, err
 	}
-	b, err := json.Marshal(out)
-	return append(dst, b...), err
+	b := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false) // the request is shown as it came
+	err = enc.Encode(out)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

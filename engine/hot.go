@@ -88,7 +88,11 @@ func (s *hotSessions) account(h *hotSession, size int) {
 	}
 }
 
-const rowSize = 512 // bytes, about what a row weighs without its body
+// About what a session and a row weigh without bodies, in bytes.
+const (
+	viewSize = 1024
+	rowSize  = 512
+)
 
 // current gives a view of the session at the head just read, holding at least the newest want messages.
 func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte, want int) (*view, *hotSession, error) {
@@ -178,7 +182,7 @@ func (v *view) append(hs []header) {
 
 // weigh estimates the memory that a view holds on to.
 func (v *view) weigh() int {
-	n := len(v.rows) * rowSize
+	n := viewSize + len(v.rows)*rowSize
 	for i := range v.rows {
 		c := v.rows[i].content
 		if m := c.message.Load(); m != nil {

@@ -99,7 +99,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
 		return err
 	}
-	if more, err := e.deleteDecisions(ctx, tenant, pinc, sinc); more || err != nil {
+	if err := e.purgeDecisions(ctx, tenant, pinc, sinc); err != nil {
 		return err
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
@@ -177,20 +177,39 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool,
 	return false, nil
 }
 
-// deleteDecisions removes a chunk of one session's decisions, over the days that any can lie in.
-func (e *Engine) deleteDecisions(ctx context.Context, tenant string, pinc, sinc incarnation) (more bool, err error) {
+// purgeDecisions empties a deleted session's decisions, over the days that any can lie in.
+func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc, sinc incarnation) error {
 	oldest, err := e.firstKey(ctx, tenant, prefixRange(decisionPrefix(pinc)))
 	if err != nil || oldest == nil {
-		return false, err
+		return err
 	}
-	from := decisionDay(oldest.Key)
-	for d := from; d <= day(e.now())+1; d++ {
-		more, err := e.deleteRange(ctx, tenant, prefixRange(append(decisionDayPrefix(pinc, d), sinc[:]...)))
-		if more || err != nil {
-			return more, err
+	for d := decisionDay(oldest.Key); d <= day(e.now())+1; d++ {
+		rng := prefixRange(append(decisionDayPrefix(pinc, d), sinc[:]...))
+		rng.Limit, rng.KeysOnly = sweepChunk, true
+		for {
+			r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+			if err != nil {
+				return err
+			}
+			found := r.Ranges[0]
+			if len(found) == 0 {
+				break
+			}
+			var b store.Batch
+			for _, it := range found {
+				if decisionPart(it.Key) == 0 {
+					b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
+				} else {
+					b.Delete = append(b.Delete, it.Key)
+				}
+			}
+			if err := e.commit(ctx, tenant, b); err != nil {
+				return err
+			}
+			rng.From = append(found[len(found)-1].Key, 0)
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // deleteRange removes up to sweepChunk records of a range and tells whether it removed any.

@@ -94,6 +94,9 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 			t.put(record, b)
 			t.put(expiryKey(t.now.Add(onceLife), record), []byte{0})
 		}
+		if len(t.batch.Put)+len(t.batch.Delete) == 0 {
+			return out, nil
+		}
 		err = e.commit(ctx, c.Tenant, t.batch)
 		var conflict *store.ConflictError
 		if !errors.As(err, &conflict) {
