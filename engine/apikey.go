@@ -34,21 +34,24 @@ func (e *Engine) newSecret(tenant, id string) (token string, hash []byte) {
 	return token, sum[:]
 }
 
+func errUnknownKey() error {
+	return errorf(Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
+}
+
 // Authenticate tells who bears a token. Its errors do not tell an unknown key from a wrong one.
 func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error) {
-	unknown := errorf(Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
 	sum := sha256.Sum256([]byte(token))
 	if e.hasRoot && subtle.ConstantTimeCompare(sum[:], e.rootKey[:]) == 1 {
 		return Caller{Role: RoleRoot, KeyID: "root"}, nil
 	}
 	rest, ok := strings.CutPrefix(token, keyPrefix)
 	if !ok {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	id, rest, _ := strings.Cut(rest, "_")
 	_, tenant, _ := strings.Cut(rest, "_")
 	if !validID(id) || !validID(tenant) {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{apiKeyKey(id)}})
 	if err != nil {
@@ -58,7 +61,7 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 		return Caller{}, errDamaged
 	}
 	if r.Keys[0].Value == nil {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	rec, err := e.keys.decode(tenant+"/"+id, r.Keys[0].Value)
 	if err != nil {
@@ -70,7 +73,7 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 		match = match || subtle.ConstantTimeCompare(sum[:], rec.Previous) == 1
 	}
 	if !match || rec.ExpiresAt != nil && !now.Before(*rec.ExpiresAt) {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	role, _ := ParseRole(rec.Role)
 	return Caller{Tenant: tenant, KeyID: id, Role: role, Projects: rec.Projects, Agent: rec.Agent,

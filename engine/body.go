@@ -46,7 +46,7 @@ func parseBody(b []byte) (*header, *chat.Message, error) {
 	m := &parsed[0].Message
 	m.Raw = raw
 	m.Agent, m.Delegation, m.Tags = h.agent, h.delegation, h.tags
-	m.CreatedAt = time.UnixMilli(h.created).UTC()
+	m.CreatedAt = timeOf(h.created)
 	return h, m, nil
 }
 
@@ -96,3 +96,5 @@ func kindName(k plan.Kind) string {
 	}
 	return "chat"
 }
+
+func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

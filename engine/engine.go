@@ -76,6 +76,7 @@ type Engine struct {
 	policies *registry
 	projects memo[project]
 	keys     memo[keyRecord]
+	heads    memo[head]
 	hot      *hotSessions
 	appends  [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
 	seed     maphash.Seed

@@ -20,10 +20,11 @@ type row struct {
 
 // content is what was made of a message's body so far. Its parts are immutable once set.
 type content struct {
-	message   atomic.Pointer[chat.Message]
-	fragments [4][3]fragmentSlot  // by format: as posted, as markdown, as an earlier question
-	markdown  [2][2]atomic.Uint32 // tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet
-	damaged   atomic.Bool         // the body cannot be read
+	message       atomic.Pointer[chat.Message]
+	fragments     [4][3]fragmentSlot  // by format: as posted, as markdown, as an earlier question
+	markdown      [2][2]atomic.Uint32 // tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet
+	markdownBytes atomic.Uint32       // known where its tokens are
+	damaged       atomic.Bool         // the body cannot be read
 }
 
 // view is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.

@@ -42,7 +42,7 @@ var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
 
 func newKit(t testing.TB) *kit { return openKit(t, memstore.New()) }
 
-func openKit(t testing.TB, raw store.Store) *kit {
+func openKit(t testing.TB, raw store.Store, change ...func(*engine.Options)) *kit {
 	t.Helper()
 	counter, host := parts()
 	k := &kit{TB: t, store: raw, now: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
@@ -50,8 +50,12 @@ func openKit(t testing.TB, raw store.Store) *kit {
 	for _, m := range policies.BuiltIn() {
 		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
-	e, _, err := engine.New(t.Context(), engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, BuiltIns: builtIns,
-		RootKey: "root-key", Now: k.clock, Random: entropy()})
+	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, BuiltIns: builtIns,
+		RootKey: "root-key", Now: k.clock, Random: entropy()}
+	for _, c := range change {
+		c(&o)
+	}
+	e, _, err := engine.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (a *assembly) decide(l limits) error {
 	if violation != nil && violation.Rule == plan.RuleBudgetTokens && l.opening > 0 {
 		// Policies cannot see the message that the format puts before a window that begins with an assistant's:
 		// where it breaks the budget, they get that much less.
-		if _, bare := (&plan.Law{}).Cost(a.result.items); bare <= uint64(l.tokens) && l.tokens > l.opening {
+		if _, bare := (&plan.Law{}).Cost(a.result.items, 0); bare <= uint64(l.tokens) && l.tokens > l.opening {
 			l.tokens, l.opening = l.tokens-l.opening, 0
 			return a.decide(l)
 		}
@@ -85,7 +85,7 @@ func (a *assembly) freshFates() []plan.Fate {
 
 func (a *assembly) settle(law plan.Law) {
 	law.Opening = a.limits.opening
-	a.result.messages, a.result.tokens = law.Cost(a.result.items)
+	a.result.messages, a.result.tokens = law.Cost(a.result.items, 0)
 }
 
 // runAll runs steps in order. With a violation they are the fallback for the window that broke the law.

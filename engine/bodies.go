@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// maxOfOneRead bounds the bodies fetched in one round trip.
+const maxOfOneRead = 512
+
+// load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
+func (a *assembly) load(rows []*row) error {
+	var need []*row
+	for _, r := range rows {
+		if r != nil && r.message.Load() == nil && !r.damaged.Load() && !r.lost() {
+			need = append(need, r)
+		}
+	}
+	if len(need) == 0 {
+		return nil
+	}
+	for part := need; len(part) > 0; {
+		n := min(len(part), maxOfOneRead)
+		if err := a.fetch(part[:n]); err != nil {
+			return err
+		}
+		part = part[n:]
+	}
+	if a.hot != nil {
+		a.e.hot.account(a.hot, a.view.weigh())
+	}
+	return nil
+}
+
+func (a *assembly) fetch(rows []*row) error {
+	var keys [][]byte
+	for _, r := range rows {
+		for part := range bodyParts(r.bodyBytes) {
+			keys = append(keys, bodyKey(a.extent.incarnation, r.seq, uint16(part)))
+		}
+	}
+	got, err := a.e.store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
+	if err != nil {
+		return err
+	}
+	items := got.Keys
+	for _, r := range rows {
+		n := bodyParts(r.bodyBytes)
+		h, m, err := parseBody(joinBody(items[:n]))
+		if items = items[n:]; err != nil || h.seq != r.seq {
+			a.e.log.Error("a message body is damaged or missing; windows show a placeholder",
+				"tenant", a.tenant, "session", a.extent.incarnation.String(), "seq", r.seq)
+			r.damaged.Store(true)
+			continue
+		}
+		r.message.Store(m)
+	}
+	return nil
+}
+
+// body gives a row's message, fetching it where it is not in memory.
+func (a *assembly) body(r *row) (*chat.Message, error) {
+	if r.message.Load() == nil {
+		if err := a.load([]*row{r}); err != nil {
+			return nil, err
+		}
+	}
+	if m := r.message.Load(); m != nil {
+		return m, nil
+	}
+	return nil, errReread
+}
