@@ -101,6 +101,14 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 			return KeyCreated{}, err
 		}
 	}
+	if c.Projects != nil && spec.Projects == nil {
+		return KeyCreated{}, invalidField("projects", "required", "your own key is narrowed to projects: name some of them")
+	}
+	for _, p := range spec.Projects {
+		if !c.MaySee(p) {
+			return KeyCreated{}, errorf(NotFound, "not_found", "no project %q", p)
+		}
+	}
 	if spec.ExpiresAt != nil && !spec.ExpiresAt.After(e.now()) {
 		return KeyCreated{}, invalidField("expires_at", "out_of_range", "must lie in the future")
 	}
@@ -119,7 +127,7 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 // RotateKey gives a key a new secret. The one before works for rotationOverlap more; a second rotation ends it.
 func (e *Engine) RotateKey(ctx context.Context, c Caller, once Once, id string) (KeyCreated, error) {
 	return update(ctx, e, c, once, func(t *tx) (KeyCreated, error) {
-		rec, err := t.readKey(id)
+		rec, err := t.readKey(c, id)
 		if err != nil {
 			return KeyCreated{}, err
 		}
@@ -133,14 +141,15 @@ func (e *Engine) RotateKey(ctx context.Context, c Caller, once Once, id string) 
 // DeleteKey ends a key at once.
 func (e *Engine) DeleteKey(ctx context.Context, c Caller, id string) error {
 	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
-		_, err := t.readKey(id)
+		_, err := t.readKey(c, id)
 		t.delete(apiKeyKey(id))
 		return struct{}{}, err
 	})
 	return err
 }
 
-func (t *tx) readKey(id string) (*keyRecord, error) {
+// readKey reads a key that reaches no further than the caller's own: a wider one would widen it.
+func (t *tx) readKey(c Caller, id string) (*keyRecord, error) {
 	if !validID(id) {
 		return nil, errorf(NotFound, "not_found", "no such key")
 	}
@@ -152,14 +161,20 @@ func (t *tx) readKey(id string) (*keyRecord, error) {
 		return nil, errorf(NotFound, "not_found", "no key %q", id)
 	}
 	rec := new(keyRecord)
-	return rec, json.Unmarshal(got[0].Value, rec)
+	if err := json.Unmarshal(got[0].Value, rec); err != nil {
+		return nil, err
+	}
+	if !c.covers(rec.Projects) {
+		return nil, errorf(NotFound, "not_found", "no key %q", id)
+	}
+	return rec, nil
 }
 
-// ListKeys pages through a tenant's keys by id, without secrets.
+// ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
 func (e *Engine) ListKeys(ctx context.Context, c Caller, page Page) (List[Key], error) {
 	return listRecords(ctx, e, c.Tenant, apiKeyKey("")[:2], page, func(it store.Item) (Key, bool, error) {
 		var rec keyRecord
 		err := json.Unmarshal(it.Value, &rec)
-		return rec.Key, true, err
+		return rec.Key, c.covers(rec.Projects), err
 	})
 }

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -19,6 +22,9 @@ func (a *assembly) load(rows []*row) error {
 	if len(need) == 0 {
 		return nil
 	}
+	// A call is asked for once more with each of its results.
+	slices.SortFunc(need, func(x, y *row) int { return cmp.Compare(x.seq, y.seq) })
+	need = slices.Compact(need)
 	for part := need; len(part) > 0; {
 		n := min(len(part), maxOfOneRead)
 		if err := a.fetch(part[:n]); err != nil {

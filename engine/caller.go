@@ -38,6 +38,11 @@ func (c Caller) MaySee(project string) bool {
 	return c.Projects == nil || slices.Contains(c.Projects, project)
 }
 
+// covers tells whether the key reaches all that a key narrowed to these projects reaches.
+func (c Caller) covers(projects []string) bool {
+	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, func(p string) bool { return !c.MaySee(p) })
+}
+
 // Once makes a storing request idempotent. The zero value asks for nothing.
 type Once struct {
 	Key  string   // the Idempotency-Key header

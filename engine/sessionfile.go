@@ -108,6 +108,7 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 		return nil, err
 	}
 	var turns []*parsedTurn
+	size := 0
 	for i := range f.Turns {
 		if f.Turns[i].Turn != uint32(i)+1 {
 			return nil, invalidField("turns", "invalid_turn", "turn numbers must go up from 1 without a gap; the entry at %d says %d", i, f.Turns[i].Turn)
@@ -115,6 +116,12 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 		t, err := f.Turns[i].parse()
 		if err != nil {
 			return nil, err
+		}
+		for j := range t.messages {
+			size += len(t.messages[j].Raw)
+		}
+		if size > maxFile {
+			return nil, errorf(TooLarge, "session_too_large", "the messages take more than %d bytes", maxFile)
 		}
 		turns = append(turns, t)
 	}

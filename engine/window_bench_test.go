@@ -82,7 +82,8 @@ func importSession(k *kit, messages int) {
 	for i := range messages / 4 {
 		id := fmt.Sprint("call_", i)
 		turn := engine.FileTurn{Turn: uint32(i + 1)}
-		for _, m := range []string{user(fmt.Sprint("question ", i)), call(id, "search"), result(id, "found"), assistant("answer")} {
+		question := user(fmt.Sprint("question ", i))
+		for _, m := range []string{question, call(id, "search"), result(id, "found"), assistant("answer")} {
 			turn.Messages = append(turn.Messages, engine.FileMessage{Format: "openai.chat", Message: json.RawMessage(m)})
 		}
 		f.Turns = append(f.Turns, turn)
