@@ -63,6 +63,7 @@ type scratch struct {
 	made       []plan.Item
 	fates      [2][]plan.Fate
 	records    []plan.Record
+	sums       []byte // of the window's entries
 }
 
 // clear lets go of what the memory pointed to.

@@ -77,6 +77,7 @@ type Engine struct {
 	projects memo[project]
 	keys     memo[keyRecord]
 	heads    memo[head]
+	kept     known // effective records that are in the store
 	hot      *hotSessions
 	appends  [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
 	seed     maphash.Seed

@@ -200,4 +200,10 @@ func (v *view) weigh() int {
 	return n
 }
 
-type fragmentSlot = atomic.Pointer[chat.Fragment]
+// rendered is a fragment with its sum, which windows' hashes are made of.
+type rendered struct {
+	chat.Fragment
+	sum [32]byte
+}
+
+type fragmentSlot = atomic.Pointer[rendered]

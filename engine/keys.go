@@ -25,6 +25,7 @@ import (
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
+//	z e <pinc> day hash        settings and pinned pipeline that the day's decisions name by hash (loose)
 //
 // In the system space:
 //
@@ -127,12 +128,21 @@ func decisionPrefix(p incarnation) []byte {
 // decisions are found with one range a day.
 func day(t time.Time) uint16 { return uint16(t.Unix() / 86400) }
 
+// effectivePrefix and effectiveKey hold what many decisions share; they go with the decisions of their day.
+func effectivePrefix(p incarnation) []byte {
+	return append([]byte{store.Loose, 'e'}, p[:]...)
+}
+
+func effectiveKey(p incarnation, day uint16, hash [16]byte) []byte {
+	return append(binary.BigEndian.AppendUint16(effectivePrefix(p), day), hash[:]...)
+}
+
 func decisionDayPrefix(p incarnation, day uint16) []byte {
 	return binary.BigEndian.AppendUint16(decisionPrefix(p), day)
 }
 
 func decisionKey(p incarnation, id decisionID) []byte {
-	return append(append(decisionDayPrefix(p, id.day), id.session[:]...), id.random[:]...)
+	return append(append(decisionDayPrefix(p, id.day), id.session[:]...), id.unique[:]...)
 }
 
 // prefixRange covers all keys that begin with prefix.

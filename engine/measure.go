@@ -22,10 +22,17 @@ func (e *Engine) measure(h *header, m *chat.Message) {
 	for i := range Encodings {
 		h.tokens[i] = uint32(m.Tokens(count(i)))
 		h.content[i] = uint32(count(i)(m.Shown()))
-		if m.Role == plan.RoleUser {
-			q := m.Compressed(h.turn, m.Text)
-			h.compressed[i] = uint32(q.Tokens(count(i)))
-		}
+	}
+}
+
+// measureQuestion counts a user's message as an earlier question, which names its turn.
+func (e *Engine) measureQuestion(h *header, m *chat.Message) {
+	if m.Role != plan.RoleUser {
+		return
+	}
+	q := m.Compressed(h.turn, m.Text)
+	for i := range Encodings {
+		h.compressed[i] = uint32(q.Tokens(e.counter(i)))
 	}
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type resolved struct {
 	fallback []step
 	encoding int
 	record   json.RawMessage
+	hash     [16]byte // of record
 }
 
 // registry holds the loaded policies. Names and versions are fixed at start as long as only built-ins exist.
@@ -207,10 +209,12 @@ func (e *Engine) resolveSettings(s Settings, entries []PipelineStep) (*resolved,
 	}
 	s.Pipeline = nil // the steps say it, pinned
 	r.record, err = json.Marshal(effective{Settings: s, Steps: r.steps, Fallback: r.fallback})
+	sum := sha256.Sum256(r.record)
+	r.hash = [16]byte(sum[:16])
 	return r, err
 }
 
-// effective is how a decision keeps a resolved.
+// effective is how a resolved is kept, once a day for all decisions made with it.
 type effective struct {
 	Settings Settings `json:"settings"`
 	Steps    []step   `json:"steps"`

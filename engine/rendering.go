@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"crypto/sha256"
+
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
@@ -48,7 +50,8 @@ func (a *assembly) Truncate(text string, tokens int) string {
 	return chat.Truncate(text, tokens, a.count)
 }
 
-// render appends the decided window in the format asked for.
+// render appends the decided window in the format asked for, and hashes it by the sums of what it is made of: the rest
+// (the request's system prompt, how entries are joined) follows from the request.
 func (a *assembly) render(dst []byte) (chat.Window, error) {
 	items := a.result.items
 	if err := a.fetchFor(items); err != nil {
@@ -56,18 +59,23 @@ func (a *assembly) render(dst []byte) (chat.Window, error) {
 	}
 	var b chat.Builder
 	b.Reset(a.format, dst, a.request.System)
+	a.sums = append(a.sums[:0], byte(a.format))
 	for i := range items {
 		it := &items[i]
 		if it.Change == plan.Notice {
 			b.Notice(it.Text)
+			sum := sha256.Sum256([]byte(it.Text))
+			a.sums = append(append(a.sums, 'n'), sum[:]...)
 			continue
 		}
 		fr, err := a.fragment(it)
 		if err != nil {
 			return chat.Window{}, err
 		}
-		b.Add(fr, a.rows[it.Row].call)
+		b.Add(&fr.Fragment, a.rows[it.Row].call)
+		a.sums = append(append(a.sums, 'm'), fr.sum[:]...)
 	}
+	a.result.hash = sha256.Sum256(a.sums)
 	return b.Finish(), nil
 }
 
@@ -113,7 +121,7 @@ func (a *assembly) cached(it *plan.Item) *fragmentSlot {
 }
 
 // fragment renders one item, or finds it rendered.
-func (a *assembly) fragment(it *plan.Item) (*chat.Fragment, error) {
+func (a *assembly) fragment(it *plan.Item) (*rendered, error) {
 	slot := a.cached(it)
 	if slot != nil {
 		if fr := slot.Load(); fr != nil {
@@ -125,11 +133,12 @@ func (a *assembly) fragment(it *plan.Item) (*chat.Fragment, error) {
 	if err != nil {
 		return nil, err
 	}
-	fr := chat.Render(a.format, m, chat.Options{Turn: it.Turn, Tool: r.tool})
+	fr := &rendered{Fragment: chat.Render(a.format, m, chat.Options{Turn: it.Turn, Tool: r.tool})}
+	fr.sum = fr.Sum()
 	if slot != nil {
-		slot.Store(&fr)
+		slot.Store(fr)
 	}
-	return &fr, nil
+	return fr, nil
 }
 
 // shown is the message that an item shows.

@@ -12,6 +12,7 @@ type outcome struct {
 	items []plan.Item
 	fates []plan.Fate // by considered row
 	steps []stepOutcome
+	hash  [32]byte // of the window, once rendered
 	// Cost of the window without the request's system prompt.
 	messages uint32
 	tokens   uint64

@@ -130,8 +130,10 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) er
 	if len(b.Delete) > 0 {
 		return e.commit(ctx, tenant, b)
 	}
-	if more, err := e.deleteRange(ctx, tenant, prefixRange(decisionPrefix(pinc))); more || err != nil {
-		return err
+	for _, prefix := range [][]byte{decisionPrefix(pinc), effectivePrefix(pinc)} {
+		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
+			return err
+		}
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job}})
 }
@@ -168,10 +170,13 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool,
 			return false, err
 		}
 		oldest := e.now().AddDate(0, 0, -s.DecisionRetentionDays)
-		rng := store.Range{From: decisionPrefix(p.Incarnation), To: decisionDayPrefix(p.Incarnation, day(oldest))}
-		more, err := e.deleteRange(ctx, tenant, rng)
-		if more || err != nil {
-			return more, err
+		for _, rng := range []store.Range{
+			{From: decisionPrefix(p.Incarnation), To: decisionDayPrefix(p.Incarnation, day(oldest))},
+			{From: effectivePrefix(p.Incarnation), To: effectiveKey(p.Incarnation, day(oldest), [16]byte{})},
+		} {
+			if more, err := e.deleteRange(ctx, tenant, rng); more || err != nil {
+				return more, err
+			}
 		}
 	}
 	return false, nil

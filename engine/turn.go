@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 	if err != nil {
 		return TurnResponse{}, err
 	}
+	t.measure(e) // before the session is locked: counting tokens takes most of a turn's time
 	unlock, err := e.lockSession(ctx, c.Tenant, projectID, req.SessionID)
 	if err != nil {
 		return TurnResponse{}, err
@@ -147,7 +149,8 @@ func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
 // place gives the turn's messages their places after the session's last, answers open calls with results, and counts
 // tokens. open is brought up to date.
 func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) ([]header, error) {
-	headers := make([]header, len(t.messages))
+	t.measure(e)
+	headers := slices.Clone(t.headers) // a retry starts from what was measured
 	var bad []chat.FieldError
 	for i := range t.messages {
 		m := &t.messages[i].Message
@@ -158,7 +161,8 @@ func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) (
 			m.Delegation = t.delegation
 		}
 		hd := &headers[i]
-		*hd = e.header(m, h.Turns)
+		hd.turn, hd.agent, hd.delegation = h.Turns, m.Agent, m.Delegation
+		e.measureQuestion(hd, m)
 		hd.seq = h.Messages + uint64(i) + 1
 		hd.call = hd.seq
 		hd.created = now.UnixMilli()
@@ -179,10 +183,19 @@ func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) (
 	return headers, nil
 }
 
+// measure makes the headers of the turn's messages as far as the messages alone tell, once.
+func (t *parsedTurn) measure(e *Engine) {
+	if t.headers == nil {
+		t.headers = make([]header, len(t.messages))
+		for i := range t.messages {
+			t.headers[i] = e.header(&t.messages[i].Message)
+		}
+	}
+}
+
 // header fills in what a message alone tells.
-func (e *Engine) header(m *chat.Message, turn uint32) header {
-	h := header{turn: turn, role: m.Role, kind: m.Kind, textBytes: uint32(len(m.Text)), calls: uint16(len(m.Calls)),
-		agent: m.Agent, delegation: m.Delegation, tags: m.Tags}
+func (e *Engine) header(m *chat.Message) header {
+	h := header{role: m.Role, kind: m.Kind, textBytes: uint32(len(m.Text)), calls: uint16(len(m.Calls)), tags: m.Tags}
 	if m.IsError {
 		h.flags |= plan.FlagErrorResult
 	}

@@ -14,6 +14,7 @@ type parsedTurn struct {
 	messages          []chat.Parsed
 	skipped           []Skipped
 	created           []time.Time // per message, where a file says it; nil: now
+	headers           []header    // what the messages alone tell; see measure
 }
 
 // parseTurn checks everything about a turn that does not depend on its session.
