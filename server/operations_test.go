@@ -55,7 +55,8 @@ func TestMetricsAndLog(t *testing.T) {
 			t.Errorf("the log has %q", never)
 		}
 	}
-	if !strings.Contains(log, `"tenant":"SECRETTENANT","key":"key_agent"`) ||
+	if !strings.Contains(log, `"level":"DEBUG","msg":"request"`) ||
+		!strings.Contains(log, `"tenant":"SECRETTENANT","key":"key_agent"`) ||
 		!strings.Contains(log, `"path":"/nowhere","status":404`) {
 		t.Errorf("log:\n%s", log)
 	}
