@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -114,8 +115,10 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 	}
 	return update(ctx, e, c, once, func(t *tx) (KeyCreated, error) {
 		// The caller's own key must still be there at commit: none may be made behind the deletion of its tenant.
-		if _, err := t.get(apiKeyKey(c.KeyID)); err != nil {
-			return KeyCreated{}, err
+		if c.KeyID != "" && c.Role != RoleRoot {
+			if own, err := t.get(apiKeyKey(c.KeyID)); err != nil || own[0].Value == nil {
+				return KeyCreated{}, cmp.Or(err, errUnknownKey())
+			}
 		}
 		id := e.newID("", 10)
 		token, hash := e.newSecret(c.Tenant, id)

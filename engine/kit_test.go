@@ -60,7 +60,7 @@ func openKit(t testing.TB, raw store.Store, change ...func(*engine.Options)) *ki
 		t.Fatal(err)
 	}
 	k.Engine = e
-	k.admin = engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTenantAdmin, KeyID: "test"}
+	k.admin = engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTenantAdmin}
 	return k
 }
 
