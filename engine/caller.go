@@ -40,7 +40,8 @@ func (c Caller) MaySee(project string) bool {
 
 // covers tells whether the key reaches all that a key narrowed to these projects reaches.
 func (c Caller) covers(projects []string) bool {
-	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, func(p string) bool { return !c.MaySee(p) })
+	beyond := func(p string) bool { return !c.MaySee(p) }
+	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
 // Once makes a storing request idempotent. The zero value asks for nothing.

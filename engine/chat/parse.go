@@ -170,7 +170,8 @@ const maxCalls = 4096
 // checkCalls refuses a message that calls one id twice, or too much.
 func (m *Message) checkCalls() *problem {
 	if len(m.Calls) > maxCalls {
-		return &problem{CodeTooManyCalls, fmt.Sprintf("a message may make at most %d calls, this one makes %d", maxCalls, len(m.Calls))}
+		return &problem{CodeTooManyCalls,
+			fmt.Sprintf("a message may make at most %d calls, this one makes %d", maxCalls, len(m.Calls))}
 	}
 	if len(m.Calls) < 2 {
 		return nil

@@ -93,7 +93,10 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 		}
 	}
 	whole := len(results) == 0 || len(results) == 1 && len(rest) == 0
-	if p.copied += len(results) * (len(o.raw) - len(value)); !whole && p.copied > maxCopied {
+	if !whole {
+		p.copied += len(results) * (len(o.raw) - len(value))
+	}
+	if p.copied > maxCopied {
 		return &problem{CodeTooLarge, "each result is stored with the message's other fields, which are too long for that; " +
 			"post the results without them"}
 	}

@@ -39,11 +39,12 @@ func TestNarrowedKeysStayNarrow(t *testing.T) {
 	var wide, mine struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": "wide", "role": "agent"}).want(201).into(&wide)
 	narrow.post("/api/v1/keys", object{"name": "x", "role": "agent"}).problem(422)
-	narrow.post("/api/v1/keys", object{"name": "x", "role": "agent", "projects": []string{c.project, other.project}}).problem(404)
+	both := []string{c.project, other.project}
+	narrow.post("/api/v1/keys", object{"name": "x", "role": "agent", "projects": both}).problem(404)
 	narrow.post("/api/v1/keys/"+wide.ID+"/rotate", nil).problem(404)
 	narrow.do("DELETE", "/api/v1/keys/"+wide.ID, nil).problem(404)
 	c.as(wide.Key).get(other.path("")).want(200)
-	narrow.post("/api/v1/keys", object{"name": "mine", "role": "agent", "projects": []string{c.project}}).want(201).into(&mine)
+	narrow.post("/api/v1/keys", object{"name": "mine", "role": "agent", "projects": both[:1]}).want(201).into(&mine)
 	list := string(narrow.get("/api/v1/keys?limit=1000").want(200).body)
 	if strings.Contains(list, wide.ID) || !strings.Contains(list, mine.ID) {
 		t.Errorf("the narrowed key sees %s", list)

@@ -49,7 +49,8 @@ func TestExportComesBack(t *testing.T) {
 	for _, format := range hard.Formats() {
 		t.Run(string(format), func(t *testing.T) {
 			c := own(t)
-			for _, turn := range hard.Generate(hard.Knobs{Seed: 7, Format: format, Messages: 300, Delegations: true}).Turns {
+			knobs := hard.Knobs{Seed: 7, Format: format, Messages: 300, Delegations: true}
+			for _, turn := range hard.Generate(knobs).Turns {
 				c.post(c.path("/turns"), turnBody("s", turn)).want(201)
 			}
 			var file map[string]json.RawMessage
