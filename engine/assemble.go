@@ -53,6 +53,7 @@ type assembly struct {
 	older   older
 	table   table
 	result  outcome
+	damage  int // messages found unreadable while this window was made
 	*scratch
 }
 
@@ -132,6 +133,13 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 	id := e.newDecisionID(a)
 	start := len(dst)
 	dst, w, err := a.appendWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
+	if a.damage > 0 || errors.Is(err, errDamaged) {
+		if gone, lookErr := a.gone(headKey(p.Incarnation, session)); lookErr != nil {
+			return dst, lookErr
+		} else if gone { // begin again with the session as it is now
+			return e.Assemble(ctx, c, projectID, req, raw, dst[:start])
+		}
+	}
 	if err != nil {
 		return dst, err
 	}

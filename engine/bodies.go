@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -54,9 +55,8 @@ func (a *assembly) fetch(rows []*row) error {
 		n := bodyParts(r.bodyBytes)
 		h, m, err := parseBody(joinBody(items[:n]))
 		if items = items[n:]; err != nil || h.seq != r.seq {
-			a.e.log.Error("a message body is damaged or missing; windows show a placeholder",
-				"tenant", a.tenant, "session", a.extent.incarnation.String(), "seq", r.seq)
 			r.damaged.Store(true)
+			a.damage++
 			continue
 		}
 		r.message.Store(m)
@@ -75,4 +75,20 @@ func (a *assembly) body(r *row) (*chat.Message, error) {
 		return m, nil
 	}
 	return nil, errReread
+}
+
+// gone tells whether what looks like damage is a session that was deleted meanwhile. Where it is not, the damage is
+// reported to the operator.
+func (a *assembly) gone(key []byte) (bool, error) {
+	r, err := a.e.store.Read(a.ctx, a.tenant, store.Query{Keys: [][]byte{key}})
+	if err != nil {
+		return false, err
+	}
+	h := new(head)
+	if r.Keys[0].Value != nil && json.Unmarshal(r.Keys[0].Value, h) == nil && h.Incarnation == a.extent.incarnation {
+		a.e.log.Error("stored messages are damaged or missing; the window shows placeholders",
+			"tenant", a.tenant, "session", a.extent.incarnation.String(), "messages", a.damage)
+		return false, nil
+	}
+	return true, nil
 }

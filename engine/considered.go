@@ -24,6 +24,9 @@ func (a *assembly) consider() error {
 		for i := start; i < len(stored); i++ {
 			if stored[i].call >= first { // a late result lies with its call beyond the horizon
 				a.rows = append(a.rows, &stored[i])
+				if stored[i].lost() {
+					a.damage++
+				}
 			}
 		}
 	}

@@ -8,8 +8,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// maxFile bounds an exported session, in bytes of messages.
-const maxFile = 256 << 20
+// maxFile bounds a session's file, in bytes: what is exported can be imported again.
+const maxFile = 64 << 20
+
+// messageOverhead is what a file says of a message beside its JSON, in bytes, generously.
+const messageOverhead = 512
 
 // ExportSession gives a session as the file state/sessions/<session_id>.json.
 func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id string) (SessionFile, error) {
@@ -31,7 +34,7 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 				return f, errorf(Internal, "storage_damaged", "message %s cannot be read, so the export would not be whole",
 					messageID(h.Incarnation, first+uint64(i)))
 			}
-			if size += len(m.Raw); size > maxFile {
+			if size += len(m.Raw) + messageOverhead; size > maxFile {
 				return f, errorf(TooLarge, "session_too_large", "the session holds more than %d bytes; page through its messages instead", maxFile)
 			}
 			f.add(hd, m)
