@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -24,6 +23,8 @@ const rotationOverlap = time.Hour
 type keyRecord struct {
 	Key
 	Hash []byte `json:"hash"`
+	// Tenant is the incarnation of the tenant that the key belongs to: a later tenant of the same name is another.
+	Tenant incarnation `json:"tenant"`
 	// Previous is the hash before the last rotation, good until PreviousUntil.
 	Previous      []byte     `json:"previous,omitempty"`
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
@@ -77,7 +78,7 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 		return Caller{}, errUnknownKey()
 	}
 	role, _ := ParseRole(rec.Role)
-	return Caller{Tenant: tenant, KeyID: id, Role: role, Projects: rec.Projects, Agent: rec.Agent,
+	return Caller{Tenant: tenant, incarnation: rec.Tenant, KeyID: id, Role: role, Projects: rec.Projects, Agent: rec.Agent,
 		PreferredName: rec.PreferredName}, nil
 }
 
@@ -113,16 +114,14 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 	if spec.ExpiresAt != nil && !spec.ExpiresAt.After(e.now()) {
 		return KeyCreated{}, invalidField("expires_at", "out_of_range", "must lie in the future")
 	}
+	if spec.ExpiresAt != nil {
+		at := spec.ExpiresAt.UTC()
+		spec.ExpiresAt = &at
+	}
 	return update(ctx, e, c, once, func(t *tx) (KeyCreated, error) {
-		// The caller's own key must still be there at commit: none may be made behind the deletion of its tenant.
-		if c.KeyID != "" && c.Role != RoleRoot {
-			if own, err := t.get(apiKeyKey(c.KeyID)); err != nil || own[0].Value == nil {
-				return KeyCreated{}, cmp.Or(err, errUnknownKey())
-			}
-		}
 		id := e.newID("", 10)
 		token, hash := e.newSecret(c.Tenant, id)
-		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.now}, Hash: hash}
+		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.now}, Hash: hash, Tenant: t.live}
 		return KeyCreated{ID: id, Key: token}, t.putJSON(apiKeyKey(id), rec)
 	})
 }

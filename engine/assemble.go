@@ -14,8 +14,8 @@ const (
 	maxConsidered = 4096
 	// minConsidered is how many it looks at, at least, where there are that many.
 	minConsidered = 256
-	// maxBudget bounds what a budget may say.
-	maxBudget = 1 << 30
+	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
+	MaxBudget = 1 << 30
 	// maxPending bounds the messages of the turn in flight.
 	maxPending = 1024
 )
@@ -130,7 +130,7 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 		a.scratch.clear()
 		e.scratch.Put(a.scratch)
 	}()
-	id := e.newDecisionID(a)
+	id := e.newDecisionID(a, session)
 	start := len(dst)
 	dst, w, err := a.appendWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
 	if a.damage > 0 || errors.Is(err, errDamaged) {
@@ -209,8 +209,8 @@ func (a *assembly) bound(s *Settings) error {
 		if p == nil {
 			return standard, nil
 		}
-		if *p < 0 || *p > maxBudget {
-			return 0, invalidField("budget."+name, "out_of_range", "must be from 0 to %d", maxBudget)
+		if *p < 0 || *p > MaxBudget {
+			return 0, invalidField("budget."+name, "out_of_range", "must be from 0 to %d", MaxBudget)
 		}
 		return *p, nil
 	}

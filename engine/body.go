@@ -37,6 +37,9 @@ func parseBody(b []byte) (*header, *chat.Message, error) {
 		return nil, nil, errBadBody
 	}
 	h := &hs[0]
+	if len(b) != int(h.bodyBytes) { // a part is missing
+		return nil, nil, errBadBody
+	}
 	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
 	in := elementsOf(format, raw)
 	parsed, _, bad := chat.Parse(format, in)

@@ -26,6 +26,7 @@ func ParseRole(s string) (Role, bool) {
 // Caller is who asks: the identity behind a key. It is an argument of every call, never a context value.
 type Caller struct {
 	Tenant        string
+	incarnation   incarnation // of the tenant that the key was made in; zero: of whatever tenant has the name
 	KeyID         string
 	Role          Role
 	Projects      []string // nil: all of the tenant

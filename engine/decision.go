@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -23,9 +24,18 @@ type decisionID struct {
 
 const decisionPrefixID = "dec_"
 
+// unborn stands for the incarnation of a session that does not exist yet, so that deleting it finds its decisions too.
+func unborn(session string) incarnation {
+	sum := sha256.Sum256([]byte("unborn session " + session))
+	return incarnation(sum[:8])
+}
+
 // newDecisionID names the decision that an assembly is about to make.
-func (e *Engine) newDecisionID(a *assembly) decisionID {
+func (e *Engine) newDecisionID(a *assembly, session string) decisionID {
 	id := decisionID{day: day(timeOf(a.at)), session: a.extent.incarnation}
+	if id.session == (incarnation{}) {
+		id.session = unborn(session)
+	}
 	binary.BigEndian.PutUint64(id.unique[:8], uint64(e.clock().UnixMicro()))
 	e.random(id.unique[8:])
 	return id
@@ -129,6 +139,9 @@ func (e *Engine) readEffective(ctx context.Context, tenant string, pinc incarnat
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
 	if err != nil {
 		return nil, err
+	}
+	if r.Keys[0].Value == nil {
+		return nil, errorf(Gone, "pipeline_purged", "the settings and pipeline that this decision was made with are no longer stored")
 	}
 	eff := new(effective)
 	if err := json.Unmarshal(r.Keys[0].Value, eff); err != nil {

@@ -77,7 +77,7 @@ func (s *hotSessions) entry(key string) *hotSession {
 func (s *hotSessions) account(h *hotSession, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.entries[h.key]; !ok {
+	if el, ok := s.entries[h.key]; !ok || el.Value != h {
 		return // let go meanwhile
 	}
 	s.bytes += size - h.size

@@ -14,6 +14,7 @@ import (
 //
 // In a tenant's own space:
 //
+//	l                          that the tenant lives: its incarnation, expected by every change in it
 //	k key                      API key
 //	p project                  project with its settings
 //	h <pinc> session           session head: counts and the incarnation of its messages
@@ -53,6 +54,8 @@ func (i *incarnation) UnmarshalText(b []byte) error {
 func idKey(kind byte, id string) []byte {
 	return append(append([]byte{kind, sep}, id...), sep)
 }
+
+var liveKey = []byte{'l', sep}
 
 func apiKeyKey(id string) []byte  { return idKey('k', id) }
 func projectKey(id string) []byte { return idKey('p', id) }

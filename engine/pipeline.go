@@ -46,6 +46,9 @@ type resolved struct {
 	hash     [16]byte // of record
 }
 
+// maxConfig bounds one pipeline entry's config, in bytes of JSON.
+const maxConfig = 16 << 10
+
 // registry holds the loaded policies. Names and versions are fixed at start as long as only built-ins exist.
 type registry struct {
 	versions map[string][]plan.Digest // version n is at n-1
@@ -153,6 +156,9 @@ func (e *Engine) resolvePipeline(s Settings, entries []PipelineStep) ([]step, er
 		}
 		if err != nil {
 			return nil, err
+		}
+		if len(entry.Config) > maxConfig {
+			return nil, invalidField(field+".config", "too_long", "must be at most %d bytes", maxConfig)
 		}
 		config := builtInDefaults(s, name)
 		if config == nil {

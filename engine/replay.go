@@ -2,9 +2,11 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,6 +28,9 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 		if err != nil {
 			return nil, err
 		}
+		if r.Keys[0].Damaged {
+			return nil, errDamaged
+		}
 		var h head
 		if r.Keys[0].Value != nil {
 			if err := json.Unmarshal(r.Keys[0].Value, &h); err != nil {
@@ -33,7 +38,7 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 			}
 		}
 		if h.Incarnation != x.incarnation {
-			return nil, errorf(Gone, "session_purged", "the messages of session %q that this decision was made from are purged", d.Session)
+			return nil, errSessionPurged(d)
 		}
 	}
 	req := new(ContextRequest)
@@ -51,6 +56,20 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	}
 	a.view, err = e.at(ctx, c.Tenant, x, a.horizon()+1)
 	return a, err
+}
+
+func errSessionPurged(d *decision) error {
+	return errorf(Gone, "session_purged", "the messages of session %q that this decision was made from are purged", d.Session)
+}
+
+// purgedMeanwhile tells damage from a session that was deleted while its window was made again.
+func (a *assembly) purgedMeanwhile(err error, p *project, d *decision) error {
+	if a.damage > 0 || errors.Is(err, errDamaged) {
+		if gone, lookErr := a.gone(headKey(p.Incarnation, d.Session)); lookErr != nil || gone {
+			return cmp.Or(lookErr, errSessionPurged(d))
+		}
+	}
+	return err
 }
 
 // pinned makes a decision's own settings and steps ready again.
@@ -88,7 +107,7 @@ func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst
 		return dst, err
 	}
 	dst, _, err = a.appendWindow(append(dst, `{"window":{`...))
-	if err != nil {
+	if err = a.purgedMeanwhile(err, p, d); err != nil {
 		return dst, err
 	}
 	dst = strconv.AppendBool(append(dst, `},"equal":`...), hex.EncodeToString(a.result.hash[:]) == d.Window)
@@ -113,6 +132,7 @@ func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, d
 	a, err := e.again(ctx, c, p, d, eff)
 	if err == nil {
 		_, err = a.window(nil)
+		err = a.purgedMeanwhile(err, p, d)
 	}
 	known, isKnown := err.(*Error)
 	switch {

@@ -117,7 +117,6 @@ func (a *assembly) appendReport(dst []byte) []byte {
 		}
 	}
 	must := make([]bool, len(a.rows))
-	before := make([]uint32, len(a.rows))
 	for i := range a.table.items {
 		it := &a.table.items[i]
 		if it.Change != plan.Answer {
@@ -127,8 +126,7 @@ func (a *assembly) appendReport(dst []byte) []byte {
 	dst = append(dst, '[')
 	pending := len(a.rows) - len(a.pending)
 	for i, r := range a.rows {
-		before[i] = a.tokensOf(r)
-		row := reportRow{turn: r.turn, before: before[i], after: after[i]}
+		row := reportRow{turn: r.turn, before: a.tokensOf(r), after: after[i]}
 		if i >= pending {
 			row.id = "pending:" + strconv.Itoa(i-pending)
 		} else {

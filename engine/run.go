@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
@@ -120,9 +119,9 @@ func (a *assembly) runStep(s *step, number int16) (stepOutcome, error) {
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
 	texts := &stepTexts{a: a, items: a.result.items}
-	began := time.Now()
+	began := a.e.clock()
 	got := a.e.host.Run(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
-	out.Duration = time.Since(began).Microseconds()
+	out.Duration = a.e.clock().Sub(began).Microseconds()
 	if texts.err != nil {
 		return out, texts.err
 	}

@@ -188,6 +188,8 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		if err != nil {
 			return struct{}{}, err
 		}
+		before := unborn(id)
+		t.put(sweepKey(sweepSession, before[:]), p.Incarnation[:])
 		if got[0].Value == nil {
 			if id == DefaultSession { // always there, and empty already
 				return struct{}{}, nil

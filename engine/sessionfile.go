@@ -81,6 +81,8 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
+		// A job that ran out is taken by the sweep: what was written may be gone already.
+		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: staged.job, Value: staged.project[:]})
 		t.delete(staged.job)
 		if err := t.putOpenCalls(p, f.Session.ID, h, &staged.open); err != nil {
 			return Session{}, err
@@ -191,7 +193,8 @@ func (s *staging) write(t *tx, c Caller, p *project, f *SessionFile) (*head, err
 	}
 	s.open.Incarnation = s.head.Incarnation
 	s.job = stagedKey(t.now.Add(importLife), s.head.Incarnation)
-	job := store.Batch{Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
+	job := store.Batch{Expect: []store.Expect{{Key: liveKey, Value: t.live[:]}},
+		Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
 	if err := t.e.commit(t.ctx, c.Tenant, job); err != nil {
 		return nil, err
 	}

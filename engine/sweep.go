@@ -32,6 +32,7 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 	if done, err := e.stepTenant(ctx, systemTenant); done || err != nil {
 		return done, err
 	}
+	var failed error // one tenant's trouble is no other's
 	after := tenantKey("")[:2]
 	for {
 		rng := store.Range{From: append(after, 0), To: prefixEnd(tenantKey("")[:2]), Limit: 256}
@@ -41,16 +42,21 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 		}
 		for _, it := range r.Ranges[0] {
 			var rec tenantRecord
-			if err := json.Unmarshal(it.Value, &rec); err != nil {
-				return false, err
-			}
-			if done, err := e.stepTenant(ctx, rec.ID); done || err != nil {
-				return done, err
-			}
 			after = it.Key
+			err := errDamaged
+			if !it.Damaged {
+				err = json.Unmarshal(it.Value, &rec)
+			}
+			done := false
+			if err == nil && !rec.Deleting {
+				done, err = e.stepTenant(ctx, rec.ID)
+			}
+			if failed = errors.Join(failed, err); done && err == nil {
+				return true, failed
+			}
 		}
 		if len(r.Ranges[0]) < rng.Limit {
-			return false, nil
+			return false, failed
 		}
 	}
 }
@@ -157,6 +163,7 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool,
 	if err != nil {
 		return false, err
 	}
+	living := map[incarnation]bool{}
 	for _, it := range r.Ranges[0] {
 		if it.Damaged {
 			return false, errDamaged
@@ -165,6 +172,7 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool,
 		if err := json.Unmarshal(it.Value, &p); err != nil {
 			return false, err
 		}
+		living[p.Incarnation] = true
 		s, err := e.settings(p.Set)
 		if err != nil {
 			return false, err
@@ -177,6 +185,29 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool,
 			if more, err := e.deleteRange(ctx, tenant, rng); more || err != nil {
 				return more, err
 			}
+		}
+	}
+	return e.sweepOrphans(ctx, tenant, living)
+}
+
+// sweepOrphans removes a chunk of decisions of projects that are no more: a window may have been answered while its
+// project was being deleted.
+func (e *Engine) sweepOrphans(ctx context.Context, tenant string, living map[incarnation]bool) (done bool, err error) {
+	for _, kind := range []byte{'d', 'e'} {
+		all := prefixRange([]byte{store.Loose, kind})
+		for {
+			first, err := e.firstKey(ctx, tenant, all)
+			if err != nil {
+				return false, err
+			}
+			if first == nil {
+				break
+			}
+			of := prefixRange(first.Key[:2+8])
+			if !living[incarnation(first.Key[2:2+8])] {
+				return e.deleteRange(ctx, tenant, of)
+			}
+			all.From = of.To
 		}
 	}
 	return false, nil
@@ -248,7 +279,7 @@ func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				e.log.Error("background step failed; it is tried again later", "error", err)
 			}
-			if !more || err != nil {
+			if !more || ctx.Err() != nil {
 				break
 			}
 		}

@@ -165,10 +165,11 @@ func sane(id []byte) bool {
 
 // dispatch asks the cheap questions first: nobody without a key gets a body read.
 func (s *Server) dispatch(x *exchange) error {
-	ctx, cancel := context.WithTimeout(s.base, s.limits.request)
-	defer cancel()
 	if x.route.role != engine.RoleNone {
-		if err := x.authorise(ctx); err != nil {
+		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
+		err := x.authorise(ctx)
+		cancel()
+		if err != nil {
 			return err
 		}
 	}
@@ -187,6 +188,9 @@ func (s *Server) dispatch(x *exchange) error {
 			return err
 		}
 	}
+	// The time for the request itself begins once its body is there; how long that may take is bounded elsewhere.
+	ctx, cancel := context.WithTimeout(s.base, s.limits.request)
+	defer cancel()
 	return x.route.serve(ctx, x)
 }
 

@@ -206,13 +206,11 @@ func (p *proof) atoms(before, after []Item) *Violation {
 	return nil
 }
 
-// open proves that a call without its results is the last atom.
+// open proves that nothing, not even a notice, follows the atom of a call without its results.
 func open(after []Item) *Violation {
 	last := noAtom
-	for i := len(after) - 1; i >= 0 && last == noAtom; i-- {
-		if after[i].Role != RoleSystem {
-			last = after[i].Atom
-		}
+	if len(after) > 0 {
+		last = after[len(after)-1].Atom
 	}
 	for i := range after {
 		if after[i].Flags&FlagOpenCall != 0 && after[i].Atom != last {
