@@ -27,6 +27,7 @@ type inputs struct {
 	seed    uint64 // given to policies
 	extent  extent
 	bare    bool // a background session: nothing stored is considered
+	tight   bool // the budget of policies leaves out the message that the format puts in front
 	request *ContextRequest
 	*resolved
 	// outcomes are, for a replay, how the steps ended; those that do not depend on the inputs are not run again.

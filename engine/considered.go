@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,28 +9,38 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// consider picks the messages that the window looks at.
+// maxTable bounds the records of a table: the considered messages and an answer for each of their calls. The longest
+// arena of the ABI holds this many.
+const maxTable = 6000
+
+// consider picks the messages that the window looks at. What must stay is among them even where it lies beyond the
+// limit; it is looked for among the newest maxConsidered messages.
 func (a *assembly) consider() error {
 	stored := a.view.rows
 	if a.bare {
 		stored = nil
 	}
-	start := max(0, len(stored)-a.horizon())
-	for start > 0 && start < len(stored) && !stored[start].atomStart() {
-		start++ // the limit moves forward to an atom's start
+	start := a.limit(stored)
+	must, found := a.beyondLimit(stored, start)
+	if !found && len(stored) < min(maxConsidered, int(a.extent.messages)) && !a.bare {
+		if err := a.widen(); err != nil {
+			return err
+		}
+		return a.consider()
 	}
-	a.rows = slices.Grow(a.considered[:0], len(stored)-start+len(a.pending))
+	a.rows = slices.Grow(a.considered[:0], len(must)+len(stored)-start+len(a.pending))
+	a.rows = append(a.rows, must...)
 	if start < len(stored) {
 		first := stored[start].seq
 		for i := start; i < len(stored); i++ {
 			if stored[i].call >= first { // a late result lies with its call beyond the horizon
 				a.rows = append(a.rows, &stored[i])
-				if stored[i].lost() {
-					a.damage++
-				}
 			}
 		}
+		slices.SortFunc(a.rows, func(x, y *row) int { return cmp.Compare(x.seq, y.seq) })
+		a.rows = slices.Compact(a.rows)
 	}
+	a.older = older{}
 	if !a.bare {
 		a.older.messages = a.extent.messages - uint64(len(a.rows))
 		if start > 0 {
@@ -38,11 +49,90 @@ func (a *assembly) consider() error {
 			return fmt.Errorf("%w: %d messages are missing from the transcript", errDamaged, a.older.messages)
 		}
 	}
+	for _, r := range a.rows {
+		if r.lost() {
+			a.damage++
+		}
+	}
 	for i := range a.pending {
 		a.rows = append(a.rows, &a.pending[i])
 	}
 	a.considered = a.rows
 	return nil
+}
+
+// limit is where the newest messages begin that are considered: at most horizon of them, and not more than a table
+// holds once their calls are answered, the limit moving forward to an atom's start.
+func (a *assembly) limit(stored []row) int {
+	start, records := max(0, len(stored)-a.horizon()), 0
+	for i := len(stored) - 1; i >= start; i-- {
+		if records += 1 + int(stored[i].calls); records > maxTable {
+			start = i + 1
+		}
+	}
+	for start > 0 && start < len(stored) && !stored[start].atomStart() {
+		start++
+	}
+	return start
+}
+
+// beyondLimit gives, of the messages before the limit, the newest user message and the newest atom that the viewer may
+// see, where none is behind it. found is false where one was looked for in vain.
+func (a *assembly) beyondLimit(stored []row, start int) (must []*row, found bool) {
+	var user, atom bool
+	for i := range a.pending {
+		user = user || a.pending[i].role == plan.RoleUser // pending messages are the viewer's own
+		atom = atom || a.pending[i].call > a.extent.messages
+	}
+	for i := len(stored) - 1; i >= start && !(user && atom); i-- {
+		if r := &stored[i]; a.visible(r) {
+			user = user || r.role == plan.RoleUser
+			atom = atom || r.call >= stored[start].seq
+		}
+	}
+	oldest := max(0, len(stored)-maxConsidered)
+	call := uint64(0) // the newest atom, by its call
+	for i := start - 1; i >= oldest; i-- {
+		if r := &stored[i]; a.visible(r) {
+			if !user && r.role == plan.RoleUser {
+				user, must = true, append(must, r)
+			}
+			if !atom {
+				call = max(call, r.call)
+			}
+		}
+	}
+	for i := max(oldest, start); i < len(stored) && !atom; i++ { // late results behind the limit
+		if a.visible(&stored[i]) {
+			call = max(call, stored[i].call)
+		}
+	}
+	for i := oldest; i < len(stored) && call > 0; i++ {
+		if stored[i].call == call {
+			must, atom = append(must, &stored[i]), true
+		}
+	}
+	return must, user && atom
+}
+
+// visible tells whether the viewer may see a stored message that can be read.
+func (a *assembly) visible(r *row) bool {
+	viewer := a.viewerDelegation()
+	return !r.lost() && (viewer == "" || r.delegationID == 0 || r.header.delegation == viewer)
+}
+
+// widen loads as many messages as a window may look back at all.
+func (a *assembly) widen() (err error) {
+	if a.hot != nil {
+		a.view, a.hot, err = a.e.current(a.ctx, a.tenant, a.view.head, a.view.raw, maxConsidered+1)
+	} else {
+		a.view, err = a.e.at(a.ctx, a.tenant, a.extent, maxConsidered+1)
+	}
+	if err != nil {
+		return err
+	}
+	a.pending, a.skipped = nil, nil // their names are numbered together with the view's
+	return a.parsePending()
 }
 
 // parsePending reads the messages of the turn in flight and gives them places after the session's last.
@@ -65,6 +155,9 @@ func (a *assembly) parsePending() error {
 		}
 	}
 	t := &parsedTurn{agent: a.request.Viewer.Agent, delegation: a.viewerDelegation(), messages: parsed}
+	if err := t.measure(a.ctx, a.e); err != nil {
+		return err
+	}
 	h := &head{Turns: a.extent.turns + 1, Messages: a.extent.messages}
 	hs, err := t.place(a.e, h, open, timeOf(a.at))
 	if err != nil {
@@ -72,7 +165,7 @@ func (a *assembly) parsePending() error {
 	}
 	v := &view{names: a.view.names}
 	v.append(hs)
-	a.view = &view{head: a.view.head, rows: a.view.rows, names: v.names}
+	a.view = &view{head: a.view.head, raw: a.view.raw, rows: a.view.rows, names: v.names}
 	for i := range v.rows {
 		v.rows[i].flags |= plan.FlagPending
 		v.rows[i].message.Store(&parsed[i].Message)
@@ -98,13 +191,15 @@ func (a *assembly) openCalls(open *openCalls) error {
 			answered[r.call][r.callIndex] = true
 		}
 	}
-	calls = slices.DeleteFunc(calls, func(r *row) bool { return len(answered[r.seq]) >= int(r.calls) || r.damaged.Load() })
+	calls = slices.DeleteFunc(calls, func(r *row) bool { return len(answered[r.seq]) >= int(r.calls) })
 	if err := a.load(calls); err != nil {
 		return err
 	}
+	open.more = a.extent.messages > uint64(len(stored))
 	for _, r := range calls {
 		m := r.message.Load()
 		if m == nil {
+			open.more = true
 			continue
 		}
 		for i, call := range m.Calls {
@@ -126,15 +221,7 @@ func (a *assembly) rowOf(seq uint64) *row {
 }
 
 func (a *assembly) indexOf(seq uint64) (int, bool) {
-	// Numbers are contiguous but for late results left out, so the place is at most this far.
-	if len(a.rows) == 0 || seq < a.rows[0].seq {
-		return 0, false
-	}
-	i := min(int(seq-a.rows[0].seq), len(a.rows)-1)
-	for i > 0 && a.rows[i].seq > seq {
-		i--
-	}
-	return i, a.rows[i].seq == seq
+	return slices.BinarySearchFunc(a.rows, seq, func(r *row, seq uint64) int { return cmp.Compare(r.seq, seq) })
 }
 
 // windowOrder gives the considered rows with each result behind its call.

@@ -87,11 +87,10 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 		return a.NoticeTokens(text), nil
 	case it.Change == plan.Compressed:
 		return a.UserTokens(text), nil
-	case a.format == chat.Text:
-		r := a.rows[it.Row]
-		return uint32(a.count(chat.Speaker(it.Role, it.Turn, r.tool)) + a.count(text) + 1), nil
-	case it.Change == plan.Answer || a.rows[it.Row].damaged.Load():
+	case it.Change == plan.Answer:
 		return a.messageTokens(it.Role, text), nil
+	case a.rows[it.Row].damaged.Load() || a.format == chat.Text:
+		return a.retextedTokens(a.rows[it.Row], text), nil
 	}
 	m, err := a.body(a.rows[it.Row])
 	if err != nil {
@@ -103,6 +102,14 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 		n += chat.PlaceholderTokens(a.count)
 	}
 	return uint32(n), nil
+}
+
+// retextedTokens counts what stands in for a stored message and is nothing but a text.
+func (a *assembly) retextedTokens(r *row, text string) uint32 {
+	if a.format == chat.Text {
+		return uint32(a.count(chat.Speaker(r.role, r.turn, r.tool)) + a.count(text) + 1)
+	}
+	return a.messageTokens(r.role, text)
 }
 
 // NoticeTokens counts a system-class message.

@@ -69,6 +69,7 @@ type decision struct {
 	Seed      string          `json:"seed"`
 	Session   string          `json:"session"`
 	Extent    decisionExtent  `json:"extent"`
+	Tight     bool            `json:"tight,omitempty"`
 	Bare      bool            `json:"bare,omitempty"`
 	Revision  uint64          `json:"revision"`
 	Window    string          `json:"window"`
@@ -101,8 +102,9 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 	b = strconv.AppendUint(b, uint64(a.extent.turns), 10)
 	b = strconv.AppendUint(append(b, `,"messages":`...), a.extent.messages, 10)
 	b = strconv.AppendBool(append(b, `},"bare":`...), a.bare)
+	b = strconv.AppendBool(append(b, `,"tight":`...), a.tight)
 	b = strconv.AppendUint(append(b, `,"revision":`...), revision, 10)
-	b = append(hex.AppendEncode(append(b, `,"window":"`...), a.result.hash[:]), `","usage":`...)
+	b = append(hex.AppendEncode(append(b, `,"window":"`...), a.result.hash), `","usage":`...)
 	b = a.appendUsage(b, w)
 	b = append(hex.AppendEncode(append(b, `,"effective":"`...), a.hash[:]), '"')
 	b = a.appendSteps(append(b, `,"steps":`...))

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"hash/crc32"
 	"hash/maphash"
 	"io"
 	"log/slog"
@@ -73,16 +74,17 @@ type Engine struct {
 	hasRoot   bool
 	maxTokens int
 
-	policies *registry
-	projects memo[project]
-	keys     memo[keyRecord]
-	heads    memo[head]
-	kept     known // effective records that are in the store
-	hot      *hotSessions
-	appends  [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
-	seed     maphash.Seed
-	scratch  sync.Pool     // of *scratch
-	wake     chan struct{} // a job was queued
+	policies   *registry
+	projects   memo[project]
+	keys       memo[keyRecord]
+	heads      memo[head]
+	kept       known // effective records that are in the store
+	hot        *hotSessions
+	appends    [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
+	seed       maphash.Seed
+	scratch    sync.Pool // of *scratch
+	castagnoli *crc32.Table
+	wake       chan struct{} // a job was queued
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
@@ -109,7 +111,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 		o.HotBytes = 64 << 20
 	}
 	e.hot = newHotSessions(o.HotBytes)
-	e.seed = maphash.MakeSeed()
+	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }
 	for i := range e.appends {
 		e.appends[i] = make(chan struct{}, 1)

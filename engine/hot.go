@@ -121,12 +121,10 @@ func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte
 		if err != nil {
 			return nil, nil, err
 		}
-		keep := old.rows
-		if drop := len(keep) + added - 2*maxConsidered; drop > 0 {
-			keep = keep[drop:]
+		v.rows, v.names = old.rows, old.names // views share one array: only the newest appends, beyond what older ones see
+		if len(v.rows)+added > 2*maxConsidered {
+			v.rows, v.names = newest(old.rows, maxConsidered)
 		}
-		v.rows = keep // views share one array: only the newest appends to it, beyond what older ones see
-		v.names = old.names
 		v.append(hs[len(hs)-added:])
 	} else {
 		hs, err := e.readHeaders(ctx, tenant, h.extent(), want)
@@ -150,6 +148,21 @@ func (e *Engine) at(ctx context.Context, tenant string, x extent, want int) (*vi
 	v := &view{head: &head{Incarnation: x.incarnation, Turns: x.turns, Messages: x.messages}}
 	v.append(hs)
 	return v, nil
+}
+
+// newest copies the last rows and numbers their names anew: what no row names any more is forgotten.
+func newest(rows []row, n int) ([]row, []string) {
+	rows = rows[len(rows)-n:]
+	hs := make([]header, n)
+	for i := range rows {
+		hs[i] = rows[i].header
+	}
+	v := new(view)
+	v.append(hs)
+	for i := range rows {
+		v.rows[i].content = rows[i].content
+	}
+	return v.rows, v.names
 }
 
 // append adds rows for headers, numbering their names.

@@ -20,10 +20,15 @@ type openCall struct {
 	Delegation string `json:"delegation,omitempty"`
 }
 
+// unknownCall stands in a pending result's header for a call that the window does not look at.
+const unknownCall = 0
+
 // openCalls is the record of a session's open calls.
 type openCalls struct {
 	Incarnation incarnation `json:"incarnation"`
 	Calls       []openCall  `json:"calls"`
+
+	more bool // there are calls that are not listed: a result that none here waits for may be theirs
 }
 
 func (t *tx) putOpenCalls(p *project, session string, h *head, open *openCalls) error {
@@ -61,6 +66,10 @@ func (o *openCalls) follow(m *chat.Message, h *header) *chat.FieldError {
 		}
 		h.call, h.callIndex, h.tool = call.Seq, call.Index, call.Name
 		o.Calls = append(o.Calls[:i:i], o.Calls[i+1:]...)
+		return nil
+	}
+	if o.more {
+		h.call = unknownCall
 		return nil
 	}
 	return &chat.FieldError{Code: "no_open_call", Detail: fmt.Sprintf(

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
+	"hash/crc32"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -50,8 +52,8 @@ func (a *assembly) Truncate(text string, tokens int) string {
 	return chat.Truncate(text, tokens, a.count)
 }
 
-// render appends the decided window in the format asked for, and hashes it by the sums of what it is made of: the rest
-// (the request's system prompt, how entries are joined) follows from the request.
+// render appends the decided window in the format asked for, and identifies it by the SHA-256 of its parts' sums, which
+// are remembered, and a CRC-32C over its bytes, which shows a change in how parts are joined.
 func (a *assembly) render(dst []byte) (chat.Window, error) {
 	items := a.result.items
 	if err := a.fetchFor(items); err != nil {
@@ -75,8 +77,12 @@ func (a *assembly) render(dst []byte) (chat.Window, error) {
 		b.Add(&fr.Fragment, a.rows[it.Row].call)
 		a.sums = append(append(a.sums, 'm'), fr.sum[:]...)
 	}
-	a.result.hash = sha256.Sum256(a.sums)
-	return b.Finish(), nil
+	w := b.Finish()
+	sum := sha256.Sum256(a.sums)
+	crc := crc32.Update(0, a.e.castagnoli, w.Messages)
+	crc = crc32.Update(crc32.Update(crc, a.e.castagnoli, w.Text), a.e.castagnoli, []byte(w.System))
+	a.result.hash = binary.BigEndian.AppendUint32(sum[:], crc)
+	return w, nil
 }
 
 // fetchFor loads in one go the bodies that a window needs and does not find rendered.

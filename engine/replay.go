@@ -49,7 +49,7 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: d.At, seed: seed, extent: x, bare: d.Bare,
+	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: d.At, seed: seed, extent: x, bare: d.Bare, tight: d.Tight,
 		request: req, resolved: pinned, outcomes: d.Steps}, scratch: new(scratch)}
 	if err := a.prepare(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst
 	if err = a.purgedMeanwhile(err, p, d); err != nil {
 		return dst, err
 	}
-	dst = strconv.AppendBool(append(dst, `},"equal":`...), hex.EncodeToString(a.result.hash[:]) == d.Window)
+	dst = strconv.AppendBool(append(dst, `},"equal":`...), hex.EncodeToString(a.result.hash) == d.Window)
 	return append(append(append(dst, `,"decision_id":"`...), id...), `"}`...), nil
 }
 

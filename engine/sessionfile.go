@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -119,8 +121,14 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 			return nil, invalidField("turns", "invalid_turn", "turn numbers must go up from 1 without a gap; the entry at %d says %d", i, f.Turns[i].Turn)
 		}
 		t, err := f.Turns[i].parse()
+		if known := (*Error)(nil); errors.As(err, &known) {
+			known.Detail = fmt.Sprintf("turn %d: %s", f.Turns[i].Turn, known.Detail)
+		}
 		if err != nil {
 			return nil, err
+		}
+		if len(t.messages) == 0 {
+			return nil, invalidField("turns", "invalid_turn", "turn %d has no message that can be stored", f.Turns[i].Turn)
 		}
 		for j := range t.messages {
 			size += len(t.messages[j].Raw)
@@ -146,6 +154,11 @@ func (ft *FileTurn) parse() (*parsedTurn, error) {
 		}
 		var skipped []Skipped
 		parsed, err := parseMessages(format, elementsOf(format, fm.Message), &skipped)
+		if known := (*Error)(nil); errors.As(err, &known) {
+			for j := range known.Fields {
+				known.Fields[j].Index = &i
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -171,6 +184,12 @@ func (ft *FileTurn) parse() (*parsedTurn, error) {
 
 // importLife is how long an import may take before what it wrote is swept.
 const importLife = time.Hour
+
+// A commit of an import is sent once it holds this many records or bytes.
+const (
+	stagedWrites = 1000
+	stagedBytes  = 1 << 20
+)
 
 // staging is an import whose messages are written but not yet a session.
 type staging struct {
@@ -198,14 +217,19 @@ func (s *staging) write(t *tx, c Caller, p *project, f *SessionFile) (*head, err
 	if err := t.e.commit(t.ctx, c.Tenant, job); err != nil {
 		return nil, err
 	}
-	for _, turn := range s.turns {
-		w := &tx{ctx: t.ctx, e: t.e, tenant: c.Tenant, now: t.now}
+	w := &tx{ctx: t.ctx, e: t.e, tenant: c.Tenant, now: t.now}
+	for i, turn := range s.turns {
 		if _, err := turn.write(w, s.head, &s.open); err != nil {
 			return nil, err
+		}
+		// As many turns as one commit holds well, so that a long session does not wait for the disk once a turn.
+		if i+1 < len(s.turns) && w.writes() < stagedWrites && w.bytes() < stagedBytes {
+			continue
 		}
 		if err := t.e.commit(t.ctx, c.Tenant, w.batch); err != nil {
 			return nil, err
 		}
+		w.batch = store.Batch{}
 	}
 	h := *s.head
 	return &h, nil

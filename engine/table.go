@@ -69,7 +69,7 @@ func (a *assembly) tabulate() error {
 		if t.fates[at].Action == plan.Replace {
 			it.Change, it.Text, it.Reason = plan.Retexted, unreadable, t.fates[at].Reason
 			it.TextBytes, it.CompressedTokens = uint32(len(unreadable)), 0
-			it.Tokens = a.messageTokens(r.role, unreadable)
+			it.Tokens = a.retextedTokens(r, unreadable)
 		}
 		t.items = append(t.items, it)
 	}
@@ -81,10 +81,9 @@ func (a *assembly) tabulate() error {
 
 // lastVisible is the atom, by its call's number, whose results may still come: the last that the viewer may see.
 func (a *assembly) lastVisible(order []int) uint64 {
-	viewer := a.viewerDelegation()
 	for _, at := range slices.Backward(order) {
 		r := a.rows[at]
-		if viewer == "" || r.delegationID == 0 || r.header.delegation == viewer {
+		if a.visible(r) {
 			if fate := a.repair(r); fate == nil || fate.Action != plan.Drop {
 				return r.call
 			}
@@ -167,6 +166,10 @@ const unreadable = "[message unreadable: its stored body is damaged]"
 // repair decides about a message whose stored content is damaged: nil where it is not.
 func (a *assembly) repair(r *row) *plan.Fate {
 	const words = "storage_damaged: the stored message failed its checksum"
+	if r.call == unknownCall && a.older.messages > 0 {
+		return &plan.Fate{Action: plan.Drop, Step: -1,
+			Reason: "beyond_horizon: the call that it answers is older than the messages that this window considers"}
+	}
 	call := r
 	if r.call != r.seq {
 		call = a.rowOf(r.call)

@@ -26,7 +26,10 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 	if err != nil {
 		return TurnResponse{}, err
 	}
-	t.measure(e) // before the session is locked: counting tokens takes most of a turn's time
+	// Before the session is locked: counting tokens takes most of a turn's time.
+	if err := t.measure(ctx, e); err != nil {
+		return TurnResponse{}, err
+	}
 	unlock, err := e.lockSession(ctx, c.Tenant, projectID, req.SessionID)
 	if err != nil {
 		return TurnResponse{}, err
@@ -82,6 +85,9 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 
 // write collects the records of the turn's messages as the session's next turn and brings head and open up to date.
 func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
+	if err := t.measure(tx.ctx, tx.e); err != nil {
+		return nil, err
+	}
 	h.Turns++
 	h.Revision++
 	headers, err := t.place(tx.e, h, open, tx.now)
@@ -149,7 +155,6 @@ func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
 // place gives the turn's messages their places after the session's last, answers open calls with results, and counts
 // tokens. open is brought up to date.
 func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) ([]header, error) {
-	t.measure(e)
 	headers := slices.Clone(t.headers) // a retry starts from what was measured
 	var bad []chat.FieldError
 	for i := range t.messages {
@@ -162,7 +167,7 @@ func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) (
 		}
 		hd := &headers[i]
 		hd.turn, hd.agent, hd.delegation = h.Turns, m.Agent, m.Delegation
-		e.measureQuestion(hd, m)
+		e.measureQuestion(hd)
 		hd.seq = h.Messages + uint64(i) + 1
 		hd.call = hd.seq
 		hd.created = now.UnixMilli()
@@ -184,13 +189,14 @@ func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) (
 }
 
 // measure makes the headers of the turn's messages as far as the messages alone tell, once.
-func (t *parsedTurn) measure(e *Engine) {
-	if t.headers == nil {
-		t.headers = make([]header, len(t.messages))
-		for i := range t.messages {
-			t.headers[i] = e.header(&t.messages[i].Message)
+func (t *parsedTurn) measure(ctx context.Context, e *Engine) error {
+	for len(t.headers) < len(t.messages) {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
+		t.headers = append(t.headers, e.header(&t.messages[len(t.headers)].Message))
 	}
+	return nil
 }
 
 // header fills in what a message alone tells.

@@ -78,6 +78,16 @@ func (t *tx) putJSON(key []byte, v any) error {
 	return err
 }
 
+func (t *tx) writes() int { return len(t.batch.Put) + len(t.batch.Delete) }
+
+// bytes is the size of what is to be put.
+func (t *tx) bytes() (n int) {
+	for _, p := range t.batch.Put {
+		n += len(p.Key) + len(p.Value)
+	}
+	return n
+}
+
 func (t *tx) delete(key []byte) { t.batch.Delete = append(t.batch.Delete, key) }
 
 // errDamaged is answered where a record that everything hangs on failed its checksum.
@@ -118,7 +128,7 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 			t.put(record, b)
 			t.put(expiryKey(t.now.Add(onceLife), record), []byte{0})
 		}
-		if len(t.batch.Put)+len(t.batch.Delete) == 0 {
+		if t.writes() == 0 {
 			return out, nil
 		}
 		err = e.commit(ctx, c.Tenant, t.batch)
