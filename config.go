@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-0906e6bc/mneme/engine"
 	"gopkg.in/yaml.v3"
 )
 
@@ -64,8 +65,8 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	}
 	if historyMaxTokens != "" {
 		n, err := strconv.Atoi(historyMaxTokens)
-		if err != nil || n < 1 {
-			return c, errors.New("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be a positive integer")
+		if err != nil || n < 1 || n > engine.MaxBudget {
+			return c, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer from 1 to %d", engine.MaxBudget)
 		}
 		c.HistoryMaxTokens = n
 	}

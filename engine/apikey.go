@@ -23,6 +23,8 @@ const rotationOverlap = time.Hour
 type keyRecord struct {
 	Key
 	Hash []byte `json:"hash"`
+	// Tenant is the incarnation of the tenant that the key belongs to: a later tenant of the same name is another.
+	Tenant incarnation `json:"tenant"`
 	// Previous is the hash before the last rotation, good until PreviousUntil.
 	Previous      []byte     `json:"previous,omitempty"`
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
@@ -34,21 +36,24 @@ func (e *Engine) newSecret(tenant, id string) (token string, hash []byte) {
 	return token, sum[:]
 }
 
+func errUnknownKey() error {
+	return errorf(Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
+}
+
 // Authenticate tells who bears a token. Its errors do not tell an unknown key from a wrong one.
 func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error) {
-	unknown := errorf(Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
 	sum := sha256.Sum256([]byte(token))
 	if e.hasRoot && subtle.ConstantTimeCompare(sum[:], e.rootKey[:]) == 1 {
 		return Caller{Role: RoleRoot, KeyID: "root"}, nil
 	}
 	rest, ok := strings.CutPrefix(token, keyPrefix)
 	if !ok {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	id, rest, _ := strings.Cut(rest, "_")
 	_, tenant, _ := strings.Cut(rest, "_")
 	if !validID(id) || !validID(tenant) {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{apiKeyKey(id)}})
 	if err != nil {
@@ -58,7 +63,7 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 		return Caller{}, errDamaged
 	}
 	if r.Keys[0].Value == nil {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	rec, err := e.keys.decode(tenant+"/"+id, r.Keys[0].Value)
 	if err != nil {
@@ -70,10 +75,10 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 		match = match || subtle.ConstantTimeCompare(sum[:], rec.Previous) == 1
 	}
 	if !match || rec.ExpiresAt != nil && !now.Before(*rec.ExpiresAt) {
-		return Caller{}, unknown
+		return Caller{}, errUnknownKey()
 	}
 	role, _ := ParseRole(rec.Role)
-	return Caller{Tenant: tenant, KeyID: id, Role: role, Projects: rec.Projects, Agent: rec.Agent,
+	return Caller{Tenant: tenant, incarnation: rec.Tenant, KeyID: id, Role: role, Projects: rec.Projects, Agent: rec.Agent,
 		PreferredName: rec.PreferredName}, nil
 }
 
@@ -98,13 +103,25 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 			return KeyCreated{}, err
 		}
 	}
+	if c.Projects != nil && spec.Projects == nil {
+		return KeyCreated{}, invalidField("projects", "required", "your own key is narrowed to projects: name some of them")
+	}
+	for _, p := range spec.Projects {
+		if !c.MaySee(p) {
+			return KeyCreated{}, errorf(NotFound, "not_found", "no project %q", p)
+		}
+	}
 	if spec.ExpiresAt != nil && !spec.ExpiresAt.After(e.now()) {
 		return KeyCreated{}, invalidField("expires_at", "out_of_range", "must lie in the future")
+	}
+	if spec.ExpiresAt != nil {
+		at := spec.ExpiresAt.UTC()
+		spec.ExpiresAt = &at
 	}
 	return update(ctx, e, c, once, func(t *tx) (KeyCreated, error) {
 		id := e.newID("", 10)
 		token, hash := e.newSecret(c.Tenant, id)
-		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.now}, Hash: hash}
+		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.now}, Hash: hash, Tenant: t.live}
 		return KeyCreated{ID: id, Key: token}, t.putJSON(apiKeyKey(id), rec)
 	})
 }
@@ -112,7 +129,7 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 // RotateKey gives a key a new secret. The one before works for rotationOverlap more; a second rotation ends it.
 func (e *Engine) RotateKey(ctx context.Context, c Caller, once Once, id string) (KeyCreated, error) {
 	return update(ctx, e, c, once, func(t *tx) (KeyCreated, error) {
-		rec, err := t.readKey(id)
+		rec, err := t.readKey(c, id)
 		if err != nil {
 			return KeyCreated{}, err
 		}
@@ -126,14 +143,15 @@ func (e *Engine) RotateKey(ctx context.Context, c Caller, once Once, id string) 
 // DeleteKey ends a key at once.
 func (e *Engine) DeleteKey(ctx context.Context, c Caller, id string) error {
 	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
-		_, err := t.readKey(id)
+		_, err := t.readKey(c, id)
 		t.delete(apiKeyKey(id))
 		return struct{}{}, err
 	})
 	return err
 }
 
-func (t *tx) readKey(id string) (*keyRecord, error) {
+// readKey reads a key that reaches no further than the caller's own: a wider one would widen it.
+func (t *tx) readKey(c Caller, id string) (*keyRecord, error) {
 	if !validID(id) {
 		return nil, errorf(NotFound, "not_found", "no such key")
 	}
@@ -145,14 +163,20 @@ func (t *tx) readKey(id string) (*keyRecord, error) {
 		return nil, errorf(NotFound, "not_found", "no key %q", id)
 	}
 	rec := new(keyRecord)
-	return rec, json.Unmarshal(got[0].Value, rec)
+	if err := json.Unmarshal(got[0].Value, rec); err != nil {
+		return nil, err
+	}
+	if !c.covers(rec.Projects) {
+		return nil, errorf(NotFound, "not_found", "no key %q", id)
+	}
+	return rec, nil
 }
 
-// ListKeys pages through a tenant's keys by id, without secrets.
+// ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
 func (e *Engine) ListKeys(ctx context.Context, c Caller, page Page) (List[Key], error) {
 	return listRecords(ctx, e, c.Tenant, apiKeyKey("")[:2], page, func(it store.Item) (Key, bool, error) {
 		var rec keyRecord
 		err := json.Unmarshal(it.Value, &rec)
-		return rec.Key, true, err
+		return rec.Key, c.covers(rec.Projects), err
 	})
 }

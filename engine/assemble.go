@@ -14,8 +14,8 @@ const (
 	maxConsidered = 4096
 	// minConsidered is how many it looks at, at least, where there are that many.
 	minConsidered = 256
-	// maxBudget bounds what a budget may say.
-	maxBudget = 1 << 30
+	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
+	MaxBudget = 1 << 30
 	// maxPending bounds the messages of the turn in flight.
 	maxPending = 1024
 )
@@ -27,6 +27,7 @@ type inputs struct {
 	seed    uint64 // given to policies
 	extent  extent
 	bare    bool // a background session: nothing stored is considered
+	tight   bool // the budget of policies leaves out the message that the format puts in front
 	request *ContextRequest
 	*resolved
 	// outcomes are, for a replay, how the steps ended; those that do not depend on the inputs are not run again.
@@ -55,6 +56,7 @@ type assembly struct {
 	result  outcome
 	// verdicts are how the pipeline's steps ended last, for the breaker; nil where it has no say.
 	verdicts []verdict
+	damage   int // messages found unreadable while this window was made
 	*scratch
 }
 
@@ -65,6 +67,7 @@ type scratch struct {
 	made       []plan.Item
 	fates      [2][]plan.Fate
 	records    []plan.Record
+	sums       []byte // of the window's entries
 }
 
 // clear lets go of what the memory pointed to.
@@ -128,9 +131,16 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 		a.scratch.clear()
 		e.scratch.Put(a.scratch)
 	}()
-	id := e.newDecisionID(a)
+	id := e.newDecisionID(a, session)
 	start := len(dst)
 	dst, w, err := a.appendWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
+	if a.damage > 0 || errors.Is(err, errDamaged) {
+		if gone, lookErr := a.gone(headKey(p.Incarnation, session)); lookErr != nil {
+			return dst, lookErr
+		} else if gone { // begin again with the session as it is now
+			return e.Assemble(ctx, c, projectID, req, raw, dst[:start])
+		}
+	}
 	if err != nil {
 		return dst, err
 	}
@@ -200,8 +210,8 @@ func (a *assembly) bound(s *Settings) error {
 		if p == nil {
 			return standard, nil
 		}
-		if *p < 0 || *p > maxBudget {
-			return 0, invalidField("budget."+name, "out_of_range", "must be from 0 to %d", maxBudget)
+		if *p < 0 || *p > MaxBudget {
+			return 0, invalidField("budget."+name, "out_of_range", "must be from 0 to %d", MaxBudget)
 		}
 		return *p, nil
 	}

@@ -37,6 +37,9 @@ func parseBody(b []byte) (*header, *chat.Message, error) {
 		return nil, nil, errBadBody
 	}
 	h := &hs[0]
+	if len(b) != int(h.bodyBytes) { // a part is missing
+		return nil, nil, errBadBody
+	}
 	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
 	in := elementsOf(format, raw)
 	parsed, _, bad := chat.Parse(format, in)
@@ -46,7 +49,7 @@ func parseBody(b []byte) (*header, *chat.Message, error) {
 	m := &parsed[0].Message
 	m.Raw = raw
 	m.Agent, m.Delegation, m.Tags = h.agent, h.delegation, h.tags
-	m.CreatedAt = time.UnixMilli(h.created).UTC()
+	m.CreatedAt = timeOf(h.created)
 	return h, m, nil
 }
 
@@ -96,3 +99,5 @@ func kindName(k plan.Kind) string {
 	}
 	return "chat"
 }
+
+func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

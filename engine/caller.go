@@ -26,6 +26,7 @@ func ParseRole(s string) (Role, bool) {
 // Caller is who asks: the identity behind a key. It is an argument of every call, never a context value.
 type Caller struct {
 	Tenant        string
+	incarnation   incarnation // of the tenant that the key was made in; zero: of whatever tenant has the name
 	KeyID         string
 	Role          Role
 	Projects      []string // nil: all of the tenant
@@ -36,6 +37,12 @@ type Caller struct {
 // MaySee tells whether the key reaches a project.
 func (c Caller) MaySee(project string) bool {
 	return c.Projects == nil || slices.Contains(c.Projects, project)
+}
+
+// covers tells whether the key reaches all that a key narrowed to these projects reaches.
+func (c Caller) covers(projects []string) bool {
+	beyond := func(p string) bool { return !c.MaySee(p) }
+	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
 // Once makes a storing request idempotent. The zero value asks for nothing.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"hash/crc32"
 	"hash/maphash"
 	"io"
 	"log/slog"
@@ -84,10 +85,13 @@ type Engine struct {
 	breaker       breaker
 	projects      memo[project]
 	keys          memo[keyRecord]
+	heads         memo[head]
+	kept          known // effective records that are in the store
 	hot           *hotSessions
 	appends       [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
 	seed          maphash.Seed
-	scratch       sync.Pool     // of *scratch
+	scratch       sync.Pool // of *scratch
+	castagnoli    *crc32.Table
 	wake          chan struct{} // a job was queued
 }
 
@@ -116,7 +120,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	e.policyQuota = o.Policies.orDefault()
 	e.hot = newHotSessions(o.HotBytes)
-	e.seed = maphash.MakeSeed()
+	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }
 	for i := range e.appends {
 		e.appends[i] = make(chan struct{}, 1)

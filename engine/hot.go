@@ -20,10 +20,11 @@ type row struct {
 
 // content is what was made of a message's body so far. Its parts are immutable once set.
 type content struct {
-	message   atomic.Pointer[chat.Message]
-	fragments [4][3]fragmentSlot  // by format: as posted, as markdown, as an earlier question
-	markdown  [2][2]atomic.Uint32 // tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet
-	damaged   atomic.Bool         // the body cannot be read
+	message       atomic.Pointer[chat.Message]
+	fragments     [4][3]fragmentSlot  // by format: as posted, as markdown, as an earlier question
+	markdown      [2][2]atomic.Uint32 // tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet
+	markdownBytes atomic.Uint32       // known where its tokens are
+	damaged       atomic.Bool         // the body cannot be read
 }
 
 // view is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.
@@ -76,7 +77,7 @@ func (s *hotSessions) entry(key string) *hotSession {
 func (s *hotSessions) account(h *hotSession, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.entries[h.key]; !ok {
+	if el, ok := s.entries[h.key]; !ok || el.Value != h {
 		return // let go meanwhile
 	}
 	s.bytes += size - h.size
@@ -88,7 +89,11 @@ func (s *hotSessions) account(h *hotSession, size int) {
 	}
 }
 
-const rowSize = 512 // bytes, about what a row weighs without its body
+// About what a session and a row weigh without bodies, in bytes.
+const (
+	viewSize = 1024
+	rowSize  = 512
+)
 
 // current gives a view of the session at the head just read, holding at least the newest want messages.
 func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte, want int) (*view, *hotSession, error) {
@@ -116,12 +121,10 @@ func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte
 		if err != nil {
 			return nil, nil, err
 		}
-		keep := old.rows
-		if drop := len(keep) + added - 2*maxConsidered; drop > 0 {
-			keep = keep[drop:]
+		v.rows, v.names = old.rows, old.names // views share one array: only the newest appends, beyond what older ones see
+		if len(v.rows)+added > 2*maxConsidered {
+			v.rows, v.names = newest(old.rows, maxConsidered)
 		}
-		v.rows = keep // views share one array: only the newest appends to it, beyond what older ones see
-		v.names = old.names
 		v.append(hs[len(hs)-added:])
 	} else {
 		hs, err := e.readHeaders(ctx, tenant, h.extent(), want)
@@ -145,6 +148,21 @@ func (e *Engine) at(ctx context.Context, tenant string, x extent, want int) (*vi
 	v := &view{head: &head{Incarnation: x.incarnation, Turns: x.turns, Messages: x.messages}}
 	v.append(hs)
 	return v, nil
+}
+
+// newest copies the last rows and numbers their names anew: what no row names any more is forgotten.
+func newest(rows []row, n int) ([]row, []string) {
+	rows = rows[len(rows)-n:]
+	hs := make([]header, n)
+	for i := range rows {
+		hs[i] = rows[i].header
+	}
+	v := new(view)
+	v.append(hs)
+	for i := range rows {
+		v.rows[i].content = rows[i].content
+	}
+	return v.rows, v.names
 }
 
 // append adds rows for headers, numbering their names.
@@ -178,7 +196,7 @@ func (v *view) append(hs []header) {
 
 // weigh estimates the memory that a view holds on to.
 func (v *view) weigh() int {
-	n := len(v.rows) * rowSize
+	n := viewSize + len(v.rows)*rowSize
 	for i := range v.rows {
 		c := v.rows[i].content
 		if m := c.message.Load(); m != nil {
@@ -195,4 +213,10 @@ func (v *view) weigh() int {
 	return n
 }
 
-type fragmentSlot = atomic.Pointer[chat.Fragment]
+// rendered is a fragment with its sum, which windows' hashes are made of.
+type rendered struct {
+	chat.Fragment
+	sum [32]byte
+}
+
+type fragmentSlot = atomic.Pointer[rendered]

@@ -14,6 +14,7 @@ import (
 //
 // In a tenant's own space:
 //
+//	l                          that the tenant lives: its incarnation, expected by every change in it
 //	k key                      API key
 //	p project                  project with its settings
 //	h <pinc> session           session head: counts and the incarnation of its messages
@@ -30,6 +31,7 @@ import (
 //	q                          how many policy versions the tenant keeps, and their bytes
 //	a <time> id                audit entry, newest first
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
+//	z e <pinc> day hash        settings and pinned pipeline that the day's decisions name by hash (loose)
 //
 // In the system space:
 //
@@ -57,6 +59,8 @@ func (i *incarnation) UnmarshalText(b []byte) error {
 func idKey(kind byte, id string) []byte {
 	return append(append([]byte{kind, sep}, id...), sep)
 }
+
+var liveKey = []byte{'l', sep}
 
 func apiKeyKey(id string) []byte  { return idKey('k', id) }
 func projectKey(id string) []byte { return idKey('p', id) }
@@ -149,12 +153,21 @@ func decisionPrefix(p incarnation) []byte {
 // decisions are found with one range a day.
 func day(t time.Time) uint16 { return uint16(t.Unix() / 86400) }
 
+// effectivePrefix and effectiveKey hold what many decisions share; they go with the decisions of their day.
+func effectivePrefix(p incarnation) []byte {
+	return append([]byte{store.Loose, 'e'}, p[:]...)
+}
+
+func effectiveKey(p incarnation, day uint16, hash [16]byte) []byte {
+	return append(binary.BigEndian.AppendUint16(effectivePrefix(p), day), hash[:]...)
+}
+
 func decisionDayPrefix(p incarnation, day uint16) []byte {
 	return binary.BigEndian.AppendUint16(decisionPrefix(p), day)
 }
 
 func decisionKey(p incarnation, id decisionID) []byte {
-	return append(append(decisionDayPrefix(p, id.day), id.session[:]...), id.random[:]...)
+	return append(append(decisionDayPrefix(p, id.day), id.session[:]...), id.unique[:]...)
 }
 
 // prefixRange covers all keys that begin with prefix.

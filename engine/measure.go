@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
@@ -19,13 +22,26 @@ func (e *Engine) measure(h *header, m *chat.Message) {
 			return int(n[encoding])
 		}
 	}
+	question := "): " + m.Text
 	for i := range Encodings {
 		h.tokens[i] = uint32(m.Tokens(count(i)))
-		h.content[i] = uint32(count(i)(m.Shown()))
+		h.content[i] = uint32(count(i)(m.Flat()))
 		if m.Role == plan.RoleUser {
-			q := m.Compressed(h.turn, m.Text)
-			h.compressed[i] = uint32(q.Tokens(count(i)))
+			h.compressed[i] = uint32(count(i)(question))
 		}
+	}
+}
+
+// measureQuestion completes the count of a user's message as an earlier question, which names its turn. The tokenizers
+// always part a number from what stands around it, so the pieces count as the whole does.
+func (e *Engine) measureQuestion(h *header) {
+	if h.role != plan.RoleUser {
+		return
+	}
+	head, _, _ := strings.Cut(plan.EarlierQuestion(h.turn), strconv.FormatUint(uint64(h.turn), 10))
+	for i := range Encodings {
+		count := e.counter(i)
+		h.compressed[i] += uint32(chat.TokensPerMessage + count("user") + count(head) + count(strconv.FormatUint(uint64(h.turn), 10)))
 	}
 }
 
@@ -39,7 +55,7 @@ func (e *Engine) counter(encoding int) func(string) int {
 // The parts are counted apart, from the header alone; the whole can differ by a token at the seam.
 func (e *Engine) lineTokens(h *header, encoding int) uint32 {
 	speaker := chat.Speaker(h.role, h.turn, h.tool)
-	if h.role == plan.RoleAssistant && h.textBytes == 0 {
+	if h.role == plan.RoleAssistant && h.content[encoding] == 0 {
 		return 0
 	}
 	return uint32(e.tokens.Count(Encodings[encoding], speaker)) + h.content[encoding] + 1

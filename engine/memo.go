@@ -48,3 +48,25 @@ func (m *memo[T]) peek(name string) *T {
 	defer m.mu.RUnlock()
 	return m.last[name].value
 }
+
+// known remembers keys that this process has written, so that it need not write them again. The zero value is ready.
+type known struct {
+	mu   sync.Mutex
+	keys map[string]struct{}
+}
+
+func (k *known) has(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, ok := k.keys[key]
+	return ok
+}
+
+func (k *known) add(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keys == nil || len(k.keys) >= memoSize {
+		k.keys = map[string]struct{}{}
+	}
+	k.keys[key] = struct{}{}
+}

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -44,10 +45,14 @@ type resolved struct {
 	fallback []step
 	encoding int
 	record   json.RawMessage
+	hash     [16]byte // of record
 
 	policies policySet // as they stood
 	partial  bool      // a module could not be loaded; it may be, next time
 }
+
+// maxConfig bounds one pipeline entry's config, in bytes of JSON.
+const maxConfig = 16 << 10
 
 // builtInDefaults are the settings that serve as defaults of built-in policies' configs.
 func builtInDefaults(s Settings, policy string) map[string]any {
@@ -145,6 +150,9 @@ func (r *resolver) find(s *step, ref string) bool {
 
 // configure lays out a step's config over its policy's defaults.
 func (s *step) configure(settings Settings, field string, given json.RawMessage, policy plan.Policy) *Error {
+	if len(given) > maxConfig {
+		return invalidField(field, "too_long", "must be at most %d bytes", maxConfig)
+	}
 	config := builtInDefaults(settings, s.Policy)
 	if config == nil {
 		config = map[string]any{}
@@ -183,13 +191,14 @@ func (r *resolver) resolve(entries []PipelineStep) (*resolved, error) {
 	s := r.settings
 	s.Pipeline = nil // the steps say it, pinned
 	out.record, err = json.Marshal(effective{Settings: s, Steps: out.steps, Fallback: out.fallback})
-	out.partial = r.partial
+	sum := sha256.Sum256(out.record)
+	out.hash, out.partial = [16]byte(sum[:16]), r.partial
 	return out, err
 }
 
 func hexDigest(d plan.Digest) string { return fmt.Sprintf("sha256:%x", d) }
 
-// effective is how a decision keeps a resolved.
+// effective is how a resolved is kept, once a day for all decisions made with it.
 type effective struct {
 	Settings Settings `json:"settings"`
 	Steps    []step   `json:"steps"`

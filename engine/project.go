@@ -21,9 +21,8 @@ type project struct {
 // A project that is absent or outside the caller's key is not_found either way.
 func (e *Engine) readProject(ctx context.Context, c Caller, id string, more func(incarnation) [][]byte,
 ) (*project, []store.Item, []byte, error) {
-	notFound := errorf(NotFound, "not_found", "no project %q", id)
 	if !validID(id) || !c.MaySee(id) {
-		return nil, nil, nil, notFound
+		return nil, nil, nil, errorf(NotFound, "not_found", "no project %q", id)
 	}
 	name := c.Tenant + "/" + id
 	keys := make([][]byte, 1, 4)
@@ -41,7 +40,7 @@ func (e *Engine) readProject(ctx context.Context, c Caller, id string, more func
 			return nil, nil, nil, errDamaged
 		}
 		if r.Keys[0].Value == nil {
-			return nil, nil, nil, notFound
+			return nil, nil, nil, errorf(NotFound, "not_found", "no project %q", id)
 		}
 		p, err := e.projects.decode(name, r.Keys[0].Value)
 		if err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
@@ -12,6 +11,7 @@ type outcome struct {
 	items []plan.Item
 	fates []plan.Fate // by considered row
 	steps []stepOutcome
+	hash  []byte // identifies the window, once rendered
 	// Cost of the window without the request's system prompt.
 	messages uint32
 	tokens   uint64
@@ -40,26 +40,29 @@ var logLevels = [...]string{"debug", "info", "warn", "error"}
 // decide runs the pipeline and proves its result. What breaks the law is replaced by the fallback's window, and where
 // even that fails by the messages that must stay.
 func (a *assembly) decide(l limits) error {
+	if a.tight { // a replay of a window that was made this way
+		l = l.withoutOpening()
+	}
 	law := a.law(l)
 	a.begin(l)
 	if err := a.runAll(a.steps, ""); err != nil {
 		return err
 	}
 	violation := law.Check(a.table.items, a.result.items)
-	if violation != nil && violation.Rule == plan.RuleBudgetTokens && l.opening > 0 {
-		// Policies cannot see the message that the format puts before a window that begins with an assistant's:
-		// where it breaks the budget, they get that much less.
-		if _, bare := (&plan.Law{}).Cost(a.result.items); bare <= uint64(l.tokens) && l.tokens > l.opening {
-			l.tokens, l.opening = l.tokens-l.opening, 0
-			return a.decide(l)
-		}
-	}
 	if violation == nil {
 		a.settle(law)
 		return nil
 	}
+	if violation.Rule == plan.RuleBudgetTokens && l.opening > 0 && a.outcomes == nil {
+		// Policies cannot see the message that the format puts before a window that begins with an assistant's:
+		// where it breaks the budget, they get that much less.
+		if _, bare := (&plan.Law{}).Cost(a.result.items, 0); bare <= uint64(l.tokens) && l.tokens > l.opening {
+			a.tight = true
+			return a.decide(l)
+		}
+	}
 	done := a.result.steps
-	a.begin(l)
+	a.begin(l.withoutOpening())
 	a.result.steps = done
 	if err := a.runAll(a.fallback, violation.Error()); err != nil {
 		return err
@@ -69,6 +72,15 @@ func (a *assembly) decide(l limits) error {
 	}
 	a.settle(law)
 	return nil
+}
+
+// withoutOpening are the limits that leave room for the message that the format may put in front.
+func (l limits) withoutOpening() limits {
+	if l.tokens > l.opening {
+		l.tokens -= l.opening
+	}
+	l.opening = 0
+	return l
 }
 
 // begin starts over from the table.
@@ -85,7 +97,7 @@ func (a *assembly) freshFates() []plan.Fate {
 
 func (a *assembly) settle(law plan.Law) {
 	law.Opening = a.limits.opening
-	a.result.messages, a.result.tokens = law.Cost(a.result.items)
+	a.result.messages, a.result.tokens = law.Cost(a.result.items, 0)
 }
 
 // runAll runs steps in order. With a violation they are the fallback for the window that broke the law.
@@ -126,9 +138,9 @@ func (a *assembly) runStep(s *step, number int16) (stepOutcome, error) {
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
 	texts := &stepTexts{a: a, items: a.result.items}
-	began := time.Now()
+	began := a.e.clock()
 	got := a.e.call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
-	out.Duration = time.Since(began).Microseconds()
+	out.Duration = a.e.clock().Sub(began).Microseconds()
 	if texts.err != nil {
 		return out, texts.err
 	}

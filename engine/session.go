@@ -40,7 +40,7 @@ func (h *head) session(id string, encoding int) Session {
 	return s
 }
 
-// readHead gives a session's project and head; the head is nil where the session has none.
+// readHead gives a session's project and head, which must not be changed; the head is nil where there is none.
 func (e *Engine) readHead(ctx context.Context, c Caller, projectID, id string) (*project, *head, []byte, error) {
 	p, got, _, err := e.readProject(ctx, c, projectID, func(pinc incarnation) [][]byte {
 		return [][]byte{headKey(pinc, id)}
@@ -54,8 +54,8 @@ func (e *Engine) readHead(ctx context.Context, c Caller, projectID, id string) (
 	if got[0].Value == nil {
 		return p, nil, nil, nil
 	}
-	h := new(head)
-	return p, h, got[0].Value, json.Unmarshal(got[0].Value, h)
+	h, err := e.heads.decode(c.Tenant+"/"+projectID+"/"+id, got[0].Value)
+	return p, h, got[0].Value, err
 }
 
 // readSession is readHead for a session that must exist; `dashboard` always does.
@@ -194,6 +194,8 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		if err != nil {
 			return struct{}{}, err
 		}
+		before := unborn(id)
+		t.put(sweepKey(sweepSession, before[:]), p.Incarnation[:])
 		if got[0].Value == nil {
 			if id == DefaultSession { // always there, and empty already
 				return struct{}{}, nil

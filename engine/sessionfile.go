@@ -2,14 +2,19 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// maxFile bounds an exported session, in bytes of messages.
-const maxFile = 256 << 20
+// maxFile bounds a session's file, in bytes: what is exported can be imported again.
+const maxFile = 64 << 20
+
+// messageOverhead is what a file says of a message beside its JSON, in bytes, generously.
+const messageOverhead = 512
 
 // ExportSession gives a session as the file state/sessions/<session_id>.json.
 func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id string) (SessionFile, error) {
@@ -31,7 +36,7 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 				return f, errorf(Internal, "storage_damaged", "message %s cannot be read, so the export would not be whole",
 					messageID(h.Incarnation, first+uint64(i)))
 			}
-			if size += len(m.Raw); size > maxFile {
+			if size += len(m.Raw) + messageOverhead; size > maxFile {
 				return f, errorf(TooLarge, "session_too_large", "the session holds more than %d bytes; page through its messages instead", maxFile)
 			}
 			f.add(hd, m)
@@ -78,6 +83,8 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
+		// A job that ran out is taken by the sweep: what was written may be gone already.
+		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: staged.job, Value: staged.project[:]})
 		t.delete(staged.job)
 		if err := t.putOpenCalls(p, f.Session.ID, h, &staged.open); err != nil {
 			return Session{}, err
@@ -108,13 +115,26 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 		return nil, err
 	}
 	var turns []*parsedTurn
+	size := 0
 	for i := range f.Turns {
 		if f.Turns[i].Turn != uint32(i)+1 {
 			return nil, invalidField("turns", "invalid_turn", "turn numbers must go up from 1 without a gap; the entry at %d says %d", i, f.Turns[i].Turn)
 		}
 		t, err := f.Turns[i].parse()
+		if known := (*Error)(nil); errors.As(err, &known) {
+			known.Detail = fmt.Sprintf("turn %d: %s", f.Turns[i].Turn, known.Detail)
+		}
 		if err != nil {
 			return nil, err
+		}
+		if len(t.messages) == 0 {
+			return nil, invalidField("turns", "invalid_turn", "turn %d has no message that can be stored", f.Turns[i].Turn)
+		}
+		for j := range t.messages {
+			size += len(t.messages[j].Raw)
+		}
+		if size > maxFile {
+			return nil, errorf(TooLarge, "session_too_large", "the messages take more than %d bytes", maxFile)
 		}
 		turns = append(turns, t)
 	}
@@ -134,6 +154,11 @@ func (ft *FileTurn) parse() (*parsedTurn, error) {
 		}
 		var skipped []Skipped
 		parsed, err := parseMessages(format, elementsOf(format, fm.Message), &skipped)
+		if known := (*Error)(nil); errors.As(err, &known) {
+			for j := range known.Fields {
+				known.Fields[j].Index = &i
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -160,6 +185,12 @@ func (ft *FileTurn) parse() (*parsedTurn, error) {
 // importLife is how long an import may take before what it wrote is swept.
 const importLife = time.Hour
 
+// A commit of an import is sent once it holds this many records or bytes.
+const (
+	stagedWrites = 1000
+	stagedBytes  = 1 << 20
+)
+
 // staging is an import whose messages are written but not yet a session.
 type staging struct {
 	turns   []*parsedTurn
@@ -181,18 +212,24 @@ func (s *staging) write(t *tx, c Caller, p *project, f *SessionFile) (*head, err
 	}
 	s.open.Incarnation = s.head.Incarnation
 	s.job = stagedKey(t.now.Add(importLife), s.head.Incarnation)
-	job := store.Batch{Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
+	job := store.Batch{Expect: []store.Expect{{Key: liveKey, Value: t.live[:]}},
+		Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
 	if err := t.e.commit(t.ctx, c.Tenant, job); err != nil {
 		return nil, err
 	}
-	for _, turn := range s.turns {
-		w := &tx{ctx: t.ctx, e: t.e, tenant: c.Tenant, now: t.now}
+	w := &tx{ctx: t.ctx, e: t.e, tenant: c.Tenant, now: t.now}
+	for i, turn := range s.turns {
 		if _, err := turn.write(w, s.head, &s.open); err != nil {
 			return nil, err
+		}
+		// As many turns as one commit holds well, so that a long session does not wait for the disk once a turn.
+		if i+1 < len(s.turns) && w.writes() < stagedWrites && w.bytes() < stagedBytes {
+			continue
 		}
 		if err := t.e.commit(t.ctx, c.Tenant, w.batch); err != nil {
 			return nil, err
 		}
+		w.batch = store.Batch{}
 	}
 	h := *s.head
 	return &h, nil

@@ -143,8 +143,8 @@ func (s *Settings) check() error {
 		low, high int
 	}{
 		{"session_history_depth", s.SessionHistoryDepth, 1, 100},
-		{"history_max_messages", s.HistoryMaxMessages, 0, maxBudget},
-		{"history_max_tokens", s.HistoryMaxTokens, 0, maxBudget},
+		{"history_max_messages", s.HistoryMaxMessages, 0, MaxBudget},
+		{"history_max_tokens", s.HistoryMaxTokens, 0, MaxBudget},
 		{"summary_threshold", s.SummaryThreshold, 1, maxConsidered - 1},
 		{"summary_keep_last", s.SummaryKeepLast, 1, s.SummaryThreshold},
 		{"summary_wait_ms", s.SummaryWaitMS, 0, 60_000},

@@ -32,6 +32,7 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 	if done, err := e.stepTenant(ctx, systemTenant); done || err != nil {
 		return done, err
 	}
+	var failed error // one tenant's trouble is no other's
 	after := tenantKey("")[:2]
 	for {
 		rng := store.Range{From: append(after, 0), To: prefixEnd(tenantKey("")[:2]), Limit: 256}
@@ -41,16 +42,21 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 		}
 		for _, it := range r.Ranges[0] {
 			var rec tenantRecord
-			if err := json.Unmarshal(it.Value, &rec); err != nil {
-				return false, err
-			}
-			if done, err := e.stepTenant(ctx, rec.ID); done || err != nil {
-				return done, err
-			}
 			after = it.Key
+			err := errDamaged
+			if !it.Damaged {
+				err = json.Unmarshal(it.Value, &rec)
+			}
+			done := false
+			if err == nil && !rec.Deleting {
+				done, err = e.stepTenant(ctx, rec.ID)
+			}
+			if failed = errors.Join(failed, err); done && err == nil {
+				return true, failed
+			}
 		}
 		if len(r.Ranges[0]) < rng.Limit {
-			return false, nil
+			return false, failed
 		}
 	}
 }
@@ -99,7 +105,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
 		return err
 	}
-	if more, err := e.deleteDecisions(ctx, tenant, pinc, sinc); more || err != nil {
+	if err := e.purgeDecisions(ctx, tenant, pinc, sinc); err != nil {
 		return err
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
@@ -130,8 +136,10 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) er
 	if len(b.Delete) > 0 {
 		return e.commit(ctx, tenant, b)
 	}
-	if more, err := e.deleteRange(ctx, tenant, prefixRange(decisionPrefix(pinc))); more || err != nil {
-		return err
+	for _, prefix := range [][]byte{decisionPrefix(pinc), effectivePrefix(pinc)} {
+		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
+			return err
+		}
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job}})
 }
@@ -155,6 +163,7 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool,
 	if err != nil {
 		return false, err
 	}
+	living := map[incarnation]bool{}
 	for _, it := range r.Ranges[0] {
 		if it.Damaged {
 			return false, errDamaged
@@ -163,34 +172,80 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool,
 		if err := json.Unmarshal(it.Value, &p); err != nil {
 			return false, err
 		}
+		living[p.Incarnation] = true
 		s, err := e.settings(p.Set)
 		if err != nil {
 			return false, err
 		}
 		oldest := e.now().AddDate(0, 0, -s.DecisionRetentionDays)
-		rng := store.Range{From: decisionPrefix(p.Incarnation), To: decisionDayPrefix(p.Incarnation, day(oldest))}
-		more, err := e.deleteRange(ctx, tenant, rng)
-		if more || err != nil {
-			return more, err
+		for _, rng := range []store.Range{
+			{From: decisionPrefix(p.Incarnation), To: decisionDayPrefix(p.Incarnation, day(oldest))},
+			{From: effectivePrefix(p.Incarnation), To: effectiveKey(p.Incarnation, day(oldest), [16]byte{})},
+		} {
+			if more, err := e.deleteRange(ctx, tenant, rng); more || err != nil {
+				return more, err
+			}
+		}
+	}
+	return e.sweepOrphans(ctx, tenant, living)
+}
+
+// sweepOrphans removes a chunk of decisions of projects that are no more: a window may have been answered while its
+// project was being deleted.
+func (e *Engine) sweepOrphans(ctx context.Context, tenant string, living map[incarnation]bool) (done bool, err error) {
+	for _, kind := range []byte{'d', 'e'} {
+		all := prefixRange([]byte{store.Loose, kind})
+		for {
+			first, err := e.firstKey(ctx, tenant, all)
+			if err != nil {
+				return false, err
+			}
+			if first == nil {
+				break
+			}
+			of := prefixRange(first.Key[:2+8])
+			if !living[incarnation(first.Key[2:2+8])] {
+				return e.deleteRange(ctx, tenant, of)
+			}
+			all.From = of.To
 		}
 	}
 	return false, nil
 }
 
-// deleteDecisions removes a chunk of one session's decisions, over the days that any can lie in.
-func (e *Engine) deleteDecisions(ctx context.Context, tenant string, pinc, sinc incarnation) (more bool, err error) {
+// purgeDecisions empties a deleted session's decisions, over the days that any can lie in.
+func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc, sinc incarnation) error {
 	oldest, err := e.firstKey(ctx, tenant, prefixRange(decisionPrefix(pinc)))
 	if err != nil || oldest == nil {
-		return false, err
+		return err
 	}
-	from := decisionDay(oldest.Key)
-	for d := from; d <= day(e.now())+1; d++ {
-		more, err := e.deleteRange(ctx, tenant, prefixRange(append(decisionDayPrefix(pinc, d), sinc[:]...)))
-		if more || err != nil {
-			return more, err
+	for d := decisionDay(oldest.Key); d <= day(e.now())+1; d++ {
+		rng := prefixRange(append(decisionDayPrefix(pinc, d), sinc[:]...))
+		rng.Limit, rng.KeysOnly = sweepChunk, true
+		for {
+			r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+			if err != nil {
+				return err
+			}
+			found := r.Ranges[0]
+			if len(found) == 0 {
+				break
+			}
+			var b store.Batch
+			for _, it := range found {
+				if decisionPart(it.Key) == 0 {
+					b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
+				} else {
+					b.Delete = append(b.Delete, it.Key)
+				}
+			}
+			if err := e.commit(ctx, tenant, b); err != nil {
+				return err
+			}
+			rng.From = append(found[len(found)-1].Key, 0)
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // deleteRange removes up to sweepChunk records of a range and tells whether it removed any.
@@ -224,7 +279,7 @@ func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 			if err != nil && !errors.Is(err, context.Canceled) {
 				e.log.Error("background step failed; it is tried again later", "error", err)
 			}
-			if !more || err != nil {
+			if !more || ctx.Err() != nil {
 				break
 			}
 		}

@@ -16,112 +16,6 @@ type table struct {
 	tokens  uint64 // of the considered messages as stored
 }
 
-// consider picks the messages that the window looks at.
-func (a *assembly) consider() error {
-	stored := a.view.rows
-	if a.bare {
-		stored = nil
-	}
-	start := max(0, len(stored)-a.horizon())
-	for start > 0 && start < len(stored) && !stored[start].atomStart() {
-		start++ // the limit moves forward to an atom's start
-	}
-	a.rows = slices.Grow(a.considered[:0], len(stored)-start+len(a.pending))
-	if start < len(stored) {
-		first := stored[start].seq
-		for i := start; i < len(stored); i++ {
-			if stored[i].call >= first { // a late result lies with its call beyond the horizon
-				a.rows = append(a.rows, &stored[i])
-			}
-		}
-	}
-	if !a.bare {
-		a.older.messages = a.extent.messages - uint64(len(a.rows))
-		if start > 0 {
-			a.older.lastTurn = stored[start-1].turn
-		} else if a.older.messages > 0 {
-			return fmt.Errorf("%w: %d messages are missing from the transcript", errDamaged, a.older.messages)
-		}
-	}
-	for i := range a.pending {
-		a.rows = append(a.rows, &a.pending[i])
-	}
-	a.considered = a.rows
-	return nil
-}
-
-// parsePending reads the messages of the turn in flight and gives them places after the session's last.
-func (a *assembly) parsePending() error {
-	if len(a.request.Pending) == 0 {
-		return nil
-	}
-	format := a.format
-	if format == chat.Text {
-		format = chat.OpenAIChat
-	}
-	parsed, err := parseMessages(format, a.request.Pending, &a.skipped)
-	if err != nil || len(parsed) == 0 {
-		return err
-	}
-	open := new(openCalls)
-	if slices.ContainsFunc(parsed, func(p chat.Parsed) bool { return p.Role == plan.RoleTool }) && !a.bare {
-		if err := a.openCalls(open); err != nil {
-			return err
-		}
-	}
-	t := &parsedTurn{agent: a.request.Viewer.Agent, delegation: a.viewerDelegation(), messages: parsed}
-	h := &head{Turns: a.extent.turns + 1, Messages: a.extent.messages}
-	hs, err := t.place(a.e, h, open, timeOf(a.at))
-	if err != nil {
-		return err
-	}
-	v := &view{names: a.view.names}
-	v.append(hs)
-	a.view = &view{head: a.view.head, rows: a.view.rows, names: v.names}
-	for i := range v.rows {
-		v.rows[i].flags |= plan.FlagPending
-		v.rows[i].message.Store(&parsed[i].Message)
-	}
-	a.pending = v.rows
-	return nil
-}
-
-// openCalls finds the calls among the stored messages that may still be answered.
-func (a *assembly) openCalls(open *openCalls) error {
-	answered := map[uint64]map[uint16]bool{}
-	var calls []*row
-	stored := a.view.rows[max(0, len(a.view.rows)-a.horizon()):]
-	for i := range stored {
-		r := &stored[i]
-		switch {
-		case r.calls > 0:
-			calls = append(calls, r)
-		case r.call != r.seq:
-			if answered[r.call] == nil {
-				answered[r.call] = map[uint16]bool{}
-			}
-			answered[r.call][r.callIndex] = true
-		}
-	}
-	calls = slices.DeleteFunc(calls, func(r *row) bool { return len(answered[r.seq]) >= int(r.calls) || r.damaged.Load() })
-	if err := a.load(calls); err != nil {
-		return err
-	}
-	for _, r := range calls {
-		m := r.message.Load()
-		if m == nil {
-			continue
-		}
-		for i, call := range m.Calls {
-			if !answered[r.seq][uint16(i)] {
-				open.Calls = append(open.Calls, openCall{ID: call.ID, Seq: r.seq, Index: uint16(i), Turn: r.turn,
-					Name: call.Name, Delegation: r.delegation})
-			}
-		}
-	}
-	return nil
-}
-
 // tabulate makes the table of the considered messages: atoms contiguous, damage repaired, unanswered calls answered,
 // what must stay marked.
 func (a *assembly) tabulate() error {
@@ -169,10 +63,13 @@ func (a *assembly) tabulate() error {
 		if it.Tokens = tokens; r.role == plan.RoleUser {
 			it.CompressedTokens = a.compressedTokens(r)
 		}
+		if n := r.markdownBytes.Load(); a.markdown && n > 0 {
+			it.TextBytes = n
+		}
 		if t.fates[at].Action == plan.Replace {
 			it.Change, it.Text, it.Reason = plan.Retexted, unreadable, t.fates[at].Reason
 			it.TextBytes, it.CompressedTokens = uint32(len(unreadable)), 0
-			it.Tokens = a.messageTokens(r.role, unreadable)
+			it.Tokens = a.retextedTokens(r, unreadable)
 		}
 		t.items = append(t.items, it)
 	}
@@ -184,10 +81,9 @@ func (a *assembly) tabulate() error {
 
 // lastVisible is the atom, by its call's number, whose results may still come: the last that the viewer may see.
 func (a *assembly) lastVisible(order []int) uint64 {
-	viewer := a.viewerDelegation()
 	for _, at := range slices.Backward(order) {
 		r := a.rows[at]
-		if viewer == "" || r.delegationID == 0 || r.header.delegation == viewer {
+		if a.visible(r) {
 			if fate := a.repair(r); fate == nil || fate.Action != plan.Drop {
 				return r.call
 			}
@@ -245,14 +141,12 @@ func (a *assembly) mark() error {
 			user = i
 		}
 	}
-	var must []plan.Item
 	for i := range t.items {
 		if it := &t.items[i]; i == user || int(it.Atom) == atom {
 			it.Flags |= plan.FlagMandatory
-			must = append(must, *it)
 		}
 	}
-	messages, tokens := law.Cost(must)
+	messages, tokens := law.Cost(t.items, plan.FlagMandatory)
 	if b := a.limits.messages; b > 0 && messages > b {
 		return budgetTooSmall("messages", uint64(messages), b)
 	}
@@ -272,6 +166,10 @@ const unreadable = "[message unreadable: its stored body is damaged]"
 // repair decides about a message whose stored content is damaged: nil where it is not.
 func (a *assembly) repair(r *row) *plan.Fate {
 	const words = "storage_damaged: the stored message failed its checksum"
+	if r.call == unknownCall && a.older.messages > 0 {
+		return &plan.Fate{Action: plan.Drop, Step: -1,
+			Reason: "beyond_horizon: the call that it answers is older than the messages that this window considers"}
+	}
 	call := r
 	if r.call != r.seq {
 		call = a.rowOf(r.call)
@@ -285,49 +183,4 @@ func (a *assembly) repair(r *row) *plan.Fate {
 		return &plan.Fate{Action: plan.Replace, Step: -1, Reason: words}
 	}
 	return nil
-}
-
-// rowOf finds a considered row by its number in the session.
-func (a *assembly) rowOf(seq uint64) *row {
-	if i, ok := a.indexOf(seq); ok {
-		return a.rows[i]
-	}
-	return nil
-}
-
-func (a *assembly) indexOf(seq uint64) (int, bool) {
-	// Numbers are contiguous but for late results left out, so the place is at most this far.
-	if len(a.rows) == 0 || seq < a.rows[0].seq {
-		return 0, false
-	}
-	i := min(int(seq-a.rows[0].seq), len(a.rows)-1)
-	for i > 0 && a.rows[i].seq > seq {
-		i--
-	}
-	return i, a.rows[i].seq == seq
-}
-
-// windowOrder gives the considered rows with each result behind its call.
-func (a *assembly) windowOrder() []int {
-	a.order = slices.Grow(a.order[:0], len(a.rows))[:len(a.rows)]
-	order := a.order
-	sorted := true
-	for i, r := range a.rows {
-		order[i] = i
-		if i > 0 && r.call < a.rows[i-1].call {
-			sorted = false
-		}
-	}
-	if !sorted {
-		slices.SortStableFunc(order, func(x, y int) int {
-			switch cx, cy := a.rows[x].call, a.rows[y].call; {
-			case cx < cy:
-				return -1
-			case cx > cy:
-				return 1
-			}
-			return x - y
-		})
-	}
-	return order
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -45,6 +46,9 @@ func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (
 		if got[0].Value != nil {
 			return TenantCreated{}, errorf(Conflict, "tenant_exists", "tenant %q exists or is still being deleted", spec.ID)
 		}
+		if admin.incarnation, err = e.enliven(ctx, spec.ID); err != nil {
+			return TenantCreated{}, err
+		}
 		// The tenant's own space first: a crash before the record below leaves a key that nobody was told, and the
 		// next attempt succeeds.
 		if _, _, err := e.PutProject(ctx, admin, DefaultProject, ProjectSpec{}); err != nil {
@@ -65,6 +69,25 @@ func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (
 		}
 	}
 	return out, err
+}
+
+// enliven marks a tenant's space as that of a living tenant. Two requests for one new tenant share the mark.
+func (e *Engine) enliven(ctx context.Context, id string) (live incarnation, err error) {
+	for {
+		r, err := e.store.Read(ctx, id, store.Query{Keys: [][]byte{liveKey}})
+		if err != nil {
+			return live, err
+		}
+		if len(r.Keys[0].Value) == len(live) {
+			return incarnation(r.Keys[0].Value), nil
+		}
+		live = e.newIncarnation()
+		err = e.commit(ctx, id, store.Batch{Expect: []store.Expect{{Key: liveKey, Value: r.Keys[0].Value}},
+			Put: []store.Pair{{Key: liveKey, Value: live[:]}}})
+		if conflict := (*store.ConflictError)(nil); !errors.As(err, &conflict) {
+			return live, err
+		}
+	}
 }
 
 // ListTenants pages through the tenants by id.
@@ -91,7 +114,7 @@ func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		if got[0].Value == nil || rec.Deleting {
+		if got[0].Value == nil {
 			return struct{}{}, errorf(NotFound, "not_found", "no tenant %q", id)
 		}
 		rec.Deleting = true
@@ -101,7 +124,10 @@ func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// Its keys go before the answer, so that none works afterwards.
+	// Its mark and its keys go before the answer: none works afterwards, and nothing that is under way is stored.
+	if err := e.commit(ctx, id, store.Batch{Delete: [][]byte{liveKey}}); err != nil {
+		return err
+	}
 	for more := true; more; {
 		if more, err = e.deleteRange(ctx, id, prefixRange(apiKeyKey("")[:2])); err != nil {
 			return err

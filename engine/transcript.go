@@ -24,11 +24,11 @@ func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want 
 	if x.turns == 0 {
 		return nil, nil
 	}
-	perTurn := max(1, int(x.messages/uint64(x.turns)))
-	var newest [][]header // turns, newest first
+	perTurn := max(1, int(x.messages/uint64(x.turns))) // a guess, until turns were seen
+	var newest [][]header                              // turns, newest first
 	have, before := 0, x.turns+1
 	for have < want && before > 1 {
-		limit := (want-have)/perTurn + 4
+		limit := max(1, (want-have+perTurn-1)/perTurn)
 		rng := store.Range{From: headersKey(x.incarnation, 1), To: headersKey(x.incarnation, before), Reverse: true, Limit: limit}
 		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 		if err != nil {
@@ -48,6 +48,7 @@ func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want 
 			return e.headersFromBodies(ctx, tenant, x, want)
 		}
 		before -= got
+		perTurn = max(1, have/len(newest))
 	}
 	out := make([]header, 0, have)
 	for _, hs := range slices.Backward(newest) {

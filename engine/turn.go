@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,28 +13,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-const (
-	// maxTurnMessages bounds one turn: its packed headers are one record, and it commits in one transaction.
-	maxTurnMessages = 4096
-	// maxOpenCalls bounds the calls that a session remembers as unanswered; the oldest are given up first.
-	maxOpenCalls = 1024
-)
-
-// openCall is a call that waits for its result.
-type openCall struct {
-	ID         string `json:"id"`
-	Seq        uint64 `json:"seq"`
-	Index      uint16 `json:"index"`
-	Turn       uint32 `json:"turn"`
-	Name       string `json:"name"`
-	Delegation string `json:"delegation,omitempty"`
-}
-
-// openCalls is the record of a session's open calls.
-type openCalls struct {
-	Incarnation incarnation `json:"incarnation"`
-	Calls       []openCall  `json:"calls"`
-}
+// maxTurnMessages bounds one turn: its packed headers are one record, and it commits in one transaction.
+const maxTurnMessages = 4096
 
 // AppendTurn commits what one run of an agent added, whole or not at all. A turn of nothing but system messages
 // stores nothing and answers the session as it stands.
@@ -44,6 +24,10 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 	}
 	t, err := parseTurn(&req)
 	if err != nil {
+		return TurnResponse{}, err
+	}
+	// Before the session is locked: counting tokens takes most of a turn's time.
+	if err := t.measure(ctx, e); err != nil {
 		return TurnResponse{}, err
 	}
 	unlock, err := e.lockSession(ctx, c.Tenant, projectID, req.SessionID)
@@ -65,83 +49,6 @@ func (e *Engine) lockSession(ctx context.Context, tenant, project, session strin
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// parsedTurn is a turn before it has its place in a session.
-type parsedTurn struct {
-	agent, delegation string
-	messages          []chat.Parsed
-	skipped           []Skipped
-	created           []time.Time // per message, where a file says it; nil: now
-}
-
-// parseTurn checks everything about a turn that does not depend on its session.
-func parseTurn(req *TurnRequest) (*parsedTurn, error) {
-	if err := checkID("session_id", req.SessionID); err != nil {
-		return nil, err
-	}
-	t := &parsedTurn{agent: req.Agent, skipped: []Skipped{}}
-	if req.Agent != "" {
-		if err := checkID("agent", req.Agent); err != nil {
-			return nil, err
-		}
-	}
-	if req.DelegationID != nil {
-		if t.delegation = *req.DelegationID; t.delegation != "" {
-			if err := checkID("delegation_id", t.delegation); err != nil {
-				return nil, err
-			}
-		}
-	}
-	format, err := parseFormat(req.Format, false)
-	if err != nil {
-		return nil, err
-	}
-	if len(req.Messages) == 0 {
-		return nil, invalidField("messages", "empty_turn", "must hold at least one message")
-	}
-	if t.messages, err = parseMessages(format, req.Messages, &t.skipped); err != nil {
-		return nil, err
-	}
-	if len(t.messages) > maxTurnMessages {
-		return nil, errorf(TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d", maxTurnMessages, len(t.messages))
-	}
-	return t, nil
-}
-
-// parseFormat reads a format's name; flat text is for output only.
-func parseFormat(name string, output bool) (chat.Format, error) {
-	if name == "" {
-		return chat.OpenAIChat, nil
-	}
-	f, ok := chat.ParseFormat(name)
-	if !ok || f == chat.Text && !output {
-		return 0, invalidField("format", "invalid_value", "must be %s, %s or %s", chat.OpenAIChat, chat.AnthropicMessages, chat.OpenAIResponses)
-	}
-	return f, nil
-}
-
-// parseMessages reads posted messages; every faulty one is named by its index.
-func parseMessages(f chat.Format, in []json.RawMessage, skipped *[]Skipped) ([]chat.Parsed, error) {
-	parsed, left, bad := chat.Parse(f, in)
-	if len(bad) > 0 {
-		return nil, refuseMessages(bad)
-	}
-	for _, s := range left {
-		*skipped = append(*skipped, Skipped{Index: s.Index, Code: s.Code})
-	}
-	return parsed, nil
-}
-
-func refuseMessages(bad []chat.FieldError) error {
-	refusal := &Error{Kind: Invalid, Code: "invalid_messages", Detail: bad[0].Error()}
-	if len(bad) > 1 {
-		refusal.Detail += fmt.Sprintf(" (and %d more)", len(bad)-1)
-	}
-	for i := range bad {
-		refusal.Fields = append(refusal.Fields, FieldError{Index: &bad[i].Index, Code: bad[i].Code, Detail: bad[i].Detail})
-	}
-	return refusal
 }
 
 // append collects the writes that add the turn to its session.
@@ -180,7 +87,7 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
 	h.Turns++
 	h.Revision++
-	headers, err := t.place(tx.e, h, open, tx.now)
+	headers, err := t.place(tx.ctx, tx.e, h, open, tx.now)
 	if err != nil {
 		return nil, err
 	}
@@ -234,21 +141,6 @@ func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *h
 	return p, h, open, nil
 }
 
-func (t *tx) putOpenCalls(p *project, session string, h *head, open *openCalls) error {
-	had := h.OpenCalls
-	if drop := len(open.Calls) - maxOpenCalls; drop > 0 {
-		open.Calls = open.Calls[drop:]
-	}
-	h.OpenCalls = len(open.Calls)
-	switch {
-	case h.OpenCalls > 0:
-		return t.putJSON(openCallsKey(p.Incarnation, session), open)
-	case had > 0:
-		t.delete(openCallsKey(p.Incarnation, session))
-	}
-	return nil
-}
-
 // putBody writes a message's body, in parts where it is long.
 func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
 	body := appendBody(make([]byte, 0, int(h.bodyBytes)), h, m)
@@ -259,8 +151,11 @@ func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
 
 // place gives the turn's messages their places after the session's last, answers open calls with results, and counts
 // tokens. open is brought up to date.
-func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) ([]header, error) {
-	headers := make([]header, len(t.messages))
+func (t *parsedTurn) place(ctx context.Context, e *Engine, h *head, open *openCalls, now time.Time) ([]header, error) {
+	if err := t.measure(ctx, e); err != nil {
+		return nil, err
+	}
+	headers := slices.Clone(t.headers) // a retry starts from what was measured
 	var bad []chat.FieldError
 	for i := range t.messages {
 		m := &t.messages[i].Message
@@ -271,7 +166,8 @@ func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) (
 			m.Delegation = t.delegation
 		}
 		hd := &headers[i]
-		*hd = e.header(m, h.Turns)
+		hd.turn, hd.agent, hd.delegation = h.Turns, m.Agent, m.Delegation
+		e.measureQuestion(hd)
 		hd.seq = h.Messages + uint64(i) + 1
 		hd.call = hd.seq
 		hd.created = now.UnixMilli()
@@ -292,36 +188,20 @@ func (t *parsedTurn) place(e *Engine, h *head, open *openCalls, now time.Time) (
 	return headers, nil
 }
 
-// follow notes a message's calls as open, or lets a result answer the newest open call of its id.
-func (o *openCalls) follow(m *chat.Message, h *header) *chat.FieldError {
-	for i := range m.Calls {
-		o.Calls = append(o.Calls, openCall{ID: m.Calls[i].ID, Seq: h.seq, Index: uint16(i), Turn: h.turn,
-			Name: m.Calls[i].Name, Delegation: m.Delegation})
-	}
-	if m.Role != plan.RoleTool {
-		return nil
-	}
-	for i := len(o.Calls) - 1; i >= 0; i-- {
-		call := o.Calls[i]
-		if call.ID != m.CallID {
-			continue
+// measure makes the headers of the turn's messages as far as the messages alone tell, once.
+func (t *parsedTurn) measure(ctx context.Context, e *Engine) error {
+	for len(t.headers) < len(t.messages) {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		if call.Delegation != m.Delegation {
-			return &chat.FieldError{Code: "delegation_mismatch", Detail: fmt.Sprintf(
-				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id", m.Delegation, call.Delegation)}
-		}
-		h.call, h.callIndex, h.tool = call.Seq, call.Index, call.Name
-		o.Calls = append(o.Calls[:i:i], o.Calls[i+1:]...)
-		return nil
+		t.headers = append(t.headers, e.header(&t.messages[len(t.headers)].Message))
 	}
-	return &chat.FieldError{Code: "no_open_call", Detail: fmt.Sprintf(
-		"no open call has the id %q; post the assistant message that makes the call first", m.CallID)}
+	return nil
 }
 
 // header fills in what a message alone tells.
-func (e *Engine) header(m *chat.Message, turn uint32) header {
-	h := header{turn: turn, role: m.Role, kind: m.Kind, textBytes: uint32(len(m.Text)), calls: uint16(len(m.Calls)),
-		agent: m.Agent, delegation: m.Delegation, tags: m.Tags}
+func (e *Engine) header(m *chat.Message) header {
+	h := header{role: m.Role, kind: m.Kind, textBytes: uint32(len(m.Text)), calls: uint16(len(m.Calls)), tags: m.Tags}
 	if m.IsError {
 		h.flags |= plan.FlagErrorResult
 	}

@@ -26,8 +26,29 @@ type tx struct {
 	ctx    context.Context
 	e      *Engine
 	tenant string
+	live   incarnation // the tenant's
 	now    time.Time
 	batch  store.Batch
+}
+
+// expectLive makes it a precondition that the tenant is the one that the caller's key was made in: nothing is written
+// into a tenant behind its deletion, or into the next one of its name.
+func (t *tx) expectLive(c Caller) error {
+	if t.tenant == systemTenant {
+		return nil
+	}
+	if t.live = c.incarnation; t.live == (incarnation{}) {
+		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: [][]byte{liveKey}})
+		if err != nil {
+			return err
+		}
+		if len(r.Keys[0].Value) != len(t.live) {
+			return errorf(NotFound, "not_found", "no tenant %q", t.tenant)
+		}
+		t.live = incarnation(r.Keys[0].Value)
+	}
+	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: liveKey, Value: t.live[:]})
+	return nil
 }
 
 // get reads keys from one consistent state and makes their values preconditions of the commit.
@@ -57,6 +78,16 @@ func (t *tx) putJSON(key []byte, v any) error {
 	return err
 }
 
+func (t *tx) writes() int { return len(t.batch.Put) + len(t.batch.Delete) }
+
+// bytes is the size of what is to be put.
+func (t *tx) bytes() (n int) {
+	for _, p := range t.batch.Put {
+		n += len(p.Key) + len(p.Value)
+	}
+	return n
+}
+
 func (t *tx) delete(key []byte) { t.batch.Delete = append(t.batch.Delete, key) }
 
 // errDamaged is answered where a record that everything hangs on failed its checksum.
@@ -76,6 +107,9 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 		if record != nil { // first, so that its conflict is index 0
 			t.batch.Expect = append(t.batch.Expect, store.Expect{Key: record})
 		}
+		if err := t.expectLive(c); err != nil {
+			return zero, err
+		}
 		out, err := fn(t)
 		if err != nil {
 			// The first answer wins over an error that a second run meets because the first succeeded.
@@ -94,10 +128,16 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 			t.put(record, b)
 			t.put(expiryKey(t.now.Add(onceLife), record), []byte{0})
 		}
+		if t.writes() == 0 {
+			return out, nil
+		}
 		err = e.commit(ctx, c.Tenant, t.batch)
 		var conflict *store.ConflictError
 		if !errors.As(err, &conflict) {
 			return out, err
+		}
+		if i := conflict.Index; string(t.batch.Expect[i].Key) == string(liveKey) {
+			return zero, errUnknownKey() // the tenant was deleted meanwhile, and the key with it
 		}
 		if record != nil && conflict.Index == 0 {
 			prior, found, err := given[T](ctx, e, c.Tenant, record, once)
@@ -119,6 +159,9 @@ type onceRecord struct {
 // given looks up the answer that an idempotent request got before.
 func given[T any](ctx context.Context, e *Engine, tenant string, key []byte, once Once) (out T, found bool, err error) {
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
+	if err == nil && r.Keys[0].Damaged {
+		err = errDamaged
+	}
 	if err != nil || r.Keys[0].Value == nil {
 		return out, false, err
 	}

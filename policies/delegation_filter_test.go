@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
+	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
 )
@@ -33,8 +34,8 @@ func TestDelegationFilterScope(t *testing.T) {
 }
 
 func TestDelegationFilterReason(t *testing.T) {
-	var s talk
-	s.say(1, mneme.User, 5).call(1, 2, 5).say(1, mneme.Assistant, 5).say(2, mneme.User, 5)
+	var s policytest.Talk
+	s.Say(1, mneme.User, 5).Call(1, 2, 5).Say(1, mneme.Assistant, 5).Say(2, mneme.User, 5)
 	for i := 1; i <= 4; i++ {
 		s.Records[i].Delegation = 2
 	}

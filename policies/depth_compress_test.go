@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
+	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
 )
@@ -24,40 +25,40 @@ func TestDepthCompress(t *testing.T) {
 		tenOld = append(tenOld, fmt.Sprintf("compress %d..%d beyond_depth", 2*i, 2*i+1))
 	}
 	for name, c := range map[string]struct {
-		table *talk
+		table *policytest.Talk
 		depth any // nil: the default
 		want  []string
 	}{
-		"30 turns, default depth": {new(talk).turns(1, 30), nil, tenOld},
-		"30 turns, depth 30":      {new(talk).turns(1, 30), 30, nil},
-		"30 turns, depth 100":     {new(talk).turns(1, 30), 100, nil},
-		"depth 1":                 {new(talk).turns(1, 2), 1, []string{"compress 0..1 beyond_depth"}},
-		"no records":              {new(talk), 1, nil},
-		"only system-class":       {new(talk).system(mneme.Summary, 9), 1, nil},
+		"30 turns, default depth": {new(policytest.Talk).Turns(1, 30), nil, tenOld},
+		"30 turns, depth 30":      {new(policytest.Talk).Turns(1, 30), 30, nil},
+		"30 turns, depth 100":     {new(policytest.Talk).Turns(1, 30), 100, nil},
+		"depth 1":                 {new(policytest.Talk).Turns(1, 2), 1, []string{"compress 0..1 beyond_depth"}},
+		"no records":              {new(policytest.Talk), 1, nil},
+		"only system-class":       {new(policytest.Talk).System(mneme.Summary, 9), 1, nil},
 		"turns count by number": {
-			new(talk).turns(1, 1).turns(9, 10), 2, []string{"compress 0..1 beyond_depth"},
+			new(policytest.Talk).Turns(1, 1).Turns(9, 10), 2, []string{"compress 0..1 beyond_depth"},
 		},
 		"several questions and a call are one run": {
-			new(talk).say(1, mneme.User, 1).call(1, 2, 1).say(1, mneme.User, 1).turns(2, 2), 1,
+			new(policytest.Talk).Say(1, mneme.User, 1).Call(1, 2, 1).Say(1, mneme.User, 1).Turns(2, 2), 1,
 			[]string{"compress 0..4 beyond_depth"},
 		},
 		"a turn without a question is dropped": {
-			new(talk).call(1, 1, 1).say(1, mneme.Assistant, 1).turns(2, 2), 1, []string{"drop 0..2 beyond_depth"},
+			new(policytest.Talk).Call(1, 1, 1).Say(1, mneme.Assistant, 1).Turns(2, 2), 1, []string{"drop 0..2 beyond_depth"},
 		},
 		"each turn for itself": {
-			new(talk).say(1, mneme.Assistant, 1).turns(2, 2).say(3, mneme.Assistant, 1).turns(4, 4), 1,
+			new(policytest.Talk).Say(1, mneme.Assistant, 1).Turns(2, 2).Say(3, mneme.Assistant, 1).Turns(4, 4), 1,
 			[]string{"drop 0..0 beyond_depth", "compress 1..2 beyond_depth", "drop 3..3 beyond_depth"},
 		},
 		"mandatory stays and parts its turn": {
-			new(talk).turns(1, 1).call(1, 1, 1).marked(mneme.Mandatory).say(1, mneme.Assistant, 1).turns(2, 2), 1,
+			new(policytest.Talk).Turns(1, 1).Call(1, 1, 1).Marked(mneme.Mandatory).Say(1, mneme.Assistant, 1).Turns(2, 2), 1,
 			[]string{"compress 0..1 beyond_depth", "drop 4..4 beyond_depth"},
 		},
 		"compressed stays": {
-			new(talk).say(1, mneme.User, 1).marked(mneme.Compressed).turns(2, 2).turns(3, 3), 1,
+			new(policytest.Talk).Say(1, mneme.User, 1).Marked(mneme.Compressed).Turns(2, 2).Turns(3, 3), 1,
 			[]string{"compress 1..2 beyond_depth"},
 		},
 		"system-class stays and parts its turn": {
-			new(talk).say(1, mneme.User, 1).system(mneme.Memory, 1).say(1, mneme.User, 1).turns(2, 2), 1,
+			new(policytest.Talk).Say(1, mneme.User, 1).System(mneme.Memory, 1).Say(1, mneme.User, 1).Turns(2, 2), 1,
 			[]string{"compress 0..0 beyond_depth", "compress 2..2 beyond_depth"},
 		},
 	} {

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
@@ -14,13 +15,13 @@ import (
 func grow(t *testing.T, lowWater float64, messages, tokens uint32) (cuts int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))
-	session, begins := new(talk), uint64(0)
+	session, begins := new(policytest.Talk), uint64(0)
 	for turn := uint32(1); turn <= 400; turn++ {
-		session.say(turn, mneme.User, 20+rng.Uint32N(40))
+		session.Say(turn, mneme.User, 20+rng.Uint32N(40))
 		if rng.IntN(3) == 0 {
-			session.call(turn, 1+rng.IntN(3), 20+rng.Uint32N(100))
+			session.Call(turn, 1+rng.IntN(3), 20+rng.Uint32N(100))
 		}
-		session.say(turn, mneme.Assistant, 20+rng.Uint32N(100))
+		session.Say(turn, mneme.Assistant, 20+rng.Uint32N(100))
 
 		table := mnemetest.Table{Records: session.Records, BudgetMessages: messages, BudgetTokens: tokens}
 		if first := len(session.Records) - 256; first > 0 {
@@ -67,19 +68,19 @@ func TestLowWaterCutsRarely(t *testing.T) {
 
 // A cut leaves at most the share, and whole turns.
 func TestLowWaterShare(t *testing.T) {
-	s := new(talk).turns(1, 26)
+	s := new(policytest.Talk).Turns(1, 26)
 	s.BudgetMessages = 50
 	s.Config = map[string]any{"low_water": 0.7}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
 		"drop 0..17 over_max_messages", `insert 18 "[earlier messages left out: 18]"`)
-	s.turns(27, 33) // 48 messages since the cut
+	s.Turns(27, 33) // 48 messages since the cut
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
 		"drop 0..17 over_max_messages", `insert 18 "[earlier messages left out: 18]"`)
 }
 
 // A share of a small bound that rounds to nothing is not the absence of a bound.
 func TestLowWaterSmallBudget(t *testing.T) {
-	s := new(talk).turns(1, 3)
+	s := new(policytest.Talk).Turns(1, 3)
 	s.BudgetMessages = 5
 	s.Config = map[string]any{"low_water": 0.1}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
@@ -88,7 +89,7 @@ func TestLowWaterSmallBudget(t *testing.T) {
 
 // Where little follows the anchor, the replay begins at the table's start: nothing goes that the share allows.
 func TestLowWaterAnchorNearTheEnd(t *testing.T) {
-	s := new(talk).turns(1, 70)
+	s := new(policytest.Talk).Turns(1, 70)
 	s.Records = s.Records[100:] // from seq 101 on; the anchor is 129
 	s.BudgetMessages = 30
 	s.Config = map[string]any{"low_water": 0.5}

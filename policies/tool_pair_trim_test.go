@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
@@ -23,44 +24,44 @@ func fiveTokens(string) int { return markerText }
 
 func TestToolPairTrim(t *testing.T) {
 	for name, c := range map[string]struct {
-		table            *talk
+		table            *policytest.Talk
 		messages, tokens uint32
 		config           map[string]any
 		want             []string
 	}{
-		"no bound":   {new(talk).turns(1, 40), 0, 0, nil, nil},
-		"all fits":   {new(talk).turns(1, 25), 50, 500, nil, nil},
-		"no records": {new(talk), 1, 1, nil, nil},
-		"50 messages": {new(talk).turns(1, 40), 50, 0, nil, []string{
+		"no bound":   {new(policytest.Talk).Turns(1, 40), 0, 0, nil, nil},
+		"all fits":   {new(policytest.Talk).Turns(1, 25), 50, 500, nil, nil},
+		"no records": {new(policytest.Talk), 1, 1, nil, nil},
+		"50 messages": {new(policytest.Talk).Turns(1, 40), 50, 0, nil, []string{
 			"drop 0..29 over_max_messages", `insert 30 "[earlier messages left out: 30]"`}},
-		"a turn goes whole": {new(talk).turns(1, 3), 3, 0, nil, []string{
+		"a turn goes whole": {new(policytest.Talk).Turns(1, 3), 3, 0, nil, []string{
 			"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out: 4]"`}},
-		"without a marker": {new(talk).turns(1, 3), 4, 0, map[string]any{"marker": false}, []string{
+		"without a marker": {new(policytest.Talk).Turns(1, 3), 4, 0, map[string]any{"marker": false}, []string{
 			"drop 0..1 over_max_messages"}},
-		"the marker takes its room": {new(talk).turns(1, 5), 0, 80, nil, []string{
+		"the marker takes its room": {new(policytest.Talk).Turns(1, 5), 0, 80, nil, []string{
 			"drop 0..3 over_max_tokens", `insert 4 "[earlier messages left out: 4]"`}},
 		"no room for the marker": {
-			new(talk).turns(1, 2).say(3, mneme.User, 30).marked(mneme.Mandatory), 0, 42, nil, []string{
+			new(policytest.Talk).Turns(1, 2).Say(3, mneme.User, 30).Marked(mneme.Mandatory), 0, 42, nil, []string{
 				"drop 0..3 over_max_tokens"}},
 		"system-class is paid first and stays": {
-			new(talk).system(mneme.Summary, 60).turns(1, 3), 0, 60 + markerRoom + 20, nil, []string{
+			new(policytest.Talk).System(mneme.Summary, 60).Turns(1, 3), 0, 60 + markerRoom + 20, nil, []string{
 				"drop 1..4 over_max_tokens", `insert 5 "[earlier messages left out: 4]"`}},
 		"mandatory is paid first and stays, with its atom": {
-			new(talk).turns(1, 1).call(1, 1, 10).marked(mneme.Mandatory).turns(2, 4), 4, 0, nil, []string{
+			new(policytest.Talk).Turns(1, 1).Call(1, 1, 10).Marked(mneme.Mandatory).Turns(2, 4), 4, 0, nil, []string{
 				"drop 0..1 over_max_messages", "drop 4..7 over_max_messages",
 				`insert 2 "[earlier messages left out: 6]"`}},
 		"only mandatory fits": {
-			new(talk).turns(1, 2).say(3, mneme.User, 10).marked(mneme.Mandatory), 1, 0, nil, []string{
+			new(policytest.Talk).Turns(1, 2).Say(3, mneme.User, 10).Marked(mneme.Mandatory), 1, 0, nil, []string{
 				"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out: 4]"`}},
 		"within the newest turn: its question and its newest atoms": {
-			new(talk).turns(1, 1).say(2, mneme.User, 10).call(2, 1, 10).call(2, 2, 10).say(2, mneme.Assistant, 10),
+			new(policytest.Talk).Turns(1, 1).Say(2, mneme.User, 10).Call(2, 1, 10).Call(2, 2, 10).Say(2, mneme.Assistant, 10),
 			5, 0, nil, []string{"drop 0..1 over_max_messages", "drop 3..4 over_max_messages",
 				`insert 2 "[earlier messages left out: 4]"`}},
 		"never half an atom": {
-			new(talk).say(1, mneme.User, 10).call(1, 5, 10).say(1, mneme.Assistant, 10), 4, 0, nil, []string{
+			new(policytest.Talk).Say(1, mneme.User, 10).Call(1, 5, 10).Say(1, mneme.Assistant, 10), 4, 0, nil, []string{
 				"drop 1..6 over_max_messages", `insert 0 "[earlier messages left out: 6]"`}},
 		"what must stay does not fit": {
-			new(talk).turns(1, 1).system(mneme.Memory, 90), 0, 50, nil, []string{"drop 0..1 over_max_tokens"}},
+			new(policytest.Talk).Turns(1, 1).System(mneme.Memory, 90), 0, 50, nil, []string{"drop 0..1 over_max_tokens"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.table.BudgetMessages, c.table.BudgetTokens, c.table.Config = c.messages, c.tokens, c.config
@@ -71,7 +72,7 @@ func TestToolPairTrim(t *testing.T) {
 }
 
 func TestToolPairTrimSaysHowMuch(t *testing.T) {
-	s := new(talk).turns(1, 40)
+	s := new(policytest.Talk).Turns(1, 40)
 	s.BudgetMessages, s.OlderExist = 50, true
 	ops := run(t, toolpairtrim.Assemble, &s.Table)
 	if want := "over_max_messages: reaching further back would make 52 messages, the budget is 50"; ops[0].Reason != want {
@@ -84,9 +85,9 @@ func TestToolPairTrimSaysHowMuch(t *testing.T) {
 
 // Sums of the largest numbers do not overflow into a budget.
 func TestToolPairTrimLargestTokens(t *testing.T) {
-	s := new(talk)
+	s := new(policytest.Talk)
 	for turn := range uint32(4) {
-		s.say(turn+1, mneme.User, math.MaxUint32)
+		s.Say(turn+1, mneme.User, math.MaxUint32)
 	}
 	s.BudgetTokens = math.MaxUint32
 	s.Config = map[string]any{"marker": false}
@@ -94,7 +95,7 @@ func TestToolPairTrimLargestTokens(t *testing.T) {
 }
 
 func TestToolPairTrimLongestTable(t *testing.T) {
-	s := new(talk)
+	s := new(policytest.Talk)
 	for i := range uint32(4096) {
 		s.Records = append(s.Records, mnemetest.Record{Turn: i + 1, Seq: uint64(i + 1), Role: mneme.User, Atom: i, Tokens: 1})
 	}
@@ -184,7 +185,7 @@ func FuzzToolPairTrim(f *testing.F) {
 	f.Add(uint64(3), uint16(7), uint32(90), 0.1)
 	f.Add(uint64(4), uint16(1), uint32(1), math.NaN())
 	f.Fuzz(func(t *testing.T, seed uint64, messages uint16, tokens uint32, lowWater float64) {
-		table := random(rand.New(rand.NewPCG(seed, 1)), 40)
+		table := policytest.Random(rand.New(rand.NewPCG(seed, 1)), 40)
 		table.BudgetMessages, table.BudgetTokens = uint32(messages), tokens
 		table.Config["low_water"] = lowWater
 		table.CountTokens = func(text string) int { return len(text) / 3 }

@@ -1,14 +1,9 @@
 package server
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"testing"
 
@@ -35,43 +30,21 @@ func BenchmarkContextRoute(b *testing.B) {
 	bare.Post(contextPath, func(c *fiber.Ctx) error { return c.Send(window) })
 
 	const body = `{"session_id":"dashboard","budget":{"max_tokens":8000},"explain":false}`
-	request := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer agent\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", contextPath, len(body), body)
+	request := postRequest(contextPath, "agent", []byte(body))
 	for name, app := range map[string]*fiber.App{"bare": bare, "edge": edge.app} {
 		b.Run(name, func(b *testing.B) {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer ln.Close()
+			ln := listen(b)
 			go func() { _ = app.Listener(ln) }()
 			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) { roundTrips(b, ln.Addr().String(), request, pb) })
+			b.RunParallel(func(pb *testing.PB) {
+				c := dial(b, ln.Addr().String())
+				for pb.Next() {
+					if _, err := c.exchange(request); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
 		})
-	}
-}
-
-func roundTrips(b *testing.B, addr string, request []byte, pb *testing.PB) {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		b.Error(err)
-		return
-	}
-	defer conn.Close()
-	r := bufio.NewReaderSize(conn, 64<<10)
-	for pb.Next() {
-		if _, err := conn.Write(request); err != nil {
-			b.Error(err)
-			return
-		}
-		res, err := http.ReadResponse(r, nil)
-		if err != nil || res.StatusCode != http.StatusOK {
-			b.Error(res, err)
-			return
-		}
-		if _, err := io.Copy(io.Discard, res.Body); err != nil {
-			b.Error(err)
-			return
-		}
 	}
 }

@@ -125,7 +125,7 @@ func start(t testing.TB, e Engine, change ...func(*limits)) *site {
 		c(&l)
 	}
 	log := new(syncBuffer)
-	s, err := newServer(Options{Engine: e, Logger: slog.New(slog.NewJSONHandler(log, nil)), Version: "test",
+	s, err := newServer(Options{Engine: e, Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "test",
 		Random: strings.NewReader("12345678")}, l)
 	if err != nil {
 		t.Fatal(err)

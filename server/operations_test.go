@@ -24,7 +24,8 @@ func TestRequestID(t *testing.T) {
 			t.Errorf("sent %q, got %q", sent, got)
 		}
 	}
-	if s.do("GET", "/nowhere", "").header.Get("X-Request-Id") == s.do("GET", "/nowhere", "").header.Get("X-Request-Id") {
+	id := func() string { return s.do("GET", "/nowhere", "").header.Get("X-Request-Id") }
+	if first, second := id(), id(); first == second {
 		t.Error("two requests with one id")
 	}
 }
@@ -55,7 +56,8 @@ func TestMetricsAndLog(t *testing.T) {
 			t.Errorf("the log has %q", never)
 		}
 	}
-	if !strings.Contains(log, `"tenant":"SECRETTENANT","key":"key_agent"`) ||
+	if !strings.Contains(log, `"level":"DEBUG","msg":"request"`) ||
+		!strings.Contains(log, `"tenant":"SECRETTENANT","key":"key_agent"`) ||
 		!strings.Contains(log, `"path":"/nowhere","status":404`) {
 		t.Errorf("log:\n%s", log)
 	}

@@ -39,9 +39,11 @@ const (
 	CodeMissingCallName  = "missing_call_name"    // an assistant's call without a name
 	CodeMissingAnswerID  = "missing_tool_call_id" // a result that does not say which call it answers
 	CodeDuplicateCallID  = "duplicate_call_id"    // one message calls, or answers, the same id twice
-	CodeMisplacedBlock   = "misplaced_block"      // a block that its role cannot hold
-	CodeReasoningAlone   = "reasoning_alone"      // a reasoning item without the item it belongs to
-	CodeInvalidField     = "invalid_field"        // an own field of the wrong type
+	CodeTooManyCalls     = "too_many_calls"
+	CodeTooLarge         = "message_too_large"
+	CodeMisplacedBlock   = "misplaced_block" // a block that its role cannot hold
+	CodeReasoningAlone   = "reasoning_alone" // a reasoning item without the item it belongs to
+	CodeInvalidField     = "invalid_field"   // an own field of the wrong type
 	CodeInvalidID        = "invalid_id"
 	CodeInvalidTags      = "invalid_tags"
 	CodeInvalidCreatedAt = "invalid_created_at"
@@ -105,6 +107,7 @@ type parser struct {
 	msgs    []Parsed
 	skipped []Skipped
 	errs    []FieldError
+	copied  int   // bytes of fields that several messages made of one have in common
 	group   group // the Responses items that may still become one message
 }
 
@@ -161,8 +164,15 @@ func (m *Message) addCall(c Call) *problem {
 	return nil
 }
 
-// checkCalls refuses a message that calls one id twice.
+// maxCalls bounds the calls of one message: no turn could answer more of them.
+const maxCalls = 4096
+
+// checkCalls refuses a message that calls one id twice, or too much.
 func (m *Message) checkCalls() *problem {
+	if len(m.Calls) > maxCalls {
+		return &problem{CodeTooManyCalls,
+			fmt.Sprintf("a message may make at most %d calls, this one makes %d", maxCalls, len(m.Calls))}
+	}
 	if len(m.Calls) < 2 {
 		return nil
 	}

@@ -68,6 +68,9 @@ func toolUse(b *part) Call {
 	return Call{ID: b.o.text("id"), Name: b.o.text("name"), Arguments: input}
 }
 
+// maxCopied bounds what the messages of one turn grow by when their results become messages of their own.
+const maxCopied = 8 << 20
+
 // userBlocks reads a user's blocks, which may answer calls as well: each tool_result becomes a tool message, the rest
 // one user message behind them.
 func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *problem {
@@ -90,6 +93,13 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 		}
 	}
 	whole := len(results) == 0 || len(results) == 1 && len(rest) == 0
+	if !whole {
+		p.copied += len(results) * (len(o.raw) - len(value))
+	}
+	if p.copied > maxCopied {
+		return &problem{CodeTooLarge, "each result is stored with the message's other fields, which are too long for that; " +
+			"post the results without them"}
+	}
 	answered := make(map[string]bool, len(results))
 	msgs := make([]Parsed, 0, len(results)+1)
 	for i := range results {

@@ -1,6 +1,10 @@
 package chat
 
-import "github.com/seed-0906e6bc/mneme/engine/plan"
+import (
+	"crypto/sha256"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
 
 // Placeholder stands where Anthropic insists on a text and there is none: for a message alone with an empty content,
 // and as the user's first message where the window starts otherwise.
@@ -19,6 +23,15 @@ type Fragment struct {
 	// blocks are Anthropic's content blocks, separated by commas, for merging with a neighbour of the same role.
 	blocks []byte
 	ids    []callID // in blocks, ascending
+}
+
+// Sum is the SHA-256 of what the fragment contributes: equal sums, in order, make equal windows.
+func (fr *Fragment) Sum() [32]byte {
+	h := sha256.New()
+	h.Write(fr.bytes)
+	h.Write([]byte{0}) // never part of JSON
+	h.Write(fr.blocks)
+	return [32]byte(h.Sum(nil))
 }
 
 // callID is a call's id inside blocks: blocks[start:end] is its JSON string.

@@ -11,7 +11,7 @@ func renderText(m *Message, opts Options) Fragment {
 	fr := Fragment{format: Text, role: m.Role}
 	text, speaker := m.Text, ""
 	if !m.bare {
-		text = m.sender() + flat(m.parts())
+		text = m.Flat()
 		speaker = Speaker(m.Role, opts.Turn, opts.Tool)
 	}
 	if m.Role == plan.RoleAssistant && blank(text) {
@@ -32,3 +32,6 @@ func Speaker(role plan.Role, turn uint32, tool string) string {
 	}
 	return "Tool " + tool + ": "
 }
+
+// Flat is a message's content as the flat text shows it, without its speaker.
+func (m *Message) Flat() string { return m.sender() + flat(m.parts()) }

@@ -101,9 +101,13 @@ func EarlierQuestion(turn uint32) string {
 
 // questionOf is the text that a user's item brings into a compressed turn.
 func questionOf(it *Item, src Source) (string, error) {
-	if it.Change != Compressed || it.Text != "" {
-		text, err := TextOf(it, src)
-		return strings.TrimPrefix(text, EarlierQuestion(it.Turn)), err
+	switch {
+	case it.Change == Unchanged:
+		return src.RowText(it.Row)
+	case it.Change != Compressed:
+		return it.Text, nil
+	case it.Text != "": // compressed before and changed since
+		return strings.TrimPrefix(it.Text, EarlierQuestion(it.Turn)), nil
 	}
 	texts := make([]string, len(it.Rows))
 	for i, row := range it.Rows {

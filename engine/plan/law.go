@@ -37,10 +37,14 @@ func (l *Law) MaySee(delegation uint32) bool {
 	return l.ViewerDelegation == 0 || delegation == 0 || delegation == l.ViewerDelegation
 }
 
-// Cost counts a window: messages of history and pending ones, and the tokens of everything.
-func (l *Law) Cost(items []Item) (messages uint32, tokens uint64) {
+// Cost counts a window, or of its items those with all the flags of only: messages of history and pending ones, and
+// the tokens of everything.
+func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 	opened := false
 	for i := range items {
+		if items[i].Flags&only != only {
+			continue
+		}
 		tokens += uint64(items[i].Tokens)
 		if !items[i].counted() {
 			continue
@@ -83,7 +87,7 @@ func (l *Law) Check(before, after []Item) *Violation {
 	if v := open(after); v != nil {
 		return v
 	}
-	messages, tokens := l.Cost(after)
+	messages, tokens := l.Cost(after, 0)
 	if l.BudgetMessages > 0 && messages > l.BudgetMessages {
 		return &Violation{RuleBudgetMessages, fmt.Sprintf("%d messages, %d allowed", messages, l.BudgetMessages)}
 	}
@@ -202,13 +206,11 @@ func (p *proof) atoms(before, after []Item) *Violation {
 	return nil
 }
 
-// open proves that a call without its results is the last atom.
+// open proves that nothing, not even a notice, follows the atom of a call without its results.
 func open(after []Item) *Violation {
 	last := noAtom
-	for i := len(after) - 1; i >= 0 && last == noAtom; i-- {
-		if after[i].Role != RoleSystem {
-			last = after[i].Atom
-		}
+	if len(after) > 0 {
+		last = after[len(after)-1].Atom
 	}
 	for i := range after {
 		if after[i].Flags&FlagOpenCall != 0 && after[i].Atom != last {

@@ -61,8 +61,6 @@ type module struct {
 	manifest  []byte
 }
 
-func (m *module) importedFunctions() int { return len(m.imports) }
-
 // parse splits a module into sections and reads all but the code.
 func parse(b []byte, meter *meter) *module {
 	m := &module{meter: meter, data: -1}

@@ -226,7 +226,8 @@ func (c *conversation) replay(t testing.TB, w *window) {
 		t.Errorf("replay of %s says it differs", w.DecisionID)
 	}
 	if !sameBytes(w.Messages, again.Window.Messages) || w.System != again.Window.System {
-		t.Errorf("replay of %s differs:\nthen %s\nnow  %s", w.DecisionID, c.brief(w.Messages), c.brief(again.Window.Messages))
+		then, now := c.brief(w.Messages), c.brief(again.Window.Messages)
+		t.Errorf("replay of %s differs:\nthen %s\nnow  %s", w.DecisionID, then, now)
 	}
 }
 

@@ -118,3 +118,22 @@ func stored(t *testing.T, c client, session string) (turns []string) {
 	}
 	return turns
 }
+
+// TestGracefulStop ends the server as an operator does: it exits cleanly, and the next one goes on where it was.
+func TestGracefulStop(t *testing.T) {
+	data := t.TempDir()
+	server := start(t, data)
+	c := server.client(t)
+	turn := object{"messages": []object{user("before the stop")}}
+	c.post("/api/v1/projects/default/turns", turn).want(201)
+	server.stop(t)
+	if _, err := c.try("GET", "/healthz", nil); err == nil {
+		t.Error("a stopped server answers")
+	}
+	c = start(t, data).client(t)
+	var answer turnAnswer
+	c.post("/api/v1/projects/default/turns", turn).want(201).into(&answer)
+	if answer.Turn != 2 {
+		t.Errorf("the turn after a restart is %d, want 2", answer.Turn)
+	}
+}

@@ -31,6 +31,34 @@ func TestDepth(t *testing.T) {
 	c.do("PATCH", c.path("/settings"), object{"session_history_depth": 101}).problem(422)
 }
 
+// TestQuestionInBrackets: what a user wrote is shown whole, also where it looks like a compressed turn.
+func TestQuestionInBrackets(t *testing.T) {
+	c := own(t)
+	c.turn("s", user("first"), user("[earlier question] (turn 1): quoted"), assistant("yes")).want(201)
+	c.turn("s", user("second")).want(201)
+	shallow := []object{{"policy": "depth-compress", "config": object{"depth": 1}}}
+	equal(t, "window", spoken(t, c.assemble(object{"session_id": "s", "pipeline": shallow})),
+		[]string{"user: [earlier question] (turn 1): first\n[earlier question] (turn 1): quoted", "user: second"})
+}
+
+// TestLateResult: a result that comes in a later turn stands behind its call and counts to its call's turn.
+func TestLateResult(t *testing.T) {
+	c := own(t)
+	c.turn("s", user("first"), calling("c", "f", "{}")).want(201)
+	c.turn("s", user("second"), result("c", "late"), assistant("done")).want(201)
+	c.turn("s", user("third")).want(201)
+	equal(t, "whole", spoken(t, c.assemble(object{"session_id": "s"})),
+		[]string{"user: first", "assistant: {}", "tool: late", "user: second", "assistant: done", "user: third"})
+	for depth, want := range map[int][]string{
+		2: {"user: [earlier question] (turn 1): first", "user: second", "assistant: done", "user: third"},
+		1: {"user: [earlier question] (turn 1): first", "user: [earlier question] (turn 2): second", "user: third"},
+	} {
+		w := c.assemble(object{"session_id": "s", "pipeline": []object{
+			{"policy": "depth-compress", "config": object{"depth": depth}, "on_error": "error"}}})
+		equal(t, fmt.Sprintf("depth %d", depth), spoken(t, w), want)
+	}
+}
+
 // TestViewerInDelegation: one sees its own delegation and the top level, the main agent sees everything.
 func TestViewerInDelegation(t *testing.T) {
 	c := own(t)

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -41,6 +42,9 @@ func newProgram() *program {
 			return "", err
 		}
 		p.folder = folder
+		if err := lookAtSources(); err != nil {
+			return "", err
+		}
 		binary := filepath.Join(folder, "mneme")
 		cmd := exec.Command("go", "build", "-o", binary, "../..")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -56,6 +60,20 @@ func newProgram() *program {
 		return launch(binary, filepath.Join(p.folder, "shared"))
 	})
 	return p
+}
+
+// lookAtSources touches every file that the program is built from, so that `go test` knows that its results depend on
+// them and does not answer old ones from its cache.
+func lookAtSources() error {
+	return filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			switch filepath.Ext(path) {
+			case ".go", ".wasm", ".yaml", ".mod", ".sum":
+				_, err = os.Stat(path)
+			}
+		}
+		return err
+	})
 }
 
 // close stops what was started and removes what was built; after a failure it prints what the server last said.

@@ -26,6 +26,10 @@ import (
 // full disk would kill the process; the reserve holds the memtables and compactions that are still to come.
 const DefaultReserve = 512 << 20
 
+// opening is the part of the reserve that must be free to open a folder: making files of memory maps on a disk without
+// a free block kills the process.
+const opening = 32
+
 // ErrLocked is answered by Open where another process, or another Store of this one, has the folder open.
 var ErrLocked = errors.New("data folder is in use by another process")
 
@@ -70,6 +74,9 @@ func Open(o Options) (*Store, error) {
 	guard := func() (uint64, error) { return o.FreeSpace(o.Dir) }
 	space := space{free: guard, reserve: cmp.Or(o.ReserveBytes, DefaultReserve)}
 
+	if free, err := guard(); err == nil && free < space.reserve/opening {
+		return nil, fmt.Errorf("%w: %d bytes are free, opening takes %d", store.ErrNoSpace, free, space.reserve/opening)
+	}
 	main, err := openBadger(mainOptions(filepath.Join(o.Dir, "main")), o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("opening the main database: %w", err)

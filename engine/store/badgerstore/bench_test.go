@@ -3,115 +3,38 @@ package badgerstore
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// BenchmarkAppend measures durable 1 KB appends, and in the same run a plain file whose writers share fdatasyncs:
-// disks have moods, so only the ratio tells anything.
+// BenchmarkAppend measures durable 1 KB appends against a plain file whose writers share fdatasyncs.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint(writers, "-writers"), func(b *testing.B) {
 			s := store.Seal(open(b, b.TempDir()))
 			defer s.Close()
-			f, err := os.Create(filepath.Join(b.TempDir(), "raw"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer f.Close()
-			raw := newRawLog(f)
-			defer raw.close()
+			raw := benchtest.NewRawLog(b)
 			value := benchValue(1 << 10)
 			var next atomic.Int64
-			var stored, plain time.Duration
-			b.ResetTimer()
-			for done := 0; done < b.N; {
-				n := min(b.N-done, 64*writers)
-				stored += measure(b, writers, n, func() error {
+			m := benchtest.Compare(b, 64*writers, func(n int) {
+				benchtest.Share(b, writers, n, func() error {
 					key := fmt.Appendf(nil, "m%012d", next.Add(1))
 					return s.Commit(b.Context(), "acme", store.Batch{Put: []store.Pair{{Key: key, Value: value}}})
 				})
-				plain += measure(b, writers, n, func() error { return raw.append(value) })
-				done += n
-			}
-			b.ReportMetric(0, "ns/op") // Of both together: it tells nothing.
-			b.ReportMetric(float64(b.N)/stored.Seconds(), "appends/s")
-			b.ReportMetric(float64(b.N)/plain.Seconds(), "raw/s")
-			b.ReportMetric(plain.Seconds()/stored.Seconds(), "of-raw")
+			}, func(n int) {
+				benchtest.Share(b, writers, n, func() error { return raw.Append(value) })
+			})
+			b.ReportMetric(1/m.Subject.Seconds(), "appends/s")
+			b.ReportMetric(1/m.Baseline.Seconds(), "raw/s")
+			b.ReportMetric(1/m.Ratio, "of-raw")
 		})
 	}
 }
-
-// measure shares n calls among writers and returns how long they took.
-func measure(b *testing.B, writers, n int, call func() error) time.Duration {
-	var left atomic.Int64
-	left.Store(int64(n))
-	start := time.Now()
-	var wg sync.WaitGroup
-	for range writers {
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := call(); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return time.Since(start)
-}
-
-// rawLog appends to a file. One goroutine syncs, over and over, for all who wrote before.
-type rawLog struct {
-	mu      sync.Mutex
-	file    *os.File
-	waiting chan struct{} // Closed by the sync that covers what was written since it was made.
-	dirty   chan struct{}
-	err     error
-}
-
-func newRawLog(f *os.File) *rawLog {
-	l := &rawLog{file: f, waiting: make(chan struct{}), dirty: make(chan struct{}, 1)}
-	go func() {
-		for range l.dirty {
-			l.mu.Lock()
-			covered := l.waiting
-			l.waiting = make(chan struct{})
-			l.mu.Unlock()
-			if err := fdatasync(f); err != nil {
-				l.err = err
-			}
-			close(covered)
-		}
-	}()
-	return l
-}
-
-func (l *rawLog) append(p []byte) error {
-	l.mu.Lock()
-	_, err := l.file.Write(p)
-	covered := l.waiting
-	l.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	select {
-	case l.dirty <- struct{}{}:
-	default:
-	}
-	<-covered
-	return l.err
-}
-
-func (l *rawLog) close() { close(l.dirty) }
 
 func benchValue(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 1))

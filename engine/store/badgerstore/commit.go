@@ -126,7 +126,11 @@ func (d *database) outcomes(group []*request) []error {
 	if d.failure.Err() != nil {
 		return all(store.ErrFailed)
 	}
-	room := d.space.room()
+	var size int64
+	for _, r := range group {
+		size += r.size
+	}
+	room := d.space.roomFor(size)
 	version := d.snapshots.current()
 	txn := d.db.NewTransactionAt(version, true)
 	defer txn.Discard()

@@ -6,30 +6,46 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// space guards the disk: Badger dies on a full one and cannot be opened on it.
+// space guards the disk: Badger dies on a full one and cannot be opened on it. One committer uses it.
 type space struct {
 	free    func() (uint64, error)
 	reserve uint64
+
+	last  room
+	spare int64 // bytes that may be written before the disk is asked again
 }
+
+// maxSpare bounds what is written between two looks at the disk, and with it what others may use up meanwhile.
+const maxSpare = 4 << 20
 
 // room is what the disk allows at one moment.
 type room struct{ write, delete error }
 
-// room asks for the free space. Space that cannot be told counts as none.
-func (s space) room() room {
+// roomFor tells what the disk allows, asking it again when what is to be written uses up what it had to spare.
+func (s *space) roomFor(bytes int64) room {
+	if s.spare -= bytes; s.spare < 0 {
+		s.look()
+	}
+	return s.last
+}
+
+// look asks for the free space. Space that cannot be told counts as none.
+func (s *space) look() {
+	s.last, s.spare = room{}, 0
 	free, err := s.free()
 	if err != nil {
 		err = fmt.Errorf("%w: it cannot be told: %w", store.ErrNoSpace, err)
-		return room{write: err, delete: err}
+		s.last = room{write: err, delete: err}
+		return
 	}
-	var r room
 	if free < s.reserve {
-		r.write = store.ErrNoSpace
+		s.last.write = store.ErrNoSpace
+	} else {
+		s.spare = min(int64((free-s.reserve)/16), maxSpare)
 	}
 	if free < s.reserve/2 {
-		r.delete = store.ErrNoSpace
+		s.last.delete = store.ErrNoSpace
 	}
-	return r
 }
 
 // allows judges a batch. One that only deletes may go further, since it is how space is won back.

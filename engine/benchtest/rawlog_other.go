@@ -1,6 +1,6 @@
 //go:build !linux
 
-package badgerstore
+package benchtest
 
 import "os"
 

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// maxOfOneRead bounds the bodies fetched in one round trip.
+const maxOfOneRead = 512
+
+// load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
+func (a *assembly) load(rows []*row) error {
+	var need []*row
+	for _, r := range rows {
+		if r != nil && r.message.Load() == nil && !r.damaged.Load() && !r.lost() {
+			need = append(need, r)
+		}
+	}
+	if len(need) == 0 {
+		return nil
+	}
+	// A call is asked for once more with each of its results.
+	slices.SortFunc(need, func(x, y *row) int { return cmp.Compare(x.seq, y.seq) })
+	need = slices.Compact(need)
+	for part := need; len(part) > 0; {
+		n := min(len(part), maxOfOneRead)
+		if err := a.fetch(part[:n]); err != nil {
+			return err
+		}
+		part = part[n:]
+	}
+	if a.hot != nil {
+		a.e.hot.account(a.hot, a.view.weigh())
+	}
+	return nil
+}
+
+func (a *assembly) fetch(rows []*row) error {
+	var keys [][]byte
+	for _, r := range rows {
+		for part := range bodyParts(r.bodyBytes) {
+			keys = append(keys, bodyKey(a.extent.incarnation, r.seq, uint16(part)))
+		}
+	}
+	got, err := a.e.store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
+	if err != nil {
+		return err
+	}
+	items := got.Keys
+	for _, r := range rows {
+		n := bodyParts(r.bodyBytes)
+		h, m, err := parseBody(joinBody(items[:n]))
+		if items = items[n:]; err != nil || h.seq != r.seq {
+			r.damaged.Store(true)
+			a.damage++
+			continue
+		}
+		r.message.Store(m)
+	}
+	return nil
+}
+
+// body gives a row's message, fetching it where it is not in memory.
+func (a *assembly) body(r *row) (*chat.Message, error) {
+	if r.message.Load() == nil {
+		if err := a.load([]*row{r}); err != nil {
+			return nil, err
+		}
+	}
+	if m := r.message.Load(); m != nil {
+		return m, nil
+	}
+	return nil, errReread
+}
+
+// gone tells whether what looks like damage is a session that was deleted meanwhile. Where it is not, the damage is
+// reported to the operator.
+func (a *assembly) gone(key []byte) (bool, error) {
+	r, err := a.e.store.Read(a.ctx, a.tenant, store.Query{Keys: [][]byte{key}})
+	if err != nil {
+		return false, err
+	}
+	h := new(head)
+	if r.Keys[0].Value != nil && json.Unmarshal(r.Keys[0].Value, h) == nil && h.Incarnation == a.extent.incarnation {
+		a.e.log.Error("stored messages are damaged or missing; the window shows placeholders",
+			"tenant", a.tenant, "session", a.extent.incarnation.String(), "messages", a.damage)
+		return false, nil
+	}
+	return true, nil
+}

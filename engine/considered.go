@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// maxTable bounds the records of a table: the considered messages and an answer for each of their calls. The longest
+// arena of the ABI holds this many.
+const maxTable = 6000
+
+// consider picks the messages that the window looks at. What must stay is among them even where it lies beyond the
+// limit; it is looked for among the newest maxConsidered messages.
+func (a *assembly) consider() error {
+	stored := a.view.rows
+	if a.bare {
+		stored = nil
+	}
+	start := a.limit(stored)
+	must, found := a.beyondLimit(stored, start)
+	if !found && len(stored) < min(maxConsidered, int(a.extent.messages)) && !a.bare {
+		if err := a.widen(); err != nil {
+			return err
+		}
+		return a.consider()
+	}
+	a.rows = slices.Grow(a.considered[:0], len(must)+len(stored)-start+len(a.pending))
+	a.rows = append(a.rows, must...)
+	if start < len(stored) {
+		first := stored[start].seq
+		for i := start; i < len(stored); i++ {
+			if stored[i].call >= first { // a late result lies with its call beyond the horizon
+				a.rows = append(a.rows, &stored[i])
+			}
+		}
+		slices.SortFunc(a.rows, func(x, y *row) int { return cmp.Compare(x.seq, y.seq) })
+		a.rows = slices.Compact(a.rows)
+	}
+	a.older = older{}
+	if !a.bare {
+		a.older.messages = a.extent.messages - uint64(len(a.rows))
+		if start > 0 {
+			a.older.lastTurn = stored[start-1].turn
+		} else if a.older.messages > 0 {
+			return fmt.Errorf("%w: %d messages are missing from the transcript", errDamaged, a.older.messages)
+		}
+	}
+	for _, r := range a.rows {
+		if r.lost() {
+			a.damage++
+		}
+	}
+	for i := range a.pending {
+		a.rows = append(a.rows, &a.pending[i])
+	}
+	a.considered = a.rows
+	return nil
+}
+
+// limit is where the newest messages begin that are considered: at most horizon of them, and not more than a table
+// holds once their calls are answered, the limit moving forward to an atom's start.
+func (a *assembly) limit(stored []row) int {
+	start, records := max(0, len(stored)-a.horizon()), 0
+	for i := len(stored) - 1; i >= start; i-- {
+		if records += 1 + int(stored[i].calls); records > maxTable {
+			start = i + 1
+		}
+	}
+	for start > 0 && start < len(stored) && !stored[start].atomStart() {
+		start++
+	}
+	return start
+}
+
+// beyondLimit gives, of the messages before the limit, the newest user message and the newest atom that the viewer may
+// see, where none is behind it. found is false where one was looked for in vain.
+func (a *assembly) beyondLimit(stored []row, start int) (must []*row, found bool) {
+	var user, atom bool
+	for i := range a.pending {
+		user = user || a.pending[i].role == plan.RoleUser // pending messages are the viewer's own
+		atom = atom || a.pending[i].call > a.extent.messages
+	}
+	for i := len(stored) - 1; i >= start && !(user && atom); i-- {
+		if r := &stored[i]; a.visible(r) {
+			user = user || r.role == plan.RoleUser
+			atom = atom || r.call >= stored[start].seq
+		}
+	}
+	oldest := max(0, len(stored)-maxConsidered)
+	call := uint64(0) // the newest atom, by its call
+	for i := start - 1; i >= oldest; i-- {
+		if r := &stored[i]; a.visible(r) {
+			if !user && r.role == plan.RoleUser {
+				user, must = true, append(must, r)
+			}
+			if !atom {
+				call = max(call, r.call)
+			}
+		}
+	}
+	for i := max(oldest, start); i < len(stored) && !atom; i++ { // late results behind the limit
+		if a.visible(&stored[i]) {
+			call = max(call, stored[i].call)
+		}
+	}
+	for i := oldest; i < len(stored) && call > 0; i++ {
+		if stored[i].call == call {
+			must, atom = append(must, &stored[i]), true
+		}
+	}
+	return must, user && atom
+}
+
+// visible tells whether the viewer may see a stored message that can be read.
+func (a *assembly) visible(r *row) bool {
+	viewer := a.viewerDelegation()
+	return !r.lost() && (viewer == "" || r.delegationID == 0 || r.header.delegation == viewer)
+}
+
+// widen loads as many messages as a window may look back at all.
+func (a *assembly) widen() (err error) {
+	if a.hot != nil {
+		a.view, a.hot, err = a.e.current(a.ctx, a.tenant, a.view.head, a.view.raw, maxConsidered+1)
+	} else {
+		a.view, err = a.e.at(a.ctx, a.tenant, a.extent, maxConsidered+1)
+	}
+	if err != nil {
+		return err
+	}
+	a.pending, a.skipped = nil, nil // their names are numbered together with the view's
+	return a.parsePending()
+}
+
+// parsePending reads the messages of the turn in flight and gives them places after the session's last.
+func (a *assembly) parsePending() error {
+	if len(a.request.Pending) == 0 {
+		return nil
+	}
+	format := a.format
+	if format == chat.Text {
+		format = chat.OpenAIChat
+	}
+	parsed, err := parseMessages(format, a.request.Pending, &a.skipped)
+	if err != nil || len(parsed) == 0 {
+		return err
+	}
+	open := new(openCalls)
+	if slices.ContainsFunc(parsed, func(p chat.Parsed) bool { return p.Role == plan.RoleTool }) && !a.bare {
+		if err := a.openCalls(open); err != nil {
+			return err
+		}
+	}
+	t := &parsedTurn{agent: a.request.Viewer.Agent, delegation: a.viewerDelegation(), messages: parsed}
+	h := &head{Turns: a.extent.turns + 1, Messages: a.extent.messages}
+	hs, err := t.place(a.ctx, a.e, h, open, timeOf(a.at))
+	if err != nil {
+		return err
+	}
+	v := &view{names: a.view.names}
+	v.append(hs)
+	a.view = &view{head: a.view.head, raw: a.view.raw, rows: a.view.rows, names: v.names}
+	for i := range v.rows {
+		v.rows[i].flags |= plan.FlagPending
+		v.rows[i].message.Store(&parsed[i].Message)
+	}
+	a.pending = v.rows
+	return nil
+}
+
+// openCalls finds the calls among the stored messages that may still be answered.
+func (a *assembly) openCalls(open *openCalls) error {
+	answered := map[uint64]map[uint16]bool{}
+	var calls []*row
+	stored := a.view.rows[max(0, len(a.view.rows)-a.horizon()):]
+	for i := range stored {
+		r := &stored[i]
+		switch {
+		case r.calls > 0:
+			calls = append(calls, r)
+		case r.call != r.seq:
+			if answered[r.call] == nil {
+				answered[r.call] = map[uint16]bool{}
+			}
+			answered[r.call][r.callIndex] = true
+		}
+	}
+	calls = slices.DeleteFunc(calls, func(r *row) bool { return len(answered[r.seq]) >= int(r.calls) })
+	if err := a.load(calls); err != nil {
+		return err
+	}
+	open.more = a.extent.messages > uint64(len(stored))
+	for _, r := range calls {
+		m := r.message.Load()
+		if m == nil {
+			open.more = true
+			continue
+		}
+		for i, call := range m.Calls {
+			if !answered[r.seq][uint16(i)] {
+				open.Calls = append(open.Calls, openCall{ID: call.ID, Seq: r.seq, Index: uint16(i), Turn: r.turn,
+					Name: call.Name, Delegation: r.delegation})
+			}
+		}
+	}
+	return nil
+}
+
+// rowOf finds a considered row by its number in the session.
+func (a *assembly) rowOf(seq uint64) *row {
+	if i, ok := a.indexOf(seq); ok {
+		return a.rows[i]
+	}
+	return nil
+}
+
+func (a *assembly) indexOf(seq uint64) (int, bool) {
+	return slices.BinarySearchFunc(a.rows, seq, func(r *row, seq uint64) int { return cmp.Compare(r.seq, seq) })
+}
+
+// windowOrder gives the considered rows with each result behind its call.
+func (a *assembly) windowOrder() []int {
+	a.order = slices.Grow(a.order[:0], len(a.rows))[:len(a.rows)]
+	order := a.order
+	sorted := true
+	for i, r := range a.rows {
+		order[i] = i
+		if i > 0 && r.call < a.rows[i-1].call {
+			sorted = false
+		}
+	}
+	if !sorted {
+		slices.SortStableFunc(order, func(x, y int) int {
+			switch cx, cy := a.rows[x].call, a.rows[y].call; {
+			case cx < cy:
+				return -1
+			case cx > cy:
+				return 1
+			}
+			return x - y
+		})
+	}
+	return order
+}

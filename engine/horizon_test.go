@@ -1,0 +1,122 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+)
+
+// What must stay is there even where it lies beyond the messages that a window considers.
+func TestMandatoryBeyondTheHorizon(t *testing.T) {
+	k := newKit(t)
+	k.post("tools", user("the question"))
+	for i := range 150 {
+		k.post("tools", call(fmt.Sprint("c", i), "search"), result(fmt.Sprint("c", i), "found"))
+	}
+	w := k.ask(`{"session_id":"tools","explain":true}`)
+	if string(w.Messages[0]) != user("the question") && !strings.Contains(string(w.raw), `"content":"the question"`) {
+		t.Errorf("the question is missing: %s", w.Messages[0])
+	}
+	if n := len(w.Report); n != 258 || w.Report[0].ReasonCode != "mandatory" || w.Report[n-1].Count != 44 {
+		t.Errorf("%d rows, first %+v, last %+v", n, w.Report[0], w.Report[n-1])
+	}
+	validate(t, "openai.chat", w)
+	k.replay(w.DecisionID)
+
+	calls, results := []string{}, []string{}
+	for i := range 300 {
+		calls = append(calls, fmt.Sprintf(`{"id":"p%d","type":"function","function":{"name":"f","arguments":"{}"}}`, i))
+		results = append(results, result(fmt.Sprint("p", i), "ok"))
+	}
+	k.post("wide", user("go"), `{"role":"assistant","content":null,"tool_calls":[`+strings.Join(calls, ",")+`]}`)
+	k.post("wide", results...)
+	_, err := k.tryAsk(`{"session_id":"wide"}`)
+	if e := wantKind(t, err, engine.Invalid); e.Code != "budget_too_small" || e.Needed != 302 {
+		t.Errorf("%+v", e)
+	}
+	w = k.ask(`{"session_id":"wide","explain":true,"budget":{"max_messages":302}}`)
+	if len(w.Messages) != 302 {
+		t.Errorf("%d messages of the newest atom and its question", len(w.Messages))
+	}
+}
+
+// A pending result to a call that lies far back is no error: the report says where it went.
+func TestPendingResultBeyondTheHorizon(t *testing.T) {
+	k := newKit(t)
+	k.post("s", user("delegate"), call("far", "delegate"))
+	for i := range 300 {
+		k.post("s", assistant(fmt.Sprint("step ", i)))
+	}
+	w := k.ask(`{"session_id":"s","explain":true,"pending":[{"role":"tool","tool_call_id":"far","content":"done"},{"role":"user","content":"and?"}]}`)
+	for _, row := range w.Report {
+		if row.MessageID == "pending:0" && (row.Action != "drop" || row.ReasonCode != "beyond_horizon") {
+			t.Errorf("%+v", row)
+		}
+	}
+	validate(t, "openai.chat", w)
+	k.replay(w.DecisionID)
+	k.post("new", user("hello"))
+	_, err := k.tryAsk(`{"session_id":"new","pending":[{"role":"tool","tool_call_id":"never","content":"?"}]}`)
+	if e := wantKind(t, err, engine.Invalid); len(e.Fields) != 1 || *e.Fields[0].Index != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// Earlier questions are counted piece by piece, and count what the whole counts.
+func TestEarlierQuestionsAreCountedExactly(t *testing.T) {
+	counter, _ := parts()
+	k := newKit(t)
+	texts := []string{"", " ", "hello", " leading", "123", "): x", "日本語", "👩‍👧 go", "\n\nnew", "it's", "a(b)c", "'s", ")("}
+	want := map[int]int{}
+	for turn := 1; turn <= 60; turn++ {
+		text := texts[turn%len(texts)]
+		k.post("s", user(text))
+		m := (&chat.Message{}).Compressed(uint32(turn), text)
+		want[turn] = m.Tokens(func(s string) int { return counter.Count("o200k_base", s) })
+	}
+	k.post("s", user("last"))
+	w := k.ask(`{"session_id":"s","explain":true,"budget":{"max_messages":0,"max_tokens":0},"pipeline":[{"policy":"depth-compress","config":{"depth":1}}]}`)
+	for _, row := range w.Report[:60] {
+		if row.Action != "compress" || row.After != want[row.Turn] {
+			t.Errorf("turn %d (%q): %s of %d tokens, want %d", row.Turn, texts[row.Turn%len(texts)], row.Action, row.After, want[row.Turn])
+		}
+	}
+}
+
+// A key of a deleted tenant is nothing in the next tenant of that name, not even in a request that was under way.
+func TestTenantsOfOneNameAreTwo(t *testing.T) {
+	k := newKit(t)
+	made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, err := k.Authenticate(t.Context(), made.AdminKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	try := func(when string) {
+		t.Helper()
+		if _, err := k.CreateKey(t.Context(), late, engine.Once{}, engine.KeySpec{Name: "x", Role: "tenant_admin"}); err == nil {
+			t.Errorf("%s: a key was made", when)
+		}
+		if _, _, err := k.PutProject(t.Context(), late, "x", engine.ProjectSpec{}); err == nil {
+			t.Errorf("%s: a project was made", when)
+		}
+		if _, err := k.AppendTurn(t.Context(), late, engine.Once{}, engine.DefaultProject, engine.TurnRequest{Messages: raw(user("x"))}); err == nil {
+			t.Errorf("%s: a turn was stored", when)
+		}
+	}
+	try("deleted")
+	k.drain()
+	try("swept")
+	if _, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"}); err != nil {
+		t.Fatal(err)
+	}
+	try("made again")
+}

@@ -1,0 +1,86 @@
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// window writes items the short way: one letter a record, u user, a assistant, c call, r result of the call before, o open
+// call, s system-class; a space begins a turn. Rows and seq count up, every text is a word, every record costs 10 tokens.
+func window(letters string) []plan.Item {
+	var items []plan.Item
+	turn, atom, row := uint32(1), uint32(0), int32(0)
+	for _, l := range letters {
+		if l == ' ' {
+			turn++
+			continue
+		}
+		if l != 'r' {
+			atom++
+		}
+		it := plan.Item{Row: row, Step: -1, Record: plan.Record{Seq: uint64(row) + 1, Turn: turn, Tokens: 10, Atom: atom}}
+		switch l {
+		case 'u':
+			it.Role, it.CompressedTokens = plan.RoleUser, 12
+		case 'a':
+			it.Role = plan.RoleAssistant
+		case 'c':
+			it.Role, it.Kind = plan.RoleAssistant, plan.KindCall
+		case 'o':
+			it.Role, it.Kind, it.Flags = plan.RoleAssistant, plan.KindCall, plan.FlagOpenCall
+		case 'r':
+			it.Role, it.Kind = plan.RoleTool, plan.KindResult
+		case 's':
+			it.Role, it.Change, it.Row, it.Text, it.Seq, it.Turn = plan.RoleSystem, plan.Notice, -1, "notice", 0, 0
+			row--
+		}
+		items = append(items, it)
+		row++
+	}
+	return items
+}
+
+// source gives every row the text "text N" and counts a token a letter.
+type source struct{}
+
+func (source) RowText(row int32) (string, error)  { return fmt.Sprint("text ", row), nil }
+func (source) Tool(*plan.Item) string             { return "search" }
+func (source) NoticeTokens(text string) uint32    { return uint32(len(text)) }
+func (source) UserTokens(text string) uint32      { return uint32(len(text)) }
+func (source) Truncate(text string, n int) string { return text[:min(n, len(text))] }
+func (source) TokensWith(_ *plan.Item, text string) (uint32, error) {
+	return uint32(len(text)), nil
+}
+
+// shape writes a window back: letters as in window, C for a compressed turn, S for an inserted notice, lower-case x for
+// a text that changed.
+func shape(items []plan.Item) string {
+	var b strings.Builder
+	for _, it := range items {
+		switch {
+		case it.Change == plan.Compressed:
+			b.WriteByte('C')
+		case it.Change == plan.Notice && it.Step >= 0:
+			b.WriteByte('S')
+		case it.Change == plan.Notice:
+			b.WriteByte('s')
+		case it.Change == plan.Retexted:
+			b.WriteByte('x')
+		case it.Role == plan.RoleUser:
+			b.WriteByte('u')
+		case it.Role == plan.RoleTool:
+			b.WriteByte('r')
+		case it.Kind == plan.KindCall:
+			b.WriteByte('c')
+		default:
+			b.WriteByte('a')
+		}
+	}
+	return b.String()
+}
+
+func op(code plan.OpCode, first, last uint32) plan.Op {
+	return plan.Op{Code: code, First: first, Last: last, Template: 1, Text: "given", Argument: 3, Reason: "why: because"}
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// again makes ready to compute a decision's window once more, from its inputs.
+func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, eff *effective) (*assembly, error) {
+	seed, err := strconv.ParseUint(d.Seed, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: a decision's seed", errDamaged)
+	}
+	x := extent{d.Extent.Incarnation, d.Extent.Turns, d.Extent.Messages}
+	if x.turns > 0 {
+		r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{headKey(p.Incarnation, d.Session)}})
+		if err != nil {
+			return nil, err
+		}
+		if r.Keys[0].Damaged {
+			return nil, errDamaged
+		}
+		var h head
+		if r.Keys[0].Value != nil {
+			if err := json.Unmarshal(r.Keys[0].Value, &h); err != nil {
+				return nil, err
+			}
+		}
+		if h.Incarnation != x.incarnation {
+			return nil, errSessionPurged(d)
+		}
+	}
+	req := new(ContextRequest)
+	if err := json.Unmarshal(d.Request, req); err != nil {
+		return nil, fmt.Errorf("%w: a decision's request", errDamaged)
+	}
+	pinned, err := e.pinned(ctx, c.Tenant, eff)
+	if err != nil {
+		return nil, err
+	}
+	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: d.At, seed: seed, extent: x, bare: d.Bare, tight: d.Tight,
+		request: req, resolved: pinned, outcomes: d.Steps}, scratch: new(scratch)}
+	if err := a.prepare(); err != nil {
+		return nil, err
+	}
+	a.view, err = e.at(ctx, c.Tenant, x, a.horizon()+1)
+	return a, err
+}
+
+func errSessionPurged(d *decision) error {
+	return errorf(Gone, "session_purged", "the messages of session %q that this decision was made from are purged", d.Session)
+}
+
+// purgedMeanwhile tells damage from a session that was deleted while its window was made again.
+func (a *assembly) purgedMeanwhile(err error, p *project, d *decision) error {
+	if a.damage > 0 || errors.Is(err, errDamaged) {
+		if gone, lookErr := a.gone(headKey(p.Incarnation, d.Session)); lookErr != nil || gone {
+			return cmp.Or(lookErr, errSessionPurged(d))
+		}
+	}
+	return err
+}
+
+// pinned makes a decision's own settings and steps ready again.
+func (e *Engine) pinned(ctx context.Context, tenant string, eff *effective) (*resolved, error) {
+	r := &resolved{settings: eff.Settings, encoding: eff.Settings.encoding(), steps: slices.Clone(eff.Steps),
+		fallback: slices.Clone(eff.Fallback)}
+	for _, steps := range [][]step{r.steps, r.fallback} {
+		for i := range steps {
+			s := &steps[i]
+			if s.Broken != "" {
+				continue // it did not run then
+			}
+			b, err := hex.DecodeString(strings.TrimPrefix(s.Hex, "sha256:"))
+			if err != nil || len(b) != len(s.Digest) {
+				return nil, fmt.Errorf("%w: a decision's policy digest", errDamaged)
+			}
+			s.Digest = plan.Digest(b)
+			if kept, err := e.stored(ctx, tenant, s.Digest); err != nil {
+				return nil, err
+			} else if !kept {
+				return nil, modulePurged(fmt.Sprintf("%s@%d", s.Policy, s.Version), s.Digest)
+			}
+			policy, err := e.policyOf(ctx, tenant, s.Digest)
+			if err != nil {
+				return nil, err
+			}
+			if s.entries, err = policy.Manifest.Config(s.Config); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// Replay computes a decision's window again and appends whether it is the same, and the window.
+func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst []byte) ([]byte, error) {
+	p, d, eff, err := e.readDecision(ctx, c, projectID, id)
+	if err != nil {
+		return dst, err
+	}
+	a, err := e.again(ctx, c, p, d, eff)
+	if err != nil {
+		return dst, err
+	}
+	dst, _, err = a.appendWindow(append(dst, `{"window":{`...))
+	if err = a.purgedMeanwhile(err, p, d); err != nil {
+		return dst, err
+	}
+	dst = strconv.AppendBool(append(dst, `},"equal":`...), hex.EncodeToString(a.result.hash) == d.Window)
+	return append(append(append(dst, `,"decision_id":"`...), id...), `"}`...), nil
+}
+
+// Decision appends a decision with its report, which is computed again. Where an input was purged, report is null and
+// purged says which.
+func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, dst []byte) ([]byte, error) {
+	p, d, eff, err := e.readDecision(ctx, c, projectID, id)
+	if err != nil {
+		return dst, err
+	}
+	settings := eff.Settings
+	for _, s := range eff.Steps {
+		settings.Pipeline = append(settings.Pipeline, PipelineStep{Policy: fmt.Sprintf("%s@%d", s.Policy, s.Version),
+			Config: s.Config, OnError: s.OnError})
+	}
+	out := map[string]any{"decision_id": id, "session_id": d.Session, "created_at": timeOf(d.At), "revision": d.Revision,
+		"turns": d.Extent.Turns, "window_hash": d.Window, "usage": d.Usage, "pipeline": d.Steps, "settings": settings,
+		"request": d.Request, "summary": nil, "report": nil}
+	a, err := e.again(ctx, c, p, d, eff)
+	if err == nil {
+		_, err = a.window(nil)
+		err = a.purgedMeanwhile(err, p, d)
+	}
+	known, isKnown := err.(*Error)
+	switch {
+	case err == nil:
+		out["format"] = a.format.String()
+		out["report"] = json.RawMessage(a.appendReport(nil))
+	case isKnown && known.Kind == Gone:
+		out["purged"] = known.Detail
+	default:
+		return dst, err
+	}
+	b := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false) // the request is shown as it came
+	err = enc.Encode(out)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

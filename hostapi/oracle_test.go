@@ -1,0 +1,238 @@
+package hostapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
+	"github.com/seed-0906e6bc/mneme/policies"
+	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
+	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
+	"github.com/seed-0906e6bc/mneme/policies/policytest"
+	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+)
+
+// oracle runs each built-in policy two ways: its source built into this test, and its shipped module in every kind of
+// sandbox. All must give the same plan, and the sandboxes the same fuel.
+type oracle struct {
+	names     []string
+	native    map[plan.Digest]mneme.Policy
+	digest    map[string]plan.Digest
+	sandboxes []sandbox
+}
+
+// sandbox is one way to run a module.
+type sandbox struct {
+	name   string
+	host   *hostapi.Host
+	tenant string
+}
+
+func newOracle(t testing.TB) *oracle {
+	t.Helper()
+	sources := map[string]mneme.Policy{
+		"delegation-filter": delegationfilter.Assemble,
+		"depth-compress":    depthcompress.Assemble,
+		"tool-pair-trim":    toolpairtrim.Assemble,
+	}
+	open := func(options hostapi.Options) *hostapi.Host {
+		h, err := hostapi.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := h.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return h
+	}
+	never := hostapi.DefaultLimits()
+	never.IdleBytes = 1
+	child := compilertest.Command()
+	compiled, fresh := open(hostapi.Options{Compiler: child}), open(hostapi.Options{Compiler: child, Limits: never})
+	interpreted := open(hostapi.Options{Interpreter: true})
+	o := &oracle{native: map[plan.Digest]mneme.Policy{}, digest: map[string]plan.Digest{}, sandboxes: []sandbox{
+		{"compiled", compiled, "one"},
+		{"restored", compiled, "one"},
+		{"another tenant's", compiled, "two"},
+		{"never used", fresh, "one"},
+		{"interpreted", interpreted, "one"},
+	}}
+	for _, m := range policies.BuiltIn() {
+		source := sources[m.Name]
+		if source == nil {
+			t.Fatalf("no source is known for the built-in policy %s", m.Name)
+		}
+		for _, h := range []*hostapi.Host{compiled, fresh, interpreted} {
+			p, err := h.Load(context.Background(), "", m.Wasm)
+			if err != nil {
+				t.Fatalf("%s: %v", m.Name, err)
+			}
+			o.native[p.Digest], o.digest[m.Name] = source, p.Digest
+		}
+		o.names = append(o.names, m.Name)
+	}
+	return o
+}
+
+// check makes one call every way and returns what the sandboxes agreed on.
+func (o *oracle) check(t testing.TB, call plan.Call) plan.Outcome {
+	t.Helper()
+	want := o.expect(t, call)
+	for i, s := range o.sandboxes {
+		call.Tenant = s.tenant
+		got := s.host.Run(context.Background(), call)
+		if i == 0 {
+			want.Fuel = got.Fuel // there is none in a native build
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s: %s", s.name, difference(got, want))
+		}
+	}
+	if want.Fuel == 0 {
+		t.Fatal("the call cost no fuel")
+	}
+	return want
+}
+
+// expect is what the policy's source answers.
+func (o *oracle) expect(t testing.TB, call plan.Call) plan.Outcome {
+	t.Helper()
+	table := tableOf(t, call)
+	result, err := mnemetest.Run(o.native[call.Module], table)
+	out := plan.Outcome{Status: plan.StatusOK}
+	for _, line := range result.Log {
+		out.Log = append(out.Log, plan.LogLine{Level: uint8(line.Level), Message: line.Line})
+	}
+	if own := mneme.Error(""); err != nil {
+		if !errors.As(err, &own) {
+			t.Fatal(err) // a plan that no host takes
+		}
+		out.Status, out.Detail = plan.StatusAuthorError, string(own)
+		return out
+	}
+	for _, op := range result.Ops {
+		out.Ops = append(out.Ops, plan.Op{Code: plan.OpCode(op.Code), Template: op.Template, First: uint32(op.First),
+			Last: uint32(op.Last), Argument: op.Argument, Text: op.Text, Reason: op.Reason})
+	}
+	return out
+}
+
+// difference says where two outcomes part.
+func difference(got, want plan.Outcome) string {
+	for i := range min(len(got.Ops), len(want.Ops)) {
+		if got.Ops[i] != want.Ops[i] {
+			return fmt.Sprintf("op %d is %+v, want %+v", i, got.Ops[i], want.Ops[i])
+		}
+	}
+	if len(got.Ops) != len(want.Ops) {
+		return fmt.Sprintf("%d ops, want %d", len(got.Ops), len(want.Ops))
+	}
+	got.Ops, want.Ops = nil, nil
+	return fmt.Sprintf("%+v, want %+v", got, want)
+}
+
+// randomCall asks one policy about a random table with a random config, absent keys among them.
+func (o *oracle) randomCall(rng *rand.Rand, turns int) plan.Call {
+	table := policytest.Random(rng, turns)
+	name := o.names[rng.IntN(len(o.names))]
+	switch {
+	case name == "depth-compress" && rng.IntN(4) > 0:
+		table.Config["depth"] = 1 + rng.IntN(30)
+	case name == "tool-pair-trim" && rng.IntN(2) > 0:
+		table.Config["low_water"] = 0.1 + 0.9*rng.Float64()
+	}
+	table.ViewerAgent, table.Now, table.Seed = "näme", rng.Int64(), rng.Uint64()
+	for i := range table.Records {
+		r := &table.Records[i]
+		r.Created, r.Agent, r.Text = rng.Int64(), []string{"", "main", "näme"}[rng.IntN(3)], "some words"[:rng.IntN(11)]
+		r.Tags = []string{"a", "b", "läbel"}[:rng.IntN(4)]
+	}
+	return callOf(o.digest[name], table)
+}
+
+// Over any table the shipped modules say what their source says.
+func TestModulesAnswerAsTheirSource(t *testing.T) {
+	o := newOracle(t)
+	tables := 3000
+	if testing.Short() {
+		tables = 300
+	}
+	ops := 0
+	for seed := range uint64(tables) {
+		turns := []int{3, 12, 60}[seed%3]
+		call := o.randomCall(rand.New(rand.NewPCG(seed, 2)), turns)
+		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { ops += len(o.check(t, call).Ops) }) {
+			return
+		}
+	}
+	if ops < tables {
+		t.Errorf("%d tables were answered with %d ops: they hardly ask anything", tables, ops)
+	}
+}
+
+// The same where the request outgrows the small arenas, and with as many ops as there are records.
+func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
+	o := newOracle(t)
+	for _, records := range []int{0, 1, 500, 1015, 1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 2000, 4096} {
+		for _, name := range o.names {
+			t.Run(fmt.Sprintf("%s/%d", name, records), func(t *testing.T) {
+				var s policytest.Talk
+				for n := range uint32(records) {
+					s.Records = append(s.Records, mnemetest.Record{
+						Turn: n + 1, Seq: uint64(n) + 1, Atom: n + 1, Tokens: 10, Role: mneme.Role(1 + n%2), Delegation: 1 + n%2})
+					if n%2 == 1 && name != "depth-compress" {
+						s.Records[n].Flags = mneme.Mandatory // parts the ranges: an op for every second record
+					}
+				}
+				s.ViewerDelegation = 2
+				s.BudgetMessages = uint32(records/2 + 1)
+				s.Config = map[string]any{}
+				if name == "depth-compress" {
+					s.Config["depth"] = 1
+				}
+				out := o.check(t, callOf(o.digest[name], &s.Table))
+				if out.Status != plan.StatusOK {
+					t.Errorf("%s: %s", out.Status, out.Detail)
+				}
+				if len(out.Ops) < records/2-1 {
+					t.Errorf("%d records are answered with %d ops", records, len(out.Ops))
+				}
+			})
+		}
+	}
+}
+
+// FuzzModulesAnswerAsTheirSource draws tables, budgets and configs that no client can ask for.
+func FuzzModulesAnswerAsTheirSource(f *testing.F) {
+	f.Add(uint64(1), uint16(30), uint32(50), uint32(0), int64(20), 1.0, uint32(0))
+	f.Add(uint64(2), uint16(30), uint32(3), uint32(900), int64(-1), 0.5, uint32(7))
+	f.Add(uint64(3), uint16(300), uint32(0), uint32(1), int64(1)<<62, -1e308, uint32(1)<<31)
+	f.Add(uint64(4), uint16(5), uint32(0xffffffff), uint32(0xffffffff), int64(-1)<<63, 1e-300, uint32(0xffffffff))
+	o := newOracle(f)
+	f.Fuzz(func(
+		t *testing.T, seed uint64, turns uint16, messages, tokens uint32, depth int64, share float64, newest uint32,
+	) {
+		call := o.randomCall(rand.New(rand.NewPCG(seed, 3)), int(turns)%400)
+		call.Request.Config = []plan.ConfigEntry{{Key: "depth", Value: depth}, {Key: "low_water", Value: share}}
+		call.Request.BudgetMessages, call.Request.BudgetTokens = messages, tokens
+		if newest != 0 {
+			call.Request.NewestTurn = newest
+		}
+		for i := range call.Request.Records {
+			if r := &call.Request.Records[i]; seed%3 == 0 {
+				r.Tokens *= tokens | 1
+			}
+		}
+		o.check(t, call)
+	})
+}

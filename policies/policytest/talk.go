@@ -1,0 +1,116 @@
+// Package policytest makes the tables that tests hold the built-in policies against: as sessions grow, and at random.
+package policytest
+
+import (
+	"math/rand/v2"
+
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+)
+
+// Talk builds tables the way sessions grow.
+type Talk struct{ mnemetest.Table }
+
+// Say adds one message that is an atom of its own.
+func (s *Talk) Say(turn uint32, role mneme.Role, tokens uint32) *Talk {
+	s.add(mnemetest.Record{Turn: turn, Role: role, Tokens: tokens}, true)
+	return s
+}
+
+// Call adds an assistant's call and its results: one atom.
+func (s *Talk) Call(turn uint32, results int, tokens uint32) *Talk {
+	s.add(mnemetest.Record{Turn: turn, Role: mneme.Assistant, Kind: mneme.Call, Tokens: tokens}, true)
+	for range results {
+		s.add(mnemetest.Record{Turn: turn, Role: mneme.Tool, Kind: mneme.Result, Tokens: tokens, Tool: "get"}, false)
+	}
+	return s
+}
+
+// System adds a system-class record.
+func (s *Talk) System(kind mneme.Kind, tokens uint32) *Talk {
+	s.add(mnemetest.Record{Role: mneme.System, Kind: kind, Tokens: tokens}, true)
+	return s
+}
+
+// Marked sets flags on the newest atom.
+func (s *Talk) Marked(flags mneme.Flags) *Talk {
+	for i := len(s.Records) - 1; i >= 0 && s.Records[i].Atom == s.Records[len(s.Records)-1].Atom; i-- {
+		s.Records[i].Flags |= flags
+	}
+	return s
+}
+
+func (s *Talk) add(r mnemetest.Record, newAtom bool) {
+	if n := len(s.Records); n > 0 {
+		r.Atom = s.Records[n-1].Atom
+	}
+	if newAtom {
+		r.Atom++
+	}
+	if r.Role != mneme.System {
+		for i := range s.Records {
+			r.Seq = max(r.Seq, s.Records[i].Seq)
+		}
+		r.Seq++
+	}
+	s.Records = append(s.Records, r)
+}
+
+// Turns adds whole turns of one question and one answer, ten tokens each.
+func (s *Talk) Turns(from, to uint32) *Talk {
+	for n := from; n <= to; n++ {
+		s.Say(n, mneme.User, 10).Say(n, mneme.Assistant, 10)
+	}
+	return s
+}
+
+// Random is a table such as a host may send, odd ones among them: no records, no questions, all mandatory, free of
+// charge, turns left out.
+func Random(rng *rand.Rand, turns int) *mnemetest.Table {
+	var s Talk
+	often := func(percent int) bool { return rng.IntN(100) < percent }
+	mandatory := []int{0, 0, 5, 20, 100}[rng.IntN(5)]
+	cost := uint32([]int{1, 20, 300}[rng.IntN(3)])
+	turn := uint32(rng.IntN(3))
+	for range rng.IntN(turns + 1) {
+		turn += 1 + uint32(rng.IntN(8)/7)
+		for range 1 + rng.IntN(5) {
+			switch rng.IntN(6) {
+			case 0, 1:
+				s.Say(turn, mneme.User, rng.Uint32N(cost))
+			case 2, 3:
+				s.Say(turn, mneme.Assistant, rng.Uint32N(cost))
+			case 4:
+				s.Call(turn, rng.IntN(4), rng.Uint32N(cost))
+			case 5:
+				s.System(mneme.Summary, rng.Uint32N(cost))
+				continue
+			}
+			if often(mandatory) {
+				s.Records[len(s.Records)-1].Flags |= mneme.Mandatory
+			}
+			if often(5) {
+				s.Marked(mneme.Compressed)
+			}
+			delegation := uint32(rng.IntN(3))
+			for i := range s.Records {
+				if s.Records[i].Atom == s.Records[len(s.Records)-1].Atom {
+					s.Records[i].Delegation = delegation
+				}
+			}
+		}
+	}
+	s.ViewerDelegation = uint32(rng.IntN(3))
+	s.OlderExist = often(50)
+	if often(70) {
+		s.BudgetMessages = uint32(rng.IntN(len(s.Records) + 2))
+	}
+	if often(70) {
+		s.BudgetTokens = rng.Uint32N(cost*uint32(len(s.Records)+1) + 1)
+	}
+	s.Config = map[string]any{}
+	if often(50) {
+		s.Config["marker"] = often(70)
+	}
+	return &s.Table
+}

@@ -1,0 +1,217 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/hostapi"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
+	"github.com/seed-0906e6bc/mneme/policies"
+)
+
+// BenchmarkProgram asks all of Mneme (edge and access log, engine, sandboxed policies, decisions kept in Badger) for
+// windows of a session of 50 messages, and a Fiber route that holds the same answer in memory: the same clients on
+// connections that stay open, in alternating rounds.
+func BenchmarkProgram(b *testing.B) {
+	const clients = 8
+	addr, key := newProgram(b)
+	storeConversation(b, addr, key)
+	request := postRequest(contextPath, key, []byte(`{}`))
+	answer := bytes.Clone(dial(b, addr).mustExchange(b, request))
+
+	bare := fiber.New(fiber.Config{DisableStartupMessage: true})
+	bare.Post(contextPath, func(c *fiber.Ctx) error {
+		c.Set(fiber.HeaderContentType, jsonType)
+		return c.Send(answer)
+	})
+	ln := listen(b)
+	go func() { _ = bare.Listener(ln) }()
+
+	load := func(addr string) func(n int) {
+		idle := make(chan *connection, clients)
+		for range clients {
+			idle <- dial(b, addr)
+		}
+		return func(n int) {
+			benchtest.Share(b, clients, n, func() error {
+				c := <-idle
+				defer func() { idle <- c }()
+				_, err := c.exchange(request)
+				return err
+			})
+		}
+	}
+	m := benchtest.Compare(b, 2000, load(addr), load(ln.Addr().String()))
+	b.ReportMetric(1/m.Subject.Seconds(), "mneme/s")
+	b.ReportMetric(1/m.Baseline.Seconds(), "fiber/s")
+	b.ReportMetric(1/m.Ratio, "of-fiber")
+	b.ReportMetric(float64(len(answer)), "bytes")
+}
+
+// newProgram starts what `serve` starts, and gives its address and the admin's key.
+func newProgram(b *testing.B) (addr, key string) {
+	b.Helper()
+	must := func(err error) {
+		b.Helper()
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	devNull, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	must(err)
+	log := slog.New(slog.NewTextHandler(devNull, nil))
+	db, err := badgerstore.Open(badgerstore.Options{Dir: b.TempDir(), Logger: log})
+	must(err)
+	counter, err := tokens.New()
+	must(err)
+	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command()})
+	must(err)
+	var builtIns []engine.BuiltIn
+	for _, m := range policies.BuiltIn() {
+		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+	}
+	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(db), Host: host, Tokens: counter,
+		BuiltIns: builtIns, Logger: log})
+	must(err)
+	s, err := New(Options{Engine: e, Logger: log})
+	must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	ln := listen(b)
+	go func() { ended <- s.Serve(ctx, ln) }()
+	b.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+		if err := host.Close(context.Background()); err != nil {
+			b.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			b.Error(err)
+		}
+		_ = devNull.Close()
+	})
+	return ln.Addr().String(), key
+}
+
+// storeConversation posts 50 messages of 400 bytes, some of them tool calls with results.
+func storeConversation(b *testing.B, addr, key string) {
+	b.Helper()
+	c := dial(b, addr)
+	text := strings.Repeat("some words of a usual message ", 12)
+	for turn := range 13 {
+		id := fmt.Sprint("call_", turn)
+		messages := []map[string]any{
+			{"role": "user", "content": fmt.Sprint(turn, " ", text)},
+			{"role": "assistant", "content": text},
+			{"role": "assistant", "content": nil, "tool_calls": []map[string]any{
+				{"id": id, "type": "function", "function": map[string]any{"name": "search", "arguments": "{}"}}}},
+			{"role": "tool", "tool_call_id": id, "content": text},
+		}
+		if turn == 12 {
+			messages = messages[:2]
+		}
+		body, err := json.Marshal(map[string]any{"messages": messages})
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.mustExchange(b, postRequest("/api/v1/projects/default/turns", key, body))
+	}
+}
+
+func listen(b *testing.B) net.Listener {
+	b.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = ln.Close() })
+	return ln
+}
+
+// connection is a client that costs next to nothing, since it shares the machine with what is measured.
+type connection struct {
+	net.Conn
+	r    *bufio.Reader
+	body []byte
+}
+
+func dial(b *testing.B, addr string) *connection {
+	b.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = c.Close() })
+	return &connection{Conn: c, r: bufio.NewReaderSize(c, 64<<10)}
+}
+
+func postRequest(path, key string, body []byte) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, key, len(body), body)
+}
+
+// exchange sends a request and reads the answer's body, which is good until the next. Any success will do.
+func (c *connection) exchange(request []byte) ([]byte, error) {
+	if _, err := c.Write(request); err != nil {
+		return nil, err
+	}
+	status, err := c.r.ReadSlice('\n')
+	if err != nil {
+		return nil, err
+	}
+	failed := !bytes.HasPrefix(status, []byte("HTTP/1.1 20"))
+	length := 0
+	for {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			break
+		}
+		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if cap(c.body) < length {
+		c.body = make([]byte, length)
+	}
+	body := c.body[:length]
+	if _, err := io.ReadFull(c.r, body); err != nil {
+		return nil, err
+	}
+	if failed {
+		return nil, fmt.Errorf("refused: %s", body)
+	}
+	return body, nil
+}
+
+func (c *connection) mustExchange(b *testing.B, request []byte) []byte {
+	b.Helper()
+	body, err := c.exchange(request)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
+}
