@@ -66,7 +66,8 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	if historyMaxTokens != "" {
 		n, err := strconv.Atoi(historyMaxTokens)
 		if err != nil || n < 1 || n > engine.MaxBudget {
-			return c, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer from 1 to %d", engine.MaxBudget)
+			return c, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer from 1 to %d",
+				engine.MaxBudget)
 		}
 		c.HistoryMaxTokens = n
 	}

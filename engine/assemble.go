@@ -94,7 +94,8 @@ type older struct {
 
 // Assemble decides what the model should see now, keeps the decision, and appends the response's JSON to dst.
 // raw is the request as received, of which req is the decoding.
-func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw, dst []byte) ([]byte, error) {
+func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw,
+	dst []byte) ([]byte, error) {
 	session := req.SessionID
 	if session == "" {
 		session = DefaultSession
@@ -117,7 +118,8 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 	var seed [8]byte
 	e.random(seed[:])
 	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: e.now().UnixMilli(),
-		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), bare: h.Kind == kindBackground, request: req, resolved: r}}
+		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), bare: h.Kind == kindBackground, request: req,
+		resolved: r}}
 	if err := a.prepare(); err != nil {
 		return dst, err
 	}

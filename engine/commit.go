@@ -17,7 +17,8 @@ func (e *Engine) commit(ctx context.Context, tenant string, b store.Batch) error
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
 		return errorf(Unavailable, "store_stopped", "the store has stopped writing; the operator must restart the server")
 	case errors.Is(err, store.ErrTooLarge):
-		return errorf(TooLarge, "commit_too_large", "this is more than one commit can hold (%d bytes); split it", store.MaxBatch)
+		return errorf(TooLarge, "commit_too_large", "this is more than one commit can hold (%d bytes); split it",
+			store.MaxBatch)
 	}
 	return err
 }

@@ -90,7 +90,8 @@ type decisionExtent struct {
 const purged = "purged"
 
 // keepDecision writes the record of a window before it is answered.
-func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a *assembly, id decisionID, session string, revision uint64, raw []byte, w *chat.Window) error {
+func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a *assembly, id decisionID,
+	session string, revision uint64, raw []byte, w *chat.Window) error {
 	if err := e.keepEffective(ctx, tenant, p.Incarnation, id.day, a.resolved); err != nil {
 		return err
 	}
@@ -143,7 +144,8 @@ func (e *Engine) readEffective(ctx context.Context, tenant string, pinc incarnat
 		return nil, err
 	}
 	if r.Keys[0].Value == nil {
-		return nil, errorf(Gone, "pipeline_purged", "the settings and pipeline that this decision was made with are no longer stored")
+		return nil, errorf(Gone, "pipeline_purged",
+			"the settings and pipeline that this decision was made with are no longer stored")
 	}
 	eff := new(effective)
 	if err := json.Unmarshal(r.Keys[0].Value, eff); err != nil {
@@ -173,7 +175,8 @@ func (e *Engine) putParts(ctx context.Context, tenant string, key, value []byte)
 }
 
 // readDecision finds a decision of a project, and what it shares with others.
-func (e *Engine) readDecision(ctx context.Context, c Caller, projectID, name string) (*project, *decision, *effective, error) {
+func (e *Engine) readDecision(ctx context.Context, c Caller, projectID, name string) (*project, *decision,
+	*effective, error) {
 	p, _, _, err := e.readProject(ctx, c, projectID, nil)
 	if err != nil {
 		return nil, nil, nil, err

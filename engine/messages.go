@@ -11,7 +11,8 @@ const pageBytes = 4 << 20
 
 // ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged,
 // never left out.
-func (e *Engine) ListMessages(ctx context.Context, c Caller, projectID, id string, page Page, descending bool) (List[Message], error) {
+func (e *Engine) ListMessages(ctx context.Context, c Caller, projectID, id string, page Page, descending bool,
+) (List[Message], error) {
 	out := List[Message]{Data: []Message{}}
 	p, h, err := e.existing(ctx, c, projectID, id)
 	if err != nil {
@@ -85,7 +86,8 @@ func (e *Engine) listed(sinc incarnation, seq uint64, body []byte, encoding int)
 		return m
 	}
 	m = Message{ID: m.ID, Turn: h.turn, Role: roleName(h.role), Type: kindName(h.kind), Agent: h.agent, Tags: h.tags,
-		Tokens: h.tokens[encoding], CreatedAt: timeOf(h.created), Format: msg.Format.String(), Content: msg.Text, Message: msg.Raw}
+		Tokens: h.tokens[encoding], CreatedAt: timeOf(h.created), Format: msg.Format.String(), Content: msg.Text,
+		Message: msg.Raw}
 	if h.delegation != "" {
 		m.Delegation = &h.delegation
 	}

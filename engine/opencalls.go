@@ -62,7 +62,8 @@ func (o *openCalls) follow(m *chat.Message, h *header) *chat.FieldError {
 		}
 		if call.Delegation != m.Delegation {
 			return &chat.FieldError{Code: "delegation_mismatch", Detail: fmt.Sprintf(
-				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id", m.Delegation, call.Delegation)}
+				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id", m.Delegation,
+				call.Delegation)}
 		}
 		h.call, h.callIndex, h.tool = call.Seq, call.Index, call.Name
 		o.Calls = append(o.Calls[:i:i], o.Calls[i+1:]...)

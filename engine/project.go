@@ -55,7 +55,8 @@ func (e *Engine) readProject(ctx context.Context, c Caller, id string, more func
 }
 
 // PutProject makes a project or renames it.
-func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec ProjectSpec) (p Project, created bool, err error) {
+func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec ProjectSpec) (p Project, created bool,
+	err error) {
 	if err := checkID("project", id); err != nil {
 		return p, false, err
 	}

@@ -49,7 +49,8 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: d.At, seed: seed, extent: x, bare: d.Bare, tight: d.Tight,
+	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: d.At, seed: seed, extent: x, bare: d.Bare,
+		tight:   d.Tight,
 		request: req, resolved: pinned, outcomes: d.Steps}, scratch: new(scratch)}
 	if err := a.prepare(); err != nil {
 		return nil, err
@@ -59,7 +60,8 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 }
 
 func errSessionPurged(d *decision) error {
-	return errorf(Gone, "session_purged", "the messages of session %q that this decision was made from are purged", d.Session)
+	return errorf(Gone, "session_purged", "the messages of session %q that this decision was made from are purged",
+		d.Session)
 }
 
 // purgedMeanwhile tells damage from a session that was deleted while its window was made again.

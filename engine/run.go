@@ -115,7 +115,8 @@ func (a *assembly) runAll(steps []step, violation string) error {
 				out.Outcome = plan.StatusFallback
 			}
 		} else if out.Outcome != plan.StatusOK && steps[i].OnError == "error" {
-			return errorf(Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy, out.Version, out.Outcome, out.Detail)
+			return errorf(Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy, out.Version, out.Outcome,
+				out.Detail)
 		}
 		a.result.steps = append(a.result.steps, out)
 	}

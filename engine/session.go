@@ -80,7 +80,8 @@ func (e *Engine) existing(ctx context.Context, c Caller, projectID, id string) (
 }
 
 // CreateSession makes an empty session. Without an id it gets one.
-func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, projectID string, spec SessionSpec) (Session, error) {
+func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, projectID string,
+	spec SessionSpec) (Session, error) {
 	if err := spec.check(); err != nil {
 		return Session{}, err
 	}
@@ -135,7 +136,8 @@ func (s *SessionSpec) head(e *Engine, now time.Time) *head {
 	if kind == "" {
 		kind = kindChat
 	}
-	return &head{Incarnation: e.newIncarnation(), Kind: kind, Agent: s.Agent, Title: s.Title, Created: now, LastActivity: now}
+	return &head{Incarnation: e.newIncarnation(), Kind: kind, Agent: s.Agent, Title: s.Title, Created: now,
+		LastActivity: now}
 }
 
 // project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted.

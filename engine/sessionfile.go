@@ -22,8 +22,9 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 	if err != nil {
 		return SessionFile{}, err
 	}
-	f := SessionFile{Version: 1, Session: SessionSpec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}, Created: h.Created,
-		Turns: []FileTurn{}}
+	f := SessionFile{Version: 1, Session: SessionSpec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title},
+		Created: h.Created,
+		Turns:   []FileTurn{}}
 	size := 0
 	for first := uint64(1); first <= h.Messages; first += 64 {
 		bodies, err := e.readBodies(ctx, c.Tenant, h.Incarnation, first, min(first+63, h.Messages))
@@ -37,7 +38,8 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 					messageID(h.Incarnation, first+uint64(i)))
 			}
 			if size += len(m.Raw) + messageOverhead; size > maxFile {
-				return f, errorf(TooLarge, "session_too_large", "the session holds more than %d bytes; page through its messages instead", maxFile)
+				return f, errorf(TooLarge, "session_too_large",
+					"the session holds more than %d bytes; page through its messages instead", maxFile)
 			}
 			f.add(hd, m)
 		}
@@ -56,7 +58,8 @@ func (f *SessionFile) add(h *header, m *chat.Message) {
 
 // ImportSession makes a session out of a file, whole or not at all: its messages are written under an incarnation
 // that nobody can see until the last commit gives the session its head.
-func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, projectID string, f SessionFile) (Session, error) {
+func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, projectID string, f SessionFile) (Session,
+	error) {
 	turns, err := f.parse()
 	if err != nil {
 		return Session{}, err
@@ -77,7 +80,8 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 			return Session{}, err
 		}
 		if got[0].Value != nil {
-			return Session{}, errorf(Conflict, "session_exists", "session %q exists; delete it first or import under another id", f.Session.ID)
+			return Session{}, errorf(Conflict, "session_exists",
+				"session %q exists; delete it first or import under another id", f.Session.ID)
 		}
 		h, err := staged.write(t, c, p, &f)
 		if err != nil {
@@ -118,7 +122,8 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 	size := 0
 	for i := range f.Turns {
 		if f.Turns[i].Turn != uint32(i)+1 {
-			return nil, invalidField("turns", "invalid_turn", "turn numbers must go up from 1 without a gap; the entry at %d says %d", i, f.Turns[i].Turn)
+			return nil, invalidField("turns", "invalid_turn",
+				"turn numbers must go up from 1 without a gap; the entry at %d says %d", i, f.Turns[i].Turn)
 		}
 		t, err := f.Turns[i].parse()
 		if known := (*Error)(nil); errors.As(err, &known) {

@@ -158,7 +158,8 @@ func (a *assembly) mark() error {
 
 func budgetTooSmall(unit string, needed uint64, allowed uint32) error {
 	return &Error{Kind: Invalid, Code: "budget_too_small", Unit: unit, Needed: int(needed), Allowed: int(allowed),
-		Detail: fmt.Sprintf("the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit, allowed)}
+		Detail: fmt.Sprintf("the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit,
+			allowed)}
 }
 
 const unreadable = "[message unreadable: its stored body is damaged]"
@@ -178,7 +179,8 @@ func (a *assembly) repair(r *row) *plan.Fate {
 	case r.lost() || r.damaged.Load() && r.calls > 0:
 		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: words}
 	case call == nil || call.lost() || call.damaged.Load() && call.calls > 0:
-		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: "storage_damaged: the call that it answers failed its checksum"}
+		return &plan.Fate{Action: plan.Drop, Step: -1,
+			Reason: "storage_damaged: the call that it answers failed its checksum"}
 	case r.damaged.Load():
 		return &plan.Fate{Action: plan.Replace, Step: -1, Reason: words}
 	}

@@ -29,7 +29,8 @@ func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want 
 	have, before := 0, x.turns+1
 	for have < want && before > 1 {
 		limit := max(1, (want-have+perTurn-1)/perTurn)
-		rng := store.Range{From: headersKey(x.incarnation, 1), To: headersKey(x.incarnation, before), Reverse: true, Limit: limit}
+		rng := store.Range{From: headersKey(x.incarnation, 1), To: headersKey(x.incarnation, before), Reverse: true,
+			Limit: limit}
 		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 		if err != nil {
 			return nil, err
@@ -99,7 +100,8 @@ func checkContiguous(hs []header, last uint64) error {
 }
 
 // readBodies gives the bodies of messages first..last; nil where one is missing or damaged.
-func (e *Engine) readBodies(ctx context.Context, tenant string, sinc incarnation, first, last uint64) ([][]byte, error) {
+func (e *Engine) readBodies(ctx context.Context, tenant string, sinc incarnation, first, last uint64) ([][]byte,
+	error) {
 	bodies := make([][]byte, last-first+1)
 	rng := store.Range{From: bodyKey(sinc, first, 0), To: bodyKey(sinc, last+1, 0)}
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})

@@ -18,7 +18,8 @@ const maxTurnMessages = 4096
 
 // AppendTurn commits what one run of an agent added, whole or not at all. A turn of nothing but system messages
 // stores nothing and answers the session as it stands.
-func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID string, req TurnRequest) (TurnResponse, error) {
+func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID string,
+	req TurnRequest) (TurnResponse, error) {
 	if req.SessionID == "" {
 		req.SessionID = DefaultSession
 	}
@@ -61,7 +62,8 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 	if err != nil {
 		return TurnResponse{}, err
 	}
-	out := TurnResponse{SessionID: session, Turn: h.Turns, Revision: h.Revision, Messages: []TurnMessage{}, Skipped: t.skipped}
+	out := TurnResponse{SessionID: session, Turn: h.Turns, Revision: h.Revision, Messages: []TurnMessage{},
+		Skipped: t.skipped}
 	if len(t.messages) == 0 {
 		return out, nil
 	}
@@ -99,7 +101,8 @@ func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
 	}
 	packed := appendHeaders(nil, headers)
 	if len(packed) > maxBodyPart {
-		return nil, errorf(TooLarge, "turn_too_large", "the turn's names and tags take %d bytes, at most %d are possible", len(packed), maxBodyPart)
+		return nil, errorf(TooLarge, "turn_too_large", "the turn's names and tags take %d bytes, at most %d are possible",
+			len(packed), maxBodyPart)
 	}
 	tx.put(headersKey(h.Incarnation, h.Turns), packed)
 	h.Messages += uint64(len(headers))

@@ -46,7 +46,8 @@ func parseTurn(req *TurnRequest) (*parsedTurn, error) {
 		return nil, err
 	}
 	if len(t.messages) > maxTurnMessages {
-		return nil, errorf(TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d", maxTurnMessages, len(t.messages))
+		return nil, errorf(TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d", maxTurnMessages,
+			len(t.messages))
 	}
 	return t, nil
 }
@@ -58,7 +59,8 @@ func parseFormat(name string, output bool) (chat.Format, error) {
 	}
 	f, ok := chat.ParseFormat(name)
 	if !ok || f == chat.Text && !output {
-		return 0, invalidField("format", "invalid_value", "must be %s, %s or %s", chat.OpenAIChat, chat.AnthropicMessages, chat.OpenAIResponses)
+		return 0, invalidField("format", "invalid_value", "must be %s, %s or %s", chat.OpenAIChat, chat.AnthropicMessages,
+			chat.OpenAIResponses)
 	}
 	return f, nil
 }

@@ -29,7 +29,7 @@ type request struct {
 	Pipeline []step            `json:"pipeline"`
 	Messages []json.RawMessage `json:"messages"`
 	Expires  *time.Time        `json:"expires_at"`
-	hidden   int //lint:ignore U1000 no JSON may set it
+	hidden   int               //lint:ignore U1000 no JSON may set it
 }
 
 func TestDecodeAccepts(t *testing.T) {
