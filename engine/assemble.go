@@ -272,8 +272,8 @@ func (a *assembly) horizon() int {
 // errReread says that a body turned out to be damaged: the window is made again, with the message repaired.
 var errReread = errors.New("a message's body is damaged")
 
-// window makes the window and appends it to dst. A body that turns out to be damaged is known from then on, so each further round has one
-// fewer to find.
+// window makes the window and appends it to dst. A body that turns out to be damaged is known from then on, so each
+// further round has one fewer to find.
 func (a *assembly) window(dst []byte) (chat.Window, error) {
 	if err := a.parsePending(); err != nil {
 		return chat.Window{}, err
