@@ -77,17 +77,7 @@ func joinBody(parts []store.Item) []byte {
 	return whole
 }
 
-// roleNames are the roles of stored messages in the HTTP contract.
-func roleName(r plan.Role) string {
-	switch r {
-	case plan.RoleUser:
-		return "user"
-	case plan.RoleAssistant:
-		return "assistant"
-	}
-	return "tool"
-}
-
+// kindName is a kind of stored messages in the HTTP contract.
 func kindName(k plan.Kind) string {
 	switch k {
 	case plan.KindCall:

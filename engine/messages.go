@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 )
 
 // pageBytes ends a page of messages early, so that a page of long ones stays a bearable answer.
@@ -85,7 +87,7 @@ func (e *Engine) listed(sinc incarnation, seq uint64, body []byte, encoding int)
 	if err != nil || h.seq != seq {
 		return m
 	}
-	m = Message{ID: m.ID, Turn: h.turn, Role: roleName(h.role), Type: kindName(h.kind), Agent: h.agent, Tags: h.tags,
+	m = Message{ID: m.ID, Turn: h.turn, Role: chat.RoleName(h.role), Type: kindName(h.kind), Agent: h.agent, Tags: h.tags,
 		Tokens: h.tokens[encoding], CreatedAt: timeOf(h.created), Format: msg.Format.String(), Content: msg.Text,
 		Message: msg.Raw}
 	if h.delegation != "" {

@@ -74,7 +74,7 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 	for i := range headers {
 		hd := &headers[i]
 		out.Tokens += uint64(hd.tokens[r.encoding])
-		out.Messages = append(out.Messages, TurnMessage{ID: messageID(h.Incarnation, hd.seq), Role: roleName(hd.role),
+		out.Messages = append(out.Messages, TurnMessage{ID: messageID(h.Incarnation, hd.seq), Role: chat.RoleName(hd.role),
 			Tokens: hd.tokens[r.encoding]})
 	}
 	if err := tx.putOpenCalls(p, session, h, open); err != nil {

@@ -138,8 +138,8 @@ func role(o *object, tool bool) (r plan.Role, skip bool, bad *problem) {
 	return 0, false, &problem{CodeUnknownRole, "role is missing; use " + known}
 }
 
-// roleName is a role's name on the wire.
-func roleName(r plan.Role) string {
+// RoleName is a role's name on the wire.
+func RoleName(r plan.Role) string {
 	switch r {
 	case plan.RoleUser:
 		return "user"

@@ -10,7 +10,7 @@ func renderOpenAI(m *Message) Fragment {
 		return fr
 	}
 	ps := m.parts()
-	dst := appendRole(make([]byte, 0, len(m.Text)+len(m.Text)/8+128), roleName(m.Role))
+	dst := appendRole(make([]byte, 0, len(m.Text)+len(m.Text)/8+128), RoleName(m.Role))
 	switch text := flat(ps); {
 	case m.Role == plan.RoleUser && !plain(ps):
 		dst = appendOpenAIParts(dst, ps)

@@ -22,7 +22,7 @@ func renderResponses(m *Message) Fragment {
 		dst = append(appendResponsesContent(appendRole(dst, "user"), ps), '}')
 		fr.items++
 	} else if text != "" || len(m.Calls) == 0 { // an assistant's content is text alone
-		dst = append(AppendString(appendRole(dst, roleName(m.Role)), text), '}')
+		dst = append(AppendString(appendRole(dst, RoleName(m.Role)), text), '}')
 		fr.items++
 	}
 	for i := range m.Calls {

@@ -12,7 +12,7 @@ const (
 
 // Tokens counts the message as it stands in any of the message formats, count being the tokenizer.
 func (m *Message) Tokens(count func(string) int) int {
-	n := TokensPerMessage + count(roleName(m.Role)) + count(m.Shown()) + m.Images*TokensPerImage
+	n := TokensPerMessage + count(RoleName(m.Role)) + count(m.Shown()) + m.Images*TokensPerImage
 	if m.Name != "" {
 		n += TokensPerName + count(m.Name)
 	}
