@@ -18,6 +18,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies"
 )
 
+// stoppedTimer leaves it to fuel alone when a call ends: the machine may be busy with other tests.
+func stoppedTimer(func()) hostapi.Timer { return never{} }
+
+type never struct{}
+
+func (never) Reset(time.Duration) bool { return true }
+func (never) Stop() bool               { return true }
+
 // kit is an engine made of real parts over a store in memory, with a clock and ids of its own.
 type kit struct {
 	testing.TB
@@ -33,7 +41,7 @@ var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
 	if err != nil {
 		panic(err)
 	}
-	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command()})
+	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), NewTimer: stoppedTimer})
 	if err != nil {
 		panic(err)
 	}

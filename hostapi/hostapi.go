@@ -19,7 +19,7 @@ type Options struct {
 	Limits      Limits             // zero: DefaultLimits
 	Compiler    []string           // starts a child that calls compiler.Main: a program and its first arguments
 	CacheDir    string             // keeps machine code for this process alone; empty: none is kept beyond Close
-	Interpreter bool               // run without compiling: slow, the oracle of tests
+	Interpreter bool               // run without compiling: slow, the oracle of tests, and not to be used with a running timer
 	NewTimer    func(func()) Timer // makes a timer that does not run yet; nil: the system's
 }
 

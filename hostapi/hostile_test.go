@@ -78,6 +78,9 @@ func (never) Stop() bool               { return true }
 
 func stoppedTimer(func()) Timer { return never{} }
 
+// StoppedTimer lets the tests outside the package leave it to fuel alone when a call ends.
+func StoppedTimer(f func()) Timer { return stoppedTimer(f) }
+
 // Every attack ends as it is noted, the same way each time and at the same price, and its host serves others as ever.
 func TestAttacks(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})

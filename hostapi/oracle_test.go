@@ -58,8 +58,9 @@ func newOracle(t testing.TB) *oracle {
 	never := hostapi.DefaultLimits()
 	never.IdleBytes = 1
 	child := compilertest.Command()
-	compiled, fresh := open(hostapi.Options{Compiler: child}), open(hostapi.Options{Compiler: child, Limits: never})
-	interpreted := open(hostapi.Options{Interpreter: true})
+	compiled, fresh := open(hostapi.Options{Compiler: child, NewTimer: hostapi.StoppedTimer}),
+		open(hostapi.Options{Compiler: child, NewTimer: hostapi.StoppedTimer, Limits: never})
+	interpreted := open(hostapi.Options{Interpreter: true, NewTimer: hostapi.StoppedTimer})
 	o := &oracle{native: map[plan.Digest]mneme.Policy{}, digest: map[string]plan.Digest{}, sandboxes: []sandbox{
 		{"compiled", compiled, "one"},
 		{"restored", compiled, "one"},
