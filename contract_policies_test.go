@@ -44,8 +44,13 @@ func (c *contract) policies(t *testing.T, p *program, reader string) {
 
 	const context = `{"messages":[{"role":"user","content":"hello"}]}`
 	try(p.key, "PUT", policy+"/live", "", `{"version":2}`, 200)
+	pipeline := func(value string) {
+		a := p.do(p.key, "PATCH", "/api/v1/projects/default/settings", `{"pipeline":`+value+`}`)
+		c.check("PATCH", "/api/v1/projects/{project}/settings", a)
+	}
+	pipeline(`[{"policy":"mine"}]`)
 	for range 5 {
-		a := p.do(reader, "POST", "/api/v1/projects/default/context", `{"pipeline":[{"policy":"mine"}],"explain":true}`)
+		a := p.do(reader, "POST", "/api/v1/projects/default/context", `{"explain":true}`)
 		c.check("POST", "/api/v1/projects/{project}/context", a)
 	}
 	try(reader, "GET", policy, "", "", 200) // with a version set back
@@ -62,6 +67,8 @@ func (c *contract) policies(t *testing.T, p *program, reader string) {
 	try(p.key, "DELETE", version, "", "", 409)
 	try(p.key, "PUT", policy+"/live", "", `{"version":2}`, 200)
 	try(p.key, "DELETE", version, "", "", 204)
+	try(p.key, "DELETE", policy, "", "", 409)
+	pipeline(`null`)
 	try(p.key, "DELETE", policy, "", "", 204)
 	try(p.key, "DELETE", policy, "", "", 404)
 	try(p.key, "GET", "/api/v1/audit", "", "", 200)

@@ -126,8 +126,10 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 	if a.view, a.hot, err = e.current(ctx, c.Tenant, h, headRaw, a.horizon()+1); err != nil {
 		return dst, err
 	}
-	a.verdicts = make([]verdict, len(a.steps))
-	defer e.judge(a)
+	if req.Pipeline == nil { // what a request makes up, a reader's too, says nothing of a live version
+		a.verdicts = make([]verdict, len(a.steps))
+		defer e.judge(a)
+	}
 	a.scratch = e.scratch.Get().(*scratch)
 	defer func() {
 		a.scratch.clear()

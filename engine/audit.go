@@ -35,6 +35,9 @@ func (t *tx) audit(c Caller, action, subject, detail string) error {
 
 // ListAudit pages through a tenant's audit entries, newest first.
 func (e *Engine) ListAudit(ctx context.Context, c Caller, page Page) (List[AuditEntry], error) {
+	if err := c.wholeTenant(); err != nil {
+		return List[AuditEntry]{}, err
+	}
 	return listRecords(ctx, e, c.Tenant, auditKey(time.Time{}, [8]byte{})[:2], page,
 		func(it store.Item) (entry AuditEntry, show bool, err error) {
 			return entry, true, json.Unmarshal(it.Value, &entry)

@@ -52,26 +52,19 @@ func (b *breaker) failures(v versionID) int {
 type verdict struct {
 	status plan.Status
 	detail string
-	fuel   uint64
 }
 
-// failed tells whether the policy is to blame. A step that never ran says nothing of it: waiting for a slot can end
-// in a time-out too.
+// failed tells whether the policy is to blame. A step that never ran says nothing of it, and neither does the clock,
+// which neighbours and the machine have a hand in: what burns time runs out of fuel where the machine is at ease.
 func (v verdict) failed() bool {
-	switch v.status {
-	case plan.StatusOK, plan.StatusUnavailable:
-		return false
-	case plan.StatusTimeout:
-		return v.fuel > 0
-	}
-	return true
+	return v.status != plan.StatusOK && v.status != plan.StatusUnavailable && v.status != plan.StatusTimeout
 }
 
 // judge tells the breaker how the steps of an assembly ended, and sets back live versions that failed too often.
 func (e *Engine) judge(a *assembly) {
 	for i, v := range a.verdicts {
 		s := &a.steps[i]
-		if !s.own || s.pinned || v.status == "" || v.status == plan.StatusUnavailable {
+		if !s.own || s.pinned || v.status == "" || v.status == plan.StatusUnavailable || v.status == plan.StatusTimeout {
 			continue
 		}
 		if n := e.breaker.note(versionID{a.tenant, s.Policy, s.Digest}, v.failed()); n > 0 && n%breakAfter == 0 {
@@ -91,8 +84,17 @@ func (e *Engine) setBack(ctx context.Context, tenant string, s *step, v verdict,
 		if plan.Digest(failing.Digest) != s.Digest {
 			return 0, nil
 		}
-		rec.Live = rec.Before[len(rec.Before)-1]
-		rec.Before = rec.Before[:len(rec.Before)-1]
+		// The newest version before it that takes what the projects' pipelines give it.
+		for {
+			if len(rec.Before) == 0 {
+				return 0, nil
+			}
+			rec.Live, rec.Before = rec.Before[len(rec.Before)-1], rec.Before[:len(rec.Before)-1]
+			earlier := rec.version(rec.Live)
+			if earlier != nil && t.fits(s.Policy, earlier) == nil {
+				break
+			}
+		}
 		failing.SetBack = &SetBack{At: t.now, To: rec.Live, Failures: failures, Outcome: v.status, Detail: v.detail}
 		why := string(v.status) + ": " + v.detail
 		if err := t.audit(Caller{}, "policy.set_back", versionName(s.Policy, s.Version), why); err != nil {

@@ -83,8 +83,16 @@ func TestOnErrorCounts(t *testing.T) {
 	k.upload("p", wasmtest.Policy(wasmtest.Manifest("on_error"), wasmtest.I32Const(-7)))
 	k.setLive("p", 2)
 	k.post("s", user("a"))
-	for range 5 {
+	for range 5 { // what a request makes up counts for nothing
 		_, err := k.tryAsk(`{"session_id":"s","pipeline":[{"policy":"p","on_error":"error"}]}`)
+		refusedWith(t, err, engine.Invalid, "policy_failed")
+	}
+	if k.live("p") != 2 {
+		t.Error("set back by requests' own pipelines")
+	}
+	k.setPipeline(`[{"policy":"p","on_error":"error"}]`)
+	for range 5 {
+		_, err := k.tryAsk(`{"session_id":"s"}`)
 		if e := refusedWith(t, err, engine.Invalid, "policy_failed"); !strings.Contains(e.Detail, "author_error") {
 			t.Fatal(e)
 		}

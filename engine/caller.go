@@ -45,10 +45,18 @@ func (c Caller) covers(projects []string) bool {
 	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
+// wholeTenant refuses a key that is narrowed to projects what reaches all of them.
+func (c Caller) wholeTenant() error {
+	if c.Projects != nil {
+		return errorf(Forbidden, "key_narrowed", "this reaches all projects of the tenant; your key is narrowed to some")
+	}
+	return nil
+}
+
 // Once makes a storing request idempotent. The zero value asks for nothing.
 type Once struct {
 	Key  string   // the Idempotency-Key header
-	Body [32]byte // SHA-256 over method, path and body
+	Body [32]byte // SHA-256 over method, path, query and body
 	// Seal is the caller's bearer token: a stored response that holds a secret is encrypted with it.
 	Seal string
 }

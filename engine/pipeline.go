@@ -118,7 +118,7 @@ func (r *resolver) find(s *step, ref string) bool {
 	version := 0
 	if pinned {
 		n, err := strconv.Atoi(pin)
-		if err != nil {
+		if err != nil || strconv.Itoa(n) != pin { // one way to name a version
 			return false
 		}
 		version = n
@@ -153,7 +153,10 @@ func (s *step) configure(settings Settings, field string, given json.RawMessage,
 	if len(given) > maxConfig {
 		return invalidField(field, "too_long", "must be at most %d bytes", maxConfig)
 	}
-	config := builtInDefaults(settings, s.Policy)
+	var config map[string]any
+	if !s.own {
+		config = builtInDefaults(settings, s.Policy)
+	}
 	if config == nil {
 		config = map[string]any{}
 	}

@@ -11,7 +11,7 @@ import (
 // PolicyQuota bounds what one tenant may keep of policies.
 type PolicyQuota struct {
 	Versions int   // of all its policies; 0: 1,000
-	Bytes    int64 // of their modules; 0: 1 GiB
+	Bytes    int64 // of their modules; 0: 256 MiB
 }
 
 func (q PolicyQuota) orDefault() PolicyQuota {
@@ -19,7 +19,7 @@ func (q PolicyQuota) orDefault() PolicyQuota {
 		q.Versions = 1000
 	}
 	if q.Bytes == 0 {
-		q.Bytes = 1 << 30
+		q.Bytes = 256 << 20
 	}
 	return q
 }

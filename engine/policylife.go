@@ -22,6 +22,12 @@ type LiveSpec struct {
 // SetLive lets a policy's bare name mean another version, from the next assembly on, everywhere. A version that does
 // not take the config that a project's pipeline gives to the name is a conflict.
 func (e *Engine) SetLive(ctx context.Context, c Caller, name string, spec LiveSpec) (Policy, error) {
+	if spec.Version < 1 {
+		return Policy{}, invalidField("version", "required", "must be the number of a version")
+	}
+	if err := c.wholeTenant(); err != nil {
+		return Policy{}, err
+	}
 	rec, err := update(ctx, e, c, Once{}, func(t *tx) (*policyRecord, error) {
 		rec, err := t.changeable(name)
 		if err != nil {
@@ -53,6 +59,9 @@ func (e *Engine) SetLive(ctx context.Context, c Caller, name string, spec LiveSp
 
 // DeletePolicy removes a policy with all its versions, unless a project's pipeline names it.
 func (e *Engine) DeletePolicy(ctx context.Context, c Caller, name string) error {
+	if err := c.wholeTenant(); err != nil {
+		return err
+	}
 	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
 		rec, err := t.changeable(name)
 		if err != nil {
@@ -69,6 +78,9 @@ func (e *Engine) DeletePolicy(ctx context.Context, c Caller, name string) error 
 // DeletePolicyVersion removes one version, unless it is in use: live while there are others, or named by a pipeline.
 // With the last version the policy goes.
 func (e *Engine) DeletePolicyVersion(ctx context.Context, c Caller, name string, version int) error {
+	if err := c.wholeTenant(); err != nil {
+		return err
+	}
 	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
 		rec, err := t.changeable(name)
 		if err != nil {

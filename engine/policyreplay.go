@@ -98,6 +98,9 @@ type MessageFate struct {
 func (e *Engine) ReplayPolicy(ctx context.Context, c Caller, name string, version int, req PolicyReplayRequest,
 ) (PolicyReplay, error) {
 	out := PolicyReplay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
+	if req.Project == "" {
+		return out, invalidField("project", "required", "must name the project whose sessions are replayed")
+	}
 	r, err := e.resolverFor(ctx, c.Tenant, name, version)
 	if err != nil {
 		return out, err

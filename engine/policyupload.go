@@ -47,6 +47,9 @@ type upload struct {
 // that are a version already answer that one. A module that is refused leaves nothing behind.
 func (e *Engine) UploadPolicy(ctx context.Context, c Caller, once Once, name string, code []byte,
 ) (v PolicyVersion, created bool, err error) {
+	if err := c.wholeTenant(); err != nil {
+		return PolicyVersion{}, false, err
+	}
 	if !validID(name) || strings.Contains(name, "@") {
 		return v, false, invalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -")
 	}

@@ -108,7 +108,7 @@ func (a *assembly) runAll(steps []step, violation string) error {
 			return err
 		}
 		if violation == "" && a.verdicts != nil {
-			a.verdicts[i] = verdict{out.Outcome, out.Detail, out.Fuel}
+			a.verdicts[i] = verdict{out.Outcome, out.Detail}
 		}
 		if violation != "" {
 			if out.Detail = "the pipeline's window broke the law: " + violation; out.Outcome == plan.StatusOK {

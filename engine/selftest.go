@@ -106,7 +106,7 @@ func (e *Engine) selfTestWindow(ctx context.Context, tenant string, p plan.Polic
 		return nil, invalidField("messages", "system_not_stored", "message %d is never stored", skipped[0].Index)
 	}
 	r := &resolver{e: e, ctx: ctx, tenant: tenant, settings: e.defaultSettings()}
-	s := step{Policy: p.Manifest.Name, Digest: p.Digest}
+	s := step{Policy: p.Manifest.Name, Digest: p.Digest, own: true}
 	if wrong := s.configure(r.settings, "config", t.Config, p); wrong != nil {
 		return nil, wrong
 	}

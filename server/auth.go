@@ -112,6 +112,8 @@ func (x *exchange) readOnce() error {
 	for _, part := range [...]string{x.c.Method(), "\n", x.c.Path(), "\n"} {
 		h.Write([]byte(part))
 	}
+	h.Write(x.c.Request().URI().QueryString())
+	h.Write([]byte("\n"))
 	h.Write(x.raw)
 	h.Sum(x.once.Body[:0])
 	return nil

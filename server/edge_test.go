@@ -195,7 +195,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}})
 	const body = `{"messages":[]}`
 	s.do("POST", turns, body, "Idempotency-Key", "k1")
-	want := engine.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n" + body)), Seal: "tenant_admin"}
+	want := engine.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n\n" + body)), Seal: "tenant_admin"}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
