@@ -53,19 +53,33 @@ const runSize = 4096
 
 func takeSnapshot(memory []byte, globals []uint64) *snapshot {
 	s := &snapshot{size: len(memory), globals: globals}
-	zeros := make([]byte, runSize)
 	for at := 0; at < len(memory); at += runSize {
-		zero := bytes.Equal(memory[at:at+runSize], zeros)
+		zero := allZero(memory[at : at+runSize])
 		if n := len(s.runs); n == 0 || zero != (s.runs[n-1].bytes == nil) {
 			s.runs = append(s.runs, run{at: at})
+			if !zero {
+				s.runs[n].bytes = []byte{} // filled in below, once its length is known
+			}
 		}
-		last := &s.runs[len(s.runs)-1]
-		last.end = at + runSize
-		if !zero {
-			last.bytes = append(last.bytes, memory[at:last.end]...)
+		s.runs[len(s.runs)-1].end = at + runSize
+	}
+	for i := range s.runs {
+		if r := &s.runs[i]; r.bytes != nil {
+			r.bytes = bytes.Clone(memory[r.at:r.end])
 		}
 	}
 	return s
+}
+
+// allZero tells whether nothing was ever written to a stretch, or nothing but zeros.
+func allZero(b []byte) bool {
+	var zeros [runSize]byte
+	for ; len(b) > runSize; b = b[runSize:] {
+		if !bytes.Equal(b[:runSize], zeros[:]) {
+			return false
+		}
+	}
+	return bytes.Equal(b, zeros[:len(b)])
 }
 
 // weight is what a snapshot holds.
@@ -79,11 +93,16 @@ func (s *snapshot) weight() int {
 
 // matches says whether an instance stands exactly as the snapshot does.
 func (s *snapshot) matches(memory []byte, globals []uint64) bool {
-	other := takeSnapshot(memory, globals)
-	return s.size == other.size && slices.Equal(s.globals, other.globals) &&
-		slices.EqualFunc(s.runs, other.runs, func(a, b run) bool {
-			return a.at == b.at && a.end == b.end && bytes.Equal(a.bytes, b.bytes)
-		})
+	if len(memory) != s.size || !slices.Equal(globals, s.globals) {
+		return false
+	}
+	for i := range s.runs {
+		r := &s.runs[i]
+		if stretch := memory[r.at:r.end]; r.bytes == nil && !allZero(stretch) || r.bytes != nil && !bytes.Equal(stretch, r.bytes) {
+			return false
+		}
+	}
+	return true
 }
 
 // restore puts a memory back; false where it has grown, which cannot be undone. All of it is written: nothing is
