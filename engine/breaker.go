@@ -54,20 +54,20 @@ type verdict struct {
 	detail string
 }
 
-// failed tells whether the policy is to blame. A step that never ran says nothing of it, and neither does the clock,
-// which neighbours and the machine have a hand in: what burns time runs out of fuel where the machine is at ease.
-func (v verdict) failed() bool {
-	return v.status != plan.StatusOK && v.status != plan.StatusUnavailable && v.status != plan.StatusTimeout
+// telling says whether the end says anything of the policy. A step that never ran says nothing, and neither does the
+// clock, which neighbours and the machine have a hand in: what burns time runs out of fuel where the machine is at ease.
+func (v verdict) telling() bool {
+	return v.status != "" && v.status != plan.StatusUnavailable && v.status != plan.StatusTimeout
 }
 
 // judge tells the breaker how the steps of an assembly ended, and sets back live versions that failed too often.
 func (e *Engine) judge(a *assembly) {
 	for i, v := range a.verdicts {
 		s := &a.steps[i]
-		if !s.own || s.pinned || v.status == "" || v.status == plan.StatusUnavailable || v.status == plan.StatusTimeout {
+		if !s.own || s.pinned || !v.telling() {
 			continue
 		}
-		if n := e.breaker.note(versionID{a.tenant, s.Policy, s.Digest}, v.failed()); n > 0 && n%breakAfter == 0 {
+		if n := e.breaker.note(versionID{a.tenant, s.Policy, s.Digest}, v.status != plan.StatusOK); n > 0 && n%breakAfter == 0 {
 			e.setBack(context.WithoutCancel(a.ctx), a.tenant, s, v, n)
 		}
 	}
