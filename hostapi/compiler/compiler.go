@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -55,6 +56,10 @@ func Open(o Options) (_ *Compiler, err error) {
 			return nil, err
 		}
 		o.Dir = c.own
+	}
+	// The child works in another folder than this process.
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return nil, errors.Join(err, c.removeOwn())
 	}
 	if c.disk, err = openDisk(o.Dir, o.Bytes); err == nil {
 		c.cache, err = wazero.NewCompilationCacheWithDir(o.Dir)

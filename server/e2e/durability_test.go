@@ -137,3 +137,33 @@ func TestGracefulStop(t *testing.T) {
 		t.Errorf("the turn after a restart is %d, want 2", answer.Turn)
 	}
 }
+
+// TestRelativeDataFolder starts the server the way the README does: its data in a folder named relative to where it runs.
+func TestRelativeDataFolder(t *testing.T) {
+	binary, err := mneme.build() // before the folder changes: it builds what lies beside this one
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for range 2 { // made anew, then found
+		p, err := launch(binary, "mneme-data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := p.client(t)
+		c.post("/api/v1/projects/default/turns", object{"messages": []object{user("hello")}}).want(201)
+		var w struct {
+			Pipeline []struct{ Outcome string }
+		}
+		c.post("/api/v1/projects/default/context", object{}).want(200).into(&w)
+		p.kill()
+		for _, step := range w.Pipeline {
+			if step.Outcome != "ok" {
+				t.Errorf("a step ended with %s", step.Outcome)
+			}
+		}
+		if len(w.Pipeline) == 0 {
+			t.Error("no policy ran")
+		}
+	}
+}
