@@ -59,6 +59,8 @@ type Memory struct {
 	UpdatedAt  time.Time  `json:"updated_at"` // of this one; a memory's time in lists and in recall
 	KeyID      string     `json:"key_id"`
 	Agent      string     `json:"agent"`
+	// Damaged says that the stored bytes fail their checksum: the content is lost.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 // Forgotten answers a request to forget. Forgotten is false where there was no such memory.
@@ -252,11 +254,17 @@ func (e *Engine) liveMemory(ctx context.Context, c Caller, projectID, key string
 	if !validID(key) {
 		return nil, nil, errorf(NotFound, "not_found", "no such memory")
 	}
-	found, err := e.readMemories(ctx, c.Tenant, p, []string{key})
-	if err == nil && found[0] == nil {
+	found, err := e.loadLive(ctx, c.Tenant, p, []string{key})
+	switch {
+	case err != nil:
+	case found[0] == nil:
 		err = errorf(NotFound, "not_found", "no memory %q", key)
+	case found[0].damaged:
+		err = errDamagedMemory(key)
+	default:
+		return p, found[0], nil
 	}
-	return p, found[0], err
+	return nil, nil, err
 }
 
 // ForgetMemory removes a memory, its history and its place in the index in one commit. Forgetting what is not there
@@ -269,6 +277,9 @@ func (e *Engine) ForgetMemory(ctx context.Context, c Caller, once Once, projectI
 			return false, err
 		}
 		old, err := t.memory(p, key)
+		if isDamagedMemory(err) {
+			return true, t.deleteDamagedMemory(p, key)
+		}
 		if err != nil || old == nil {
 			return false, err
 		}

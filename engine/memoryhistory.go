@@ -52,6 +52,9 @@ func (e *Engine) MemoryHistory(ctx context.Context, c Caller, projectID, key str
 		return out, err
 	}
 	for _, v := range versions {
+		if v != nil && v.damaged {
+			return out, errDamagedMemory(key)
+		}
 		if v != nil && v.Replaced != nil && v.Incarnation == rec.Incarnation { // else it went meanwhile
 			out.Data = append(out.Data, MemoryVersion{v.Memory, *v.Replaced})
 		}

@@ -64,6 +64,8 @@ type memoryEntry struct {
 	Expires   int64    `json:"x,omitempty"` // Unix ms; 0: never
 	Bytes     int      `json:"b"`           // of the content
 	Before    int      `json:"h,omitempty"` // of what it was before
+
+	at time.Time // out of the key
 }
 
 func (r *memoryRecord) entry() ([]byte, error) {
@@ -131,16 +133,34 @@ func (e *Engine) ListMemories(ctx context.Context, c Caller, projectID string, f
 		cursor := base64.RawURLEncoding.EncodeToString(s.last[len(prefix):])
 		out.NextCursor = &cursor
 	}
-	recs, err := e.readMemories(ctx, c.Tenant, p, s.keys)
+	recs, err := e.loadLive(ctx, c.Tenant, p, s.keys)
 	if err != nil {
 		return out, err
 	}
-	for _, rec := range recs {
-		if rec != nil && f.matches(rec.summary(), s.now) { // else it changed meanwhile
+	for i, rec := range recs {
+		switch {
+		case rec == nil:
+		case rec.damaged:
+			out.Data = append(out.Data, s.entries[i].damaged(s.keys[i]))
+		case f.matches(rec.summary(), s.now): // else it changed meanwhile
 			out.Data = append(out.Data, rec.Memory)
 		}
 	}
 	return out, nil
+}
+
+// damaged shows what the time index still knows of a memory whose record is damaged.
+func (entry *memoryEntry) damaged(key string) Memory {
+	m := Memory{Key: key, Category: entry.Category, Tags: append([]string{}, entry.Tags...), Source: entry.Source,
+		CreatedAt: entry.at, UpdatedAt: entry.at, Damaged: true}
+	if entry.SessionID != "" {
+		m.SessionID = &entry.SessionID
+	}
+	if entry.Expires != 0 {
+		at := timeOf(entry.Expires)
+		m.ExpiresAt = &at
+	}
+	return m
 }
 
 // memoryScan walks a project's time index for the memories of one page.
@@ -152,10 +172,11 @@ type memoryScan struct {
 	rng    store.Range
 	now    time.Time
 
-	keys  []string // of those that match
-	bytes int      // of their content
-	last  []byte   // the last entry looked at
-	more  bool     // there are or may be more that match
+	keys    []string // of those that match
+	entries []memoryEntry
+	bytes   int    // of their content
+	last    []byte // the last entry looked at
+	more    bool   // there are or may be more that match
 }
 
 func (s *memoryScan) collect(limit int) error {
@@ -201,8 +222,9 @@ func (s *memoryScan) look(it store.Item, limit int) (full bool, err error) {
 		if len(s.keys) == limit || len(s.keys) > 0 && s.bytes+entry.Bytes > maxPageBytes {
 			return true, nil
 		}
-		_, key := splitMemoryTime(it.Key)
-		s.keys, s.bytes = append(s.keys, key), s.bytes+entry.Bytes
+		var key string
+		entry.at, key = splitMemoryTime(it.Key)
+		s.keys, s.entries, s.bytes = append(s.keys, key), append(s.entries, entry), s.bytes+entry.Bytes
 	}
 	s.last = it.Key
 	return false, nil

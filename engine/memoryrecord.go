@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -27,7 +26,8 @@ type memoryRecord struct {
 	History     []keptVersion `json:"history,omitempty"` // oldest first
 	Replaced    *replacement  `json:"replaced,omitempty"`
 
-	first []byte // the first part as it is stored
+	first   []byte // the first part as it is stored
+	damaged bool   // it failed its checksum: all that is known of it is its key
 }
 
 // keptVersion names an earlier version whose record is kept.
@@ -91,25 +91,27 @@ func (r *memoryRecord) encode() ([][]byte, error) {
 }
 
 // decodeMemory reads a record from its parts, or only what it says of itself where there is but the first of many.
-func decodeMemory(parts []store.Item) (*memoryRecord, error) {
+func decodeMemory(parts []store.Item) *memoryRecord {
+	damaged := &memoryRecord{damaged: true}
 	first := parts[0].Value
 	size, n := binary.Uvarint(first)
 	if n <= 0 || size > uint64(len(first)-n) {
-		return nil, errDamaged
+		return damaged
 	}
+	head := n + int(size)
 	rec := &memoryRecord{first: first}
-	if err := json.Unmarshal(first[n:n+int(size)], rec); err != nil {
-		return nil, fmt.Errorf("decoding a memory: %w", err)
+	if err := json.Unmarshal(first[n:head], rec); err != nil {
+		return damaged
 	}
 	if len(parts) == 1 && rec.Parts > 1 {
-		return rec, nil
+		return rec
 	}
 	content := joinBody(parts)
-	if content = content[min(len(content), n+int(size)):]; len(content) != rec.Bytes || len(parts) != rec.Parts {
-		return nil, errDamaged
+	if len(content)-head != rec.Bytes || len(parts) != rec.Parts {
+		return damaged
 	}
-	rec.Content = string(content)
-	return rec, nil
+	rec.Content = string(content[head:])
+	return rec
 }
 
 // loadMemories reads records by what their keys in the store begin with, the part left out; nil where there is none.
@@ -126,16 +128,10 @@ func (e *Engine) loadMemories(ctx context.Context, tenant string, prefixes [][]b
 	var long []int // those of several parts, to be read whole from one state
 	var whole store.Query
 	for i, it := range r.Keys {
-		if it.Damaged {
-			return nil, errDamaged
-		}
-		if it.Value == nil {
+		if it.Value == nil && !it.Damaged {
 			continue
 		}
-		if out[i], err = decodeMemory(r.Keys[i : i+1]); err != nil {
-			return nil, err
-		}
-		if out[i].Parts > 1 {
+		if out[i] = decodeMemory(r.Keys[i : i+1]); out[i].Parts > 1 {
 			long, whole.Ranges = append(long, i), append(whole.Ranges, prefixRange(prefixes[i]))
 		}
 	}
@@ -148,16 +144,25 @@ func (e *Engine) loadMemories(ctx context.Context, tenant string, prefixes [][]b
 	for n, i := range long {
 		out[i] = nil // it may be gone meanwhile
 		if len(r.Ranges[n]) > 0 {
-			if out[i], err = decodeMemory(r.Ranges[n]); err != nil {
-				return nil, err
-			}
+			out[i] = decodeMemory(r.Ranges[n])
 		}
 	}
 	return out, nil
 }
 
-// readMemories reads memories by their keys; nil where there is none, or one that is past its expiry.
+// readMemories reads memories by their keys; nil where there is none, or one that is past its expiry or damaged.
 func (e *Engine) readMemories(ctx context.Context, tenant string, p *project, keys []string) ([]*memoryRecord, error) {
+	out, err := e.loadLive(ctx, tenant, p, keys)
+	for i, rec := range out {
+		if rec != nil && rec.damaged {
+			out[i] = nil
+		}
+	}
+	return out, err
+}
+
+// loadLive is loadMemories by keys, without what is past its expiry. Damage is reported to the operator.
+func (e *Engine) loadLive(ctx context.Context, tenant string, p *project, keys []string) ([]*memoryRecord, error) {
 	prefixes := make([][]byte, len(keys))
 	for i, key := range keys {
 		prefixes[i] = memoryParts(p, key)
@@ -165,7 +170,11 @@ func (e *Engine) readMemories(ctx context.Context, tenant string, p *project, ke
 	out, err := e.loadMemories(ctx, tenant, prefixes)
 	now := e.now()
 	for i, rec := range out {
-		if rec != nil && rec.expired(now) {
+		switch {
+		case rec == nil:
+		case rec.damaged:
+			e.log.Error("a stored memory is damaged", "tenant", tenant, "project", p.ID)
+		case rec.expired(now):
 			out[i] = nil
 		}
 	}
@@ -185,6 +194,9 @@ func (t *tx) memory(p *project, key string) (*memoryRecord, error) {
 	}
 	expect := store.Expect{Key: memoryKey(p.Incarnation, key, 0)}
 	if found[0] != nil {
+		if found[0].damaged {
+			return nil, errDamagedMemory(key)
+		}
 		expect.Value = found[0].first // which every change writes anew
 	}
 	t.batch.Expect = append(t.batch.Expect, expect)

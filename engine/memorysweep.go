@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -13,6 +15,13 @@ func (e *Engine) expireMemory(ctx context.Context, tenant string, due []byte) er
 	p := &project{Incarnation: pinc}
 	_, err := update(ctx, e, Caller{Tenant: tenant}, Once{}, func(t *tx) (struct{}, error) {
 		rec, err := t.memory(p, key)
+		if isDamagedMemory(err) {
+			err = t.deleteDamagedMemory(p, key)
+			if !slices.ContainsFunc(t.batch.Delete, func(k []byte) bool { return bytes.Equal(k, due) }) {
+				t.delete(due)
+			}
+			return struct{}{}, err
+		}
 		if err != nil {
 			return struct{}{}, err
 		}

@@ -97,6 +97,8 @@ func (e *Error) modelsOwn() bool {
 		return e.Code != "idempotency_key_reused" // the client's
 	case TooLarge:
 		return true
+	case Conflict:
+		return e.Code == memoryDamaged
 	case NoSpace:
 		return e.Code == "quota_exceeded"
 	}
