@@ -202,6 +202,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(reader, "GET", "/api/v1/usage", "", 403)
 
 	c.policies(t, p, reader)
+	c.memories(t, p, worker, reader)
 
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme","name":"Acme"}`, 201)
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme"}`, 409)

@@ -56,6 +56,8 @@ type Options struct {
 	HistoryMaxTokens int
 	// Policies bounds what each tenant may upload.
 	Policies PolicyQuota
+	// Memories bounds what each tenant may keep of memories; 0: no bound.
+	Memories MemoryQuota
 	// HotBytes bounds the memory for recently used sessions; 0: 64 MiB.
 	HotBytes int
 	// Now and Random are the clock and the source of ids; nil: the system's.
@@ -84,6 +86,7 @@ type Engine struct {
 	policies      *registry
 	policyRecords memo[policyRecord]
 	policyQuota   PolicyQuota
+	memoryUse     *memoryUse
 	breaker       breaker
 	summariser    Summariser
 	summaries     summaryQueue
@@ -125,6 +128,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.summariser = o.Summariser
 	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
+	e.memoryUse = newMemoryUse(e, o.Memories)
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }

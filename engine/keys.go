@@ -33,6 +33,9 @@ import (
 //	w digest part              policy module, by SHA-256, in parts of at most store.MaxValue
 //	q                          how many policy versions the tenant keeps, and their bytes
 //	a <time> id                audit entry, newest first
+//	e r <pinc> key part        memory: what it says of itself and its content, in parts of at most store.MaxValue
+//	e h <pinc> key version part  what a memory was before, by its version there, likewise
+//	e t <pinc> <time> key      memories by their last change, newest first: what filters ask of them
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
 //	z e <pinc> day hash        settings and pinned pipeline that the day's decisions name by hash (loose)
 //
@@ -120,6 +123,40 @@ func bodySeq(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-10
 
 func openCallsKey(p incarnation, session string) []byte {
 	return append(append(append([]byte{'o', sep}, p[:]...), session...), sep)
+}
+
+func memoryPrefix(kind byte, p incarnation) []byte { return append([]byte{'e', sep, kind}, p[:]...) }
+
+// memoryTimes begins the time indexes of all of a tenant's projects.
+func memoryTimes() []byte { return []byte{'e', sep, 't'} }
+
+func memoryKey(p incarnation, key string, part int) []byte {
+	return append(append(append(memoryPrefix('r', p), key...), sep), byte(part))
+}
+
+// splitMemoryKey gives back what a memory's key was made of; not ok where it is the key of something else.
+func splitMemoryKey(k []byte) (p incarnation, key string, ok bool) {
+	const before, after = 3 + len(p), 2
+	if len(k) <= before+after || k[0] != 'e' || k[1] != sep || k[2] != 'r' {
+		return p, "", false
+	}
+	return incarnation(k[3:before]), string(k[before : len(k)-after]), true
+}
+
+func memoryVersionKey(p incarnation, key string, version, part int) []byte {
+	k := append(append(memoryPrefix('h', p), key...), sep)
+	return append(binary.BigEndian.AppendUint32(k, uint32(version)), byte(part))
+}
+
+// memoryTimeKey counts time downwards, as auditKey does.
+func memoryTimeKey(p incarnation, at time.Time, key string) []byte {
+	return append(binary.BigEndian.AppendUint64(memoryPrefix('t', p), ^uint64(at.UnixMilli())), key...)
+}
+
+// splitMemoryTime gives back the memory that an entry of that index names.
+func splitMemoryTime(k []byte) (at time.Time, key string) {
+	const before = 3 + len(incarnation{})
+	return timeOf(int64(^binary.BigEndian.Uint64(k[before:]))), string(k[before+8:])
 }
 
 func onceKey(hash [16]byte) []byte { return append([]byte{'i', sep}, hash[:]...) }

@@ -92,11 +92,7 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	}
 	switch expired, sessions, projects, imports := r.Ranges[0], r.Ranges[1], r.Ranges[2], r.Ranges[3]; {
 	case len(expired) > 0:
-		var b store.Batch
-		for _, it := range expired {
-			b.Delete = append(b.Delete, it.Key, splitExpiry(it.Key))
-		}
-		return true, e.commit(ctx, tenant, b)
+		return true, e.expire(ctx, tenant, expired)
 	case len(imports) > 0:
 		var b store.Batch
 		for _, it := range imports {
@@ -110,6 +106,24 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 		return true, e.sweepProject(ctx, tenant, projects[0].Key)
 	}
 	return e.expireDecisions(ctx, tenant)
+}
+
+// expire removes what the expiry index says is due: single records together, memories each with all that is theirs.
+func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) error {
+	var b store.Batch
+	var failed error // one memory's trouble is no other's
+	for _, it := range due {
+		key := splitExpiry(it.Key)
+		if _, _, ok := splitMemoryKey(key); ok {
+			failed = errors.Join(failed, e.expireMemory(ctx, tenant, it.Key))
+		} else {
+			b.Delete = append(b.Delete, it.Key, key)
+		}
+	}
+	if len(b.Delete) > 0 {
+		failed = errors.Join(failed, e.commit(ctx, tenant, b))
+	}
+	return failed
 }
 
 // sweepSession removes a chunk of a deleted session, and its job with the last one.
@@ -128,7 +142,8 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
 
-// sweepProject turns a deleted project's sessions into session sweeps, then removes its decisions and its job.
+// sweepProject turns a deleted project's sessions into session sweeps, then removes its memories, its decisions and its
+// job.
 func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) error {
 	prefix := len(sweepPrefix(sweepProject))
 	if len(job) != prefix+8 {
@@ -152,6 +167,9 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) er
 	}
 	if len(b.Delete) > 0 {
 		return e.commit(ctx, tenant, b)
+	}
+	if more, err := e.sweepMemories(ctx, tenant, pinc); more || err != nil {
+		return err
 	}
 	for _, prefix := range [][]byte{decisionPrefix(pinc), effectivePrefix(pinc)} {
 		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {

@@ -51,6 +51,15 @@ func (x *exchange) query(name string) string {
 	return string(args.Peek(name))
 }
 
+// queries are all values of a parameter that may be repeated.
+func (x *exchange) queries(name string) []string {
+	var out []string
+	for _, v := range x.c.Context().QueryArgs().PeekMulti(name) {
+		out = append(out, string(v))
+	}
+	return out
+}
+
 // buffer is an empty buffer to append the response's body to. It is Fiber's own and goes back there with the answer.
 func (x *exchange) buffer() []byte {
 	return x.c.Response().SwapBody(nil)[:0]

@@ -55,6 +55,19 @@ type Engine interface {
 	Decision(ctx context.Context, c engine.Caller, project, id string, dst []byte) ([]byte, error)
 	Replay(ctx context.Context, c engine.Caller, project, id string, dst []byte) ([]byte, error)
 
+	StoreMemory(ctx context.Context, c engine.Caller, once engine.Once, project string, spec engine.MemorySpec) (
+		m engine.Memory, created bool, err error)
+	GetMemory(ctx context.Context, c engine.Caller, project, key string) (engine.Memory, error)
+	ListMemories(ctx context.Context, c engine.Caller, project string, f engine.MemoryFilter, page engine.Page) (
+		engine.List[engine.Memory], error)
+	MemoryHistory(ctx context.Context, c engine.Caller, project, key string, page engine.Page) (
+		engine.List[engine.MemoryVersion], error)
+	ForgetMemory(ctx context.Context, c engine.Caller, once engine.Once, project, key string) (engine.Forgotten, error)
+	Recall(ctx context.Context, c engine.Caller, project string, q engine.RecallQuery) (engine.RecallResult, error)
+	Tools() []engine.Tool
+	CallTool(ctx context.Context, c engine.Caller, once engine.Once, project string, call engine.ToolCall) (
+		engine.ToolResult, error)
+
 	UploadPolicy(ctx context.Context, c engine.Caller, once engine.Once, name string, code []byte) (
 		v engine.PolicyVersion, created bool, err error)
 	ListPolicies(ctx context.Context, c engine.Caller, page engine.Page) (engine.List[engine.Policy], error)

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// memories walks memories and tools through their routes, each answer held against the description.
+func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
+	t.Helper()
+	const (
+		all    = "/api/v1/projects/{project}/memories"
+		memory = all + "/{memory}"
+		tools  = "/api/v1/tools"
+		call   = "/api/v1/projects/{project}/tools/call"
+	)
+	try := func(key, method, route, query, body string, status int) answer {
+		t.Helper()
+		path := strings.NewReplacer("{project}", "default", "{memory}", "user_language").Replace(route) + query
+		a := p.do(key, method, path, body)
+		if a.status != status {
+			t.Errorf("%s %s: status %d, want %d: %s", method, path, a.status, status, a.body)
+		}
+		c.check(method, route, a)
+		return a
+	}
+	try(worker, "POST", all, "", `{"key":"user_language","content":"German","tags":["user","a b"],"importance":1}`, 201)
+	try(worker, "POST", all, "", `{"key":"user_language","content":"French","category":"daily","session_id":"s1"}`, 200)
+	try(worker, "POST", all, "", `{"content":"said in passing","category":"conversation","source":"chat"}`, 201)
+	try(worker, "POST", all, "", `{"content":"x","category":"core","expires_at":"2999-01-01T00:00:00Z"}`, 422)
+	try(worker, "POST", all, "", `{"content":"x","expires":"never"}`, 422)
+	try(worker, "POST", all, "", `{"content":"`+strings.Repeat("x", 1<<20)+`x"}`, 413)
+	try(reader, "POST", all, "", `{"content":"x"}`, 403)
+	try(reader, "GET", all, "", "", 200)
+	try(reader, "GET", all, "?limit=1", "", 200)
+	try(reader, "GET", all, "?tags=user&tags=other&since=2026-01-01&category=core", "", 200)
+	try(reader, "GET", all, "?category=other", "", 422)
+	try(reader, "GET", memory, "", "", 200)
+	try(reader, "GET", memory+"/history", "", "", 200)
+	try(worker, "POST", all+"/recall", "", `{"query":"french","limit":3}`, 200)
+	try(reader, "POST", all+"/recall", "", `{"query":"french"}`, 403)
+	try(reader, "DELETE", memory, "", "", 403)
+	try(worker, "DELETE", memory, "", "", 200)
+	try(worker, "DELETE", memory, "", "", 200)
+	try(reader, "GET", memory, "", "", 404)
+	try(reader, "GET", memory+"/history", "", "", 404)
+
+	for _, format := range []string{"", "?format=openai", "?format=anthropic", "?format=mcp"} {
+		try(reader, "GET", tools, format, "", 200)
+	}
+	try(reader, "GET", tools, "?format=gemini", "", 422)
+	try(worker, "POST", call, "", `{"name":"memory_store","arguments":{"key":"user name","content":"Ada"}}`, 200)
+	try(worker, "POST", call, "", `{"name":"memory_recall","arguments":"{\"query\":\"ada\"}","session_id":"s1"}`, 200)
+	try(worker, "POST", call, "", `{"name":"memory_forget","arguments":{"key":"user name"}}`, 200)
+	try(worker, "POST", call, "", `{"name":"memory_forget","arguments":{}}`, 200)
+	try(worker, "POST", call, "", `{"name":"no_such_tool"}`, 200)
+	try(worker, "POST", call, "", `{}`, 200)
+	try(reader, "POST", call, "", `{"name":"memory_recall"}`, 403)
+}

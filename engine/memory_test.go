@@ -1,0 +1,300 @@
+package engine_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// remember stores a memory.
+func (k *kit) remember(spec engine.MemorySpec) engine.Memory {
+	k.Helper()
+	m, _, err := k.StoreMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, spec)
+	if err != nil {
+		k.Fatalf("storing %+v: %v", spec, err)
+	}
+	return m
+}
+
+func (k *kit) forget(key string) bool {
+	k.Helper()
+	f, err := k.ForgetMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, key)
+	if err != nil || f.Key != key {
+		k.Fatalf("forgetting %q: %+v %v", key, f, err)
+	}
+	return f.Forgotten
+}
+
+// memories lists all that match, in pages of so many.
+func (k *kit) memories(f engine.MemoryFilter, limit int) (out []engine.Memory) {
+	k.Helper()
+	page := engine.Page{Limit: limit}
+	for {
+		list, err := k.ListMemories(k.Context(), k.admin, engine.DefaultProject, f, page)
+		if err != nil {
+			k.Fatal(err)
+		}
+		if len(list.Data) > limit || list.HasMore != (list.NextCursor != nil) {
+			k.Fatalf("a page of %d has %d, has_more %v", limit, len(list.Data), list.HasMore)
+		}
+		out = append(out, list.Data...)
+		if !list.HasMore {
+			return out
+		}
+		page.Cursor = *list.NextCursor
+	}
+}
+
+// history is all that a memory was before, in pages of so many.
+func (k *kit) history(key string, limit int) (out []engine.MemoryVersion) {
+	k.Helper()
+	page := engine.Page{Limit: limit}
+	for {
+		list, err := k.MemoryHistory(k.Context(), k.admin, engine.DefaultProject, key, page)
+		if err != nil {
+			k.Fatal(err)
+		}
+		out = append(out, list.Data...)
+		if !list.HasMore {
+			return out
+		}
+		page.Cursor = *list.NextCursor
+	}
+}
+
+// secretSpec is a memory whose every part bears the word.
+func secretSpec(key, word string) engine.MemorySpec {
+	return engine.MemorySpec{Key: key + word, Content: "the " + word + " is here", Tags: []string{word, "other"},
+		Source: word, Category: "daily", SessionID: word}
+}
+
+// Once a memory is forgotten or expired, or its project deleted, no record holds a word of it, nor of what it was
+// before, nor what an idempotent request was answered.
+func TestForgottenMemoriesLeaveNothing(t *testing.T) {
+	const word = "zanzibar"
+	for name, end := range map[string]func(k *kit){
+		"forget": func(k *kit) {
+			for _, key := range []string{"a" + word, "b" + word, "long"} {
+				if !k.forget(key) {
+					k.Errorf("%s was not there", key)
+				}
+			}
+		},
+		"expiry": func(k *kit) { k.advance(7*24*time.Hour + time.Minute); k.drain() },
+		"project": func(k *kit) {
+			if err := k.DeleteProject(k.Context(), k.admin, engine.DefaultProject); err != nil {
+				k.Fatal(err)
+			}
+			k.drain()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			k.remember(engine.MemorySpec{Key: "kept", Content: "something else"})
+			before := len(k.everything(engine.DefaultTenant))
+			for i, key := range []string{"a", "b"} {
+				for n := range 3 {
+					spec := secretSpec(key, word)
+					spec.Content += strings.Repeat(" again", n)
+					once := engine.Once{Key: fmt.Sprint(i, n), Body: [32]byte{byte(n)}}
+					if _, _, err := k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, spec); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat(word+" ", 100_000), Category: "daily"})
+			k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat(word+" ", 70_000), Category: "daily"})
+			k.drain()
+			if !k.holds(engine.DefaultTenant, word) {
+				t.Fatal("the word is nowhere to begin with")
+			}
+			end(k)
+			if k.holds(engine.DefaultTenant, word) {
+				t.Error("the store still holds the word")
+			}
+			k.advance(25 * time.Hour) // what idempotent requests leave goes after a day
+			k.drain()
+			if after := len(k.everything(engine.DefaultTenant)); name != "project" && after != before {
+				t.Errorf("%d records are left, before there were %d", after, before)
+			}
+		})
+	}
+}
+
+// What a memory said before it was overwritten is found in its history only, and goes out of it in the end.
+func TestHistoryIsBounded(t *testing.T) {
+	k := newKit(t)
+	for i := range 30 {
+		k.remember(engine.MemorySpec{Key: "k", Content: fmt.Sprintf("statement number%d", i)})
+	}
+	if got := k.history("k", 50); len(got) != 20 || got[0].Version != 29 || got[19].Version != 10 {
+		t.Errorf("%d versions are kept", len(got))
+	}
+	if k.holds(engine.DefaultTenant, "number8") || !k.holds(engine.DefaultTenant, "number12") {
+		t.Error("the store holds more or less than the versions kept")
+	}
+}
+
+func TestMemoryLimits(t *testing.T) {
+	many := make([]string, 10_000)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	half, two, nan := 0.5, 2.0, -0.1
+	future := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
+	past := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
+	text := func(s string) engine.MemorySpec { return engine.MemorySpec{Key: "k", Content: s} }
+	for name, test := range map[string]struct {
+		spec engine.MemorySpec
+		code string // of the refusal
+	}{
+		"plain":               {text("x"), ""},
+		"emoji":               {text("👩‍👩‍👧‍👦"), ""},
+		"cjk":                 {text("用户喜欢深色模式"), ""},
+		"right to left":       {text("المستخدم يفضل الوضع الداكن"), ""},
+		"control characters":  {text("a\x00b\u202e"), ""},
+		"zero width inside":   {text("dark\u200bmode"), ""},
+		"1 MiB":               {text(strings.Repeat("ab ", 1<<20/3) + "x"), ""},
+		"more than 1 MiB":     {text(strings.Repeat("x", 1<<20+1)), "content_too_large"},
+		"empty":               {text(""), "blank"},
+		"blank":               {text(" \n\t\u00a0\u3000"), "blank"},
+		"zero width alone":    {text("\u200b\u200d\ufeff\u2060\u00ad\u115f\u3164\ufe0f"), "blank"},
+		"not UTF-8":           {text("a\xff"), "invalid_utf8"},
+		"key with a space":    {engine.MemorySpec{Key: "user name", Content: "x"}, "invalid_id"},
+		"category":            {engine.MemorySpec{Content: "x", Category: "Core"}, "invalid_value"},
+		"64 tags":             {engine.MemorySpec{Content: "x", Tags: many[:64]}, ""},
+		"10,000 tags":         {engine.MemorySpec{Content: "x", Tags: many}, "too_many"},
+		"long tag":            {engine.MemorySpec{Content: "x", Tags: []string{strings.Repeat("x", 129)}}, "invalid_value"},
+		"blank tag":           {engine.MemorySpec{Content: "x", Tags: []string{"\u200b"}}, "invalid_value"},
+		"unicode tag":         {engine.MemorySpec{Content: "x", Tags: []string{"größe", "重要"}}, ""},
+		"long source":         {engine.MemorySpec{Content: "x", Source: strings.Repeat("x", 257)}, "invalid_value"},
+		"importance":          {engine.MemorySpec{Content: "x", Importance: &half}, ""},
+		"importance too high": {engine.MemorySpec{Content: "x", Importance: &two}, "out_of_range"},
+		"importance too low":  {engine.MemorySpec{Content: "x", Importance: &nan}, "out_of_range"},
+		"session":             {engine.MemorySpec{Content: "x", SessionID: "no way"}, "invalid_id"},
+		"core that expires":   {engine.MemorySpec{Content: "x", ExpiresAt: &future}, "core_never_expires"},
+		"daily that expires":  {engine.MemorySpec{Content: "x", Category: "daily", ExpiresAt: &future}, ""},
+		"expired already":     {engine.MemorySpec{Content: "x", Category: "daily", ExpiresAt: &past}, "out_of_range"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			before := len(k.everything(engine.DefaultTenant))
+			m, created, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, test.spec)
+			if test.code != "" {
+				kind := engine.Invalid
+				if test.code == "content_too_large" {
+					kind = engine.TooLarge
+				}
+				if e := wantKind(t, err, kind); e.Code != test.code {
+					t.Errorf("code %q, want %q", e.Code, test.code)
+				}
+				if after := len(k.everything(engine.DefaultTenant)); after != before {
+					t.Errorf("a refused memory left %d records", after-before)
+				}
+				return
+			}
+			if err != nil || !created || m.Content != test.spec.Content {
+				t.Fatalf("%v, created %v", err, created)
+			}
+			got, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, m.Key)
+			if err != nil || !reflect.DeepEqual(got, m) {
+				t.Errorf("read back: %s\nstored: %s\n%v", brief(got), brief(m), err)
+			}
+		})
+	}
+}
+
+// A daily memory lives as long as the setting says when it is stored; past its time it is nowhere seen, swept or not,
+// and storing its key again is a new memory.
+func TestDailyMemoriesExpire(t *testing.T) {
+	k := newKit(t)
+	set := func(days int) {
+		patch := fmt.Sprintf(`{"daily_memory_days":%d}`, days)
+		if _, err := k.PatchSettings(t.Context(), k.admin, engine.DefaultProject, []byte(patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(2)
+	k.remember(engine.MemorySpec{Key: "short", Content: "first", Category: "daily"})
+	k.remember(engine.MemorySpec{Key: "short", Content: "second", Category: "daily"})
+	k.remember(engine.MemorySpec{Key: "promoted", Content: "note", Category: "daily"})
+	k.remember(engine.MemorySpec{Key: "promoted", Content: "fact", Category: "core"})
+	set(30)
+	k.remember(engine.MemorySpec{Key: "longer", Content: "note", Category: "daily"})
+	k.advance(48 * time.Hour)
+	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 2 {
+		t.Errorf("%d memories are seen, want 2", len(got))
+	}
+	if m := k.remember(engine.MemorySpec{Key: "short", Content: "third"}); m.Version != 1 || len(k.history("short", 9)) != 0 {
+		t.Errorf("stored over an expired one: version %d", m.Version)
+	}
+	if k.holds(engine.DefaultTenant, "second") {
+		t.Error("the expired memory is still held")
+	}
+	k.drain()
+	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 3 {
+		t.Errorf("%d memories after the sweep, want 3", len(got))
+	}
+	k.advance(28 * 24 * time.Hour)
+	k.drain()
+	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 2 || got[0].Category != "core" {
+		t.Errorf("core memories do not expire: %d left", len(got))
+	}
+}
+
+// The same request again gets the first answer, whatever happened since, and nothing it said is kept for that.
+func TestMemoriesAreIdempotent(t *testing.T) {
+	k := newKit(t)
+	once := engine.Once{Key: "once", Body: [32]byte{1}}
+	spec := engine.MemorySpec{Content: "marmalade", Tags: []string{"jam"}}
+	first, created, err := k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, spec)
+	if err != nil || !created {
+		t.Fatal(created, err)
+	}
+	k.forget(first.Key)
+	again, created, err := k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, spec)
+	if err != nil || !created || !reflect.DeepEqual(again, first) {
+		t.Errorf("%s, then %s: %v", brief(first), brief(again), err)
+	}
+	if k.holds(engine.DefaultTenant, "marmalade") || k.holds(engine.DefaultTenant, "jam") {
+		t.Error("the answer kept for the request holds what was forgotten")
+	}
+	once.Body[0]++
+	_, _, err = k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, engine.MemorySpec{Content: "other"})
+	if e := wantKind(t, err, engine.Invalid); e.Code != "idempotency_key_reused" {
+		t.Error(e)
+	}
+}
+
+// Writers of one key take turns: each gets a version of its own, and none is lost.
+func TestConcurrentStores(t *testing.T) {
+	k := newKit(t)
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	said := map[int]string{}
+	for w := range 6 {
+		group.Go(func() {
+			for n := range 3 {
+				m := k.remember(engine.MemorySpec{Key: "k", Content: fmt.Sprint("writer ", w, " time ", n)})
+				mu.Lock()
+				said[m.Version] = m.Content
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "k")
+	if err != nil || m.Version != 18 || m.Content != said[18] {
+		t.Errorf("%s %v, version 18 said %q", brief(m), err, said[18])
+	}
+	for i, v := range k.history("k", 50) {
+		if v.Version != 17-i || v.Content != said[v.Version] {
+			t.Errorf("version %d says %q, its writer %q", v.Version, v.Content, said[v.Version])
+		}
+	}
+}

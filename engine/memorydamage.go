@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+const memoryDamaged = "memory_damaged"
+
+func errDamagedMemory(key string) error {
+	return errorf(Conflict, memoryDamaged, "what is stored of the memory %q fails its checksum; forget it, then store it again",
+		key)
+}
+
+func isDamagedMemory(err error) bool {
+	fault, ok := errors.AsType[*Error](err)
+	return ok && fault.Code == memoryDamaged
+}
+
+// deleteDamagedMemory collects the writes that remove what can be found of a memory whose record cannot be read. Nobody
+// knows any more which words it held, so what recall's index has of them stays, and leads nowhere.
+func (t *tx) deleteDamagedMemory(p *project, key string) error {
+	version := memoryVersionKey(p.Incarnation, key, 0, 0)
+	own := []store.Range{prefixRange(memoryParts(p, key)), prefixRange(version[:len(version)-5])}
+	for i := range own {
+		own[i].KeysOnly = true
+	}
+	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: own})
+	if err != nil {
+		return err
+	}
+	for _, found := range r.Ranges {
+		for _, it := range found {
+			t.delete(it.Key)
+		}
+	}
+	rng := prefixRange(memoryPrefix('t', p.Incarnation))
+	rng.Limit = scanChunk
+	for {
+		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{rng}})
+		if err != nil {
+			return err
+		}
+		for _, it := range r.Ranges[0] {
+			if _, named := splitMemoryTime(it.Key); named != key {
+				continue
+			}
+			t.delete(it.Key)
+			var entry memoryEntry
+			if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
+				t.delete(expiryKey(timeOf(entry.Expires), memoryKey(p.Incarnation, key, 0)))
+			}
+		}
+		n := len(r.Ranges[0])
+		if n < rng.Limit {
+			return nil
+		}
+		rng.From = append(r.Ranges[0][n-1].Key, 0)
+	}
+}

@@ -1,0 +1,236 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// What one page of a listing may cost: entries of the time index looked at, and bytes of content answered. A page that
+// ends early says has_more.
+const (
+	maxScan      = 20_000
+	scanChunk    = 1_000
+	maxPageBytes = 8 << 20
+)
+
+// MemoryFilter picks memories: all that it names must hold. Tags are all of them; Since and Until bound the time of the
+// last change, both inclusive, as RFC 3339 or as a day.
+type MemoryFilter struct {
+	Category  string
+	Tags      []string
+	Source    string
+	SessionID string
+	Since     string
+	Until     string
+
+	since, until *time.Time
+}
+
+// check reads and refuses.
+func (f *MemoryFilter) check() error {
+	if f.Category != "" {
+		if err := checkCategory(f.Category); err != nil {
+			return err
+		}
+	}
+	if len(f.Tags) > maxMemoryTags {
+		return invalidField("tags", "too_many", "there are %d, a memory may have %d", len(f.Tags), maxMemoryTags)
+	}
+	var err error
+	if f.since, err = parseBound("since", f.Since, false); err != nil {
+		return err
+	}
+	if f.until, err = parseBound("until", f.Until, true); err != nil {
+		return err
+	}
+	if f.since != nil && f.until != nil && f.since.After(*f.until) {
+		return invalidField("until", "out_of_range", "must not lie before since")
+	}
+	return nil
+}
+
+// memoryEntry is what the time index says of a memory.
+type memoryEntry struct {
+	Category  string   `json:"c"`
+	Tags      []string `json:"t,omitempty"`
+	Source    string   `json:"s,omitempty"`
+	SessionID string   `json:"n,omitempty"`
+	Expires   int64    `json:"x,omitempty"` // Unix ms; 0: never
+	Bytes     int      `json:"b"`           // of the content
+	Before    int      `json:"h,omitempty"` // of what it was before
+
+	at time.Time // out of the key
+}
+
+func (r *memoryRecord) entry() ([]byte, error) {
+	return json.Marshal(r.summary())
+}
+
+func (r *memoryRecord) summary() *memoryEntry {
+	entry := &memoryEntry{Category: r.Category, Tags: r.Tags, Source: r.Source, SessionID: r.session(),
+		Bytes: len(r.Content), Before: r.bytesBefore()}
+	if r.ExpiresAt != nil {
+		entry.Expires = r.ExpiresAt.UnixMilli()
+	}
+	return entry
+}
+
+func (f *MemoryFilter) matches(entry *memoryEntry, now time.Time) bool {
+	missing := func(tag string) bool { return !slices.Contains(entry.Tags, tag) }
+	return (f.Category == "" || f.Category == entry.Category) &&
+		(f.Source == "" || f.Source == entry.Source) &&
+		(f.SessionID == "" || f.SessionID == entry.SessionID) &&
+		!slices.ContainsFunc(f.Tags, missing) &&
+		(entry.Expires == 0 || entry.Expires > now.UnixMilli())
+}
+
+// within is the part of a project's time index that the filter's times leave.
+func (f *MemoryFilter) within(p incarnation) store.Range {
+	rng := prefixRange(memoryPrefix('t', p))
+	if f.until != nil {
+		rng.From = memoryTimeKey(p, timeOf(max(0, f.until.UnixMilli())), "")
+	}
+	if f.since != nil && f.since.UnixMilli() > 0 {
+		// A time between two milliseconds leaves out the first of them.
+		rng.To = memoryTimeKey(p, f.since.Add(time.Millisecond-1).Truncate(time.Millisecond).Add(-time.Millisecond), "")
+	}
+	return rng
+}
+
+// ListMemories pages through a project's memories, the last changed first. One that changes between two pages is then
+// among the first, and in no page to come.
+func (e *Engine) ListMemories(ctx context.Context, c Caller, projectID string, f MemoryFilter, page Page) (
+	List[Memory], error,
+) {
+	out := List[Memory]{Data: []Memory{}}
+	if err := f.check(); err != nil {
+		return out, err
+	}
+	limit, after, err := page.decode()
+	if err != nil {
+		return out, err
+	}
+	p, _, _, err := e.readProject(ctx, c, projectID, nil)
+	if err != nil {
+		return out, err
+	}
+	s := &memoryScan{e: e, ctx: ctx, tenant: c.Tenant, filter: &f, rng: f.within(p.Incarnation), now: e.now()}
+	prefix := memoryPrefix('t', p.Incarnation)
+	if after != nil {
+		from := append(append(prefix[:len(prefix):len(prefix)], after...), 0)
+		s.rng.From = slices.MaxFunc([][]byte{from, s.rng.From}, bytes.Compare)
+	}
+	if err := s.collect(limit); err != nil {
+		return out, err
+	}
+	if out.HasMore = s.more; s.more {
+		cursor := base64.RawURLEncoding.EncodeToString(s.last[len(prefix):])
+		out.NextCursor = &cursor
+	}
+	recs, err := e.loadLive(ctx, c.Tenant, p, s.keys)
+	if err != nil {
+		return out, err
+	}
+	for i, rec := range recs {
+		switch {
+		case rec == nil:
+		case rec.damaged:
+			out.Data = append(out.Data, s.entries[i].damaged(s.keys[i]))
+		case f.matches(rec.summary(), s.now): // else it changed meanwhile
+			out.Data = append(out.Data, rec.Memory)
+		}
+	}
+	return out, nil
+}
+
+// damaged shows what the time index still knows of a memory whose record is damaged.
+func (entry *memoryEntry) damaged(key string) Memory {
+	m := Memory{Key: key, Category: entry.Category, Tags: append([]string{}, entry.Tags...), Source: entry.Source,
+		CreatedAt: entry.at, UpdatedAt: entry.at, Damaged: true}
+	if entry.SessionID != "" {
+		m.SessionID = &entry.SessionID
+	}
+	if entry.Expires != 0 {
+		at := timeOf(entry.Expires)
+		m.ExpiresAt = &at
+	}
+	return m
+}
+
+// memoryScan walks a project's time index for the memories of one page.
+type memoryScan struct {
+	e      *Engine
+	ctx    context.Context
+	tenant string
+	filter *MemoryFilter
+	rng    store.Range
+	now    time.Time
+
+	keys    []string // of those that match
+	entries []memoryEntry
+	bytes   int    // of their content
+	last    []byte // the last entry looked at
+	more    bool   // there are or may be more that match
+}
+
+func (s *memoryScan) collect(limit int) error {
+	for looked := 0; ; {
+		s.rng.Limit = scanChunk
+		if s.filter.any() {
+			s.rng.Limit = min(scanChunk, limit+1-len(s.keys))
+		}
+		if bytes.Compare(s.rng.From, s.rng.To) >= 0 {
+			return nil
+		}
+		r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{s.rng}})
+		if err != nil {
+			return err
+		}
+		for _, it := range r.Ranges[0] {
+			full, err := s.look(it, limit)
+			if s.more = full; full || err != nil {
+				return err
+			}
+		}
+		if len(r.Ranges[0]) < s.rng.Limit {
+			return nil
+		}
+		if looked += s.rng.Limit; looked >= maxScan {
+			s.more = true
+			return nil
+		}
+		s.rng.From = append(slices.Clone(s.last), 0)
+	}
+}
+
+// look takes one entry, and tells whether it matches and finds the page full.
+func (s *memoryScan) look(it store.Item, limit int) (full bool, err error) {
+	if it.Damaged {
+		return false, errDamaged
+	}
+	var entry memoryEntry
+	if err := json.Unmarshal(it.Value, &entry); err != nil {
+		return false, err
+	}
+	if s.filter.matches(&entry, s.now) {
+		if len(s.keys) == limit || len(s.keys) > 0 && s.bytes+entry.Bytes > maxPageBytes {
+			return true, nil
+		}
+		var key string
+		entry.at, key = splitMemoryTime(it.Key)
+		s.keys, s.entries, s.bytes = append(s.keys, key), append(s.entries, entry), s.bytes+entry.Bytes
+	}
+	s.last = it.Key
+	return false, nil
+}
+
+// any tells whether every memory of the range matches, save those that are past their expiry.
+func (f *MemoryFilter) any() bool {
+	return f.Category == "" && f.Source == "" && f.SessionID == "" && len(f.Tags) == 0
+}

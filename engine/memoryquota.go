@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// MemoryQuota bounds the memories of one tenant; 0 is no bound. Bytes counts content, what memories were before included.
+type MemoryQuota struct {
+	Count int
+	Bytes int64
+}
+
+// A tally is good for that long by itself, and to refuse something only for that much shorter: what other processes
+// store, and what sweeps remove, is not in it.
+const (
+	tallyLife    = time.Minute
+	tallyRefuses = time.Second
+)
+
+// memoryUse knows how much each tenant keeps, where there is a quota. Nothing of it is stored: a stored count would be
+// one record that every store of a tenant has to change, and would be wrong for what was there before the quota was.
+// Instead a tenant is counted now and then, from the time index, and this process's own changes are added.
+type memoryUse struct {
+	e       *Engine
+	quota   MemoryQuota
+	mu      sync.Mutex
+	tenants map[string]*tally
+}
+
+type tally struct {
+	mu      sync.Mutex
+	count   int
+	bytes   int64
+	counted time.Time
+}
+
+// reservation is what one change adds to a tally, held from before its commit, so that changes at the same time do not
+// all fit into the same room. Nil where there is no quota.
+type reservation struct {
+	use    *memoryUse
+	tally  *tally
+	tenant string
+	count  int
+	bytes  int64
+}
+
+func newMemoryUse(e *Engine, q MemoryQuota) *memoryUse {
+	return &memoryUse{e: e, quota: q, tenants: map[string]*tally{}}
+}
+
+func (u *memoryUse) reserve(tenant string) *reservation {
+	if u.quota == (MemoryQuota{}) {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t := u.tenants[tenant]
+	if t == nil {
+		t = new(tally)
+		u.tenants[tenant] = t
+	}
+	return &reservation{use: u, tally: t, tenant: tenant}
+}
+
+// take reserves what putting rec in old's place adds; either may be nil. It replaces what an earlier attempt took.
+func (r *reservation) take(t *tx, old, rec *memoryRecord) error {
+	if r == nil {
+		return nil
+	}
+	count, bytes := 0, int64(0)
+	if rec != nil {
+		count, bytes = 1, rec.weight()
+	}
+	if old != nil {
+		count, bytes = count-1, bytes-old.weight()
+	}
+	y := r.tally
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	r.giveBack()
+	for _, life := range [...]time.Duration{tallyLife, tallyRefuses} {
+		if y.counted.IsZero() || t.now.Sub(y.counted) >= life {
+			if err := r.recount(t.ctx, t.now); err != nil {
+				return err
+			}
+		}
+		full := r.refusal(count, bytes)
+		if full == nil {
+			break
+		}
+		if life == tallyRefuses {
+			return full
+		}
+	}
+	r.count, r.bytes = count, bytes
+	y.count += count
+	y.bytes += bytes
+	return nil
+}
+
+func (r *reservation) refusal(count int, bytes int64) error {
+	y, q := r.tally, r.use.quota
+	switch {
+	case q.Count > 0 && count > 0 && y.count+count > q.Count:
+		return errorf(NoSpace, "quota_exceeded", "the tenant keeps %d memories and may keep %d; forget some first", y.count,
+			q.Count)
+	case q.Bytes > 0 && bytes > 0 && y.bytes+bytes > q.Bytes:
+		return errorf(NoSpace, "quota_exceeded",
+			"the tenant's memories have %d bytes; %d more would exceed %d; forget some first", y.bytes, bytes, q.Bytes)
+	}
+	return nil
+}
+
+// giveBack is called with the tally locked.
+func (r *reservation) giveBack() {
+	r.tally.count -= r.count
+	r.tally.bytes -= r.bytes
+	r.count, r.bytes = 0, 0
+}
+
+// end keeps what was taken where the change was committed. An idempotent request that was answered from before counts
+// twice, until the next recount.
+func (r *reservation) end(committed bool) {
+	if r == nil || committed {
+		return
+	}
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	r.giveBack()
+}
+
+// recount reads how much the tenant keeps. The tally is locked.
+func (r *reservation) recount(ctx context.Context, now time.Time) error {
+	y := r.tally
+	y.count, y.bytes = 0, 0
+	rng := prefixRange(memoryTimes())
+	rng.Limit = scanChunk
+	for {
+		got, err := r.use.e.store.Read(ctx, r.tenant, store.Query{Ranges: []store.Range{rng}})
+		if err != nil {
+			return err
+		}
+		items := got.Ranges[0]
+		for _, it := range items {
+			var entry memoryEntry
+			if it.Damaged {
+				return errDamaged
+			}
+			if err := json.Unmarshal(it.Value, &entry); err != nil {
+				return err
+			}
+			y.count++
+			y.bytes += int64(entry.Bytes + entry.Before)
+		}
+		if len(items) < rng.Limit {
+			y.counted = now
+			return nil
+		}
+		rng.From = append(items[len(items)-1].Key, 0)
+	}
+}
+
+func (r *memoryRecord) weight() int64 { return int64(len(r.Content) + r.bytesBefore()) }
+
+func (r *memoryRecord) bytesBefore() (n int) {
+	for _, kept := range r.History {
+		n += kept.Bytes
+	}
+	return n
+}

@@ -1,0 +1,115 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+)
+
+func quota(q engine.MemoryQuota) func(*engine.Options) {
+	return func(o *engine.Options) { o.Memories = q }
+}
+
+func wantQuota(t testing.TB, err error) {
+	t.Helper()
+	if e := wantKind(t, err, engine.NoSpace); e.Code != "quota_exceeded" {
+		t.Error(e)
+	}
+}
+
+// A quota counts what was there before it, lets what exists be overwritten and forgotten, and has room again for what
+// was forgotten, expired, or in a deleted project.
+func TestMemoryQuota(t *testing.T) {
+	raw := memstore.New()
+	k := openKit(t, raw)
+	k.remember(engine.MemorySpec{Key: "a", Content: "before the quota"})
+	k = openKit(t, raw, quota(engine.MemoryQuota{Count: 3}))
+	try := func(project, key, category string) error {
+		_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, project,
+			engine.MemorySpec{Key: key, Content: "x", Category: category})
+		return err
+	}
+	if _, _, err := k.PutProject(t.Context(), k.admin, "other", engine.ProjectSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{try("default", "b", "daily"), try("other", "c", "core")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantQuota(t, try("default", "d", ""))
+	if err := try("default", "a", ""); err != nil {
+		t.Errorf("overwriting at the limit: %v", err)
+	}
+	k.forget("a")
+	if err := try("default", "d", ""); err != nil {
+		t.Errorf("after forgetting: %v", err)
+	}
+	wantQuota(t, try("default", "e", ""))
+	if err := k.DeleteProject(t.Context(), k.admin, "other"); err != nil {
+		t.Fatal(err)
+	}
+	k.drain()
+	k.advance(2 * time.Second)
+	if err := try("default", "e", ""); err != nil {
+		t.Errorf("after a project was deleted: %v", err)
+	}
+	wantQuota(t, try("default", "f", ""))
+	k.advance(8 * 24 * time.Hour)
+	k.drain()
+	if err := try("default", "f", ""); err != nil {
+		t.Errorf("after one expired: %v", err)
+	}
+	made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.admin, err = k.Authenticate(t.Context(), made.AdminKey); err != nil {
+		t.Fatal(err)
+	}
+	if err := try("default", "a", ""); err != nil {
+		t.Errorf("another tenant has its own quota: %v", err)
+	}
+}
+
+// Bytes count what a memory was before.
+func TestMemoryQuotaOfBytes(t *testing.T) {
+	k := openKit(t, memstore.New(), quota(engine.MemoryQuota{Bytes: 1000}))
+	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("x", 400)})
+	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("y", 400)})
+	_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
+		engine.MemorySpec{Key: "k", Content: strings.Repeat("z", 400)})
+	wantQuota(t, err)
+	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("z", 200)})
+	k.forget("k")
+	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("z", 1000)})
+}
+
+// However many store at once, no more fit than the quota has room for, and none that fits is refused.
+func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
+	k := openKit(t, memstore.New(), quota(engine.MemoryQuota{Count: 10}))
+	var group sync.WaitGroup
+	var kept atomic.Int64
+	for i := range 40 {
+		group.Go(func() {
+			_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
+				engine.MemorySpec{Key: fmt.Sprint("k", i), Content: "x"})
+			if full := (*engine.Error)(nil); err == nil {
+				kept.Add(1)
+			} else if !errors.As(err, &full) || full.Code != "quota_exceeded" {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if got := len(k.memories(engine.MemoryFilter{}, 50)); got != 10 || kept.Load() != 10 {
+		t.Errorf("%d memories are kept, %d were acknowledged", got, kept.Load())
+	}
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// expireMemory removes a memory that is past its time, whole and in one commit, with the entry that brought it up.
+func (e *Engine) expireMemory(ctx context.Context, tenant string, due []byte) error {
+	pinc, key, _ := splitMemoryKey(splitExpiry(due))
+	p := &project{Incarnation: pinc}
+	_, err := update(ctx, e, Caller{Tenant: tenant}, Once{}, func(t *tx) (struct{}, error) {
+		rec, err := t.memory(p, key)
+		if isDamagedMemory(err) {
+			err = t.deleteDamagedMemory(p, key)
+			if !slices.ContainsFunc(t.batch.Delete, func(k []byte) bool { return bytes.Equal(k, due) }) {
+				t.delete(due)
+			}
+			return struct{}{}, err
+		}
+		if err != nil {
+			return struct{}{}, err
+		}
+		if rec == nil || !rec.expired(t.now) {
+			t.delete(due)
+			return struct{}{}, nil
+		}
+		return struct{}{}, t.deleteMemory(p, rec)
+	})
+	return err
+}
+
+// sweepMemories removes a chunk of a deleted project's memories and tells whether there was any.
+func (e *Engine) sweepMemories(ctx context.Context, tenant string, pinc incarnation) (more bool, err error) {
+	rng := prefixRange(memoryPrefix('t', pinc))
+	rng.Limit = sweepChunk / 4
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return false, err
+	}
+	var b store.Batch
+	for _, it := range r.Ranges[0] {
+		b.Delete = append(b.Delete, it.Key)
+		var entry memoryEntry
+		if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
+			_, key := splitMemoryTime(it.Key)
+			b.Delete = append(b.Delete, expiryKey(timeOf(entry.Expires), memoryKey(pinc, key, 0)))
+		}
+	}
+	if len(b.Delete) > 0 {
+		return true, e.commit(ctx, tenant, b)
+	}
+	for _, kind := range []byte{'r', 'h'} {
+		if more, err := e.deleteRange(ctx, tenant, prefixRange(memoryPrefix(kind, pinc))); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// toolList is the tools in the shape that was asked for.
+type toolList struct {
+	Tools []any `json:"tools"`
+}
+
+// openAITool is a tool as OpenAI's chat API takes it.
+type openAITool struct {
+	Type     string         `json:"type"`
+	Function openAIFunction `json:"function"`
+}
+
+type openAIFunction struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// anthropicTool is a tool as Anthropic's messages API takes it.
+type anthropicTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// mcpTool is a tool as an MCP server lists it.
+type mcpTool struct {
+	Name         string          `json:"name"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	Annotations  mcpAnnotations  `json:"annotations"`
+}
+
+type mcpAnnotations struct {
+	Title       string `json:"title"`
+	ReadOnly    bool   `json:"readOnlyHint"`
+	Destructive bool   `json:"destructiveHint"`
+	Idempotent  bool   `json:"idempotentHint"`
+	OpenWorld   bool   `json:"openWorldHint"` // false: the tools reach nothing but Mneme
+}
+
+// listTools describes the tools so that they can be passed on as they are. OpenAI's shape is the default.
+func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error) {
+	var shape func(engine.Tool) any
+	switch c.query("format") {
+	case "", "openai":
+		shape = func(t engine.Tool) any {
+			return openAITool{"function", openAIFunction{t.Name, t.Description, t.InputSchema}}
+		}
+	case "anthropic":
+		shape = func(t engine.Tool) any { return anthropicTool{t.Name, t.Description, t.InputSchema} }
+	case "mcp":
+		shape = func(t engine.Tool) any {
+			return mcpTool{t.Name, t.Title, t.Description, t.InputSchema, t.OutputSchema,
+				mcpAnnotations{Title: t.Title, ReadOnly: t.ReadOnly, Destructive: t.Destructive, Idempotent: t.Idempotent}}
+		}
+	default:
+		return toolList{}, invalidQuery("format", "invalid_value", "must be openai, anthropic or mcp")
+	}
+	out := toolList{Tools: []any{}}
+	for _, t := range s.engine.Tools() {
+		out.Tools = append(out.Tools, shape(t))
+	}
+	return out, nil
+}
+
+func (s *Server) callTool(ctx context.Context, c *call[engine.ToolCall]) (engine.ToolResult, error) {
+	return s.engine.CallTool(ctx, c.caller, c.once, c.path("project"), c.body)
+}
