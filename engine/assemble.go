@@ -38,12 +38,17 @@ type inputs struct {
 // assembly is one window in the making.
 type assembly struct {
 	inputs
-	e       *Engine
-	ctx     context.Context
-	tenant  string
-	summary *summary // nil: there is none, or it cannot be read
-	view    *view
-	hot     *hotSession // nil in a replay
+	e      *Engine
+	ctx    context.Context
+	tenant string
+	// memories were recalled for the window; recall is where from, nil once they are there. The first injected of them
+	// stand in the table.
+	memories []remembered
+	recall   *recallFrom
+	injected int
+	summary  *summary // nil: there is none, or it cannot be read
+	view     *view
+	hot      *hotSession // nil in a replay
 
 	format   chat.Format
 	markdown bool
@@ -135,6 +140,7 @@ func (e *Engine) assemble(ctx context.Context, c Caller, projectID string, req *
 		return dst, err
 	}
 	a.summary = a.view.summary
+	a.recall = &recallFrom{c, projectID, p}
 	if req.Pipeline == nil { // what a request makes up, a reader's too, says nothing of a live version
 		a.verdicts = make([]verdict, len(a.steps))
 		defer e.judge(a)
@@ -191,9 +197,6 @@ func (a *assembly) prepare() error {
 		a.markdown = true
 	default:
 		return invalidField("tool_results", "invalid_value", "must be messages or markdown")
-	}
-	if req.Memories != nil {
-		return invalidField("memories", "not_supported", "memories cannot be injected yet; leave the field out")
 	}
 	if req.Viewer.Agent != "" {
 		if err := checkID("viewer.agent", req.Viewer.Agent); err != nil {
@@ -293,6 +296,9 @@ func (a *assembly) window(dst []byte) (chat.Window, error) {
 		return chat.Window{}, err
 	}
 	if err := a.consider(); err != nil {
+		return chat.Window{}, err
+	}
+	if err := a.remember(); err != nil {
 		return chat.Window{}, err
 	}
 	for range len(a.rows) + 1 {

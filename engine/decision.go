@@ -72,6 +72,7 @@ type decision struct {
 	Tight     bool            `json:"tight,omitempty"`
 	Bare      bool            `json:"bare,omitempty"`
 	Summary   uint32          `json:"summary,omitempty"` // the version that was there; 0: none
+	Memories  []remembered    `json:"memories,omitempty"`
 	Revision  uint64          `json:"revision"`
 	Window    string          `json:"window"`
 	Usage     json.RawMessage `json:"usage"`
@@ -107,6 +108,13 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 	b = strconv.AppendBool(append(b, `,"tight":`...), a.tight)
 	if a.summary != nil {
 		b = strconv.AppendUint(append(b, `,"summary":`...), uint64(a.summary.version), 10)
+	}
+	if len(a.memories) > 0 {
+		names, err := json.Marshal(a.memories)
+		if err != nil {
+			return err
+		}
+		b = append(append(b, `,"memories":`...), names...)
 	}
 	b = strconv.AppendUint(append(b, `,"revision":`...), revision, 10)
 	b = append(hex.AppendEncode(append(b, `,"window":"`...), a.result.hash), `","usage":`...)

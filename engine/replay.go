@@ -55,6 +55,9 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
+	if a.memories, err = e.readRemembered(ctx, c.Tenant, p, d); err != nil {
+		return nil, err
+	}
 	if a.view, err = e.at(ctx, c.Tenant, x, a.horizon()+1); err != nil || d.Summary == 0 {
 		return a, err
 	}
@@ -155,6 +158,9 @@ func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, d
 	case err == nil:
 		out["format"] = a.format.String()
 		out["report"] = json.RawMessage(a.appendReport(nil))
+		if req := a.request; req.Memories != nil {
+			out["memories"] = json.RawMessage(a.appendMemories(nil))
+		}
 		out["summary"] = json.RawMessage(a.appendSummary(nil))
 	case isKnown && known.Kind == Gone:
 		out["purged"] = known.Detail

@@ -14,6 +14,9 @@ func (a *assembly) appendRest(dst []byte, w *chat.Window) []byte {
 	dst = append(dst, `,"usage":`...)
 	dst = a.appendUsage(dst, w)
 	dst = a.appendSummary(append(dst, `,"summary":`...))
+	if a.request.Memories != nil {
+		dst = a.appendMemories(append(dst, `,"memories":`...))
+	}
 	dst = a.appendSteps(append(dst, `,"pipeline":`...))
 	if a.request.Explain {
 		dst = a.appendReport(append(dst, `,"report":`...))
@@ -167,9 +170,11 @@ func (a *assembly) reportRows() []reportRow {
 		if it.Change == plan.Answer {
 			row.id = "answer:" + messageID(a.extent.incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
 		} else {
-			row.id = "notice:" + strconv.Itoa(i)
-			if it.Kind == plan.KindSummary {
+			switch row.id = "notice:" + strconv.Itoa(i); it.Kind {
+			case plan.KindSummary:
 				row.id = "summary:" + strconv.FormatUint(uint64(a.summary.version), 10)
+			case plan.KindMemory:
+				row.id = "memories"
 			}
 		}
 		rows = append(rows, row)

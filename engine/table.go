@@ -77,7 +77,11 @@ func (a *assembly) tabulate() error {
 	a.closeAtom(atom, last)
 	a.made = t.items
 	req.Strings, req.Tags = n.strings, n.tags
-	return a.mark()
+	if err := a.mark(); err != nil {
+		return err
+	}
+	a.inject()
+	return nil
 }
 
 // lastVisible is the atom, by its call's number, whose results may still come: the last that the viewer may see.

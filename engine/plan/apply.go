@@ -75,9 +75,13 @@ func (a *applier) fate(it *Item, action Action, reason string) {
 }
 
 func (a *applier) insert(op *Op) {
-	a.out.Items = append(a.out.Items, Item{Change: Notice, Row: -1, Text: op.Text, Step: a.step, Reason: op.Reason,
-		Record: Record{Role: RoleSystem, Kind: KindMarker, Tokens: a.src.NoticeTokens(op.Text),
-			TextBytes: uint32(len(op.Text)), Atom: noAtom}})
+	a.out.Items = append(a.out.Items, NoticeItem(KindMarker, op.Text, a.src.NoticeTokens(op.Text), a.step, op.Reason))
+}
+
+// NoticeItem is a system-class message. step is the pipeline's that put it there, -1 for the host.
+func NoticeItem(kind Kind, text string, tokens uint32, step int16, reason string) Item {
+	return Item{Change: Notice, Row: -1, Text: text, Step: step, Reason: reason,
+		Record: Record{Role: RoleSystem, Kind: kind, Tokens: tokens, TextBytes: uint32(len(text)), Atom: noAtom}}
 }
 
 // noAtom marks system-class items, which belong to no atom; the table gives them ids of their own.

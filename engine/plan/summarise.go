@@ -44,9 +44,7 @@ func (a *applier) showSummary() {
 	if at < 0 {
 		_, text, tokens := a.src.Summary()
 		at = a.summaryAt
-		a.out.Items = slices.Insert(a.out.Items, at, Item{Change: Notice, Row: -1, Text: text, Step: a.step,
-			Reason: a.summary.Reason, Record: Record{Role: RoleSystem, Kind: KindSummary, Tokens: tokens,
-				TextBytes: uint32(len(text)), Atom: noAtom}})
+		a.out.Items = slices.Insert(a.out.Items, at, NoticeItem(KindSummary, text, tokens, a.step, a.summary.Reason))
 	}
 	shown := &a.out.Items[at]
 	shown.Rows = slices.Concat(shown.Rows, a.summarised)

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// remembered is a memory that was recalled for a window. Its key, incarnation and version are an input of the decision.
+type remembered struct {
+	Key         string      `json:"key"`
+	Incarnation incarnation `json:"incarnation"`
+	Version     int         `json:"version"`
+
+	category, content string
+}
+
+// recallFrom is where an assembly's memories are looked for.
+type recallFrom struct {
+	caller    Caller
+	projectID string
+	project   *project
+}
+
+// remember recalls what the request asks for. Without a query it is the newest user message that the viewer may see.
+func (a *assembly) remember() error {
+	if a.recall == nil || a.request.Memories == nil {
+		return nil
+	}
+	ask, from := a.request.Memories, a.recall
+	a.recall = nil // once, however often the window is made
+	q := RecallQuery{Query: ask.Query, Limit: ask.Limit, Scope: "memories"}
+	if strings.TrimSpace(q.Query) == "" {
+		question, err := a.question()
+		if err != nil {
+			return err
+		}
+		if q.Query = question; question == "" {
+			q.Query = "*" // the most recent
+		}
+	}
+	found, err := a.e.Recall(a.ctx, from.caller, from.projectID, q)
+	if known := (*Error)(nil); errors.As(err, &known) && known.Kind == Invalid {
+		for i := range known.Fields {
+			known.Fields[i].Field = "memories." + known.Fields[i].Field
+		}
+	}
+	if err != nil {
+		return err
+	}
+	keys := make([]string, len(found.Data))
+	for i, hit := range found.Data {
+		keys[i] = hit.Key
+	}
+	records, err := a.e.readMemories(a.ctx, a.tenant, from.project, keys)
+	if err != nil {
+		return err
+	}
+	for _, rec := range records {
+		if rec != nil { // else it was forgotten meanwhile
+			a.memories = append(a.memories, rec.remembered())
+		}
+	}
+	return nil
+}
+
+func (r *memoryRecord) remembered() remembered {
+	return remembered{Key: r.Key, Incarnation: r.Incarnation, Version: r.Version, category: r.Category, content: r.Content}
+}
+
+// maxQuestion bounds what of a message is used as a query, in bytes.
+const maxQuestion = 2000
+
+// question is the text of the newest user message that the viewer may see.
+func (a *assembly) question() (string, error) {
+	for _, r := range slices.Backward(a.rows) {
+		if r.role != plan.RoleUser || !a.visible(r) {
+			continue
+		}
+		m, err := a.body(r)
+		if errors.Is(err, errReread) { // damaged
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return strings.ToValidUTF8(m.Text[:min(len(m.Text), maxQuestion)], ""), nil
+	}
+	return "", nil
+}
+
+// inject puts the memories that fit in front of the table, as one system-class message. They get half of the tokens
+// that what must stay leaves.
+func (a *assembly) inject() {
+	a.injected = 0
+	if len(a.memories) == 0 {
+		return
+	}
+	t, law := &a.table, a.law(a.limits)
+	room := uint64(MaxBudget)
+	if b := uint64(a.limits.tokens); b > 0 {
+		_, must := law.Cost(t.items, plan.FlagMandatory)
+		room = (b - must) / 2
+	}
+	text, tokens := "", uint32(0)
+	for i := range a.memories {
+		longer := a.memories[i].line(text)
+		n := a.NoticeTokens(longer)
+		if uint64(n) > room {
+			break
+		}
+		text, tokens, a.injected = longer, n, i+1
+	}
+	if a.injected == 0 {
+		return
+	}
+	reason := fmt.Sprintf("recalled: %d of the %d memories found fit", a.injected, len(a.memories))
+	t.items = slices.Insert(t.items, 0, plan.NoticeItem(plan.KindMemory, text, tokens, -1, reason))
+	a.made = t.items
+}
+
+// line adds a memory to the message's text.
+func (m *remembered) line(text string) string {
+	if text == "" {
+		text = "Memories that may matter here. They were recalled, not said in this conversation:"
+	}
+	return text + "\n- [" + m.category + "] " + m.Key + ": " + strings.ReplaceAll(m.content, "\n", "\n  ")
+}
+
+// appendMemories appends the memories that were found for a window, best first, and which of them it shows.
+func (a *assembly) appendMemories(dst []byte) []byte {
+	shown := 0
+	for i := range a.result.items {
+		if it := &a.result.items[i]; it.Change == plan.Notice && it.Kind == plan.KindMemory {
+			shown = a.injected
+		}
+	}
+	dst = append(dst, '[')
+	for i := range a.memories {
+		m := &a.memories[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = chat.AppendString(append(dst, `{"key":`...), m.Key)
+		dst = strconv.AppendInt(append(dst, `,"version":`...), int64(m.Version), 10)
+		dst = chat.AppendString(append(dst, `,"category":`...), m.category)
+		dst = strconv.AppendBool(append(dst, `,"injected":`...), i < shown)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
+}
+
+// readRemembered reads the memories that a decision names, each in the version that it had then.
+func (e *Engine) readRemembered(ctx context.Context, tenant string, p *project, d *decision) ([]remembered, error) {
+	out := make([]remembered, 0, len(d.Memories))
+	for _, want := range d.Memories {
+		current := memoryParts(p, want.Key)
+		past := memoryVersionKey(p.Incarnation, want.Key, want.Version, 0)
+		found, err := e.loadMemories(ctx, tenant, [][]byte{current, past[:len(past)-1]})
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(found, func(r *memoryRecord) bool {
+			return r != nil && !r.damaged && r.Incarnation == want.Incarnation && r.Version == want.Version
+		})
+		if at < 0 {
+			return nil, errorf(Gone, "memory_purged", "version %d of memory %q, which this decision used, is purged",
+				want.Version, want.Key)
+		}
+		out = append(out, found[at].remembered())
+	}
+	return out, nil
+}

@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+func (k *kit) keep(key, content string) {
+	k.Helper()
+	_, err := k.StoreMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject,
+		engine.MemorySpec{Key: key, Content: content})
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+// rememberedIn are the memories that a window says were found, in order, those that it shows with a +.
+func rememberedIn(t *testing.T, w window) string {
+	t.Helper()
+	var got struct {
+		Memories []struct {
+			Key      string
+			Injected bool
+		}
+	}
+	if err := json.Unmarshal(w.raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range got.Memories {
+		if m.Injected {
+			m.Key = "+" + m.Key
+		}
+		out = append(out, m.Key)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestRemembered asks for memories in a window: what fits stands in front as one message, within the budget, with a row of
+// its own, and the window can be replayed for as long as the versions that it used are kept.
+func TestRemembered(t *testing.T) {
+	k := newKit(t)
+	k.keep("home", "Ada lives in Lisbon with two cats")
+	k.keep("work", "Ada builds bridges")
+	k.keep("food", "Grace likes olives")
+	k.post("dashboard", user("hello"), `{"role":"assistant","content":"hi"}`)
+
+	w := k.ask(`{"explain":true,"memories":{"query":"where does Ada live?","limit":2},"pending":[{"role":"user","content":"x"}]}`)
+	if got := rememberedIn(t, w); !strings.HasPrefix(got, "+home") {
+		t.Errorf("found %q", got)
+	}
+	if !strings.Contains(string(w.Messages[0]), "two cats") || !strings.Contains(string(w.Messages[0]), `"system"`) {
+		t.Errorf("the first message is %s", w.Messages[0])
+	}
+	rows, tokens := 0, 0
+	for _, r := range w.Report {
+		if r.MessageID == "memories" {
+			rows++
+			tokens = r.After
+			if r.Action != "inject" || r.ReasonCode != "recalled" || r.Policy != "mneme" {
+				t.Errorf("the row says %+v", r)
+			}
+		}
+	}
+	if rows != 1 || w.Usage["tokens"] != w.Usage["history_tokens"]+tokens {
+		t.Errorf("%d rows, %d tokens of %v", rows, tokens, w.Usage)
+	}
+	k.replay(w.DecisionID)
+
+	byQuestion := k.ask(`{"memories":{},"pending":[{"role":"user","content":"who likes olives?"}]}`)
+	if got := rememberedIn(t, byQuestion); !strings.HasPrefix(got, "+food") {
+		t.Errorf("the newest question finds %q", got)
+	}
+
+	k.keep("home", "Ada lives in Porto") // the version before is kept
+	k.replay(w.DecisionID)
+	if _, err := k.ForgetMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, "home"); err != nil {
+		t.Fatal(err)
+	}
+	k.keep("home", "Ada lives in Faro") // another memory of that name
+	_, err := k.Replay(k.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
+	if gone := (*engine.Error)(nil); !errors.As(err, &gone) || gone.Code != "memory_purged" {
+		t.Errorf("replaying with a forgotten memory: %v", err)
+	}
+}
+
+// TestRememberedBudget gives memories no more than what must stay leaves them.
+func TestRememberedBudget(t *testing.T) {
+	k := newKit(t)
+	for i := range 5 {
+		k.keep(fmt.Sprintf("fact%d", i), "bridge "+strings.Repeat(fmt.Sprintf("detail%d ", i), 20))
+	}
+	k.post("dashboard", user("tell me of the bridge"))
+	last := -1
+	for tokens := 10; tokens < 900; tokens += 10 {
+		request := fmt.Sprintf(`{"explain":true,"memories":{"query":"bridge"},"budget":{"max_tokens":%d}}`, tokens)
+		w, err := k.tryAsk(request)
+		if tooSmall := (*engine.Error)(nil); errors.As(err, &tooSmall) && tooSmall.Code == "budget_too_small" {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		shown := strings.Count(rememberedIn(t, w), "+")
+		if w.Usage["tokens"] > tokens || shown < last {
+			t.Errorf("%d memories in %d of %d tokens, %d before", shown, w.Usage["tokens"], tokens, last)
+		}
+		last = shown
+		k.replay(w.DecisionID)
+	}
+	if last != 5 {
+		t.Errorf("%d memories fit the widest budget", last)
+	}
+	w := k.ask(`{"memories":{"query":"nothing of the kind"}}`)
+	if got := rememberedIn(t, w); got != "" || len(w.Messages) != 1 {
+		t.Errorf("found %q", got)
+	}
+	k.advance(time.Hour)
+	if _, err := k.tryAsk(`{"memories":{"query":"x","limit":100000}}`); err == nil {
+		t.Error("a limit beyond all bounds was taken")
+	}
+}
