@@ -29,10 +29,10 @@ type memoryUse struct {
 	e       *Engine
 	quota   MemoryQuota
 	mu      sync.Mutex
-	tenants map[string]*tally
+	tenants map[string]*memoryTally
 }
 
-type tally struct {
+type memoryTally struct {
 	mu      sync.Mutex
 	count   int
 	bytes   int64
@@ -43,14 +43,14 @@ type tally struct {
 // all fit into the same room. Nil where there is no quota.
 type reservation struct {
 	use    *memoryUse
-	tally  *tally
+	tally  *memoryTally
 	tenant string
 	count  int
 	bytes  int64
 }
 
 func newMemoryUse(e *Engine, q MemoryQuota) *memoryUse {
-	return &memoryUse{e: e, quota: q, tenants: map[string]*tally{}}
+	return &memoryUse{e: e, quota: q, tenants: map[string]*memoryTally{}}
 }
 
 func (u *memoryUse) reserve(tenant string) *reservation {
@@ -61,7 +61,7 @@ func (u *memoryUse) reserve(tenant string) *reservation {
 	defer u.mu.Unlock()
 	t := u.tenants[tenant]
 	if t == nil {
-		t = new(tally)
+		t = new(memoryTally)
 		u.tenants[tenant] = t
 	}
 	return &reservation{use: u, tally: t, tenant: tenant}
