@@ -239,7 +239,9 @@ const (
 
 func recallProject(p incarnation) []byte { return append([]byte{'v', sep}, p[:]...) }
 
-func recallPrefix(p incarnation, space, kind byte) []byte { return append(recallProject(p), space, kind) }
+func recallPrefix(p incarnation, space, kind byte) []byte {
+	return append(recallProject(p), space, kind)
+}
 
 func recallPlace(p incarnation, space, kind byte, at recall.Place) []byte {
 	return appendPlace(recallPrefix(p, space, kind), at)
