@@ -13,7 +13,7 @@ import (
 
 func (k *kit) keep(key, content string) {
 	k.Helper()
-	_, err := k.StoreMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject,
+	_, _, err := k.StoreMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject,
 		engine.MemorySpec{Key: key, Content: content})
 	if err != nil {
 		k.Fatal(err)

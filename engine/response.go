@@ -144,7 +144,7 @@ func (a *assembly) reportRows() []reportRow {
 	must := make([]bool, len(a.rows))
 	for i := range a.table.items {
 		it := &a.table.items[i]
-		if it.Change != plan.Answer {
+		if it.Change != plan.Answer && it.Change != plan.Notice {
 			must[it.Row] = it.Flags&plan.FlagMandatory != 0
 		}
 	}

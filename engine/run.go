@@ -180,7 +180,7 @@ func (a *assembly) leastWindow() {
 		it := &a.table.items[i]
 		if it.Flags&plan.FlagMandatory != 0 {
 			a.result.items = append(a.result.items, *it)
-		} else if it.Change != plan.Answer {
+		} else if it.Change != plan.Answer && it.Change != plan.Notice {
 			a.result.fates[it.Row] = plan.Fate{Action: plan.Drop, Step: -1,
 				Reason: "law_minimum: neither the pipeline nor the fallback gave a lawful window"}
 		}
