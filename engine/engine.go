@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -54,6 +55,8 @@ type Options struct {
 	HistoryMaxTokens int
 	// Policies bounds what each tenant may upload.
 	Policies PolicyQuota
+	// MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
+	MessageBytes int64
 	// HotBytes bounds the memory for recently used sessions; 0: 64 MiB.
 	HotBytes int
 	// Now and Random are the clock and the source of ids; nil: the system's.
@@ -92,6 +95,10 @@ type Engine struct {
 	seed          maphash.Seed
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
+	background    background
+	removed       atomic.Bool   // something was, and may still lie in the store's files
+	keyUses       keyUses
+	usage         usage
 	wake          chan struct{} // a job was queued
 }
 
@@ -119,6 +126,8 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 		o.HotBytes = 64 << 20
 	}
 	e.policyQuota = o.Policies.orDefault()
+	e.usage.limit = o.MessageBytes
+	e.removed.Store(true) // an earlier process may have
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }

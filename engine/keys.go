@@ -24,14 +24,17 @@ import (
 //	i <hash>                   answer to an idempotent request
 //	x <expiry ms> <key>        expiry index: the key named goes at that time
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
+//	j d <pinc>                 decisions of a project to be emptied, those made up to the time it says
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
 //	g name                     policy: its versions, and which is live
 //	y name version             policy version: what its manifest and its checks say
 //	w digest part              policy module, by SHA-256, in parts of at most store.MaxValue
 //	q                          how many policy versions the tenant keeps, and their bytes
 //	a <time> id                audit entry, newest first
+//	r                          the daily job: when it is due, and how far it has come (in the system space, too)
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
 //	z e <pinc> day hash        settings and pinned pipeline that the day's decisions name by hash (loose)
+//	z u key                    when an API key was last used, about (loose)
 //
 // In the system space:
 //
@@ -81,6 +84,10 @@ func modulePartKey(digest [32]byte, part int) []byte {
 	return binary.BigEndian.AppendUint16(moduleKey(digest), uint16(part))
 }
 
+var retentionKey = []byte{'r', sep}
+
+func keyUseKey(id string) []byte { return append([]byte{store.Loose, 'u'}, id...) }
+
 func policyUsageKey() []byte { return []byte{'q', sep} }
 
 // auditKey counts time downwards, so that the newest entry comes first.
@@ -128,6 +135,8 @@ const (
 	sweepSession = 's'
 	sweepProject = 'p'
 	sweepTenant  = 't'
+	// sweepDecisions empties the decisions of a project that lives on.
+	sweepDecisions = 'd'
 )
 
 const sweepImport = 'i'

@@ -102,8 +102,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if serr := e.commit(ctx, c.Tenant, sweep); serr != nil {
 			e.log.Error("sweeping a failed import; it is tried again later", "error", serr)
 		}
-		e.poke()
-	}
+		}
 	return s, err
 }
 
