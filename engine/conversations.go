@@ -124,7 +124,9 @@ func (e *Engine) PurgeConversations(ctx context.Context, c Caller, spec PurgeSpe
 	return out, err
 }
 
-func daysAgo(now time.Time, days int) time.Time { return now.Add(-time.Duration(days) * 24 * time.Hour) }
+func daysAgo(now time.Time, days int) time.Time {
+	return now.Add(-time.Duration(days) * 24 * time.Hour)
+}
 
 // purgeSome removes what is due among the next sessions behind after.
 func (e *Engine) purgeSome(ctx context.Context, p *purge, pinc incarnation, after []byte) (n int, next []byte,

@@ -55,6 +55,8 @@ type Options struct {
 	HistoryMaxTokens int
 	// Policies bounds what each tenant may upload.
 	Policies PolicyQuota
+	// SpoolDir takes the files that imports keep for their time; empty: the system's.
+	SpoolDir string
 	// MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
 	MessageBytes int64
 	// HotBytes bounds the memory for recently used sessions; 0: 64 MiB.
@@ -81,6 +83,7 @@ type Engine struct {
 	rootKey   [32]byte
 	hasRoot   bool
 	maxTokens int
+	spoolDir  string
 
 	policies      *registry
 	policyRecords memo[policyRecord]
@@ -96,7 +99,7 @@ type Engine struct {
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
 	background    background
-	removed       atomic.Bool   // something was, and may still lie in the store's files
+	removed       atomic.Bool // something was, and may still lie in the store's files
 	keyUses       keyUses
 	usage         usage
 	wake          chan struct{} // a job was queued
@@ -106,7 +109,7 @@ type Engine struct {
 // FirstKey is the admin key of tenant `default` where this call made the tenant, else empty.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
 	e = &Engine{store: o.Store, host: o.Host, tokens: o.Tokens, log: o.Logger, clock: o.Now, entropy: o.Random,
-		maxTokens: o.HistoryMaxTokens, wake: make(chan struct{}, 1)}
+		maxTokens: o.HistoryMaxTokens, spoolDir: o.SpoolDir, wake: make(chan struct{}, 1)}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
