@@ -398,8 +398,12 @@ func TestImportBrokenOff(t *testing.T) {
 	source := newKit(t)
 	source.tenant("one")
 	source.project("other")
-	for i := range 30 {
-		source.post("long", user(fmt.Sprint("question ", i)), assistant(strings.Repeat("words ", 50_000)))
+	var many []string // so that a session takes several commits
+	for range 200 {
+		many = append(many, user("x"))
+	}
+	for range 12 {
+		source.post("long", many...)
 	}
 	source.post("short", user("x"))
 	file, want := source.export(), source.shown()
@@ -411,7 +415,7 @@ func TestImportBrokenOff(t *testing.T) {
 		b.left = left
 		_, err := k.tryImport("", file)
 		b.left = 1 << 30
-		whole := map[string]uint32{"long": 30, "short": 1}
+		whole := map[string]uint32{"long": 12, "short": 1}
 		list, lerr := k.ListSessions(t.Context(), k.admin, engine.DefaultProject, engine.Page{})
 		if lerr != nil {
 			t.Fatal(lerr)
