@@ -28,6 +28,12 @@ type config struct {
 	RootKey string
 	// HistoryMaxTokens is the default of the setting history_max_tokens; 0: the engine's own.
 	HistoryMaxTokens int
+	// RateLimit is how many requests a second each tenant may send in the long run, RateBurst how many at once; 0: no
+	// limit, and a burst of one second's.
+	RateLimit float64
+	RateBurst int
+	// MessageBytes is what the messages of each tenant may take, in bytes; 0: no limit.
+	MessageBytes int64
 }
 
 // option is one line of configuration: where it can be said, and where it goes. An empty name cannot be said there.
@@ -40,13 +46,18 @@ type option struct {
 // readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	c := config{Listen: "127.0.0.1:7700", Data: "./mneme-data"}
-	var file, historyMaxTokens string
+	var file, historyMaxTokens, rateLimit, rateBurst, messageBytes string
 	options := []option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
 		{"store", "MNEME_STORE", "store", &c.Store, "`URL` of the store (default: embedded, in the data folder)"},
 		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey, "the operator's `KEY`, who makes tenants (default: none)"},
-		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key"},
+		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &rateLimit, "`REQUESTS` a second for each tenant (default: no limit)"},
+		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &rateBurst, "`REQUESTS` at once for each tenant (default: a second's)"},
+		{"quota-message-bytes", "MNEME_QUOTA_MESSAGE_BYTES", "quota_message_bytes", &messageBytes,
+			"`BYTES` that each tenant's messages may take (default: no limit)"},
+		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key, rate_limit, rate_burst, " +
+			"quota_message_bytes"},
 		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens, ""},
 	}
 	said, err := parseFlags(options, args, stderr)
@@ -71,10 +82,33 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 		}
 		c.HistoryMaxTokens = n
 	}
+	if err := c.readLimits(rateLimit, rateBurst, messageBytes); err != nil {
+		return c, err
+	}
 	if c.Store != "" {
 		return c, errors.New("the only store is the embedded one, in the data folder: leave --store out")
 	}
 	return c, nil
+}
+
+// readLimits reads what each tenant is held to; empty is no limit.
+func (c *config) readLimits(rate, burst, bytes string) (err error) {
+	if rate != "" {
+		if c.RateLimit, err = strconv.ParseFloat(rate, 64); err != nil || !(c.RateLimit >= 0.001 && c.RateLimit <= 1e6) {
+			return errors.New("rate_limit must be a number of requests a second from 0.001 to 1000000")
+		}
+	}
+	if burst != "" {
+		if c.RateBurst, err = strconv.Atoi(burst); err != nil || c.RateBurst < 1 || c.RateBurst > 1e6 || rate == "" {
+			return errors.New("rate_burst must be a number of requests from 1 to 1000000, and needs a rate_limit")
+		}
+	}
+	if bytes != "" {
+		if c.MessageBytes, err = strconv.ParseInt(bytes, 10, 64); err != nil || c.MessageBytes < 1 {
+			return errors.New("quota_message_bytes must be a number of bytes, at least 1")
+		}
+	}
+	return nil
 }
 
 // parseFlags sets what the command line says and tells which flags those were.

@@ -38,6 +38,9 @@ func TestConfigPrecedence(t *testing.T) {
 		{[]string{"--config", yamlFile(t, ""), "--root-key", "flag-key"}, map[string]string{
 			"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"},
 			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", RootKey: "flag-key", HistoryMaxTokens: 4000}},
+		{[]string{"--config", yamlFile(t, "rate_limit: 2.5\nquota_message_bytes: 1000\n"), "--rate-burst", "7"},
+			map[string]string{"MNEME_QUOTA_MESSAGE_BYTES": "2000"},
+			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", RateLimit: 2.5, RateBurst: 7, MessageBytes: 2000}},
 	} {
 		if got, err := readConfig(c.args, environment(c.env), io.Discard); err != nil || got != c.want {
 			t.Errorf("%v %v: %+v, %v", c.args, c.env, got, err)
@@ -59,6 +62,12 @@ func TestConfigRefuses(t *testing.T) {
 		{[]string{"--config", "/nowhere/mneme.yaml"}, nil, "no such file"},
 		{[]string{"--store", "postgres://x"}, nil, "leave --store out"},
 		{nil, map[string]string{tokens: "many"}, tokens},
+		{[]string{"--rate-limit", "NaN"}, nil, "rate_limit must be"},
+		{[]string{"--rate-limit", "0"}, nil, "rate_limit must be"},
+		{[]string{"--rate-limit", "-1"}, nil, "rate_limit must be"},
+		{[]string{"--rate-limit", "1", "--rate-burst", "0"}, nil, "rate_burst must be"},
+		{[]string{"--rate-burst", "5"}, nil, "needs a rate_limit"},
+		{[]string{"--quota-message-bytes", "lots"}, nil, "quota_message_bytes must be"},
 		{nil, map[string]string{tokens: "0"}, tokens},
 	} {
 		if _, err := readConfig(c.args, environment(c.env), io.Discard); err == nil || !strings.Contains(err.Error(), c.want) ||

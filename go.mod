@@ -11,6 +11,7 @@ require (
 	github.com/seed-0906e6bc/mneme/sdk/go v0.0.0
 	github.com/tetratelabs/wazero v1.12.0
 	github.com/valyala/fasthttp v1.69.0
+	golang.org/x/time v0.16.0
 	gopkg.in/yaml.v3 v3.0.1
 )
 

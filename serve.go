@@ -42,7 +42,8 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 	}
 	defer ln.Close()
 	return withEngine(ctx, c, log, func(e *engine.Engine, firstKey string) error {
-		s, err := server.New(server.Options{Engine: e, Logger: log, Version: version()})
+		s, err := server.New(server.Options{Engine: e, Logger: log, Version: version(),
+			RateLimit: server.RateLimit{PerSecond: c.RateLimit, Burst: c.RateBurst}})
 		if err != nil {
 			return err
 		}
@@ -95,6 +96,7 @@ func withEngine(
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: store.Seal(db), Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
 		RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
+		MessageBytes: c.MessageBytes, SpoolDir: c.Data,
 	})
 	if err != nil {
 		return fmt.Errorf("starting the engine: %w", err)

@@ -77,6 +77,7 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 	if !match || rec.ExpiresAt != nil && !now.Before(*rec.ExpiresAt) {
 		return Caller{}, errUnknownKey()
 	}
+	e.noteUse(ctx, tenant, id, now)
 	role, _ := ParseRole(rec.Role)
 	return Caller{Tenant: tenant, incarnation: rec.Tenant, KeyID: id, Role: role, Projects: rec.Projects, Agent: rec.Agent,
 		PreferredName: rec.PreferredName}, nil
@@ -147,7 +148,10 @@ func (e *Engine) DeleteKey(ctx context.Context, c Caller, id string) error {
 		t.delete(apiKeyKey(id))
 		return struct{}{}, err
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return e.dropUse(ctx, c.Tenant, id)
 }
 
 // readKey reads a key that reaches no further than the caller's own: a wider one would widen it.
@@ -174,9 +178,13 @@ func (t *tx) readKey(c Caller, id string) (*keyRecord, error) {
 
 // ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
 func (e *Engine) ListKeys(ctx context.Context, c Caller, page Page) (List[Key], error) {
-	return listRecords(ctx, e, c.Tenant, apiKeyKey("")[:2], page, func(it store.Item) (Key, bool, error) {
+	out, err := listRecords(ctx, e, c.Tenant, apiKeyKey("")[:2], page, func(it store.Item) (Key, bool, error) {
 		var rec keyRecord
 		err := json.Unmarshal(it.Value, &rec)
 		return rec.Key, c.covers(rec.Projects), err
 	})
+	if err != nil {
+		return out, err
+	}
+	return out, e.fillUses(ctx, c.Tenant, out.Data)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -58,6 +59,11 @@ func parseDecisionID(s string) (d decisionID, ok bool) {
 
 // decisionDay reads the day out of a decision's key.
 func decisionDay(key []byte) uint16 { return binary.BigEndian.Uint16(key[2+8:]) }
+
+// decisionMade reads out of a decision's key when it was made.
+func decisionMade(key []byte) time.Time {
+	return time.UnixMicro(int64(binary.BigEndian.Uint64(key[2+8+2+8:])))
+}
 
 // decisionPart reads the number of the part out of a decision's key.
 func decisionPart(key []byte) uint16 { return binary.BigEndian.Uint16(key[len(key)-2:]) }

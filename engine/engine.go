@@ -70,6 +70,10 @@ type Options struct {
 	Policies PolicyQuota
 	// Memories bounds what each tenant may keep of memories; 0: no bound.
 	Memories MemoryQuota
+	// SpoolDir takes the files that imports keep for their time; empty: the system's.
+	SpoolDir string
+	// MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
+	MessageBytes int64
 	// HotBytes bounds the memory for recently used sessions; 0: 64 MiB.
 	HotBytes int
 	// Now and Random are the clock and the source of ids; nil: the system's.
@@ -95,6 +99,7 @@ type Engine struct {
 	rootKey   [32]byte
 	hasRoot   bool
 	maxTokens int
+	spoolDir  string
 
 	policies      *registry
 	policyRecords memo[policyRecord]
@@ -112,6 +117,10 @@ type Engine struct {
 	seed          maphash.Seed
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
+	background    background
+	removed       atomic.Bool // something was, and may still lie in the store's files
+	keyUses       keyUses
+	messageUse    messageUse
 	wake          chan struct{} // a job was queued
 	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
 }
@@ -119,8 +128,8 @@ type Engine struct {
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
 // FirstKey is the admin key of tenant `default` where this call made the tenant, else empty.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
-	e = &Engine{store: o.Store, host: o.Host, tokens: o.Tokens, analyser: o.Analyser, log: o.Logger, clock: o.Now, entropy: o.Random,
-		maxTokens: o.HistoryMaxTokens, wake: make(chan struct{}, 1)}
+	e = &Engine{store: o.Store, host: o.Host, tokens: o.Tokens, analyser: o.Analyser, log: o.Logger, clock: o.Now,
+		entropy: o.Random, maxTokens: o.HistoryMaxTokens, spoolDir: o.SpoolDir, wake: make(chan struct{}, 1)}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
@@ -143,6 +152,8 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
 	e.memoryUse = newMemoryUse(e, o.Memories)
+	e.messageUse.limit = o.MessageBytes
+	e.removed.Store(true) // an earlier process may have
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }

@@ -26,6 +26,7 @@ import (
 //	i <hash>                   answer to an idempotent request
 //	x <expiry ms> <key>        expiry index: the key named goes at that time
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
+//	j d <pinc>                 decisions of a project to be emptied, those made up to the time it says
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
 //	j y <sinc>                 summary to make or extend
 //	u day                      what was used that day
@@ -48,8 +49,10 @@ import (
 //	j f <pinc> space           documents to put into blocks
 //	j u <pinc> <sinc>          session with messages that are not indexed
 //	j b <pinc>                 a project's sessions still to be marked so, from one on
+//	r                          the daily job: when it is due, and how far it has come (in the system space, too)
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
 //	z e <pinc> day hash        settings and pinned pipeline that the day's decisions name by hash (loose)
+//	z u key                    when an API key was last used, about (loose)
 //
 // In the system space:
 //
@@ -98,6 +101,10 @@ func moduleKey(digest [32]byte) []byte { return append([]byte{'w', sep}, digest[
 func modulePartKey(digest [32]byte, part int) []byte {
 	return binary.BigEndian.AppendUint16(moduleKey(digest), uint16(part))
 }
+
+var retentionKey = []byte{'r', sep}
+
+func keyUseKey(id string) []byte { return append([]byte{store.Loose, 'u'}, id...) }
 
 func policyUsageKey() []byte { return []byte{'q', sep} }
 
@@ -188,6 +195,8 @@ const (
 	sweepSession = 's'
 	sweepProject = 'p'
 	sweepTenant  = 't'
+	// sweepDecisions empties the decisions of a project that lives on.
+	sweepDecisions = 'd'
 )
 
 const (

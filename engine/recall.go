@@ -292,7 +292,7 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 		out.UnindexedMessages += s.tail.rest
 	}
 	if len(s.tail.docs) >= indexChunk {
-		e.poke()
+		e.poke(c.Tenant)
 	}
 	live := map[string]incarnation{}
 	hits, err := s.best(func(d *recall.Document) (bool, error) {

@@ -200,7 +200,7 @@ func (t *tx) putFoldJob(p incarnation, space byte) {
 	t.e.random(unique[:])
 	t.indexPut(foldKey(p, space), unique[:])
 	if t.e.indexed.Add(1)%foldAt == 0 {
-		t.e.poke()
+		t.e.poke(t.tenant)
 	}
 }
 
@@ -266,7 +266,7 @@ func (t *tx) removeDocuments(p incarnation, space byte, places []recall.Place) e
 		if t.index.blocks+len(d.Terms) > maxBlockRewrites {
 			t.indexPut(recallPlace(p, space, recallDead, places[i]), []byte{0})
 			t.putFoldJob(p, space)
-			t.e.poke()
+			t.e.poke(t.tenant)
 			continue
 		}
 		t.indexDelete(it.Key)

@@ -82,7 +82,7 @@ func (e *Engine) enableTranscripts(ctx context.Context, c Caller, projectID stri
 			return err
 		}
 	}
-	e.poke()
+	e.poke(c.Tenant)
 	return nil
 }
 

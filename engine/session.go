@@ -22,6 +22,7 @@ type head struct {
 	Turns        uint32       `json:"turns"`
 	Messages     uint64       `json:"messages"`
 	Tokens       [2]uint64    `json:"tokens"`
+	Bytes        uint64       `json:"bytes,omitempty"` // of the message bodies
 	OpenCalls    int          `json:"open_calls,omitempty"`
 	Kind         string       `json:"kind"`
 	Agent        string       `json:"agent,omitempty"`
@@ -199,6 +200,7 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 	if !validID(id) {
 		return errorf(NotFound, "not_found", "no such session")
 	}
+	var gone uint64
 	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
 		p, err := t.project(c, projectID)
 		if err != nil {
@@ -209,10 +211,9 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		if err != nil {
 			return struct{}{}, err
 		}
-		before := unborn(id)
-		t.put(sweepKey(sweepSession, before[:]), p.Incarnation[:])
 		if got[0].Value == nil {
 			if id == DefaultSession { // always there, and empty already
+				t.dropUnborn(p.Incarnation, id)
 				return struct{}{}, nil
 			}
 			return struct{}{}, errorf(NotFound, "not_found", "no session %q", id)
@@ -221,14 +222,29 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		if err := json.Unmarshal(got[0].Value, &h); err != nil {
 			return struct{}{}, err
 		}
-		t.delete(key)
-		if h.OpenCalls > 0 {
-			t.delete(openCallsKey(p.Incarnation, id))
-		}
-		t.delete(summaryJobKey(h.Incarnation))
-		t.put(sweepKey(sweepSession, h.Incarnation[:]), p.Incarnation[:])
+		gone = h.Bytes
+		t.dropSession(p.Incarnation, id, &h)
 		return struct{}{}, nil
 	})
-	e.poke()
+	if err == nil {
+		e.messageUse.add(c.Tenant, -int64(gone))
+	}
 	return err
+}
+
+// dropSession collects the writes that make a session be no more; its messages and decisions are swept.
+func (t *tx) dropSession(pinc incarnation, id string, h *head) {
+	t.delete(headKey(pinc, id))
+	if h.OpenCalls > 0 {
+		t.delete(openCallsKey(pinc, id))
+	}
+	t.delete(summaryJobKey(h.Incarnation))
+	t.put(sweepKey(sweepSession, h.Incarnation[:]), pinc[:])
+	t.dropUnborn(pinc, id)
+}
+
+// dropUnborn has the decisions swept that were made before the session was.
+func (t *tx) dropUnborn(pinc incarnation, id string) {
+	before := unborn(id)
+	t.put(sweepKey(sweepSession, before[:]), pinc[:])
 }

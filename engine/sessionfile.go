@@ -44,16 +44,8 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 			f.add(hd, m)
 		}
 	}
-	if s := h.covered(); s.Covers > 0 {
-		sum, err := e.readSummary(ctx, c.Tenant, h.Incarnation, s.Version)
-		if err != nil {
-			return f, err
-		}
-		if sum != nil {
-			f.Summary = sum.file()
-		}
-	}
-	return f, nil
+	f.Summary, err = e.fileSummary(ctx, c.Tenant, h)
+	return f, err
 }
 
 func (f *SessionFile) add(h *header, m *chat.Message) {
@@ -73,7 +65,14 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 	if err != nil {
 		return Session{}, err
 	}
-	staged := &staging{turns: turns}
+	size := int64(0)
+	for _, turn := range turns {
+		size += turn.size()
+	}
+	if err := e.checkQuota(ctx, c, size); err != nil {
+		return Session{}, err
+	}
+	var staged *staging
 	s, err := update(ctx, e, c, once, func(t *tx) (Session, error) {
 		p, err := t.project(c, projectID)
 		if err != nil {
@@ -83,8 +82,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
-		key := headKey(p.Incarnation, f.Session.ID)
-		got, err := t.get(key)
+		got, err := t.get(headKey(p.Incarnation, f.Session.ID))
 		if err != nil {
 			return Session{}, err
 		}
@@ -92,30 +90,30 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 			return Session{}, errorf(Conflict, "session_exists",
 				"session %q exists; delete it first or import under another id", f.Session.ID)
 		}
-		h, err := staged.write(t, c, p, &f)
+		if staged == nil { // once, however often the commit below is tried
+			if staged, err = t.stage(p, &f.Session, f.Created); err != nil {
+				return Session{}, err
+			}
+			for _, turn := range turns {
+				if err := staged.add(turn); err != nil {
+					return Session{}, err
+				}
+			}
+			if err := staged.flush(); err != nil {
+				return Session{}, err
+			}
+		}
+		h, err := t.reveal(staged, p, f.Session.ID, nil, f.Summary)
 		if err != nil {
 			return Session{}, err
 		}
-		// A job that ran out is taken by the sweep: what was written may be gone already.
-		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: staged.job, Value: staged.project[:]})
-		t.delete(staged.job)
-		if err := t.putOpenCalls(p, f.Session.ID, h, &staged.open); err != nil {
-			return Session{}, err
-		}
-		if err := f.Summary.put(t, h); err != nil {
-			return Session{}, err
-		}
-		t.markUnindexed(p, h, f.Session.ID)
-		return h.session(f.Session.ID, r.encoding), t.putJSON(key, h)
+		return h.session(f.Session.ID, r.encoding), nil
 	})
-	if err != nil && staged.head != nil {
-		// What was written is swept. Where this fails too, the job does it later.
-		sweep := store.Batch{Delete: [][]byte{staged.job},
-			Put: []store.Pair{{Key: sweepKey(sweepSession, staged.head.Incarnation[:]), Value: staged.project[:]}}}
-		if serr := e.commit(ctx, c.Tenant, sweep); serr != nil {
-			e.log.Error("sweeping a failed import; it is tried again later", "error", serr)
-		}
-		e.poke()
+	switch {
+	case err == nil:
+		e.messageUse.add(c.Tenant, size)
+	case staged != nil:
+		e.abandon(ctx, c.Tenant, staged)
 	}
 	return s, err
 }
@@ -156,7 +154,7 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 		}
 		turns = append(turns, t)
 	}
-	return turns, f.Summary.check(turns)
+	return turns, f.Summary.checkTurns(turns)
 }
 
 func (ft *FileTurn) parse() (*parsedTurn, error) {
@@ -209,48 +207,79 @@ const (
 	stagedBytes  = 1 << 20
 )
 
-// staging is an import whose messages are written but not yet a session.
+// staging is a session whose messages are written but that nobody can see yet. The job sweeps them away again unless
+// the commit that gives the session its head takes it back in time.
 type staging struct {
-	turns   []*parsedTurn
 	head    *head
 	open    openCalls
 	project incarnation
 	job     []byte
+	w       *tx // collects what the next commit writes
 }
 
-// write commits the turns where nobody sees them, behind a job that would sweep them away again, once.
-func (s *staging) write(t *tx, c Caller, p *project, f *SessionFile) (*head, error) {
-	if s.head != nil {
-		h := *s.head
-		return &h, nil
-	}
-	s.head, s.project = f.Session.head(t.e, t.now), p.Incarnation
-	if !f.Created.IsZero() {
-		s.head.Created = f.Created.UTC()
+// stage begins a session where nobody sees it.
+func (t *tx) stage(p *project, spec *SessionSpec, created time.Time) (*staging, error) {
+	s := &staging{head: spec.head(t.e, t.now), project: p.Incarnation}
+	if !created.IsZero() {
+		s.head.Created = created.UTC()
 	}
 	s.open.Incarnation = s.head.Incarnation
 	s.job = stagedKey(t.now.Add(importLife), s.head.Incarnation)
+	s.w = &tx{ctx: t.ctx, e: t.e, tenant: t.tenant, now: t.now}
 	job := store.Batch{Expect: []store.Expect{{Key: liveKey, Value: t.live[:]}},
 		Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
-	if err := t.e.commit(t.ctx, c.Tenant, job); err != nil {
+	return s, t.e.commit(t.ctx, t.tenant, job)
+}
+
+// add writes the next turn, as many turns in one commit as it holds well, so that a long session does not wait for the
+// disk once a turn.
+func (s *staging) add(turn *parsedTurn) error {
+	if _, err := turn.write(s.w, s.head, &s.open); err != nil {
+		return err
+	}
+	if s.w.writes() < stagedWrites && s.w.bytes() < stagedBytes {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *staging) flush() error {
+	if s.w.writes() == 0 {
+		return nil
+	}
+	err := s.w.e.commit(s.w.ctx, s.w.tenant, s.w.batch)
+	s.w.batch = store.Batch{}
+	return err
+}
+
+// reveal collects the writes that make the staged session one that is seen, in place of the head before, if any.
+func (t *tx) reveal(s *staging, p *project, id string, before *head, sum *FileSummary) (*head, error) {
+	h := *s.head
+	// A job that ran out is taken by the sweep: what was written may be gone already.
+	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: s.job, Value: s.project[:]})
+	t.delete(s.job)
+	if before != nil {
+		h.OpenCalls = before.OpenCalls
+		t.put(sweepKey(sweepSession, before.Incarnation[:]), s.project[:])
+		t.dropUnborn(s.project, id)
+	}
+	if err := t.putOpenCalls(p, id, &h, &s.open); err != nil {
 		return nil, err
 	}
-	w := &tx{ctx: t.ctx, e: t.e, tenant: c.Tenant, now: t.now}
-	for i, turn := range s.turns {
-		if _, err := turn.write(w, s.head, &s.open); err != nil {
-			return nil, err
-		}
-		// As many turns as one commit holds well, so that a long session does not wait for the disk once a turn.
-		if i+1 < len(s.turns) && w.writes() < stagedWrites && w.bytes() < stagedBytes {
-			continue
-		}
-		if err := t.e.commit(t.ctx, c.Tenant, w.batch); err != nil {
-			return nil, err
-		}
-		w.batch = store.Batch{}
+	if err := sum.put(t, &h); err != nil {
+		return nil, err
 	}
-	h := *s.head
-	return &h, nil
+	t.markUnindexed(p, &h, id)
+	return &h, t.putJSON(headKey(s.project, id), &h)
+}
+
+// abandon has what was staged swept. Where this fails too, the job does it later.
+func (e *Engine) abandon(ctx context.Context, tenant string, s *staging) {
+	sweep := store.Batch{Delete: [][]byte{s.job},
+		Put: []store.Pair{{Key: sweepKey(sweepSession, s.head.Incarnation[:]), Value: s.project[:]}}}
+	if err := e.commit(ctx, tenant, sweep); err != nil {
+		e.log.Error("sweeping a failed import; it is tried again later", "error", err)
+	}
 }
 
 // put collects the file's summary, which is then the session's first.

@@ -108,14 +108,21 @@ func (e *Engine) parseSummary(tenant string, sinc incarnation, version uint32, i
 	return newSummary(version, r)
 }
 
-// file is a summary as a session's file keeps it.
-func (s *summary) file() *FileSummary {
+// fileSummary is a session's summary as its file keeps it; nil where there is none, or none that can be read.
+func (e *Engine) fileSummary(ctx context.Context, tenant string, h *head) (*FileSummary, error) {
+	if h.covered().Covers == 0 {
+		return nil, nil
+	}
+	s, err := e.readSummary(ctx, tenant, h.Incarnation, h.covered().Version)
+	if err != nil || s == nil {
+		return nil, err
+	}
 	return &FileSummary{Text: s.Text, Turns: [2]uint32{s.FirstTurn, s.LastTurn}, Covers: s.Covers, Count: s.Count,
-		Model: s.Model, Prompt: s.Prompt}
+		Model: s.Model, Prompt: s.Prompt}, nil
 }
 
-// check holds a file's summary against the file's turns.
-func (f *FileSummary) check(turns []*parsedTurn) error {
+// checkTurns holds a file's summary, if it has one, against the file's turns.
+func (f *FileSummary) checkTurns(turns []*parsedTurn) error {
 	if f == nil {
 		return nil
 	}
@@ -127,6 +134,12 @@ func (f *FileSummary) check(turns []*parsedTurn) error {
 			}
 		}
 	}
+	return f.check(messages, countable, len(turns))
+}
+
+// check holds a summary against a session of so many messages and turns, where so many of those behind the summary can
+// be covered.
+func (f *FileSummary) check(messages, countable uint64, turns int) error {
 	switch {
 	case strings.TrimSpace(f.Text) == "" || len(f.Text) > maxSummaryText:
 		return invalidField("summary.text", "invalid_value", "must have from 1 to %d bytes", maxSummaryText)
@@ -135,7 +148,7 @@ func (f *FileSummary) check(turns []*parsedTurn) error {
 	case f.Count < 1 || f.Count > countable:
 		return invalidField("summary.covers_messages", "out_of_range",
 			"must be from 1 to %d, the messages behind the summary that belong to no delegation", countable)
-	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || int(f.Turns[1]) > len(turns):
+	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || int(f.Turns[1]) > turns:
 		return invalidField("summary.covers_turns", "out_of_range", "must be the first and the last turn covered")
 	}
 	return nil

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"encoding/json"
 	"sync"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 const (
@@ -97,6 +100,23 @@ func (q *summaryQueue) watch() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.changed
+}
+
+// summaryJobs are the jobs of a tenant that a look at it takes in at once.
+func summaryJobs() store.Range {
+	jobs := prefixRange(sweepPrefix(jobSummary))
+	jobs.Limit = 64
+	return jobs
+}
+
+// queueSummaries notes jobs that this process may not know yet: of a start before, or of other servers.
+func (e *Engine) queueSummaries(tenant string, found []store.Item) {
+	for _, it := range found {
+		var job summaryJob
+		if it.Damaged || json.Unmarshal(it.Value, &job) == nil {
+			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), timeOf(max(job.NotYet, job.Lease)))
+		}
+	}
 }
 
 // take gives an entry that is due, of the tenant whose turn it is, or nil and when to look again; the zero time where

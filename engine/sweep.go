@@ -2,135 +2,15 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"sync"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // sweepChunk is how many records one Step removes at most.
 const sweepChunk = 1000
-
-// poke tells whoever drives Step that there is work.
-func (e *Engine) poke() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Step does one unit of background work, if there is any, and tells whether there may be more. Work is records in
-// the store: a unit that was interrupted is found and done again.
-func (e *Engine) Step(ctx context.Context) (more bool, err error) {
-	if more, err = e.step(ctx); more || err != nil {
-		return more, err
-	}
-	more, _, err = e.makeSummary(ctx)
-	return more, err
-}
-
-// step is Step without calls to others' servers, which may take long.
-func (e *Engine) step(ctx context.Context) (more bool, err error) {
-	deleted, err := e.firstKey(ctx, systemTenant, prefixRange(sweepPrefix(sweepTenant)))
-	if err != nil {
-		return false, err
-	}
-	if deleted != nil {
-		return true, e.sweepTenant(ctx, string(deleted.Key[len(sweepPrefix(sweepTenant)):]))
-	}
-	if done, err := e.stepTenant(ctx, systemTenant); done || err != nil {
-		return done, err
-	}
-	var failed error // one tenant's trouble is no other's
-	after := tenantKey("")[:2]
-	for {
-		rng := store.Range{From: append(after, 0), To: prefixEnd(tenantKey("")[:2]), Limit: 256}
-		r, err := e.store.Read(ctx, systemTenant, store.Query{Ranges: []store.Range{rng}})
-		if err != nil {
-			return false, err
-		}
-		for _, it := range r.Ranges[0] {
-			var rec tenantRecord
-			after = it.Key
-			err := errDamaged
-			if !it.Damaged {
-				err = json.Unmarshal(it.Value, &rec)
-			}
-			done := false
-			if err == nil && !rec.Deleting {
-				done, err = e.stepTenant(ctx, rec.ID)
-			}
-			if failed = errors.Join(failed, err); done && err == nil {
-				return true, failed
-			}
-		}
-		if len(r.Ranges[0]) < rng.Limit {
-			return false, failed
-		}
-	}
-}
-
-// stepTenant does one unit of one tenant's work.
-func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
-	now := e.now()
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{
-		expiredRange(now, sweepChunk/2),
-		{From: sweepPrefix(sweepSession), To: prefixEnd(sweepPrefix(sweepSession)), Limit: 1},
-		{From: sweepPrefix(sweepProject), To: prefixEnd(sweepPrefix(sweepProject)), Limit: 1},
-		dueImports(now, sweepChunk/2),
-		{From: sweepPrefix(jobSummary), To: prefixEnd(sweepPrefix(jobSummary)), Limit: 64},
-	}})
-	if err != nil {
-		return false, err
-	}
-	for _, it := range r.Ranges[4] { // those that this process does not know yet: of a start before, or of others
-		var job summaryJob
-		if it.Damaged || json.Unmarshal(it.Value, &job) == nil {
-			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), timeOf(max(job.NotYet, job.Lease)))
-		}
-	}
-	switch expired, sessions, projects, imports := r.Ranges[0], r.Ranges[1], r.Ranges[2], r.Ranges[3]; {
-	case len(expired) > 0:
-		return true, e.expire(ctx, tenant, expired)
-	case len(imports) > 0:
-		var b store.Batch
-		for _, it := range imports {
-			b.Delete = append(b.Delete, it.Key)
-			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, it.Key[len(it.Key)-8:]), Value: it.Value})
-		}
-		return true, e.commit(ctx, tenant, b)
-	case len(sessions) > 0:
-		return true, e.sweepSession(ctx, tenant, sessions[0])
-	case len(projects) > 0:
-		return true, e.sweepProject(ctx, tenant, projects[0].Key)
-	}
-	if done, err := e.stepTranscripts(ctx, tenant); done || err != nil {
-		return done, err
-	}
-	if done, err := e.stepFold(ctx, tenant); done || err != nil {
-		return done, err
-	}
-	return e.expireDecisions(ctx, tenant)
-}
-
-// expire removes what the expiry index says is due: single records together, memories each with all that is theirs.
-func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) error {
-	var b store.Batch
-	var failed error // one memory's trouble is no other's
-	for _, it := range due {
-		key := splitExpiry(it.Key)
-		if _, _, ok := splitMemoryKey(key); ok {
-			failed = errors.Join(failed, e.expireMemory(ctx, tenant, it.Key))
-		} else {
-			b.Delete = append(b.Delete, it.Key, key)
-		}
-	}
-	if len(b.Delete) > 0 {
-		failed = errors.Join(failed, e.commit(ctx, tenant, b))
-	}
-	return failed
-}
 
 // sweepSession removes a chunk of a deleted session, and its job with the last one.
 func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item) error {
@@ -145,7 +25,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if more, err := e.sweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
 		return err
 	}
-	if err := e.purgeDecisions(ctx, tenant, pinc, sinc); err != nil {
+	if err := e.purgeDecisions(ctx, tenant, pinc, sinc[:], e.now().AddDate(0, 0, 1)); err != nil {
 		return err
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
@@ -205,70 +85,29 @@ func (e *Engine) sweepTenant(ctx context.Context, tenant string) error {
 		Delete: [][]byte{tenantKey(tenant), sweepKey(sweepTenant, []byte(tenant))}})
 }
 
-// expireDecisions removes a chunk of decisions that are past their project's retention.
-func (e *Engine) expireDecisions(ctx context.Context, tenant string) (done bool, err error) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{prefixRange(projectKey("")[:2])}})
-	if err != nil {
-		return false, err
+// sweepDecisions empties the decisions of a project that were made up to the moment that its job names.
+func (e *Engine) sweepDecisions(ctx context.Context, tenant string, job store.Item) error {
+	prefix := len(sweepPrefix(sweepDecisions))
+	if job.Damaged || len(job.Key) != prefix+8 || len(job.Value) != 8 {
+		return errDamaged
 	}
-	living := map[incarnation]bool{}
-	for _, it := range r.Ranges[0] {
-		if it.Damaged {
-			return false, errDamaged
-		}
-		var p project
-		if err := json.Unmarshal(it.Value, &p); err != nil {
-			return false, err
-		}
-		living[p.Incarnation] = true
-		s, err := e.settings(p.Set)
-		if err != nil {
-			return false, err
-		}
-		oldest := e.now().AddDate(0, 0, -s.DecisionRetentionDays)
-		for _, rng := range []store.Range{
-			{From: decisionPrefix(p.Incarnation), To: decisionDayPrefix(p.Incarnation, day(oldest))},
-			{From: effectivePrefix(p.Incarnation), To: effectiveKey(p.Incarnation, day(oldest), [16]byte{})},
-		} {
-			if more, err := e.deleteRange(ctx, tenant, rng); more || err != nil {
-				return more, err
-			}
-		}
+	until := time.UnixMilli(int64(binary.BigEndian.Uint64(job.Value)))
+	if err := e.purgeDecisions(ctx, tenant, incarnation(job.Key[prefix:]), nil, until); err != nil {
+		return err
 	}
-	return e.sweepOrphans(ctx, tenant, living)
+	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
 
-// sweepOrphans removes a chunk of decisions of projects that are no more: a window may have been answered while its
-// project was being deleted.
-func (e *Engine) sweepOrphans(ctx context.Context, tenant string, living map[incarnation]bool) (done bool, err error) {
-	for _, kind := range []byte{'d', 'e'} {
-		all := prefixRange([]byte{store.Loose, kind})
-		for {
-			first, err := e.firstKey(ctx, tenant, all)
-			if err != nil {
-				return false, err
-			}
-			if first == nil {
-				break
-			}
-			of := prefixRange(first.Key[:2+8])
-			if !living[incarnation(first.Key[2:2+8])] {
-				return e.deleteRange(ctx, tenant, of)
-			}
-			all.From = of.To
-		}
-	}
-	return false, nil
-}
-
-// purgeDecisions empties a deleted session's decisions, over the days that any can lie in.
-func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc, sinc incarnation) error {
+// purgeDecisions empties a project's decisions made up to a moment, those of one session or, with none, of all, over
+// the days that any can lie in.
+func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc incarnation, session []byte,
+	until time.Time) error {
 	oldest, err := e.firstKey(ctx, tenant, prefixRange(decisionPrefix(pinc)))
 	if err != nil || oldest == nil {
 		return err
 	}
-	for d := decisionDay(oldest.Key); d <= day(e.now())+1; d++ {
-		rng := prefixRange(append(decisionDayPrefix(pinc, d), sinc[:]...))
+	for d := decisionDay(oldest.Key); d <= day(until)+1; d++ {
+		rng := prefixRange(append(decisionDayPrefix(pinc, d), session...))
 		rng.Limit, rng.KeysOnly = sweepChunk, true
 		for {
 			r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
@@ -279,15 +118,7 @@ func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc, sinc i
 			if len(found) == 0 {
 				break
 			}
-			var b store.Batch
-			for _, it := range found {
-				if decisionPart(it.Key) == 0 {
-					b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
-				} else {
-					b.Delete = append(b.Delete, it.Key)
-				}
-			}
-			if err := e.commit(ctx, tenant, b); err != nil {
+			if err := e.emptyDecisions(ctx, tenant, found, until); err != nil {
 				return err
 			}
 			rng.From = append(found[len(found)-1].Key, 0)
@@ -296,18 +127,44 @@ func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc, sinc i
 	return nil
 }
 
+// emptyDecisions leaves of decisions made up to a moment only that they are purged.
+func (e *Engine) emptyDecisions(ctx context.Context, tenant string, found []store.Item, until time.Time) error {
+	var b store.Batch
+	for _, it := range found {
+		switch {
+		case decisionMade(it.Key).After(until):
+		case decisionPart(it.Key) == 0:
+			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
+		default:
+			b.Delete = append(b.Delete, it.Key)
+		}
+	}
+	if len(b.Put)+len(b.Delete) == 0 {
+		return nil
+	}
+	e.removed.Store(true)
+	return e.commit(ctx, tenant, b)
+}
+
 // deleteRange removes up to sweepChunk records of a range and tells whether it removed any.
 func (e *Engine) deleteRange(ctx context.Context, tenant string, rng store.Range) (more bool, err error) {
+	n, err := e.deleteSome(ctx, tenant, rng)
+	return n > 0, err
+}
+
+// deleteSome removes up to sweepChunk records of a range and says how many.
+func (e *Engine) deleteSome(ctx context.Context, tenant string, rng store.Range) (n int, err error) {
 	rng.Limit, rng.KeysOnly = sweepChunk, true
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil || len(r.Ranges[0]) == 0 {
-		return false, err
+		return 0, err
 	}
 	var b store.Batch
 	for _, it := range r.Ranges[0] {
 		b.Delete = append(b.Delete, it.Key)
 	}
-	return true, e.commit(ctx, tenant, b)
+	e.removed.Store(true)
+	return len(b.Delete), e.commit(ctx, tenant, b)
 }
 
 func (e *Engine) firstKey(ctx context.Context, tenant string, rng store.Range) (*store.Item, error) {
@@ -317,33 +174,4 @@ func (e *Engine) firstKey(ctx context.Context, tenant string, rng store.Range) (
 		return nil, err
 	}
 	return &r.Ranges[0][0], nil
-}
-
-// Run does background work until ctx ends: all there is to do when woken, and a look every so often for what came due.
-// Summaries are made beside it, several at once.
-func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	if e.summariser != nil {
-		for range summaryWorkers {
-			workers.Go(func() { e.runSummaries(ctx) })
-		}
-	}
-	for {
-		for {
-			more, err := e.step(ctx)
-			if err != nil && !errors.Is(err, context.Canceled) {
-				e.log.Error("background step failed; it is tried again later", "error", err)
-			}
-			if !more || ctx.Err() != nil {
-				break
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-e.wake:
-		case <-tick:
-		}
-	}
 }

@@ -31,14 +31,30 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 	if err := t.measure(ctx, e); err != nil {
 		return TurnResponse{}, err
 	}
+	size := t.size()
+	if err := e.checkQuota(ctx, c, size); err != nil {
+		return TurnResponse{}, err
+	}
 	unlock, err := e.lockSession(ctx, c.Tenant, projectID, req.SessionID)
 	if err != nil {
 		return TurnResponse{}, err
 	}
 	defer unlock()
-	return update(ctx, e, c, once, func(tx *tx) (TurnResponse, error) {
+	out, err := update(ctx, e, c, once, func(tx *tx) (TurnResponse, error) {
 		return t.append(tx, c, projectID, req.SessionID)
 	})
+	if err == nil {
+		e.messageUse.add(c.Tenant, size)
+	}
+	return out, err
+}
+
+// size is what the turn's messages take, in bytes, without what is kept beside them.
+func (t *parsedTurn) size() (n int64) {
+	for i := range t.messages {
+		n += int64(len(t.messages[i].Raw))
+	}
+	return n
 }
 
 // lockSession makes the appends of this process to one session queue up, so that they rarely have to retry.
@@ -98,6 +114,7 @@ func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
 		hd := &headers[i]
 		h.Tokens[0] += uint64(hd.tokens[0])
 		h.Tokens[1] += uint64(hd.tokens[1])
+		h.Bytes += uint64(hd.bodyBytes)
 		tx.putBody(h.Incarnation, hd, &t.messages[i].Message)
 	}
 	packed := appendHeaders(nil, headers)

@@ -98,11 +98,7 @@ var errDamaged = errors.New("a stored record failed its checksum")
 // is stored in the same commit and given again to the same request.
 func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(*tx) (T, error)) (T, error) {
 	var zero T
-	var record []byte
-	if once.Key != "" {
-		h := sha256.Sum256([]byte(c.KeyID + "\x00" + once.Key))
-		record = onceKey([16]byte(h[:16]))
-	}
+	record := once.record(c)
 	for range maxAttempts {
 		t := &tx{ctx: ctx, e: e, tenant: c.Tenant, now: e.now()}
 		if record != nil { // first, so that its conflict is index 0
@@ -149,6 +145,23 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 		}
 	}
 	return zero, errorf(Unavailable, "contended", "other writers kept winning; try again")
+}
+
+// record is the key of the answer to a request; nil where it is not idempotent.
+func (o Once) record(c Caller) []byte {
+	if o.Key == "" {
+		return nil
+	}
+	h := sha256.Sum256([]byte(c.KeyID + "\x00" + o.Key))
+	return onceKey([16]byte(h[:16]))
+}
+
+// givenBefore looks up the answer to a request that takes too long to be run only to find that it was.
+func givenBefore[T any](ctx context.Context, e *Engine, c Caller, once Once) (out T, found bool, err error) {
+	if once.Key == "" {
+		return out, false, nil
+	}
+	return given[T](ctx, e, c.Tenant, once.record(c), once)
 }
 
 // onceRecord is a stored answer. Answer is JSON, encrypted where it holds a secret.

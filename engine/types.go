@@ -53,6 +53,35 @@ type Key struct {
 	KeySpec
 	CreatedAt time.Time  `json:"created_at"`
 	RotatedAt *time.Time `json:"rotated_at,omitempty"`
+	// LastUsedAt is to the minute or so; nil until it is used. It is not part of the key's own record.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+}
+
+// ConversationStats say how much history a project has gathered.
+type ConversationStats struct {
+	ProjectID string     `json:"project_id"`
+	Total     int        `json:"total"`
+	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil where there is none
+}
+
+// PurgeSpec asks for a project's conversations to be deleted for good.
+type PurgeSpec struct {
+	ProjectID     string
+	OlderThanDays int  // since the last activity; 0: all conversations
+	DryRun        bool // count only
+}
+
+// Purged answers a PurgeSpec. With DryRun it says what would have been deleted.
+type Purged struct {
+	DeletedConversations int  `json:"deleted_conversations"`
+	OlderThanDays        int  `json:"older_than_days"`
+	DryRun               bool `json:"dry_run"`
+}
+
+// RetentionRun says what a run of the daily job removed, by kind of data.
+type RetentionRun struct {
+	Removed  map[string]int `json:"removed"`
+	Finished bool           `json:"finished"` // false: there is more, and it goes on in the background
 }
 
 // KeyCreated carries a new secret, shown this once.

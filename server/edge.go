@@ -31,6 +31,7 @@ type exchange struct {
 	page   engine.Page
 	raw    []byte // the body as received
 	unread bool   // some of the body is still on the connection
+	stream bool   // the response's body is written after the handler has returned
 	err    error
 }
 
@@ -115,6 +116,10 @@ func (x *exchange) respond(resp any) error {
 	switch resp := resp.(type) {
 	case nothing:
 		return nil
+	case stream:
+		r.Header.SetContentType(resp.contentType)
+		x.sendStream(resp)
+		return nil
 	case blob:
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)
@@ -186,6 +191,9 @@ func (s *Server) dispatch(x *exchange) error {
 			return err
 		}
 	}
+	if err := x.limitRate(); err != nil {
+		return err
+	}
 	if x.route.list {
 		if err := x.readPage(); err != nil {
 			return err
@@ -200,6 +208,9 @@ func (s *Server) dispatch(x *exchange) error {
 		if err := x.readOnce(); err != nil {
 			return err
 		}
+	}
+	if x.route.streams {
+		return x.route.serve(s.base, x)
 	}
 	// The time for the request itself begins once its body is there; how long that may take is bounded elsewhere.
 	ctx, cancel := context.WithTimeout(s.base, s.limits.request)
@@ -216,6 +227,9 @@ func (x *exchange) receive() (err error) {
 	}
 	if err := x.checkContent(); err != nil {
 		return err
+	}
+	if x.route.streams {
+		return nil
 	}
 	limit := x.s.limits.body
 	if x.route.maxBody > 0 {
@@ -246,7 +260,10 @@ func (s *Server) end(x *exchange) {
 	}
 	response := x.c.Response()
 	response.Header.Set(fiber.HeaderXRequestID, x.id)
-	status, size := response.StatusCode(), len(response.Body())
+	status, size := response.StatusCode(), 0
+	if !x.stream { // asking for the body would wait for all of it
+		size = len(response.Body())
+	}
 	x.settle()
 
 	took := s.now().Sub(x.start)

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"io"
 
 	"github.com/seed-0906e6bc/mneme/engine"
 )
@@ -81,5 +82,14 @@ type Engine interface {
 		[]byte, error)
 	ReplayPolicy(ctx context.Context, c engine.Caller, name string, version int, req engine.PolicyReplayRequest) (
 		engine.PolicyReplay, error)
+
+	Conversations(ctx context.Context, c engine.Caller, project string) (engine.ConversationStats, error)
+	PurgeConversations(ctx context.Context, c engine.Caller, spec engine.PurgeSpec) (engine.Purged, error)
+	RunRetention(ctx context.Context, c engine.Caller) (engine.RetentionRun, error)
+	// ExportTenant writes while it runs; MayExport refuses before the first byte.
+	MayExport(c engine.Caller) error
+	ExportTenant(ctx context.Context, c engine.Caller, w io.Writer) error
+	ImportTenant(ctx context.Context, c engine.Caller, once engine.Once, spec engine.ImportSpec, body io.Reader) (
+		engine.ImportReport, error)
 	ListAudit(ctx context.Context, c engine.Caller, page engine.Page) (engine.List[engine.AuditEntry], error)
 }

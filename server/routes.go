@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine"
@@ -16,6 +17,7 @@ type route struct {
 	status int         // of a success
 	endpoint
 
+	streams      bool   // the handler reads the body itself, and takes the time it needs
 	list         bool   // takes limit and cursor
 	stores       bool   // takes Idempotency-Key
 	bodyOptional bool   // no body says what {} says
@@ -46,7 +48,7 @@ func (s *Server) table() []*route {
 		admin   = engine.RoleTenantAdmin
 		root    = engine.RoleRoot
 	)
-	return append([]*route{
+	routes := []*route{
 		{method: "GET", path: "/healthz", role: open, status: 200, endpoint: handle(s.health)},
 		{method: "GET", path: "/readyz", role: open, status: 200, endpoint: handle(s.ready)},
 		{method: "GET", path: "/metrics", role: open, status: 200, endpoint: handle(s.metricsText)},
@@ -99,7 +101,8 @@ func (s *Server) table() []*route {
 		{method: "GET", path: "/api/v1/tenants", role: root, status: 200, endpoint: handle(s.listTenants), list: true},
 		{method: "POST", path: "/api/v1/tenants", role: root, status: 201, endpoint: handle(s.createTenant), stores: true},
 		{method: "DELETE", path: "/api/v1/tenants/{tenant}", role: root, status: 204, endpoint: handle(s.deleteTenant)},
-	}, s.memoryRoutes()...)
+	}
+	return slices.Concat(routes, s.memoryRoutes(), s.administrationRoutes())
 }
 
 // register hands the table to Fiber, whose parameters are written :name. HEAD goes with GET.

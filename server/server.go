@@ -26,6 +26,8 @@ type Options struct {
 	Engine  Engine
 	Logger  *slog.Logger // the access log and internal errors; nil: nowhere
 	Version string       // as /healthz and /metrics show it
+	// RateLimit bounds the requests of each tenant; the zero value is no bound.
+	RateLimit RateLimit
 	// Now and Random are the clock of latencies and the source of request ids; nil: the system's.
 	Now    func() time.Time
 	Random io.Reader
@@ -39,6 +41,7 @@ type Server struct {
 	now         func() time.Time
 	limits      limits
 	app         *fiber.App
+	rates       rates
 	routes      []*route
 	noRoute     *route
 	description []byte // openapi.yaml as JSON
@@ -83,6 +86,7 @@ func newServer(o Options, l limits) (*Server, error) {
 		o.Random = rand.Reader
 	}
 	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l}
+	s.rates.limit = o.RateLimit
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())
 

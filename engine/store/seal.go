@@ -84,6 +84,22 @@ func (s *sealed) Failed() error {
 	return nil
 }
 
+// Compact has the store beneath rewrite its files without what was removed, where it can do that.
+func (s *sealed) Compact(ctx context.Context) error {
+	if c, ok := s.inner.(interface{ Compact(context.Context) error }); ok {
+		return c.Compact(ctx)
+	}
+	return nil
+}
+
+// Room tells why the store beneath has no room for more, where it can tell.
+func (s *sealed) Room() error {
+	if r, ok := s.inner.(interface{ Room() error }); ok {
+		return r.Room()
+	}
+	return nil
+}
+
 // open strips the seals of items in place.
 func (s *sealed) open(seed uint32, items []Item) {
 	for i := range items {

@@ -43,6 +43,8 @@ type Options struct {
 	// FreeSpace tells how many bytes are free for the data folder; nil asks the file system. It is asked once for
 	// each transaction.
 	FreeSpace func(dir string) (uint64, error)
+	// Uncompressed keeps tables as they are, which makes what is in them visible to whoever looks into the files.
+	Uncompressed bool
 	// Logger takes what Badger and the store have to say; nil discards it.
 	Logger *slog.Logger
 }
@@ -77,11 +79,11 @@ func Open(o Options) (*Store, error) {
 	if free, err := guard(); err == nil && free < space.reserve/opening {
 		return nil, fmt.Errorf("%w: %d bytes are free, opening takes %d", store.ErrNoSpace, free, space.reserve/opening)
 	}
-	main, err := openBadger(mainOptions(filepath.Join(o.Dir, "main")), o.Logger)
+	main, err := openBadger(o.compressed(mainOptions(filepath.Join(o.Dir, "main"))), o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("opening the main database: %w", err)
 	}
-	loose, err := openBadger(looseOptions(filepath.Join(o.Dir, "loose")), o.Logger)
+	loose, err := openBadger(o.compressed(looseOptions(filepath.Join(o.Dir, "loose"))), o.Logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), main.Close())
 	}

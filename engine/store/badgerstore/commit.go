@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
@@ -23,6 +24,8 @@ type database struct {
 	space     space
 	queue     chan *request
 	stopped   chan struct{}
+	// writing is held while a transaction is committed, and by Compact while Badger takes none.
+	writing sync.Mutex
 	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
 	apply func(*badger.Txn, uint64) error
 }
@@ -130,6 +133,8 @@ func (d *database) outcomes(group []*request) []error {
 	for _, r := range group {
 		size += r.size
 	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	room := d.space.roomFor(size)
 	version := d.snapshots.current()
 	txn := d.db.NewTransactionAt(version, true)

@@ -41,6 +41,13 @@ func commonOptions(dir string) badger.Options {
 		WithMetricsEnabled(false)
 }
 
+func (o Options) compressed(b badger.Options) badger.Options {
+	if o.Uncompressed {
+		return b.WithCompression(options.None)
+	}
+	return b
+}
+
 // badgerLog passes on what Badger says. Its debug lines are left out: they hold keys.
 type badgerLog struct{ log *slog.Logger }
 

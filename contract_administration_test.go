@@ -1,0 +1,63 @@
+package main
+
+import (
+	"testing"
+)
+
+// administration purges, exports and imports, each answer held against the description.
+func (c *contract) administration(t *testing.T, p *program, reader string) {
+	t.Helper()
+	const (
+		stats     = "/api/v1/admin/agent/conversations/stats"
+		purge     = "/api/v1/admin/agent/conversations/purge"
+		retention = "/api/v1/admin/retention"
+		export    = "/api/v1/export"
+		imported  = "/api/v1/import"
+		ndjson    = "application/x-ndjson"
+	)
+	try := func(key, method, route, query, body string, status int, headers ...string) answer {
+		t.Helper()
+		a := p.do(key, method, route+query, body, headers...)
+		if a.status != status {
+			t.Errorf("%s %s%s: status %d, want %d: %s", method, route, query, a.status, status, a.body)
+		}
+		c.check(method, route, a)
+		return a
+	}
+	put := func(key, query, body string, status int) {
+		t.Helper()
+		try(key, "POST", imported, query, body, status, "Content-Type", ndjson)
+	}
+	narrow := try(p.key, "POST", "/api/v1/keys", "", `{"name":"n","role":"tenant_admin","projects":["default"]}`, 201).
+		text(t, "key")
+
+	file := string(try(p.key, "GET", export, "", "", 200).body)
+	for _, key := range []string{reader, narrow} {
+		try(key, "GET", export, "", "", 403)
+		put(key, "", file, 403)
+		try(key, "POST", retention, "", "", 403)
+	}
+	put(p.key, "", file, 409)
+	put(p.key, "?on_conflict=skip", file, 200)
+	put(p.key, "?on_conflict=merge", file, 422)
+	put(p.key, "", file[:len(file)-9], 422)
+	put(p.key, "", "", 400)
+	put("", "", file, 401)
+
+	try(p.key, "GET", stats, "?project_id=default", "", 200)
+	try(p.key, "GET", stats, "", "", 400)
+	try(reader, "GET", stats, "?project_id=default", "", 403)
+	try(narrow, "GET", stats, "?project_id=elsewhere", "", 404)
+	try(rootKey, "GET", stats, "?project_id=default&tenant=default", "", 200)
+	try(p.key, "DELETE", purge, "?project_id=default", "", 400)
+	try(p.key, "DELETE", purge, "?older_than_days=1", "", 400)
+	try(p.key, "DELETE", purge, "?project_id=default&older_than_days=-1", "", 422)
+	try(p.key, "DELETE", purge, "?project_id=default&older_than_days=soon", "", 422)
+	try(p.key, "DELETE", purge, "?project_id=default&older_than_days=1&dry_run=maybe", "", 422)
+	try(p.key, "DELETE", purge, "?project_id=nowhere&older_than_days=1", "", 404)
+	try(reader, "DELETE", purge, "?project_id=default&older_than_days=0", "", 403)
+	try(narrow, "DELETE", purge, "?project_id=default&older_than_days=0&dry_run=true", "", 200)
+	try(p.key, "DELETE", purge, "?project_id=default&older_than_days=0", "", 200)
+	try(p.key, "GET", stats, "?project_id=default", "", 200)
+	try(p.key, "POST", retention, "", "", 200)
+}

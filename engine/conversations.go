@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// headsAtOnce is how many heads one step of a scan reads, and how many sessions one commit of a purge removes at most.
+const headsAtOnce = 500
+
+// namedHead is a session's head with its id.
+type namedHead struct {
+	head
+	id string
+}
+
+// readHeads gives the next heads of a project behind a session's id, and the id to go on behind; nil at the end. A
+// damaged one is left out: whoever asks for the session is told.
+func (e *Engine) readHeads(ctx context.Context, tenant string, pinc incarnation, after []byte) (heads []namedHead,
+	next []byte, err error) {
+	prefix := headPrefix(pinc)
+	rng := prefixRange(prefix)
+	rng.Limit = headsAtOnce
+	if after != nil {
+		rng.From = append(headKey(pinc, string(after)), 0)
+	}
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, nil, err
+	}
+	found := r.Ranges[0]
+	for _, it := range found {
+		h := namedHead{id: string(it.Key[len(prefix) : len(it.Key)-1])}
+		if it.Damaged || json.Unmarshal(it.Value, &h.head) != nil {
+			e.log.Error("a session's head is damaged", "tenant", tenant, "session", h.id)
+			continue
+		}
+		heads = append(heads, h)
+	}
+	if len(found) == rng.Limit {
+		last := found[len(found)-1].Key
+		next = last[len(prefix) : len(last)-1]
+	}
+	return heads, next, nil
+}
+
+// counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
+func (h *namedHead) counts() bool { return h.id != DefaultSession || h.Turns > 0 }
+
+// Conversations tells how many conversations a project has, and since when.
+func (e *Engine) Conversations(ctx context.Context, c Caller, projectID string) (ConversationStats, error) {
+	out := ConversationStats{ProjectID: projectID}
+	p, _, _, err := e.readProject(ctx, c, projectID, nil)
+	if err != nil {
+		return out, err
+	}
+	var after []byte
+	for more := true; more; more = after != nil {
+		var heads []namedHead
+		if heads, after, err = e.readHeads(ctx, c.Tenant, p.Incarnation, after); err != nil {
+			return out, err
+		}
+		for i := range heads {
+			h := &heads[i]
+			if !h.counts() {
+				continue
+			}
+			if out.Total++; out.OldestAt == nil || h.Created.Before(*out.OldestAt) {
+				out.OldestAt = &h.Created
+			}
+		}
+	}
+	return out, nil
+}
+
+// purge is a removal of whole conversations, by hand or by retention.
+type purge struct {
+	caller  Caller
+	project string
+	before  time.Time // what had its last activity before; zero: all
+	dryRun  bool
+	action  string // for the audit log
+}
+
+func (p *purge) due(h *namedHead) bool {
+	return h.counts() && (p.before.IsZero() || h.LastActivity.Before(p.before))
+}
+
+// maxPurgeDays bounds an age, in days.
+const maxPurgeDays = 36_500
+
+// PurgeConversations deletes a project's conversations that had no turn for so many days, with their turns and
+// decisions. They are gone with the answer; a sweep removes what they held. One that gets a turn meanwhile stays.
+func (e *Engine) PurgeConversations(ctx context.Context, c Caller, spec PurgeSpec) (Purged, error) {
+	out := Purged{OlderThanDays: spec.OlderThanDays, DryRun: spec.DryRun}
+	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {
+		return out, invalidField("older_than_days", "out_of_range", "must be from 0 to %d", maxPurgeDays)
+	}
+	p, _, _, err := e.readProject(ctx, c, spec.ProjectID, nil)
+	if err != nil {
+		return out, err
+	}
+	job := &purge{caller: c, project: spec.ProjectID, dryRun: spec.DryRun, action: "conversations.purge"}
+	if spec.OlderThanDays > 0 {
+		job.before = daysAgo(e.now(), spec.OlderThanDays)
+	}
+	var after []byte
+	for more := true; more; more = after != nil {
+		var n int
+		if n, after, err = e.purgeSome(ctx, job, p.Incarnation, after); err != nil {
+			return out, err
+		}
+		out.DeletedConversations += n
+	}
+	if spec.OlderThanDays == 0 && !spec.DryRun {
+		err = e.dropDecisions(ctx, c, spec.ProjectID)
+	}
+	return out, err
+}
+
+func daysAgo(now time.Time, days int) time.Time {
+	return now.Add(-time.Duration(days) * 24 * time.Hour)
+}
+
+// purgeSome removes what is due among the next sessions behind after.
+func (e *Engine) purgeSome(ctx context.Context, p *purge, pinc incarnation, after []byte) (n int, next []byte,
+	err error) {
+	heads, next, err := e.readHeads(ctx, p.caller.Tenant, pinc, after)
+	if err != nil {
+		return 0, nil, err
+	}
+	var ids []string
+	for i := range heads {
+		if p.due(&heads[i]) {
+			ids = append(ids, heads[i].id)
+		}
+	}
+	if p.dryRun || len(ids) == 0 {
+		return len(ids), next, nil
+	}
+	n, err = e.purgeApart(ctx, p, pinc, ids)
+	return n, next, err
+}
+
+// purgeApart is purgeSessions, in smaller and smaller commits where writers to some of the sessions keep winning.
+func (e *Engine) purgeApart(ctx context.Context, p *purge, pinc incarnation, ids []string) (int, error) {
+	if len(ids) == 1 {
+		unlock, err := e.lockSession(ctx, p.caller.Tenant, p.project, ids[0])
+		if err != nil {
+			return 0, err
+		}
+		defer unlock()
+	}
+	n, err := e.purgeSessions(ctx, p, pinc, ids)
+	contended, ok := errors.AsType[*Error](err)
+	if !ok || contended.Kind != Unavailable || len(ids) == 1 {
+		return n, err
+	}
+	one, err := e.purgeApart(ctx, p, pinc, ids[:len(ids)/2])
+	if err != nil {
+		return one, err
+	}
+	two, err := e.purgeApart(ctx, p, pinc, ids[len(ids)/2:])
+	return one + two, err
+}
+
+// purgeSessions removes those of the sessions that are due still, with one entry in the audit log.
+func (e *Engine) purgeSessions(ctx context.Context, p *purge, pinc incarnation, ids []string) (int, error) {
+	keys := make([][]byte, len(ids))
+	for i, id := range ids {
+		keys[i] = headKey(pinc, id)
+	}
+	var bytes uint64
+	n, err := update(ctx, e, p.caller, Once{}, func(t *tx) (n int, err error) {
+		rec, err := t.project(p.caller, p.project)
+		if err != nil || rec.Incarnation != pinc { // another one: what was to go went with the last
+			return 0, err
+		}
+		got, err := t.get(keys...)
+		if err != nil {
+			return 0, err
+		}
+		bytes = 0
+		for i, it := range got {
+			h := namedHead{id: ids[i]}
+			if it.Value == nil {
+				continue
+			}
+			if err := json.Unmarshal(it.Value, &h.head); err != nil {
+				return 0, err
+			}
+			if p.due(&h) {
+				t.dropSession(pinc, h.id, &h.head)
+				bytes += h.Bytes
+				n++
+			}
+		}
+		if n == 0 {
+			return 0, nil
+		}
+		return n, t.audit(p.caller, p.action, p.project, p.describe(n))
+	})
+	if err == nil {
+		e.messageUse.add(p.caller.Tenant, -int64(bytes))
+	}
+	return n, err
+}
+
+func (p *purge) describe(n int) string {
+	if p.before.IsZero() {
+		return fmt.Sprintf("%d conversations, whatever their age", n)
+	}
+	return fmt.Sprintf("%d conversations without a turn since %s", n, p.before.Format(time.RFC3339))
+}
+
+// dropDecisions has all decisions of a project emptied that were made up to now: those for sessions that never came to
+// be hold texts of requests, too.
+func (e *Engine) dropDecisions(ctx context.Context, c Caller, projectID string) error {
+	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
+		p, err := t.project(c, projectID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		until := binary.BigEndian.AppendUint64(nil, uint64(t.now.UnixMilli())+1)
+		t.put(sweepKey(sweepDecisions, p.Incarnation[:]), until)
+		return struct{}{}, nil
+	})
+	return err
+}

@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// sessionLine begins a session; its turns and its end follow.
+type sessionLine struct {
+	fileLine
+	Project string `json:"project"`
+	SessionSpec
+	Created      time.Time `json:"created_at"`
+	LastActivity time.Time `json:"last_activity_at"`
+}
+
+// turnLine is one turn of the session that was begun last.
+type turnLine struct {
+	fileLine
+	Turn     uint32        `json:"turn"`
+	Messages []lineMessage `json:"messages"`
+}
+
+// lineMessage is a message with its JSON in place, or, where that holds a line break, as text.
+type lineMessage struct {
+	FileMessage
+	Text string `json:"text,omitempty"`
+}
+
+// sessionEnd ends a session. One that was deleted while it was being exported is to be forgotten.
+type sessionEnd struct {
+	fileLine
+	Turns   uint32       `json:"turns"`
+	Deleted bool         `json:"deleted,omitempty"`
+	Summary *FileSummary `json:"summary,omitempty"`
+}
+
+func exportSessions(x *exporting) error {
+	return x.eachProject(func(p *project) error {
+		var after []byte
+		for more := true; more; more = after != nil {
+			heads, next, err := x.e.readHeads(x.ctx, x.caller.Tenant, p.Incarnation, after)
+			if err != nil {
+				return err
+			}
+			for i := range heads {
+				if err := x.session(p, &heads[i]); err != nil {
+					return err
+				}
+			}
+			after = next
+		}
+		return nil
+	})
+}
+
+func (x *exporting) session(p *project, h *namedHead) error {
+	err := x.put("session", sessionLine{fileLine{"session"}, p.ID,
+		SessionSpec{ID: h.id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}, h.Created, h.LastActivity})
+	if err != nil {
+		return err
+	}
+	t := &turnWriter{x: x}
+	err = x.e.eachBody(x.ctx, x.caller.Tenant, h.extent(), t.add)
+	if err == nil {
+		err = t.flush()
+	}
+	if err != nil {
+		gone, gerr := x.e.sessionGone(x.ctx, x.caller.Tenant, headKey(p.Incarnation, h.id), h.Incarnation)
+		if gerr != nil || !gone {
+			return err
+		}
+	}
+	end := sessionEnd{fileLine: fileLine{"session_end"}, Turns: t.turns, Deleted: err != nil}
+	if end.Summary, err = x.e.fileSummary(x.ctx, x.caller.Tenant, &h.head); err != nil {
+		return err
+	}
+	return x.put("session_end", end)
+}
+
+// turnWriter gathers messages into lines, one a turn.
+type turnWriter struct {
+	x        *exporting
+	turn     uint32
+	turns    uint32
+	messages [][]byte // encoded
+}
+
+func (t *turnWriter) add(seq uint64, body []byte) error {
+	h, m, err := parseBody(body)
+	if err != nil || h.seq != seq {
+		return errorf(Internal, "storage_damaged", "message %d of a session cannot be read, so the export would not be whole", seq)
+	}
+	if h.turn != t.turn {
+		if err := t.flush(); err != nil {
+			return err
+		}
+		t.turn = h.turn
+	}
+	encoded, err := encodeLineMessage(h, m)
+	t.messages = append(t.messages, encoded)
+	return err
+}
+
+// encodeLineMessage keeps the message's JSON to the byte, which an encoder would not.
+func encodeLineMessage(h *header, m *chat.Message) ([]byte, error) {
+	type about struct { // FileMessage without the message
+		Format     string    `json:"format"`
+		Agent      string    `json:"agent,omitempty"`
+		Delegation string    `json:"delegation_id,omitempty"`
+		CreatedAt  time.Time `json:"created_at"`
+	}
+	out, err := json.Marshal(about{m.Format.String(), h.agent, h.delegation, timeOf(h.created)})
+	if err != nil {
+		return nil, err
+	}
+	out = out[:len(out)-1]
+	if !bytes.ContainsAny(m.Raw, "\r\n") {
+		return append(append(append(out, `,"message":`...), m.Raw...), '}'), nil
+	}
+	text, err := json.Marshal(string(m.Raw))
+	return append(append(append(out, `,"text":`...), text...), '}'), err
+}
+
+func (t *turnWriter) flush() error {
+	if len(t.messages) == 0 {
+		return nil
+	}
+	start, err := json.Marshal(struct {
+		fileLine
+		Turn uint32 `json:"turn"`
+	}{fileLine{"turn"}, t.turn})
+	if err != nil {
+		return err
+	}
+	line := &t.x.line
+	line.Reset()
+	line.Write(start[:len(start)-1])
+	line.WriteString(`,"messages":[`)
+	line.Write(bytes.Join(t.messages, []byte{','}))
+	line.WriteString("]}\n")
+	t.messages = t.messages[:0]
+	t.turns++
+	t.x.records["turn"]++
+	return t.x.send()
+}
+
+// bodiesAtOnce bounds the records that one read of a long session brings to memory.
+const bodiesAtOnce = 64
+
+// eachBody visits the bodies of an extent in order; nil where one is damaged or missing.
+func (e *Engine) eachBody(ctx context.Context, tenant string, x extent, visit func(seq uint64, body []byte) error) error {
+	if x.messages == 0 {
+		return nil
+	}
+	rng := store.Range{From: bodyKey(x.incarnation, 1, 0), To: bodyKey(x.incarnation, x.messages+1, 0), Limit: bodiesAtOnce}
+	next := uint64(1)
+	var parts []store.Item
+	emit := func() error {
+		if len(parts) == 0 {
+			return nil
+		}
+		for ; next < bodySeq(parts[0].Key); next++ { // missing
+			if err := visit(next, nil); err != nil {
+				return err
+			}
+		}
+		err := visit(next, joinBody(parts))
+		next, parts = next+1, parts[:0]
+		return err
+	}
+	for {
+		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+		if err != nil {
+			return err
+		}
+		for _, it := range r.Ranges[0] {
+			if len(parts) > 0 && bodySeq(it.Key) != bodySeq(parts[0].Key) {
+				if err := emit(); err != nil {
+					return err
+				}
+			}
+			parts = append(parts, it)
+		}
+		if n := len(r.Ranges[0]); n == rng.Limit {
+			rng.From = append(r.Ranges[0][n-1].Key, 0)
+			continue
+		}
+		if err := emit(); err != nil {
+			return err
+		}
+		for ; next <= x.messages; next++ {
+			if err := visit(next, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// sessionGone tells whether a session was deleted, or made anew, since its head was read.
+func (e *Engine) sessionGone(ctx context.Context, tenant string, key []byte, was incarnation) (bool, error) {
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
+	if err != nil {
+		return false, err
+	}
+	h := new(head)
+	return r.Keys[0].Value == nil || json.Unmarshal(r.Keys[0].Value, h) == nil && h.Incarnation != was, nil
+}

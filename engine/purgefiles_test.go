@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+)
+
+// files names the files under dir that hold a word.
+func files(t *testing.T, dir, word string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(name)
+		if err == nil && bytes.Contains(raw, []byte(word)) {
+			names = append(names, filepath.Base(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// What was purged, by hand, by retention or with its tenant, is after the next daily job in no file of the data folder.
+func TestPurgedDataIsInNoFile(t *testing.T) {
+	dir := t.TempDir()
+	db, err := badgerstore.Open(badgerstore.Options{Dir: dir, Uncompressed: true, ReserveBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	k := openKit(t, db)
+	k.drain()
+	words := []string{"marker-of-purge", "marker-of-retention", "marker-of-session", "marker-of-tenant"}
+	write := func(session, word string) {
+		for i := range 20 {
+			k.post(session, user(fmt.Sprintf("%s %d", word, i)))
+		}
+		k.ask(`{"session_id":%q,"system":"%s in a decision"}`, session, word)
+	}
+	made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := k.admin
+	if k.admin, err = k.Authenticate(t.Context(), made.AdminKey); err != nil {
+		t.Fatal(err)
+	}
+	write("s", words[3])
+	k.admin = ours
+	write("retained", words[1])
+	write("deleted", words[2])
+	k.advance(10 * aDay)
+	k.drain() // a compaction that carries all of it into old tables
+	write("purged", words[0])
+	write("kept", "marker-of-what-stays")
+	for _, word := range words {
+		if len(files(t, dir, word)) == 0 {
+			t.Fatalf("the test does not see %s", word)
+		}
+	}
+
+	k.set(engine.DefaultProject, `{"conversation_retention_days":7}`)
+	if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "deleted"); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := k.RunRetention(t.Context(), k.admin); err != nil || run.Removed["conversations"] != 1 {
+		t.Fatalf("%+v, %v", run, err)
+	}
+	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "purged"); err != nil {
+		t.Fatal(err)
+	}
+	k.drain()
+	for _, tenant := range []string{engine.DefaultTenant, "acme"} {
+		for _, word := range words {
+			if k.holds(tenant, word) {
+				t.Errorf("a record of %s still holds %s", tenant, word)
+			}
+		}
+	}
+	k.advance(aDay + time.Minute)
+	k.drain()
+	for _, word := range words {
+		if names := files(t, dir, word); len(names) > 0 {
+			t.Errorf("%s is in %v", word, names)
+		}
+	}
+	if w := k.ask(`{"session_id":"kept"}`); w.Usage["history_messages"] != 20 {
+		t.Errorf("what was kept shows %s", w.raw)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range words {
+		if names := files(t, dir, word); len(names) > 0 {
+			t.Errorf("closed: %s is in %v", word, names)
+		}
+	}
+}

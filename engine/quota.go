@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// messageTallyLife is how long a tally of a tenant's messages is gone by before the heads are summed up again. What this
+// process stores and removes meanwhile is added to it.
+const messageTallyLife = time.Hour
+
+// messageUse knows about how many bytes each tenant's messages take, without a record that every turn would have to write.
+type messageUse struct {
+	limit   int64 // 0: no bound, and nothing is counted
+	mu      sync.Mutex
+	tenants map[string]*messageTally
+}
+
+type messageTally struct {
+	counting sync.Mutex // one at a time
+	bytes    int64
+	at       time.Time // zero: never counted
+}
+
+func (u *messageUse) of(tenant string) *messageTally {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.tenants == nil {
+		u.tenants = map[string]*messageTally{}
+	}
+	t := u.tenants[tenant]
+	if t == nil {
+		t = new(messageTally)
+		u.tenants[tenant] = t
+	}
+	return t
+}
+
+// add notes what was stored, or removed where it is negative.
+func (u *messageUse) add(tenant string, bytes int64) {
+	if u.limit == 0 || bytes == 0 {
+		return
+	}
+	t := u.of(tenant)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	t.bytes = max(0, t.bytes+bytes)
+}
+
+// forget has a tenant counted anew.
+func (u *messageUse) forget(tenant string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.tenants, tenant)
+}
+
+// known gives a tally where it is of use.
+func (u *messageUse) known(t *messageTally, now time.Time) (bytes int64, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return t.bytes, !t.at.IsZero() && now.Sub(t.at) < messageTallyLife
+}
+
+// checkQuota refuses messages that would be more than the tenant may keep. Requests at the same moment may pass it
+// together: the bound is held about, not to the byte.
+func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
+	limit := e.messageUse.limit
+	if limit == 0 {
+		return nil
+	}
+	bytes, err := e.messageBytes(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	if bytes+more > limit {
+		return errorf(NoSpace, "quota_exceeded",
+			"the tenant's messages take about %d bytes and may take %d; this would add %d: delete or purge conversations first",
+			bytes, limit, more)
+	}
+	return nil
+}
+
+// messageBytes is about what a tenant's messages take.
+func (e *Engine) messageBytes(ctx context.Context, tenant string) (int64, error) {
+	t := e.messageUse.of(tenant)
+	if n, ok := e.messageUse.known(t, e.now()); ok {
+		return n, nil
+	}
+	t.counting.Lock()
+	defer t.counting.Unlock()
+	if n, ok := e.messageUse.known(t, e.now()); ok {
+		return n, nil
+	}
+	n, err := e.countMessageBytes(ctx, tenant)
+	if err != nil {
+		return 0, err
+	}
+	e.messageUse.mu.Lock()
+	defer e.messageUse.mu.Unlock()
+	t.bytes, t.at = n, e.now()
+	return n, nil
+}
+
+// countMessageBytes sums up the heads of the tenant's sessions.
+func (e *Engine) countMessageBytes(ctx context.Context, tenant string) (n int64, err error) {
+	projects, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{prefixRange(projectKey("")[:2])}})
+	if err != nil {
+		return 0, err
+	}
+	for _, it := range projects.Ranges[0] {
+		var p project
+		if it.Damaged || json.Unmarshal(it.Value, &p) != nil {
+			continue // whoever asks for the project is told
+		}
+		var after []byte
+		for more := true; more; {
+			var heads []namedHead
+			if heads, after, err = e.readHeads(ctx, tenant, p.Incarnation, after); err != nil {
+				return 0, err
+			}
+			for i := range heads {
+				n += int64(heads[i].Bytes)
+			}
+			more = after != nil
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+)
+
+// With a quota, messages are refused that would exceed it, in every way that they come in; room that is won back counts.
+func TestMessageQuota(t *testing.T) {
+	const quota = 10_000
+	limited := func(o *engine.Options) { o.MessageBytes = quota }
+	k := openKit(t, memstore.New(), limited)
+	long := user(strings.Repeat("x", 3000))
+	fill := func() (n int) {
+		t.Helper()
+		for n < 100 {
+			_, err := k.tryPost(engine.TurnRequest{SessionID: "s"}, long)
+			if err != nil {
+				if full := wantKind(t, err, engine.NoSpace); full.Code != "quota_exceeded" {
+					t.Fatalf("refused with %s", full.Code)
+				}
+				return n
+			}
+			n++
+		}
+		t.Fatal("never refused")
+		return n
+	}
+	if n := fill(); n != 3 {
+		t.Errorf("%d turns of 3 kB fit %d bytes, want 3", n, quota)
+	}
+	file, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Session.ID = "copy"
+	_, err = k.ImportSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, file)
+	if full := wantKind(t, err, engine.NoSpace); full.Code != "quota_exceeded" {
+		t.Errorf("an import is refused with %s", full.Code)
+	}
+	k.ask(`{"session_id":"s"}`) // reading goes on
+	if _, err := k.tryPost(engine.TurnRequest{SessionID: "s"}, user("short")); err != nil {
+		t.Error("what fits is refused:", err)
+	}
+
+	// Another process, and this one after a while, counts what is there.
+	k = openKit(t, k.store, limited)
+	if n := fill(); n != 0 {
+		t.Errorf("after a restart %d more fit", n)
+	}
+	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "s"); err != nil {
+		t.Fatal(err)
+	}
+	if n := fill(); n != 3 {
+		t.Errorf("after a deletion %d fit, want 3", n)
+	}
+	k.purge(0, false)
+	if n := fill(); n != 3 {
+		t.Errorf("after a purge %d fit, want 3", n)
+	}
+	if err := k.DeleteProject(t.Context(), k.admin, engine.DefaultProject); err != nil {
+		t.Fatal(err)
+	}
+	k.project(engine.DefaultProject)
+	if n := fill(); n != 3 {
+		t.Errorf("after the project's deletion %d fit, want 3", n)
+	}
+	k.advance(2 * time.Hour)
+	if n := fill(); n != 0 {
+		t.Errorf("after a new count %d more fit", n)
+	}
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// streamEngine exports and imports what a test says.
+type streamEngine struct {
+	fakeEngine
+	export func(ctx context.Context, w io.Writer) error
+	take   func(body io.Reader, once engine.Once) error
+	refuse error
+}
+
+func (f *streamEngine) MayExport(engine.Caller) error { return f.refuse }
+
+func (f *streamEngine) ExportTenant(ctx context.Context, _ engine.Caller, w io.Writer) error {
+	return f.export(ctx, w)
+}
+
+func (f *streamEngine) ImportTenant(_ context.Context, _ engine.Caller, once engine.Once, _ engine.ImportSpec,
+	body io.Reader) (engine.ImportReport, error) {
+	return engine.ImportReport{}, f.take(body, once)
+}
+
+const line = "a line of the file, of some length, so that there is something to be sent\n"
+
+// A long response arrives whole at a reader who takes his time.
+func TestStreamedResponse(t *testing.T) {
+	t.Parallel()
+	const lines = 200_000
+	e := &streamEngine{export: func(_ context.Context, w io.Writer) error {
+		for range lines {
+			if _, err := io.WriteString(w, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	s := start(t, e, func(l *limits) { l.write = time.Second })
+	conn := s.dial()
+	fmt.Fprintf(conn, "GET /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\n\r\n")
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != ndjsonType {
+		t.Fatalf("%v, %v", res, err)
+	}
+	got := 0
+	for piece := range 10 { // longer than the time for a whole response, each piece within it
+		n, err := io.CopyN(io.Discard, res.Body, 1<<20)
+		if got += int(n); err != nil {
+			t.Fatalf("piece %d: %v", piece, err)
+		}
+		time.Sleep(150 * time.Millisecond)
+	}
+	rest, err := io.Copy(io.Discard, res.Body)
+	if got += int(rest); err != nil || got != lines*len(line) {
+		t.Errorf("%d bytes of %d: %v", got, lines*len(line), err)
+	}
+	// The connection is good for another request.
+	fmt.Fprintf(conn, "HEAD /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\n\r\n")
+	if res, err = http.ReadResponse(in, &http.Request{Method: "HEAD"}); err != nil || res.StatusCode != 200 {
+		t.Errorf("HEAD after it: %v, %v", res, err)
+	}
+}
+
+// What is refused before the first byte is a problem; what breaks later is a broken response, never a short one.
+func TestStreamedResponseBreaks(t *testing.T) {
+	t.Parallel()
+	e := &streamEngine{refuse: &engine.Error{Kind: engine.Forbidden, Code: "key_narrowed", Detail: "x"}}
+	s := start(t, e)
+	if p := s.do("GET", "/api/v1/export", "").problem(t); p.Code != "key_narrowed" {
+		t.Errorf("%+v", p)
+	}
+	e.refuse = nil
+	for name, end := range map[string]func() error{
+		"an error": func() error { return errors.New("the disk is gone") }, "a panic": func() error { panic("a defect") },
+	} {
+		e.export = func(_ context.Context, w io.Writer) error {
+			_, _ = io.WriteString(w, strings.Repeat(line, 1000))
+			return end()
+		}
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.addr+"/api/v1/export", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer tenant_admin")
+		res, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%s looks like a whole response", name)
+		}
+	}
+	if !strings.Contains(s.log.String(), "a response was cut short") {
+		t.Error("the log does not say so")
+	}
+	if a := s.do("GET", "/healthz", ""); a.status != 200 {
+		t.Errorf("afterwards: %d", a.status)
+	}
+}
+
+// slowly gives a body in pieces, with pauses.
+type slowly struct {
+	pieces int
+	pause  time.Duration
+}
+
+func (r *slowly) Read(b []byte) (int, error) {
+	if r.pieces--; r.pieces < 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(r.pause)
+	return copy(b, line), nil
+}
+
+// A streamed body may take longer than a whole request elsewhere, is larger than what is taken elsewhere, and comes to
+// the handler as it was sent, however it is framed.
+func TestStreamedBody(t *testing.T) {
+	t.Parallel()
+	var got [32]byte
+	var size int64
+	e := &streamEngine{take: func(body io.Reader, _ engine.Once) error {
+		sum := sha256.New()
+		n, err := io.Copy(sum, body)
+		size, got = n, [32]byte(sum.Sum(nil))
+		return err
+	}}
+	s := start(t, e, func(l *limits) { l.read, l.body, l.request = time.Second, 1000, time.Second })
+	post := func(body io.Reader, length int64) answer {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+"/api/v1/import", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = length
+		req.Header.Set("Authorization", "Bearer tenant_admin")
+		req.Header.Set("Content-Type", ndjsonType)
+		return s.send(req)
+	}
+	big := strings.Repeat(line, 100_000)
+	for name, length := range map[string]int64{"with its length": int64(len(big)), "in chunks": -1} {
+		if a := post(strings.NewReader(big), length); a.status != 200 || size != int64(len(big)) || got != sha256.Sum256([]byte(big)) {
+			t.Errorf("%s: %d, %d bytes of %d", name, a.status, size, len(big))
+		}
+	}
+	const pieces = 12
+	if a := post(&slowly{pieces, 120 * time.Millisecond}, -1); a.status != 200 || size != int64(pieces*len(line)) {
+		t.Errorf("slowly: %d %s, %d bytes", a.status, a.body, size)
+	}
+
+	conn := s.dial()
+	fmt.Fprintf(conn, "POST /api/v1/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\nContent-Length: 1000\r\n\r\nhalf")
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || res.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("a body that stops: %v, %v", res, err)
+	}
+	if a := s.do("POST", "/api/v1/import", "{}", "Content-Type", "application/json"); a.status != 415 {
+		t.Errorf("as JSON: %d", a.status)
+	}
+	if a := s.do("POST", "/api/v1/import", "", "Content-Type", ndjsonType); a.status != 400 {
+		t.Errorf("without a body: %d", a.status)
+	}
+	// A handler that does not want the rest answers all the same.
+	e.take = func(body io.Reader, _ engine.Once) error {
+		_, err := io.CopyN(io.Discard, body, 10)
+		return errors.Join(err, &engine.Error{Kind: engine.Invalid, Code: "invalid_export", Detail: "line 1"})
+	}
+	if a := post(bytes.NewReader([]byte(big)), int64(len(big))); a.status != 422 {
+		t.Errorf("refused early: %d", a.status)
+	}
+}
