@@ -155,10 +155,10 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	first := func(kind byte) store.Range {
 		return store.Range{From: sweepPrefix(kind), To: prefixEnd(sweepPrefix(kind)), Limit: 1}
 	}
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{retentionKey}, Ranges: []store.Range{
 		expiredRange(now, sweepChunk/2), dueImports(now, sweepChunk/2),
 		first(sweepSession), first(sweepProject), first(sweepDecisions), first(sweepTenant),
-		summaryJobs(),
+		summaryJobs(), first(jobBacklog), first(jobUnindexed), first(jobFold),
 	}})
 	if err != nil {
 		return false, err
@@ -183,12 +183,17 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	case len(found[5]) > 0: // in the system space only
 		return true, e.sweepTenant(ctx, string(found[5][0].Key[len(sweepPrefix(sweepTenant)):]))
 	}
-	for _, step := range [...]func(context.Context, string) (bool, error){e.stepTranscripts, e.stepFold, e.stepRetention} {
-		if done, err := step(ctx, tenant); done || err != nil {
+	if len(r.Ranges[7])+len(r.Ranges[8]) > 0 {
+		if done, err := e.stepTranscripts(ctx, tenant); done || err != nil {
 			return done, err
 		}
 	}
-	return false, nil
+	if len(r.Ranges[9]) > 0 {
+		if done, err := e.stepFold(ctx, tenant); done || err != nil {
+			return done, err
+		}
+	}
+	return e.stepRetention(ctx, tenant, r.Keys[0])
 }
 
 // expire removes what the expiry index says is due: single records together, memories each with all that is theirs.

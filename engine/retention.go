@@ -52,15 +52,11 @@ type retentionState struct {
 	Failing bool      `json:"failing,omitempty"` // a kind of this run could not be removed
 }
 
-// stepRetention does some of the tenant's daily job, where it is due.
-func (e *Engine) stepRetention(ctx context.Context, tenant string) (done bool, err error) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{retentionKey}})
-	if err != nil {
-		return false, err
-	}
+// stepRetention does some of the tenant's daily job, of which found is the record, where it is due.
+func (e *Engine) stepRetention(ctx context.Context, tenant string, found store.Item) (done bool, err error) {
 	var s retentionState
-	if raw := r.Keys[0].Value; raw != nil {
-		if err := json.Unmarshal(raw, &s); err != nil {
+	if found.Value != nil {
+		if err := json.Unmarshal(found.Value, &s); err != nil {
 			s = retentionState{} // begins anew
 		}
 	}
