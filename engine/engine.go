@@ -93,6 +93,7 @@ type Engine struct {
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
 	wake          chan struct{} // a job was queued
+	followers     broadcast     // of boards and inboxes
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.

@@ -69,11 +69,14 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 		{From: sweepPrefix(sweepSession), To: prefixEnd(sweepPrefix(sweepSession)), Limit: 1},
 		{From: sweepPrefix(sweepProject), To: prefixEnd(sweepPrefix(sweepProject)), Limit: 1},
 		dueImports(now, sweepChunk/2),
+		{From: sweepPrefix(sweepPrefixed), To: prefixEnd(sweepPrefix(sweepPrefixed)), Limit: 1},
+		dueBoard(now),
 	}})
 	if err != nil {
 		return false, err
 	}
-	switch expired, sessions, projects, imports := r.Ranges[0], r.Ranges[1], r.Ranges[2], r.Ranges[3]; {
+	expired, sessions, projects, imports := r.Ranges[0], r.Ranges[1], r.Ranges[2], r.Ranges[3]
+	switch prefixed, boards := r.Ranges[4], r.Ranges[5]; {
 	case len(expired) > 0:
 		var b store.Batch
 		for _, it := range expired {
@@ -91,6 +94,10 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 		return true, e.sweepSession(ctx, tenant, sessions[0])
 	case len(projects) > 0:
 		return true, e.sweepProject(ctx, tenant, projects[0].Key)
+	case len(prefixed) > 0:
+		return true, e.sweepPrefixed(ctx, tenant, prefixed[0].Key)
+	case len(boards) > 0:
+		return true, e.expireBoard(ctx, tenant, boards[0].Key)
 	}
 	return e.expireDecisions(ctx, tenant)
 }

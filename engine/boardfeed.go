@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// feedEvents and feedBytes bound what a feed gives at once.
+	feedEvents = 64
+	feedBytes  = 1 << 20
+)
+
+// Event is one thing that happened on a board: a BoardEntry or a Notification.
+type Event struct {
+	ID   string
+	Data any
+}
+
+// Feed gives events in order, each once, from a position on. It holds nothing but that position: what happens in
+// between is read from the store. For one goroutine; Close ends it.
+type Feed struct {
+	e     *Engine
+	c     Caller
+	board string
+	inc   incarnation
+	topic *topic
+	after uint64 // number of the last event given, or passed over
+	next  func(ctx context.Context, f *Feed, b *board) ([]Event, error)
+}
+
+// News is closed when there may be something new, from now on. Take it before asking Next, so that nothing is missed.
+// It tells of what this process did; for what others do, ask Next every so often.
+func (f *Feed) News() <-chan struct{} { return f.e.followers.news(f.topic) }
+
+// Next gives what comes next and is there already: nothing where nothing is. A board that was deleted is not_found,
+// also where there is another of its name now.
+func (f *Feed) Next(ctx context.Context) ([]Event, error) {
+	b, err := f.e.readBoard(ctx, f.c, f.board)
+	if err != nil {
+		return nil, err
+	}
+	if b.Incarnation != f.inc {
+		return nil, noBoard(f.board)
+	}
+	return f.next(ctx, f, b)
+}
+
+// Close ends the feed.
+func (f *Feed) Close() { f.e.followers.leave(topicOf(f.c.Tenant, f.board)) }
+
+func (e *Engine) follow(c Caller, b *board, after uint64,
+	next func(context.Context, *Feed, *board) ([]Event, error)) *Feed {
+	return &Feed{e: e, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
+		topic: e.followers.join(topicOf(c.Tenant, b.ID))}
+}
+
+// FollowBoard streams a board's entries.
+func (e *Engine) FollowBoard(ctx context.Context, c Caller, id string, from BoardFollow) (*Feed, error) {
+	b, err := e.readBoard(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	after := b.Last
+	switch {
+	case from.After != "":
+		if after, err = parseNumberedID(entryIDPrefix, "Last-Event-ID", from.After, b.Incarnation); err != nil {
+			return nil, err
+		}
+		from.Since = nil
+	case from.Since != nil:
+		s := selection{first: 1, last: b.Last}
+		if err := e.bound(ctx, c.Tenant, b, &BoardFilter{Since: from.Since}, &s); err != nil {
+			return nil, err
+		}
+		if s.last > 0 {
+			after = s.first - 1
+		}
+	}
+	filter := BoardFilter{IsChat: from.IsChat}
+	return e.follow(c, b, after, func(ctx context.Context, f *Feed, b *board) ([]Event, error) {
+		return f.entries(ctx, b, filter, b.Last, from.Since)
+	}), nil
+}
+
+// ExportBoard gives all entries that a board has now, oldest first; the feed ends with the first Next that gives
+// nothing.
+func (e *Engine) ExportBoard(ctx context.Context, c Caller, id string) (*Feed, error) {
+	b, err := e.readBoard(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	last := b.Last
+	return e.follow(c, b, 0, func(ctx context.Context, f *Feed, b *board) ([]Event, error) {
+		return f.entries(ctx, b, BoardFilter{}, last, nil)
+	}), nil
+}
+
+// entries gives the entries behind the feed's position, up to a number. A time that lies ahead is waited for.
+func (f *Feed) entries(ctx context.Context, b *board, filter BoardFilter, last uint64, since *time.Time) ([]Event, error) {
+	for range listTries {
+		if f.after >= last {
+			return nil, nil
+		}
+		s, err := f.e.choose(ctx, f.c.Tenant, b, &filter)
+		if err != nil {
+			return nil, err
+		}
+		s.first, s.last, s.counted = f.after+1, last, true // the count is not asked for
+		seqs, _, err := s.page(ctx, f.e, f.c.Tenant, b, true, 0, feedEvents)
+		if err != nil {
+			return nil, err
+		}
+		entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
+		if errors.Is(err, errEntryGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var out []Event
+		for _, entry := range entries {
+			f.after = entry.seq
+			if since == nil || !timeOf(entry.Created).Before(*since) {
+				shown := entry.shown(b)
+				out = append(out, Event{ID: shown.ID, Data: shown})
+			}
+		}
+		if len(seqs) == 0 {
+			f.after = last
+		}
+		if len(out) > 0 || len(seqs) == 0 {
+			return out, nil
+		}
+	}
+	return nil, nil
+}
+
+// FollowInbox streams an agent's notifications.
+func (e *Engine) FollowInbox(ctx context.Context, c Caller, id, agent string, from InboxFollow) (*Feed, error) {
+	b, a, err := e.readAgent(ctx, c, id, agent)
+	if err != nil {
+		return nil, err
+	}
+	after := a.Last
+	switch {
+	case from.After != "":
+		if after, err = parseNumberedID(noticeIDPrefix, "Last-Event-ID", from.After, a.Inbox); err != nil {
+			return nil, err
+		}
+		from.Since = nil
+	case from.Since != nil:
+		after = 0
+	}
+	inbox := a.Inbox
+	return e.follow(c, b, after, func(ctx context.Context, f *Feed, b *board) ([]Event, error) {
+		a, err := e.boardAgent(ctx, c.Tenant, b, agent)
+		if err != nil {
+			return nil, err
+		}
+		if a.Inbox != inbox {
+			return nil, errorf(NotFound, "not_found", "no agent %q on board %q", agent, b.ID)
+		}
+		return f.notifications(ctx, b, a, from)
+	}), nil
+}
+
+// notifications gives those behind the feed's position.
+func (f *Feed) notifications(ctx context.Context, b *board, a *agentRecord, from InboxFollow) ([]Event, error) {
+	for f.after < a.Last {
+		shown, seqs, err := f.e.notices(ctx, f.c.Tenant, b, a, f.after, feedEvents, from.Base)
+		if err != nil {
+			return nil, err
+		}
+		if len(seqs) == 0 {
+			f.after = a.Last
+			return nil, nil
+		}
+		f.after = seqs[len(seqs)-1]
+		var out []Event
+		for _, n := range shown {
+			if from.Since == nil || !n.CreatedAt.Before(*from.Since) {
+				out = append(out, Event{ID: n.ID, Data: n})
+			}
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+	}
+	return nil, nil
+}
