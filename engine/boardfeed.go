@@ -18,25 +18,31 @@ type Event struct {
 	Data any
 }
 
-// Feed gives events in order, each once, from a position on. It holds nothing but that position: what happens in
-// between is read from the store. For one goroutine; Close ends it.
-type Feed struct {
+// Feed gives events in order, each once, from a position on. For one goroutine.
+type Feed interface {
+	// News is closed when there may be something new, from now on. Take it before asking Next, so that nothing is
+	// missed. It tells of what this process did; for what others do, ask Next every so often.
+	News() <-chan struct{}
+	// Next gives what comes next and is there already: nothing where nothing is. What was deleted, is not_found, also
+	// where there is another of its name now.
+	Next(ctx context.Context) ([]Event, error)
+	Close()
+}
+
+// feed is a Feed of one board. It holds nothing but a position: what happens meanwhile is read from the store.
+type feed struct {
 	e     *Engine
 	c     Caller
 	board string
 	inc   incarnation
 	topic *topic
 	after uint64 // number of the last event given, or passed over
-	next  func(ctx context.Context, f *Feed, b *board) ([]Event, error)
+	next  func(ctx context.Context, f *feed, b *board) ([]Event, error)
 }
 
-// News is closed when there may be something new, from now on. Take it before asking Next, so that nothing is missed.
-// It tells of what this process did; for what others do, ask Next every so often.
-func (f *Feed) News() <-chan struct{} { return f.e.followers.news(f.topic) }
+func (f *feed) News() <-chan struct{} { return f.e.followers.news(f.topic) }
 
-// Next gives what comes next and is there already: nothing where nothing is. A board that was deleted is not_found,
-// also where there is another of its name now.
-func (f *Feed) Next(ctx context.Context) ([]Event, error) {
+func (f *feed) Next(ctx context.Context) ([]Event, error) {
 	b, err := f.e.readBoard(ctx, f.c, f.board)
 	if err != nil {
 		return nil, err
@@ -47,17 +53,16 @@ func (f *Feed) Next(ctx context.Context) ([]Event, error) {
 	return f.next(ctx, f, b)
 }
 
-// Close ends the feed.
-func (f *Feed) Close() { f.e.followers.leave(topicOf(f.c.Tenant, f.board)) }
+func (f *feed) Close() { f.e.followers.leave(topicOf(f.c.Tenant, f.board)) }
 
 func (e *Engine) follow(c Caller, b *board, after uint64,
-	next func(context.Context, *Feed, *board) ([]Event, error)) *Feed {
-	return &Feed{e: e, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
+	next func(context.Context, *feed, *board) ([]Event, error)) Feed {
+	return &feed{e: e, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
 		topic: e.followers.join(topicOf(c.Tenant, b.ID))}
 }
 
 // FollowBoard streams a board's entries.
-func (e *Engine) FollowBoard(ctx context.Context, c Caller, id string, from BoardFollow) (*Feed, error) {
+func (e *Engine) FollowBoard(ctx context.Context, c Caller, id string, from BoardFollow) (Feed, error) {
 	b, err := e.readBoard(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -79,26 +84,26 @@ func (e *Engine) FollowBoard(ctx context.Context, c Caller, id string, from Boar
 		}
 	}
 	filter := BoardFilter{IsChat: from.IsChat}
-	return e.follow(c, b, after, func(ctx context.Context, f *Feed, b *board) ([]Event, error) {
+	return e.follow(c, b, after, func(ctx context.Context, f *feed, b *board) ([]Event, error) {
 		return f.entries(ctx, b, filter, b.Last, from.Since)
 	}), nil
 }
 
 // ExportBoard gives all entries that a board has now, oldest first; the feed ends with the first Next that gives
 // nothing.
-func (e *Engine) ExportBoard(ctx context.Context, c Caller, id string) (*Feed, error) {
+func (e *Engine) ExportBoard(ctx context.Context, c Caller, id string) (Feed, error) {
 	b, err := e.readBoard(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
 	last := b.Last
-	return e.follow(c, b, 0, func(ctx context.Context, f *Feed, b *board) ([]Event, error) {
+	return e.follow(c, b, 0, func(ctx context.Context, f *feed, b *board) ([]Event, error) {
 		return f.entries(ctx, b, BoardFilter{}, last, nil)
 	}), nil
 }
 
 // entries gives the entries behind the feed's position, up to a number. A time that lies ahead is waited for.
-func (f *Feed) entries(ctx context.Context, b *board, filter BoardFilter, last uint64, since *time.Time) ([]Event, error) {
+func (f *feed) entries(ctx context.Context, b *board, filter BoardFilter, last uint64, since *time.Time) ([]Event, error) {
 	for range listTries {
 		if f.after >= last {
 			return nil, nil
@@ -138,7 +143,7 @@ func (f *Feed) entries(ctx context.Context, b *board, filter BoardFilter, last u
 }
 
 // FollowInbox streams an agent's notifications.
-func (e *Engine) FollowInbox(ctx context.Context, c Caller, id, agent string, from InboxFollow) (*Feed, error) {
+func (e *Engine) FollowInbox(ctx context.Context, c Caller, id, agent string, from InboxFollow) (Feed, error) {
 	b, a, err := e.readAgent(ctx, c, id, agent)
 	if err != nil {
 		return nil, err
@@ -154,7 +159,7 @@ func (e *Engine) FollowInbox(ctx context.Context, c Caller, id, agent string, fr
 		after = 0
 	}
 	inbox := a.Inbox
-	return e.follow(c, b, after, func(ctx context.Context, f *Feed, b *board) ([]Event, error) {
+	return e.follow(c, b, after, func(ctx context.Context, f *feed, b *board) ([]Event, error) {
 		a, err := e.boardAgent(ctx, c.Tenant, b, agent)
 		if err != nil {
 			return nil, err
@@ -167,7 +172,7 @@ func (e *Engine) FollowInbox(ctx context.Context, c Caller, id, agent string, fr
 }
 
 // notifications gives those behind the feed's position.
-func (f *Feed) notifications(ctx context.Context, b *board, a *agentRecord, from InboxFollow) ([]Event, error) {
+func (f *feed) notifications(ctx context.Context, b *board, a *agentRecord, from InboxFollow) ([]Event, error) {
 	for f.after < a.Last {
 		shown, seqs, err := f.e.notices(ctx, f.c.Tenant, b, a, f.after, feedEvents, from.Base)
 		if err != nil {

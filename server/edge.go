@@ -106,6 +106,8 @@ func (x *exchange) respond(resp any) error {
 	switch resp := resp.(type) {
 	case nothing:
 		return nil
+	case streamed:
+		return x.begin(resp)
 	case blob:
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)
@@ -177,7 +179,7 @@ func (s *Server) dispatch(x *exchange) error {
 			return err
 		}
 	}
-	if x.route.list {
+	if x.route.list || x.route.limited {
 		if err := x.readPage(); err != nil {
 			return err
 		}
@@ -237,7 +239,10 @@ func (s *Server) end(x *exchange) {
 	}
 	response := x.c.Response()
 	response.Header.Set(fiber.HeaderXRequestID, x.id)
-	status, size := response.StatusCode(), len(response.Body())
+	status, size := response.StatusCode(), 0
+	if !response.IsBodyStream() { // whose bytes are not there yet
+		size = len(response.Body())
+	}
 	x.settle()
 
 	took := s.now().Sub(x.start)

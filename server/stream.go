@@ -1,0 +1,96 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// streamed is a response that is written while it comes to be. close frees what it holds and is called once, whether
+// or not it is ever run.
+type streamed struct {
+	contentType string
+	run         func(out *stream) error
+	close       func()
+}
+
+// stream is the way out of a streamed response. It outlives the exchange that began it.
+type stream struct {
+	*bufio.Writer
+	conn  net.Conn
+	stall time.Duration
+}
+
+// extend gives the reader a bounded time from now on to take what is written: one who does not is cut off, and nothing
+// is kept for it.
+func (s *stream) extend() error { return s.conn.SetWriteDeadline(time.Now().Add(s.stall)) }
+
+// Flush hands what was written to the reader.
+func (s *stream) Flush() error {
+	if err := s.extend(); err != nil {
+		return err
+	}
+	return s.Writer.Flush()
+}
+
+// begin starts a streamed response. Its writer runs beside the exchange, which ends now, so it may touch nothing of it.
+func (x *exchange) begin(resp streamed) error {
+	r := x.c.Response()
+	r.Header.SetContentType(resp.contentType)
+	r.Header.Set(fiber.HeaderCacheControl, "no-cache")
+	r.Header.Set("X-Accel-Buffering", "no") // a proxy is to pass on what comes as it comes
+	if x.unread || x.c.Method() == http.MethodHead {
+		resp.close()
+		if x.unread {
+			return refuse(http.StatusBadRequest, "body_unexpected", "this route takes no body")
+		}
+		return nil
+	}
+	s, conn := x.s, x.c.Context().Conn()
+	id, path := x.id, strings.Clone(x.c.Path())
+	s.metrics.streams.Add(1)
+	r.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer s.metrics.streams.Add(-1)
+		defer resp.close()
+		if err := guard(func() error { return resp.run(&stream{w, conn, s.limits.stall}) }); err != nil {
+			s.log.ErrorContext(s.base, "a stream broke off", "request_id", id, "path", path, "error", err)
+			// Only this tells the reader that the end is missing.
+			_ = conn.Close()
+		}
+	})
+	return nil
+}
+
+// guard turns a panic into an error: a stream runs where nothing else would catch it.
+func guard(run func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return run()
+}
+
+// still tells whether the key of a stream is as good as when it began.
+func (s *Server) still(key, tenant string, r *route) bool {
+	ctx, cancel := context.WithTimeout(s.streams, s.limits.request)
+	defer cancel()
+	caller, err := s.engine.Authenticate(ctx, key)
+	if err != nil || caller.Role < r.role {
+		return false
+	}
+	if caller.Role < engine.RoleRoot {
+		return true
+	}
+	exists, err := s.engine.TenantExists(ctx, tenant)
+	return err == nil && exists
+}
