@@ -195,6 +195,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(rootKey, "GET", session+"/export", "", 200, "{session}", "s1")
 
 	c.policies(t, p, reader)
+	c.boards(t, p, worker, reader)
 
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme","name":"Acme"}`, 201)
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme"}`, 409)
