@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 // modelBoard is a board as a slice: what every list of the real one is held against.
@@ -187,4 +189,63 @@ func (k *kit) onBoards() int {
 		k.Fatal(err)
 	}
 	return len(res.Ranges[0])
+}
+
+// countingStore counts what is read of the store beneath.
+type countingStore struct {
+	store.Store
+	items, bytes int
+}
+
+func (s *countingStore) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
+	r, err := s.Store.Read(ctx, tenant, q)
+	for _, items := range append(r.Ranges, r.Keys) {
+		s.items += len(items)
+		for _, it := range items {
+			s.bytes += len(it.Value)
+		}
+	}
+	return r, err
+}
+
+// What a list costs follows from the page and the index of what is asked for, never from the length of the board.
+func TestBoardListsDoNotScan(t *testing.T) {
+	counted := &countingStore{Store: memstore.New()}
+	k := openKit(t, counted)
+	const entries = 5000
+	filler := strings.Repeat("filler ", 30)
+	var middle time.Time
+	for i := range entries {
+		tags := []string{"note"}
+		if i%1000 == 7 {
+			tags = []string{"rare"}
+		}
+		if e := k.write("b", fmt.Sprint(filler, "n", i), tags...); i == entries/2 {
+			middle = e.CreatedAt
+		}
+		k.advance(time.Second)
+	}
+	no := false
+	for name, test := range map[string]struct {
+		query engine.BoardQuery
+		total uint64
+		items int // read of the store at most
+	}{
+		"newest":     {engine.BoardQuery{}, entries, 60},
+		"deep":       {engine.BoardQuery{Offset: entries - 10, Ascending: true}, entries, 30},
+		"no chat":    {engine.BoardQuery{BoardFilter: engine.BoardFilter{IsChat: &no}}, entries, 60},
+		"rare tag":   {engine.BoardQuery{BoardFilter: engine.BoardFilter{Tags: []string{"rare"}}}, 5, 20},
+		"rare word":  {engine.BoardQuery{BoardFilter: engine.BoardFilter{Text: "n4242 filler"}}, 1, 20},
+		"since":      {engine.BoardQuery{BoardFilter: engine.BoardFilter{Since: &middle}}, entries / 2, 70},
+		"until, tag": {engine.BoardQuery{BoardFilter: engine.BoardFilter{Until: &middle, Tags: []string{"note"}}}, entries/2 - 3, 70},
+	} {
+		counted.items, counted.bytes = 0, 0
+		page, err := k.ListBoardEntries(t.Context(), k.admin, "b", test.query)
+		if err != nil || page.Total != test.total {
+			t.Errorf("%s: total %d, want %d: %v", name, page.Total, test.total, err)
+		}
+		if counted.items > test.items || counted.bytes > 60_000 {
+			t.Errorf("%s: %d records, %d bytes read", name, counted.items, counted.bytes)
+		}
+	}
 }

@@ -107,7 +107,7 @@ func (x *exchange) respond(resp any) error {
 	case nothing:
 		return nil
 	case streamed:
-		return x.begin(resp)
+		return x.startStream(resp)
 	case blob:
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,7 +114,9 @@ func TestStreamTellsWhatComes(t *testing.T) {
 			return nil, nil
 		}
 	}}
-	s, _ := streaming(t, feed, func(l *limits) { l.heartbeat, l.poll = 20*time.Millisecond, time.Hour })
+	s, _ := streaming(t, feed, func(l *limits) {
+		l.heartbeat, l.poll, l.write = 20*time.Millisecond, time.Hour, 100*time.Millisecond
+	})
 	close(news)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -133,6 +138,13 @@ func TestStreamTellsWhatComes(t *testing.T) {
 	}
 	if n := s.s.metrics.streams.Load(); n != 1 {
 		t.Errorf("%d open streams are counted", n)
+	}
+	for range 20 { // heartbeats keep it going beyond the time that other answers may take
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), ":") {
+		}
+	}
+	if lines.Err() != nil {
+		t.Error(lines.Err())
 	}
 	cancel() // a reader who is gone is noticed by a heartbeat that does not arrive
 	s.drained()
@@ -246,6 +258,36 @@ func TestHeadOfStreams(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	s.drained()
+}
+
+// Behind a proxy events come when they happen, not when a buffer is full.
+func TestStreamBehindAProxy(t *testing.T) {
+	t.Parallel()
+	var given atomic.Bool
+	feed := &fakeFeed{next: func() ([]engine.Event, error) {
+		if given.Swap(true) {
+			return nil, nil
+		}
+		return []engine.Event{{ID: "1", Data: "a"}}, nil
+	}}
+	s, _ := streaming(t, feed)
+	target, err := url.Parse("http://" + s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
+	t.Cleanup(proxy.Close)
+	front := *s
+	front.addr = strings.TrimPrefix(proxy.URL, "http://")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, lines := front.open(ctx)
+	for lines.Scan() && lines.Text() != `data: {"memory":"a"}` {
+	}
+	if lines.Err() != nil {
+		t.Error(lines.Err())
+	}
+	cancel()
 }
 
 func TestHundredsOfStreams(t *testing.T) {

@@ -42,8 +42,8 @@ func (s *stream) Flush() error {
 	return s.Writer.Flush()
 }
 
-// begin starts a streamed response. Its writer runs beside the exchange, which ends now, so it may touch nothing of it.
-func (x *exchange) begin(resp streamed) error {
+// startStream begins a streamed response. Its writer runs beside the exchange, which ends now, so it may touch nothing of it.
+func (x *exchange) startStream(resp streamed) error {
 	r := x.c.Response()
 	r.Header.SetContentType(resp.contentType)
 	r.Header.Set(fiber.HeaderCacheControl, "no-cache")
