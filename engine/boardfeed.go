@@ -37,26 +37,35 @@ type feed struct {
 	inc   incarnation
 	topic *topic
 	after uint64 // number of the last event given, or passed over
-	next  func(ctx context.Context, f *feed, b *board) ([]Event, error)
+	next  func(ctx context.Context, f *feed, b *board) (out []Event, more bool, err error)
 }
 
 func (f *feed) News() <-chan struct{} { return f.e.followers.news(f.topic) }
 
 func (f *feed) Next(ctx context.Context) ([]Event, error) {
-	b, err := f.e.readBoard(ctx, f.c, f.board)
-	if err != nil {
-		return nil, err
+	for before := uint64(0); ; {
+		b, err := f.e.readBoard(ctx, f.c, f.board)
+		if err != nil {
+			return nil, err
+		}
+		if b.Incarnation != f.inc {
+			return nil, noBoard(f.board)
+		}
+		out, more, err := f.next(ctx, f, b)
+		if errors.Is(err, errEntryGone) && b.Revision != before {
+			before = b.Revision // it was deleted while this was read, unless the board is as it was then
+			continue
+		}
+		if err != nil || len(out) > 0 || !more {
+			return out, err
+		}
 	}
-	if b.Incarnation != f.inc {
-		return nil, noBoard(f.board)
-	}
-	return f.next(ctx, f, b)
 }
 
 func (f *feed) Close() { f.e.followers.leave(topicOf(f.c.Tenant, f.board)) }
 
 func (e *Engine) follow(c Caller, b *board, after uint64,
-	next func(context.Context, *feed, *board) ([]Event, error)) Feed {
+	next func(context.Context, *feed, *board) ([]Event, bool, error)) Feed {
 	return &feed{e: e, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
 		topic: e.followers.join(topicOf(c.Tenant, b.ID))}
 }
@@ -84,7 +93,7 @@ func (e *Engine) FollowBoard(ctx context.Context, c Caller, id string, from Boar
 		}
 	}
 	filter := BoardFilter{IsChat: from.IsChat}
-	return e.follow(c, b, after, func(ctx context.Context, f *feed, b *board) ([]Event, error) {
+	return e.follow(c, b, after, func(ctx context.Context, f *feed, b *board) ([]Event, bool, error) {
 		return f.entries(ctx, b, filter, b.Last, from.Since)
 	}), nil
 }
@@ -97,49 +106,43 @@ func (e *Engine) ExportBoard(ctx context.Context, c Caller, id string) (Feed, er
 		return nil, err
 	}
 	last := b.Last
-	return e.follow(c, b, 0, func(ctx context.Context, f *feed, b *board) ([]Event, error) {
+	return e.follow(c, b, 0, func(ctx context.Context, f *feed, b *board) ([]Event, bool, error) {
 		return f.entries(ctx, b, BoardFilter{}, last, nil)
 	}), nil
 }
 
-// entries gives the entries behind the feed's position, up to a number. A time that lies ahead is waited for.
-func (f *feed) entries(ctx context.Context, b *board, filter BoardFilter, last uint64, since *time.Time) ([]Event, error) {
-	for range listTries {
-		if f.after >= last {
-			return nil, nil
-		}
-		s, err := f.e.choose(ctx, f.c.Tenant, b, &filter)
-		if err != nil {
-			return nil, err
-		}
-		s.first, s.last, s.counted = f.after+1, last, true // the count is not asked for
-		seqs, _, err := s.page(ctx, f.e, f.c.Tenant, b, true, 0, feedEvents)
-		if err != nil {
-			return nil, err
-		}
-		entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
-		if errors.Is(err, errEntryGone) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var out []Event
-		for _, entry := range entries {
-			f.after = entry.seq
-			if since == nil || !timeOf(entry.Created).Before(*since) {
-				shown := entry.shown(b)
-				out = append(out, Event{ID: shown.ID, Data: shown})
-			}
-		}
-		if len(seqs) == 0 {
-			f.after = last
-		}
-		if len(out) > 0 || len(seqs) == 0 {
-			return out, nil
+// entries gives some of the entries behind the feed's position, up to a number, and whether there may be more. A time
+// that lies ahead is waited for.
+func (f *feed) entries(ctx context.Context, b *board, filter BoardFilter, last uint64, since *time.Time) (
+	out []Event, more bool, err error) {
+	if f.after >= last {
+		return nil, false, nil
+	}
+	s, err := f.e.choose(ctx, f.c.Tenant, b, &filter)
+	if err != nil {
+		return nil, false, err
+	}
+	s.first, s.last, s.counted = f.after+1, last, true // the count is not asked for
+	seqs, _, err := s.page(ctx, f.e, f.c.Tenant, b, true, 0, feedEvents)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(seqs) == 0 {
+		f.after = last
+		return nil, false, nil
+	}
+	entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, entry := range entries {
+		f.after = entry.seq
+		if since == nil || !timeOf(entry.Created).Before(*since) {
+			shown := entry.shown(b)
+			out = append(out, Event{ID: shown.ID, Data: shown})
 		}
 	}
-	return nil, nil
+	return out, true, nil
 }
 
 // FollowInbox streams an agent's notifications.
@@ -159,39 +162,37 @@ func (e *Engine) FollowInbox(ctx context.Context, c Caller, id, agent string, fr
 		after = 0
 	}
 	inbox := a.Inbox
-	return e.follow(c, b, after, func(ctx context.Context, f *feed, b *board) ([]Event, error) {
+	return e.follow(c, b, after, func(ctx context.Context, f *feed, b *board) ([]Event, bool, error) {
 		a, err := e.boardAgent(ctx, c.Tenant, b, agent)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if a.Inbox != inbox {
-			return nil, errorf(NotFound, "not_found", "no agent %q on board %q", agent, b.ID)
+			return nil, false, errorf(NotFound, "not_found", "no agent %q on board %q", agent, b.ID)
 		}
 		return f.notifications(ctx, b, a, from)
 	}), nil
 }
 
-// notifications gives those behind the feed's position.
-func (f *feed) notifications(ctx context.Context, b *board, a *agentRecord, from InboxFollow) ([]Event, error) {
-	for f.after < a.Last {
-		shown, seqs, err := f.e.notices(ctx, f.c.Tenant, b, a, f.after, feedEvents, from.Base)
-		if err != nil {
-			return nil, err
-		}
-		if len(seqs) == 0 {
-			f.after = a.Last
-			return nil, nil
-		}
-		f.after = seqs[len(seqs)-1]
-		var out []Event
-		for _, n := range shown {
-			if from.Since == nil || !n.CreatedAt.Before(*from.Since) {
-				out = append(out, Event{ID: n.ID, Data: n})
-			}
-		}
-		if len(out) > 0 {
-			return out, nil
+// notifications gives some of those behind the feed's position, and whether there may be more.
+func (f *feed) notifications(ctx context.Context, b *board, a *agentRecord, from InboxFollow) (
+	out []Event, more bool, err error) {
+	if f.after >= a.Last {
+		return nil, false, nil
+	}
+	shown, seqs, err := f.e.notices(ctx, f.c.Tenant, b, a, f.after, feedEvents, from.Base)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(seqs) == 0 {
+		f.after = a.Last
+		return nil, false, nil
+	}
+	f.after = seqs[len(seqs)-1]
+	for _, n := range shown {
+		if from.Since == nil || !n.CreatedAt.Before(*from.Since) {
+			out = append(out, Event{ID: n.ID, Data: n})
 		}
 	}
-	return nil, nil
+	return out, true, nil
 }

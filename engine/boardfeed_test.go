@@ -147,3 +147,47 @@ func TestFeedPositions(t *testing.T) {
 	_, err = feed.Next(t.Context())
 	wantKind(t, err, engine.NotFound)
 }
+
+// Lists and exports go on while entries are written and purged: no page fails, none shows what is not there.
+func TestBoardIsReadWhileItIsPurged(t *testing.T) {
+	k := newKit(t)
+	k.write("b", "first")
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		defer close(done)
+		for range 40 {
+			for range 20 {
+				k.write("b", "chat words", "chat")
+			}
+			if _, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 3 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{}); err != nil {
+					t.Error(err)
+					return
+				}
+				feed, err := k.ExportBoard(t.Context(), k.admin, "b")
+				if err == nil {
+					_, err = feed.Next(t.Context())
+					feed.Close()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

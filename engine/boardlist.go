@@ -221,9 +221,6 @@ func (f *found) part(ascending bool, skip, limit int) []uint64 {
 	return numbers[:min(len(numbers), limit)]
 }
 
-// listTries is how often a page is read again because entries went away while it was being read.
-const listTries = 4
-
 // ListBoardEntries gives a page of a board's entries, found by index alone.
 func (e *Engine) ListBoardEntries(ctx context.Context, c Caller, id string, q BoardQuery) (out BoardPage, err error) {
 	limit, _, err := Page{Limit: q.Limit}.decode()
@@ -233,7 +230,7 @@ func (e *Engine) ListBoardEntries(ctx context.Context, c Caller, id string, q Bo
 	if q.Offset < 0 {
 		return out, invalidField("offset", "out_of_range", "must not be negative")
 	}
-	for range listTries {
+	for before := uint64(0); ; {
 		b, err := e.readBoard(ctx, c, id)
 		if err != nil {
 			return out, err
@@ -247,7 +244,8 @@ func (e *Engine) ListBoardEntries(ctx context.Context, c Caller, id string, q Bo
 			return out, err
 		}
 		entries, err := e.readEntries(ctx, c.Tenant, b, seqs, maxListBytes)
-		if errors.Is(err, errEntryGone) {
+		if errors.Is(err, errEntryGone) && b.Revision != before {
+			before = b.Revision // it was deleted while the page was read, unless the board is as it was then
 			continue
 		}
 		if err != nil {
@@ -263,5 +261,4 @@ func (e *Engine) ListBoardEntries(ctx context.Context, c Caller, id string, q Bo
 		}
 		return out, nil
 	}
-	return out, errEntryGone
 }

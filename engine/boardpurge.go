@@ -202,9 +202,19 @@ func (e *Engine) expireBoard(ctx context.Context, tenant string, job []byte) err
 		}
 		return 0, t.scheduleNext(b)
 	})
-	if gone := (*Error)(nil); errors.As(err, &gone) && gone.Kind == NotFound {
+	switch gone := (*Error)(nil); {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.As(err, &gone) && gone.Kind == NotFound:
 		return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job}})
 	}
+	// What keeps one board from being cleaned is not to keep the tenant's other work from being done.
+	e.log.Error("retention of a board failed; it is tried again later", "tenant", tenant, "board", id, "error", err)
+	_, err = changeBoard(ctx, e, Caller{Tenant: tenant}, Once{}, id, false, func(t *tx, b *board) (struct{}, error) {
+		due := t.now.Add(retentionPause)
+		t.schedule(b, &due)
+		return struct{}{}, nil
+	})
 	return err
 }
 

@@ -38,6 +38,7 @@ func (p *pusher) run() error {
 	poll, heartbeat := time.NewTicker(p.s.limits.poll), time.NewTicker(p.s.limits.heartbeat)
 	defer poll.Stop()
 	defer heartbeat.Stop()
+	defer context.AfterFunc(p.s.streams, p.out.hurry)()
 	if !p.say("retry: " + retryAfter + "\n\n") {
 		return nil
 	}

@@ -166,14 +166,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		return []engine.Event{{ID: fmt.Sprint(given), Data: long}}, nil
 	}}
 	s, _ := streaming(t, feed, quick)
-	conn := s.dial()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n", streamPath)
-	if _, err := conn.Read(make([]byte, 100)); err != nil {
-		t.Fatal(err)
-	}
+	s.stuck()
 	s.drained()
 	mu.Lock()
 	defer mu.Unlock()
@@ -182,6 +175,33 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	}
 	if a := s.do("GET", "/healthz", ""); a.status != 200 {
 		t.Errorf("afterwards: %d", a.status)
+	}
+}
+
+// stuck opens a stream and reads no more than its first bytes.
+func (s *site) stuck() {
+	s.t.Helper()
+	conn := s.dial()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		s.t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n", streamPath)
+	if _, err := conn.Read(make([]byte, 100)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// A reader who is stuck does not keep the server from stopping in time.
+func TestStopWithAStuckReader(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 64<<10)
+	s, _ := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) {
+		return []engine.Event{{ID: "1", Data: long}}, nil
+	}}, func(l *limits) { l.stall, l.drain = time.Hour, 2*time.Second })
+	s.stuck()
+	time.Sleep(100 * time.Millisecond) // for the network's buffers to fill; less only makes the test easier
+	if err := s.stop(); err != nil {
+		t.Error(err)
 	}
 }
 

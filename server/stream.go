@@ -26,13 +26,16 @@ type streamed struct {
 // stream is the way out of a streamed response. It outlives the exchange that began it.
 type stream struct {
 	*bufio.Writer
-	conn  net.Conn
-	stall time.Duration
+	conn         net.Conn
+	stall, drain time.Duration
 }
 
 // extend gives the reader a bounded time from now on to take what is written: one who does not is cut off, and nothing
 // is kept for it.
 func (s *stream) extend() error { return s.conn.SetWriteDeadline(time.Now().Add(s.stall)) }
+
+// hurry leaves a reader who is stuck only part of the time that the server gives those in flight when it stops.
+func (s *stream) hurry() { _ = s.conn.SetWriteDeadline(time.Now().Add(s.drain / 4)) }
 
 // Flush hands what was written to the reader.
 func (s *stream) Flush() error {
@@ -61,7 +64,7 @@ func (x *exchange) startStream(resp streamed) error {
 	r.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.metrics.streams.Add(-1)
 		defer resp.close()
-		if err := guard(func() error { return resp.run(&stream{w, conn, s.limits.stall}) }); err != nil {
+		if err := guard(func() error { return resp.run(&stream{w, conn, s.limits.stall, s.limits.drain}) }); err != nil {
 			s.log.ErrorContext(s.base, "a stream broke off", "request_id", id, "path", path, "error", err)
 			// Only this tells the reader that the end is missing.
 			_ = conn.Close()
