@@ -54,7 +54,8 @@ func (c Caller) reaches(b *board) bool {
 
 func noBoard(id string) *Error { return errorf(NotFound, "not_found", "no board %q", id) }
 
-// readBoard reads a board; one that is absent or outside the caller's key is not_found either way.
+// readBoard reads a board, which must not be changed; one that is absent or outside the caller's key is not_found
+// either way.
 func (e *Engine) readBoard(ctx context.Context, c Caller, id string) (*board, error) {
 	if !validID(id) {
 		return nil, errorf(NotFound, "not_found", "no such board")
@@ -63,18 +64,18 @@ func (e *Engine) readBoard(ctx context.Context, c Caller, id string) (*board, er
 	if err != nil {
 		return nil, err
 	}
-	return parseBoard(c, id, r.Keys[0])
+	return e.parseBoard(c, id, r.Keys[0])
 }
 
-func parseBoard(c Caller, id string, it store.Item) (*board, error) {
+func (e *Engine) parseBoard(c Caller, id string, it store.Item) (*board, error) {
 	if it.Damaged {
 		return nil, errDamaged
 	}
 	if it.Value == nil {
 		return nil, noBoard(id)
 	}
-	b := new(board)
-	if err := json.Unmarshal(it.Value, b); err != nil {
+	b, err := e.boards.decode(c.Tenant+"/"+id, it.Value)
+	if err != nil {
 		return nil, err
 	}
 	if !c.reaches(b) {
@@ -92,7 +93,12 @@ func (t *tx) board(c Caller, id string, made bool) (*board, error) {
 	if got[0].Value == nil && made {
 		return &board{ID: id, Incarnation: t.e.newIncarnation(), Projects: c.Projects, Created: t.now}, nil
 	}
-	return parseBoard(c, id, got[0])
+	b, err := t.e.parseBoard(c, id, got[0])
+	if err != nil {
+		return nil, err
+	}
+	own := *b
+	return &own, nil
 }
 
 // changeBoard runs fn over a board's record in one commit and tells those who follow the board. With made, the board

@@ -118,31 +118,47 @@ func (f *feed) entries(ctx context.Context, b *board, filter BoardFilter, last u
 	if f.after >= last {
 		return nil, false, nil
 	}
-	s, err := f.e.choose(ctx, f.c.Tenant, b, &filter)
+	entries, err := f.upcoming(ctx, b, filter, last)
 	if err != nil {
 		return nil, false, err
 	}
-	s.first, s.last, s.counted = f.after+1, last, true // the count is not asked for
-	seqs, _, err := s.page(ctx, f.e, f.c.Tenant, b, true, 0, feedEvents)
-	if err != nil {
-		return nil, false, err
-	}
-	if len(seqs) == 0 {
+	if len(entries) == 0 {
 		f.after = last
-		return nil, false, nil
-	}
-	entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
-	if err != nil {
-		return nil, false, err
 	}
 	for _, entry := range entries {
 		f.after = entry.seq
-		if since == nil || !timeOf(entry.Created).Before(*since) {
+		chosen := filter.IsChat == nil || *filter.IsChat == entry.isChat()
+		if chosen && (since == nil || !timeOf(entry.Created).Before(*since)) {
 			shown := entry.shown(b)
 			out = append(out, Event{ID: shown.ID, Data: shown})
 		}
 	}
-	return out, true, nil
+	return out, len(entries) > 0, nil
+}
+
+// upcoming reads some of the entries behind the feed's position, up to a number. A few are read by number, as a feed
+// that keeps up does; over a longer way, or where some are gone, the index leads.
+func (f *feed) upcoming(ctx context.Context, b *board, filter BoardFilter, last uint64) ([]*storedEntry, error) {
+	var seqs []uint64
+	if last-f.after <= feedEvents {
+		for seq := f.after + 1; seq <= last; seq++ {
+			seqs = append(seqs, seq)
+		}
+		entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
+		if !errors.Is(err, errEntryGone) {
+			return entries, err
+		}
+	}
+	s, err := f.e.choose(ctx, f.c.Tenant, b, &filter)
+	if err != nil {
+		return nil, err
+	}
+	s.first, s.last, s.counted = f.after+1, last, true // the count is not asked for
+	seqs, _, err = s.page(ctx, f.e, f.c.Tenant, b, true, 0, feedEvents)
+	if err != nil {
+		return nil, err
+	}
+	return f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
 }
 
 // FollowInbox streams an agent's notifications.

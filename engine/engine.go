@@ -86,6 +86,7 @@ type Engine struct {
 	projects      memo[project]
 	keys          memo[keyRecord]
 	heads         memo[head]
+	boards        memo[board]
 	kept          known // effective records that are in the store
 	hot           *hotSessions
 	appends       [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
