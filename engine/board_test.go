@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 func (k *kit) write(board, content string, tags ...string) engine.BoardEntry {
@@ -281,4 +283,55 @@ func TestBoardWords(t *testing.T) {
 			t.Errorf("%s: %d found, want %d", text, len(got), want)
 		}
 	}
+}
+
+// An entry that the disk has spoilt is listed and streamed as damaged, never left out, and keeps nothing else back.
+func TestDamagedBoardEntry(t *testing.T) {
+	raw := &broken{Store: memstore.New()}
+	k := openKit(t, raw)
+	for i := range 5 {
+		k.write("b", fmt.Sprint("n", i))
+	}
+	raw.spoil(func(key []byte) bool { return len(key) == 2+8+1+8+2 && key[0] == 'c' && key[10] == 'e' && key[18] == 3 })
+	page, err := k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{Ascending: true})
+	if err != nil || page.Total != 5 || len(page.Items) != 5 {
+		t.Fatalf("%+v %v", page, err)
+	}
+	feed, err := k.ExportBoard(t.Context(), k.admin, "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	events, err := feed.Next(t.Context())
+	if err != nil || len(events) != 5 {
+		t.Fatalf("%d events: %v", len(events), err)
+	}
+	for i, e := range page.Items {
+		if e.Damaged != (i == 2) || events[i].ID != e.ID || events[i].Data.(engine.BoardEntry).Damaged != e.Damaged {
+			t.Errorf("%d: %+v", i, e)
+		}
+	}
+	got, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{IsChat: new(bool)})
+	if err != nil || got.DeletedEntries != 4 {
+		t.Errorf("purging around it: %+v %v", got, err)
+	}
+	k.write("b", "n5")
+	// Lost altogether is no different.
+	if err := store.Seal(raw).Commit(t.Context(), engine.DefaultTenant, store.Batch{Delete: [][]byte{k.entryKeys()[1]}}); err != nil {
+		t.Fatal(err)
+	}
+	page, err = k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{Ascending: true})
+	if err != nil || len(page.Items) != 2 || !page.Items[0].Damaged || !page.Items[1].Damaged {
+		t.Errorf("%+v %v", page, err)
+	}
+}
+
+// entryKeys are the keys of the entries of the one board there is.
+func (k *kit) entryKeys() (out [][]byte) {
+	for _, it := range k.everything(engine.DefaultTenant) {
+		if len(it.Key) == 2+8+1+8+2 && it.Key[0] == 'c' && it.Key[10] == 'e' {
+			out = append(out, it.Key)
+		}
+	}
+	return out
 }

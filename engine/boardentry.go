@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,6 +46,7 @@ type storedEntry struct {
 	entryRecord
 	seq     uint64
 	content string
+	damaged bool // nothing but its number is known
 }
 
 func (r *entryRecord) isChat() bool { return slices.Contains(r.Tags, chatTag) }
@@ -54,6 +56,9 @@ func (s *storedEntry) shown(b *board) BoardEntry {
 		CreatedAt: timeOf(s.Created)}
 	if out.Tags == nil {
 		out.Tags = []string{}
+	}
+	if out.Damaged = s.damaged; s.damaged {
+		out.CreatedAt = time.Time{}
 	}
 	if s.Source != "" {
 		out.Source = &s.Source
@@ -123,27 +128,29 @@ func (t *tx) putEntry(b *board, s *storedEntry) error {
 }
 
 // parseEntry reads an entry's first part; parts tells how many there are.
-func parseEntry(seq uint64, first []byte) (s *storedEntry, parts int, err error) {
-	if len(first) < 4 {
-		return nil, 0, errDamaged
+func parseEntry(seq uint64, first store.Item) (s *storedEntry, parts int) {
+	damaged := &storedEntry{seq: seq, damaged: true}
+	if len(first.Value) < 4 { // a damaged item has no value
+		return damaged, 1
 	}
-	n := int(binary.BigEndian.Uint32(first))
-	if n > len(first)-4 {
-		return nil, 0, errDamaged
+	n := int(binary.BigEndian.Uint32(first.Value))
+	if n > len(first.Value)-4 {
+		return damaged, 1
 	}
 	s = &storedEntry{seq: seq}
-	if err := json.Unmarshal(first[4:4+n], &s.entryRecord); err != nil {
-		return nil, 0, errDamaged
+	if json.Unmarshal(first.Value[4:4+n], &s.entryRecord) != nil {
+		return damaged, 1
 	}
-	s.content = string(first[4+n:])
-	return s, bodyParts(uint32(4 + n + s.Size)), nil
+	s.content = string(first.Value[4+n:])
+	return s, bodyParts(uint32(4 + n + s.Size))
 }
 
-// errEntryGone is answered for an entry that the index names and that is not there: deleted meanwhile, or lost.
-var errEntryGone = errorf(Internal, "storage_damaged", "an entry of the board cannot be read")
+// errEntryGone is answered for an entry that the index names and that is not there.
+var errEntryGone = errors.New("an entry of a board is gone")
 
 // readEntries reads entries by number, in this order: as many as fit in budget bytes of content, but at least one.
-func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs []uint64, budget int) (
+// With lost, an entry that is not there was lost by the store and comes as damaged, never left out.
+func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs []uint64, budget int, lost bool) (
 	[]*storedEntry, error) {
 	var out []*storedEntry
 	for chunk := range slices.Chunk(seqs, 16) { // a few at a time, so that long ones are not all in memory at once
@@ -156,20 +163,14 @@ func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs 
 			return nil, err
 		}
 		for i, it := range r.Keys {
-			if it.Damaged {
-				return nil, errDamaged
-			}
-			if it.Value == nil {
+			if it.Value == nil && !it.Damaged && !lost {
 				return nil, errEntryGone
 			}
-			s, parts, err := parseEntry(chunk[i], it.Value)
-			if err != nil {
-				return nil, err
-			}
+			s, parts := parseEntry(chunk[i], it)
 			if budget -= s.Size; budget < 0 && len(out) > 0 {
 				return out, nil
 			}
-			if err := e.readRest(ctx, tenant, b, s, parts); err != nil {
+			if s, err = e.readRest(ctx, tenant, b, s, parts); err != nil {
 				return nil, err
 			}
 			out = append(out, s)
@@ -179,22 +180,22 @@ func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs 
 }
 
 // readRest reads the parts of an entry behind the first.
-func (e *Engine) readRest(ctx context.Context, tenant string, b *board, s *storedEntry, parts int) error {
-	var keys [][]byte
-	for part := 1; part < parts; part++ {
-		keys = append(keys, entryKey(b.Incarnation, s.seq, part))
-	}
-	if keys != nil {
+func (e *Engine) readRest(ctx context.Context, tenant string, b *board, s *storedEntry, parts int) (*storedEntry, error) {
+	if parts > 1 {
+		keys := make([][]byte, 0, parts-1)
+		for part := 1; part < parts; part++ {
+			keys = append(keys, entryKey(b.Incarnation, s.seq, part))
+		}
 		r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.content += string(joinBody(r.Keys))
 	}
 	if len(s.content) != s.Size {
-		return errDamaged
+		return &storedEntry{seq: s.seq, damaged: true}, nil
 	}
-	return nil
+	return s, nil
 }
 
 // ceilMS is the first millisecond that is not before t: entries are dated to the millisecond.

@@ -37,6 +37,7 @@ type feed struct {
 	inc   incarnation
 	topic *topic
 	after uint64 // number of the last event given, or passed over
+	lost  bool   // the board is as it was when an entry was not there
 	next  func(ctx context.Context, f *feed, b *board) (out []Event, more bool, err error)
 }
 
@@ -51,8 +52,9 @@ func (f *feed) Next(ctx context.Context) ([]Event, error) {
 		if b.Incarnation != f.inc {
 			return nil, noBoard(f.board)
 		}
+		f.lost = b.Revision == before
 		out, more, err := f.next(ctx, f, b)
-		if errors.Is(err, errEntryGone) && b.Revision != before {
+		if errors.Is(err, errEntryGone) {
 			before = b.Revision // it was deleted while this was read, unless the board is as it was then
 			continue
 		}
@@ -127,8 +129,8 @@ func (f *feed) entries(ctx context.Context, b *board, filter BoardFilter, last u
 	}
 	for _, entry := range entries {
 		f.after = entry.seq
-		chosen := filter.IsChat == nil || *filter.IsChat == entry.isChat()
-		if chosen && (since == nil || !timeOf(entry.Created).Before(*since)) {
+		chosen := entry.damaged || filter.IsChat == nil || *filter.IsChat == entry.isChat()
+		if chosen && (entry.damaged || since == nil || !timeOf(entry.Created).Before(*since)) {
 			shown := entry.shown(b)
 			out = append(out, Event{ID: shown.ID, Data: shown})
 		}
@@ -144,7 +146,7 @@ func (f *feed) upcoming(ctx context.Context, b *board, filter BoardFilter, last 
 		for seq := f.after + 1; seq <= last; seq++ {
 			seqs = append(seqs, seq)
 		}
-		entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
+		entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, false)
 		if !errors.Is(err, errEntryGone) {
 			return entries, err
 		}
@@ -158,7 +160,7 @@ func (f *feed) upcoming(ctx context.Context, b *board, filter BoardFilter, last 
 	if err != nil {
 		return nil, err
 	}
-	return f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes)
+	return f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, f.lost)
 }
 
 // FollowInbox streams an agent's notifications.

@@ -243,8 +243,8 @@ func (e *Engine) ListBoardEntries(ctx context.Context, c Caller, id string, q Bo
 		if err != nil {
 			return out, err
 		}
-		entries, err := e.readEntries(ctx, c.Tenant, b, seqs, maxListBytes)
-		if errors.Is(err, errEntryGone) && b.Revision != before {
+		entries, err := e.readEntries(ctx, c.Tenant, b, seqs, maxListBytes, b.Revision == before)
+		if errors.Is(err, errEntryGone) {
 			before = b.Revision // it was deleted while the page was read, unless the board is as it was then
 			continue
 		}

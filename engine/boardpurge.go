@@ -67,7 +67,7 @@ func (t *tx) purge(b *board, f *BoardFilter, last uint64) (int, error) {
 	if err != nil || len(seqs) == 0 {
 		return 0, err
 	}
-	entries, err := t.e.readEntries(t.ctx, t.tenant, b, seqs, purgeBytes)
+	entries, err := t.e.readEntries(t.ctx, t.tenant, b, seqs, purgeBytes, true)
 	if err != nil {
 		return 0, err
 	}
@@ -75,12 +75,17 @@ func (t *tx) purge(b *board, f *BoardFilter, last uint64) (int, error) {
 }
 
 // remove collects the writes that take entries off their board: their records, what they are found by, and the
-// notifications that they raised. It takes as many as one commit can.
-func (t *tx) remove(b *board, entries []*storedEntry) (n int, err error) {
+// notifications that they raised. It takes as many as one commit can. A damaged one stays, until its board goes: what
+// it is found by is not known.
+func (t *tx) remove(b *board, entries []*storedEntry) (int, error) {
+	var removed []*storedEntry
 	gone := map[string][]uint64{} // by the key of their postings
 	for _, s := range entries {
+		if s.damaged {
+			continue
+		}
 		terms := s.terms(wordsOf(s.content, maxWords))
-		if n > 0 && len(gone)+len(terms) > purgeTerms {
+		if removed != nil && len(gone)+len(terms) > purgeTerms {
 			break
 		}
 		for _, term := range terms {
@@ -99,12 +104,12 @@ func (t *tx) remove(b *board, entries []*storedEntry) (n int, err error) {
 		if s.isChat() {
 			b.Chat--
 		}
-		n++
+		removed = append(removed, s)
 	}
 	if err := t.unindex(gone); err != nil {
 		return 0, err
 	}
-	return n, t.withdraw(b, entries[:n])
+	return len(removed), t.withdraw(b, removed)
 }
 
 // unindex takes numbers out of postings.

@@ -29,7 +29,7 @@ type BoardPost struct {
 	IsChat  *bool    `json:"is_chat,omitempty"`
 }
 
-// BoardEntry is one entry of a board.
+// BoardEntry is one entry of a board. Of a Damaged one only the id is known.
 type BoardEntry struct {
 	ID        string    `json:"id"`
 	BoardID   string    `json:"board_id"`
@@ -38,6 +38,7 @@ type BoardEntry struct {
 	Source    *string   `json:"source"`
 	IsChat    bool      `json:"is_chat"`
 	CreatedAt time.Time `json:"created_at"`
+	Damaged   bool      `json:"damaged,omitempty"`
 }
 
 // BoardFilter chooses entries. The zero value chooses all.
