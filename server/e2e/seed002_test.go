@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -185,5 +186,50 @@ Body: {"content":"...","tags":["chat"]}`)
 	if sent, err := admin.listen(t.Context(), board+"/memory/stream?since=2026-03-05T12:00:00Z&is_chat=true", "",
 		func(e sseEvent) bool { return e.memory(t).Content != "/resume" }); err != nil {
 		t.Errorf("stream: %d %v", sent, err)
+	}
+}
+
+// TestSeed002AgentPatterns: how the document's agents keep their state and read what others left.
+func TestSeed002AgentPatterns(t *testing.T) {
+	c := newTenant(t)
+	const board = "/api/v1/agent/boards/b"
+	for analysed := range 10 {
+		c.post(board+"/memory", object{"content": fmt.Sprintf("Working on task #7: analyzed %d/10 files", analysed+1),
+			"tags": []string{"progress", "task:7"}, "source": "devops"}).want(201)
+	}
+	observation := "Observation: Database queries spike when cache expires.\nRecommendation: Implement cache warming strategy."
+	c.post(board+"/memory", object{"content": observation, "tags": []string{"observation", "performance", "database"}}).want(201)
+	c.post(board+"/memory", object{"content": "@lead need approval for deployment", "tags": []string{"chat"}}).want(201)
+	var page boardPage
+	// Working memory: the last progress comes first.
+	c.get(board + "/memory?tags=progress&tags=task:7").want(200).into(&page)
+	if page.Total != 10 || page.Items[0].Content != "Working on task #7: analyzed 10/10 files" {
+		t.Errorf("progress %+v", page)
+	}
+	// Task context, oldest first; context accumulation, the newest that is no chat.
+	c.get(board + "/memory?tags=task:7&order=asc").want(200).into(&page)
+	if page.Total != 10 || page.Items[0].Content != "Working on task #7: analyzed 1/10 files" {
+		t.Errorf("task %+v", page)
+	}
+	c.get(board + "/memory?is_chat=false&limit=1").want(200).into(&page)
+	if page.Total != 11 || len(page.Items) != 1 || page.Items[0].Content != observation {
+		t.Errorf("context %+v", page)
+	}
+	// A time range holds its beginning and not its end.
+	at := page.Items[0].CreatedAt
+	var within, before boardPage
+	c.get(board + "/memory?tags=observation&since=" + at).want(200).into(&within)
+	c.get(board + "/memory?tags=observation&until=" + at).want(200).into(&before)
+	if within.Total != 1 || before.Total != 0 {
+		t.Errorf("since %s: %d, until then: %d", at, within.Total, before.Total)
+	}
+	_, err := c.listen(t.Context(), board+"/memory/stream?since=2026-03-05T12:00:00Z&is_chat=true", "", func(e sseEvent) bool {
+		if m := e.memory(t); m.Content != "@lead need approval for deployment" || !slices.Equal(m.Tags, []string{"chat"}) {
+			t.Errorf("event %+v", e)
+		}
+		return false
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
