@@ -58,7 +58,8 @@ func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (stri
 		return "", nil
 	default:
 		created, err := e.CreateKey(ctx, engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTenantAdmin},
-			engine.Once{}, engine.KeySpec{Name: "admin", Role: engine.RoleTenantAdmin.String()})
+			engine.Once{}, engine.KeySpec{Name: "admin", Role: engine.RoleTenantAdmin.String(),
+				PreferredName: engine.DefaultSpeaker})
 		if err != nil {
 			return "", fmt.Errorf("making an admin key: %w", err)
 		}

@@ -204,6 +204,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	c.policies(t, p, reader)
 	c.memories(t, p, worker, reader)
 	c.administration(t, p, reader)
+	c.boards(t, p, worker, reader)
 
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme","name":"Acme"}`, 201)
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme"}`, 409)

@@ -79,8 +79,8 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 	}
 	e.noteUse(ctx, tenant, id, now)
 	role, _ := ParseRole(rec.Role)
-	return Caller{Tenant: tenant, incarnation: rec.Tenant, KeyID: id, Role: role, Projects: rec.Projects, Agent: rec.Agent,
-		PreferredName: rec.PreferredName}, nil
+	return Caller{Tenant: tenant, incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role, Projects: rec.Projects,
+		Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
 }
 
 // CreateKey makes a key; its secret is in the answer and nowhere else.

@@ -149,51 +149,73 @@ func (e *Engine) stepRecord(ctx context.Context, it store.Item) (done bool, err 
 	return e.stepTenant(ctx, rec.ID)
 }
 
-// stepTenant does one unit of one tenant's work.
-func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
-	now := e.now()
-	first := func(kind byte) store.Range {
-		return store.Range{From: sweepPrefix(kind), To: prefixEnd(sweepPrefix(kind)), Limit: 1}
+// unit is one kind of background work: the records that say that there is some, and what does a piece of it.
+type unit struct {
+	due store.Range
+	do  func(found []store.Item) (done bool, err error)
+}
+
+// units are the kinds of work of a tenant, in the order in which they are looked at.
+func (e *Engine) units(ctx context.Context, tenant string) []unit {
+	first := func(job byte, do func(context.Context, string, store.Item) error) unit {
+		jobs := prefixRange(sweepPrefix(job))
+		jobs.Limit = 1
+		return unit{jobs, func(found []store.Item) (bool, error) { return true, do(ctx, tenant, found[0]) }}
 	}
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{retentionKey}, Ranges: []store.Range{
-		expiredRange(now, sweepChunk/2), dueImports(now, sweepChunk/2),
-		first(sweepSession), first(sweepProject), first(sweepDecisions), first(sweepTenant),
-		summaryJobs(), first(jobBacklog), first(jobUnindexed), first(jobFold),
-	}})
+	some := func(job byte, step func(context.Context, string) (bool, error)) unit {
+		jobs := prefixRange(sweepPrefix(job))
+		jobs.Limit = 1
+		return unit{jobs, func([]store.Item) (bool, error) { return step(ctx, tenant) }}
+	}
+	now := e.now()
+	return []unit{
+		{summaryJobs(), func(found []store.Item) (bool, error) { e.queueSummaries(tenant, found); return false, nil }},
+		{expiredRange(now, sweepChunk/2), func(found []store.Item) (bool, error) { return true, e.expire(ctx, tenant, found) }},
+		{dueImports(now, sweepChunk/2), func(found []store.Item) (bool, error) {
+			return true, e.sweepImports(ctx, tenant, found)
+		}},
+		first(sweepSession, e.sweepSession),
+		first(sweepProject, e.sweepProject),
+		first(sweepDecisions, e.sweepDecisions),
+		first(sweepPrefixed, e.sweepPrefixed),
+		first(sweepTenant, e.sweepTenant), // in the system space only
+		{dueBoard(now), func(found []store.Item) (bool, error) { return true, e.expireBoard(ctx, tenant, found[0].Key) }},
+		some(jobBacklog, e.stepTranscripts),
+		some(jobUnindexed, e.stepTranscripts),
+		some(jobFold, e.stepFold),
+	}
+}
+
+// stepTenant does one piece of one tenant's work.
+func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
+	units := e.units(ctx, tenant)
+	q := store.Query{Keys: [][]byte{retentionKey}}
+	for _, u := range units {
+		q.Ranges = append(q.Ranges, u.due)
+	}
+	r, err := e.store.Read(ctx, tenant, q)
 	if err != nil {
 		return false, err
 	}
-	e.queueSummaries(tenant, r.Ranges[6])
-	switch found := r.Ranges; {
-	case len(found[0]) > 0:
-		return true, e.expire(ctx, tenant, found[0])
-	case len(found[1]) > 0:
-		var b store.Batch
-		for _, it := range found[1] {
-			b.Delete = append(b.Delete, it.Key)
-			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, it.Key[len(it.Key)-8:]), Value: it.Value})
+	for i, u := range units {
+		if len(r.Ranges[i]) == 0 {
+			continue
 		}
-		return true, e.commit(ctx, tenant, b)
-	case len(found[2]) > 0:
-		return true, e.sweepSession(ctx, tenant, found[2][0])
-	case len(found[3]) > 0:
-		return true, e.sweepProject(ctx, tenant, found[3][0].Key)
-	case len(found[4]) > 0:
-		return true, e.sweepDecisions(ctx, tenant, found[4][0])
-	case len(found[5]) > 0: // in the system space only
-		return true, e.sweepTenant(ctx, string(found[5][0].Key[len(sweepPrefix(sweepTenant)):]))
-	}
-	if len(r.Ranges[7])+len(r.Ranges[8]) > 0 {
-		if done, err := e.stepTranscripts(ctx, tenant); done || err != nil {
-			return done, err
-		}
-	}
-	if len(r.Ranges[9]) > 0 {
-		if done, err := e.stepFold(ctx, tenant); done || err != nil {
+		if done, err := u.do(r.Ranges[i]); done || err != nil {
 			return done, err
 		}
 	}
 	return e.stepRetention(ctx, tenant, r.Keys[0])
+}
+
+// sweepImports turns imports that ran out into sweeps of what they wrote.
+func (e *Engine) sweepImports(ctx context.Context, tenant string, due []store.Item) error {
+	var b store.Batch
+	for _, it := range due {
+		b.Delete = append(b.Delete, it.Key)
+		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, it.Key[len(it.Key)-8:]), Value: it.Value})
+	}
+	return e.commit(ctx, tenant, b)
 }
 
 // expire removes what the expiry index says is due: single records together, memories each with all that is theirs.

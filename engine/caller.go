@@ -28,6 +28,7 @@ type Caller struct {
 	Tenant        string
 	incarnation   incarnation // of the tenant that the key was made in; zero: of whatever tenant has the name
 	KeyID         string
+	Name          string // of the key
 	Role          Role
 	Projects      []string // nil: all of the tenant
 	Agent         string

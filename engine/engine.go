@@ -111,6 +111,7 @@ type Engine struct {
 	projects      memo[project]
 	keys          memo[keyRecord]
 	heads         memo[head]
+	boards        memo[board]
 	kept          known // effective records that are in the store
 	hot           *hotSessions
 	appends       [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
@@ -123,6 +124,7 @@ type Engine struct {
 	messageUse    messageUse
 	wake          chan struct{} // a job was queued
 	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
+	followers     broadcast     // of boards and inboxes
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.

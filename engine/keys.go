@@ -50,6 +50,14 @@ import (
 //	j u <pinc> <sinc>          session with messages that are not indexed
 //	j b <pinc>                 a project's sessions still to be marked so, from one on
 //	r                          the daily job: when it is due, and how far it has come (in the system space, too)
+//	b board                    board: what it is called, its counts and the incarnation of what is on it
+//	c <binc> e seq part        board's entry, in parts of at most store.MaxValue
+//	c <binc> d <time> seq      its entries by time
+//	c <binc> i term block      which of a block of 1,024 numbers have a term: all, a tag, a word
+//	c <binc> g agent           its agent, with the head of the agent's inbox
+//	c <binc> n <ainc> seq      notification in an inbox
+//	j c prefix                 sweep of what begins with a prefix: a deleted board's things, a deleted agent's inbox
+//	j e <due ms> board         a look for what is past a board's retention
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
 //	z e <pinc> day hash        settings and pinned pipeline that the day's decisions name by hash (loose)
 //	z u key                    when an API key was last used, about (loose)

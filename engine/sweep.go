@@ -33,12 +33,12 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 
 // sweepProject turns a deleted project's sessions into session sweeps, then removes its memories, its decisions and its
 // job.
-func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) error {
+func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item) error {
 	prefix := len(sweepPrefix(sweepProject))
-	if len(job) != prefix+8 {
+	if len(job.Key) != prefix+8 {
 		return errDamaged
 	}
-	pinc := incarnation(job[prefix:])
+	pinc := incarnation(job.Key[prefix:])
 	// Before the sessions, which would else take their documents out one by one, and again when nothing can come any more.
 	if more, err := e.sweepRecall(ctx, tenant, pinc); more || err != nil {
 		return err
@@ -69,11 +69,12 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) er
 			return err
 		}
 	}
-	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job}})
+	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
 
 // sweepTenant removes a chunk of a deleted tenant's space, and at the end its record, which frees the id.
-func (e *Engine) sweepTenant(ctx context.Context, tenant string) error {
+func (e *Engine) sweepTenant(ctx context.Context, _ string, job store.Item) error {
+	tenant := string(job.Key[len(sweepPrefix(sweepTenant)):])
 	synced := store.Range{To: []byte{store.Loose}}
 	if more, err := e.deleteRange(ctx, tenant, synced); more || err != nil {
 		return err
@@ -82,7 +83,7 @@ func (e *Engine) sweepTenant(ctx context.Context, tenant string) error {
 		return err
 	}
 	return e.commit(ctx, systemTenant, store.Batch{
-		Delete: [][]byte{tenantKey(tenant), sweepKey(sweepTenant, []byte(tenant))}})
+		Delete: [][]byte{tenantKey(tenant), job.Key}})
 }
 
 // sweepDecisions empties the decisions of a project that were made up to the moment that its job names.

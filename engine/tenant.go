@@ -54,7 +54,8 @@ func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (
 			return TenantCreated{}, err
 		}
 		if key.ID == "" {
-			key, err = e.CreateKey(ctx, admin, Once{}, KeySpec{Name: "admin", Role: RoleTenantAdmin.String()})
+			key, err = e.CreateKey(ctx, admin, Once{}, KeySpec{Name: "admin", Role: RoleTenantAdmin.String(),
+				PreferredName: DefaultSpeaker})
 			if err != nil {
 				return TenantCreated{}, err
 			}

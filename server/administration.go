@@ -69,11 +69,11 @@ func (s *Server) runRetention(ctx context.Context, c *call[nothing]) (engine.Ret
 	return s.engine.RunRetention(ctx, c.caller)
 }
 
-func (s *Server) exportTenant(_ context.Context, c *call[nothing]) (stream, error) {
+func (s *Server) exportTenant(_ context.Context, c *call[nothing]) (streamed, error) {
 	caller := c.caller
-	return stream{ndjsonType, func(ctx context.Context, w io.Writer) error {
+	return s.written(ndjsonType, func(ctx context.Context, w io.Writer) error {
 		return s.engine.ExportTenant(ctx, caller, w)
-	}}, s.engine.MayExport(caller)
+	}), s.engine.MayExport(caller)
 }
 
 func (s *Server) importTenant(ctx context.Context, c *call[rawBody]) (engine.ImportReport, error) {

@@ -122,3 +122,32 @@ func linger(conn, rest net.Conn, answer []byte) {
 	// However it ends, by the client, an error or the deadline, the connection is closed next.
 	_, _ = io.Copy(io.Discard, rest)
 }
+
+// bodyStream reads the body of a route that streams it. Each piece has the time that a whole request has elsewhere.
+func (x *exchange) bodyStream() io.Reader {
+	return &bodyReader{x: x, left: x.c.Request().Header.ContentLength()}
+}
+
+type bodyReader struct {
+	x    *exchange
+	left int // where it is known; else negative
+}
+
+func (r *bodyReader) Read(b []byte) (int, error) {
+	if err := r.x.c.Context().Conn().SetReadDeadline(time.Now().Add(r.x.s.limits.read)); err != nil {
+		return 0, errAwaited(err)
+	}
+	n, err := r.x.c.Request().BodyStream().Read(b)
+	known := r.left >= 0
+	r.left -= n
+	switch {
+	case err == io.EOF && known && r.left > 0:
+		return n, errAwaited(io.ErrUnexpectedEOF)
+	case err == io.EOF:
+		r.x.unread = false
+		return n, io.EOF
+	case err != nil:
+		return n, errAwaited(err)
+	}
+	return n, nil
+}

@@ -116,10 +116,8 @@ func (x *exchange) respond(resp any) error {
 	switch resp := resp.(type) {
 	case nothing:
 		return nil
-	case stream:
-		r.Header.SetContentType(resp.contentType)
-		x.sendStream(resp)
-		return nil
+	case streamed:
+		return x.startStream(resp)
 	case blob:
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)
@@ -194,7 +192,7 @@ func (s *Server) dispatch(x *exchange) error {
 	if err := x.limitRate(); err != nil {
 		return err
 	}
-	if x.route.list {
+	if x.route.list || x.route.limited {
 		if err := x.readPage(); err != nil {
 			return err
 		}
@@ -261,7 +259,7 @@ func (s *Server) end(x *exchange) {
 	response := x.c.Response()
 	response.Header.Set(fiber.HeaderXRequestID, x.id)
 	status, size := response.StatusCode(), 0
-	if !x.stream { // asking for the body would wait for all of it
+	if !response.IsBodyStream() { // whose bytes are not there yet
 		size = len(response.Body())
 	}
 	x.settle()

@@ -92,4 +92,28 @@ type Engine interface {
 	ImportTenant(ctx context.Context, c engine.Caller, once engine.Once, spec engine.ImportSpec, body io.Reader) (
 		engine.ImportReport, error)
 	ListAudit(ctx context.Context, c engine.Caller, page engine.Page) (engine.List[engine.AuditEntry], error)
+
+	PutBoard(ctx context.Context, c engine.Caller, id string, spec engine.BoardSpec) (
+		b engine.Board, created bool, err error)
+	GetBoard(ctx context.Context, c engine.Caller, id string) (engine.Board, error)
+	ListBoards(ctx context.Context, c engine.Caller, page engine.Page) (engine.List[engine.Board], error)
+	DeleteBoard(ctx context.Context, c engine.Caller, id string) error
+	BoardStats(ctx context.Context, c engine.Caller, id string) (engine.BoardStats, error)
+	PostBoardEntry(ctx context.Context, c engine.Caller, once engine.Once, id string, post engine.BoardPost) (
+		engine.BoardEntry, error)
+	ListBoardEntries(ctx context.Context, c engine.Caller, id string, q engine.BoardQuery) (engine.BoardPage, error)
+	PurgeBoard(ctx context.Context, c engine.Caller, id string, p engine.BoardPurge) (engine.BoardPurged, error)
+	PutBoardAgent(ctx context.Context, c engine.Caller, id, agent string, spec engine.BoardAgentSpec) (
+		a engine.BoardAgent, created bool, err error)
+	GetBoardAgent(ctx context.Context, c engine.Caller, id, agent string) (engine.BoardAgent, error)
+	ListBoardAgents(ctx context.Context, c engine.Caller, id string, page engine.Page) (
+		engine.List[engine.BoardAgent], error)
+	DeleteBoardAgent(ctx context.Context, c engine.Caller, id, agent string) error
+	Inbox(ctx context.Context, c engine.Caller, id, agent string, q engine.InboxQuery) (engine.InboxPage, error)
+	AckInbox(ctx context.Context, c engine.Caller, once engine.Once, id, agent string, ack engine.InboxAck) (
+		engine.InboxAcked, error)
+	// FollowBoard, FollowInbox and ExportBoard give feeds that the edge closes.
+	FollowBoard(ctx context.Context, c engine.Caller, id string, from engine.BoardFollow) (engine.Feed, error)
+	FollowInbox(ctx context.Context, c engine.Caller, id, agent string, from engine.InboxFollow) (engine.Feed, error)
+	ExportBoard(ctx context.Context, c engine.Caller, id string) (engine.Feed, error)
 }

@@ -15,7 +15,7 @@ var latencyBounds = [...]time.Duration{
 }
 
 // metrics are the server's own counters. Counting is a few atomic additions; the text is made when it is asked for.
-type metrics struct{ inFlight atomic.Int64 }
+type metrics struct{ inFlight, streams atomic.Int64 }
 
 // routeMetrics are the counters of one route.
 type routeMetrics struct {
@@ -54,6 +54,8 @@ func (s *Server) exposition() []byte {
 	}
 	fmt.Fprintf(&b, "# HELP mneme_http_requests_in_flight Requests being answered now.\n"+
 		"# TYPE mneme_http_requests_in_flight gauge\nmneme_http_requests_in_flight %d\n", s.metrics.inFlight.Load())
+	fmt.Fprintf(&b, "# HELP mneme_http_streams_open Answers being streamed now.\n"+
+		"# TYPE mneme_http_streams_open gauge\nmneme_http_streams_open %d\n", s.metrics.streams.Load())
 	fmt.Fprintf(&b, "# HELP mneme_build_info The version that runs.\n"+
 		"# TYPE mneme_build_info gauge\nmneme_build_info{version=%q} 1\n", s.version)
 	return b.Bytes()

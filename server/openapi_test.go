@@ -103,7 +103,8 @@ func TestRoutesAndDescriptionAgree(t *testing.T) {
 			"body":            (o.RequestBody != nil) == r.takesBody,
 			"required body":   o.RequestBody == nil || o.RequestBody.Required != r.bodyOptional,
 			"Idempotency-Key": o.has("idempotencyKey") == r.stores,
-			"limit, cursor":   o.has("limit") == r.list && o.has("cursor") == r.list,
+			"limit":           o.has("limit") == (r.list || r.limited),
+			"cursor":          o.has("cursor") == r.list,
 			"tenant":          o.has("tenant") == (ofTenant || strings.Contains(r.path, "{tenant}")),
 		} {
 			if !agree {

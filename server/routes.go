@@ -19,6 +19,7 @@ type route struct {
 
 	streams      bool   // the handler reads the body itself, and takes the time it needs
 	list         bool   // takes limit and cursor
+	limited      bool   // takes limit, beside filters of its own
 	stores       bool   // takes Idempotency-Key
 	bodyOptional bool   // no body says what {} says
 	maxBody      int    // where not the server's own limit
@@ -102,7 +103,7 @@ func (s *Server) table() []*route {
 		{method: "POST", path: "/api/v1/tenants", role: root, status: 201, endpoint: handle(s.createTenant), stores: true},
 		{method: "DELETE", path: "/api/v1/tenants/{tenant}", role: root, status: 204, endpoint: handle(s.deleteTenant)},
 	}
-	return slices.Concat(routes, s.memoryRoutes(), s.administrationRoutes())
+	return slices.Concat(routes, s.memoryRoutes(), s.boardRoutes(), s.administrationRoutes())
 }
 
 // register hands the table to Fiber, whose parameters are written :name. HEAD goes with GET.

@@ -51,9 +51,10 @@ type Server struct {
 	idPrefix  string
 	lastID    atomic.Uint64
 
-	// base is the context of all requests. It ends when the server stops waiting for them.
-	base context.Context
-	stop context.CancelFunc
+	// base is the context of all requests. It ends when the server stops waiting for them. streams is that of answers
+	// that have no end of their own; it ends when the server begins to stop.
+	base, streams       context.Context
+	stop, stopStreaming context.CancelFunc
 }
 
 // limits bound what one client can hold of the server.
@@ -65,11 +66,16 @@ type limits struct {
 	write   time.Duration // from a response's first byte to its last
 	request time.Duration // for the engine
 	drain   time.Duration // for requests in flight, when the server stops
+
+	heartbeat time.Duration // between two signs of life on a stream
+	poll      time.Duration // between two looks for what others did to what a stream follows, and for its key
+	stall     time.Duration // for a stream's reader to take what was written
 }
 
 func defaultLimits() limits {
 	return limits{body: defaultMaxBody, header: 16 << 10, read: time.Minute, idle: 2 * time.Minute,
-		write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second}
+		write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
+		heartbeat: 15 * time.Second, poll: time.Second, stall: 30 * time.Second}
 }
 
 // New makes a server that is ready to Serve. The engine stays the caller's to close, after Serve has returned.
@@ -89,6 +95,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	s.rates.limit = o.RateLimit
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())
+	s.streams, s.stopStreaming = context.WithCancel(s.base)
 
 	var prefix [8]byte
 	if _, err := io.ReadFull(o.Random, prefix[:]); err != nil {
@@ -145,7 +152,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return fmt.Errorf("serving %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	}
-	s.log.Info("stopping", "in_flight", s.metrics.inFlight.Load())
+	s.log.Info("stopping", "in_flight", s.metrics.inFlight.Load(), "streams", s.metrics.streams.Load())
+	s.stopStreaming()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.drain)
 	defer cancel()
 	err := s.app.ShutdownWithContext(drain)

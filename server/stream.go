@@ -9,91 +9,123 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
+	"strings"
 	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine"
 )
 
 const ndjsonType = "application/x-ndjson"
 
-// stream is a response whose body is written piece by piece, however long it is. Its ctx ends with the server.
-type stream struct {
+// streamed is a response that is written while it comes to be. close, where it is not nil, frees what the response holds
+// and is called once, whether or not it is ever run.
+type streamed struct {
 	contentType string
-	write       func(ctx context.Context, w io.Writer) error
+	run         func(out *stream) error
+	close       func()
 }
 
-// sendStream has the body written once the handler has returned. Nothing of the exchange is touched then. A body that
-// fails ends with a broken connection: never does one that is cut short look whole.
-func (x *exchange) sendStream(body stream) {
-	x.stream = true
-	if x.c.Method() == http.MethodHead {
-		return
-	}
-	s, conn, id := x.s, x.c.Context().Conn(), x.id
-	x.c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
-		err := s.writeStream(body, patientWriter{w, conn, s.limits.write})
-		if err == nil {
-			err = w.Flush()
-		}
-		if err == nil {
-			return
-		}
-		level := slog.LevelError
-		if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
-			level = slog.LevelInfo // the client went, or the server stops
-		}
-		s.log.Log(s.base, level, "a response was cut short", "request_id", id, "error", err)
-		_ = conn.Close()
-	})
+// stream is the way out of a streamed response. It outlives the exchange that began it.
+type stream struct {
+	*bufio.Writer
+	conn         net.Conn
+	stall, drain time.Duration
 }
 
-// writeStream makes an error of a panic, which would end the process here.
-func (s *Server) writeStream(body stream, w io.Writer) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+// written is a response that write makes as long as it takes, and the reader takes something of it. One that fails, or
+// that the server's end cuts short, ends with a broken connection: never does it look whole.
+func (s *Server) written(contentType string, write func(ctx context.Context, w io.Writer) error) streamed {
+	return streamed{contentType: contentType, run: func(out *stream) error {
+		defer context.AfterFunc(s.streams, out.hurry)()
+		if err := write(s.streams, out); err != nil {
+			return err
 		}
-	}()
-	return body.write(s.base, w)
+		return out.Flush()
+	}}
 }
 
-// patientWriter gives each piece of a response the time that a whole one has elsewhere.
-type patientWriter struct {
-	w    io.Writer
-	conn net.Conn
-	time time.Duration
-}
-
-func (w patientWriter) Write(b []byte) (int, error) {
-	if err := w.conn.SetWriteDeadline(time.Now().Add(w.time)); err != nil {
+// Write is for responses that flush by themselves, whenever what is buffered is much.
+func (s *stream) Write(b []byte) (int, error) {
+	if err := s.extend(); err != nil {
 		return 0, err
 	}
-	return w.w.Write(b)
+	return s.Writer.Write(b)
 }
 
-// bodyStream reads the body of a route that streams it. Each piece has the time that a whole request has elsewhere.
-func (x *exchange) bodyStream() io.Reader {
-	return &bodyReader{x: x, left: x.c.Request().Header.ContentLength()}
-}
+// extend gives the reader a bounded time from now on to take what is written: one who does not is cut off, and nothing
+// is kept for it.
+func (s *stream) extend() error { return s.conn.SetWriteDeadline(time.Now().Add(s.stall)) }
 
-type bodyReader struct {
-	x    *exchange
-	left int // where it is known; else negative
-}
+// hurry leaves a reader who is stuck only part of the time that the server gives those in flight when it stops.
+func (s *stream) hurry() { _ = s.conn.SetWriteDeadline(time.Now().Add(s.drain / 4)) }
 
-func (r *bodyReader) Read(b []byte) (int, error) {
-	if err := r.x.c.Context().Conn().SetReadDeadline(time.Now().Add(r.x.s.limits.read)); err != nil {
-		return 0, errAwaited(err)
+// Flush hands what was written to the reader.
+func (s *stream) Flush() error {
+	if err := s.extend(); err != nil {
+		return err
 	}
-	n, err := r.x.c.Request().BodyStream().Read(b)
-	known := r.left >= 0
-	r.left -= n
-	switch {
-	case err == io.EOF && known && r.left > 0:
-		return n, errAwaited(io.ErrUnexpectedEOF)
-	case err == io.EOF:
-		r.x.unread = false
-		return n, io.EOF
-	case err != nil:
-		return n, errAwaited(err)
+	return s.Writer.Flush()
+}
+
+// startStream begins a streamed response. Its writer runs beside the exchange, which ends now, so it may touch nothing of it.
+func (x *exchange) startStream(resp streamed) error {
+	r := x.c.Response()
+	r.Header.SetContentType(resp.contentType)
+	r.Header.Set(fiber.HeaderCacheControl, "no-cache")
+	r.Header.Set("X-Accel-Buffering", "no") // a proxy is to pass on what comes as it comes
+	if resp.close == nil {
+		resp.close = func() {}
 	}
-	return n, nil
+	if x.unread || x.c.Method() == http.MethodHead {
+		resp.close()
+		if x.unread {
+			return refuse(http.StatusBadRequest, "body_unexpected", "this route takes no body")
+		}
+		return nil
+	}
+	s, conn := x.s, x.c.Context().Conn()
+	id, path := x.id, strings.Clone(x.c.Path())
+	s.metrics.streams.Add(1)
+	r.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer s.metrics.streams.Add(-1)
+		defer resp.close()
+		if err := guard(func() error { return resp.run(&stream{w, conn, s.limits.stall, s.limits.drain}) }); err != nil {
+			level := slog.LevelError
+			if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
+				level = slog.LevelInfo // the reader went, or the server stops
+			}
+			s.log.Log(s.base, level, "a stream broke off", "request_id", id, "path", path, "error", err)
+			// Only this tells the reader that the end is missing.
+			_ = conn.Close()
+		}
+	})
+	return nil
+}
+
+// guard turns a panic into an error: a stream runs where nothing else would catch it.
+func guard(run func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return run()
+}
+
+// still tells whether the key of a stream is as good as when it began.
+func (s *Server) still(key, tenant string, r *route) bool {
+	ctx, cancel := context.WithTimeout(s.streams, s.limits.request)
+	defer cancel()
+	caller, err := s.engine.Authenticate(ctx, key)
+	if err != nil || caller.Role < r.role {
+		return false
+	}
+	if caller.Role < engine.RoleRoot {
+		return true
+	}
+	exists, err := s.engine.TenantExists(ctx, tenant)
+	return err == nil && exists
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// streamEngine exports and imports what a test says.
-type streamEngine struct {
+// transferEngine exports and imports what a test says.
+type transferEngine struct {
 	fakeEngine
 	export func(ctx context.Context, w io.Writer) error
 	take   func(body io.Reader, once engine.Once) error
 	refuse error
 }
 
-func (f *streamEngine) MayExport(engine.Caller) error { return f.refuse }
+func (f *transferEngine) MayExport(engine.Caller) error { return f.refuse }
 
-func (f *streamEngine) ExportTenant(ctx context.Context, _ engine.Caller, w io.Writer) error {
+func (f *transferEngine) ExportTenant(ctx context.Context, _ engine.Caller, w io.Writer) error {
 	return f.export(ctx, w)
 }
 
-func (f *streamEngine) ImportTenant(_ context.Context, _ engine.Caller, once engine.Once, _ engine.ImportSpec,
+func (f *transferEngine) ImportTenant(_ context.Context, _ engine.Caller, once engine.Once, _ engine.ImportSpec,
 	body io.Reader) (engine.ImportReport, error) {
 	return engine.ImportReport{}, f.take(body, once)
 }
@@ -41,7 +41,7 @@ const line = "a line of the file, of some length, so that there is something to 
 func TestStreamedResponse(t *testing.T) {
 	t.Parallel()
 	const lines = 200_000
-	e := &streamEngine{export: func(_ context.Context, w io.Writer) error {
+	e := &transferEngine{export: func(_ context.Context, w io.Writer) error {
 		for range lines {
 			if _, err := io.WriteString(w, line); err != nil {
 				return err
@@ -79,7 +79,7 @@ func TestStreamedResponse(t *testing.T) {
 // What is refused before the first byte is a problem; what breaks later is a broken response, never a short one.
 func TestStreamedResponseBreaks(t *testing.T) {
 	t.Parallel()
-	e := &streamEngine{refuse: &engine.Error{Kind: engine.Forbidden, Code: "key_narrowed", Detail: "x"}}
+	e := &transferEngine{refuse: &engine.Error{Kind: engine.Forbidden, Code: "key_narrowed", Detail: "x"}}
 	s := start(t, e)
 	if p := s.do("GET", "/api/v1/export", "").problem(t); p.Code != "key_narrowed" {
 		t.Errorf("%+v", p)
@@ -134,7 +134,7 @@ func TestStreamedBody(t *testing.T) {
 	t.Parallel()
 	var got [32]byte
 	var size int64
-	e := &streamEngine{take: func(body io.Reader, _ engine.Once) error {
+	e := &transferEngine{take: func(body io.Reader, _ engine.Once) error {
 		sum := sha256.New()
 		n, err := io.Copy(sum, body)
 		size, got = n, [32]byte(sum.Sum(nil))

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+const (
+	// maxEntry bounds an entry's content, in bytes.
+	maxEntry = 1 << 20
+	// maxEntryTags and maxEntryTag bound its tags and each of them, in bytes.
+	maxEntryTags = 64
+	maxEntryTag  = 256
+
+	chatTag = "chat"
+)
+
+// entryRecord is what a stored entry says before its content, whose length in bytes is Size.
+type entryRecord struct {
+	Tags     []string   `json:"tags,omitempty"`
+	Source   string     `json:"source,omitempty"`
+	Created  int64      `json:"created"` // ms
+	Size     int        `json:"size"`
+	Notified []notified `json:"notified,omitempty"`
+}
+
+// notified names a notification that an entry raised, so that it goes with the entry.
+type notified struct {
+	Agent string      `json:"agent"`
+	Inbox incarnation `json:"inbox"`
+	Seq   uint64      `json:"seq"`
+	Kind  string      `json:"kind"`
+}
+
+// storedEntry is an entry as it lies in the store.
+type storedEntry struct {
+	entryRecord
+	seq     uint64
+	content string
+	damaged bool // nothing but its number is known
+}
+
+func (r *entryRecord) isChat() bool { return slices.Contains(r.Tags, chatTag) }
+
+func (s *storedEntry) shown(b *board) BoardEntry {
+	out := BoardEntry{ID: entryID(b.Incarnation, s.seq), BoardID: b.ID, Content: s.content, Tags: s.Tags, IsChat: s.isChat(),
+		CreatedAt: timeOf(s.Created)}
+	if out.Tags == nil {
+		out.Tags = []string{}
+	}
+	if out.Damaged = s.damaged; s.damaged {
+		out.CreatedAt = time.Time{}
+	}
+	if s.Source != "" {
+		out.Source = &s.Source
+	}
+	return out
+}
+
+// terms are what the entry is found by.
+func (s *storedEntry) terms(words []string) []string {
+	out := make([]string, 0, 1+len(s.Tags)+len(words))
+	out = append(out, termAll)
+	for _, tag := range s.Tags {
+		out = append(out, termTag+tag)
+	}
+	for _, word := range words {
+		out = append(out, termWord+word)
+	}
+	return out
+}
+
+// An id names its board's or inbox's incarnation and the number there; ids sort as they were given.
+const (
+	entryIDPrefix  = "bme_"
+	noticeIDPrefix = "ntf_"
+)
+
+func entryID(b incarnation, seq uint64) string { return numberedID(entryIDPrefix, b, seq) }
+
+func numberedID(prefix string, inc incarnation, seq uint64) string {
+	return fmt.Sprintf("%s%s_%012d", prefix, idAlphabet.EncodeToString(inc[:5]), seq)
+}
+
+// parseNumberedID gives the number that an id names, 0 where the id is of an earlier incarnation: all there is is newer.
+func parseNumberedID(prefix, field, id string, inc incarnation) (uint64, error) {
+	rest, ok := strings.CutPrefix(id, prefix)
+	of, number, _ := strings.Cut(rest, "_")
+	seq, err := strconv.ParseUint(number, 10, 64)
+	if !ok || err != nil {
+		return 0, invalidField(field, "invalid_id", "must be an id that was given here, like %s", numberedID(prefix, inc, 1))
+	}
+	if of != idAlphabet.EncodeToString(inc[:5]) {
+		return 0, nil
+	}
+	return seq, nil
+}
+
+// encode gives an entry's record and content behind each other, and in how many parts they are stored.
+func (s *storedEntry) encode() (raw []byte, parts int, err error) {
+	meta, err := json.Marshal(s.entryRecord)
+	if err != nil {
+		return nil, 0, err
+	}
+	raw = append(binary.BigEndian.AppendUint32(nil, uint32(len(meta))), meta...)
+	raw = append(raw, s.content...)
+	return raw, bodyParts(uint32(len(raw))), nil
+}
+
+func (t *tx) putEntry(b *board, s *storedEntry) error {
+	raw, parts, err := s.encode()
+	if err != nil {
+		return err
+	}
+	for part := range parts {
+		t.put(entryKey(b.Incarnation, s.seq, part), raw[part*maxBodyPart:min(len(raw), (part+1)*maxBodyPart)])
+	}
+	return nil
+}
+
+// parseEntry reads an entry's first part; parts tells how many there are.
+func parseEntry(seq uint64, first store.Item) (s *storedEntry, parts int) {
+	damaged := &storedEntry{seq: seq, damaged: true}
+	if len(first.Value) < 4 { // a damaged item has no value
+		return damaged, 1
+	}
+	n := int(binary.BigEndian.Uint32(first.Value))
+	if n > len(first.Value)-4 {
+		return damaged, 1
+	}
+	s = &storedEntry{seq: seq}
+	if json.Unmarshal(first.Value[4:4+n], &s.entryRecord) != nil {
+		return damaged, 1
+	}
+	s.content = string(first.Value[4+n:])
+	return s, bodyParts(uint32(4 + n + s.Size))
+}
+
+// errEntryGone is answered for an entry that the index names and that is not there.
+var errEntryGone = errors.New("an entry of a board is gone")
+
+// readEntries reads entries by number, in this order: as many as fit in budget bytes of content, but at least one.
+// With lost, an entry that is not there was lost by the store and comes as damaged, never left out.
+func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs []uint64, budget int, lost bool) (
+	[]*storedEntry, error) {
+	var out []*storedEntry
+	for chunk := range slices.Chunk(seqs, 16) { // a few at a time, so that long ones are not all in memory at once
+		keys := make([][]byte, len(chunk))
+		for i, seq := range chunk {
+			keys[i] = entryKey(b.Incarnation, seq, 0)
+		}
+		r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
+		if err != nil {
+			return nil, err
+		}
+		for i, it := range r.Keys {
+			if it.Value == nil && !it.Damaged && !lost {
+				return nil, errEntryGone
+			}
+			s, parts := parseEntry(chunk[i], it)
+			if budget -= s.Size; budget < 0 && len(out) > 0 {
+				return out, nil
+			}
+			if s, err = e.readRest(ctx, tenant, b, s, parts); err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// readRest reads the parts of an entry behind the first.
+func (e *Engine) readRest(ctx context.Context, tenant string, b *board, s *storedEntry, parts int) (*storedEntry, error) {
+	if parts > 1 {
+		keys := make([][]byte, 0, parts-1)
+		for part := 1; part < parts; part++ {
+			keys = append(keys, entryKey(b.Incarnation, s.seq, part))
+		}
+		r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
+		if err != nil {
+			return nil, err
+		}
+		s.content += string(joinBody(r.Keys))
+	}
+	if len(s.content) != s.Size {
+		return &storedEntry{seq: s.seq, damaged: true}, nil
+	}
+	return s, nil
+}
+
+// ceilMS is the first millisecond that is not before t: entries are dated to the millisecond.
+func ceilMS(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if timeOf(ms).Before(t) {
+		ms++
+	}
+	return max(ms, 0)
+}

@@ -1,0 +1,193 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// Several engines over one store, as several processes are: numbers have no gap and no double, times never go back,
+// and each reader gets every entry once, in order, whoever wrote it, over deletions of the board and its agents.
+func TestBoardWritersAndReadersAtOnce(t *testing.T) {
+	k := newKit(t)
+	other := openKit(t, k.store)
+	k.member("b", "lead", engine.BoardAgentSpec{Lead: true})
+	const writers, each = 6, 25
+	var wg sync.WaitGroup
+	for w := range writers {
+		on := []*kit{k, other}[w%2]
+		wg.Go(func() {
+			for i := range each {
+				_, err := on.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b",
+					engine.BoardPost{Content: fmt.Sprintf("w%d n%d", w, i), Tags: []string{"chat"}})
+				if contended := (*engine.Error)(nil); errors.As(err, &contended) && contended.Kind == engine.Unavailable {
+					t.Logf("gave up: %v", err)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				k.advance(time.Millisecond)
+			}
+		})
+	}
+	seen := make([][]string, 4)
+	for r := range seen {
+		wg.Go(func() {
+			feed, err := k.FollowBoard(t.Context(), k.admin, "b", engine.BoardFollow{Since: new(time.Time)})
+			if r%2 == 1 {
+				feed, err = other.FollowInbox(t.Context(), k.admin, "b", "lead", engine.InboxFollow{Since: new(time.Time)})
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer feed.Close()
+			for len(seen[r]) < writers*each && !t.Failed() {
+				events, err := feed.Next(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, e := range events {
+					seen[r] = append(seen[r], e.ID)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	page, err := k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{Ascending: true, Limit: 1000})
+	if err != nil || page.Total != writers*each {
+		t.Fatalf("total %d: %v", page.Total, err)
+	}
+	var ids []string
+	for i, e := range page.Items {
+		if i > 0 && e.CreatedAt.Before(page.Items[i-1].CreatedAt) {
+			t.Errorf("entry %d is older than the one before", i)
+		}
+		ids = append(ids, e.ID)
+	}
+	for r, got := range seen {
+		if r%2 == 0 && !slices.Equal(got, ids) || !slices.IsSorted(got) || len(slices.Compact(got)) != writers*each {
+			t.Errorf("reader %d got %d events", r, len(got))
+		}
+	}
+}
+
+// A feed begins where it is asked to, goes on behind the last event, and is woken by what happens in this process.
+func TestFeedPositions(t *testing.T) {
+	k := newKit(t)
+	var all []engine.BoardEntry
+	for i := range 200 {
+		all = append(all, k.write("b", fmt.Sprint("n", i), []string{"chat", "note"}[i%2]))
+		k.advance(time.Minute)
+	}
+	yes := true
+	for name, test := range map[string]struct {
+		from engine.BoardFollow
+		want []engine.BoardEntry
+	}{
+		"next":       {engine.BoardFollow{}, nil},
+		"since":      {engine.BoardFollow{Since: &all[40].CreatedAt}, all[40:]},
+		"after":      {engine.BoardFollow{After: all[40].ID}, all[41:]},
+		"after wins": {engine.BoardFollow{After: all[198].ID, Since: &all[0].CreatedAt}, all[199:]},
+		"chat":       {engine.BoardFollow{After: all[195].ID, IsChat: &yes}, []engine.BoardEntry{all[196], all[198]}},
+		"earlier":    {engine.BoardFollow{After: "bme_00000000_000000000150"}, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			feed, err := k.FollowBoard(t.Context(), k.admin, "b", test.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer feed.Close()
+			var got []string
+			for {
+				events, err := feed.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(events) == 0 {
+					break
+				}
+				for _, e := range events {
+					got = append(got, e.Data.(engine.BoardEntry).Content)
+				}
+			}
+			if !slices.EqualFunc(got, test.want, func(s string, e engine.BoardEntry) bool { return s == e.Content }) {
+				t.Errorf("%d events, want %d", len(got), len(test.want))
+			}
+		})
+	}
+	feed, err := k.FollowBoard(t.Context(), k.admin, "b", engine.BoardFollow{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	news := feed.News()
+	select {
+	case <-news:
+		t.Error("woken by nothing")
+	default:
+	}
+	k.write("b", "now")
+	<-news
+	if events, err := feed.Next(t.Context()); err != nil || len(events) != 1 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	news = feed.News()
+	if err := k.DeleteBoard(t.Context(), k.admin, "b"); err != nil {
+		t.Fatal(err)
+	}
+	<-news
+	k.write("b", "another board of that name")
+	_, err = feed.Next(t.Context())
+	wantKind(t, err, engine.NotFound)
+}
+
+// Lists and exports go on while entries are written and purged: no page fails, none shows what is not there.
+func TestBoardIsReadWhileItIsPurged(t *testing.T) {
+	k := newKit(t)
+	k.write("b", "first")
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	wg.Go(func() {
+		defer close(done)
+		for range 40 {
+			for range 20 {
+				k.write("b", "chat words", "chat")
+			}
+			if _, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 3 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{}); err != nil {
+					t.Error(err)
+					return
+				}
+				feed, err := k.ExportBoard(t.Context(), k.admin, "b")
+				if err == nil {
+					_, err = feed.Next(t.Context())
+					feed.Close()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// retryAfter is how long readers are told to wait before they come back, in milliseconds.
+const retryAfter = "1000"
+
+// sse streams a feed as Server-Sent Events, for as long as reader, key, feed and server last. It reads from the store
+// what the reader has not had yet, whenever there is news: nothing is queued for anybody.
+func (x *exchange) sse(event string, feed engine.Feed) streamed {
+	s, r, key, tenant := x.s, x.route, token(x.c), x.caller.Tenant
+	return streamed{contentType: "text/event-stream", close: feed.Close, run: func(out *stream) error {
+		p := pusher{s: s, out: out, event: event, feed: feed,
+			still: func() bool { return s.still(key, tenant, r) }}
+		return p.run()
+	}}
+}
+
+// pusher is one stream of events.
+type pusher struct {
+	s     *Server
+	out   *stream
+	event string
+	feed  engine.Feed
+	still func() bool
+}
+
+// run ends without an error where the reader may come back and go on: it knows the last event that it has had.
+func (p *pusher) run() error {
+	poll, heartbeat := time.NewTicker(p.s.limits.poll), time.NewTicker(p.s.limits.heartbeat)
+	defer poll.Stop()
+	defer heartbeat.Stop()
+	defer context.AfterFunc(p.s.streams, p.out.hurry)()
+	if !p.say("retry: " + retryAfter + "\n\n") {
+		return nil
+	}
+	for {
+		news := p.feed.News()
+		n, err := p.push()
+		if err != nil || n < 0 {
+			return err
+		}
+		if n > 0 { // and there may be more: nothing is waited for, but the key is looked at as often
+			select {
+			case <-poll.C:
+				if !p.still() {
+					return nil
+				}
+			default:
+			}
+			continue
+		}
+		select {
+		case <-p.s.streams.Done():
+			return nil
+		case <-news:
+		case <-poll.C:
+			if !p.still() {
+				return nil
+			}
+		case <-heartbeat.C:
+			if !p.say(": still here\n\n") {
+				return nil
+			}
+		}
+	}
+}
+
+// push writes the events that are there and tells how many; less than none: the stream ends.
+func (p *pusher) push() (int, error) {
+	ctx, cancel := context.WithTimeout(p.s.streams, p.s.limits.request)
+	defer cancel()
+	events, err := p.feed.Next(ctx)
+	if gone, ok := errors.AsType[*engine.Error](err); ok && gone.Kind == engine.NotFound || errors.Is(err, context.Canceled) {
+		return -1, nil
+	}
+	if err != nil || len(events) == 0 {
+		return 0, err
+	}
+	if p.out.extend() != nil {
+		return -1, nil
+	}
+	for _, e := range events {
+		var data bytes.Buffer
+		enc := json.NewEncoder(&data) // which ends with a newline
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(map[string]any{p.event: e.Data}); err != nil {
+			return 0, err
+		}
+		for _, part := range []string{"id: ", e.ID, "\nevent: ", p.event, "\ndata: "} {
+			_, _ = p.out.WriteString(part) // what fails is told by Flush
+		}
+		_, _ = p.out.Write(data.Bytes())
+		_ = p.out.WriteByte('\n')
+	}
+	if p.out.Flush() != nil {
+		return -1, nil // the reader is gone, or too slow
+	}
+	return len(events), nil
+}
+
+// say writes what is no event and tells whether the reader is still there.
+func (p *pusher) say(text string) bool {
+	_, _ = p.out.WriteString(text)
+	return p.out.Flush() == nil
+}

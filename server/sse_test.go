@@ -1,0 +1,331 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// fakeFeed gives what its next says; a test wakes it by closing what news gives.
+type fakeFeed struct {
+	next   func() ([]engine.Event, error)
+	news   func() <-chan struct{}
+	closed atomic.Int32
+}
+
+func (f *fakeFeed) Next(context.Context) ([]engine.Event, error) { return f.next() }
+func (f *fakeFeed) Close()                                       { f.closed.Add(1) }
+
+func (f *fakeFeed) News() <-chan struct{} {
+	if f.news == nil {
+		return nil
+	}
+	return f.news()
+}
+
+// streamEngine gives every stream the one feed. revoked makes keys unknown.
+type streamEngine struct {
+	fakeEngine
+	feed    *fakeFeed
+	revoked atomic.Bool
+}
+
+func (e *streamEngine) Authenticate(ctx context.Context, token string) (engine.Caller, error) {
+	if e.revoked.Load() {
+		token = "nobody"
+	}
+	return e.fakeEngine.Authenticate(ctx, token)
+}
+
+func (e *streamEngine) FollowBoard(context.Context, engine.Caller, string, engine.BoardFollow) (engine.Feed, error) {
+	return e.feed, nil
+}
+
+func (e *streamEngine) ExportBoard(context.Context, engine.Caller, string) (engine.Feed, error) {
+	return e.feed, nil
+}
+
+const streamPath = "/api/v1/boards/b/memory/stream"
+
+// streaming starts a server over a feed that gives nothing, unless a test says otherwise.
+func streaming(t *testing.T, feed *fakeFeed, change ...func(*limits)) (*site, *streamEngine) {
+	if feed.next == nil {
+		feed.next = func() ([]engine.Event, error) { return nil, nil }
+	}
+	e := &streamEngine{feed: feed}
+	return start(t, e, change...), e
+}
+
+// quick makes a stream's life short enough for a test.
+func quick(l *limits) {
+	l.heartbeat, l.poll, l.stall = 20*time.Millisecond, 10*time.Millisecond, 200*time.Millisecond
+}
+
+// open asks for a stream and gives its lines.
+func (s *site) open(ctx context.Context) (*http.Response, *bufio.Scanner) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.addr+streamPath, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer reader")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = res.Body.Close() })
+	return res, bufio.NewScanner(res.Body)
+}
+
+// drained waits until no stream is open.
+func (s *site) drained() {
+	s.t.Helper()
+	for until := time.Now().Add(10 * time.Second); s.s.metrics.streams.Load() > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			s.t.Fatalf("%d streams are open", s.s.metrics.streams.Load())
+		}
+	}
+}
+
+func TestStreamTellsWhatComes(t *testing.T) {
+	t.Parallel()
+	events := make(chan []engine.Event, 3)
+	events <- []engine.Event{{ID: "1", Data: "<a>\n"}, {ID: "2", Data: "b"}}
+	events <- nil
+	events <- []engine.Event{{ID: "3", Data: "c"}}
+	news := make(chan struct{})
+	feed := &fakeFeed{news: func() <-chan struct{} { return news }, next: func() ([]engine.Event, error) {
+		select {
+		case e := <-events:
+			return e, nil
+		default:
+			return nil, nil
+		}
+	}}
+	s, _ := streaming(t, feed, func(l *limits) {
+		l.heartbeat, l.poll, l.write = 20*time.Millisecond, time.Hour, 100*time.Millisecond
+	})
+	close(news)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	res, lines := s.open(ctx)
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-cache",
+		"X-Accel-Buffering": "no"} {
+		if got := res.Header.Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	var got []string
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), ":") {
+		got = append(got, lines.Text())
+	}
+	want := "retry: 1000||id: 1|event: memory|data: {\"memory\":\"<a>\\n\"}||id: 2|event: memory|data: {\"memory\":\"b\"}||" +
+		"id: 3|event: memory|data: {\"memory\":\"c\"}|"
+	if strings.Join(got, "|") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, "|"), want)
+	}
+	if n := s.s.metrics.streams.Load(); n != 1 {
+		t.Errorf("%d open streams are counted", n)
+	}
+	for range 20 { // heartbeats keep it going beyond the time that other answers may take
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), ":") {
+		}
+	}
+	if lines.Err() != nil {
+		t.Error(lines.Err())
+	}
+	cancel() // a reader who is gone is noticed by a heartbeat that does not arrive
+	s.drained()
+	if n := feed.closed.Load(); n != 1 {
+		t.Errorf("the feed was closed %d times", n)
+	}
+}
+
+// A reader who does not read is cut off; others and the server go on.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	given := 0
+	long := strings.Repeat("x", 64<<10)
+	feed := &fakeFeed{next: func() ([]engine.Event, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		given++
+		return []engine.Event{{ID: fmt.Sprint(given), Data: long}}, nil
+	}}
+	s, _ := streaming(t, feed, quick)
+	s.stuck()
+	s.drained()
+	mu.Lock()
+	defer mu.Unlock()
+	if given > 2000 { // what the network holds, and no more: nothing is kept for a reader
+		t.Errorf("%d events were taken for a reader who does not read", given)
+	}
+	if a := s.do("GET", "/healthz", ""); a.status != 200 {
+		t.Errorf("afterwards: %d", a.status)
+	}
+}
+
+// stuck opens a stream and reads no more than its first bytes.
+func (s *site) stuck() {
+	s.t.Helper()
+	conn := s.dial()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		s.t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n", streamPath)
+	if _, err := conn.Read(make([]byte, 100)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// A reader who is stuck does not keep the server from stopping in time.
+func TestStopWithAStuckReader(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 64<<10)
+	s, _ := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) {
+		return []engine.Event{{ID: "1", Data: long}}, nil
+	}}, func(l *limits) { l.stall, l.drain = time.Hour, 2*time.Second })
+	s.stuck()
+	time.Sleep(100 * time.Millisecond) // for the network's buffers to fill; less only makes the test easier
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStreamsEndCleanly(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*site, *streamEngine){
+		"stop":    func(s *site, _ *streamEngine) { go func() { _ = s.stop() }() },
+		"revoked": func(_ *site, e *streamEngine) { e.revoked.Store(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := streaming(t, &fakeFeed{}, quick)
+			res, lines := s.open(t.Context())
+			if !lines.Scan() {
+				t.Fatal("no first line")
+			}
+			end(s, e)
+			for lines.Scan() {
+			}
+			if lines.Err() != nil { // the last chunk came: the end is an end, not a broken connection
+				t.Errorf("%d: %v", res.StatusCode, lines.Err())
+			}
+			s.drained()
+		})
+	}
+}
+
+// What breaks a stream ends the connection, so that a reader does not take it for the end; nothing else suffers.
+func TestBrokenStreams(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func() ([]engine.Event, error){
+		"error": func() ([]engine.Event, error) { return nil, fmt.Errorf("secret words") },
+		"panic": func() ([]engine.Event, error) { panic("secret words") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := make(chan struct{})
+			s, _ := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) { <-open; return fail() }}, quick)
+			_, lines := s.open(t.Context())
+			lines.Scan()
+			close(open)
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), "secret") {
+					t.Error(lines.Text())
+				}
+			}
+			if lines.Err() == nil {
+				t.Error("the stream looks whole")
+			}
+			s.drained()
+			if !strings.Contains(s.log.String(), "secret words") {
+				t.Error("nothing in the log")
+			}
+			if a := s.do("GET", "/healthz", ""); a.status != 200 {
+				t.Errorf("afterwards: %d", a.status)
+			}
+		})
+	}
+}
+
+// HEAD tells what GET would begin with, and holds nothing.
+func TestHeadOfStreams(t *testing.T) {
+	t.Parallel()
+	feed := &fakeFeed{}
+	s, _ := streaming(t, feed)
+	for _, path := range []string{streamPath, "/api/v1/boards/b/export"} {
+		a := s.do("HEAD", path, "")
+		if a.status != 200 || len(a.body) > 0 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if n := feed.closed.Load(); n != 2 {
+		t.Errorf("%d of 2 feeds were closed", n)
+	}
+	if p := s.do("GET", streamPath, "{}").problem(t); p.Status != 400 || p.Code != "body_unexpected" {
+		t.Errorf("%+v", p)
+	}
+	s.drained()
+}
+
+// Behind a proxy events come when they happen, not when a buffer is full.
+func TestStreamBehindAProxy(t *testing.T) {
+	t.Parallel()
+	var given atomic.Bool
+	feed := &fakeFeed{next: func() ([]engine.Event, error) {
+		if given.Swap(true) {
+			return nil, nil
+		}
+		return []engine.Event{{ID: "1", Data: "a"}}, nil
+	}}
+	s, _ := streaming(t, feed)
+	target, err := url.Parse("http://" + s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
+	t.Cleanup(proxy.Close)
+	front := *s
+	front.addr = strings.TrimPrefix(proxy.URL, "http://")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, lines := front.open(ctx)
+	for lines.Scan() && lines.Text() != `data: {"memory":"a"}` {
+	}
+	if lines.Err() != nil {
+		t.Error(lines.Err())
+	}
+	cancel()
+}
+
+func TestHundredsOfStreams(t *testing.T) {
+	t.Parallel()
+	s, _ := streaming(t, &fakeFeed{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const streams = 300
+	for range streams {
+		if _, lines := s.open(ctx); !lines.Scan() || lines.Text() != "retry: 1000" {
+			t.Fatalf("first line %q", lines.Text())
+		}
+	}
+	if a := s.do("GET", "/metrics", ""); !strings.Contains(string(a.body), fmt.Sprintf("mneme_http_streams_open %d\n", streams)) {
+		t.Errorf("metrics:\n%s", a.body)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	s.drained()
+}
