@@ -26,7 +26,7 @@ import (
 //	x <expiry ms> <key>        expiry index: the key named goes at that time
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
-//	j u <sinc>                 summary to make or extend
+//	j y <sinc>                 summary to make or extend
 //	u day                      what was used that day
 //	g name                     policy: its versions, and which is live
 //	y name version             policy version: what its manifest and its checks say
@@ -143,7 +143,7 @@ const (
 
 const (
 	sweepImport = 'i'
-	jobSummary  = 'u'
+	jobSummary  = 'y'
 )
 
 // stagedKey is the job of an import's messages; dueImports covers those that ran out by now.

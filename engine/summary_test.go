@@ -471,7 +471,7 @@ func TestSummaryKilled(t *testing.T) {
 				t.Fatalf("killed at write %d: the next window holds %v", n, w.marks())
 			}
 			for it := range again.records() {
-				if strings.HasPrefix(string(it.Key), "j\x00u") {
+				if strings.HasPrefix(string(it.Key), "j\x00y") {
 					t.Fatalf("killed at write %d: a job is left over", n)
 				}
 			}
