@@ -95,6 +95,7 @@ func withEngine(
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: store.Seal(db), Host: host, Tokens: counter, BuiltIns: builtIns(), Logger: log,
 		Summariser: summariser, RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
+		Alone: true, // the embedded database locks its folder
 	})
 	if err != nil {
 		return fmt.Errorf("starting the engine: %w", err)

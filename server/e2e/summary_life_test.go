@@ -113,9 +113,6 @@ func testUsage(t *testing.T, w *world) {
 	s.as(s.newKey("agent")).get("/api/v1/usage").problem(403)
 }
 
-// killedLease bounds how long a job stays with a process that was killed, and a while for the work.
-const killedLease = 2*time.Minute + patience
-
 // TestSummaryOutlivesAKill kills the server within a call of the provider: the job is done again by the next one, once,
 // and what was decided before replays.
 func TestSummaryOutlivesAKill(t *testing.T) {
@@ -135,7 +132,7 @@ func TestSummaryOutlivesAKill(t *testing.T) {
 		t.Errorf("%d messages: %q", count, text)
 	}
 	s.covered(ask{}) // asks again, for what is queued already
-	s.awaitFor(killedLease, 29)
+	s.awaitFor(patience, 29)
 	if got := s.Requests(); len(got) != 2 || !got[0].Canceled || !slices.Equal(told(got[1]), upTo(1, 29)) {
 		t.Errorf("asked %s", s.brief(got))
 	}
