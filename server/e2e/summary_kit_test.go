@@ -207,13 +207,8 @@ func (s *summarised) state() (text string, count int) {
 // await waits until the session's summary covers so many messages.
 func (s *summarised) await(count int) (text string) {
 	s.t.Helper()
-	return s.awaitFor(patience, count)
-}
-
-func (s *summarised) awaitFor(most time.Duration, count int) (text string) {
-	s.t.Helper()
 	got := 0
-	awaitFor(s.t, most, func() bool { text, got = s.state(); return got == count }, func() string {
+	awaitFor(s.t, patience, func() bool { text, got = s.state(); return got == count }, func() string {
 		return sprintf("the summary covers %d messages, want %d; the provider was asked %d times:\n%s",
 			got, count, len(s.Requests()), s.log)
 	})
