@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/llm"
 	"gopkg.in/yaml.v3"
 )
 
@@ -32,9 +34,22 @@ type config struct {
 	// limit, and a burst of one second's.
 	RateLimit float64
 	RateBurst int
-	// MessageBytes is what the messages of each tenant may take, in bytes; 0: no limit.
+	// MessageBytes is what the messages of each tenant may take, in bytes, Memories what its memories may; 0: no limit.
 	MessageBytes int64
+	Memories     engine.MemoryQuota
+	// Summaries is the provider that makes summaries; without an address and a key none are made.
+	Summaries provider
 }
+
+// provider is a server that speaks OpenAI's chat completions.
+type provider struct {
+	URL   string // with its version; "": OpenAI's
+	Key   string
+	Model string
+}
+
+// given tells whether the operator named a provider.
+func (p provider) given() bool { return p.URL != "" || p.Key != "" }
 
 // option is one line of configuration: where it can be said, and where it goes. An empty name cannot be said there.
 type option struct {
@@ -46,28 +61,37 @@ type option struct {
 // readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	c := config{Listen: "127.0.0.1:7700", Data: "./mneme-data"}
-	var file, historyMaxTokens, rateLimit, rateBurst, messageBytes string
+	var file, historyMaxTokens string
+	var limits tenantLimits
+	var main provider
 	options := []option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
 		{"store", "MNEME_STORE", "store", &c.Store, "`URL` of the store (default: embedded, in the data folder)"},
 		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey, "the operator's `KEY`, who makes tenants (default: none)"},
-		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &rateLimit, "`REQUESTS` a second for each tenant (default: no limit)"},
-		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &rateBurst, "`REQUESTS` at once for each tenant (default: a second's)"},
-		{"quota-message-bytes", "MNEME_QUOTA_MESSAGE_BYTES", "quota_message_bytes", &messageBytes,
+		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &limits.rate, "`REQUESTS` a second for each tenant (default: no limit)"},
+		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &limits.burst,
+			"`REQUESTS` at once for each tenant (default: a second's)"},
+		{"quota-message-bytes", "MNEME_QUOTA_MESSAGE_BYTES", "quota_message_bytes", &limits.messageBytes,
 			"`BYTES` that each tenant's messages may take (default: no limit)"},
-		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key, rate_limit, rate_burst, " +
-			"quota_message_bytes"},
-		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens, ""},
+		{"quota-memory-bytes", "MNEME_QUOTA_MEMORY_BYTES", "quota_memory_bytes", &limits.memoryBytes,
+			"`BYTES` that each tenant's memories may take (default: no limit)"},
+		{"quota-memories", "MNEME_QUOTA_MEMORIES", "quota_memories", &limits.memories,
+			"`NUMBER` of memories that each tenant may keep (default: no limit)"},
+		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
+		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens,
+			"the default of the setting history_max_tokens"},
+		// No flags: every process of the machine could read a key there.
+		{"", "OPENAI_API_KEY", "openai_api_key", &main.Key, "the key at the provider of models"},
+		{"", "OPENAI_BASE_URL", "openai_base_url", &main.URL, "its URL, with the version (default: OpenAI's)"},
+		{"", "OPENAI_MODEL", "openai_model", &main.Model, "its model (default: " + llm.DefaultModel + ")"},
+		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
+		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
+		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "for summaries, another model"},
 	}
-	said, err := parseFlags(options, args, stderr)
+	said, err := readOptions(flag.NewFlagSet("serve", flag.ContinueOnError), options, args, env, stderr)
 	if err != nil {
 		return c, err
-	}
-	for _, o := range options {
-		if v, ok := env(o.env); ok && v != "" && !said[o.flag] {
-			*o.value, said[o.flag] = v, true
-		}
 	}
 	if file != "" {
 		if err := readFile(file, options, said); err != nil {
@@ -82,7 +106,10 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 		}
 		c.HistoryMaxTokens = n
 	}
-	if err := c.readLimits(rateLimit, rateBurst, messageBytes); err != nil {
+	if err := limits.read(&c); err != nil {
+		return c, err
+	}
+	if err := c.Summaries.complete(main); err != nil {
 		return c, err
 	}
 	if c.Store != "" {
@@ -91,53 +118,127 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
-// readLimits reads what each tenant is held to; empty is no limit.
-func (c *config) readLimits(rate, burst, bytes string) (err error) {
-	if rate != "" {
-		if c.RateLimit, err = strconv.ParseFloat(rate, 64); err != nil || !(c.RateLimit >= 0.001 && c.RateLimit <= 1e6) {
+// tenantLimits is what each tenant is held to, as texts; empty is no limit.
+type tenantLimits struct{ rate, burst, messageBytes, memoryBytes, memories string }
+
+func (l *tenantLimits) read(c *config) (err error) {
+	if l.rate != "" {
+		if c.RateLimit, err = strconv.ParseFloat(l.rate, 64); err != nil || !(c.RateLimit >= 0.001 && c.RateLimit <= 1e6) {
 			return errors.New("rate_limit must be a number of requests a second from 0.001 to 1000000")
 		}
 	}
-	if burst != "" {
-		if c.RateBurst, err = strconv.Atoi(burst); err != nil || c.RateBurst < 1 || c.RateBurst > 1e6 || rate == "" {
+	if l.burst != "" {
+		if c.RateBurst, err = strconv.Atoi(l.burst); err != nil || c.RateBurst < 1 || c.RateBurst > 1e6 || l.rate == "" {
 			return errors.New("rate_burst must be a number of requests from 1 to 1000000, and needs a rate_limit")
 		}
 	}
-	if bytes != "" {
-		if c.MessageBytes, err = strconv.ParseInt(bytes, 10, 64); err != nil || c.MessageBytes < 1 {
-			return errors.New("quota_message_bytes must be a number of bytes, at least 1")
+	for _, q := range [...]struct {
+		name, said string
+		value      *int64
+	}{
+		{"quota_message_bytes", l.messageBytes, &c.MessageBytes}, {"quota_memory_bytes", l.memoryBytes, &c.Memories.Bytes},
+	} {
+		if q.said == "" {
+			continue
+		}
+		if *q.value, err = strconv.ParseInt(q.said, 10, 64); err != nil || *q.value < 1 {
+			return fmt.Errorf("%s must be a number of bytes, at least 1", q.name)
+		}
+	}
+	if l.memories != "" {
+		if c.Memories.Count, err = strconv.Atoi(l.memories); err != nil || c.Memories.Count < 1 {
+			return errors.New("quota_memories must be a number, at least 1")
 		}
 	}
 	return nil
 }
 
-// parseFlags sets what the command line says and tells which flags those were.
-func parseFlags(options []option, args []string, stderr io.Writer) (said map[string]bool, err error) {
-	flags := flag.NewFlagSet("mneme serve", flag.ContinueOnError)
+// complete takes from the main provider what the one for summaries does not say, and checks what came of it. Errors
+// name the variable, never what it holds.
+func (p *provider) complete(main provider) error {
+	url, key := "OPENAI_SUMMARY_URL", "OPENAI_SUMMARY_API_KEY"
+	if p.URL == "" {
+		p.URL, url = main.URL, "OPENAI_BASE_URL"
+	}
+	if p.Key == "" {
+		p.Key, key = main.Key, "OPENAI_API_KEY"
+	}
+	p.Model = cmp.Or(p.Model, main.Model)
+	if err := llm.CheckURL(p.URL); err != nil {
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	if err := llm.CheckKey(p.Key); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// readOptions sets what the command line of a command says, then what the environment does, and tells which values those were.
+// flags is named like the command and may have flags of its own.
+func readOptions(flags *flag.FlagSet, options []option, args []string, env lookup, stderr io.Writer) (
+	said map[*string]bool, err error,
+) {
+	if said, err = parseFlags(flags, options, args, stderr); err != nil {
+		return nil, err
+	}
+	for _, o := range options {
+		if v, ok := env(o.env); ok && o.env != "" && v != "" && !said[o.value] {
+			*o.value, said[o.value] = v, true
+		}
+	}
+	return said, nil
+}
+
+// parseFlags sets what the command line says and tells which values those were.
+func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.Writer) (
+	said map[*string]bool, err error,
+) {
 	flags.SetOutput(io.Discard) // a bad flag is one line, from main
 	for _, o := range options {
 		if o.flag != "" {
-			flags.StringVar(o.value, o.flag, *o.value, fmt.Sprintf("%s [%s]", o.usage, o.env))
+			usage := o.usage
+			if o.env != "" {
+				usage += " [" + o.env + "]"
+			}
+			flags.StringVar(o.value, o.flag, *o.value, usage)
 		}
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(stderr, "Usage: mneme serve [flags]\n\n")
+		fmt.Fprintf(stderr, "Usage: mneme %s [flags]\n\n", flags.Name())
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
+		printVariables(stderr, options)
 		return nil, err
 	} else if err != nil {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("serve takes flags only, not %q", flags.Arg(0))
+		return nil, fmt.Errorf("%s takes flags only, not %q", flags.Name(), flags.Arg(0))
 	}
-	said = map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { said[f.Name] = true })
+	said = map[*string]bool{}
+	flags.Visit(func(f *flag.Flag) {
+		for _, o := range options {
+			if o.flag == f.Name {
+				said[o.value] = true
+			}
+		}
+	})
 	return said, nil
 }
 
+// printVariables lists what cannot be said on the command line.
+func printVariables(w io.Writer, options []option) {
+	title := "\nIn the environment, or in the file in lower case:\n"
+	for _, o := range options {
+		if o.flag == "" {
+			fmt.Fprintf(w, "%s  %s\n    \t%s\n", title, o.env, o.usage)
+			title = ""
+		}
+	}
+}
+
 // readFile sets what the YAML file says and nothing stronger has said. Keys that mean nothing are refused by name.
-func readFile(name string, options []option, said map[string]bool) error {
+func readFile(name string, options []option, said map[*string]bool) error {
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("reading the configuration: %w", err)
@@ -155,7 +256,7 @@ func readFile(name string, options []option, said map[string]bool) error {
 		if node.Kind != yaml.ScalarNode {
 			return fmt.Errorf("%s: line %d: %s must be a text", name, node.Line, o.key)
 		}
-		if !said[o.flag] && node.Value != "" {
+		if !said[o.value] && node.Value != "" {
 			*o.value = node.Value
 		}
 	}

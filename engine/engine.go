@@ -60,6 +60,8 @@ type Options struct {
 	Analyser Analyser
 	BuiltIns []BuiltIn
 	Logger   *slog.Logger
+	// Alone says that no other process works on the store.
+	Alone bool
 	// Summariser makes summaries; nil: none are made.
 	Summariser Summariser
 	// RootKey is the operator's key; empty: nobody is root.
@@ -106,6 +108,7 @@ type Engine struct {
 	policyQuota   PolicyQuota
 	memoryUse     *memoryUse
 	breaker       breaker
+	alone         bool
 	summariser    Summariser
 	summaries     summaryQueue
 	projects      memo[project]
@@ -150,7 +153,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if o.HotBytes == 0 {
 		o.HotBytes = 64 << 20
 	}
-	e.summariser = o.Summariser
+	e.alone, e.summariser = o.Alone, o.Summariser
 	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
 	e.memoryUse = newMemoryUse(e, o.Memories)

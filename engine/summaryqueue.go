@@ -114,7 +114,7 @@ func (e *Engine) queueSummaries(tenant string, found []store.Item) {
 	for _, it := range found {
 		var job summaryJob
 		if it.Damaged || json.Unmarshal(it.Value, &job) == nil {
-			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), timeOf(max(job.NotYet, job.Lease)))
+			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), e.summaryDue(&job))
 		}
 	}
 }
