@@ -110,6 +110,9 @@ func (x *exchange) respond(resp any) error {
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)
 		return nil
+	case streamed:
+		x.stream(resp)
+		return nil
 	default:
 		r.Header.SetContentType(jsonType)
 		enc := json.NewEncoder(r.BodyWriter())
@@ -237,7 +240,10 @@ func (s *Server) end(x *exchange) {
 	}
 	response := x.c.Response()
 	response.Header.Set(fiber.HeaderXRequestID, x.id)
-	status, size := response.StatusCode(), len(response.Body())
+	status, size := response.StatusCode(), 0
+	if !response.IsBodyStream() { // which asking for its length would read
+		size = len(response.Body())
+	}
 	x.settle()
 
 	took := s.now().Sub(x.start)

@@ -46,7 +46,7 @@ func (s *Server) table() []*route {
 		admin   = engine.RoleTenantAdmin
 		root    = engine.RoleRoot
 	)
-	return []*route{
+	all := []*route{
 		{method: "GET", path: "/healthz", role: open, status: 200, endpoint: handle(s.health)},
 		{method: "GET", path: "/readyz", role: open, status: 200, endpoint: handle(s.ready)},
 		{method: "GET", path: "/metrics", role: open, status: 200, endpoint: handle(s.metricsText)},
@@ -98,6 +98,7 @@ func (s *Server) table() []*route {
 		{method: "POST", path: "/api/v1/tenants", role: root, status: 201, endpoint: handle(s.createTenant), stores: true},
 		{method: "DELETE", path: "/api/v1/tenants/{tenant}", role: root, status: 204, endpoint: handle(s.deleteTenant)},
 	}
+	return append(all, s.backupRoutes()...)
 }
 
 // register hands the table to Fiber, whose parameters are written :name. HEAD goes with GET.

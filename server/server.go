@@ -26,6 +26,8 @@ type Options struct {
 	Engine  Engine
 	Logger  *slog.Logger // the access log and internal errors; nil: nowhere
 	Version string       // as /healthz and /metrics show it
+	// Backup writes a backup of the store; nil: there are none to be had here.
+	Backup BackupFunc
 	// Now and Random are the clock of latencies and the source of request ids; nil: the system's.
 	Now    func() time.Time
 	Random io.Reader
@@ -51,6 +53,12 @@ type Server struct {
 	// base is the context of all requests. It ends when the server stops waiting for them.
 	base context.Context
 	stop context.CancelFunc
+	// streams is the context of responses that are made while they are sent. It ends when the server begins to stop.
+	streams    context.Context
+	endStreams context.CancelFunc
+
+	backup    BackupFunc
+	backingUp atomic.Bool
 }
 
 // limits bound what one client can hold of the server.
@@ -82,9 +90,10 @@ func newServer(o Options, l limits) (*Server, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l}
+	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())
+	s.streams, s.endStreams = context.WithCancel(s.base)
 
 	var prefix [8]byte
 	if _, err := io.ReadFull(o.Random, prefix[:]); err != nil {
@@ -141,6 +150,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return fmt.Errorf("serving %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 	}
+	s.endStreams()
 	s.log.Info("stopping", "in_flight", s.metrics.inFlight.Load())
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.drain)
 	defer cancel()
