@@ -98,15 +98,18 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 // sweepSession removes a chunk of a deleted session, and its job with the last one.
 func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item) error {
 	prefix := len(sweepPrefix(sweepSession))
-	if job.Damaged || len(job.Key) != prefix+8 || len(job.Value) != 8 {
+	if len(job.Key) != prefix+8 {
 		return errDamaged
 	}
-	sinc, pinc := incarnation(job.Key[prefix:]), incarnation(job.Value)
+	sinc := incarnation(job.Key[prefix:])
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
 		return err
 	}
-	if err := e.purgeDecisions(ctx, tenant, pinc, sinc); err != nil {
-		return err
+	// A damaged job would hold up all others for good: without it, decisions go when their retention ends.
+	if len(job.Value) == 8 {
+		if err := e.purgeDecisions(ctx, tenant, incarnation(job.Value), sinc); err != nil {
+			return err
+		}
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }

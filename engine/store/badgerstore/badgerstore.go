@@ -60,7 +60,9 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open opens the store in a folder, or makes one. ErrLocked says that the folder is in use.
-func Open(o Options) (*Store, error) { return openTuned(o, func(b badger.Options) badger.Options { return b }) }
+func Open(o Options) (*Store, error) {
+	return openTuned(o, func(b badger.Options) badger.Options { return b })
+}
 
 // openTuned is Open with a last word about Badger's options.
 func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, error) {
