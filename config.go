@@ -49,14 +49,9 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key"},
 		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens, ""},
 	}
-	said, err := parseFlags(options, args, stderr)
+	said, err := readOptions(flag.NewFlagSet("serve", flag.ContinueOnError), options, args, env, stderr)
 	if err != nil {
 		return c, err
-	}
-	for _, o := range options {
-		if v, ok := env(o.env); ok && v != "" && !said[o.flag] {
-			*o.value, said[o.flag] = v, true
-		}
 	}
 	if file != "" {
 		if err := readFile(file, options, said); err != nil {
@@ -77,17 +72,38 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
+// readOptions sets what the command line of a command says, then what the environment does, and tells which those were.
+// flags is named like the command and may have flags of its own.
+func readOptions(flags *flag.FlagSet, options []option, args []string, env lookup, stderr io.Writer) (
+	said map[string]bool, err error,
+) {
+	if said, err = parseFlags(flags, options, args, stderr); err != nil {
+		return nil, err
+	}
+	for _, o := range options {
+		if v, ok := env(o.env); ok && o.env != "" && v != "" && !said[o.flag] {
+			*o.value, said[o.flag] = v, true
+		}
+	}
+	return said, nil
+}
+
 // parseFlags sets what the command line says and tells which flags those were.
-func parseFlags(options []option, args []string, stderr io.Writer) (said map[string]bool, err error) {
-	flags := flag.NewFlagSet("mneme serve", flag.ContinueOnError)
+func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.Writer) (
+	said map[string]bool, err error,
+) {
 	flags.SetOutput(io.Discard) // a bad flag is one line, from main
 	for _, o := range options {
 		if o.flag != "" {
-			flags.StringVar(o.value, o.flag, *o.value, fmt.Sprintf("%s [%s]", o.usage, o.env))
+			usage := o.usage
+			if o.env != "" {
+				usage += " [" + o.env + "]"
+			}
+			flags.StringVar(o.value, o.flag, *o.value, usage)
 		}
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(stderr, "Usage: mneme serve [flags]\n\n")
+		fmt.Fprintf(stderr, "Usage: mneme %s [flags]\n\n", flags.Name())
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
 		return nil, err
@@ -95,7 +111,7 @@ func parseFlags(options []option, args []string, stderr io.Writer) (said map[str
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("serve takes flags only, not %q", flags.Arg(0))
+		return nil, fmt.Errorf("%s takes flags only, not %q", flags.Name(), flags.Arg(0))
 	}
 	said = map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { said[f.Name] = true })

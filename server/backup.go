@@ -26,7 +26,7 @@ func (s *Server) backUp(_ context.Context, c *call[nothing]) (streamed, error) {
 	if s.backup == nil {
 		return streamed{}, refuse(http.StatusNotImplemented, "backup_unsupported", "this server's store has backups of its own")
 	}
-	if !s.backingUp.CompareAndSwap(false, true) {
+	if !c.c.Context().IsHead() && !s.backingUp.CompareAndSwap(false, true) {
 		return streamed{}, refuse(http.StatusConflict, "backup_running", "a backup is being taken; wait until it has ended")
 	}
 	return streamed{contentType: backupType, write: func(ctx context.Context, w io.Writer) error {

@@ -14,7 +14,7 @@ import (
 // go wrong, so what is written must tell by itself whether it is whole.
 type streamed struct {
 	contentType string
-	// write makes the body. ctx ends with the server, or when the client takes nothing for as long as a response may take.
+	// write makes the body; for a HEAD it is not called. ctx ends with the server, or when the client takes nothing for as long as a response may take.
 	write func(ctx context.Context, w io.Writer) error
 }
 
@@ -22,6 +22,9 @@ type streamed struct {
 func (x *exchange) stream(r streamed) {
 	s, fast, id := x.s, x.c.Context(), x.id
 	x.c.Response().Header.SetContentType(r.contentType)
+	if fast.IsHead() { // fasthttp would end the body that it does not send, in the midst of the connection
+		return
+	}
 	conn := fast.Conn()
 	s.metrics.inFlight.Add(1)
 	fast.SetBodyStreamWriter(func(buffered *bufio.Writer) {
