@@ -36,6 +36,11 @@ func verify(ctx context.Context, args []string, env lookup, stdout, stderr io.Wr
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", data, err)
 	}
+	if err := db.CheckFiles(); err != nil {
+		report.FindingCount++
+		report.Findings = slices.Insert(report.Findings, 0, engine.Finding{Kind: "files", Code: "damaged",
+			Detail: fmt.Sprintf("what they held may be gone without a trace: %v", err)})
+	}
 	if *asJSON {
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
@@ -68,7 +73,9 @@ func printFindings(w io.Writer, what string, list []engine.Finding, count int) {
 	}
 	fmt.Fprintf(w, "%d %s:\n", count, what)
 	for _, f := range list {
-		fmt.Fprintf(w, "  tenant %s", f.Tenant)
+		if fmt.Fprint(w, "  "); f.Tenant != "" {
+			fmt.Fprintf(w, "tenant %s", f.Tenant)
+		}
 		if f.Project != "" {
 			fmt.Fprintf(w, ", project %s", f.Project)
 		}
