@@ -24,6 +24,7 @@ import (
 //	i <hash>                   answer to an idempotent request
 //	x <expiry ms> <key>        expiry index: the key named goes at that time
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
+//	j h <pinc>                 messages to look for whose session's head was damaged and is deleted
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
 //	g name                     policy: its versions, and which is live
 //	y name version             policy version: what its manifest and its checks say
@@ -125,12 +126,12 @@ func expiredRange(now time.Time, limit int) store.Range {
 func splitExpiry(key []byte) []byte { return key[2+8:] }
 
 const (
-	sweepSession = 's'
-	sweepProject = 'p'
-	sweepTenant  = 't'
+	sweepSession  = 's'
+	sweepProject  = 'p'
+	sweepTenant   = 't'
+	sweepImport   = 'i'
+	sweepHeadless = 'h'
 )
-
-const sweepImport = 'i'
 
 // stagedKey is the job of an import's messages; dueImports covers those that ran out by now.
 func stagedKey(until time.Time, s incarnation) []byte {

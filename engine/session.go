@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -192,12 +193,15 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 			return struct{}{}, err
 		}
 		key := headKey(p.Incarnation, id)
+		before := unborn(id)
+		t.put(sweepKey(sweepSession, before[:]), p.Incarnation[:])
 		got, err := t.get(key)
+		if errors.Is(err, errDamaged) {
+			return struct{}{}, t.deleteHeadless(p, id)
+		}
 		if err != nil {
 			return struct{}{}, err
 		}
-		before := unborn(id)
-		t.put(sweepKey(sweepSession, before[:]), p.Incarnation[:])
 		if got[0].Value == nil {
 			if id == DefaultSession { // always there, and empty already
 				return struct{}{}, nil

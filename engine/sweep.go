@@ -69,6 +69,7 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 		{From: sweepPrefix(sweepSession), To: prefixEnd(sweepPrefix(sweepSession)), Limit: 1},
 		{From: sweepPrefix(sweepProject), To: prefixEnd(sweepPrefix(sweepProject)), Limit: 1},
 		dueImports(now, sweepChunk/2),
+		{From: sweepPrefix(sweepHeadless), To: prefixEnd(sweepPrefix(sweepHeadless)), Limit: 1},
 	}})
 	if err != nil {
 		return false, err
@@ -91,6 +92,8 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 		return true, e.sweepSession(ctx, tenant, sessions[0])
 	case len(projects) > 0:
 		return true, e.sweepProject(ctx, tenant, projects[0].Key)
+	case len(r.Ranges[4]) > 0:
+		return true, e.sweepHeadless(ctx, tenant, r.Ranges[4][0].Key)
 	}
 	return e.expireDecisions(ctx, tenant)
 }

@@ -37,6 +37,7 @@ func recordKinds() []recordKind {
 		{"project", inTenant, layout("p\x00", anyID), (*space).project, (*space).damagedProject},
 		{"job_session", inTenant, layout("j\x00s", 8), (*space).sessionJob, (*space).damagedSessionJob},
 		{"job_project", inTenant, layout("j\x00p", 8), (*space).projectJob, (*space).damagedProjectJob},
+		{"job_headless", inTenant, layout("j\x00h", 8), (*space).headlessJob, (*space).damagedHeadlessJob},
 		{"job_import", inTenant, layout("j\x00i", 8, 8), (*space).importJob, (*space).damagedImportJob},
 		{"policy", inTenant, layout("g\x00", anyID), (*space).policy, (*space).damagedPolicy},
 		{"policy_version", inTenant, layout("y\x00", anyID, 4), (*space).policyVersion, (*space).damagedVersion},

@@ -119,6 +119,10 @@ func (s *space) projectJob(key, _ []byte) { s.damagedProjectJob(key) }
 
 func (s *space) damagedProjectJob(key []byte) { s.sweptProjects[incarnation(key[3:])] = true }
 
+func (s *space) headlessJob(key, _ []byte) { s.damagedHeadlessJob(key) }
+
+func (s *space) damagedHeadlessJob([]byte) { s.sweptHeadless = true }
+
 func (s *space) damagedTenantJob(key []byte) { s.tenantJob(key, nil) }
 
 func (s *space) tenantJob(key, _ []byte) { s.sweptTenants[string(key[3:])] = true }

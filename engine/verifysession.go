@@ -18,6 +18,7 @@ type sessionChecks struct {
 	sweptSessions map[incarnation]bool // a job is to sweep them
 	sweptProjects map[incarnation]bool
 	sweptTenants  map[string]bool
+	sweptHeadless bool                 // a job is to look for messages of no session
 	staged        map[incarnation]bool // under import
 
 	seed maphash.Seed
@@ -284,6 +285,9 @@ func (s *space) told(h *headSeen) bool {
 func (s *space) headless(m *messagesSeen) {
 	switch {
 	case s.sweptSessions[m.sinc] || s.staged[m.sinc]:
+	case s.sweptHeadless:
+		s.wrong("body", m.first, foundOrphan, "%d records of messages belong to no session and are to be swept", m.count).
+			harmless = true
 	case len(s.lostHeads) > 0:
 		s.wrong("body", m.first, foundOrphan, "%d records of messages belong to a session whose head is lost: one of those "+
 			"that are damaged", m.count)
