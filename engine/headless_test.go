@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,6 +61,32 @@ func TestDeletingASessionWithADamagedHead(t *testing.T) {
 		if w := k.ask(`{"session_id":%q}`, session); !strings.Contains(string(w.raw), text) {
 			t.Errorf("session %s shows %s", session, w.raw)
 		}
+	}
+	wantClean(t, k.verify())
+}
+
+// The same holds for a session that goes with its project.
+func TestDeletingAProjectWithADamagedHead(t *testing.T) {
+	k := newKit(t)
+	ctx := t.Context()
+	if _, _, err := k.PutProject(ctx, k.admin, "p", engine.ProjectSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range []string{"damaged", "damaged-too", "whole"} {
+		_, err := k.AppendTurn(ctx, k.admin, engine.Once{}, "p", engine.TurnRequest{SessionID: session,
+			Messages: []json.RawMessage{json.RawMessage(user("confidential"))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.spoil("h\x00", "damaged\x00")
+	k.spoil("h\x00", "damaged-too\x00")
+	if err := k.DeleteProject(ctx, k.admin, "p"); err != nil {
+		t.Fatal(err)
+	}
+	k.drain()
+	if k.holds(engine.DefaultTenant, "confidential") {
+		t.Error("messages of a deleted project are left")
 	}
 	wantClean(t, k.verify())
 }

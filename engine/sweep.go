@@ -131,13 +131,19 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) er
 		return err
 	}
 	var b store.Batch
+	damaged := false
 	for _, it := range r.Ranges[0] {
 		session := string(it.Key[len(headPrefix(pinc)) : len(it.Key)-1])
 		b.Delete = append(b.Delete, it.Key, openCallsKey(pinc, session))
 		var h head
 		if !it.Damaged && json.Unmarshal(it.Value, &h) == nil {
 			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, h.Incarnation[:]), Value: pinc[:]})
+		} else {
+			damaged = true
 		}
+	}
+	if damaged {
+		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepHeadless, pinc[:]), Value: []byte{0}})
 	}
 	if len(b.Delete) > 0 {
 		return e.commit(ctx, tenant, b)
