@@ -28,7 +28,7 @@ func backupOf(s store.Store, log *slog.Logger) server.BackupFunc {
 	return func(ctx context.Context, w io.Writer) error {
 		sum, err := backup.Write(ctx, w, s, backup.Created(time.Now(), version()))
 		if err == nil {
-			log.Info("backup written", "tenants", sum.Tenants, "records", sum.Records, "bytes", sum.Bytes, "damaged", sum.Damaged)
+			log.Info("backup written", "records", sum.Records, "bytes", sum.Bytes, "damaged", sum.Damaged)
 		}
 		return err
 	}
@@ -70,8 +70,7 @@ func backUp(ctx context.Context, args []string, env lookup, stdout, stderr io.Wr
 }
 
 func describeBackup(s backup.Summary) string {
-	return fmt.Sprintf("%d records of %d tenants (%d bytes), as of %s", s.Records, s.Tenants, s.Bytes,
-		s.CreatedAt.Format(time.RFC3339))
+	return fmt.Sprintf("%d records, %d bytes, as of %s", s.Records, s.Bytes, s.CreatedAt.Format(time.RFC3339))
 }
 
 // keepBackup lets source write a file, reads it again to see that it is whole, and only then gives it its name.

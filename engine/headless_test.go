@@ -127,3 +127,52 @@ func TestDeletingADamagedKey(t *testing.T) {
 	}
 	wantClean(t, k.verify())
 }
+
+// What operators are told to do about damage helps.
+func TestWhatHelpsAgainstDamage(t *testing.T) {
+	k := newKit(t)
+	ctx := t.Context()
+	k.post("talk", user("hello"), call("c", "tool"))
+	k.post("talk", user("again"))
+	k.upload("mine", keeping("damage"))
+	exportAndImport := func() {
+		t.Helper()
+		file, err := k.ExportSession(ctx, k.admin, engine.DefaultProject, "talk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.DeleteSession(ctx, k.admin, engine.DefaultProject, "talk"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.ImportSession(ctx, k.admin, engine.Once{}, engine.DefaultProject, file); err != nil {
+			t.Fatal(err)
+		}
+		k.drain()
+	}
+	for what, damage := range map[string]struct {
+		spoil func()
+		help  func()
+	}{
+		"open calls":     {func() { k.spoil("o\x00", "talk\x00") }, exportAndImport},
+		"a turn's names": {func() { k.spoil("m\x00", "h\x00\x00\x00\x01") }, exportAndImport},
+		"a module": {func() { k.spoil("w\x00", "") }, func() {
+			k.upload("again", keeping("damage"))
+		}},
+		"a job": {func() {
+			k.post("gone", user("x"))
+			if err := k.DeleteSession(ctx, k.admin, engine.DefaultProject, "gone"); err != nil {
+				t.Fatal(err)
+			}
+			k.spoil("j\x00s", "")
+		}, k.drain},
+	} {
+		damage.spoil()
+		if k.verify().Clean() {
+			t.Errorf("%s: the damage is not seen", what)
+		}
+		damage.help()
+		for _, f := range k.verify().Findings {
+			t.Errorf("%s: still found: %+v", what, f)
+		}
+	}
+}

@@ -8,7 +8,7 @@
 //	T tenant                              the records behind it are this tenant's
 //	R key value                           a record
 //	D key                                 a record whose value failed its checksum: there is only its key
-//	E tenants records damaged sha256      once, last: counts, and the SHA-256 of all that stands before its E
+//	E spaces records damaged sha256       once, last: counts, and the SHA-256 of all that stands before its E
 //
 // A file without its end is not whole, whatever it holds.
 package backup
@@ -42,7 +42,7 @@ type Header struct {
 // Summary counts what a file holds.
 type Summary struct {
 	Header
-	Tenants uint64 // those with at least one record
+	Spaces  uint64 // of tenants and of the system, those with at least one record
 	Records uint64
 	Damaged uint64 // records left out because their values failed their checksums
 	Bytes   uint64 // of keys and values

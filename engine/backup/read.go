@@ -106,7 +106,7 @@ func (r *reader) entry(fn func(Record) error) (more bool, err error) {
 	case kindTenant:
 		name, err := r.bytes(nil, store.MaxTenant)
 		r.record.Tenant = string(name)
-		r.total.Tenants++
+		r.total.Spaces++
 		return true, err
 	case kindRecord, kindDamaged:
 		return true, r.item(kind == kindDamaged, fn)
@@ -134,7 +134,7 @@ func (r *reader) header() error {
 
 func (r *reader) item(damaged bool, fn func(Record) error) (err error) {
 	it := &r.record.Item
-	if r.total.Tenants == 0 {
+	if r.total.Spaces == 0 {
 		return ErrCorrupt
 	}
 	if it.Key, err = r.bytes(it.Key[:0], store.MaxKey); err != nil {
@@ -164,7 +164,7 @@ func (r *reader) item(damaged bool, fn func(Record) error) (err error) {
 // end holds the file against its own account of itself. Nothing may follow.
 func (r *reader) end() error {
 	want := r.sum.Sum(nil)
-	for _, counted := range [...]uint64{r.total.Tenants, r.total.Records, r.total.Damaged} {
+	for _, counted := range [...]uint64{r.total.Spaces, r.total.Records, r.total.Damaged} {
 		if n, err := r.number(); err != nil {
 			return err
 		} else if n != counted {

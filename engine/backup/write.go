@@ -59,10 +59,10 @@ func (w *writer) header(h Header) error {
 
 func (w *writer) record(tenant string, it store.Item) error {
 	b := w.buf[:0]
-	if w.total.Tenants == 0 || tenant != w.tenant {
+	if w.total.Spaces == 0 || tenant != w.tenant {
 		b = appendString(append(b, kindTenant), tenant)
 		w.tenant = tenant
-		w.total.Tenants++
+		w.total.Spaces++
 	}
 	if it.Damaged {
 		b = appendString(append(b, kindDamaged), it.Key)
@@ -80,7 +80,7 @@ func (w *writer) record(tenant string, it store.Item) error {
 func (w *writer) end() error {
 	sum := w.sum.Sum(nil)
 	b := []byte{kindEnd}
-	for _, n := range [...]uint64{w.total.Tenants, w.total.Records, w.total.Damaged} {
+	for _, n := range [...]uint64{w.total.Spaces, w.total.Records, w.total.Damaged} {
 		b = binary.AppendUvarint(b, n)
 	}
 	_, err := w.w.Write(append(b, sum...))
