@@ -77,13 +77,17 @@ type messagesSeen struct {
 	count  int       // of records
 	seq    uint64    // of the body at hand
 	parts  []store.Item
-	last   uint64   // message that was seen whole or in part
-	bodies []uint64 // fingerprints of the headers in bodies; 0 where one cannot be read
-	turn   uint32   // last that was seen
-	placed uint64   // messages in headers so far
-	lost   bool     // a header record is damaged: messages after it are not counted
+	last   uint64     // message that was seen whole or in part
+	bodies []bodySeen // that could be read, ascending
+	next   int        // of bodies, to be held against the headers that come
+	turn   uint32     // last that was seen
+	placed uint64     // messages in headers so far
+	lost   bool       // a header record is damaged: messages after it are not counted
 	tokens [2]uint64
 }
+
+// bodySeen is a message's number and the fingerprint of the header in its body.
+type bodySeen struct{ seq, sum uint64 }
 
 // messages gives the session that a record belongs to, or nil where it is not worth a look: it is to be swept.
 func (s *space) messages(key []byte) *messagesSeen {
@@ -133,12 +137,10 @@ func (s *space) endBody(m *messagesSeen) {
 	s.kind = "body"
 	defer func() { s.kind, m.parts = kind, nil }()
 	key := m.parts[0].Key
-	for missing := m.last + 1; missing < m.seq; missing++ {
-		s.about(m, bodyKey(m.sinc, missing, 0), foundMissing, "message %d is not there", missing)
-		m.bodies = append(m.bodies, 0)
+	if m.seq != m.last+1 {
+		s.about(m, bodyKey(m.sinc, m.last+1, 0), foundMissing, "messages %d to %d are not there", m.last+1, m.seq-1)
 	}
 	m.last = m.seq
-	m.bodies = append(m.bodies, 0)
 	whole := true
 	for i, part := range m.parts {
 		if part.Damaged {
@@ -155,12 +157,20 @@ func (s *space) endBody(m *messagesSeen) {
 	case int(h.calls) != len(msg.Calls):
 		s.about(m, key, foundMismatch, "message %d makes %d calls, its header says %d", m.seq, len(msg.Calls), h.calls)
 	default:
-		m.bodies[len(m.bodies)-1] = s.fingerprint(h)
+		m.bodies = append(m.bodies, bodySeen{h.seq, s.fingerprint(h)})
 	}
 }
 
 func (s *space) fingerprint(h *header) uint64 {
-	return max(1, maphash.Bytes(s.seed, appendHeaders(nil, []header{*h})))
+	return maphash.Bytes(s.seed, appendHeaders(nil, []header{*h}))
+}
+
+// fits tells whether a header is the one in the message's body, as far as that could be read.
+func (s *space) fits(m *messagesSeen, h *header) bool {
+	for m.next < len(m.bodies) && m.bodies[m.next].seq < h.seq {
+		m.next++
+	}
+	return m.next == len(m.bodies) || m.bodies[m.next].seq != h.seq || m.bodies[m.next].sum == s.fingerprint(h)
 }
 
 func (s *space) headers(key, value []byte) {
@@ -186,17 +196,13 @@ func (s *space) headers(key, value []byte) {
 		if h.calls > 0 && m.head.calls != nil {
 			m.head.calls[h.seq] = h.calls
 		}
-		body := uint64(0)
-		if h.seq-1 < uint64(len(m.bodies)) {
-			body = m.bodies[h.seq-1]
-		}
 		switch {
 		case h.seq != m.placed || h.turn != m.turn:
 			s.about(m, key, foundMismatch, "turn %d has message %d of turn %d where %d should be", m.turn, h.seq, h.turn, m.placed)
 			m.placed = h.seq
 		case h.call > h.seq:
 			s.about(m, key, foundMismatch, "message %d answers the later message %d", h.seq, h.call)
-		case body != 0 && body != s.fingerprint(h):
+		case !s.fits(m, h):
 			s.about(m, key, foundMismatch, "message %d has one header with its turn and another with its body", h.seq)
 		}
 	}
