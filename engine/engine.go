@@ -48,6 +48,8 @@ type Options struct {
 	Tokens   Tokenizer
 	BuiltIns []BuiltIn
 	Logger   *slog.Logger
+	// Summariser makes summaries; nil: none are made.
+	Summariser Summariser
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
 	// HistoryMaxTokens is the default of the setting of that name; 0: 8000.
@@ -83,6 +85,8 @@ type Engine struct {
 	policyRecords memo[policyRecord]
 	policyQuota   PolicyQuota
 	breaker       breaker
+	summariser    Summariser
+	summaries     summaryQueue
 	projects      memo[project]
 	keys          memo[keyRecord]
 	heads         memo[head]
@@ -118,6 +122,8 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if o.HotBytes == 0 {
 		o.HotBytes = 64 << 20
 	}
+	e.summariser = o.Summariser
+	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)

@@ -44,6 +44,15 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 			f.add(hd, m)
 		}
 	}
+	if s := h.covered(); s.Covers > 0 {
+		sum, err := e.readSummary(ctx, c.Tenant, h.Incarnation, s.Version)
+		if err != nil {
+			return f, err
+		}
+		if sum != nil {
+			f.Summary = sum.file()
+		}
+	}
 	return f, nil
 }
 
@@ -91,6 +100,9 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: staged.job, Value: staged.project[:]})
 		t.delete(staged.job)
 		if err := t.putOpenCalls(p, f.Session.ID, h, &staged.open); err != nil {
+			return Session{}, err
+		}
+		if err := f.Summary.put(t, h); err != nil {
 			return Session{}, err
 		}
 		return h.session(f.Session.ID, r.encoding), t.putJSON(key, h)
@@ -143,7 +155,7 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 		}
 		turns = append(turns, t)
 	}
-	return turns, nil
+	return turns, f.Summary.check(turns)
 }
 
 func (ft *FileTurn) parse() (*parsedTurn, error) {
@@ -238,4 +250,14 @@ func (s *staging) write(t *tx, c Caller, p *project, f *SessionFile) (*head, err
 	}
 	h := *s.head
 	return &h, nil
+}
+
+// put collects the file's summary, which is then the session's first.
+func (f *FileSummary) put(t *tx, h *head) error {
+	if f == nil {
+		return nil
+	}
+	h.Summary = &summaryHead{Version: 1, Covers: f.Covers, Count: f.Count}
+	return t.putJSON(summaryKey(h.Incarnation, 1), summaryRecord{Text: f.Text, FirstTurn: f.Turns[0], LastTurn: f.Turns[1],
+		Covers: f.Covers, Count: f.Count, Model: f.Model, Prompt: f.Prompt, Created: t.now})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -22,6 +23,15 @@ func (e *Engine) poke() {
 // Step does one unit of background work, if there is any, and tells whether there may be more. Work is records in
 // the store: a unit that was interrupted is found and done again.
 func (e *Engine) Step(ctx context.Context) (more bool, err error) {
+	if more, err = e.step(ctx); more || err != nil {
+		return more, err
+	}
+	more, _, err = e.makeSummary(ctx)
+	return more, err
+}
+
+// step is Step without calls to others' servers, which may take long.
+func (e *Engine) step(ctx context.Context) (more bool, err error) {
 	deleted, err := e.firstKey(ctx, systemTenant, prefixRange(sweepPrefix(sweepTenant)))
 	if err != nil {
 		return false, err
@@ -69,10 +79,17 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 		{From: sweepPrefix(sweepSession), To: prefixEnd(sweepPrefix(sweepSession)), Limit: 1},
 		{From: sweepPrefix(sweepProject), To: prefixEnd(sweepPrefix(sweepProject)), Limit: 1},
 		dueImports(now, sweepChunk/2),
+		{From: sweepPrefix(jobSummary), To: prefixEnd(sweepPrefix(jobSummary)), Limit: 64},
 		{From: sweepPrefix(sweepHeadless), To: prefixEnd(sweepPrefix(sweepHeadless)), Limit: 1},
 	}})
 	if err != nil {
 		return false, err
+	}
+	for _, it := range r.Ranges[4] { // those that this process does not know yet: of a start before, or of others
+		var job summaryJob
+		if it.Damaged || json.Unmarshal(it.Value, &job) == nil {
+			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), timeOf(max(job.NotYet, job.Lease)))
+		}
 	}
 	switch expired, sessions, projects, imports := r.Ranges[0], r.Ranges[1], r.Ranges[2], r.Ranges[3]; {
 	case len(expired) > 0:
@@ -92,8 +109,8 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 		return true, e.sweepSession(ctx, tenant, sessions[0])
 	case len(projects) > 0:
 		return true, e.sweepProject(ctx, tenant, projects[0].Key)
-	case len(r.Ranges[4]) > 0:
-		return true, e.sweepHeadless(ctx, tenant, r.Ranges[4][0].Key)
+	case len(r.Ranges[5]) > 0:
+		return true, e.sweepHeadless(ctx, tenant, r.Ranges[5][0].Key)
 	}
 	return e.expireDecisions(ctx, tenant)
 }
@@ -283,11 +300,19 @@ func (e *Engine) firstKey(ctx context.Context, tenant string, rng store.Range) (
 	return &r.Ranges[0][0], nil
 }
 
-// Run drives Step until ctx ends: all there is to do when woken, and a look every so often for what came due.
+// Run does background work until ctx ends: all there is to do when woken, and a look every so often for what came due.
+// Summaries are made beside it, several at once.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	if e.summariser != nil {
+		for range summaryWorkers {
+			workers.Go(func() { e.runSummaries(ctx) })
+		}
+	}
 	for {
 		for {
-			more, err := e.Step(ctx)
+			more, err := e.step(ctx)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				e.log.Error("background step failed; it is tried again later", "error", err)
 			}

@@ -25,6 +25,7 @@ func recordKinds() []recordKind {
 	return []recordKind{
 		{"body", inTenant, layout("m\x00", 8, "b", 8, 2), (*space).body, (*space).damagedBody},
 		{"headers", inTenant, layout("m\x00", 8, "h", 4), (*space).headers, (*space).damagedHeaders},
+		{"summary", inTenant, layout("m\x00", 8, "s", 4), (*space).summary, (*space).damagedSummary},
 		{"decision", inTenant, layout("zd", 8, 2, 8, 14, 2), (*space).decision, (*space).damagedDecision},
 		{"effective", inTenant, layout("ze", 8, 2, 16), (*space).effective, (*space).damagedEffective},
 		{"session", inTenant, layout("h\x00", 8, anyID), (*space).head, (*space).damagedHead},
@@ -39,6 +40,8 @@ func recordKinds() []recordKind {
 		{"job_project", inTenant, layout("j\x00p", 8), (*space).projectJob, (*space).damagedProjectJob},
 		{"job_headless", inTenant, layout("j\x00h", 8), (*space).headlessJob, (*space).damagedHeadlessJob},
 		{"job_import", inTenant, layout("j\x00i", 8, 8), (*space).importJob, (*space).damagedImportJob},
+		{"job_summary", inTenant, layout("j\x00y", 8), (*space).summaryJob, nil},
+		{"usage", inTenant, layout("u\x00", 2), (*space).usageDay, (*space).expires},
 		{"policy", inTenant, layout("g\x00", anyID), (*space).policy, (*space).damagedPolicy},
 		{"policy_version", inTenant, layout("y\x00", anyID, 4), (*space).policyVersion, (*space).damagedVersion},
 		{"policy_usage", inTenant, layout("q\x00"), (*space).policyUsage, (*space).damagedUsage},

@@ -22,6 +22,8 @@ type messagesSeen struct {
 	placed uint64     // messages in headers so far
 	lost   bool       // a header record is damaged: messages after it are not counted
 	tokens [2]uint64
+
+	summarised bool // the summary that the head names came
 }
 
 // bodySeen is a message's number and the fingerprint of the header in its body.
@@ -202,6 +204,9 @@ func (s *space) endMessages() {
 func (s *space) sums(h *headSeen, m *messagesSeen) {
 	wrong := func(kind, code, format string, args ...any) {
 		s.wrong(kind, headKey(h.pinc, h.session), code, format, args...).of(h.pinc, h.session)
+	}
+	if sum := h.covered(); sum.Covers > 0 && !m.summarised {
+		wrong("summary", foundMissing, "version %d of the session's summary is not there", sum.Version)
 	}
 	if m.last != h.Messages {
 		wrong("body", foundMissing, "the session has %d messages, its bodies end with %d", h.Messages, m.last)

@@ -95,7 +95,7 @@ func (s *space) damagedExpiry(key []byte) {
 	names := string(splitExpiry(key))
 	if _, ok := s.expiring[names]; ok {
 		delete(s.expiring, names)
-	} else if names[0] == 'i' || names[0] == 'a' { // what else expires may go before its time
+	} else if strings.ContainsAny(names[:1], "iau") { // what else expires may go before its time
 		s.bad(key, foundMissing, "the expiry index names the record %x, which is not there", names)
 	}
 }
