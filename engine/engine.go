@@ -48,6 +48,8 @@ type Options struct {
 	Tokens   Tokenizer
 	BuiltIns []BuiltIn
 	Logger   *slog.Logger
+	// Alone says that no other process works on the store.
+	Alone bool
 	// Summariser makes summaries; nil: none are made.
 	Summariser Summariser
 	// RootKey is the operator's key; empty: nobody is root.
@@ -85,6 +87,7 @@ type Engine struct {
 	policyRecords memo[policyRecord]
 	policyQuota   PolicyQuota
 	breaker       breaker
+	alone         bool
 	summariser    Summariser
 	summaries     summaryQueue
 	projects      memo[project]
@@ -122,7 +125,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if o.HotBytes == 0 {
 		o.HotBytes = 64 << 20
 	}
-	e.summariser = o.Summariser
+	e.alone, e.summariser = o.Alone, o.Summariser
 	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
 	e.hot = newHotSessions(o.HotBytes)

@@ -27,6 +27,15 @@ type summaryJob struct {
 	Draft *summaryRecord `json:"draft,omitempty"`
 }
 
+// summaryDue is when the next attempt on a job may be made: a process that is alone on its store need not wait for the
+// lease of one that died.
+func (e *Engine) summaryDue(job *summaryJob) time.Time {
+	if e.alone {
+		return timeOf(job.NotYet)
+	}
+	return timeOf(max(job.NotYet, job.Lease))
+}
+
 // showsSummary tells whether the window holds the running summary.
 func (a *assembly) showsSummary() bool {
 	return a.summary != nil && slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
@@ -99,7 +108,7 @@ func (e *Engine) askSummary(ctx context.Context, c Caller, projectID, session st
 		} else if err := json.Unmarshal(got[1].Value, &job); err != nil {
 			return nil, err
 		}
-		at := timeOf(max(job.NotYet, job.Lease))
+		at := e.summaryDue(&job)
 		return &at, nil
 	})
 	if err != nil || due == nil {

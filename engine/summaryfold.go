@@ -132,7 +132,7 @@ func (w *summaryWork) claim(ctx context.Context) (due time.Time, err error) {
 		return time.Time{}, w.e.commit(ctx, w.tenant, store.Batch{Delete: [][]byte{w.key}})
 	}
 	now := w.e.now()
-	if not := timeOf(max(w.job.NotYet, w.job.Lease)); not.After(now) {
+	if not := w.e.summaryDue(&w.job); not.After(now) {
 		return not, nil
 	}
 	w.job.Owner, w.job.Lease = w.e.newID("", 10), now.Add(summaryLease).UnixMilli()

@@ -88,7 +88,7 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	for _, it := range r.Ranges[4] { // those that this process does not know yet: of a start before, or of others
 		var job summaryJob
 		if it.Damaged || json.Unmarshal(it.Value, &job) == nil {
-			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), timeOf(max(job.NotYet, job.Lease)))
+			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), e.summaryDue(&job))
 		}
 	}
 	switch expired, sessions, projects, imports := r.Ranges[0], r.Ranges[1], r.Ranges[2], r.Ranges[3]; {
