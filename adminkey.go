@@ -87,7 +87,12 @@ func writeFile(name, content string) (err error) {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	folder, err := os.Open(filepath.Dir(name))
+	return syncFolder(filepath.Dir(name))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(name string) error {
+	folder, err := os.Open(name)
 	if err != nil {
 		return err
 	}

@@ -212,6 +212,8 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(rootKey, "GET", "/api/v1/tenants", "", 200)
 	try(rootKey, "DELETE", "/api/v1/tenants/{tenant}", "", 204, "{tenant}", "acme")
 	try(p.key, "DELETE", "/api/v1/keys/{key}", "", 204, "{key}", agent.text(t, "id"))
+	try(rootKey, "GET", "/api/v1/admin/backup", "", 200)
+	try(p.key, "GET", "/api/v1/admin/backup", "", 403)
 
 	c.complete()
 }

@@ -39,6 +39,9 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "run the server", serve},
+		{"backup", "write a backup of a running server, or of a folder", backUp},
+		{"restore", "make a data folder from a backup", restore},
+		{"verify", "check a data folder, whole", verify},
 		{"version", "print the version", printVersion},
 		{compiler.Command, "", compileModule},
 		{"help", "print this, or what `mneme COMMAND -h` prints", help},

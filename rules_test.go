@@ -27,6 +27,7 @@ var libraries = map[string]string{
 	"github.com/tetratelabs/wazero":     "hostapi",
 	"github.com/dgraph-io/badger":       "engine/store/badgerstore",
 	"github.com/pkoukk/tiktoken-go":     "engine/tokens",
+	"github.com/klauspost/compress":     "engine/backup",
 	"github.com/sashabaranov/go-openai": "engine/llm",
 	"github.com/blevesearch":            "engine/analysis",
 	"golang.org/x/text":                 "engine/analysis",
@@ -36,6 +37,7 @@ var libraries = map[string]string{
 var rooms = map[string][]string{
 	"":                         {"engine", "hostapi", "policies", "server"},
 	"engine":                   {"engine/chat", "engine/plan", "engine/recall", "engine/store"},
+	"engine/backup":            {"engine/store"},
 	"engine/chat":              {"engine/plan"},
 	"engine/chat/chattest":     {"engine/chat"},
 	"engine/plan":              {},

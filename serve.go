@@ -42,8 +42,8 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 		return err // which says the address and what is wrong with it
 	}
 	defer ln.Close()
-	return withEngine(ctx, c, log, func(e *engine.Engine, firstKey string) error {
-		s, err := server.New(server.Options{Engine: e, Logger: log, Version: version(),
+	return withEngine(ctx, c, log, func(e *engine.Engine, stored store.Store, firstKey string) error {
+		s, err := server.New(server.Options{Engine: e, Logger: log, Version: version(), Backup: backupOf(stored, log),
 			RateLimit: server.RateLimit{PerSecond: c.RateLimit, Burst: c.RateBurst}})
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 
 // withEngine opens everything below the edge, runs serve with it and its background work, and closes all in order.
 func withEngine(
-	ctx context.Context, c config, log *slog.Logger, serve func(e *engine.Engine, firstKey string) error,
+	ctx context.Context, c config, log *slog.Logger, serve func(e *engine.Engine, s store.Store, firstKey string) error,
 ) (err error) {
 	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log})
 	if errors.Is(err, badgerstore.ErrLocked) {
@@ -98,8 +98,9 @@ func withEngine(
 	if err != nil {
 		return err
 	}
+	sealed := store.Seal(db)
 	e, made, err := engine.New(ctx, engine.Options{
-		Store: store.Seal(db), Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
+		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
 		Summariser: summariser, RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
 		MessageBytes: c.MessageBytes, Memories: c.Memories, SpoolDir: c.Data,
 		Alone: true, // the embedded database locks its folder
@@ -117,7 +118,7 @@ func withEngine(
 	running.Go(func() { e.Run(background, ticks(background)) })
 	defer running.Wait()
 	defer stop()
-	return serve(e, firstKey)
+	return serve(e, sealed, firstKey)
 }
 
 // newSummariser is nil, really nil, where the operator named no provider: Mneme then goes without summaries.

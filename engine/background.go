@@ -178,6 +178,7 @@ func (e *Engine) units(ctx context.Context, tenant string) []unit {
 		first(sweepProject, e.sweepProject),
 		first(sweepDecisions, e.sweepDecisions),
 		first(sweepPrefixed, e.sweepPrefixed),
+		first(sweepHeadless, e.sweepHeadless),
 		first(sweepTenant, e.sweepTenant), // in the system space only
 		{dueBoard(now), func(found []store.Item) (bool, error) { return true, e.expireBoard(ctx, tenant, found[0].Key) }},
 		some(jobBacklog, e.stepTranscripts),

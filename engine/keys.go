@@ -27,6 +27,7 @@ import (
 //	x <expiry ms> <key>        expiry index: the key named goes at that time
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
 //	j d <pinc>                 decisions of a project to be emptied, those made up to the time it says
+//	j h <pinc>                 messages to look for whose session's head was damaged and is deleted
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
 //	j y <sinc>                 summary to make or extend
 //	u day                      what was used that day
@@ -200,17 +201,16 @@ func expiredRange(now time.Time, limit int) store.Range {
 func splitExpiry(key []byte) []byte { return key[2+8:] }
 
 const (
-	sweepSession = 's'
-	sweepProject = 'p'
-	sweepTenant  = 't'
+	sweepSession  = 's'
+	sweepProject  = 'p'
+	sweepTenant   = 't'
+	sweepImport   = 'i'
+	sweepHeadless = 'h'
 	// sweepDecisions empties the decisions of a project that lives on.
 	sweepDecisions = 'd'
 )
 
-const (
-	sweepImport = 'i'
-	jobSummary  = 'y'
-)
+const jobSummary = 'y'
 
 // stagedKey is the job of an import's messages; dueImports covers those that ran out by now.
 func stagedKey(until time.Time, s incarnation) []byte {

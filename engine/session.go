@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -208,6 +209,10 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		}
 		key := headKey(p.Incarnation, id)
 		got, err := t.get(key)
+		if errors.Is(err, errDamaged) {
+			t.dropUnborn(p.Incarnation, id)
+			return struct{}{}, t.deleteHeadless(p, id)
+		}
 		if err != nil {
 			return struct{}{}, err
 		}

@@ -15,18 +15,22 @@ const sweepChunk = 1000
 // sweepSession removes a chunk of a deleted session, and its job with the last one.
 func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item) error {
 	prefix := len(sweepPrefix(sweepSession))
-	if job.Damaged || len(job.Key) != prefix+8 || len(job.Value) != 8 {
+	if len(job.Key) != prefix+8 {
 		return errDamaged
 	}
-	sinc, pinc := incarnation(job.Key[prefix:]), incarnation(job.Value)
+	sinc := incarnation(job.Key[prefix:])
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
 		return err
 	}
-	if more, err := e.sweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
-		return err
-	}
-	if err := e.purgeDecisions(ctx, tenant, pinc, sinc[:], e.now().AddDate(0, 0, 1)); err != nil {
-		return err
+	// A damaged job would hold up all others for good: without it, decisions go when their retention ends.
+	if len(job.Value) == 8 {
+		pinc := incarnation(job.Value)
+		if more, err := e.sweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
+			return err
+		}
+		if err := e.purgeDecisions(ctx, tenant, pinc, sinc[:], e.now().AddDate(0, 0, 1)); err != nil {
+			return err
+		}
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
@@ -50,13 +54,19 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item
 		return err
 	}
 	var b store.Batch
+	damaged := false
 	for _, it := range r.Ranges[0] {
 		session := string(it.Key[len(headPrefix(pinc)) : len(it.Key)-1])
 		b.Delete = append(b.Delete, it.Key, openCallsKey(pinc, session))
 		var h head
 		if !it.Damaged && json.Unmarshal(it.Value, &h) == nil {
 			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, h.Incarnation[:]), Value: pinc[:]})
+		} else {
+			damaged = true
 		}
+	}
+	if damaged {
+		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepHeadless, pinc[:]), Value: []byte{0}})
 	}
 	if len(b.Delete) > 0 {
 		return e.commit(ctx, tenant, b)

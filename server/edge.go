@@ -31,7 +31,6 @@ type exchange struct {
 	page   engine.Page
 	raw    []byte // the body as received
 	unread bool   // some of the body is still on the connection
-	stream bool   // the response's body is written after the handler has returned
 	err    error
 }
 

@@ -120,13 +120,19 @@ type site struct {
 
 func start(t testing.TB, e Engine, change ...func(*limits)) *site {
 	t.Helper()
+	return startWith(t, Options{Engine: e}, change...)
+}
+
+func startWith(t testing.TB, o Options, change ...func(*limits)) *site {
+	t.Helper()
 	l := defaultLimits()
 	for _, c := range change {
 		c(&l)
 	}
 	log := new(syncBuffer)
-	s, err := newServer(Options{Engine: e, Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "test",
-		Random: strings.NewReader("12345678")}, l)
+	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Version, o.Random = "test", strings.NewReader("12345678")
+	s, err := newServer(o, l)
 	if err != nil {
 		t.Fatal(err)
 	}

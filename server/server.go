@@ -28,6 +28,8 @@ type Options struct {
 	Version string       // as /healthz and /metrics show it
 	// RateLimit bounds the requests of each tenant; the zero value is no bound.
 	RateLimit RateLimit
+	// Backup writes a backup of the store; nil: there are none to be had here.
+	Backup BackupFunc
 	// Now and Random are the clock of latencies and the source of request ids; nil: the system's.
 	Now    func() time.Time
 	Random io.Reader
@@ -55,6 +57,9 @@ type Server struct {
 	// that have no end of their own; it ends when the server begins to stop.
 	base, streams       context.Context
 	stop, stopStreaming context.CancelFunc
+
+	backup    BackupFunc
+	backingUp atomic.Bool
 }
 
 // limits bound what one client can hold of the server.
@@ -91,7 +96,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l}
+	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup}
 	s.rates.limit = o.RateLimit
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())

@@ -74,6 +74,20 @@ func (s *sealed) Commit(ctx context.Context, tenant string, b Batch) error {
 	return s.inner.Commit(ctx, tenant, out)
 }
 
+// Snapshot implements Snapshotter where inner does. What fails its seal comes as Damaged.
+func (s *sealed) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
+	var seed uint32
+	last, first := "", true
+	return Snapshot(ctx, s.inner, func(tenant string, it Item) error {
+		if first || tenant != last {
+			seed, last, first = s.seed(tenant), tenant, false
+		}
+		one := [1]Item{it}
+		s.open(seed, one[:])
+		return fn(tenant, one[0])
+	})
+}
+
 func (s *sealed) Close() error { return s.inner.Close() }
 
 // Failed tells why the store beneath stopped writing, where it can tell.

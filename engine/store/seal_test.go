@@ -85,6 +85,37 @@ func TestSealNoticesAnotherKeysValue(t *testing.T) {
 	wantDamaged(t, sealed, "acme", []byte("keyv"), "a value shifted into its key")
 }
 
+// A walk over a sealed store tells damaged records from whole ones, and one that cannot be walked over says so.
+func TestSealedSnapshot(t *testing.T) {
+	sealed, inner, raw := stored(t, "acme", []byte("key"), []byte("value"))
+	write(t, sealed, "acme", []byte("other"), []byte("whole"))
+	write(t, inner, "acmf", []byte("key"), raw)
+	want := map[string]store.Item{"acme key": {Value: []byte("value")}, "acme other": {Value: []byte("whole")},
+		"acmf key": {Damaged: true}}
+	walk := func() {
+		seen := 0
+		err := store.Snapshot(t.Context(), sealed, func(tenant string, it store.Item) error {
+			w := want[tenant+" "+string(it.Key)]
+			if seen++; it.Damaged != w.Damaged || !bytes.Equal(it.Value, w.Value) {
+				t.Errorf("%s %s comes as %+v", tenant, it.Key, it)
+			}
+			return nil
+		})
+		if err != nil || seen != len(want) {
+			t.Errorf("%d records, error %v", seen, err)
+		}
+	}
+	walk()
+	raw[0] ^= 1
+	write(t, inner, "acme", []byte("key"), raw)
+	want["acme key"] = store.Item{Damaged: true}
+	walk()
+	unable := store.Seal(struct{ store.Store }{inner})
+	if err := store.Snapshot(t.Context(), unable, nil); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a store without Snapshot answers %v", err)
+	}
+}
+
 func TestSealDoesNotBuildOnDamage(t *testing.T) {
 	key, value := []byte("key"), []byte("value")
 	sealed, inner, raw := stored(t, "acme", key, value)

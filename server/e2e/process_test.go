@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -143,7 +144,7 @@ func launch(binary, data string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("the server did not listen within %v:\n%s", patience, p.log)
 	}
 	key, err := os.ReadFile(filepath.Join(data, "admin.key"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a folder that was restored has none
 		p.kill()
 		return nil, err
 	}

@@ -63,6 +63,11 @@ var _ store.Store = (*Store)(nil)
 
 // Open opens the store in a folder, or makes one. ErrLocked says that the folder is in use.
 func Open(o Options) (*Store, error) {
+	return openTuned(o, func(b badger.Options) badger.Options { return b })
+}
+
+// openTuned is Open with a last word about Badger's options.
+func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, error) {
 	if o.FreeSpace == nil {
 		o.FreeSpace = freeSpace
 	}
@@ -79,11 +84,11 @@ func Open(o Options) (*Store, error) {
 	if free, err := guard(); err == nil && free < space.reserve/opening {
 		return nil, fmt.Errorf("%w: %d bytes are free, opening takes %d", store.ErrNoSpace, free, space.reserve/opening)
 	}
-	main, err := openBadger(o.compressed(mainOptions(filepath.Join(o.Dir, "main"))), o.Logger)
+	main, err := openBadger(tuned(o.compressed(mainOptions(filepath.Join(o.Dir, "main")))), o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("opening the main database: %w", err)
 	}
-	loose, err := openBadger(o.compressed(looseOptions(filepath.Join(o.Dir, "loose"))), o.Logger)
+	loose, err := openBadger(tuned(o.compressed(looseOptions(filepath.Join(o.Dir, "loose")))), o.Logger)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), main.Close())
 	}

@@ -5,6 +5,7 @@ package memstore
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,7 +19,10 @@ type Store struct {
 	tenants map[string]pairs
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store       = (*Store)(nil)
+	_ store.Snapshotter = (*Store)(nil)
+)
 
 // New returns an empty store.
 func New() *Store { return &Store{tenants: map[string]pairs{}} }
@@ -83,6 +87,31 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 		stored = stored.delete(key)
 	}
 	s.tenants[tenant] = stored
+	return nil
+}
+
+// Snapshot implements store.Snapshotter.
+func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.Item) error) error {
+	s.mu.RLock()
+	if s.closed {
+		s.mu.RUnlock()
+		return store.ErrClosed
+	}
+	all := maps.Clone(s.tenants)
+	for tenant, stored := range all {
+		all[tenant] = slices.Clone(stored) // values are replaced, never changed
+	}
+	s.mu.RUnlock()
+	for _, tenant := range slices.Sorted(maps.Keys(all)) {
+		for _, p := range all[tenant] {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := fn(tenant, store.Item{Key: p.Key, Value: p.Value}); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

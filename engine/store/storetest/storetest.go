@@ -38,6 +38,9 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		{"one state per read", testOneState},
 		{"ownership", testOwnership},
 		{"ended context", testContext},
+		{"snapshot", testSnapshot},
+		{"snapshot amid writers", testSnapshotOfWriters},
+		{"snapshot stands", testSnapshotStands},
 		{"close", testClose},
 	}
 	for _, d := range duties {
@@ -182,6 +185,8 @@ func testClose(t *testing.T, s store.Store) {
 	wantError(t, "Commit", s.Commit(t.Context(), tenant, store.Batch{Put: pairs("k", "v")}), store.ErrClosed)
 	_, err := s.Read(t.Context(), tenant, store.Query{Keys: [][]byte{b("k")}})
 	wantError(t, "Read", err, store.ErrClosed)
+	wantError(t, "Snapshot", store.Snapshot(t.Context(), s, func(string, store.Item) error { return nil }),
+		store.ErrClosed)
 	if err := s.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// deleteHeadless collects the writes that remove a session whose head is damaged. Which messages are its own was said by
+// the head alone, so they are looked for later.
+func (t *tx) deleteHeadless(p *project, session string) error {
+	t.delete(headKey(p.Incarnation, session))
+	t.delete(openCallsKey(p.Incarnation, session))
+	t.put(sweepKey(sweepHeadless, p.Incarnation[:]), []byte{0})
+	return nil
+}
+
+// sweepHeadless finds the messages that belong to no session and has them swept, or leaves them to a later job where the
+// head of another session is damaged: they may be that one's. What is written meanwhile is safe: a session's head, or
+// the job of an import, is there before its messages are seen here.
+func (e *Engine) sweepHeadless(ctx context.Context, tenant string, job store.Item) error {
+	prefix := len(sweepPrefix(sweepHeadless))
+	if len(job.Key) != prefix+8 {
+		return errDamaged
+	}
+	pinc := incarnation(job.Key[prefix:])
+	orphans, err := e.messageOwners(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	// Jobs before heads: an import swaps one for the other.
+	for _, kind := range []byte{sweepSession, sweepImport} {
+		err := e.eachRecord(ctx, tenant, prefixRange(sweepPrefix(kind)), func(it store.Item) {
+			delete(orphans, incarnation(it.Key[len(it.Key)-8:]))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	damaged := false
+	err = e.eachRecord(ctx, tenant, prefixRange([]byte{'h', sep}), func(it store.Item) {
+		var h head
+		if it.Damaged || json.Unmarshal(it.Value, &h) != nil {
+			damaged = true
+		}
+		delete(orphans, h.Incarnation)
+	})
+	if err != nil {
+		return err
+	}
+	b := store.Batch{Delete: [][]byte{job.Key}}
+	for sinc := range orphans {
+		if damaged {
+			break
+		}
+		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, sinc[:]), Value: pinc[:]})
+		if len(b.Put) == sweepChunk { // the rest is found again
+			b.Delete = nil
+			break
+		}
+	}
+	return e.commit(ctx, tenant, b)
+}
+
+// messageOwners are the incarnations that any messages are stored under.
+func (e *Engine) messageOwners(ctx context.Context, tenant string) (map[incarnation]bool, error) {
+	owners := map[incarnation]bool{}
+	all := prefixRange([]byte{'m', sep})
+	for {
+		first, err := e.firstKey(ctx, tenant, all)
+		if err != nil || first == nil {
+			return owners, err
+		}
+		sinc := incarnation(first.Key[2:])
+		owners[sinc] = true
+		all.From = prefixEnd(sessionPrefix(sinc))
+	}
+}
+
+// eachRecord visits a range in pieces, whatever its length. Each piece is of one state, the whole is not.
+func (e *Engine) eachRecord(ctx context.Context, tenant string, rng store.Range, visit func(store.Item)) error {
+	rng.Limit = sweepChunk
+	for {
+		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+		if err != nil {
+			return err
+		}
+		items := r.Ranges[0]
+		for _, it := range items {
+			visit(it)
+		}
+		if len(items) < rng.Limit {
+			return nil
+		}
+		rng.From = append(items[len(items)-1].Key, 0)
+	}
+}

@@ -1,0 +1,166 @@
+package badgerstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/dgraph-io/badger/v4"
+)
+
+// ErrNoStore is answered for a folder that holds no store.
+var ErrNoStore = errors.New("no store is in this folder")
+
+// Copy is a store opened beside its folder: what a process left there is read, with what it takes to recover it, and
+// nothing there is changed.
+type Copy struct {
+	*Store
+	scratch string
+	locks   []*os.File
+}
+
+// OpenCopy opens a copy of the store in a folder. Badger cannot open a folder read-only after a crash, so the copy is
+// one: files that never change are linked, others copied, into a new folder beside, which Close removes. Until then no
+// other process can open the folder. ErrLocked says that one has.
+func OpenCopy(o Options) (_ *Copy, err error) {
+	c := &Copy{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.release())
+		}
+	}()
+	for _, part := range [...]string{"main", "loose"} {
+		from := filepath.Join(o.Dir, part)
+		if _, err := os.Stat(filepath.Join(from, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
+			return nil, ErrNoStore
+		} else if err != nil {
+			return nil, err
+		}
+		lock, err := lockFolder(from)
+		if err != nil {
+			return nil, err
+		}
+		c.locks = append(c.locks, lock)
+	}
+	if c.scratch, err = scratchFolder(o.Dir); err != nil {
+		return nil, err
+	}
+	for _, part := range [...]string{"main", "loose"} {
+		if err := copyFolder(filepath.Join(o.Dir, part), filepath.Join(c.scratch, part)); err != nil {
+			return nil, fmt.Errorf("copying what the store has open: %w", err)
+		}
+	}
+	o.Dir = c.scratch
+	if c.Store, err = openTuned(o, lasting); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// lasting keeps Badger from compacting: it cuts the tables that it is done with to nothing, and those are linked.
+func lasting(o badger.Options) badger.Options {
+	return o.WithNumCompactors(0).WithNumLevelZeroTables(1 << 20).WithNumLevelZeroTablesStall(1 << 21)
+}
+
+// CheckFiles reads every table whole and holds it against its checksums. What is damaged there is otherwise answered as
+// if it had never been stored.
+func (c *Copy) CheckFiles() error {
+	check := func(d *database) (err error) {
+		defer recoverDamage(&err)
+		return d.db.VerifyChecksum()
+	}
+	var all []error
+	for name, d := range map[string]*database{"main": c.main, "loose": c.loose} {
+		if err := check(d); err != nil {
+			all = append(all, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Close removes the copy.
+func (c *Copy) Close() error { return errors.Join(c.Store.Close(), c.release()) }
+
+func (c *Copy) release() error {
+	var err error
+	if c.scratch != "" {
+		err = os.RemoveAll(c.scratch)
+	}
+	for _, lock := range c.locks {
+		err = errors.Join(err, lock.Close())
+	}
+	c.locks = nil
+	return err
+}
+
+// scratchFolder lies beside the folder, so that files can be linked, or where that cannot be, among temporary files.
+func scratchFolder(dir string) (string, error) {
+	if abs, err := filepath.Abs(dir); err == nil {
+		if name, err := os.MkdirTemp(filepath.Dir(abs), ".mneme-copy-*"); err == nil {
+			return name, nil
+		}
+	}
+	return os.MkdirTemp("", "mneme-copy-*")
+}
+
+func copyFolder(from, to string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !entry.Type().IsRegular() || name == lockName {
+			continue
+		}
+		// Tables are written once; all other files go on being written to, once the copy is open.
+		if filepath.Ext(name) == ".sst" && os.Link(filepath.Join(from, name), filepath.Join(to, name)) == nil {
+			continue
+		}
+		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockName is the file in which Badger says who has a folder open.
+const lockName = "LOCK"
+
+// copyFile leaves out blocks of zeros: logs are made long and are mostly empty.
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var size int64
+	block, zeros := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, err := io.ReadFull(in, block)
+		if n > 0 && !bytes.Equal(block[:n], zeros[:n]) {
+			if _, err := out.WriteAt(block[:n], size); err != nil {
+				return err
+			}
+		}
+		size += int64(n)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return out.Truncate(size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,448 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+)
+
+// verify checks the kit's store.
+func (k *kit) verify() *engine.Report { k.Helper(); return verify(k, k.store) }
+
+func verify(t testing.TB, raw store.Store) *engine.Report {
+	t.Helper()
+	r, err := engine.Verify(t.Context(), store.Seal(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// wantClean fails where a report has findings.
+func wantClean(t testing.TB, r *engine.Report) {
+	t.Helper()
+	for _, f := range r.Findings {
+		t.Errorf("tenant %s, project %q, session %q: %s %s: %s (%s)", f.Tenant, f.Project, f.Session, f.Kind, f.Code, f.Detail,
+			f.Key)
+	}
+}
+
+// household fills a store with every kind of record, among them those of changes that are still under way.
+func household(t testing.TB) *kit {
+	k := openKit(t, memstore.New(), summariseWith(&scribe{}))
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.set(engine.DefaultProject, `{"summary_enabled":true}`)
+	for n := 1; n < 120; n += 40 { // two summaries, and a third to be made
+		k.drain()
+		k.say("told", n, 50)
+		k.ask(`{"session_id":"told"}`)
+	}
+	k.post("talk", user("hello"), call("c1", "tool"), result("c1", "done"), assistant("ok"))
+	k.post("talk", user("again"), call("c2", "tool"), call("c3", "tool"))
+	k.post("talk", result("c2", "done"))
+	k.post("long", user(strings.Repeat("long ", 106_000)), assistant("short"))
+	_, err := k.AppendTurn(ctx, k.admin, engine.Once{Key: "once", Body: [32]byte{1}}, engine.DefaultProject,
+		engine.TurnRequest{SessionID: "talk", Messages: []json.RawMessage{json.RawMessage(user("once"))}})
+	must(err)
+	_, err = k.CreateSession(ctx, k.admin, engine.Once{}, engine.DefaultProject, engine.SessionSpec{ID: "empty"})
+	must(err)
+	k.upload("by-tag", tagged(t))
+	k.upload("by-tag", keeping("verify"))
+	k.upload("idle", keeping("verify")) // the same module once more
+	k.setPipeline(`[{"policy":"by-tag"},{"policy":"tool-pair-trim"}]`)
+	k.ask(`{"session_id":"talk"}`)
+	k.ask(`{"session_id":"not-yet-there"}`)
+	k.ask(`{"session_id":"empty","budget":{"max_tokens":0},"pending":[%s]}`, user(strings.Repeat("pending ", 66_000)))
+
+	// Changes whose sweeps are still to come.
+	k.post("gone", user("a"), assistant("b"))
+	k.ask(`{"session_id":"gone"}`)
+	must(k.DeleteSession(ctx, k.admin, engine.DefaultProject, "gone"))
+	_, _, err = k.PutProject(ctx, k.admin, "gone", engine.ProjectSpec{})
+	must(err)
+	_, err = k.AppendTurn(ctx, k.admin, engine.Once{}, "gone",
+		engine.TurnRequest{Messages: []json.RawMessage{json.RawMessage(user("x"))}})
+	must(err)
+	must(k.DeleteProject(ctx, k.admin, "gone"))
+	for _, id := range []string{"acme", "leaving"} {
+		_, err = k.CreateTenant(ctx, engine.Once{Key: id, Seal: "root"}, engine.TenantSpec{ID: id})
+		must(err)
+	}
+	must(k.DeleteTenant(ctx, "leaving"))
+	write(t, k.store, engine.DefaultTenant, append([]byte("j\x00h"), "incarnat"...), []byte{0})
+	// An import whose process was killed.
+	job := append(append([]byte("j\x00i"), 0, 0, 1, 0, 0, 0, 0, 0), "incarnat"...)
+	write(t, k.store, engine.DefaultTenant, job, []byte("ofprojec"))
+	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00incarnatb"), make([]byte, 10)...), []byte("half"))
+	return k
+}
+
+// write puts a sealed record.
+func write(t testing.TB, raw store.Store, tenant string, key, value []byte) {
+	t.Helper()
+	if err := store.Seal(raw).Commit(t.Context(), tenant, store.Batch{Put: []store.Pair{{Key: key, Value: value}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kinds are all kinds of records that there are.
+var kinds = strings.Fields(`body headers summary decision effective session open_calls idempotent expiry audit live key project
+	job_session job_project job_import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in`)
+
+// A store with all there can be is clean, before its background work and after, and every kind of record is met.
+func TestVerifyClean(t *testing.T) {
+	k := household(t)
+	r := k.verify()
+	wantClean(t, r)
+	if r.Records != sum(r.Kinds) || r.Tenants != 3 {
+		t.Errorf("%d records of %d tenants, kinds %v", r.Records, r.Tenants, r.Kinds)
+	}
+	for _, kind := range kinds {
+		if r.Kinds[kind] == 0 {
+			t.Errorf("no %s was met", kind)
+		}
+	}
+	k.drain()
+	wantClean(t, k.verify())
+	k.advance(500 * 24 * time.Hour)
+	k.drain()
+	r = k.verify()
+	wantClean(t, r)
+	if r.LeftoverCount > 0 {
+		t.Errorf("left over: %+v", r.Leftovers)
+	}
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// rawRecord is one record as it stands under its seal.
+type rawRecord struct {
+	tenant     string
+	key, value []byte
+}
+
+func (r rawRecord) put(t testing.TB, s store.Store, value []byte) {
+	t.Helper()
+	b := store.Batch{Put: []store.Pair{{Key: r.key, Value: value}}}
+	if value == nil {
+		b = store.Batch{Delete: [][]byte{r.key}}
+	}
+	if err := s.Commit(t.Context(), r.tenant, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rawRecords(t testing.TB, s store.Store) (all []rawRecord) {
+	t.Helper()
+	err := store.Snapshot(t.Context(), s, func(tenant string, it store.Item) error {
+		all = append(all, rawRecord{tenant, slices.Clone(it.Key), slices.Clone(it.Value)})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// names tells whether a report has a finding about a record.
+func names(r *engine.Report, one rawRecord, code string) bool {
+	return slices.ContainsFunc(r.Findings, func(f engine.Finding) bool {
+		return f.Tenant == one.tenant && f.Key == hex.EncodeToString(one.key) && f.Code == code
+	})
+}
+
+// What is wrong with a store is found, whichever record it is.
+func TestVerifyFinds(t *testing.T) {
+	k := household(t)
+	for name, test := range map[string]func(*testing.T, *kit){"damaged": verifyDamaged, "lost": verifyLost,
+		"contradictions": verifyContradictions, "anything": verifyAnything} {
+		t.Run(name, func(t *testing.T) {
+			test(t, k)
+			wantClean(t, verify(t, k.store)) // as it was
+		})
+	}
+}
+
+// Whichever record is damaged, it is named.
+func verifyDamaged(t *testing.T, k *kit) {
+	for _, one := range rawRecords(t, k.store) {
+		bad := slices.Clone(one.value)
+		bad[len(bad)/2] ^= 4
+		one.put(t, k.store, bad)
+		if r := verify(t, k.store); !names(r, one, "damaged") && one.tenant != "leaving" {
+			t.Errorf("tenant %s: record %q is damaged; found: %+v", one.tenant, one.key, r.Findings)
+		}
+		one.put(t, k.store, one.value)
+	}
+}
+
+// Whichever record is lost, it is noticed, but for those that nothing else tells of.
+func verifyLost(t *testing.T, k *kit) {
+	// p: a project without a session; ms: a summary that is not the last.
+	silent := map[string]bool{"k": true, "j": true, "zd": true, "p": true, "ms": true}
+	noticed := map[string]int{}
+	headless := rawRecord{engine.DefaultTenant, []byte("j\x00hincarnat"), nil}
+	headless.put(t, k.store, nil) // which expects such losses
+	defer write(t, k.store, headless.tenant, headless.key, []byte{0})
+	for _, one := range rawRecords(t, k.store) {
+		kind := strings.TrimRight(string(one.key[:2]), "\x00")
+		if kind == "m" {
+			kind += string(one.key[10:11])
+		}
+		one.put(t, k.store, nil)
+		switch r := verify(t, k.store); {
+		case len(r.Findings) > 0:
+			noticed[kind]++
+		// A session without messages tells of nothing, a tenant without them looks like one that was not yet made.
+		case one.tenant == "leaving", silent[kind], bytes.Contains(one.key, []byte("empty")),
+			bytes.Contains(one.key, []byte("acme")), bytes.Contains(one.key, []byte("incarnat")):
+		default:
+			// What is being swept goes piece by piece.
+			if kind[0] != 'm' || !bytes.Contains(swept(t, k), one.key[2:10]) {
+				t.Errorf("tenant %s: record %q is lost, and nothing was found", one.tenant, one.key)
+			}
+		}
+		one.put(t, k.store, one.value)
+	}
+	for _, kind := range []string{"j", "p", "zd", "ze", "mb", "mh", "ms", "u", "h", "o", "i", "x", "a", "l", "g", "y", "w", "q", "t", "n"} {
+		if noticed[kind] == 0 {
+			t.Errorf("no loss of a record %s was noticed", kind)
+		}
+	}
+}
+
+// swept are the keys of sweeps to do.
+func swept(t testing.TB, k *kit) (all []byte) {
+	for _, one := range rawRecords(t, k.store) {
+		if one.key[0] == 'j' {
+			all = append(all, one.key...)
+		}
+	}
+	return all
+}
+
+// altered are whole records that say something wrong, each with what must be found.
+func verifyContradictions(t *testing.T, k *kit) {
+	swap := func(was, is string) func([]byte) []byte {
+		return func(v []byte) []byte {
+			if !bytes.Contains(v, []byte(was)) {
+				t.Fatalf("no %q in %q", was, v)
+			}
+			return bytes.Replace(v, []byte(was), []byte(is), 1)
+		}
+	}
+	number := func(field string, n int) func([]byte) []byte {
+		return func(v []byte) []byte {
+			var m map[string]json.RawMessage
+			if err := json.Unmarshal(v, &m); err != nil || m[field] == nil {
+				t.Fatalf("no %s in %s", field, v)
+			}
+			m[field] = json.RawMessage(fmt.Sprint(n))
+			out, _ := json.Marshal(m)
+			return out
+		}
+	}
+	add := func(n int) func([]byte) []byte {
+		return func(v []byte) []byte { return append(slices.Clone(v), make([]byte, n)...) }
+	}
+	for _, c := range []struct {
+		name, prefix, holds string // of the record to alter
+		alter               func([]byte) []byte
+		kind, code          string // to be found
+	}{
+		{"more turns", "h", "talk", number("turns", 9), "headers", "missing"},
+		{"fewer turns", "h", "talk", number("turns", 1), "headers", "missing"},
+		{"more messages", "h", "talk", number("messages", 99), "body", "missing"},
+		{"tokens", "h", "talk", func(v []byte) []byte { return swap(`"tokens":[`, `"tokens":[1`)(v) }, "session", "mismatch"},
+		{"no open calls", "h", "talk", number("open_calls", 0), "open_calls", "mismatch"},
+		{"open calls of an empty session", "h", "empty", swap(`"kind"`, `"open_calls":1,"kind"`), "open_calls", "missing"},
+		{"another kind", "h", "empty", swap(`"chat"`, `"chit"`), "session", "malformed"},
+		{"no JSON", "h", "talk", swap(`{`, `[`), "session", "malformed"},
+		{"another call", "o", "talk", swap(`"index":0`, `"index":7`), "open_calls", "mismatch"},
+		{"a call that is none", "o", "talk", swap(`"seq":`, `"seq":1`), "open_calls", "mismatch"},
+		{"another message", "m", "hello", swap("hello", "howdy, partner"), "body", "malformed"},
+		{"a summary of less", "m", `"first_turn"`, number("covers", 1), "summary", "mismatch"},
+		{"no summary", "m", `"first_turn"`, swap(`{`, `[`), "summary", "malformed"},
+		{"a head of another summary", "h", `"summary"`, swap(`"version":`, `"version":1`), "summary", "missing"},
+		{"the key of another", "k", "", swap(`"id":"`, `"id":"x`), "key", "malformed"},
+		{"a key without a role", "k", "", swap(`"tenant_admin"`, `"root"`), "key", "malformed"},
+		{"another project", "p", `"default"`, swap(`"id":"default"`, `"id":"other"`), "project", "malformed"},
+		{"a pipeline of nothing", "p", "by-tag", swap(`"by-tag"`, `"by-tig"`), "project", "missing"},
+		{"another live version", "g", "by-tag", number("live", 7), "policy", "malformed"},
+		{"the size of a module", "g", "idle", swap(`"size":`, `"size":1`), "policy_usage", "mismatch"},
+		{"usage", "q", "", number("versions", 1), "policy_usage", "mismatch"},
+		{"a longer module", "w", "keep", add(1), "module", "mismatch"},
+		{"no decision", "zd", "not-yet-there", swap(`{`, `[`), "decision", "malformed"},
+		{"a decision of another day", "zd", "not-yet-there", swap(`"at":17`, `"at":16`), "decision", "malformed"},
+		{"a decision of more", "zd", `"talk"`, swap(`"turns":`, `"turns":9`), "decision", "mismatch"},
+		{"a decision of other settings", "zd", "not-yet-there", swap(`"effective":"`, `"effective":"00`), "decision", "malformed"},
+		{"a tenant that lives", "t", "leaving", swap(`true`, `false`), "tenant", "mismatch"},
+		{"a tenant that goes", "t", "acme", swap(`{`, `{"deleting":true,`), "tenant", "mismatch"},
+		{"no mark", "l", "", add(1), "live", "malformed"},
+		{"another's mark", "l", "", func(v []byte) []byte { return []byte("12345678") }, "key", "mismatch"},
+		{"a job of nothing", "j\x00s", "", add(1), "job_session", "malformed"},
+		{"an entry that says something", "x", "", add(1), "expiry", "malformed"},
+	} {
+		done := false
+		for _, one := range rawRecords(t, k.store) {
+			value := one.value[:len(one.value)-4] // without its seal
+			if done || !bytes.HasPrefix(one.key, []byte(c.prefix)) || one.tenant == "leaving" ||
+				!bytes.Contains(value, []byte(c.holds)) && !bytes.Contains(one.key, []byte(c.holds)) {
+				continue
+			}
+			done = true
+			write(t, k.store, one.tenant, one.key, c.alter(value))
+			r := verify(t, k.store)
+			if !slices.ContainsFunc(r.Findings, func(f engine.Finding) bool { return f.Kind == c.kind && f.Code == c.code }) {
+				t.Errorf("%s: found %+v", c.name, r.Findings)
+			}
+			one.put(t, k.store, one.value)
+		}
+		if !done {
+			t.Errorf("%s: there is no such record", c.name)
+		}
+	}
+	for _, key := range []string{"", "?", "h\x00short", "m\x0012345678c\x00", "k\x00two\x00words\x00", "z", "zd", "t\x00acme\x00"} {
+		one := rawRecord{engine.DefaultTenant, []byte(key), nil}
+		write(t, k.store, one.tenant, one.key, nil)
+		if r := verify(t, k.store); !names(r, one, "unknown_kind") {
+			t.Errorf("the key %q: found %+v", key, r.Findings)
+		}
+		one.put(t, k.store, nil)
+	}
+}
+
+// Whatever stands in a whole record, verify ends, and says so where it is nothing that the engine writes.
+func verifyAnything(t *testing.T, k *kit) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, one := range rawRecords(t, k.store) {
+		value := one.value[:len(one.value)-4]
+		cut := value[:random.IntN(len(value)+1)]
+		noise := make([]byte, random.IntN(200))
+		for i := range noise {
+			noise[i] = byte(random.Uint32())
+		}
+		odd := [][]byte{{}, cut, noise, []byte("{}"), []byte("null"), bytes.Repeat([]byte{0xff}, 100)}
+		for range 2 {
+			write(t, k.store, one.tenant, one.key, odd[random.IntN(len(odd))])
+			verify(t, k.store)
+		}
+		one.put(t, k.store, one.value)
+		// The same record under numbers as large as they can be.
+		if n := len(one.key); n > 8 && one.key[0] != 'i' {
+			far := rawRecord{one.tenant, append(slices.Clone(one.key[:n-6]), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), nil}
+			write(t, k.store, far.tenant, far.key, value)
+			// Jobs of nothing are done, what is being swept goes piece by piece, decisions are loose,
+			// and what else expires may have gone before.
+			if r := verify(t, k.store); r.Clean() && far.tenant != "leaving" && !bytes.ContainsAny(far.key[:1], "jmxz") {
+				t.Errorf("nothing is found of the record %q", far.key)
+			}
+			far.put(t, k.store, nil)
+		}
+	}
+}
+
+// A finding says which project and session it is about, by the names that an operator knows.
+func TestVerifySaysWhere(t *testing.T) {
+	k := newKit(t)
+	k.post("talk", user("hello"), assistant("hi"))
+	for _, one := range rawRecords(t, k.store) {
+		if one.key[0] == 'm' && one.key[10] == 'b' || one.key[0] == 'h' {
+			one.put(t, k.store, append(slices.Clone(one.value), 0))
+			f := k.verify().Findings
+			if len(f) == 0 || f[0].Project != engine.DefaultProject || f[0].Session != "talk" {
+				t.Errorf("record %q: found %+v", one.key, f)
+			}
+			one.put(t, k.store, one.value)
+		}
+	}
+}
+
+// Random operations, with background work done and left undone, leave nothing to find.
+func TestVerifyAfterRandomOperations(t *testing.T) {
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		k := newKit(t)
+		ctx := t.Context()
+		pick := func(names ...string) string { return names[random.IntN(len(names))] }
+		session := func() string { return pick("a", "b", "c", engine.DefaultSession) }
+		var decisions int
+		for step := range 250 {
+			var err error
+			switch random.IntN(12) {
+			case 0, 1, 2, 3:
+				id := fmt.Sprint("c", random.IntN(5))
+				_, _ = k.tryPost(engine.TurnRequest{SessionID: session()}, user("u"), call(id, "f"), result(id, "r"), call(id, "g"))
+			case 4:
+				_, _ = k.tryPost(engine.TurnRequest{SessionID: session()}, result(fmt.Sprint("c", random.IntN(5)), "late"))
+			case 5, 6:
+				k.ask(`{"session_id":%q}`, session())
+				decisions++
+			case 7:
+				err = k.DeleteSession(ctx, k.admin, engine.DefaultProject, session())
+			case 8:
+				file, ferr := k.ExportSession(ctx, k.admin, engine.DefaultProject, session())
+				if file.Session.ID = pick("x", "y"); ferr == nil {
+					_, _ = k.ImportSession(ctx, k.admin, engine.Once{}, engine.DefaultProject, file)
+				}
+			case 9:
+				_, _, _ = k.UploadPolicy(ctx, k.admin, engine.Once{}, pick("p", "q"), keeping(pick("1", "2", "3")))
+			case 10:
+				if random.IntN(2) == 0 {
+					_ = k.DeletePolicy(ctx, k.admin, pick("p", "q"))
+				} else {
+					k.advance(time.Duration(random.IntN(100)) * time.Hour)
+				}
+			case 11:
+				if _, err = k.Step(ctx); random.IntN(3) == 0 {
+					k.drain()
+				}
+			}
+			if known := (*engine.Error)(nil); err != nil && !errors.As(err, &known) {
+				t.Fatal(err)
+			}
+			if step%10 == 0 {
+				wantClean(t, k.verify())
+			}
+		}
+		r := k.verify()
+		wantClean(t, r)
+		if decisions == 0 || r.Kinds["body"] == 0 {
+			t.Errorf("seed %d met %v: the test tells nothing", seed, r.Kinds)
+		}
+	}
+}
+
+// An empty store is clean, and a walk that fails says so.
+func TestVerifyOfNothing(t *testing.T) {
+	wantClean(t, verify(t, memstore.New()))
+	closed := memstore.New()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Verify(t.Context(), store.Seal(closed)); err == nil {
+		t.Error("a closed store is clean")
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-0906e6bc/mneme/engine/backup"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+)
+
+// restore makes a data folder from a backup: whole, or not at all.
+func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
+	in, data := "", ""
+	_, err := readOptions(flag.NewFlagSet("restore", flag.ContinueOnError), []option{
+		{"in", "", "", &in, "`FILE` that `mneme backup` wrote"},
+		{"data", "MNEME_DATA", "", &data, "`FOLDER` to make: absent, or empty"},
+	}, args, env, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if in == "" || data == "" {
+		return errors.New("say with --in which file to read, and with --data which folder to make")
+	}
+	file, err := os.Open(in)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	sum, err := restoreFolder(ctx, file, filepath.Clean(data))
+	if err != nil {
+		return fmt.Errorf("restoring %s: %w", in, err)
+	}
+	fmt.Fprintf(stdout, "%s holds %s\n", data, describeBackup(sum))
+	fmt.Fprint(stdout, "All API keys work as before; the operator's key is what the server is started with. The backup has no\n"+
+		"admin.key: it holds hashes of keys, not keys. Start the server with --data on this folder.\n")
+	if sum.Damaged > 0 {
+		fmt.Fprintf(stdout, "%d records were damaged when the backup was taken and are missing: see `mneme verify`.\n", sum.Damaged)
+	}
+	return nil
+}
+
+// restoreFolder fills a folder beside the one that is asked for and gives it that name once it is whole.
+func restoreFolder(ctx context.Context, file io.Reader, data string) (sum backup.Summary, err error) {
+	if err := checkEmpty(data); err != nil {
+		return sum, err
+	}
+	parent := filepath.Dir(data)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return sum, err
+	}
+	beside, err := os.MkdirTemp(parent, ".mneme-restore-*")
+	if err != nil {
+		return sum, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(beside))
+		}
+	}()
+	db, err := badgerstore.Open(badgerstore.Options{Dir: beside})
+	if err != nil {
+		return sum, err
+	}
+	sum, err = backup.Restore(ctx, store.Seal(db), file)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return sum, err
+	}
+	if err := os.Remove(data); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return sum, fmt.Errorf("%w: name a folder that can be made anew, say one inside of it", err)
+	}
+	if err := os.Rename(beside, data); err != nil {
+		return sum, err
+	}
+	return sum, syncFolder(parent)
+}
+
+// checkEmpty refuses a folder with anything in it.
+func checkEmpty(data string) error {
+	entries, err := os.ReadDir(data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return fmt.Errorf("%s is not empty: a backup is restored into a folder of its own", data)
+	}
+	return nil
+}

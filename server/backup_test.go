@@ -1,0 +1,157 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// backup asks for a backup and gives back the response, its body still to be read.
+func (s *site) backup() *http.Response {
+	s.t.Helper()
+	res, err := s.tryBackup()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res
+}
+
+func (s *site) tryBackup() (*http.Response, error) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), "GET", "http://"+s.addr+"/api/v1/admin/backup", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer root")
+	res, err := http.DefaultClient.Do(req)
+	if err == nil {
+		s.t.Cleanup(func() { _ = res.Body.Close() })
+	}
+	return res, err
+}
+
+// endless writes until it cannot any more, and says when it has ended.
+func endless(ended chan<- error) BackupFunc {
+	block := []byte(strings.Repeat("backup", 10_000))
+	return func(_ context.Context, w io.Writer) error {
+		for {
+			if _, err := w.Write(block); err != nil {
+				ended <- err
+				return err
+			}
+		}
+	}
+}
+
+// cutOff fails unless a body ends with an error: its reader must not take it for whole.
+func cutOff(t *testing.T, res *http.Response) {
+	t.Helper()
+	if n, err := io.Copy(io.Discard, res.Body); err == nil {
+		t.Errorf("%d bytes look like a whole body", n)
+	}
+}
+
+// A stream takes as long as its reader needs, though each response has its time: only a reader that takes nothing for
+// that long is cut off.
+func TestStreamLastsWhileItMoves(t *testing.T) {
+	t.Parallel()
+	const pieces = 10
+	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: func(_ context.Context, w io.Writer) error {
+		for range pieces {
+			time.Sleep(100 * time.Millisecond)
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, func(l *limits) { l.stall = 400 * time.Millisecond })
+	if got := read(t, s.backup()); got.status != 200 || len(got.body) != pieces*64<<10 {
+		t.Errorf("status %d, %d bytes", got.status, len(got.body))
+	}
+}
+
+func TestStreamCutsOffWhoTakesNothing(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: endless(ended)},
+		func(l *limits) { l.stall = 200 * time.Millisecond })
+	res := s.backup()
+	if err := <-ended; err == nil {
+		t.Error("it ended well")
+	}
+	cutOff(t, res)
+	if got := s.do("GET", "/metrics", ""); !strings.Contains(string(got.body), "mneme_http_requests_in_flight 1\n") {
+		t.Errorf("after the cut: %s", got.body)
+	}
+}
+
+// A server that stops waits for no stream.
+func TestStreamEndsWithTheServer(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: endless(ended)})
+	res := s.backup()
+	if _, err := io.ReadFull(res.Body, make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	<-ended
+	cutOff(t, res)
+}
+
+// What goes wrong once a stream is under way cuts it, panics too, and the server lives on.
+func TestStreamThatFails(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: func(_ context.Context, w io.Writer) error {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			return err
+		}
+		if calls.Add(1) == 1 {
+			panic("a defect")
+		}
+		return errors.New("a broken disk")
+	}})
+	for _, why := range []string{"a defect", "a broken disk"} {
+		if res, err := s.tryBackup(); err == nil { // else it was cut before its headers
+			cutOff(t, res)
+		}
+		for !strings.Contains(s.log.String(), why) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if got := s.do("GET", "/healthz", ""); got.status != 200 {
+		t.Errorf("afterwards: %d", got.status)
+	}
+}
+
+// One backup is taken at a time, whatever became of the one before; HEAD takes none.
+func TestOneBackupAtATime(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 2)
+	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: endless(ended)})
+	for range 2 {
+		res := s.backup()
+		if p := s.do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t); p.Code != "backup_running" {
+			t.Errorf("a second backup: %+v", p)
+		}
+		_ = res.Body.Close()
+		<-ended
+		for s.s.backingUp.Load() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if got := s.do("HEAD", "/api/v1/admin/backup", "", "Authorization", "Bearer root"); got.status != 200 || len(got.body) > 0 {
+		t.Errorf("HEAD: status %d, %d bytes", got.status, len(got.body))
+	}
+	if p := start(t, &fakeEngine{}).do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t); p.Status != 501 {
+		t.Errorf("without a store that can: %+v", p)
+	}
+}

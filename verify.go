@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// verify checks a data folder that no server has open and says what it found. It ends with code 1 where something is
+// wrong, and changes nothing.
+func verify(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) (err error) {
+	data := "./mneme-data"
+	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
+	asJSON := flags.Bool("json", false, "print the report as JSON")
+	_, err = readOptions(flags, []option{{"data", "MNEME_DATA", "", &data, "`FOLDER` to check"}}, args, env, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	db, err := openCopy(data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	report, err := engine.Verify(ctx, store.Seal(db))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", data, err)
+	}
+	if err := db.CheckFiles(); err != nil {
+		report.FindingCount++
+		report.Findings = slices.Insert(report.Findings, 0, engine.Finding{Kind: "files", Code: "damaged",
+			Detail: fmt.Sprintf("what they held may be gone without a trace: %v", err)})
+	}
+	if *asJSON {
+		out := json.NewEncoder(stdout)
+		out.SetIndent("", "  ")
+		err = out.Encode(report)
+	} else {
+		printReport(stdout, data, report)
+	}
+	if err == nil && !report.Clean() {
+		return exitCode(1)
+	}
+	return err
+}
+
+func printReport(w io.Writer, data string, r *engine.Report) {
+	fmt.Fprintf(w, "%s: %d records of %d tenants, %d bytes\n", data, r.Records, r.Tenants, r.Bytes)
+	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
+		fmt.Fprintf(w, "  %-15s %d\n", kind, r.Kinds[kind])
+	}
+	printFindings(w, "left over by interrupted changes, harmless, removed in time", r.Leftovers, r.LeftoverCount)
+	if r.Clean() {
+		fmt.Fprintln(w, "nothing is wrong")
+		return
+	}
+	printFindings(w, "wrong", r.Findings, r.FindingCount)
+}
+
+func printFindings(w io.Writer, what string, list []engine.Finding, count int) {
+	if count == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%d %s:\n", count, what)
+	for _, f := range list {
+		if fmt.Fprint(w, "  "); f.Tenant != "" {
+			fmt.Fprintf(w, "tenant %s", f.Tenant)
+		}
+		if f.Project != "" {
+			fmt.Fprintf(w, ", project %s", f.Project)
+		}
+		if f.Session != "" {
+			fmt.Fprintf(w, ", session %s", f.Session)
+		}
+		fmt.Fprintf(w, ": %s %s: %s [key %s]\n", f.Kind, f.Code, f.Detail, f.Key)
+	}
+	if more := count - len(list); more > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
+	}
+}
