@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type streamed struct {
 // stream is the way out of a streamed response. It outlives the exchange that began it.
 type stream struct {
 	*bufio.Writer
+	ctx          context.Context // ends when the server begins to stop
 	conn         net.Conn
 	stall, drain time.Duration
 }
@@ -40,19 +42,21 @@ type stream struct {
 func (s *Server) written(contentType string, write func(ctx context.Context, w io.Writer) error) streamed {
 	return streamed{contentType: contentType, run: func(out *stream) error {
 		defer context.AfterFunc(s.streams, out.hurry)()
-		if err := write(s.streams, out); err != nil {
+		if err := write(s.streams, patient{out}); err != nil {
 			return err
 		}
 		return out.Flush()
 	}}
 }
 
-// Write is for responses that flush by themselves, whenever what is buffered is much.
-func (s *stream) Write(b []byte) (int, error) {
-	if err := s.extend(); err != nil {
+// patient gives the reader time anew with each piece. It is no io.StringWriter, which would go round it.
+type patient struct{ out *stream }
+
+func (p patient) Write(b []byte) (int, error) {
+	if err := cmp.Or(p.out.ctx.Err(), p.out.extend()); err != nil {
 		return 0, err
 	}
-	return s.Writer.Write(b)
+	return p.out.Write(b)
 }
 
 // extend gives the reader a bounded time from now on to take what is written: one who does not is cut off, and nothing
@@ -92,7 +96,7 @@ func (x *exchange) startStream(resp streamed) error {
 	r.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.metrics.streams.Add(-1)
 		defer resp.close()
-		if err := guard(func() error { return resp.run(&stream{w, conn, s.limits.stall, s.limits.drain}) }); err != nil {
+		if err := guard(func() error { return resp.run(&stream{w, s.streams, conn, s.limits.stall, s.limits.drain}) }); err != nil {
 			level := slog.LevelError
 			if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
 				level = slog.LevelInfo // the reader went, or the server stops
