@@ -15,6 +15,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// defaultData is the folder that holds everything, where none is said.
+const defaultData = "./mneme-data"
+
 // config is all that an operator can say. A flag wins over its environment variable, that over the key in the file
 // that --config names, that over the default.
 type config struct {
@@ -39,7 +42,7 @@ type option struct {
 
 // readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
-	c := config{Listen: "127.0.0.1:7700", Data: "./mneme-data"}
+	c := config{Listen: "127.0.0.1:7700", Data: defaultData}
 	var file, historyMaxTokens string
 	options := []option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
@@ -49,14 +52,9 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key"},
 		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens, ""},
 	}
-	said, err := parseFlags(options, args, stderr)
+	said, err := gather("serve", options, args, env, stderr)
 	if err != nil {
 		return c, err
-	}
-	for _, o := range options {
-		if v, ok := env(o.env); ok && v != "" && !said[o.flag] {
-			*o.value, said[o.flag] = v, true
-		}
 	}
 	if file != "" {
 		if err := readFile(file, options, said); err != nil {
@@ -77,9 +75,23 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
+// gather sets what the command line says, then what the environment does, and tells which options those were, by flag.
+func gather(command string, options []option, args []string, env lookup, stderr io.Writer) (map[string]bool, error) {
+	said, err := parseFlags(command, options, args, stderr)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range options {
+		if v, ok := env(o.env); ok && v != "" && (o.flag == "" || !said[o.flag]) {
+			*o.value, said[o.flag] = v, true
+		}
+	}
+	return said, nil
+}
+
 // parseFlags sets what the command line says and tells which flags those were.
-func parseFlags(options []option, args []string, stderr io.Writer) (said map[string]bool, err error) {
-	flags := flag.NewFlagSet("mneme serve", flag.ContinueOnError)
+func parseFlags(command string, options []option, args []string, stderr io.Writer) (said map[string]bool, err error) {
+	flags := flag.NewFlagSet("mneme "+command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // a bad flag is one line, from main
 	for _, o := range options {
 		if o.flag != "" {
@@ -87,7 +99,7 @@ func parseFlags(options []option, args []string, stderr io.Writer) (said map[str
 		}
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(stderr, "Usage: mneme serve [flags]\n\n")
+		fmt.Fprintf(stderr, "Usage: mneme %s [flags]\n\n", command)
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
 		return nil, err
@@ -95,7 +107,7 @@ func parseFlags(options []option, args []string, stderr io.Writer) (said map[str
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("serve takes flags only, not %q", flags.Arg(0))
+		return nil, fmt.Errorf("%s takes flags only, not %q", command, flags.Arg(0))
 	}
 	said = map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { said[f.Name] = true })

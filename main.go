@@ -39,6 +39,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "run the server", serve},
+		{"mcp", "give a model the memory tools: the Model Context Protocol on stdin and stdout", serveMCP},
 		{"version", "print the version", printVersion},
 		{compiler.Command, "", compileModule},
 		{"help", "print this, or what `mneme COMMAND -h` prints", help},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine"
@@ -97,7 +98,7 @@ func (s *Server) table() []*route {
 		{method: "GET", path: "/api/v1/tenants", role: root, status: 200, endpoint: handle(s.listTenants), list: true},
 		{method: "POST", path: "/api/v1/tenants", role: root, status: 201, endpoint: handle(s.createTenant), stores: true},
 		{method: "DELETE", path: "/api/v1/tenants/{tenant}", role: root, status: 204, endpoint: handle(s.deleteTenant)},
-	}, s.memoryRoutes()...)
+	}, slices.Concat(s.memoryRoutes(), s.mcpRoutes())...)
 }
 
 // register hands the table to Fiber, whose parameters are written :name. HEAD goes with GET.

@@ -1,0 +1,71 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Response is what a POST is answered with. It implements http.ResponseWriter.
+type Response struct {
+	Status int
+	Body   bytes.Buffer
+	header http.Header
+}
+
+// Header is the response's header.
+func (r *Response) Header() http.Header { return r.header }
+
+// WriteHeader keeps the first status.
+func (r *Response) WriteHeader(status int) {
+	if r.Status == 0 {
+		r.Status = status
+	}
+}
+
+// Write appends to the body.
+func (r *Response) Write(p []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.Body.Write(p)
+}
+
+// ContentType is the type of the body.
+func (r *Response) ContentType() string { return r.header.Get("Content-Type") }
+
+// Refused tells whether the body is a text that says why the request is none of the protocol.
+func (r *Response) Refused() bool {
+	return r.Status >= http.StatusBadRequest && strings.HasPrefix(r.ContentType(), "text/plain")
+}
+
+// Post answers one POST of the protocol's HTTP transport. The server keeps nothing from one to the next: it gives no
+// session ids, opens no streams, and any server of several answers any request. Of the header only what begins with
+// Mcp- counts. The answer is whole when Post returns; an error is that of ctx.
+func (s Service) Post(ctx context.Context, header http.Header, body []byte) (*Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("making a request: %w", err)
+	}
+	for name, values := range header {
+		if strings.HasPrefix(name, "Mcp-") {
+			r.Header[name] = values
+		}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+
+	server := s.server()
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: -1, // the edge has bounded it
+	})
+	w := &Response{header: http.Header{}}
+	handler.ServeHTTP(w, r)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w.WriteHeader(http.StatusOK)
+	return w, nil
+}
