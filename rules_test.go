@@ -28,15 +28,19 @@ var libraries = map[string]string{
 	"github.com/dgraph-io/badger":       "engine/store/badgerstore",
 	"github.com/pkoukk/tiktoken-go":     "engine/tokens",
 	"github.com/sashabaranov/go-openai": "engine/llm",
+	"github.com/blevesearch":            "engine/analysis",
+	"golang.org/x/text":                 "engine/analysis",
 }
 
 // rooms says what each room may import of ours, by path prefix below the module; "" is the wiring.
 var rooms = map[string][]string{
 	"":                         {"engine", "hostapi", "policies", "server"},
-	"engine":                   {"engine/chat", "engine/plan", "engine/store"},
+	"engine":                   {"engine/chat", "engine/plan", "engine/recall", "engine/store"},
 	"engine/chat":              {"engine/plan"},
 	"engine/chat/chattest":     {"engine/chat"},
 	"engine/plan":              {},
+	"engine/recall":            {},
+	"engine/analysis":          {"engine/recall"},
 	"engine/store":             {},
 	"engine/store/storetest":   {"engine/store", "engine/store/memstore"},
 	"engine/store/memstore":    {"engine/store"},

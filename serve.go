@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/analysis"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/tokens"
@@ -72,6 +73,10 @@ func withEngine(
 	if err != nil {
 		return fmt.Errorf("loading the tokenizers: %w", err)
 	}
+	words, err := analysis.New()
+	if err != nil {
+		return fmt.Errorf("loading the stop words: %w", err)
+	}
 	command, err := compileCommand()
 	if err != nil {
 		return err
@@ -88,7 +93,7 @@ func withEngine(
 		return err
 	}
 	e, made, err := engine.New(ctx, engine.Options{
-		Store: store.Seal(db), Host: host, Tokens: counter, BuiltIns: builtIns(), Logger: log,
+		Store: store.Seal(db), Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
 		RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
 	})
 	if err != nil {

@@ -14,9 +14,11 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -38,6 +40,15 @@ type Tokenizer interface {
 	CountBoth(text string) [2]uint32
 }
 
+// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 256 bytes and hold
+// no zero byte.
+type Analyser interface {
+	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
+	Document(text string) (terms []string, latin string)
+	// Query gives the words of a query that say something, with their terms in any of the languages named.
+	Query(text string, languages []string) []recall.Word
+}
+
 // Encodings are the tokenizers that every stored message is counted with.
 var Encodings = [2]string{"o200k_base", "cl100k_base"}
 
@@ -46,6 +57,7 @@ type Options struct {
 	Store    store.Store // sealed: see store.Seal
 	Host     PolicyHost
 	Tokens   Tokenizer
+	Analyser Analyser
 	BuiltIns []BuiltIn
 	Logger   *slog.Logger
 	// RootKey is the operator's key; empty: nobody is root.
@@ -74,6 +86,7 @@ type Engine struct {
 	store     store.Store
 	host      PolicyHost
 	tokens    Tokenizer
+	analyser  Analyser
 	log       *slog.Logger
 	clock     func() time.Time
 	entropy   io.Reader
@@ -96,12 +109,13 @@ type Engine struct {
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
 	wake          chan struct{} // a job was queued
+	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
 // FirstKey is the admin key of tenant `default` where this call made the tenant, else empty.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
-	e = &Engine{store: o.Store, host: o.Host, tokens: o.Tokens, log: o.Logger, clock: o.Now, entropy: o.Random,
+	e = &Engine{store: o.Store, host: o.Host, tokens: o.Tokens, analyser: o.Analyser, log: o.Logger, clock: o.Now, entropy: o.Random,
 		maxTokens: o.HistoryMaxTokens, wake: make(chan struct{}, 1)}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -33,6 +34,17 @@ import (
 //	e r <pinc> key part        memory: what it says of itself and its content, in parts of at most store.MaxValue
 //	e h <pinc> key version part  what a memory was before, by its version there, likewise
 //	e t <pinc> <time> key      memories by their last change, newest first: what filters ask of them
+//	v <pinc> space d place     document of the recall index; space: m memories, t transcript; place: stream, position
+//	v <pinc> space f place     document whose postings are not in blocks yet
+//	v <pinc> space x place     that the document is gone, though its postings are not
+//	v <pinc> space t term first  block of a term's postings, by the place that it begins at
+//	v <pinc> space k id        where a memory's passages are
+//	v <pinc> space n stream    how far a stream is: its next position, and what of a session is indexed
+//	v <pinc> space l language  that some document's words were stemmed in that language
+//	v <pinc> space s           how many documents are in blocks, and their length
+//	j f <pinc> space           documents to put into blocks
+//	j u <pinc> <sinc>          session with messages that are not indexed
+//	j b <pinc>                 a project's sessions still to be marked so, from one on
 //	z d <pinc> day <sinc> id   decision (loose: written, not synced)
 //	z e <pinc> day hash        settings and pinned pipeline that the day's decisions name by hash (loose)
 //
@@ -206,6 +218,75 @@ func decisionDayPrefix(p incarnation, day uint16) []byte {
 func decisionKey(p incarnation, id decisionID) []byte {
 	return append(append(decisionDayPrefix(p, id.day), id.session[:]...), id.unique[:]...)
 }
+
+// The spaces of a project's recall index.
+const (
+	recallMemories   = 'm'
+	recallTranscript = 't'
+)
+
+// The kinds of records of a recall index.
+const (
+	recallDocument = 'd'
+	recallFresh    = 'f'
+	recallDead     = 'x'
+	recallTerm     = 't'
+	recallMemory   = 'k'
+	recallStream   = 'n'
+	recallLanguage = 'l'
+	recallCorpus   = 's'
+)
+
+func recallProject(p incarnation) []byte { return append([]byte{'v', sep}, p[:]...) }
+
+func recallPrefix(p incarnation, space, kind byte) []byte {
+	return append(recallProject(p), space, kind)
+}
+
+func recallPlace(p incarnation, space, kind byte, at recall.Place) []byte {
+	return appendPlace(recallPrefix(p, space, kind), at)
+}
+
+func appendPlace(key []byte, at recall.Place) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(key, at.Stream), at.Pos)
+}
+
+// splitPlace reads the place that a key ends with.
+func splitPlace(key []byte) recall.Place {
+	end := key[len(key)-16:]
+	return recall.Place{Stream: binary.BigEndian.Uint64(end), Pos: binary.BigEndian.Uint64(end[8:])}
+}
+
+func recallStreamPrefix(p incarnation, space, kind byte, stream uint64) []byte {
+	return binary.BigEndian.AppendUint64(recallPrefix(p, space, kind), stream)
+}
+
+// recallTermPrefix begins the blocks of a term, which holds no zero byte.
+func recallTermPrefix(p incarnation, space byte, term string) []byte {
+	return append(append(recallPrefix(p, space, recallTerm), term...), sep)
+}
+
+func recallMemoryKey(p incarnation, id string) []byte {
+	return append(recallPrefix(p, recallMemories, recallMemory), id...)
+}
+
+func recallLanguageKey(p incarnation, space byte, language string) []byte {
+	return append(recallPrefix(p, space, recallLanguage), language...)
+}
+
+const (
+	jobFold      = 'f'
+	jobUnindexed = 'u'
+	jobBacklog   = 'b'
+)
+
+func foldKey(p incarnation, space byte) []byte { return append(sweepKey(jobFold, p[:]), space) }
+
+func unindexedPrefix(p incarnation) []byte { return sweepKey(jobUnindexed, p[:]) }
+
+func unindexedKey(p, s incarnation) []byte { return append(unindexedPrefix(p), s[:]...) }
+
+func backlogKey(p incarnation) []byte { return sweepKey(jobBacklog, p[:]) }
 
 // prefixRange covers all keys that begin with prefix.
 func prefixRange(prefix []byte) store.Range {

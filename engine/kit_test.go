@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/analysis"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tokens"
@@ -36,6 +37,14 @@ type kit struct {
 	now   time.Time
 }
 
+var analyser = sync.OnceValue(func() *analysis.Analyser {
+	a, err := analysis.New()
+	if err != nil {
+		panic(err)
+	}
+	return a
+})
+
 var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
 	counter, err := tokens.New()
 	if err != nil {
@@ -58,7 +67,7 @@ func openKit(t testing.TB, raw store.Store, change ...func(*engine.Options)) *ki
 	for _, m := range policies.BuiltIn() {
 		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
-	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, BuiltIns: builtIns,
+	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, Analyser: analyser(), BuiltIns: builtIns,
 		RootKey: "root-key", Now: k.clock, Random: entropy()}
 	for _, c := range change {
 		c(&o)

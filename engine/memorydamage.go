@@ -19,9 +19,12 @@ func isDamagedMemory(err error) bool {
 	return ok && fault.Code == memoryDamaged
 }
 
-// deleteDamagedMemory collects the writes that remove what can be found of a memory whose record cannot be read. Nobody
-// knows any more which words it held, so what recall's index has of them stays, and leads nowhere.
+// deleteDamagedMemory collects the writes that remove what can be found of a memory whose record cannot be read. Recall's
+// index knows by itself which words it held.
 func (t *tx) deleteDamagedMemory(p *project, key string) error {
+	if err := t.unindexMemory(p, recallDoc{id: key}); err != nil {
+		return err
+	}
 	version := memoryVersionKey(p.Incarnation, key, 0, 0)
 	own := []store.Range{prefixRange(memoryParts(p, key)), prefixRange(version[:len(version)-5])}
 	for i := range own {

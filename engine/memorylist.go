@@ -14,7 +14,7 @@ import (
 // What one page of a listing may cost: entries of the time index looked at, and bytes of content answered. A page that
 // ends early says has_more.
 const (
-	maxScan      = 20_000
+	maxScan      = 5_000
 	scanChunk    = 1_000
 	maxPageBytes = 8 << 20
 )

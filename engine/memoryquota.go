@@ -29,28 +29,37 @@ type memoryUse struct {
 	e       *Engine
 	quota   MemoryQuota
 	mu      sync.Mutex
-	tenants map[string]*tally
+	tenants map[string]*memoryTally
 }
 
-type tally struct {
+type memoryTally struct {
 	mu      sync.Mutex
-	count   int
-	bytes   int64
+	kept    memoryAmount // pending included
+	pending memoryAmount // reserved, and not known to be committed
 	counted time.Time
 }
+
+// memoryAmount is how many memories there are, and the bytes of their contents.
+type memoryAmount struct {
+	count int
+	bytes int64
+}
+
+func (u *memoryAmount) add(v memoryAmount) { u.count, u.bytes = u.count+v.count, u.bytes+v.bytes }
+
+func (u *memoryAmount) subtract(v memoryAmount) { u.add(memoryAmount{-v.count, -v.bytes}) }
 
 // reservation is what one change adds to a tally, held from before its commit, so that changes at the same time do not
 // all fit into the same room. Nil where there is no quota.
 type reservation struct {
 	use    *memoryUse
-	tally  *tally
+	tally  *memoryTally
 	tenant string
-	count  int
-	bytes  int64
+	taken  memoryAmount
 }
 
 func newMemoryUse(e *Engine, q MemoryQuota) *memoryUse {
-	return &memoryUse{e: e, quota: q, tenants: map[string]*tally{}}
+	return &memoryUse{e: e, quota: q, tenants: map[string]*memoryTally{}}
 }
 
 func (u *memoryUse) reserve(tenant string) *reservation {
@@ -61,7 +70,7 @@ func (u *memoryUse) reserve(tenant string) *reservation {
 	defer u.mu.Unlock()
 	t := u.tenants[tenant]
 	if t == nil {
-		t = new(tally)
+		t = new(memoryTally)
 		u.tenants[tenant] = t
 	}
 	return &reservation{use: u, tally: t, tenant: tenant}
@@ -72,12 +81,12 @@ func (r *reservation) take(t *tx, old, rec *memoryRecord) error {
 	if r == nil {
 		return nil
 	}
-	count, bytes := 0, int64(0)
+	var change memoryAmount
 	if rec != nil {
-		count, bytes = 1, rec.weight()
+		change.add(memoryAmount{1, rec.weight()})
 	}
 	if old != nil {
-		count, bytes = count-1, bytes-old.weight()
+		change.subtract(memoryAmount{1, old.weight()})
 	}
 	y := r.tally
 	y.mu.Lock()
@@ -89,7 +98,7 @@ func (r *reservation) take(t *tx, old, rec *memoryRecord) error {
 				return err
 			}
 		}
-		full := r.refusal(count, bytes)
+		full := r.refusal(change)
 		if full == nil {
 			break
 		}
@@ -97,47 +106,50 @@ func (r *reservation) take(t *tx, old, rec *memoryRecord) error {
 			return full
 		}
 	}
-	r.count, r.bytes = count, bytes
-	y.count += count
-	y.bytes += bytes
+	r.taken = change
+	y.kept.add(change)
+	y.pending.add(change)
 	return nil
 }
 
-func (r *reservation) refusal(count int, bytes int64) error {
-	y, q := r.tally, r.use.quota
+func (r *reservation) refusal(change memoryAmount) error {
+	kept, q := r.tally.kept, r.use.quota
 	switch {
-	case q.Count > 0 && count > 0 && y.count+count > q.Count:
-		return errorf(NoSpace, "quota_exceeded", "the tenant keeps %d memories and may keep %d; forget some first", y.count,
+	case q.Count > 0 && change.count > 0 && kept.count+change.count > q.Count:
+		return errorf(NoSpace, "quota_exceeded", "the tenant keeps %d memories and may keep %d; forget some first", kept.count,
 			q.Count)
-	case q.Bytes > 0 && bytes > 0 && y.bytes+bytes > q.Bytes:
+	case q.Bytes > 0 && change.bytes > 0 && kept.bytes+change.bytes > q.Bytes:
 		return errorf(NoSpace, "quota_exceeded",
-			"the tenant's memories have %d bytes; %d more would exceed %d; forget some first", y.bytes, bytes, q.Bytes)
+			"the tenant's memories have %d bytes; %d more would exceed %d; forget some first", kept.bytes, change.bytes, q.Bytes)
 	}
 	return nil
 }
 
 // giveBack is called with the tally locked.
 func (r *reservation) giveBack() {
-	r.tally.count -= r.count
-	r.tally.bytes -= r.bytes
-	r.count, r.bytes = 0, 0
+	r.tally.kept.subtract(r.taken)
+	r.tally.pending.subtract(r.taken)
+	r.taken = memoryAmount{}
 }
 
 // end keeps what was taken where the change was committed. An idempotent request that was answered from before counts
 // twice, until the next recount.
 func (r *reservation) end(committed bool) {
-	if r == nil || committed {
+	if r == nil {
 		return
 	}
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
+	if committed {
+		r.tally.kept.add(r.taken)
+	}
 	r.giveBack()
 }
 
-// recount reads how much the tenant keeps. The tally is locked.
+// recount reads how much the tenant keeps. The tally is locked. What is pending may be in the store already, and then
+// counts twice until the next recount: too much is refused rather than too little.
 func (r *reservation) recount(ctx context.Context, now time.Time) error {
-	y := r.tally
-	y.count, y.bytes = 0, 0
+	kept := r.tally.pending
 	rng := prefixRange(memoryTimes())
 	rng.Limit = scanChunk
 	for {
@@ -154,11 +166,10 @@ func (r *reservation) recount(ctx context.Context, now time.Time) error {
 			if err := json.Unmarshal(it.Value, &entry); err != nil {
 				return err
 			}
-			y.count++
-			y.bytes += int64(entry.Bytes + entry.Before)
+			kept.add(memoryAmount{1, int64(entry.Bytes + entry.Before)})
 		}
 		if len(items) < rng.Limit {
-			y.counted = now
+			r.tally.kept, r.tally.counted = kept, now
 			return nil
 		}
 		rng.From = append(items[len(items)-1].Key, 0)

@@ -13,6 +13,8 @@ type project struct {
 	Project
 	Incarnation incarnation     `json:"incarnation"`
 	Set         json.RawMessage `json:"settings,omitempty"`
+	// Recalls says that transcripts are searched, so that turns leave word of what is to be indexed.
+	Recalls bool `json:"recalls,omitempty"`
 
 	setup atomic.Pointer[setup] // what the settings say, once per decoded record
 }

@@ -1,8 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // recallDoc is what the index knows of a document.
@@ -76,13 +84,350 @@ type RecallResult struct {
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
 }
 
-// Recall finds memories and messages, best first; without words in the query the most recent first.
-func (e *Engine) Recall(ctx context.Context, c Caller, project string, q RecallQuery) (RecallResult, error) {
-	return RecallResult{Data: []RecallHit{}}, errorf(Unavailable, "recall_unavailable", "recall is being built")
+// The limits of a query.
+const (
+	defaultRecallLimit = 5
+	maxRecallLimit     = 100
+	maxRecallQuery     = 32 << 10 // bytes
+	maxRecallBytes     = 8 << 20  // of content in one answer
+	maxQueryWords      = 256
+)
+
+// Scopes of a query.
+const (
+	scopeMemories   = "memories"
+	scopeTranscript = "transcript"
+	scopeBoth       = "both"
+)
+
+// recallRequest is a query that was read.
+type recallRequest struct {
+	*RecallQuery
+	words    bool // it has some; else the most recent are asked for
+	memories MemoryFilter
+	filter   recall.Filter
+	viewer   string // delegation; "": sees all
 }
 
-// indexMemory makes a memory recallable in the batch that writes it. old is what its key held before, or nil.
-func (t *tx) indexMemory(p *project, d recallDoc, old *recallDoc) error { return nil }
+// check reads a query and refuses what cannot be meant.
+func (q *RecallQuery) check() (*recallRequest, error) {
+	r := &recallRequest{RecallQuery: q, memories: MemoryFilter{Category: q.Category, Tags: q.Tags, Source: q.Source,
+		SessionID: q.SessionID, Since: q.Since, Until: q.Until}}
+	if err := r.memories.check(); err != nil {
+		return nil, err
+	}
+	if q.SessionID != "" {
+		if err := checkID("session_id", q.SessionID); err != nil {
+			return nil, err
+		}
+	}
+	if q.Viewer != nil && q.Viewer.DelegationID != nil {
+		r.viewer = *q.Viewer.DelegationID
+	}
+	switch q.Scope {
+	case "":
+		q.Scope = scopeMemories
+	case scopeMemories, scopeTranscript, scopeBoth:
+	default:
+		return nil, invalidField("scope", "invalid_value", "must be memories, transcript or both")
+	}
+	if q.Limit == 0 {
+		q.Limit = defaultRecallLimit
+	}
+	if q.Limit < 1 || q.Limit > maxRecallLimit {
+		return nil, invalidField("limit", "out_of_range", "must be from 1 to %d", maxRecallLimit)
+	}
+	if len(q.Query) > maxRecallQuery {
+		return nil, invalidField("query", "too_long", "must be at most %d bytes; ask with the words that matter", maxRecallQuery)
+	}
+	text := strings.TrimSpace(q.Query)
+	if r.words = text != "" && text != "*"; !r.words && text == "" && q.Since == "" && q.Until == "" {
+		return nil, invalidField("query", "query_needed", `give words to look for, "*" for the most recent, or a time bound `+
+			`(since, until)`)
+	}
+	r.filter = recall.Filter{Tags: q.Tags, Group: q.Source, Session: q.SessionID}
+	if q.Category != "" {
+		r.filter.ByCategory, r.filter.Category = true, categoriesOfIndex[q.Category]
+	}
+	if r.memories.since != nil {
+		r.filter.Since = *r.memories.since
+	}
+	if r.memories.until != nil {
+		r.filter.Until = *r.memories.until
+	}
+	return r, nil
+}
 
-// unindexMemory takes a memory out of the index in the batch that removes it.
-func (t *tx) unindexMemory(p *project, d recallDoc) error { return nil }
+// Recall finds memories and messages, best first; without words in the query the most recent first.
+func (e *Engine) Recall(ctx context.Context, c Caller, project string, q RecallQuery) (RecallResult, error) {
+	out := RecallResult{Data: []RecallHit{}}
+	r, err := q.check()
+	if err != nil {
+		return out, err
+	}
+	p, _, _, err := e.readProject(ctx, c, project, nil)
+	if err != nil {
+		return out, err
+	}
+	if q.Scope != scopeTranscript {
+		find := e.recallMemories
+		if !r.words {
+			find = e.recentMemories
+		}
+		if err := find(ctx, c, p, r, &out); err != nil {
+			return out, err
+		}
+	}
+	// Messages have neither category nor source.
+	if q.Scope != scopeMemories && q.Category == "" && q.Source == "" {
+		find := e.recallMessages
+		if !r.words {
+			find = e.recentMessages
+		}
+		if err := find(ctx, c, p, r, &out); err != nil {
+			return out, err
+		}
+	}
+	if q.Scope == scopeBoth {
+		slices.SortStableFunc(out.Data, func(a, b RecallHit) int {
+			if !r.words {
+				return b.CreatedAt.Compare(a.CreatedAt)
+			}
+			return cmp.Compare(b.Score, a.Score)
+		})
+	}
+	out.Data = out.Data[:min(len(out.Data), q.Limit)]
+	return out, nil
+}
+
+// recentMemories answers a query without words.
+func (e *Engine) recentMemories(ctx context.Context, c Caller, p *project, r *recallRequest, out *RecallResult) error {
+	for page := (Page{Limit: r.Limit}); ; {
+		list, err := e.ListMemories(ctx, c, p.ID, r.memories, page)
+		if err != nil {
+			return err
+		}
+		for _, m := range list.Data {
+			out.Data = append(out.Data, memoryHit(&m))
+		}
+		if !list.HasMore || len(out.Data) >= r.Limit || len(list.Data) == 0 {
+			out.Incomplete = out.Incomplete || list.HasMore && len(out.Data) < r.Limit
+			return nil
+		}
+		page = Page{Limit: r.Limit - len(out.Data), Cursor: *list.NextCursor}
+	}
+}
+
+func memoryHit(m *Memory) RecallHit {
+	h := RecallHit{Kind: "memory", Key: m.Key, Content: m.Content, Category: m.Category, Tags: m.Tags, Source: m.Source,
+		CreatedAt: m.UpdatedAt, Importance: m.Importance, Why: RecallWhy{Terms: []RecallTerm{}}}
+	if m.SessionID != nil {
+		h.SessionID = *m.SessionID
+	}
+	if h.Tags == nil {
+		h.Tags = []string{}
+	}
+	return h
+}
+
+// recallMemories finds memories by words.
+func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *recallRequest, out *RecallResult) error {
+	s := &search{e: e, ctx: ctx, tenant: c.Tenant, p: p.Incarnation, space: recallMemories, request: r, filter: r.filter}
+	s.filter.Stream = streamOf(r.SessionID)
+	if err := s.read(nil); err != nil {
+		return err
+	}
+	hits, err := s.best(nil)
+	if err != nil {
+		return err
+	}
+	keys := make([]string, len(hits))
+	for i, h := range hits {
+		keys[i] = h.doc.ID
+	}
+	recs, err := e.readMemories(ctx, c.Tenant, p, keys)
+	if err != nil {
+		return err
+	}
+	size := 0
+	for i, rec := range recs {
+		if rec == nil || rec.expired(s.now) || !r.memories.matches(rec.summary(), s.now) {
+			continue // it changed meanwhile
+		}
+		if size += len(rec.Content); size > maxRecallBytes && len(out.Data) > 0 {
+			out.Incomplete = true
+			return nil
+		}
+		h := memoryHit(&rec.Memory)
+		h.Score, h.Why = hits[i].score, hits[i].why
+		out.Data = append(out.Data, h)
+	}
+	return nil
+}
+
+// recallMessages finds messages by words.
+func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *recallRequest, out *RecallResult) error {
+	if !p.Recalls {
+		if err := e.enableTranscripts(ctx, c, p.ID); err != nil {
+			return err
+		}
+	}
+	s := &search{e: e, ctx: ctx, tenant: c.Tenant, p: p.Incarnation, space: recallTranscript, request: r, filter: r.filter}
+	if r.SessionID != "" {
+		_, h, err := e.existing(ctx, c, p.ID, r.SessionID)
+		if err != nil {
+			return err
+		}
+		s.filter.Stream = h.Incarnation.stream()
+	}
+	marks, err := s.marks(out)
+	if err != nil {
+		return err
+	}
+	if err := s.read(marks); err != nil {
+		return err
+	}
+	if s.tail.rest > 0 {
+		out.Incomplete = true
+		out.UnindexedMessages += s.tail.rest
+	}
+	if len(s.tail.docs) >= indexChunk {
+		e.poke()
+	}
+	live := map[string]incarnation{}
+	hits, err := s.best(func(d *recall.Document) (bool, error) {
+		if r.viewer != "" && d.Group != "" && d.Group != r.viewer {
+			return false, nil
+		}
+		is, known := live[d.Session]
+		if !known {
+			_, h, _, err := e.readHead(ctx, c, p.ID, d.Session)
+			if err != nil {
+				return false, err
+			}
+			if h != nil {
+				is = h.Incarnation
+			}
+			live[d.Session] = is
+		}
+		return is.stream() == d.Stream, nil // else it is a deleted session's, to be swept
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range hits {
+		m, err := e.messageHit(ctx, c.Tenant, incarnationOf(h.doc.Stream), h.doc.Number, h.doc.Session)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			continue
+		}
+		m.Score, m.Why = h.score, h.why
+		out.Data = append(out.Data, *m)
+	}
+	return nil
+}
+
+// messageHit reads a message; nil where it cannot be read.
+func (e *Engine) messageHit(ctx context.Context, tenant string, sinc incarnation, seq uint64, session string) (
+	*RecallHit, error,
+) {
+	bodies, err := e.readBodies(ctx, tenant, sinc, seq, seq)
+	if err != nil {
+		return nil, err
+	}
+	hd, m, err := parseBody(bodies[0])
+	if err != nil {
+		return nil, nil
+	}
+	h := messageHitOf(sinc, seq, session, hd, m)
+	return &h, nil
+}
+
+func messageHitOf(sinc incarnation, seq uint64, session string, hd *header, m *chat.Message) RecallHit {
+	h := RecallHit{Kind: "message", MessageID: messageID(sinc, seq), Content: m.Text, Tags: hd.tags, SessionID: session,
+		Turn: hd.turn, Role: chat.RoleName(hd.role), Agent: hd.agent, CreatedAt: timeOf(hd.created),
+		Why: RecallWhy{Terms: []RecallTerm{}}}
+	if h.Tags == nil {
+		h.Tags = []string{}
+	}
+	return h
+}
+
+// recentMessages answers a query without words: the newest messages with a text of the sessions that were active last.
+func (e *Engine) recentMessages(ctx context.Context, c Caller, p *project, r *recallRequest, out *RecallResult) error {
+	type active struct {
+		id   string
+		head head
+	}
+	var sessions []active
+	rng := prefixRange(headPrefix(p.Incarnation))
+	if r.SessionID != "" {
+		rng = store.Range{From: headKey(p.Incarnation, r.SessionID), To: append(headKey(p.Incarnation, r.SessionID), 0)}
+	}
+	read, err := e.store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return err
+	}
+	for _, it := range read.Ranges[0] {
+		s := active{id: string(it.Key[len(headPrefix(p.Incarnation)) : len(it.Key)-1])}
+		if it.Damaged || json.Unmarshal(it.Value, &s.head) != nil {
+			return errDamaged
+		}
+		if s.head.Messages > 0 && !s.head.LastActivity.Before(r.filter.Since) {
+			sessions = append(sessions, s)
+		}
+	}
+	slices.SortFunc(sessions, func(a, b active) int { return b.head.LastActivity.Compare(a.head.LastActivity) })
+	var found []RecallHit
+	budget := workBudget{tailMessages, tailBytes}
+	for _, s := range sessions {
+		// What was written before the oldest hit at hand cannot be among the newest.
+		if len(found) >= r.Limit && s.head.LastActivity.Before(found[r.Limit-1].CreatedAt) {
+			break
+		}
+		if !budget.left() {
+			out.Incomplete = true
+			break
+		}
+		hits, err := e.newestOf(ctx, c.Tenant, s.id, &s.head, r, &budget)
+		if err != nil {
+			return err
+		}
+		found = append(found, hits...)
+		slices.SortStableFunc(found, func(a, b RecallHit) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	}
+	out.Data = append(out.Data, found[:min(len(found), r.Limit)]...)
+	return nil
+}
+
+// newestOf gives a session's newest messages that a query without words may show, newest first.
+func (e *Engine) newestOf(ctx context.Context, tenant, id string, h *head, r *recallRequest, budget *workBudget) (
+	hits []RecallHit, err error,
+) {
+	for last := h.Messages; last > 0 && len(hits) < r.Limit && budget.left(); {
+		first := last - min(last, 64) + 1
+		bodies, err := e.readBodies(ctx, tenant, h.Incarnation, first, last)
+		if err != nil {
+			return nil, err
+		}
+		for i, body := range slices.Backward(bodies) {
+			budget.messages--
+			budget.bytes -= len(body)
+			hd, m, err := parseBody(body)
+			if err != nil || m.Text == "" || r.viewer != "" && hd.delegation != "" && hd.delegation != r.viewer {
+				continue
+			}
+			d := recall.Document{Session: id, Group: hd.delegation, Tags: hd.tags, Created: timeOf(hd.created)}
+			if !r.filter.Passes(&d, d.Created) {
+				continue
+			}
+			if hits = append(hits, messageHitOf(h.Incarnation, first+uint64(i), id, hd, m)); len(hits) == r.Limit {
+				break
+			}
+		}
+		last = first - 1
+	}
+	return hits, nil
+}

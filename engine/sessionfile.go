@@ -93,6 +93,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if err := t.putOpenCalls(p, f.Session.ID, h, &staged.open); err != nil {
 			return Session{}, err
 		}
+		t.markUnindexed(p, h, f.Session.ID)
 		return h.session(f.Session.ID, r.encoding), t.putJSON(key, h)
 	})
 	if err != nil && staged.head != nil {

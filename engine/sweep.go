@@ -88,6 +88,12 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	case len(projects) > 0:
 		return true, e.sweepProject(ctx, tenant, projects[0].Key)
 	}
+	if done, err := e.stepTranscripts(ctx, tenant); done || err != nil {
+		return done, err
+	}
+	if done, err := e.stepFold(ctx, tenant); done || err != nil {
+		return done, err
+	}
 	return e.expireDecisions(ctx, tenant)
 }
 
@@ -119,6 +125,9 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
 		return err
 	}
+	if more, err := e.sweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
+		return err
+	}
 	if err := e.purgeDecisions(ctx, tenant, pinc, sinc); err != nil {
 		return err
 	}
@@ -133,6 +142,10 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job []byte) er
 		return errDamaged
 	}
 	pinc := incarnation(job[prefix:])
+	// Before the sessions, which would else take their documents out one by one, and again when nothing can come any more.
+	if more, err := e.sweepRecall(ctx, tenant, pinc); more || err != nil {
+		return err
+	}
 	rng := prefixRange(headPrefix(pinc))
 	rng.Limit = sweepChunk / 4
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})

@@ -81,6 +81,7 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 		return TurnResponse{}, err
 	}
 	h.LastActivity = tx.now
+	tx.markUnindexed(p, h, session)
 	out.Turn, out.Revision = h.Turns, h.Revision
 	return out, tx.putJSON(headKey(p.Incarnation, session), h)
 }

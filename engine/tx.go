@@ -29,6 +29,7 @@ type tx struct {
 	live   incarnation // the tenant's
 	now    time.Time
 	batch  store.Batch
+	index  *indexChange // what the batch changes in recall indexes, or nil
 }
 
 // expectLive makes it a precondition that the tenant is the one that the caller's key was made in: nothing is written
@@ -120,6 +121,7 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 			}
 			return zero, err
 		}
+		t.putIndex()
 		if record != nil {
 			b, err := e.sealOnce(once, out)
 			if err != nil {

@@ -1,0 +1,230 @@
+package analysis
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/blevesearch/snowballstem"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxWord is the longest word, in characters; of a longer one the beginning is indexed.
+const maxWord = 64
+
+// word is a run of characters that belong together. Its script is Latin, that of another stemmer, or nil.
+type word struct {
+	text   string
+	script *unicode.RangeTable
+}
+
+// fold makes equal what differs in case or in the way it is encoded.
+func fold(text string) string {
+	ascii := true
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			ascii = false
+			break
+		}
+	}
+	if ascii {
+		return strings.ToLower(text)
+	}
+	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(text)))
+}
+
+// class sorts characters by what they do to a word.
+type class uint8
+
+const (
+	between    class = iota // ends a word
+	letter                  // of a word
+	invisible               // stands in a word or beside it without a trace: zero-width and formatting characters
+	apostrophe              // may stand within a word
+	unspaced                // of a script that sets no spaces between words
+	symbol                  // an emoji
+	region                  // half of a flag
+)
+
+func classOf(r rune) class {
+	switch {
+	case 'a' <= r && r <= 'z', '0' <= r && r <= '9', 'A' <= r && r <= 'Z':
+		return letter
+	case r == '\'', r == '’':
+		return apostrophe
+	case r < 0x80:
+		return between
+	case unicode.Is(unicode.Cf, r), unicode.Is(unicode.Variation_Selector, r), r >= 0x1F3FB && r <= 0x1F3FF:
+		return invisible
+	case r == 'ー', unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai,
+		unicode.Lao, unicode.Khmer, unicode.Myanmar) && !unicode.IsPunct(r):
+		return unspaced
+	case unicode.IsLetter(r), unicode.IsMark(r), unicode.IsNumber(r):
+		return letter
+	case r >= 0x1F1E6 && r <= 0x1F1FF:
+		return region
+	case r >= 0x2190 && unicode.Is(unicode.So, r):
+		return symbol
+	}
+	return between
+}
+
+// split cuts folded text into words.
+func split(text string) []word {
+	s := splitter{out: make([]word, 0, len(text)/6+1)}
+	for _, r := range text {
+		c := classOf(r)
+		if c == invisible {
+			continue
+		}
+		if c != s.class || c == symbol || c == region && len(s.run) == 2 {
+			if c == apostrophe && s.class == letter && len(s.run) > 0 {
+				s.run = append(s.run, '\'')
+				continue
+			}
+			s.end()
+		}
+		s.class = c
+		if c != between && c != apostrophe {
+			s.run = append(s.run, r)
+		}
+	}
+	s.end()
+	return s.out
+}
+
+type splitter struct {
+	out   []word
+	class class
+	run   []rune
+}
+
+// end turns the run at hand into words.
+func (s *splitter) end() {
+	run := s.run
+	s.run = s.run[:0]
+	switch {
+	case len(run) == 0:
+	case s.class == unspaced:
+		if len(run) == 1 {
+			s.add(run)
+		}
+		for i := range len(run) - 1 {
+			s.add(run[i : i+2])
+		}
+	default:
+		s.spaced(run)
+	}
+}
+
+// spaced adds a word. What follows an apostrophe is part of the word before it ("don't", "anna's") where it is short, and
+// else a word of its own ("l'homme", "dell'arte").
+func (s *splitter) spaced(run []rune) {
+	for from, at := 0, 0; at <= len(run); at++ {
+		if at < len(run) && (run[at] != '\'' || nextApostrophe(run, at+1)-at-1 < 3) {
+			continue
+		}
+		if w := trimApostrophes(run[from:at]); len(w) > 0 {
+			s.add(w)
+		}
+		from = at + 1
+	}
+}
+
+func nextApostrophe(run []rune, at int) int {
+	for at < len(run) && run[at] != '\'' {
+		at++
+	}
+	return at
+}
+
+func trimApostrophes(run []rune) []rune {
+	for len(run) > 0 && run[len(run)-1] == '\'' {
+		run = run[:len(run)-1]
+	}
+	for len(run) > 0 && run[0] == '\'' {
+		run = run[1:]
+	}
+	return run
+}
+
+func (s *splitter) add(run []rune) {
+	if len(run) > maxWord {
+		run = run[:maxWord]
+	}
+	s.out = append(s.out, word{text: string(run), script: scriptOf(run)})
+}
+
+// scriptOf is the script of a word's first letter, as far as stemmers know it.
+func scriptOf(run []rune) *unicode.RangeTable {
+	for _, r := range run {
+		switch {
+		case 'a' <= r && r <= 'z':
+			return unicode.Latin
+		case r < 0x80:
+			continue
+		case unicode.Is(unicode.Latin, r):
+			return unicode.Latin
+		case unicode.Is(unicode.Cyrillic, r):
+			return unicode.Cyrillic
+		case unicode.Is(unicode.Arabic, r):
+			return unicode.Arabic
+		case unicode.Is(unicode.Tamil, r):
+			return unicode.Tamil
+		}
+	}
+	return nil
+}
+
+// stemmer makes terms of words, each stem once.
+type stemmer struct {
+	env   *snowballstem.Env
+	known map[*language]map[string]string
+}
+
+func newStemmer() *stemmer {
+	return &stemmer{env: snowballstem.NewEnv(""), known: map[*language]map[string]string{}}
+}
+
+// term is the stem of a word without its accents.
+func (s *stemmer) term(l *language, w word) string {
+	of := s.known[l]
+	if of == nil {
+		of = map[string]string{}
+		s.known[l] = of
+	}
+	if term, ok := of[w.text]; ok {
+		return term
+	}
+	term := w.text
+	if l != nil {
+		s.env.SetCurrent(term)
+		l.stem(s.env)
+		if stemmed := s.env.Current(); stemmed != "" {
+			term = stemmed
+		}
+	}
+	term = plain(term)
+	of[w.text] = term
+	return term
+}
+
+// plain takes the accents off.
+func plain(s string) string {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			d := strings.Map(func(r rune) rune {
+				if r >= 0x300 && r <= 0x36F {
+					return -1
+				}
+				return r
+			}, norm.NFD.String(s))
+			if d == "" {
+				return s
+			}
+			return norm.NFC.String(d)
+		}
+	}
+	return s
+}

@@ -1,0 +1,189 @@
+package recall
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// Category sorts documents.
+type Category uint8
+
+const (
+	Message Category = iota
+	Core
+	Daily
+	Conversation
+)
+
+// Attrs is what postings say of their document beside its day: its category, its importance in fourteenths, and hashes
+// of its tags and of its group, by which most documents that a filter leaves out are known without being read.
+//
+//	bits 0-1 category, 2-5 importance, 6-13 group, 14-21 tags
+type Attrs uint32
+
+// NewAttrs packs attributes. The group is a memory's source or a message's delegation.
+func NewAttrs(c Category, importance float64, group string, tags []string) Attrs {
+	a := Attrs(c) | Attrs(min(max(importance, 0), 1)*14+.5)<<2 | Attrs(hash8(group))<<6
+	for _, t := range tags {
+		a |= tagBit(t)
+	}
+	return a
+}
+
+func (a Attrs) category() Category { return Category(a & 3) }
+
+func (a Attrs) importance() float64 { return float64(a>>2&15) / 14 }
+
+func (a Attrs) group() byte { return byte(a >> 6) }
+
+func tagBit(tag string) Attrs { return 1 << (14 + hash8(tag)%8) }
+
+// hash8 is 0 for the empty string and for no other.
+func hash8(s string) byte {
+	if s == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return byte(h.Sum32()%255) + 1
+}
+
+// Document is one indexed text, or one passage of a long one, with what filters and hits ask of it.
+type Document struct {
+	Place
+	ID       string // a memory's key; a message's id follows from its stream and Number
+	Number   uint64 // of a message in its session
+	Category Category
+	Session  string
+	Group    string // a memory's source, a message's delegation
+	Tags     []string
+	// Importance is from 0 to 1.
+	Importance float64
+	Created    time.Time
+	Expires    time.Time // zero: never
+	Len        uint32
+	Terms      []TermCount // sorted by term
+}
+
+// TermCount says how often a document holds a term.
+type TermCount struct {
+	Term  string
+	Count uint32
+}
+
+// PassageTerms is how many terms one passage of a text holds at most.
+const PassageTerms = 1000
+
+// Passages cuts a text's terms into passages and counts them. A text without terms is one empty passage.
+func Passages(terms []string) (passages [][]TermCount, lens []uint32) {
+	for part := range slices.Chunk(terms, PassageTerms) {
+		passages, lens = append(passages, countTerms(part)), append(lens, uint32(len(part)))
+	}
+	if len(terms) == 0 {
+		return [][]TermCount{nil}, []uint32{0}
+	}
+	return passages, lens
+}
+
+func countTerms(terms []string) []TermCount {
+	sorted := slices.Sorted(slices.Values(terms))
+	out := make([]TermCount, 0, len(sorted))
+	for _, t := range sorted {
+		if n := len(out); n > 0 && out[n-1].Term == t {
+			out[n-1].Count++
+		} else {
+			out = append(out, TermCount{t, 1})
+		}
+	}
+	return out
+}
+
+func (d *Document) attrs() Attrs { return NewAttrs(d.Category, d.Importance, d.Group, d.Tags) }
+
+func dayOf(t time.Time) uint16 { return uint16(min(max(t.Unix()/86400, 0), 1<<16-1)) }
+
+// Posting is the document's posting of a term that it holds so often.
+func (d *Document) Posting(count uint32) Posting {
+	return Posting{Place: d.Place, Count: count, Len: d.Len, Day: dayOf(d.Created), Attrs: d.attrs()}
+}
+
+// Count tells how often the document holds a term.
+func (d *Document) Count(term string) uint32 {
+	i, found := slices.BinarySearchFunc(d.Terms, term, func(t TermCount, s string) int {
+		switch {
+		case t.Term < s:
+			return -1
+		case t.Term > s:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		return 0
+	}
+	return d.Terms[i].Count
+}
+
+const documentVersion = 1
+
+var errBadDocument = errors.New("an indexed document does not parse")
+
+// Append packs a document, all but its place, which its key tells.
+func (d *Document) Append(dst []byte) []byte {
+	text := func(s string) { dst = append(binary.AppendUvarint(dst, uint64(len(s))), s...) }
+	dst = append(dst, documentVersion, byte(d.Category), byte(d.Importance*255+.5))
+	dst = binary.AppendUvarint(dst, d.Number)
+	dst = binary.AppendVarint(dst, d.Created.UnixMilli())
+	expires := int64(0)
+	if !d.Expires.IsZero() {
+		expires = d.Expires.UnixMilli()
+	}
+	dst = binary.AppendVarint(dst, expires)
+	text(d.ID)
+	text(d.Session)
+	text(d.Group)
+	dst = binary.AppendUvarint(dst, uint64(len(d.Tags)))
+	for _, t := range d.Tags {
+		text(t)
+	}
+	dst = binary.AppendUvarint(dst, uint64(d.Len))
+	dst = binary.AppendUvarint(dst, uint64(len(d.Terms)))
+	for _, t := range d.Terms {
+		text(t.Term)
+		dst = binary.AppendUvarint(dst, uint64(t.Count))
+	}
+	return dst
+}
+
+// ReadDocument unpacks what Append packed. Without terms it stops before them.
+func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
+	if len(b) < 3 || b[0] != documentVersion {
+		return nil, errBadDocument
+	}
+	d := &Document{Place: at, Category: Category(b[1]), Importance: float64(b[2]) / 255}
+	r := reader{b: b[3:]}
+	d.Number = r.uvarint()
+	d.Created = time.UnixMilli(r.varint()).UTC()
+	if ms := r.varint(); ms != 0 {
+		d.Expires = time.UnixMilli(ms).UTC()
+	}
+	d.ID, d.Session, d.Group = r.text(), r.text(), r.text()
+	for n := r.uvarint(); n > 0 && !r.bad; n-- {
+		d.Tags = append(d.Tags, r.text())
+	}
+	d.Len = uint32(r.uvarint())
+	if terms {
+		n := r.uvarint()
+		d.Terms = make([]TermCount, 0, min(n, PassageTerms))
+		for ; n > 0 && !r.bad; n-- {
+			d.Terms = append(d.Terms, TermCount{r.text(), uint32(r.uvarint())})
+		}
+	}
+	if r.bad {
+		return nil, errBadDocument
+	}
+	return d, nil
+}

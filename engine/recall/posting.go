@@ -1,0 +1,160 @@
+package recall
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+)
+
+// Place is where a document stands: its stream, which is a conversation, and its position there. Documents at adjacent
+// positions of one stream are neighbours; those of stream 0 stand alone.
+type Place struct{ Stream, Pos uint64 }
+
+// Compare orders places by stream, then by position.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(cmp.Compare(p.Stream, q.Stream), cmp.Compare(p.Pos, q.Pos))
+}
+
+// Posting says that a document holds a term, and what ranking and filtering want to know of the document.
+type Posting struct {
+	Place
+	Count uint32 // of the term in the document
+	Len   uint32 // of the document, in terms
+	Day   uint16 // days since 1970
+	Attrs Attrs
+}
+
+// BlockSize is how many postings a block holds at most.
+const BlockSize = 256
+
+const blockVersion = 1
+
+var errBadBlock = errors.New("a block of postings does not parse")
+
+// AppendBlock packs postings, which are sorted: a version, their number, then each as the difference from the one before.
+func AppendBlock(dst []byte, ps []Posting) []byte {
+	dst = binary.AppendUvarint(append(dst, blockVersion), uint64(len(ps)))
+	var last Posting
+	for i, p := range ps {
+		if moved := i == 0 || p.Stream != last.Stream; moved {
+			dst = binary.BigEndian.AppendUint64(append(dst, 0), p.Stream)
+			dst = binary.AppendUvarint(dst, p.Pos)
+		} else {
+			dst = binary.AppendUvarint(dst, p.Pos-last.Pos) // never 0
+		}
+		count := uint64(p.Count) << 1
+		if p.Attrs == last.Attrs {
+			dst = binary.AppendUvarint(dst, count|1)
+		} else {
+			dst = binary.AppendUvarint(binary.AppendUvarint(dst, count), uint64(p.Attrs))
+		}
+		dst = binary.AppendUvarint(dst, uint64(p.Len))
+		dst = binary.AppendVarint(dst, int64(p.Day)-int64(last.Day))
+		last = p
+	}
+	return dst
+}
+
+// ReadBlock appends the postings of a block to dst.
+func ReadBlock(dst []Posting, b []byte) ([]Posting, error) {
+	if len(b) == 0 || b[0] != blockVersion {
+		return dst, errBadBlock
+	}
+	r := reader{b: b[1:]}
+	n := r.uvarint()
+	if n > uint64(len(b)) {
+		return dst, errBadBlock
+	}
+	var p Posting
+	dst = slices.Grow(dst, int(n))
+	for range n {
+		if step := r.uvarint(); step > 0 {
+			p.Pos += step
+		} else {
+			p.Stream, p.Pos = r.uint64(), r.uvarint()
+		}
+		count := r.uvarint()
+		p.Count = uint32(count >> 1)
+		if count&1 == 0 {
+			p.Attrs = Attrs(r.uvarint())
+		}
+		p.Len = uint32(r.uvarint())
+		p.Day = uint16(int64(p.Day) + r.varint())
+		dst = append(dst, p)
+	}
+	if r.bad {
+		return dst, errBadBlock
+	}
+	return dst, nil
+}
+
+// Merge adds postings to those of a block and gives what belongs in blocks: the first keeps the block's place, each
+// other begins one of its own. Where all were added behind, all but the last are full. Both are sorted.
+func Merge(block, added []Posting) [][]Posting {
+	all := make([]Posting, 0, len(block)+len(added))
+	appended := len(block) == 0 || len(added) == 0 || block[len(block)-1].Compare(added[0].Place) < 0
+	if appended {
+		all = append(append(all, block...), added...)
+	} else {
+		all = append(append(all, block...), added...)
+		slices.SortStableFunc(all, func(a, b Posting) int { return a.Compare(b.Place) })
+	}
+	size := BlockSize
+	if n := (len(all) + BlockSize - 1) / BlockSize; !appended && n > 1 {
+		size = (len(all) + n - 1) / n
+	}
+	return slices.Collect(slices.Chunk(all, size))
+}
+
+// Without gives the postings of a block but those at a place.
+func Without(block []Posting, at Place) []Posting {
+	return slices.DeleteFunc(block, func(p Posting) bool { return p.Place == at })
+}
+
+// reader takes numbers and strings off packed bytes; once bad it gives zeros.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) uvarint() uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 {
+		v := r.b[0]
+		r.b = r.b[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) varint() int64 {
+	u := r.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+func (r *reader) uint64() uint64 {
+	if len(r.b) < 8 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	v := binary.BigEndian.Uint64(r.b)
+	r.b = r.b[8:]
+	return v
+}
+
+func (r *reader) text() string {
+	n := r.uvarint()
+	if n > uint64(len(r.b)) {
+		r.bad, r.b = true, nil
+		return ""
+	}
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}

@@ -1,0 +1,343 @@
+package recall
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+)
+
+// How a document is scored. A word counts, beside its own occurrences, half of those in the documents next to it; each
+// document's count is divided by its own length, as BM25F does with fields. The parts are shares of the most that the
+// query's words could give, so that 1 means that all of them are there, over and over.
+const (
+	saturation      = 0.9  // k1: how soon more of the same word stops to count
+	normalisation   = 0.4  // b: how much the length of a document matters
+	neighbourWeight = 0.5  // of a word in the document before or behind
+	sessionWeight   = 0.25 // of the score of the whole session
+	dateWeight      = 0.15 // of a month that the query names
+	importantWeight = 0.05 // of importance above the middle one, which facts that never expire do not get
+)
+
+// Postings are those of one word of a query, sorted by place.
+type Postings struct {
+	Word string
+	List []Posting
+}
+
+// Gather puts the postings of a word's terms together: those of each list are sorted, and a document that stands in
+// several counts once, with all its occurrences.
+func Gather(word string, lists ...[]Posting) Postings {
+	if len(lists) == 1 {
+		return Postings{word, lists[0]}
+	}
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, func(a, b Posting) int { return a.Compare(b.Place) })
+	out := all[:0]
+	for _, p := range all {
+		if n := len(out); n > 0 && out[n-1].Place == p.Place {
+			out[n-1].Count += p.Count
+		} else {
+			out = append(out, p)
+		}
+	}
+	return Postings{word, out}
+}
+
+// Corpus says over how many documents a query ranks, and how many terms they have together.
+type Corpus struct {
+	Documents, Terms uint64
+}
+
+// maxWords bounds a query: of more words than these, the rarest count.
+const maxWords = 64
+
+// Filter leaves documents out. Zero values leave out nothing.
+type Filter struct {
+	Category     Category // with ByCategory
+	ByCategory   bool
+	Tags         []string // all of them
+	Group        string
+	Session      string
+	Stream       uint64    // that Session's; 0: any
+	Since, Until time.Time // inclusive
+}
+
+// may tells whether a document may pass, by what its posting says.
+func (f *Filter) may(p *Posting) bool {
+	switch {
+	case f.ByCategory && p.Attrs.category() != f.Category,
+		f.Group != "" && hash8(f.Group) != p.Attrs.group(),
+		!f.Since.IsZero() && p.Day < dayOf(f.Since),
+		!f.Until.IsZero() && p.Day > dayOf(f.Until):
+		return false
+	}
+	for _, t := range f.Tags {
+		if p.Attrs&tagBit(t) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Passes tells whether a document passes and is not expired.
+func (f *Filter) Passes(d *Document, now time.Time) bool {
+	switch {
+	case f.ByCategory && d.Category != f.Category,
+		f.Group != "" && d.Group != f.Group,
+		f.Session != "" && d.Session != f.Session,
+		!f.Since.IsZero() && d.Created.Before(f.Since),
+		!f.Until.IsZero() && d.Created.After(f.Until),
+		!d.Expires.IsZero() && !d.Expires.After(now):
+		return false
+	}
+	for _, t := range f.Tags {
+		if !slices.Contains(d.Tags, t) {
+			return false
+		}
+	}
+	return true
+}
+
+// GroupHidden tells whether a viewer who may see only this group, and what has none, may not see a document.
+func GroupHidden(a Attrs, viewer string) bool {
+	return viewer != "" && a.group() != 0 && a.group() != hash8(viewer)
+}
+
+// found is a document that holds a word of the query.
+type found struct {
+	Place
+	day   uint16
+	attrs Attrs
+}
+
+// Candidate is a place that may hold a hit: a document with a word of the query, or one next to such.
+type Candidate struct {
+	Place
+	Score            float64
+	day              uint16
+	own, left, right int32 // in Ranking.docs, -1: none
+	session          int32 // in Ranking.sessions, -1: none
+}
+
+// Ranking gives candidates, best first.
+type Ranking struct {
+	words    []Postings
+	shares   []float64 // of each word in the greatest possible score
+	dates    []Date
+	docs     []found
+	counts   []float64 // by document and word: occurrences over the document's length
+	sessions []float64 // score of each session
+	heap     candidates
+}
+
+// Rank scores all documents that hold a word of a query, and their neighbours, as far as the filter may let them pass.
+func Rank(words []Postings, c Corpus, dates []Date, f *Filter) *Ranking {
+	words = slices.DeleteFunc(words, func(w Postings) bool { return len(w.List) == 0 })
+	if len(words) > maxWords {
+		slices.SortStableFunc(words, func(a, b Postings) int { return cmp.Compare(len(a.List), len(b.List)) })
+		words = words[:maxWords]
+	}
+	r := &Ranking{words: words, dates: dates}
+	sum := 0.0
+	for _, w := range words {
+		n := float64(len(w.List))
+		idf := math.Log(1 + (max(float64(c.Documents)-n, 0)+.5)/(n+.5))
+		r.shares = append(r.shares, idf)
+		sum += idf
+	}
+	for i := range r.shares {
+		r.shares[i] /= sum
+	}
+	r.unite(float64(c.Terms) / float64(max(c.Documents, 1)))
+	for from := 0; from < len(r.docs); {
+		to := from + 1
+		for to < len(r.docs) && r.docs[to].Stream == r.docs[from].Stream {
+			to++
+		}
+		if f.Stream == 0 || f.Stream == r.docs[from].Stream {
+			r.stream(from, to, f)
+		}
+		from = to
+	}
+	heap.Init(&r.heap)
+	return r
+}
+
+// unite merges the words' postings into documents.
+func (r *Ranking) unite(mean float64) {
+	total := 0
+	for _, w := range r.words {
+		total = max(total, len(w.List))
+	}
+	r.docs, r.counts = make([]found, 0, total), make([]float64, 0, total*len(r.words))
+	at := make([]int, len(r.words))
+	for {
+		var first *Posting
+		for i, w := range r.words {
+			if at[i] < len(w.List) && (first == nil || w.List[at[i]].Compare(first.Place) < 0) {
+				first = &w.List[at[i]]
+			}
+		}
+		if first == nil {
+			return
+		}
+		r.docs = append(r.docs, found{first.Place, first.Day, first.Attrs})
+		for i, w := range r.words {
+			n := 0.0
+			if at[i] < len(w.List) && w.List[at[i]].Place == first.Place {
+				n = float64(w.List[at[i]].Count) / (1 - normalisation + normalisation*float64(first.Len)/mean)
+				at[i]++
+			}
+			r.counts = append(r.counts, n)
+		}
+	}
+}
+
+// of gives a document's count of a word; none has none.
+func (r *Ranking) of(doc int32, word int) float64 {
+	if doc < 0 {
+		return 0
+	}
+	return r.counts[int(doc)*len(r.words)+word]
+}
+
+func saturated(n float64) float64 { return n / (n + saturation) }
+
+// stream makes candidates of the documents of one stream, and of their neighbours.
+func (r *Ranking) stream(from, to int, f *Filter) {
+	alone := r.docs[from].Stream == 0
+	session := int32(-1)
+	if !alone {
+		session = int32(len(r.sessions))
+		score := 0.0
+		for w := range r.words {
+			n := 0.0
+			for i := from; i < to; i++ {
+				n += r.of(int32(i), w)
+			}
+			score += r.shares[w] * saturated(n)
+		}
+		r.sessions = append(r.sessions, sessionWeight*score)
+	}
+	at := func(i int, pos uint64) int32 {
+		if i < from || i >= to || r.docs[i].Pos != pos {
+			return -1
+		}
+		return int32(i)
+	}
+	next := uint64(1) // the first place not looked at
+	for i := from; i < to; i++ {
+		d := &r.docs[i]
+		if alone {
+			r.add(Candidate{Place: d.Place, own: int32(i), left: -1, right: -1, session: -1}, f)
+			continue
+		}
+		if before := d.Pos - 1; d.Pos > 1 && before >= next {
+			r.add(Candidate{Place: Place{d.Stream, before}, own: -1, left: -1, right: int32(i), session: session}, f)
+		}
+		r.add(Candidate{Place: d.Place, own: int32(i), left: at(i-1, d.Pos-1), right: at(i+1, d.Pos+1), session: session}, f)
+		next = d.Pos + 1
+		if at(i+1, next) < 0 {
+			r.add(Candidate{Place: Place{d.Stream, next}, own: -1, left: int32(i), right: at(i+1, next+1), session: session}, f)
+			next++
+		}
+	}
+}
+
+// add scores a candidate and takes it up unless the filter leaves it out for sure.
+func (r *Ranking) add(c Candidate, f *Filter) {
+	if c.own >= 0 && !f.may(&Posting{Day: r.docs[c.own].day, Attrs: r.docs[c.own].attrs}) {
+		return
+	}
+	switch {
+	case c.own >= 0:
+		c.day = r.docs[c.own].day
+	case c.left >= 0: // unknown without reading it: its neighbour's
+		c.day = r.docs[c.left].day
+	default:
+		c.day = r.docs[c.right].day
+	}
+	for w := range r.words {
+		n := r.of(c.own, w) + neighbourWeight*(r.of(c.left, w)+r.of(c.right, w))
+		c.Score += r.shares[w] * saturated(n)
+	}
+	c.Score += r.session(&c) + dateWeight*matchOf(r.dates, c.day) + r.importance(&c)
+	c.Score = math.Round(c.Score*1e8) / 1e8
+	r.heap = append(r.heap, c)
+}
+
+func (r *Ranking) session(c *Candidate) float64 {
+	if c.session < 0 {
+		return 0
+	}
+	return r.sessions[c.session]
+}
+
+func (r *Ranking) importance(c *Candidate) float64 {
+	if c.own < 0 {
+		return 0
+	}
+	if a := r.docs[c.own].attrs; a.category() == Daily || a.category() == Conversation {
+		return importantWeight * (a.importance() - .5)
+	}
+	return 0
+}
+
+// Next gives the best candidate that was not given yet.
+func (r *Ranking) Next() (Candidate, bool) {
+	if len(r.heap) == 0 {
+		return Candidate{}, false
+	}
+	return heap.Pop(&r.heap).(Candidate), true
+}
+
+// Why takes a score apart. Terms are the words that the document itself holds, the rest comes with the numbers.
+type Why struct {
+	Terms                                 []TermShare
+	Neighbours, Session, Date, Importance float64
+}
+
+// TermShare is one word's part of a score.
+type TermShare struct {
+	Word  string
+	Share float64
+}
+
+// Why explains a candidate's score.
+func (r *Ranking) Why(c Candidate) Why {
+	y := Why{Session: r.session(&c), Date: dateWeight * matchOf(r.dates, c.day), Importance: r.importance(&c)}
+	for w := range r.words {
+		own := r.of(c.own, w)
+		share := r.shares[w] * saturated(own)
+		if own > 0 {
+			y.Terms = append(y.Terms, TermShare{r.words[w].Word, share})
+		}
+		n := own + neighbourWeight*(r.of(c.left, w)+r.of(c.right, w))
+		y.Neighbours += r.shares[w]*saturated(n) - share
+	}
+	return y
+}
+
+// candidates is a heap, the best first: of equal ones the newer, then the later place.
+type candidates []Candidate
+
+func (h candidates) Len() int      { return len(h) }
+func (h candidates) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h candidates) Less(i, j int) bool {
+	if h[i].Score != h[j].Score {
+		return h[i].Score > h[j].Score
+	}
+	if h[i].day != h[j].day {
+		return h[i].day > h[j].day
+	}
+	return h[i].Compare(h[j].Place) > 0
+}
+func (h *candidates) Push(x any) { *h = append(*h, x.(Candidate)) }
+func (h *candidates) Pop() any {
+	old := *h
+	c := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return c
+}

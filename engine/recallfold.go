@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// How many documents are worth putting into blocks, how many are at most in one batch, and how large it may get.
+const (
+	foldAt     = 64
+	foldChunk  = 1024
+	foldWrites = 9000
+	foldBytes  = 6 << 20
+)
+
+// stepFold puts a chunk of fresh documents into blocks, or takes the postings of a dead one out, in any of a tenant's
+// indexes.
+func (e *Engine) stepFold(ctx context.Context, tenant string) (done bool, err error) {
+	jobs := prefixRange(sweepPrefix(jobFold))
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{jobs}})
+	if err != nil {
+		return false, err
+	}
+	for _, job := range r.Ranges[0] {
+		pinc, space := incarnation(job.Key[len(jobs.From):len(job.Key)-1]), job.Key[len(job.Key)-1]
+		if done, err := e.foldSpace(ctx, tenant, job, pinc, space); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
+}
+
+// foldSpace does one unit of one space's job, if it is due.
+func (e *Engine) foldSpace(ctx context.Context, tenant string, job store.Item, p incarnation, space byte) (bool, error) {
+	fresh, dead := prefixRange(recallPrefix(p, space, recallFresh)), prefixRange(recallPrefix(p, space, recallDead))
+	fresh.Limit, fresh.KeysOnly, dead.Limit = foldAt, true, 1
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{fresh, dead}})
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case len(r.Ranges[1]) > 0:
+		err = e.removeDead(ctx, tenant, p, space, r.Ranges[1][0])
+	case len(r.Ranges[0]) >= foldAt:
+		err = e.fold(ctx, tenant, p, space, foldChunk)
+	case len(r.Ranges[0]) == 0:
+		err = e.commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: job.Key, Value: job.Value}},
+			Delete: [][]byte{job.Key}})
+	default:
+		return false, nil // few enough to be searched as they are
+	}
+	return true, unlessLost(err)
+}
+
+// unlessLost leaves out an error that only says that somebody else came first: the work is found and done again.
+func unlessLost(err error) error {
+	if lost := (*store.ConflictError)(nil); errors.As(err, &lost) {
+		return nil
+	}
+	return err
+}
+
+// removeDead takes the postings of a document that is gone out of the blocks.
+func (e *Engine) removeDead(ctx context.Context, tenant string, p incarnation, space byte, dead store.Item) error {
+	at := splitPlace(dead.Key)
+	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
+	key := recallPlace(p, space, recallDocument, at)
+	got, err := t.indexGet(dead.Key, key)
+	if err != nil || got[0] == nil {
+		return err
+	}
+	t.indexDelete(dead.Key)
+	if got[1] != nil {
+		c, err := t.corpus(p, space)
+		if err != nil {
+			return err
+		}
+		d, err := recall.ReadDocument(at, got[1], true)
+		if err != nil {
+			return err
+		}
+		if err := t.removePostings(p, space, d); err != nil {
+			return err
+		}
+		t.indexDelete(key)
+		if err := t.putCorpus(p, space, c); err != nil {
+			return err
+		}
+	}
+	t.putIndex()
+	return e.commit(ctx, tenant, t.batch)
+}
+
+// fold puts the first fresh documents of a space into blocks, at most so many.
+func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space byte, limit int) error {
+	corpusKey := recallPrefix(p, space, recallCorpus)
+	rng := prefixRange(recallPrefix(p, space, recallFresh))
+	rng.Limit = limit
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{corpusKey}, Ranges: []store.Range{rng}})
+	if err != nil {
+		return err
+	}
+	if len(r.Ranges[0]) == 0 {
+		return nil
+	}
+	var corpus corpusRecord
+	if v := r.Keys[0].Value; v != nil {
+		if err := json.Unmarshal(v, &corpus); err != nil {
+			return err
+		}
+	}
+	b := store.Batch{Expect: []store.Expect{{Key: corpusKey, Value: r.Keys[0].Value}}}
+	added := map[string][]recall.Posting{}
+	size := 0
+	for _, it := range r.Ranges[0] {
+		if it.Damaged {
+			return errDamaged
+		}
+		at := splitPlace(it.Key)
+		d, err := recall.ReadDocument(at, it.Value, true)
+		if err != nil {
+			return err
+		}
+		if size += 2 * (len(it.Key) + len(it.Value)); size > foldBytes/2 && len(b.Put) > 0 {
+			break
+		}
+		for _, t := range d.Terms {
+			added[t.Term] = append(added[t.Term], d.Posting(t.Count))
+		}
+		corpus.Documents++
+		corpus.Terms += uint64(d.Len)
+		b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
+		b.Delete = append(b.Delete, it.Key)
+		b.Put = append(b.Put, store.Pair{Key: recallPlace(p, space, recallDocument, at), Value: it.Value})
+	}
+	documents := len(b.Put)
+	corpus.Version++
+	value, err := json.Marshal(corpus)
+	if err != nil {
+		return err
+	}
+	b.Put = append(b.Put, store.Pair{Key: corpusKey, Value: value})
+	blocks, err := e.addPostings(ctx, tenant, p, space, added)
+	if err != nil {
+		return err
+	}
+	for _, block := range blocks {
+		size += len(block.Key) + len(block.Value)
+	}
+	if b.Put = append(b.Put, blocks...); documents > 1 && (size > foldBytes || len(b.Put)+len(b.Delete) > foldWrites) {
+		return e.fold(ctx, tenant, p, space, documents/2)
+	}
+	return e.commit(ctx, tenant, b)
+}
+
+// addPostings gives the blocks that change where postings, sorted by place, are added to terms.
+func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, space byte,
+	added map[string][]recall.Posting,
+) (out []store.Pair, err error) {
+	terms := slices.Sorted(maps.Keys(added))
+	for len(terms) > 0 {
+		q := store.Query{Ranges: make([]store.Range, len(terms))}
+		for i, term := range terms {
+			ps := added[term]
+			q.Ranges[i] = blockOf(recallTermPrefix(p, space, term), ps[len(ps)-1].Place)
+		}
+		r, err := e.store.Read(ctx, tenant, q)
+		if err != nil {
+			return nil, err
+		}
+		rest := terms[:0]
+		for i, term := range terms {
+			ps := added[term]
+			var block []recall.Posting
+			var key []byte
+			from := 0 // what is not before the block
+			if items := r.Ranges[i]; len(items) > 0 {
+				if items[0].Damaged {
+					return nil, errDamaged
+				}
+				if block, err = recall.ReadBlock(nil, items[0].Value); err != nil {
+					return nil, err
+				}
+				key = items[0].Key
+				from, _ = slices.BinarySearchFunc(ps, splitPlace(key), func(p recall.Posting, at recall.Place) int {
+					return p.Compare(at)
+				})
+			}
+			for n, chunk := range recall.Merge(block, ps[from:]) {
+				if n > 0 || key == nil {
+					key = appendPlace(recallTermPrefix(p, space, term), chunk[0].Place)
+				}
+				out = append(out, store.Pair{Key: key, Value: recall.AppendBlock(nil, chunk)})
+			}
+			if added[term] = ps[:from]; from > 0 {
+				rest = append(rest, term)
+			}
+		}
+		terms = rest
+	}
+	slices.SortFunc(out, func(a, b store.Pair) int { return cmp.Compare(string(a.Key), string(b.Key)) })
+	return out, nil
+}

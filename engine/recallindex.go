@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// The index of a project has a space for its memories and one for its transcripts. A document is written as one record,
+// in the batch of what it stands for; a job puts many at once into blocks, which hold a term's postings by place.
+// Queries read both. Everything that changes blocks expects the space's corpus record unchanged and raises its version,
+// so that blocks need no preconditions of their own. A document's record names its terms: taking it out removes exactly
+// what was put in.
+
+// corpusRecord says what is in the blocks of a space.
+type corpusRecord struct {
+	Version   uint64 `json:"version"`
+	Documents uint64 `json:"documents"`
+	Terms     uint64 `json:"terms"` // of all documents together
+}
+
+// indexChange is what one batch changes in recall indexes; a key may be changed again before it is committed.
+type indexChange struct {
+	read    map[string][]byte
+	written map[string][]byte // nil: deleted
+	blocks  int               // rewritten
+}
+
+// maxBlockRewrites bounds the blocks that one batch rewrites to take documents out. Postings of documents beyond it are
+// removed by a job; the documents are gone at once.
+const maxBlockRewrites = 1500
+
+func (t *tx) indexed() *indexChange {
+	if t.index == nil {
+		t.index = &indexChange{read: map[string][]byte{}, written: map[string][]byte{}}
+	}
+	return t.index
+}
+
+// indexGet reads keys of an index as the batch leaves them, and expects what it read unchanged.
+func (t *tx) indexGet(keys ...[]byte) ([][]byte, error) {
+	c := t.indexed()
+	var ask [][]byte
+	for _, key := range keys {
+		_, read := c.read[string(key)]
+		if _, written := c.written[string(key)]; !read && !written {
+			ask = append(ask, key)
+			c.read[string(key)] = nil
+		}
+	}
+	if len(ask) > 0 {
+		got, err := t.get(ask...)
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range got {
+			c.read[string(it.Key)] = it.Value
+		}
+	}
+	out := make([][]byte, len(keys))
+	for i, key := range keys {
+		value, written := c.written[string(key)]
+		if !written {
+			value = c.read[string(key)]
+		}
+		out[i] = value
+	}
+	return out, nil
+}
+
+func (t *tx) indexPut(key, value []byte) { t.indexed().written[string(key)] = value }
+
+func (t *tx) indexDelete(key []byte) { t.indexed().written[string(key)] = nil }
+
+// putIndex adds what the batch changes in indexes to its writes.
+func (t *tx) putIndex() {
+	if t.index == nil {
+		return
+	}
+	for key, value := range t.index.written {
+		if value == nil {
+			t.delete([]byte(key))
+		} else {
+			t.put([]byte(key), value)
+		}
+	}
+	t.index = nil
+}
+
+// corpus reads what is in the blocks of a space, for a change of them.
+func (t *tx) corpus(p incarnation, space byte) (c corpusRecord, err error) {
+	got, err := t.indexGet(recallPrefix(p, space, recallCorpus))
+	if err != nil || got[0] == nil {
+		return c, err
+	}
+	return c, json.Unmarshal(got[0], &c)
+}
+
+func (t *tx) putCorpus(p incarnation, space byte, c corpusRecord) error {
+	c.Version++
+	b, err := json.Marshal(c)
+	t.indexPut(recallPrefix(p, space, recallCorpus), b)
+	return err
+}
+
+// streamOf is the stream of memories that name a session.
+func streamOf(session string) uint64 {
+	if session == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte("session " + session))
+	return max(binary.BigEndian.Uint64(sum[:8]), 1)
+}
+
+// passagesAt says where a memory's passages are: one behind the other.
+type passagesAt struct {
+	First recall.Place `json:"first"`
+	Count uint64       `json:"count"`
+}
+
+func (at passagesAt) place(i uint64) recall.Place {
+	return recall.Place{Stream: at.First.Stream, Pos: at.First.Pos + i}
+}
+
+var categoriesOfIndex = map[string]recall.Category{categoryCore: recall.Core, categoryDaily: recall.Daily,
+	categoryConversation: recall.Conversation}
+
+// indexMemory makes a memory recallable in the batch that writes it. old is what its key held before, or nil.
+func (t *tx) indexMemory(p *project, d recallDoc, old *recallDoc) error {
+	if old != nil {
+		if err := t.unindexMemory(p, *old); err != nil {
+			return err
+		}
+	}
+	doc := recall.Document{ID: d.id, Category: categoriesOfIndex[d.category], Session: d.session, Group: d.source, Tags: d.tags,
+		Importance: d.importance, Created: d.created, Expires: d.expires}
+	terms, latin := t.e.analyser.Document(d.text)
+	passages, lens := recall.Passages(terms)
+	at := passagesAt{First: recall.Place{Stream: streamOf(d.session)}, Count: uint64(len(passages))}
+	if err := t.nextPlace(p.Incarnation, &at); err != nil {
+		return err
+	}
+	for i := range passages {
+		doc.Place, doc.Terms, doc.Len = at.place(uint64(i)), passages[i], lens[i]
+		t.putFresh(p.Incarnation, recallMemories, &doc)
+	}
+	t.putLanguage(p.Incarnation, recallMemories, latin)
+	t.putFoldJob(p.Incarnation, recallMemories)
+	b, err := json.Marshal(at)
+	t.indexPut(recallMemoryKey(p.Incarnation, d.id), b)
+	return err
+}
+
+// nextPlace chooses where passages begin: in a session behind the last; without one at a place of their own that says
+// little, so that writers do not wait for one another.
+func (t *tx) nextPlace(p incarnation, at *passagesAt) error {
+	if at.First.Stream != 0 {
+		key := recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream)
+		got, err := t.indexGet(key)
+		if err != nil {
+			return err
+		}
+		at.First.Pos = 1
+		if len(got[0]) == 8 {
+			at.First.Pos = binary.BigEndian.Uint64(got[0])
+		}
+		t.indexPut(key, binary.BigEndian.AppendUint64(nil, at.First.Pos+at.Count))
+		return nil
+	}
+	var random [4]byte
+	t.e.random(random[:])
+	at.First.Pos = uint64(t.now.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
+	for i := range at.Count {
+		for _, kind := range []byte{recallFresh, recallDocument, recallDead} {
+			key := recallPlace(p, recallMemories, kind, at.place(i))
+			t.batch.Expect = append(t.batch.Expect, store.Expect{Key: key})
+		}
+	}
+	return nil
+}
+
+func (t *tx) putFresh(p incarnation, space byte, d *recall.Document) {
+	t.indexPut(recallPlace(p, space, recallFresh, d.Place), d.Append(nil))
+}
+
+func (t *tx) putLanguage(p incarnation, space byte, latin string) {
+	if latin != "" {
+		t.indexPut(recallLanguageKey(p, space, latin), []byte{0})
+	}
+}
+
+// putFoldJob asks for documents to be put into blocks. The job's value is new with each, so that who has nothing more to
+// do cannot remove it from under what comes just then.
+func (t *tx) putFoldJob(p incarnation, space byte) {
+	var unique [8]byte
+	t.e.random(unique[:])
+	t.indexPut(foldKey(p, space), unique[:])
+	if t.e.indexed.Add(1)%foldAt == 0 {
+		t.e.poke()
+	}
+}
+
+// unindexMemory takes a memory out of the index in the batch that removes it.
+func (t *tx) unindexMemory(p *project, d recallDoc) error {
+	key := recallMemoryKey(p.Incarnation, d.id)
+	got, err := t.indexGet(key)
+	if err != nil || got[0] == nil {
+		return err
+	}
+	var at passagesAt
+	if err := json.Unmarshal(got[0], &at); err != nil {
+		return err
+	}
+	t.indexDelete(key)
+	places := make([]recall.Place, at.Count)
+	for i := range places {
+		places[i] = at.place(uint64(i))
+	}
+	return t.removeDocuments(p.Incarnation, recallMemories, places)
+}
+
+// removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings stay
+// are marked as dead, and a job removes them.
+func (t *tx) removeDocuments(p incarnation, space byte, places []recall.Place) error {
+	var fresh, folded [][]byte
+	for _, at := range places {
+		fresh = append(fresh, recallPlace(p, space, recallFresh, at))
+		folded = append(folded, recallPlace(p, space, recallDocument, at))
+	}
+	// Who puts a document into blocks takes it from among the fresh ones, which is what this expects not to happen.
+	got, err := t.indexGet(fresh...)
+	if err != nil {
+		return err
+	}
+	corpus, err := t.corpus(p, space)
+	if err != nil {
+		return err
+	}
+	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: folded})
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i, it := range r.Keys {
+		if got[i] != nil {
+			t.indexDelete(fresh[i])
+			continue
+		}
+		if it.Damaged {
+			return errDamaged
+		}
+		if it.Value == nil {
+			continue
+		}
+		d, err := recall.ReadDocument(places[i], it.Value, true)
+		if err != nil {
+			return err
+		}
+		changed = true
+		corpus.Documents--
+		corpus.Terms -= uint64(d.Len)
+		if t.index.blocks+len(d.Terms) > maxBlockRewrites {
+			t.indexPut(recallPlace(p, space, recallDead, places[i]), []byte{0})
+			t.putFoldJob(p, space)
+			t.e.poke()
+			continue
+		}
+		t.indexDelete(it.Key)
+		if err := t.removePostings(p, space, d); err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return t.putCorpus(p, space, corpus)
+}
+
+// removePostings takes a document's postings out of their blocks. A block that gets empty goes.
+func (t *tx) removePostings(p incarnation, space byte, d *recall.Document) error {
+	q := store.Query{Ranges: make([]store.Range, len(d.Terms))}
+	for i, term := range d.Terms {
+		q.Ranges[i] = blockOf(recallTermPrefix(p, space, term.Term), d.Place)
+	}
+	r, err := t.e.store.Read(t.ctx, t.tenant, q)
+	if err != nil {
+		return err
+	}
+	c := t.indexed()
+	for _, items := range r.Ranges {
+		if len(items) == 0 {
+			continue
+		}
+		it := items[0]
+		value, written := c.written[string(it.Key)]
+		if !written {
+			value = it.Value
+		}
+		if it.Damaged {
+			return errDamaged
+		}
+		if value == nil {
+			continue // emptied before in this batch
+		}
+		block, err := recall.ReadBlock(nil, value)
+		if err != nil {
+			return err
+		}
+		left := recall.Without(slices.Clone(block), d.Place)
+		switch {
+		case len(left) == len(block):
+		case len(left) == 0:
+			t.indexDelete(it.Key)
+		default:
+			t.indexPut(it.Key, recall.AppendBlock(nil, left))
+		}
+		c.blocks++
+	}
+	return nil
+}
+
+// blockOf is the range that gives the block in which a place's posting is, or would go: the last that begins no later.
+func blockOf(term []byte, at recall.Place) store.Range {
+	from := slices.Clone(term)
+	return store.Range{From: from, To: append(appendPlace(term, at), 0), Reverse: true, Limit: 1}
+}

@@ -1,0 +1,301 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// search is one query of one space of an index.
+type search struct {
+	e       *Engine
+	ctx     context.Context
+	tenant  string
+	p       incarnation
+	space   byte
+	request *recallRequest
+	filter  recall.Filter
+	now     time.Time
+
+	fresh   []*recall.Document // not in blocks, sorted by place
+	dead    map[recall.Place]bool
+	tail    tail
+	ranking *recall.Ranking
+}
+
+// marks are the project's sessions with messages that are not indexed.
+func (s *search) marks(out *RecallResult) ([]store.Item, error) {
+	rng := prefixRange(unindexedPrefix(s.p))
+	rng.Limit = tailSessions
+	r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Keys: [][]byte{backlogKey(s.p)}, Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	if r.Keys[0].Value != nil || len(r.Ranges[0]) == rng.Limit {
+		out.Incomplete = true
+	}
+	return r.Ranges[0], nil
+}
+
+// languages are those that some document of the space was stemmed in.
+func (s *search) languages() ([]string, error) {
+	rng := prefixRange(recallPrefix(s.p, s.space, recallLanguage))
+	rng.KeysOnly = true
+	r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, it := range r.Ranges[0] {
+		out = append(out, string(it.Key[len(rng.From):]))
+	}
+	return out, nil
+}
+
+// read ranks the space's documents, and of marked sessions the messages that are not indexed, as of one state of the
+// store.
+func (s *search) read(marks []store.Item) error {
+	s.now = s.e.now()
+	languages, err := s.languages()
+	for err == nil {
+		s.fresh, s.dead, s.tail = nil, map[recall.Place]bool{}, tail{languages: map[string]bool{}}
+		if err = s.readAs(languages, marks); err != nil {
+			break
+		}
+		known := len(languages)
+		for l := range s.tail.languages {
+			if !slices.Contains(languages, l) {
+				languages = append(languages, l)
+			}
+		}
+		if len(languages) == known {
+			break // else the words of the query mean more than they were read for
+		}
+	}
+	return err
+}
+
+// readAs ranks with the words of the query stemmed in these languages.
+func (s *search) readAs(languages []string, marks []store.Item) error {
+	words := s.e.analyser.Query(s.request.Query, languages)
+	words = words[:min(len(words), maxQueryWords)]
+	dead := prefixRange(recallPrefix(s.p, s.space, recallDead))
+	dead.KeysOnly = true
+	q := store.Query{Keys: [][]byte{recallPrefix(s.p, s.space, recallCorpus)},
+		Ranges: []store.Range{prefixRange(recallPrefix(s.p, s.space, recallFresh)), dead}}
+	for _, m := range marks {
+		q.Keys = append(q.Keys, keysOfMark(s.p, m)...)
+	}
+	for _, w := range words {
+		for _, term := range w.Terms {
+			q.Ranges = append(q.Ranges, prefixRange(recallTermPrefix(s.p, s.space, term)))
+		}
+	}
+	r, err := s.e.store.Read(s.ctx, s.tenant, q)
+	if err != nil {
+		return err
+	}
+	var in corpusRecord
+	if v := r.Keys[0].Value; v != nil {
+		if err := json.Unmarshal(v, &in); err != nil {
+			return err
+		}
+	}
+	for _, it := range r.Ranges[1] {
+		s.dead[splitPlace(it.Key)] = true
+	}
+	if err := s.readFresh(r.Ranges[0]); err != nil {
+		return err
+	}
+	if err := s.readTails(marks, r.Keys[1:]); err != nil {
+		return err
+	}
+	corpus := recall.Corpus{Documents: in.Documents, Terms: in.Terms}
+	for _, d := range s.fresh {
+		corpus.Documents++
+		corpus.Terms += uint64(d.Len)
+	}
+	blocks := r.Ranges[2:]
+	postings := make([]recall.Postings, len(words))
+	for i, w := range words {
+		if postings[i], err = s.gather(w, blocks[:len(w.Terms)]); err != nil {
+			return err
+		}
+		blocks = blocks[len(w.Terms):]
+	}
+	s.ranking = recall.Rank(postings, corpus, recall.Dates(s.request.Query), &s.filter)
+	return nil
+}
+
+func (s *search) readFresh(items []store.Item) error {
+	for _, it := range items {
+		if it.Damaged {
+			return errDamaged
+		}
+		d, err := recall.ReadDocument(splitPlace(it.Key), it.Value, true)
+		if err != nil {
+			return err
+		}
+		s.fresh = append(s.fresh, d)
+	}
+	return nil
+}
+
+// readTails takes up the messages of marked sessions that are not indexed; got is what keysOfMark name.
+func (s *search) readTails(marks, got []store.Item) error {
+	var sessions []*marked
+	for i, mark := range marks {
+		m, err := readMark(mark, got[2*i:2*i+2])
+		if err != nil {
+			return err
+		}
+		if m != nil && (s.request.SessionID == "" || s.request.SessionID == m.id) {
+			sessions = append(sessions, m)
+		}
+	}
+	if err := s.e.analyseTails(s.ctx, s.tenant, sessions, &s.tail); err != nil {
+		return err
+	}
+	for i := range s.tail.docs {
+		s.fresh = append(s.fresh, &s.tail.docs[i])
+	}
+	slices.SortFunc(s.fresh, func(a, b *recall.Document) int { return a.Compare(b.Place) })
+	return nil
+}
+
+// gather puts one word's postings together, without those of messages that the viewer may not see.
+func (s *search) gather(w recall.Word, blocks [][]store.Item) (recall.Postings, error) {
+	var lists [][]recall.Posting
+	for i, term := range w.Terms {
+		var list []recall.Posting
+		for _, it := range blocks[i] {
+			var err error
+			if it.Damaged {
+				return recall.Postings{}, errDamaged
+			}
+			if list, err = recall.ReadBlock(list, it.Value); err != nil {
+				return recall.Postings{}, err
+			}
+		}
+		var fresh []recall.Posting
+		for _, d := range s.fresh {
+			if n := d.Count(term); n > 0 {
+				fresh = append(fresh, d.Posting(n))
+			}
+		}
+		for _, l := range [][]recall.Posting{list, fresh} {
+			if len(l) > 0 {
+				lists = append(lists, l)
+			}
+		}
+	}
+	ps := recall.Gather(w.Text, lists...)
+	if s.request.viewer != "" && s.space == recallTranscript {
+		ps.List = slices.DeleteFunc(ps.List, func(p recall.Posting) bool {
+			return recall.GroupHidden(p.Attrs, s.request.viewer)
+		})
+	}
+	return ps, nil
+}
+
+// hit is a document found.
+type hit struct {
+	doc   *recall.Document
+	score float64
+	why   RecallWhy
+}
+
+// best gives the best hits, as many as asked for: each memory or message once. accept, where there is one, has the last
+// word.
+func (s *search) best(accept func(*recall.Document) (bool, error)) (hits []hit, err error) {
+	type identity struct {
+		id             string
+		stream, number uint64
+	}
+	seen := map[identity]bool{}
+	for n := s.request.Limit + 4; len(hits) < s.request.Limit; n = min(2*n, maxOfOneRead) {
+		var some []recall.Candidate
+		for len(some) < n {
+			c, ok := s.ranking.Next()
+			if !ok {
+				break
+			}
+			some = append(some, c)
+		}
+		if len(some) == 0 {
+			break
+		}
+		docs, err := s.documents(some)
+		if err != nil {
+			return nil, err
+		}
+		for i, d := range docs {
+			if d == nil || !s.filter.Passes(d, s.now) || len(hits) == s.request.Limit {
+				continue
+			}
+			id := identity{id: d.ID}
+			if d.ID == "" {
+				id.stream, id.number = d.Stream, d.Number
+			}
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			if accept != nil {
+				if ok, err := accept(d); err != nil {
+					return nil, err
+				} else if !ok {
+					continue
+				}
+			}
+			hits = append(hits, hit{d, some[i].Score, whyOf(s.ranking.Why(some[i]))})
+		}
+	}
+	return hits, nil
+}
+
+// documents gives what stands at the candidates' places; nil where nothing does.
+func (s *search) documents(of []recall.Candidate) ([]*recall.Document, error) {
+	out := make([]*recall.Document, len(of))
+	var keys [][]byte
+	var stored []int
+	for i, c := range of {
+		at, found := slices.BinarySearchFunc(s.fresh, c.Place, func(d *recall.Document, at recall.Place) int {
+			return d.Compare(at)
+		})
+		switch {
+		case found:
+			out[i] = s.fresh[at]
+		case !s.dead[c.Place]:
+			keys, stored = append(keys, recallPlace(s.p, s.space, recallDocument, c.Place)), append(stored, i)
+		}
+	}
+	r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	for n, it := range r.Keys {
+		if it.Damaged {
+			return nil, errDamaged
+		}
+		if it.Value == nil {
+			continue
+		}
+		if out[stored[n]], err = recall.ReadDocument(of[stored[n]].Place, it.Value, false); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func whyOf(y recall.Why) RecallWhy {
+	out := RecallWhy{Terms: []RecallTerm{}, Neighbours: y.Neighbours, Session: y.Session, Date: y.Date, Importance: y.Importance}
+	for _, t := range y.Terms {
+		out.Terms = append(out.Terms, RecallTerm{t.Word, t.Share})
+	}
+	return out
+}
