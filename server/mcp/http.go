@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,10 +42,31 @@ func (r *Response) Refused() bool {
 	return r.Status >= http.StatusBadRequest && strings.HasPrefix(r.ContentType(), "text/plain")
 }
 
+// maxBatch bounds the messages of one body, which older versions of the protocol let be several.
+const maxBatch = 64
+
+// refusal says why a body is not worth reading as messages; empty where it is. encoding/json bounds how deeply values
+// are nested, the SDK's own reader does not.
+func refusal(body []byte) string {
+	if !json.Valid(body) {
+		return "the body is not JSON, or is nested too deeply"
+	}
+	var batch []json.RawMessage
+	if json.Unmarshal(body, &batch) == nil && len(batch) > maxBatch {
+		return fmt.Sprintf("the body has %d messages; send at most %d together", len(batch), maxBatch)
+	}
+	return ""
+}
+
 // Post answers one POST of the protocol's HTTP transport. The server keeps nothing from one to the next: it gives no
 // session ids, opens no streams, and any server of several answers any request. Of the header only what begins with
 // Mcp- counts. The answer is whole when Post returns; an error is that of ctx.
 func (s Service) Post(ctx context.Context, header http.Header, body []byte) (*Response, error) {
+	w := &Response{header: http.Header{}}
+	if why := refusal(body); why != "" {
+		http.Error(w, why, http.StatusBadRequest)
+		return w, nil
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making a request: %w", err)
@@ -61,7 +83,6 @@ func (s Service) Post(ctx context.Context, header http.Header, body []byte) (*Re
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: -1, // the edge has bounded it
 	})
-	w := &Response{header: http.Header{}}
 	handler.ServeHTTP(w, r)
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -96,7 +96,7 @@ func (r Remote) send(ctx context.Context, method, path string, body []byte, into
 		return unreachable(err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return refusal(res.StatusCode, raw)
+		return problem(res.StatusCode, raw)
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("%s %s: the answer is none of Mneme's: %w", method, path, err)
@@ -112,8 +112,8 @@ func unreachable(err error) error {
 		Detail: fmt.Sprintf("the server does not answer: %v", err)}
 }
 
-// refusal is a problem of the server's.
-func refusal(status int, body []byte) error {
+// problem is what the server answers where it refuses.
+func problem(status int, body []byte) error {
 	var p struct {
 		Code      string              `json:"code"`
 		Detail    string              `json:"detail"`
