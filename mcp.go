@@ -49,16 +49,19 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	run := func(s mcp.Service) error {
-		s.Session, s.Version, s.Log = c.Session, version(), log
-		return s.Run(ctx, os.Stdin, unclosed{stdout})
+	run := func(tools []*mcp.Tool, call mcp.Call) error {
+		return mcp.New(tools, version(), log).Run(ctx, os.Stdin, unclosed{stdout},
+			func(ctx context.Context, tc engine.ToolCall) (engine.ToolResult, error) {
+				tc.SessionID = c.Session
+				return call(ctx, tc)
+			})
 	}
 	if c.Server != "" {
-		s, err := mcp.Remote{URL: c.Server, Key: c.Key, Project: c.Project}.Open(ctx)
+		tools, call, err := mcp.Remote{URL: c.Server, Key: c.Key, Project: c.Project}.Open(ctx)
 		if err != nil {
 			return err
 		}
-		return run(s)
+		return run(tools, call)
 	}
 	err = withEngine(ctx, config{Data: c.Data}, log, func(e *engine.Engine, _ string) error {
 		// Whoever may read the folder may do all; the tools need no more than an agent may.
@@ -66,10 +69,9 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 		if _, err := e.GetProject(ctx, caller, c.Project); err != nil {
 			return err
 		}
-		return run(mcp.Service{Tools: mcp.Tools(e.Tools()),
-			Call: func(ctx context.Context, call engine.ToolCall) (engine.ToolResult, error) {
-				return e.CallTool(ctx, caller, engine.Once{}, c.Project, call)
-			}})
+		return run(mcp.DescribeAll(e.Tools()), func(ctx context.Context, call engine.ToolCall) (engine.ToolResult, error) {
+			return e.CallTool(ctx, caller, engine.Once{}, c.Project, call)
+		})
 	})
 	if errors.Is(err, badgerstore.ErrLocked) {
 		return fmt.Errorf("%w; if that is a server, use it: --server URL, with a key in MNEME_KEY", err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
 // mcpRoutes are those of the Model Context Protocol. Only POST is served: there are no sessions to end and no streams
@@ -29,21 +28,17 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if project == "" {
 		project = engine.DefaultProject
 	}
-	service := mcp.Service{
-		Tools: mcp.Tools(s.engine.Tools()),
-		Call: func(_ context.Context, call engine.ToolCall) (engine.ToolResult, error) {
-			// The library's context knows nothing of the time that the edge gives a request.
-			return s.engine.CallTool(ctx, caller, engine.Once{}, project, call)
-		},
-		Session: c.said("X-Mneme-Session", "session"),
-		Version: s.version,
-		Log:     s.log.With("request_id", c.id),
+	session := c.said("X-Mneme-Session", "session")
+	callTool := func(_ context.Context, call engine.ToolCall) (engine.ToolResult, error) {
+		call.SessionID = session
+		// The SDK's context knows nothing of the time that the edge gives a request.
+		return s.engine.CallTool(ctx, caller, engine.Once{}, project, call)
 	}
 	header := http.Header{}
 	for name, value := range c.c.Request().Header.All() {
 		header.Add(string(name), string(value))
 	}
-	r, err := service.Post(ctx, header, slices.Clone(c.raw))
+	r, err := s.mcp.Post(ctx, header, slices.Clone(c.raw), callTool)
 	if err != nil {
 		return blob{}, err
 	}

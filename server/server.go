@@ -19,6 +19,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
 // Options are what a Server is made of.
@@ -42,6 +44,7 @@ type Server struct {
 	routes      []*route
 	noRoute     *route
 	description []byte // openapi.yaml as JSON
+	mcp         *mcp.Server
 
 	metrics   metrics
 	exchanges sync.Pool
@@ -83,6 +86,7 @@ func newServer(o Options, l limits) (*Server, error) {
 		o.Random = rand.Reader
 	}
 	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l}
+	s.mcp = mcp.New(mcp.DescribeAll(o.Engine.Tools()), o.Version, o.Logger)
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())
 

@@ -43,7 +43,7 @@ func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error
 	case "anthropic":
 		shape = func(t engine.Tool) any { return anthropicTool{t.Name, t.Description, t.InputSchema} }
 	case "mcp":
-		shape = func(t engine.Tool) any { return mcp.Tool(t) }
+		shape = func(t engine.Tool) any { return mcp.Describe(t) }
 	default:
 		return toolList{}, invalidQuery("format", "invalid_value", "must be openai, anthropic or mcp")
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Response is what a POST is answered with. It implements http.ResponseWriter.
@@ -61,13 +59,13 @@ func refusal(body []byte) string {
 // Post answers one POST of the protocol's HTTP transport. The server keeps nothing from one to the next: it gives no
 // session ids, opens no streams, and any server of several answers any request. Of the header only what begins with
 // Mcp- counts. The answer is whole when Post returns; an error is that of ctx.
-func (s Service) Post(ctx context.Context, header http.Header, body []byte) (*Response, error) {
+func (s *Server) Post(ctx context.Context, header http.Header, body []byte, call Call) (*Response, error) {
 	w := &Response{header: http.Header{}}
 	if why := refusal(body); why != "" {
 		http.Error(w, why, http.StatusBadRequest)
 		return w, nil
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(with(ctx, call), http.MethodPost, "/mcp", bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("making a request: %w", err)
 	}
@@ -79,11 +77,7 @@ func (s Service) Post(ctx context.Context, header http.Header, body []byte) (*Re
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 
-	server := s.server()
-	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: -1, // the edge has bounded it
-	})
-	handler.ServeHTTP(w, r)
+	s.http.ServeHTTP(w, r)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

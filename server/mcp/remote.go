@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
@@ -33,27 +31,27 @@ type Remote struct {
 	Client  *http.Client // nil: one of its own
 }
 
-// Open checks that the server answers, that it knows the key, and that the key reaches the project. The service it
-// makes has the tools of that server.
-func (r Remote) Open(ctx context.Context) (Service, error) {
+// Open checks that the server answers, that it knows the key, and that the key reaches the project. It answers the tools
+// of that server, and what carries them out there.
+func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	base, err := url.Parse(r.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return Service{}, fmt.Errorf("%q is no URL of a server, such as http://127.0.0.1:7700", r.URL)
+		return nil, nil, fmt.Errorf("%q is no URL of a server, such as http://127.0.0.1:7700", r.URL)
 	}
 	r.URL = strings.TrimSuffix(r.URL, "/")
 	if r.Client == nil {
 		r.Client = &http.Client{Timeout: remoteTime}
 	}
 	var list struct {
-		Tools []*sdk.Tool `json:"tools"`
+		Tools []*Tool `json:"tools"`
 	}
 	if err := r.send(ctx, http.MethodGet, "/api/v1/tools?format=mcp", nil, &list); err != nil {
-		return Service{}, fmt.Errorf("asking %s for its tools: %w", r.URL, err)
+		return nil, nil, fmt.Errorf("asking %s for its tools: %w", r.URL, err)
 	}
 	if err := r.send(ctx, http.MethodGet, r.project(), nil, &struct{}{}); err != nil {
-		return Service{}, fmt.Errorf("asking %s for the project: %w", r.URL, err)
+		return nil, nil, fmt.Errorf("asking %s for the project: %w", r.URL, err)
 	}
-	return Service{Tools: list.Tools, Call: r.call}, nil
+	return list.Tools, r.call, nil
 }
 
 func (r Remote) project() string { return "/api/v1/projects/" + url.PathEscape(r.Project) }

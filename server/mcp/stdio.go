@@ -9,8 +9,8 @@ import (
 )
 
 // Run serves one client that writes to in and reads from out, a message a line, until in ends or ctx does.
-func (s Service) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.server().Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, call Call) error {
+	err := s.sdk.Run(with(ctx, call), &sdk.IOTransport{Reader: in, Writer: out})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
