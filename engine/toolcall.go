@@ -179,7 +179,9 @@ func (e *Engine) toolRecall(ctx context.Context, c Caller, projectID string, arg
 	}
 	memories := recalled(found.Data)
 	out.Structured = RecalledByTool{memories}
-	out.Content = recallText(memories, len(found.Data))
+	if out.Content = recallText(memories, len(found.Data)); found.Incomplete {
+		out.Content += "Not all memories were looked at: give words to search for, or an earlier until, to find more.\n"
+	}
 	return out, nil
 }
 
