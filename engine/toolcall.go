@@ -207,7 +207,7 @@ func recalled(hits []RecallHit) []RecalledMemory {
 
 func recallText(memories []RecalledMemory, found int) string {
 	if len(memories) == 0 {
-		return `No memory matches. Try other words or fewer filters, or the query "*" for the most recent memories.`
+		return `No memory matches. Try other words or fewer filters, or the query "*" for the most recent memories.` + "\n"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d found:\n", found)
