@@ -17,6 +17,7 @@ const (
 	foldAt     = 64
 	foldChunk  = 1024
 	foldWrites = 9000
+	foldTerms  = 5000 // distinct ones
 	foldBytes  = 6 << 20
 )
 
@@ -128,7 +129,8 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 		if err != nil {
 			return err
 		}
-		if size += 2 * (len(it.Key) + len(it.Value)); size > foldBytes/2 && len(b.Put) > 0 {
+		size += 2 * (len(it.Key) + len(it.Value))
+		if len(b.Put) > 0 && (size > foldBytes/2 || len(added)+len(d.Terms) > foldTerms) {
 			break
 		}
 		for _, t := range d.Terms {
