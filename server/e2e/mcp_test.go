@@ -135,7 +135,7 @@ func refused(t testing.TB, err error) (code string, detail string) {
 func TestMCPSession(t *testing.T) {
 	c := own(t)
 	key, data := c.newKey("agent"), t.TempDir()
-	all := []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
+	all := []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
 	for name, test := range map[string]struct {
 		versions []string
 		over     func(t testing.TB) mcp.Transport
@@ -144,7 +144,7 @@ func TestMCPSession(t *testing.T) {
 		"stdio for a server": {all, func(t testing.TB) mcp.Transport {
 			return overStdio(t, key, "--server", c.url+"/", "--project", c.project)
 		}},
-		"stdio": {all[2:], func(t testing.TB) mcp.Transport { return overStdio(t, "", "--data", data) }},
+		"stdio": {all[3:], func(t testing.TB) mcp.Transport { return overStdio(t, "", "--data", data) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, version := range test.versions {
