@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -90,9 +91,39 @@ func TestSieveKeepsLines(t *testing.T) {
 		"by bytes": iotest.OneByteReader(strings.NewReader(want.String())),
 		"crlf":     strings.NewReader(strings.ReplaceAll(want.String(), "\n", "\r\n")),
 	} {
-		var got, faults strings.Builder
-		if err := sieve(in, &got, &faults); err != io.EOF || got.String() != want.String() || faults.Len() > 0 {
-			t.Errorf("%s: %v, %d bytes, want %d, faults %s", name, err, got.Len(), want.Len(), faults.String())
+		var got strings.Builder
+		out := &answers{}
+		if err := sieve(in, &got, out); err != io.EOF || got.String() != want.String() || out.due != 3 {
+			t.Errorf("%s: %v, %d bytes, want %d, %d answers are due", name, err, got.Len(), want.Len(), out.due)
 		}
 	}
 }
+
+// What was sent before stdin ended is answered after it, in one go of a shell's pipe for example.
+func TestLastCallsAreAnswered(t *testing.T) {
+	s, _ := one()
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\n" + callTool)
+	var out bytes.Buffer
+	inEnded := make(chan struct{})
+	err := s.Run(t.Context(), io.NopCloser(io.MultiReader(in, closing(inEnded))), discloser{&out},
+		func(context.Context, engine.ToolCall) (engine.ToolResult, error) {
+			<-inEnded
+			return engine.ToolResult{Content: "told late"}, nil
+		})
+	if got := out.String(); err != nil || strings.Count(got, "\n") != 2 || !strings.Contains(got, "told late") {
+		t.Errorf("%v, %s", err, got)
+	}
+}
+
+// closing is an empty reader that closes itself when it is read.
+type closing chan struct{}
+
+func (c closing) Read([]byte) (int, error) {
+	close(c)
+	return 0, io.EOF
+}
+
+type discloser struct{ io.Writer }
+
+func (discloser) Close() error { return nil }
