@@ -1,134 +1,17 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
-	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// mcpSession is a session of the SDK's own client with the program.
-type mcpSession struct {
-	t testing.TB
-	*mcp.ClientSession
-}
-
-// withHeaders adds headers to all requests.
-type withHeaders map[string]string
-
-func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	for name, value := range h {
-		r.Header.Set(name, value)
-	}
-	return transport.RoundTrip(r)
-}
-
-func connect(t testing.TB, over mcp.Transport, version string) (*mcpSession, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	client := mcp.NewClient(&mcp.Implementation{Name: "acceptance", Version: "1"}, nil)
-	s, err := client.Connect(ctx, over, &mcp.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() { s.Close() })
-	return &mcpSession{t, s}, nil
-}
-
-// overHTTP is the transport to a server's /mcp. Headers come as name, value pairs.
-func (c client) overHTTP(query string, headers ...string) mcp.Transport {
-	h := withHeaders{"Authorization": "Bearer " + c.key}
-	for i := 0; i+1 < len(headers); i += 2 {
-		h[headers[i]] = headers[i+1]
-	}
-	return &mcp.StreamableClientTransport{Endpoint: c.url + "/mcp" + query, MaxRetries: -1,
-		HTTPClient: &http.Client{Transport: h, Timeout: patience}}
-}
-
-// mcpCommand is `mneme mcp`; what it says on stderr goes to the log.
-func mcpCommand(t testing.TB, key string, args ...string) (*exec.Cmd, *tail) {
-	t.Helper()
-	binary, err := mneme.build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd, log := exec.Command(binary, append([]string{"mcp"}, args...)...), &tail{}
-	cmd.Env = append(environment(), "MNEME_KEY="+key)
-	cmd.Stderr = log
-	return cmd, log
-}
-
-// Write makes a tail a place to write to.
-func (l *tail) Write(p []byte) (int, error) {
-	l.add(string(p))
-	return len(p), nil
-}
-
-func overStdio(t testing.TB, key string, args ...string) mcp.Transport {
-	cmd, log := mcpCommand(t, key, args...)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("mneme mcp said: %s", log)
-		}
-	})
-	return &mcp.CommandTransport{Command: cmd, TerminateDuration: patience}
-}
-
-// mustConnect fails the test where no session comes about.
-func mustConnect(t testing.TB, over mcp.Transport) *mcpSession {
-	t.Helper()
-	s, err := connect(t, over, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// use calls a tool, which must come to a result; text is that for the model.
-func (s *mcpSession) use(name string, arguments any) (text string, r *mcp.CallToolResult) {
-	s.t.Helper()
-	r, err := s.try(name, arguments)
-	if err != nil {
-		s.t.Fatalf("%s: %v", name, err)
-	}
-	if len(r.Content) != 1 {
-		s.t.Fatalf("%s: %d contents", name, len(r.Content))
-	}
-	return r.Content[0].(*mcp.TextContent).Text, r
-}
-
-func (s *mcpSession) try(name string, arguments any) (*mcp.CallToolResult, error) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	return s.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: arguments})
-}
-
-// refused is the code that Mneme gives an error of the protocol.
-func refused(t testing.TB, err error) (code string, detail string) {
-	t.Helper()
-	var data struct{ Code string }
-	rpc, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok {
-		t.Fatalf("no error of the protocol: %v", err)
-	}
-	if err := json.Unmarshal(rpc.Data, &data); err != nil {
-		t.Fatalf("%v in %s", err, rpc.Data)
-	}
-	return data.Code, rpc.Message
-}
 
 // TestMCPSession: over each transport a client lists the tools as HTTP does, stores, recalls, corrects and forgets, and
 // is told what it does wrong, in every version of the protocol.
@@ -313,6 +196,12 @@ func TestMCPBodies(t *testing.T) {
 		c.do("POST", "/mcp", ping, "Origin", origin).want(status)
 	}
 	c.do("POST", "/mcp", ping, "Sec-Fetch-Site", "cross-site").wantCode(403, "origin_refused")
+	counted := string(c.as("").get("/metrics").body)
+	for _, status := range []string{"200", "202", "400", "403", "413"} {
+		if !strings.Contains(counted, `mneme_http_requests_total{method="POST",route="/mcp",status="`+status+`"}`) {
+			t.Errorf("no request with status %s was counted", status)
+		}
+	}
 }
 
 // TestMCPSubscriptions: a client of the newest protocol that would wait for changes is told at once that there are none.
@@ -374,80 +263,4 @@ func TestMCPOutlivesTheServer(t *testing.T) {
 		}
 	}
 	server.stop(t)
-}
-
-// TestMCPCommandRefuses: what cannot work is said in one line on stderr, and stdout stays the protocol's.
-func TestMCPCommandRefuses(t *testing.T) {
-	server := start(t, t.TempDir())
-	for name, test := range map[string]struct {
-		key  string
-		args []string
-		want string
-	}{
-		"a folder in use":   {"", []string{"--data", server.data}, "in use by another process; if that is a server, use it: --server URL"},
-		"no key":            {"", []string{"--server", server.url}, "MNEME_KEY"},
-		"an unknown key":    {"mk_none", []string{"--server", server.url}, "unknown_key"},
-		"an unknown server": {server.key, []string{"--server", "http://127.0.0.1:1"}, "server_unreachable"},
-		"no server at all":  {server.key, []string{"--server", "localhost"}, "no URL of a server"},
-		"an odd server":     {server.key, []string{"--server", server.url + "/elsewhere"}, "not_found"},
-		"no such project":   {server.key, []string{"--server", server.url, "--project", "none"}, `no project "none"`},
-		"none here either":  {"", []string{"--data", t.TempDir(), "--project", "none"}, `no project "none"`},
-		"an odd flag":       {"", []string{"--key", "secret"}, "-key"},
-		"a word":            {"", []string{"stdio"}, "mcp takes flags only"},
-	} {
-		cmd, log := mcpCommand(t, test.key, test.args...)
-		out, err := cmd.Output()
-		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if last := lines[len(lines)-1]; err == nil || len(out) > 0 || !strings.HasPrefix(last, "mneme: ") || !strings.Contains(last, test.want) {
-			t.Errorf("%s: %v, stdout %q, stderr %q", name, err, out, log)
-		}
-	}
-}
-
-// TestMCPCommandEnds: when its client is gone or it is asked to, without an error and with nothing lost.
-func TestMCPCommandEnds(t *testing.T) {
-	data := t.TempDir()
-	for _, end := range []string{"stdin", "signal"} {
-		cmd, log := mcpCommand(t, "", "--data", data, "--session", "desk")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		stuck := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},`+
-			`"clientInfo":{"name":"x","version":"1"}}}`+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_store",`+
-			`"arguments":{"key":%q,"content":"c","category":"daily"}}}`+"\n", end)
-		answers := json.NewDecoder(out)
-		for id := range 2 {
-			var answer struct {
-				JSONRPC string
-				ID      int
-				Error   any
-			}
-			if err := answers.Decode(&answer); err != nil || answer.JSONRPC != "2.0" || answer.ID != id || answer.Error != nil {
-				t.Errorf("%+v, %v, stderr %s", answer, err, log)
-			}
-		}
-		if end == "stdin" {
-			in.Close()
-		} else {
-			cmd.Process.Signal(syscall.SIGTERM)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s: %v, stderr %s", end, err, log)
-		}
-		stuck.Stop()
-	}
-	c := converse(start(t, data).client(t), "s")
-	got := c.keys("session_id=desk")
-	slices.Sort(got)
-	equal(t, "kept", got, []string{"signal", "stdin"})
 }
