@@ -55,26 +55,15 @@ func (w *benchWords) query(rare bool) string {
 	return strings.Join(words, " ")
 }
 
-// BenchmarkRecall measures, in one tenant with 100,000 memories of 200 characters and beside a thousand tenants with 100
-// each, a query of 2 to 4 words for the five best, against reading five memories by their keys.
+// BenchmarkRecall measures, in a tenant with 100,000 memories of 200 characters, a query of two to four words for the
+// five best, against reading five memories by their keys.
 func BenchmarkRecall(b *testing.B) {
-	const large, tenants, small = 100_000, 1000, 100
+	const memories = 100_000
 	k := openKit(b, openBadger(b, b.TempDir()))
-	keep(b, k, k.admin, large)
-	callers := make([]engine.Caller, tenants)
-	for i := range callers {
-		made, err := k.CreateTenant(b.Context(), engine.Once{}, engine.TenantSpec{ID: fmt.Sprint("t", i)})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if callers[i], err = k.Authenticate(b.Context(), made.AdminKey); err != nil {
-			b.Fatal(err)
-		}
-	}
-	share(tenants, func(i int) { keep(b, k, callers[i], small) })
+	keep(b, k, k.admin, memories)
 	start := time.Now()
 	k.drain()
-	b.Logf("putting %d memories into blocks took %v", large+tenants*small, time.Since(start).Round(time.Millisecond))
+	b.Logf("putting them into blocks took %v", time.Since(start).Round(time.Millisecond))
 	index, records := 0, 0
 	for _, it := range k.everything(engine.DefaultTenant) {
 		if size := len(it.Key) + len(it.Value); it.Key[0] == 'v' {
@@ -83,39 +72,57 @@ func BenchmarkRecall(b *testing.B) {
 			records += size
 		}
 	}
-	for _, c := range []struct {
-		name   string
-		caller engine.Caller
-		n      int
-		rare   bool
-	}{
-		{"100000/any-words", k.admin, large, false},
-		{"100000/rarer-words", k.admin, large, true},
-		{"100-beside-1000-tenants/any-words", callers[500], small, false},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			words := newBenchWords(99)
-			b.ReportAllocs()
-			m := benchtest.Compare(b, 1, func(int) {
-				if _, err := k.Recall(b.Context(), c.caller, engine.DefaultProject,
-					engine.RecallQuery{Query: words.query(c.rare)}); err != nil {
-					b.Fatal(err)
-				}
-			}, func(int) {
-				for range 5 {
-					key := fmt.Sprint("m", words.r.IntN(c.n))
-					if _, err := k.GetMemory(b.Context(), c.caller, engine.DefaultProject, key); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-			b.ReportMetric(m.Subject.Seconds()*1e6, "recall-p50-µs")
-			b.ReportMetric(m.Baseline.Seconds()*1e6, "read-p50-µs")
-			b.ReportMetric(m.Ratio, "x-read")
-			b.ReportMetric(math.Round(float64(index)/large), "index-B/record")
-			b.ReportMetric(math.Round(float64(records)/large), "own-B/record")
+	for _, rare := range []bool{false, true} {
+		b.Run(map[bool]string{false: "any-words", true: "rarer-words"}[rare], func(b *testing.B) {
+			againstReading(b, k, k.admin, memories, rare)
+			b.ReportMetric(math.Round(float64(index)/memories), "index-B/memory")
+			b.ReportMetric(math.Round(float64(records)/memories), "own-B/memory")
 		})
 	}
+}
+
+// BenchmarkRecallAmongTenants is the same in one of a thousand tenants with 100 memories each.
+func BenchmarkRecallAmongTenants(b *testing.B) {
+	const tenants, memories = 1000, 100
+	k := openKit(b, openBadger(b, b.TempDir()))
+	var c engine.Caller
+	share(tenants, func(i int) {
+		made, err := k.CreateTenant(b.Context(), engine.Once{}, engine.TenantSpec{ID: fmt.Sprint("t", i)})
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		admin, err := k.Authenticate(b.Context(), made.AdminKey)
+		if err != nil {
+			b.Error(err)
+		}
+		keep(b, k, admin, memories)
+		if i == tenants/2 {
+			c = admin
+		}
+	})
+	againstReading(b, k, c, memories, false)
+}
+
+func againstReading(b *testing.B, k *kit, c engine.Caller, memories int, rare bool) {
+	words := newBenchWords(99)
+	b.ReportAllocs()
+	m := benchtest.Compare(b, 1, func(int) {
+		q := engine.RecallQuery{Query: words.query(rare)}
+		if _, err := k.Recall(b.Context(), c, engine.DefaultProject, q); err != nil {
+			b.Fatal(err)
+		}
+	}, func(int) {
+		for range 5 {
+			key := fmt.Sprint("m", words.r.IntN(memories))
+			if _, err := k.GetMemory(b.Context(), c, engine.DefaultProject, key); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.ReportMetric(m.Subject.Seconds()*1e6, "recall-p50-µs")
+	b.ReportMetric(m.Baseline.Seconds()*1e6, "read-p50-µs")
+	b.ReportMetric(m.Ratio, "x-read")
 }
 
 // keep stores memories of a caller's, by several writers.
