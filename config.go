@@ -17,6 +17,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// defaultData is the folder that holds everything, where none is said.
+const defaultData = "./mneme-data"
+
 // config is all that an operator can say. A flag wins over its environment variable, that over the key in the file
 // that --config names, that over the default.
 type config struct {
@@ -60,7 +63,7 @@ type option struct {
 
 // readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
-	c := config{Listen: "127.0.0.1:7700", Data: "./mneme-data"}
+	c := config{Listen: "127.0.0.1:7700", Data: defaultData}
 	var file, historyMaxTokens string
 	var limits tenantLimits
 	var main provider

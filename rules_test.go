@@ -22,6 +22,7 @@ type importer struct {
 // libraries names who may import a library of others: one room each.
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":          "server",
+	"github.com/modelcontextprotocol":   "server/mcp",
 	"github.com/valyala/fasthttp":       "server",
 	"golang.org/x/time":                 "server",
 	"github.com/tetratelabs/wazero":     "hostapi",
@@ -53,7 +54,8 @@ var rooms = map[string][]string{
 	"hostapi":                  {"engine/plan", "hostapi/wasm"},
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies"},
-	"server":                   {"engine", "server"},
+	"server":                   {"engine", "server", "server/mcp"},
+	"server/mcp":               {"engine"},
 	"testdata":                 {"testdata"},
 }
 

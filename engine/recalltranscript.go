@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -195,14 +196,17 @@ func (e *Engine) indexSession(ctx context.Context, tenant string, mark store.Ite
 	if err != nil {
 		return err
 	}
-	for i := range docs {
-		t.putFresh(p, recallTranscript, &docs[i])
+	epoch, err := t.epoch(p, recallTranscript)
+	if err != nil {
+		return err
 	}
-	for latin := range languages {
-		t.putLanguage(p, recallTranscript, latin)
+	for i := range docs {
+		t.putFresh(p, recallTranscript, epoch, &docs[i])
 	}
 	if m.state.Next > before {
-		t.putFoldJob(p, recallTranscript)
+		if err := t.putFoldJob(p, recallTranscript, slices.Collect(maps.Keys(languages))...); err != nil {
+			return err
+		}
 	}
 	if m.state.Messages == m.head.Messages {
 		t.delete(mark.Key)
@@ -290,8 +294,7 @@ func (e *Engine) analyseTails(ctx context.Context, tenant string, sessions []*ma
 
 // sweepTranscript removes a chunk of a deleted session from its project's index, and tells whether there was any.
 func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarnation) (more bool, err error) {
-	stream := recallStreamPrefix(p, recallTranscript, recallFresh, s.stream())
-	if more, err := e.deleteRange(ctx, tenant, prefixRange(stream)); more || err != nil {
+	if more, err := e.sweepFresh(ctx, tenant, p, s); more || err != nil {
 		return more, err
 	}
 	rng := prefixRange(recallStreamPrefix(p, recallTranscript, recallDocument, s.stream()))
@@ -314,7 +317,7 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 		for _, it := range r.Ranges[0] {
 			places = append(places, splitPlace(it.Key))
 		}
-		if err := t.removeDocuments(p, recallTranscript, places); err != nil {
+		if err := t.removeDocuments(p, recallTranscript, 0, places); err != nil {
 			return false, err
 		}
 		t.putIndex()
@@ -322,6 +325,30 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 	}
 	return false, e.commit(ctx, tenant, store.Batch{Delete: [][]byte{
 		recallStreamPrefix(p, recallTranscript, recallStream, s.stream()), unindexedKey(p, s)}})
+}
+
+// sweepFresh removes what waits for its block of a deleted session, of which nothing can come any more.
+func (e *Engine) sweepFresh(ctx context.Context, tenant string, p, s incarnation) (more bool, err error) {
+	_, corpus, err := e.readCorpus(ctx, tenant, p, recallTranscript)
+	if err != nil {
+		return false, err
+	}
+	rng := freshRange(p, recallTranscript, corpus.Oldest)
+	rng.KeysOnly = true
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return false, err
+	}
+	var b store.Batch
+	for _, it := range r.Ranges[0] {
+		if splitPlace(it.Key).Stream == s.stream() && len(b.Delete) < sweepChunk {
+			b.Delete = append(b.Delete, it.Key)
+		}
+	}
+	if len(b.Delete) == 0 {
+		return false, nil
+	}
+	return true, e.commit(ctx, tenant, b)
 }
 
 // sweepRecall removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.

@@ -403,9 +403,9 @@ func TestSummaryWait(t *testing.T) {
 	}
 }
 
-// failing is a store whose n-th commit from a moment on fails, before or after it was carried out, and all later ones too,
+// killable is a store whose n-th commit from a moment on fails, before or after it was carried out, and all later ones too,
 // as those of a process that was killed.
-type failing struct {
+type killable struct {
 	store.Store
 	mu    sync.Mutex
 	left  int // commits until then; negative: none fails
@@ -414,7 +414,7 @@ type failing struct {
 
 var errKilled = errors.New("killed")
 
-func (f *failing) Commit(ctx context.Context, tenant string, b store.Batch) error {
+func (f *killable) Commit(ctx context.Context, tenant string, b store.Batch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.left == 0 {
@@ -440,7 +440,7 @@ func TestSummaryKilled(t *testing.T) {
 		for n := 1; ; n++ {
 			disk := memstore.New()
 			model := &scribe{}
-			f := &failing{Store: disk, left: -1, after: after}
+			f := &killable{Store: disk, left: -1, after: after}
 			k := openKit(t, f, summariseWith(model))
 			k.set(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 			k.say("dashboard", 1, 41)
