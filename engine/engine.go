@@ -40,7 +40,7 @@ type Tokenizer interface {
 	CountBoth(text string) [2]uint32
 }
 
-// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 256 bytes and hold
+// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and hold
 // no zero byte.
 type Analyser interface {
 	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
