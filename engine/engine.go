@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -99,7 +98,7 @@ type Engine struct {
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
 	background    background
-	removed       atomic.Bool // something was, and may still lie in the store's files
+	removed       removals
 	keyUses       keyUses
 	usage         usage
 	wake          chan struct{} // a job was queued
@@ -130,7 +129,8 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	e.policyQuota = o.Policies.orDefault()
 	e.usage.limit = o.MessageBytes
-	e.removed.Store(true) // an earlier process may have
+	e.removed.main.Store(true)
+	e.removed.loose.Store(true)
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }
