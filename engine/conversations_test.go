@@ -158,14 +158,18 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 	k.replay(after.DecisionID)
 }
 
-// meddler runs a function once, before the commit that deletes a head.
+// meddler runs do once, before the commit that deletes a head, and before at every commit.
 type meddler struct {
 	store.Store
-	once sync.Once
-	do   func()
+	once   sync.Once
+	do     func()
+	before func(tenant string)
 }
 
 func (m *meddler) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	if m.before != nil {
+		m.before(tenant)
+	}
 	for _, key := range b.Delete {
 		if m.do != nil && key[0] == 'h' {
 			m.once.Do(m.do)

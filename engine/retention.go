@@ -79,10 +79,11 @@ func (e *Engine) stepRetention(ctx context.Context, tenant string) (done bool, e
 			break
 		}
 	}
-	if err := e.saveRetention(ctx, tenant, &s); err != nil {
-		return false, errors.Join(failed, err)
+	err = e.saveRetention(ctx, tenant, &s)
+	if known, ok := errors.AsType[*Error](err); ok && (known.Kind == NotFound || known.Kind == Unauthorized) {
+		return false, nil // the tenant was deleted meanwhile
 	}
-	return true, failed
+	return err == nil, errors.Join(failed, err)
 }
 
 // retentionPiece does one piece of a run and moves s on. One kind's trouble does not keep others from their turn.

@@ -216,6 +216,12 @@ type staging struct {
 	w       *tx // collects what the next commit writes
 }
 
+// expects are the preconditions of all that is staged: the tenant lives, and the job was not taken by the sweep, which
+// may have removed what was written before.
+func (s *staging) expects() []store.Expect {
+	return []store.Expect{{Key: liveKey, Value: s.w.live[:]}, {Key: s.job, Value: s.project[:]}}
+}
+
 // stage begins a session where nobody sees it.
 func (t *tx) stage(p *project, spec *SessionSpec, created time.Time) (*staging, error) {
 	s := &staging{head: spec.head(t.e, t.now), project: p.Incarnation}
@@ -224,9 +230,8 @@ func (t *tx) stage(p *project, spec *SessionSpec, created time.Time) (*staging, 
 	}
 	s.open.Incarnation = s.head.Incarnation
 	s.job = stagedKey(t.now.Add(importLife), s.head.Incarnation)
-	s.w = &tx{ctx: t.ctx, e: t.e, tenant: t.tenant, now: t.now}
-	job := store.Batch{Expect: []store.Expect{{Key: liveKey, Value: t.live[:]}},
-		Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
+	s.w = &tx{ctx: t.ctx, e: t.e, tenant: t.tenant, live: t.live, now: t.now}
+	job := store.Batch{Expect: s.expects()[:1], Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
 	return s, t.e.commit(t.ctx, t.tenant, job)
 }
 
@@ -246,16 +251,20 @@ func (s *staging) flush() error {
 	if s.w.writes() == 0 {
 		return nil
 	}
+	s.w.batch.Expect = s.expects()
 	err := s.w.e.commit(s.w.ctx, s.w.tenant, s.w.batch)
 	s.w.batch = store.Batch{}
+	if lost := (*store.ConflictError)(nil); errors.As(err, &lost) {
+		return errorf(Conflict, "import_interrupted", "the tenant was deleted meanwhile, or the session took longer than %s",
+			importLife)
+	}
 	return err
 }
 
 // reveal collects the writes that make the staged session one that is seen, in place of the head before, if any.
 func (t *tx) reveal(s *staging, p *project, id string, before *head) (*head, error) {
 	h := *s.head
-	// A job that ran out is taken by the sweep: what was written may be gone already.
-	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: s.job, Value: s.project[:]})
+	t.batch.Expect = append(t.batch.Expect, s.expects()[1])
 	t.delete(s.job)
 	if before != nil {
 		h.OpenCalls = before.OpenCalls
@@ -268,11 +277,12 @@ func (t *tx) reveal(s *staging, p *project, id string, before *head) (*head, err
 	return &h, t.putJSON(headKey(s.project, id), &h)
 }
 
-// abandon has what was staged swept. Where this fails too, the job does it later.
+// abandon has what was staged swept. Where this fails too, the job does it later, or whatever took the job away.
 func (e *Engine) abandon(ctx context.Context, tenant string, s *staging) {
-	sweep := store.Batch{Delete: [][]byte{s.job},
+	sweep := store.Batch{Expect: s.expects(), Delete: [][]byte{s.job},
 		Put: []store.Pair{{Key: sweepKey(sweepSession, s.head.Incarnation[:]), Value: s.project[:]}}}
-	if err := e.commit(ctx, tenant, sweep); err != nil {
+	err := e.commit(ctx, tenant, sweep)
+	if lost := (*store.ConflictError)(nil); err != nil && !errors.As(err, &lost) {
 		e.log.Error("sweeping a failed import; it is tried again later", "error", err)
 	}
 }

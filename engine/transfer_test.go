@@ -491,3 +491,42 @@ func TestExportBesideDeletion(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// A tenant that is deleted while a file is imported into it gets nothing more, and its space is empty in the end.
+func TestImportIntoADeletedTenant(t *testing.T) {
+	source := newKit(t)
+	var many []string
+	for range 300 {
+		many = append(many, user("x"))
+	}
+	for range 12 {
+		source.post("s", many...)
+	}
+	file := source.export()
+	for at := range 12 { // at every commit of the import
+		m := &meddler{Store: memstore.New()}
+		k := openKit(t, m)
+		k.tenant("acme")
+		n := 0
+		m.before = func(tenant string) {
+			if n++; n == at+1 && tenant == "acme" {
+				m.before = nil
+				if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
+					t.Error(err)
+				}
+				k.drain()
+			}
+		}
+		_, err := k.tryImport("", file)
+		if deleted := m.before == nil; deleted && err == nil {
+			t.Errorf("at commit %d: the import into a deleted tenant succeeds", at)
+		} else if !deleted {
+			return
+		}
+		m.before = nil
+		k.drain()
+		if rest := k.everything("acme"); len(rest) > 0 {
+			t.Fatalf("at commit %d: %d records are left, the first %q", at, len(rest), rest[0].Key)
+		}
+	}
+}
