@@ -9,8 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// tallyLife is how long a tally of a tenant's messages is gone by before the heads are summed up again. What this
-// process stores and removes meanwhile is added to it.
+// tallyLife is how long a tally of a tenant's messages holds before the heads are summed up again. What this process
+// stores and removes meanwhile is counted in.
 const tallyLife = time.Hour
 
 // usage knows about how many bytes each tenant's messages take, without a record that every turn would have to write.
