@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/llm"
 	"gopkg.in/yaml.v3"
 )
 
@@ -34,7 +36,19 @@ type config struct {
 	RateBurst int
 	// MessageBytes is what the messages of each tenant may take, in bytes; 0: no limit.
 	MessageBytes int64
+	// Summaries is the provider that makes summaries; without an address and a key none are made.
+	Summaries provider
 }
+
+// provider is a server that speaks OpenAI's chat completions.
+type provider struct {
+	URL   string // with its version; "": OpenAI's
+	Key   string
+	Model string
+}
+
+// given tells whether the operator named a provider.
+func (p provider) given() bool { return p.URL != "" || p.Key != "" }
 
 // option is one line of configuration: where it can be said, and where it goes. An empty name cannot be said there.
 type option struct {
@@ -47,6 +61,7 @@ type option struct {
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	c := config{Listen: "127.0.0.1:7700", Data: "./mneme-data"}
 	var file, historyMaxTokens, rateLimit, rateBurst, messageBytes string
+	var main provider
 	options := []option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
@@ -56,17 +71,24 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &rateBurst, "`REQUESTS` at once for each tenant (default: a second's)"},
 		{"quota-message-bytes", "MNEME_QUOTA_MESSAGE_BYTES", "quota_message_bytes", &messageBytes,
 			"`BYTES` that each tenant's messages may take (default: no limit)"},
-		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key, rate_limit, rate_burst, " +
-			"quota_message_bytes"},
-		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens, ""},
+		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key, rate_limit, openai_api_key and so on"},
+		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens,
+			"the default of the setting history_max_tokens"},
+		// No flags: every process of the machine could read a key there.
+		{"", "OPENAI_API_KEY", "openai_api_key", &main.Key, "the key at the provider of models"},
+		{"", "OPENAI_BASE_URL", "openai_base_url", &main.URL, "its URL, with the version (default: OpenAI's)"},
+		{"", "OPENAI_MODEL", "openai_model", &main.Model, "its model (default: " + llm.DefaultModel + ")"},
+		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
+		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
+		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "for summaries, another model"},
 	}
 	said, err := parseFlags(options, args, stderr)
 	if err != nil {
 		return c, err
 	}
 	for _, o := range options {
-		if v, ok := env(o.env); ok && v != "" && !said[o.flag] {
-			*o.value, said[o.flag] = v, true
+		if v, ok := env(o.env); ok && v != "" && !said[o.value] {
+			*o.value, said[o.value] = v, true
 		}
 	}
 	if file != "" {
@@ -83,6 +105,9 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 		c.HistoryMaxTokens = n
 	}
 	if err := c.readLimits(rateLimit, rateBurst, messageBytes); err != nil {
+		return c, err
+	}
+	if err := c.Summaries.complete(main); err != nil {
 		return c, err
 	}
 	if c.Store != "" {
@@ -111,8 +136,28 @@ func (c *config) readLimits(rate, burst, bytes string) (err error) {
 	return nil
 }
 
-// parseFlags sets what the command line says and tells which flags those were.
-func parseFlags(options []option, args []string, stderr io.Writer) (said map[string]bool, err error) {
+// complete takes from the main provider what the one for summaries does not say, and checks what came of it. Errors
+// name the variable, never what it holds.
+func (p *provider) complete(main provider) error {
+	url, key := "OPENAI_SUMMARY_URL", "OPENAI_SUMMARY_API_KEY"
+	if p.URL == "" {
+		p.URL, url = main.URL, "OPENAI_BASE_URL"
+	}
+	if p.Key == "" {
+		p.Key, key = main.Key, "OPENAI_API_KEY"
+	}
+	p.Model = cmp.Or(p.Model, main.Model)
+	if err := llm.CheckURL(p.URL); err != nil {
+		return fmt.Errorf("%s: %w", url, err)
+	}
+	if err := llm.CheckKey(p.Key); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+// parseFlags sets what the command line says and tells which values those were.
+func parseFlags(options []option, args []string, stderr io.Writer) (said map[*string]bool, err error) {
 	flags := flag.NewFlagSet("mneme serve", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // a bad flag is one line, from main
 	for _, o := range options {
@@ -124,6 +169,12 @@ func parseFlags(options []option, args []string, stderr io.Writer) (said map[str
 		fmt.Fprint(stderr, "Usage: mneme serve [flags]\n\n")
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
+		fmt.Fprint(stderr, "\nIn the environment, or in the file in lower case:\n")
+		for _, o := range options {
+			if o.flag == "" {
+				fmt.Fprintf(stderr, "  %s\n    \t%s\n", o.env, o.usage)
+			}
+		}
 		return nil, err
 	} else if err != nil {
 		return nil, err
@@ -131,13 +182,19 @@ func parseFlags(options []option, args []string, stderr io.Writer) (said map[str
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("serve takes flags only, not %q", flags.Arg(0))
 	}
-	said = map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { said[f.Name] = true })
+	said = map[*string]bool{}
+	flags.Visit(func(f *flag.Flag) {
+		for _, o := range options {
+			if o.flag == f.Name {
+				said[o.value] = true
+			}
+		}
+	})
 	return said, nil
 }
 
 // readFile sets what the YAML file says and nothing stronger has said. Keys that mean nothing are refused by name.
-func readFile(name string, options []option, said map[string]bool) error {
+func readFile(name string, options []option, said map[*string]bool) error {
 	raw, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("reading the configuration: %w", err)
@@ -155,7 +212,7 @@ func readFile(name string, options []option, said map[string]bool) error {
 		if node.Kind != yaml.ScalarNode {
 			return fmt.Errorf("%s: line %d: %s must be a text", name, node.Line, o.key)
 		}
-		if !said[o.flag] && node.Value != "" {
+		if !said[o.value] && node.Value != "" {
 			*o.value = node.Value
 		}
 	}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"flag"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +48,78 @@ func TestConfigPrecedence(t *testing.T) {
 		if got, err := readConfig(c.args, environment(c.env), io.Discard); err != nil || got != c.want {
 			t.Errorf("%v %v: %+v, %v", c.args, c.env, got, err)
 		}
+	}
+}
+
+// The provider of summaries is the main one but for what is said of it alone. One variable said hides no other.
+func TestConfigOfSummaries(t *testing.T) {
+	file := yamlFile(t, "openai_api_key: file-key\nopenai_base_url: http://file/v1\nopenai_summary_model: file-small\n")
+	main := map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://main/v1", "OPENAI_MODEL": "large"}
+	for _, c := range []struct {
+		file  string
+		env   []map[string]string
+		want  provider
+		given bool
+	}{
+		{"", nil, provider{}, false},
+		{"", []map[string]string{{"OPENAI_MODEL": "large"}}, provider{Model: "large"}, false},
+		{"", []map[string]string{main}, provider{"http://main/v1", "k", "large"}, true},
+		{"", []map[string]string{{"OPENAI_API_KEY": "k"}}, provider{Key: "k"}, true},
+		{"", []map[string]string{{"OPENAI_SUMMARY_URL": "http://here:1"}}, provider{URL: "http://here:1"}, true},
+		{"", []map[string]string{main, {"OPENAI_SUMMARY_URL": "https://other/v1"}}, provider{"https://other/v1", "k", "large"}, true},
+		{"", []map[string]string{main, {"OPENAI_SUMMARY_MODEL": "small", "OPENAI_SUMMARY_API_KEY": "s"}},
+			provider{"http://main/v1", "s", "small"}, true},
+		{file, nil, provider{"http://file/v1", "file-key", "file-small"}, true},
+		{file, []map[string]string{main}, provider{"http://main/v1", "k", "file-small"}, true},
+		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, provider{"http://file/v1", "file-key", "small"}, true},
+		// What the main provider has wrong does not matter where it is not used.
+		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here"}}, provider{URL: "http://here"}, true},
+	} {
+		env := map[string]string{"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"}
+		for _, vars := range c.env {
+			maps.Copy(env, vars)
+		}
+		if c.file != "" {
+			env["MNEME_CONFIG"] = c.file
+		}
+		got, err := readConfig(nil, environment(env), io.Discard)
+		if err != nil || got.Summaries != c.want || got.Summaries.given() != c.given || got.HistoryMaxTokens != 4000 {
+			t.Errorf("%v: %+v, %v", env, got, err)
+		}
+		s, err := newSummariser(got.Summaries)
+		if err != nil || (s != nil) != c.given {
+			t.Errorf("%v: summariser %v, %v", env, s, err)
+		}
+	}
+}
+
+// Keys stay out of the arguments, and out of what is said of them.
+func TestConfigKeepsSecrets(t *testing.T) {
+	const secret = "sk-secret"
+	for want, env := range map[string]map[string]string{
+		"OPENAI_BASE_URL: the provider's URL must begin":            {"OPENAI_BASE_URL": "user:" + secret + "@host"},
+		"OPENAI_BASE_URL: the provider's URL is not readable":       {"OPENAI_BASE_URL": "http://user:" + secret + "@ho st"},
+		"OPENAI_SUMMARY_URL: the provider's URL must end":           {"OPENAI_SUMMARY_URL": "http://host?key=" + secret},
+		"OPENAI_SUMMARY_URL: the provider's URL names no":           {"OPENAI_SUMMARY_URL": "http://user:" + secret + "@"},
+		"OPENAI_API_KEY: the provider's key holds, at position":     {"OPENAI_API_KEY": secret + "\n"},
+		"OPENAI_SUMMARY_API_KEY: the provider's key holds, at posi": {"OPENAI_SUMMARY_API_KEY": " " + secret},
+	} {
+		_, err := readConfig(nil, environment(env), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {
+			t.Errorf("%v: %v", env, err)
+		}
+	}
+	var said strings.Builder
+	for _, flag := range []string{"openai-api-key", "openai-summary-api-key"} {
+		if _, err := readConfig([]string{"--" + flag, secret}, environment(nil), &said); err == nil {
+			t.Errorf("--%s is a flag", flag)
+		}
+	}
+	if _, err := readConfig([]string{"-h"}, environment(map[string]string{"OPENAI_API_KEY": secret}), &said); !errors.Is(err, flag.ErrHelp) {
+		t.Error(err)
+	}
+	if !strings.Contains(said.String(), "OPENAI_SUMMARY_URL") || strings.Contains(said.String(), secret) {
+		t.Errorf("help says:\n%s", said.String())
 	}
 }
 

@@ -194,6 +194,13 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(worker, "POST", project+"/sessions/import", string(file.body), 201)
 	try(rootKey, "GET", session+"/export", "", 200, "{session}", "s1")
 
+	try(worker, "POST", session+"/summary", `{"action":"reset"}`, 200, "{session}", "s1")
+	try(worker, "POST", session+"/summary", `{"action":"refresh"}`, 409, "{session}", "s1")
+	try(worker, "POST", session+"/summary", `{"action":"forget"}`, 422, "{session}", "s1")
+	try(reader, "POST", session+"/summary", `{"action":"reset"}`, 403, "{session}", "s1")
+	try(p.key, "GET", "/api/v1/usage", "", 200)
+	try(reader, "GET", "/api/v1/usage", "", 403)
+
 	c.policies(t, p, reader)
 	c.administration(t, p, reader)
 

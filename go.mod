@@ -8,6 +8,7 @@ require (
 	github.com/pkoukk/tiktoken-go v0.1.8
 	github.com/pkoukk/tiktoken-go-loader v0.0.2
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/sashabaranov/go-openai v1.43.0
 	github.com/seed-0906e6bc/mneme/sdk/go v0.0.0
 	github.com/tetratelabs/wazero v1.12.0
 	github.com/valyala/fasthttp v1.69.0

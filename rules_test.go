@@ -42,6 +42,8 @@ var rooms = map[string][]string{
 	"engine/store/memstore":    {"engine/store"},
 	"engine/store/badgerstore": {"engine/store"},
 	"engine/tokens":            {},
+	"engine/llm":               {"engine"},
+	"engine/llm/llmtest":       {},
 	"hostapi":                  {"engine/plan", "hostapi/wasm"},
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies"},

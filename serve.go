@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/llm"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/tokens"
@@ -84,14 +85,19 @@ func withEngine(
 	// Requests outlive ctx by the time the edge gives them, and so must what they run on.
 	defer func() { err = errors.Join(err, host.Close(context.WithoutCancel(ctx))) }()
 
+	summariser, err := newSummariser(c.Summaries)
+	if err != nil {
+		return err
+	}
 	key, err := reserveKey(c.Data)
 	if err != nil {
 		return err
 	}
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: store.Seal(db), Host: host, Tokens: counter, BuiltIns: builtIns(), Logger: log,
-		RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
+		Summariser: summariser, RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
 		MessageBytes: c.MessageBytes, SpoolDir: c.Data,
+		Alone: true, // the embedded database locks its folder
 	})
 	if err != nil {
 		return fmt.Errorf("starting the engine: %w", err)
@@ -107,6 +113,18 @@ func withEngine(
 	defer running.Wait()
 	defer stop()
 	return serve(e, firstKey)
+}
+
+// newSummariser is nil, really nil, where the operator named no provider: Mneme then goes without summaries.
+func newSummariser(p provider) (engine.Summariser, error) {
+	if !p.given() {
+		return nil, nil
+	}
+	s, err := llm.New(llm.Options{BaseURL: p.URL, APIKey: p.Key, Model: p.Model})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the provider of summaries: %w", err)
+	}
+	return s, nil
 }
 
 // builtIns are the policies that come with Mneme: bytes, as those of strangers.

@@ -26,8 +26,9 @@ type inputs struct {
 	at      int64  // ms since 1970
 	seed    uint64 // given to policies
 	extent  extent
-	bare    bool // a background session: nothing stored is considered
-	tight   bool // the budget of policies leaves out the message that the format puts in front
+	covered summaryHead // what the session's head says of its summary
+	bare    bool        // a background session: nothing stored is considered
+	tight   bool        // the budget of policies leaves out the message that the format puts in front
 	request *ContextRequest
 	*resolved
 	// outcomes are, for a replay, how the steps ended; those that do not depend on the inputs are not run again.
@@ -37,11 +38,12 @@ type inputs struct {
 // assembly is one window in the making.
 type assembly struct {
 	inputs
-	e      *Engine
-	ctx    context.Context
-	tenant string
-	view   *view
-	hot    *hotSession // nil in a replay
+	e       *Engine
+	ctx     context.Context
+	tenant  string
+	summary *summary // nil: there is none, or it cannot be read
+	view    *view
+	hot     *hotSession // nil in a replay
 
 	format   chat.Format
 	markdown bool
@@ -96,6 +98,12 @@ type older struct {
 // raw is the request as received, of which req is the decoding.
 func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw,
 	dst []byte) ([]byte, error) {
+	return e.assemble(ctx, c, projectID, req, raw, dst, false)
+}
+
+// assemble is Assemble; waited says that a summary has been waited for.
+func (e *Engine) assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw, dst []byte,
+	waited bool) ([]byte, error) {
 	session := req.SessionID
 	if session == "" {
 		session = DefaultSession
@@ -118,14 +126,15 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 	var seed [8]byte
 	e.random(seed[:])
 	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: e.now().UnixMilli(),
-		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), bare: h.Kind == kindBackground, request: req,
-		resolved: r}}
+		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), covered: h.covered(), bare: h.Kind == kindBackground,
+		request: req, resolved: r}}
 	if err := a.prepare(); err != nil {
 		return dst, err
 	}
 	if a.view, a.hot, err = e.current(ctx, c.Tenant, h, headRaw, a.horizon()+1); err != nil {
 		return dst, err
 	}
+	a.summary = a.view.summary
 	if req.Pipeline == nil { // what a request makes up, a reader's too, says nothing of a live version
 		a.verdicts = make([]verdict, len(a.steps))
 		defer e.judge(a)
@@ -142,11 +151,14 @@ func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *
 		if gone, lookErr := a.gone(headKey(p.Incarnation, session)); lookErr != nil {
 			return dst, lookErr
 		} else if gone { // begin again with the session as it is now
-			return e.Assemble(ctx, c, projectID, req, raw, dst[:start])
+			return e.assemble(ctx, c, projectID, req, raw, dst[:start], waited)
 		}
 	}
 	if err != nil {
 		return dst, err
+	}
+	if e.wantSummary(ctx, c, projectID, session, p, a, waited) {
+		return e.assemble(ctx, c, projectID, req, raw, dst[:start], true)
 	}
 	err = e.keepDecision(ctx, c.Tenant, p, a, id, session, h.Revision, raw, &w)
 	if full := (*Error)(nil); errors.As(err, &full) && full.Kind == NoSpace {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,7 +57,9 @@ func (b *background) setPlace(key []byte) {
 
 // queueWork notes a tenant whose batch held a job, and tells whoever drives Step.
 func (e *Engine) queueWork(tenant string, b store.Batch) {
-	job := func(p store.Pair) bool { return len(p.Key) > 1 && p.Key[0] == sweepPrefix(0)[0] && p.Key[1] == sep }
+	job := func(p store.Pair) bool {
+		return bytes.HasPrefix(p.Key, sweepPrefix(0)[:2]) && p.Key[2] != jobSummary // its own queue holds that
+	}
 	if !slices.ContainsFunc(b.Put, job) {
 		return
 	}
@@ -71,6 +74,15 @@ func (e *Engine) queueWork(tenant string, b store.Batch) {
 // the store: a unit that was interrupted is found and done again. What this process queued comes first; then a look
 // at all tenants finds what came due by time, and what other processes left.
 func (e *Engine) Step(ctx context.Context) (more bool, err error) {
+	if more, err := e.step(ctx); more || err != nil {
+		return more, err
+	}
+	more, _, err = e.makeSummary(ctx)
+	return more, err
+}
+
+// step is Step without calls to others' servers, which may take long.
+func (e *Engine) step(ctx context.Context) (more bool, err error) {
 	if more, err := e.stepQueued(ctx); more || err != nil {
 		return more, err
 	}
@@ -144,9 +156,16 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{
 		expiredRange(now, sweepChunk/2), dueImports(now, sweepChunk/2),
 		first(sweepSession), first(sweepProject), first(sweepDecisions), first(sweepTenant),
+		{From: sweepPrefix(jobSummary), To: prefixEnd(sweepPrefix(jobSummary)), Limit: 64},
 	}})
 	if err != nil {
 		return false, err
+	}
+	for _, it := range r.Ranges[6] { // those that this process does not know yet: of a start before, or of others
+		var job summaryJob
+		if it.Damaged || json.Unmarshal(it.Value, &job) == nil {
+			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), e.summaryDue(&job))
+		}
 	}
 	switch found := r.Ranges; {
 	case len(found[0]) > 0:
@@ -174,10 +193,17 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	return e.stepRetention(ctx, tenant)
 }
 
-// Run drives Step until ctx ends: at once what an earlier process left, when woken what was queued, and every so
-// often a look for what came due.
+// Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and every
+// so often a look for what came due. Summaries are made beside it, several at once.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
-	step := e.Step
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	if e.summariser != nil {
+		for range summaryWorkers {
+			workers.Go(func() { e.runSummaries(ctx) })
+		}
+	}
+	step := e.step
 	for {
 		for more := true; more && ctx.Err() == nil; {
 			var err error
@@ -191,7 +217,7 @@ func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 		case <-e.wake:
 			step = e.stepQueued
 		case <-tick:
-			step = e.Step
+			step = e.step
 		}
 	}
 }

@@ -77,6 +77,7 @@ type decision struct {
 	Extent    decisionExtent  `json:"extent"`
 	Tight     bool            `json:"tight,omitempty"`
 	Bare      bool            `json:"bare,omitempty"`
+	Summary   uint32          `json:"summary,omitempty"` // the version that was there; 0: none
 	Revision  uint64          `json:"revision"`
 	Window    string          `json:"window"`
 	Usage     json.RawMessage `json:"usage"`
@@ -110,6 +111,9 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 	b = strconv.AppendUint(append(b, `,"messages":`...), a.extent.messages, 10)
 	b = strconv.AppendBool(append(b, `},"bare":`...), a.bare)
 	b = strconv.AppendBool(append(b, `,"tight":`...), a.tight)
+	if a.summary != nil {
+		b = strconv.AppendUint(append(b, `,"summary":`...), uint64(a.summary.version), 10)
+	}
 	b = strconv.AppendUint(append(b, `,"revision":`...), revision, 10)
 	b = append(hex.AppendEncode(append(b, `,"window":"`...), a.result.hash), `","usage":`...)
 	b = a.appendUsage(b, w)

@@ -48,6 +48,10 @@ type Options struct {
 	Tokens   Tokenizer
 	BuiltIns []BuiltIn
 	Logger   *slog.Logger
+	// Alone says that no other process works on the store.
+	Alone bool
+	// Summariser makes summaries; nil: none are made.
+	Summariser Summariser
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
 	// HistoryMaxTokens is the default of the setting of that name; 0: 8000.
@@ -88,6 +92,9 @@ type Engine struct {
 	policyRecords memo[policyRecord]
 	policyQuota   PolicyQuota
 	breaker       breaker
+	alone         bool
+	summariser    Summariser
+	summaries     summaryQueue
 	projects      memo[project]
 	keys          memo[keyRecord]
 	heads         memo[head]
@@ -100,7 +107,7 @@ type Engine struct {
 	background    background
 	removed       removals
 	keyUses       keyUses
-	usage         usage
+	tallies       tallies
 	wake          chan struct{} // a job was queued
 }
 
@@ -127,8 +134,10 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if o.HotBytes == 0 {
 		o.HotBytes = 64 << 20
 	}
+	e.alone, e.summariser = o.Alone, o.Summariser
+	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
-	e.usage.limit = o.MessageBytes
+	e.tallies.limit = o.MessageBytes
 	e.removed.main.Store(true)
 	e.removed.loose.Store(true)
 	e.hot = newHotSessions(o.HotBytes)

@@ -15,8 +15,9 @@ type sessionLine struct {
 	fileLine
 	Project string `json:"project"`
 	SessionSpec
-	Created      time.Time `json:"created_at"`
-	LastActivity time.Time `json:"last_activity_at"`
+	Created      time.Time    `json:"created_at"`
+	LastActivity time.Time    `json:"last_activity_at"`
+	Summary      *FileSummary `json:"summary,omitempty"`
 }
 
 // turnLine is one turn of the session that was begun last.
@@ -59,8 +60,12 @@ func exportSessions(x *exporting) error {
 }
 
 func (x *exporting) session(p *project, h *namedHead) error {
-	err := x.put("session", sessionLine{fileLine{"session"}, p.ID,
-		SessionSpec{ID: h.id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}, h.Created, h.LastActivity})
+	summary, err := x.e.fileSummary(x.ctx, x.caller.Tenant, &h.head)
+	if err != nil {
+		return err
+	}
+	err = x.put("session", sessionLine{fileLine{"session"}, p.ID,
+		SessionSpec{ID: h.id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}, h.Created, h.LastActivity, summary})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // row is one stored message as assembling sees it: its header, its names as numbers, and what was made of its body.
@@ -33,6 +34,8 @@ type view struct {
 	raw   []byte // the head's bytes, by which staleness shows
 	rows  []row  // ascending and contiguous, up to the head's last message
 	names []string
+	// summary is the head's; nil: it has none, or it cannot be read.
+	summary *summary
 }
 
 // whole tells whether the view holds the newest want messages, or all.
@@ -114,10 +117,11 @@ func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte
 	}
 	v := &view{head: h, raw: raw}
 	old := hot.view.Load()
-	if old != nil && old.head.Turns < h.Turns && old.whole(want) && h.Turns-old.head.Turns <= 64 {
+	also := v.summaryItem(old)
+	if old != nil && old.head.Turns <= h.Turns && old.whole(want) && h.Turns-old.head.Turns <= 64 {
 		// The session grew: only what is new is read, and the rest keeps what was made of it.
 		added := int(h.Messages - old.head.Messages)
-		hs, err := e.readHeaders(ctx, tenant, h.extent(), added)
+		hs, err := e.readHeaders(ctx, tenant, h.extent(), added, also)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -127,21 +131,44 @@ func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte
 		}
 		v.append(hs[len(hs)-added:])
 	} else {
-		hs, err := e.readHeaders(ctx, tenant, h.extent(), want)
+		hs, err := e.readHeaders(ctx, tenant, h.extent(), want, also)
 		if err != nil {
 			return nil, nil, err
 		}
 		v.rows = make([]row, 0, len(hs))
 		v.append(hs)
 	}
+	if also != nil {
+		if also.Value == nil && !also.Damaged { // no header had to be read
+			r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{also.Key}})
+			if err != nil {
+				return nil, nil, err
+			}
+			*also = r.Keys[0]
+		}
+		v.summary = e.parseSummary(tenant, h.Incarnation, h.covered().Version, *also)
+	}
 	hot.view.Store(v)
 	e.hot.account(hot, v.weigh())
 	return v, hot, nil
 }
 
+// summaryItem is the record to read for the view's summary; nil where it has none or the view before has it already.
+func (v *view) summaryItem(old *view) *store.Item {
+	s := v.head.covered()
+	if s.Covers == 0 {
+		return nil
+	}
+	if old != nil && old.summary != nil && old.summary.version == s.Version {
+		v.summary = old.summary
+		return nil
+	}
+	return &store.Item{Key: summaryKey(v.head.Incarnation, s.Version)}
+}
+
 // at gives a view of an earlier state of a session, for replays. It is not kept.
 func (e *Engine) at(ctx context.Context, tenant string, x extent, want int) (*view, error) {
-	hs, err := e.readHeaders(ctx, tenant, x, want)
+	hs, err := e.readHeaders(ctx, tenant, x, want, nil)
 	if err != nil {
 		return nil, err
 	}

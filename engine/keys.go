@@ -21,11 +21,14 @@ import (
 //	o <pinc> session           a session's open calls, with what their results need
 //	m <sinc> h turn            packed headers of one turn
 //	m <sinc> b seq part        body of one message, in parts of at most store.MaxValue
+//	m <sinc> s version         one version of the session's running summary
 //	i <hash>                   answer to an idempotent request
 //	x <expiry ms> <key>        expiry index: the key named goes at that time
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
 //	j d <pinc>                 decisions of a project to be emptied, those made up to the time it says
 //	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
+//	j y <sinc>                 summary to make or extend
+//	u day                      what was used that day
 //	g name                     policy: its versions, and which is live
 //	y name version             policy version: what its manifest and its checks say
 //	w digest part              policy module, by SHA-256, in parts of at most store.MaxValue
@@ -111,6 +114,14 @@ func bodyKey(s incarnation, seq uint64, part uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(append(sessionPrefix(s), 'b'), seq), part)
 }
 
+func summaryKey(s incarnation, version uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(sessionPrefix(s), 's'), version)
+}
+
+func summaryJobKey(s incarnation) []byte { return sweepKey(jobSummary, s[:]) }
+
+func usageKey(day uint16) []byte { return binary.BigEndian.AppendUint16([]byte{'u', sep}, day) }
+
 // bodySeq reads the message's number out of a body key.
 func bodySeq(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-10:]) }
 
@@ -139,7 +150,10 @@ const (
 	sweepDecisions = 'd'
 )
 
-const sweepImport = 'i'
+const (
+	sweepImport = 'i'
+	jobSummary  = 'y'
+)
 
 // stagedKey is the job of an import's messages; dueImports covers those that ran out by now.
 func stagedKey(until time.Time, s incarnation) []byte {

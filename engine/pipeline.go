@@ -17,6 +17,7 @@ import (
 // The policies that run when a pipeline's result breaks the law.
 const (
 	policyDelegationFilter = "delegation-filter"
+	policySummarise        = "summarise"
 	policyDepthCompress    = "depth-compress"
 	policyToolPairTrim     = "tool-pair-trim"
 )
@@ -56,7 +57,10 @@ const maxConfig = 16 << 10
 
 // builtInDefaults are the settings that serve as defaults of built-in policies' configs.
 func builtInDefaults(s Settings, policy string) map[string]any {
-	if policy == policyDepthCompress {
+	switch policy {
+	case policySummarise:
+		return map[string]any{"enabled": s.SummaryEnabled, "threshold": s.SummaryThreshold, "keep_last": s.SummaryKeepLast}
+	case policyDepthCompress:
 		return map[string]any{"depth": s.SessionHistoryDepth}
 	}
 	return nil

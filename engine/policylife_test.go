@@ -223,7 +223,7 @@ func TestListingPolicies(t *testing.T) {
 		k.advance(time.Second)
 		k.upload(name, keeping(fmt.Sprint("list ", i)))
 	}
-	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle", "tool-pair-trim", "zebra"}
+	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle", "summarise", "tool-pair-trim", "zebra"}
 	for limit := 1; limit <= 8; limit++ {
 		var got []string
 		page := engine.Page{Limit: limit}

@@ -229,6 +229,7 @@ func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id stri
 		if a.view, a.hot, err = e.current(ctx, c.Tenant, h, raw, a.horizon()+1); err != nil {
 			return out, err
 		}
+		a.summary = a.view.summary
 		_, err := a.window(nil)
 		if known, ok := errors.AsType[*Error](err); ok && known.Kind == Invalid {
 			out.Error = known.Detail

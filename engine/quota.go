@@ -13,8 +13,8 @@ import (
 // stores and removes meanwhile is counted in.
 const tallyLife = time.Hour
 
-// usage knows about how many bytes each tenant's messages take, without a record that every turn would have to write.
-type usage struct {
+// tallies know about how many bytes each tenant's messages take, without a record that every turn would have to write.
+type tallies struct {
 	limit   int64 // 0: no bound, and nothing is counted
 	mu      sync.Mutex
 	tenants map[string]*tally
@@ -26,7 +26,7 @@ type tally struct {
 	at       time.Time // zero: never counted
 }
 
-func (u *usage) of(tenant string) *tally {
+func (u *tallies) of(tenant string) *tally {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.tenants == nil {
@@ -41,7 +41,7 @@ func (u *usage) of(tenant string) *tally {
 }
 
 // add notes what was stored, or removed where it is negative.
-func (u *usage) add(tenant string, bytes int64) {
+func (u *tallies) add(tenant string, bytes int64) {
 	if u.limit == 0 || bytes == 0 {
 		return
 	}
@@ -52,14 +52,14 @@ func (u *usage) add(tenant string, bytes int64) {
 }
 
 // forget has a tenant counted anew.
-func (u *usage) forget(tenant string) {
+func (u *tallies) forget(tenant string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.tenants, tenant)
 }
 
 // known gives a tally where it is of use.
-func (u *usage) known(t *tally, now time.Time) (bytes int64, ok bool) {
+func (u *tallies) known(t *tally, now time.Time) (bytes int64, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return t.bytes, !t.at.IsZero() && now.Sub(t.at) < tallyLife
@@ -68,7 +68,7 @@ func (u *usage) known(t *tally, now time.Time) (bytes int64, ok bool) {
 // checkQuota refuses messages that would be more than the tenant may keep. Requests at the same moment may pass it
 // together: the bound is held about, not to the byte.
 func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
-	limit := e.usage.limit
+	limit := e.tallies.limit
 	if limit == 0 {
 		return nil
 	}
@@ -86,21 +86,21 @@ func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
 
 // messageBytes is about what a tenant's messages take.
 func (e *Engine) messageBytes(ctx context.Context, tenant string) (int64, error) {
-	t := e.usage.of(tenant)
-	if n, ok := e.usage.known(t, e.now()); ok {
+	t := e.tallies.of(tenant)
+	if n, ok := e.tallies.known(t, e.now()); ok {
 		return n, nil
 	}
 	t.counting.Lock()
 	defer t.counting.Unlock()
-	if n, ok := e.usage.known(t, e.now()); ok {
+	if n, ok := e.tallies.known(t, e.now()); ok {
 		return n, nil
 	}
 	n, err := e.countMessageBytes(ctx, tenant)
 	if err != nil {
 		return 0, err
 	}
-	e.usage.mu.Lock()
-	defer e.usage.mu.Unlock()
+	e.tallies.mu.Lock()
+	defer e.tallies.mu.Unlock()
 	t.bytes, t.at = n, e.now()
 	return n, nil
 }

@@ -55,7 +55,13 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
-	a.view, err = e.at(ctx, c.Tenant, x, a.horizon()+1)
+	if a.view, err = e.at(ctx, c.Tenant, x, a.horizon()+1); err != nil || d.Summary == 0 {
+		return a, err
+	}
+	if a.summary, err = e.readSummary(ctx, c.Tenant, x.incarnation, d.Summary); err == nil && a.summary == nil {
+		err = errorf(Gone, "summary_purged", "version %d of the summary of session %q, which this decision used, is purged",
+			d.Summary, d.Session)
+	}
 	return a, err
 }
 
@@ -149,6 +155,7 @@ func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, d
 	case err == nil:
 		out["format"] = a.format.String()
 		out["report"] = json.RawMessage(a.appendReport(nil))
+		out["summary"] = json.RawMessage(a.appendSummary(nil))
 	case isKnown && known.Kind == Gone:
 		out["purged"] = known.Detail
 	default:

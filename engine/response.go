@@ -13,8 +13,8 @@ import (
 func (a *assembly) appendRest(dst []byte, w *chat.Window) []byte {
 	dst = append(dst, `,"usage":`...)
 	dst = a.appendUsage(dst, w)
-	dst = append(dst, `,"summary":null,"pipeline":`...)
-	dst = a.appendSteps(dst)
+	dst = a.appendSummary(append(dst, `,"summary":`...))
+	dst = a.appendSteps(append(dst, `,"pipeline":`...))
 	if a.request.Explain {
 		dst = a.appendReport(append(dst, `,"report":`...))
 	}
@@ -168,6 +168,9 @@ func (a *assembly) reportRows() []reportRow {
 			row.id = "answer:" + messageID(a.extent.incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
 		} else {
 			row.id = "notice:" + strconv.Itoa(i)
+			if it.Kind == plan.KindSummary {
+				row.id = "summary:" + strconv.FormatUint(uint64(a.summary.version), 10)
+			}
 		}
 		rows = append(rows, row)
 	}

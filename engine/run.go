@@ -11,6 +11,7 @@ type outcome struct {
 	items []plan.Item
 	fates []plan.Fate // by considered row
 	steps []stepOutcome
+	ask   uint64 // the message up to which the pipeline asks for a summary; 0: it does not
 	hash  []byte // identifies the window, once rendered
 	// Cost of the window without the request's system prompt.
 	messages uint32
@@ -61,9 +62,9 @@ func (a *assembly) decide(l limits) error {
 			return a.decide(l)
 		}
 	}
-	done := a.result.steps
+	done, ask := a.result.steps, a.result.ask
 	a.begin(l.withoutOpening())
-	a.result.steps = done
+	a.result.steps, a.result.ask = done, ask
 	if err := a.runAll(a.fallback, violation.Error()); err != nil {
 		return err
 	}
@@ -161,6 +162,7 @@ func (a *assembly) runStep(s *step, number int16) (stepOutcome, error) {
 		return out, err
 	}
 	a.result.items = result.Items
+	a.result.ask = max(a.result.ask, result.AskSummary)
 	for _, f := range result.Fates {
 		a.result.fates[f.Row] = f.Fate
 	}

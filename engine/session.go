@@ -17,24 +17,25 @@ const (
 // head is a session's own record: what identifies its state. Every commit to the session expects it unchanged and
 // raises Revision, which makes its turns a total order.
 type head struct {
-	Incarnation  incarnation `json:"incarnation"`
-	Revision     uint64      `json:"revision"`
-	Turns        uint32      `json:"turns"`
-	Messages     uint64      `json:"messages"`
-	Tokens       [2]uint64   `json:"tokens"`
-	Bytes        uint64      `json:"bytes,omitempty"` // of the message bodies
-	OpenCalls    int         `json:"open_calls,omitempty"`
-	Kind         string      `json:"kind"`
-	Agent        string      `json:"agent,omitempty"`
-	Title        string      `json:"title,omitempty"`
-	Created      time.Time   `json:"created_at"`
-	LastActivity time.Time   `json:"last_activity_at"`
+	Incarnation  incarnation  `json:"incarnation"`
+	Revision     uint64       `json:"revision"`
+	Turns        uint32       `json:"turns"`
+	Messages     uint64       `json:"messages"`
+	Tokens       [2]uint64    `json:"tokens"`
+	Bytes        uint64       `json:"bytes,omitempty"` // of the message bodies
+	OpenCalls    int          `json:"open_calls,omitempty"`
+	Kind         string       `json:"kind"`
+	Agent        string       `json:"agent,omitempty"`
+	Title        string       `json:"title,omitempty"`
+	Created      time.Time    `json:"created_at"`
+	LastActivity time.Time    `json:"last_activity_at"`
+	Summary      *summaryHead `json:"summary,omitempty"`
 }
 
 // session shows a head as clients see it.
 func (h *head) session(id string, encoding int) Session {
 	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Turns: h.Turns, Messages: h.Messages,
-		Tokens: h.Tokens[encoding]}
+		Tokens: h.Tokens[encoding], SummarizedCount: h.covered().Count}
 	if !h.Created.IsZero() {
 		s.CreatedAt, s.LastActivityAt = &h.Created, &h.LastActivity
 	}
@@ -160,7 +161,8 @@ func (e *Engine) GetSession(ctx context.Context, c Caller, projectID, id string)
 	if err != nil {
 		return Session{}, err
 	}
-	return h.session(id, r.encoding), nil
+	s := h.session(id, r.encoding)
+	return s, e.showSummaries(ctx, c.Tenant, []summaryOf{{&s, h}})
 }
 
 // ListSessions pages through a project's sessions by id. `dashboard` is listed once it has a turn.
@@ -174,12 +176,23 @@ func (e *Engine) ListSessions(ctx context.Context, c Caller, projectID string, p
 		return List[Session]{}, err
 	}
 	prefix := headPrefix(p.Incarnation)
-	return listRecords(ctx, e, c.Tenant, prefix, page, func(it store.Item) (Session, bool, error) {
-		var h head
-		err := json.Unmarshal(it.Value, &h)
+	heads := map[string]*head{}
+	out, err := listRecords(ctx, e, c.Tenant, prefix, page, func(it store.Item) (Session, bool, error) {
+		h := new(head)
+		err := json.Unmarshal(it.Value, h)
 		id := string(it.Key[len(prefix) : len(it.Key)-1])
+		heads[id] = h
 		return h.session(id, r.encoding), id != DefaultSession || h.Turns > 0, err
 	})
+	if err != nil {
+		return out, err
+	}
+	var shown []summaryOf
+	for i := range out.Data {
+		s := &out.Data[i]
+		shown = append(shown, summaryOf{s, heads[s.ID]})
+	}
+	return out, e.showSummaries(ctx, c.Tenant, shown)
 }
 
 // DeleteSession removes a session at once; its messages and decisions are swept in the background.
@@ -214,7 +227,7 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		return struct{}{}, nil
 	})
 	if err == nil {
-		e.usage.add(c.Tenant, -int64(gone))
+		e.tallies.add(c.Tenant, -int64(gone))
 	}
 	return err
 }
@@ -225,6 +238,7 @@ func (t *tx) dropSession(pinc incarnation, id string, h *head) {
 	if h.OpenCalls > 0 {
 		t.delete(openCallsKey(pinc, id))
 	}
+	t.delete(summaryJobKey(h.Incarnation))
 	t.put(sweepKey(sweepSession, h.Incarnation[:]), pinc[:])
 	t.dropUnborn(pinc, id)
 }

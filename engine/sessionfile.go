@@ -44,7 +44,21 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 			f.add(hd, m)
 		}
 	}
-	return f, nil
+	f.Summary, err = e.fileSummary(ctx, c.Tenant, h)
+	return f, err
+}
+
+// fileSummary gives a session's summary as files keep it; nil where there is none.
+func (e *Engine) fileSummary(ctx context.Context, tenant string, h *head) (*FileSummary, error) {
+	s := h.covered()
+	if s.Covers == 0 {
+		return nil, nil
+	}
+	sum, err := e.readSummary(ctx, tenant, h.Incarnation, s.Version)
+	if err != nil || sum == nil {
+		return nil, err
+	}
+	return sum.file(), nil
 }
 
 func (f *SessionFile) add(h *header, m *chat.Message) {
@@ -102,7 +116,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 				return Session{}, err
 			}
 		}
-		h, err := t.reveal(staged, p, f.Session.ID, nil)
+		h, err := t.reveal(staged, p, f.Session.ID, f.Summary, nil)
 		if err != nil {
 			return Session{}, err
 		}
@@ -110,7 +124,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 	})
 	switch {
 	case err == nil:
-		e.usage.add(c.Tenant, size)
+		e.tallies.add(c.Tenant, size)
 	case staged != nil:
 		e.abandon(ctx, c.Tenant, staged)
 	}
@@ -153,7 +167,7 @@ func (f *SessionFile) parse() ([]*parsedTurn, error) {
 		}
 		turns = append(turns, t)
 	}
-	return turns, nil
+	return turns, f.Summary.check(turns)
 }
 
 func (ft *FileTurn) parse() (*parsedTurn, error) {
@@ -262,16 +276,20 @@ func (s *staging) flush() error {
 }
 
 // reveal collects the writes that make the staged session one that is seen, in place of the head before, if any.
-func (t *tx) reveal(s *staging, p *project, id string, before *head) (*head, error) {
+func (t *tx) reveal(s *staging, p *project, id string, summary *FileSummary, before *head) (*head, error) {
 	h := *s.head
 	t.batch.Expect = append(t.batch.Expect, s.expects()[1])
 	t.delete(s.job)
 	if before != nil {
 		h.OpenCalls = before.OpenCalls
+		t.delete(summaryJobKey(before.Incarnation))
 		t.put(sweepKey(sweepSession, before.Incarnation[:]), s.project[:])
 		t.dropUnborn(s.project, id)
 	}
 	if err := t.putOpenCalls(p, id, &h, &s.open); err != nil {
+		return nil, err
+	}
+	if err := summary.put(t, &h); err != nil {
 		return nil, err
 	}
 	return &h, t.putJSON(headKey(s.project, id), &h)
@@ -285,4 +303,14 @@ func (e *Engine) abandon(ctx context.Context, tenant string, s *staging) {
 	if lost := (*store.ConflictError)(nil); err != nil && !errors.As(err, &lost) {
 		e.log.Error("sweeping a failed import; it is tried again later", "error", err)
 	}
+}
+
+// put collects the file's summary, which is then the session's first.
+func (f *FileSummary) put(t *tx, h *head) error {
+	if f == nil {
+		return nil
+	}
+	h.Summary = &summaryHead{Version: 1, Covers: f.Covers, Count: f.Count}
+	return t.putJSON(summaryKey(h.Incarnation, 1), summaryRecord{Text: f.Text, FirstTurn: f.Turns[0], LastTurn: f.Turns[1],
+		Covers: f.Covers, Count: f.Count, Model: f.Model, Prompt: f.Prompt, Created: t.now})
 }

@@ -16,7 +16,7 @@ const defaultHistoryMaxTokens = 8000
 const maxPipeline = 16
 
 // defaultPipeline is what a project runs that sets none.
-var defaultPipeline = [...]string{"delegation-filter", "depth-compress", "tool-pair-trim"}
+var defaultPipeline = [...]string{"delegation-filter", "summarise", "depth-compress", "tool-pair-trim"}
 
 func (e *Engine) defaultSettings() Settings {
 	s := Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: e.maxTokens,

@@ -32,6 +32,7 @@ func (a *assembly) tabulate() error {
 	req := &t.request
 	*req = plan.Request{BudgetMessages: a.limits.messages, BudgetTokens: a.limits.tokens, Now: a.at, Seed: a.seed,
 		NewestTurn: a.extent.turns, OlderExist: a.older.messages > 0}
+	req.SummaryCovers, _, req.SummaryTokens = a.Summary()
 	if len(a.pending) > 0 {
 		req.NewestTurn++
 	}

@@ -19,8 +19,9 @@ func (h *head) extent() extent { return extent{h.Incarnation, h.Turns, h.Message
 
 // readHeaders gives the newest messages of an extent, ascending and without a gap: at least want of them, or all.
 // It costs what it returns, however long the session is. A header record that is lost or damaged is made again from
-// the bodies; a message of which nothing is left stands there with role 0.
-func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want int) ([]header, error) {
+// the bodies; a message of which nothing is left stands there with role 0. Where also is not nil, the record of its key
+// is read in the same round trip.
+func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want int, also *store.Item) ([]header, error) {
 	if x.turns == 0 {
 		return nil, nil
 	}
@@ -31,9 +32,16 @@ func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want 
 		limit := max(1, (want-have+perTurn-1)/perTurn)
 		rng := store.Range{From: headersKey(x.incarnation, 1), To: headersKey(x.incarnation, before), Reverse: true,
 			Limit: limit}
-		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+		q := store.Query{Ranges: []store.Range{rng}}
+		if also != nil {
+			q.Keys = [][]byte{also.Key}
+		}
+		r, err := e.store.Read(ctx, tenant, q)
 		if err != nil {
 			return nil, err
+		}
+		if also != nil {
+			*also, also = r.Keys[0], nil
 		}
 		for i, it := range r.Ranges[0] {
 			turn := before - 1 - uint32(i)

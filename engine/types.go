@@ -237,10 +237,23 @@ type MemoriesRequest struct {
 
 // SessionFile is a session's transcript on its own: state/sessions/<session_id>.json.
 type SessionFile struct {
-	Version int         `json:"version"` // 1
-	Session SessionSpec `json:"session"`
-	Created time.Time   `json:"created_at"`
-	Turns   []FileTurn  `json:"turns"`
+	Version int          `json:"version"` // 1
+	Session SessionSpec  `json:"session"`
+	Created time.Time    `json:"created_at"`
+	Turns   []FileTurn   `json:"turns"`
+	Summary *FileSummary `json:"summary,omitempty"`
+}
+
+// FileSummary is the running summary of a SessionFile.
+type FileSummary struct {
+	Text  string    `json:"text"`
+	Turns [2]uint32 `json:"covers_turns"`
+	// Covers is how many of the file's first messages are behind it; Count those of them that it covers: all but
+	// delegations'.
+	Covers uint64 `json:"covers"`
+	Count  uint64 `json:"covers_messages"`
+	Model  string `json:"model,omitempty"`
+	Prompt string `json:"prompt,omitempty"`
 }
 
 // FileTurn is one turn of a SessionFile.

@@ -228,7 +228,7 @@ var (
 		{opTextLength, "u32", "text_length", "0 for the other ops"},
 		{opReasonOffset, "u32", "reason_offset", "in the plan"},
 		{opReasonLength, "u32", "reason_length", "`code` or `code: free words`, at most 200 bytes"},
-		{opArgument, "u32", "argument", "TRUNCATE: tokens; 0 for the other ops"},
+		{opArgument, "u32", "argument", "TRUNCATE: tokens; SUMMARISE: see there; 0 for the other ops"},
 	}
 )
 
@@ -255,8 +255,10 @@ var opSpecs = [...]opSpec{
 	{plan.OpReplace, "REPLACE", 0, true, false, "the text becomes the given text; role, ids and calls stay"},
 	{plan.OpInsert, "INSERT", 0, true, false, "a system-class message (kind 6) with the given text before `first`, " +
 		"which may be record_count, never inside an atom; `last` is ignored, no overlap is possible"},
-	{plan.OpSummarise, "SUMMARISE", 0, false, false, "covered records (seq up to summary_covers, no delegation, not " +
-		"pending) are replaced by the running summary, which stands at `first` even if it covers nothing in the table; " +
-		"the rest stays, and a job may extend the summary from summary_covers + 1, older than the table too, up to " +
-		"`last`, never splitting an atom"},
+	{plan.OpSummarise, "SUMMARISE", 0, false, true, "covered records (seq up to summary_covers, no delegation, not " +
+		"pending, not mandatory) are replaced by the running summary, which stands at `first` even if it covers nothing in " +
+		"the table; the rest stays, and a job may extend the summary from summary_covers + 1, older than the table too, up " +
+		"to `last`, never splitting an atom. The range is whole atoms; an atom is covered when all of it is. Where no " +
+		"summary is stored, the records stay; where the window holds it already, it stays where it is. Argument 1: use what " +
+		"is stored, ask for nothing; no other argument has a meaning. One SUMMARISE a plan"},
 }

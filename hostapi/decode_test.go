@@ -41,6 +41,7 @@ func TestDecode(t *testing.T) {
 		"replace":      {one(5, 0, 5, 5, 57, 4), []plan.Op{{Code: 5, First: 5, Last: 5, Text: "text"}}},
 		"insert":       {one(6, 0, 9, 0, 57, 4), []plan.Op{{Code: 6, First: 9, Text: "text"}}},
 		"summarise":    {one(7, 0, 0, 4), []plan.Op{{Code: 7, Last: 4}}},
+		"stored only":  {one(7, 0, 0, 4, 0, 0, 0, 0, 1), []plan.Op{{Code: 7, Last: 4, Argument: plan.StoredOnly}}},
 		"larger steps": {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
 	} {
 		got, err := decode(c.plan, testMaxText, reasons{})

@@ -64,6 +64,9 @@ func (s wordSource) Tool(*plan.Item) string { return "search" }
 func (s wordSource) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return s.NoticeTokens(text), nil
 }
+func (s wordSource) Summary() (covers uint64, text string, tokens uint32) {
+	return 1, "a summary", s.NoticeTokens("a summary")
+}
 func (s wordSource) NoticeTokens(text string) uint32 { return uint32(s.Tokens([]byte(text))) }
 func (s wordSource) UserTokens(text string) uint32   { return s.NoticeTokens(text) }
 func (s wordSource) Truncate(text string, tokens int) string {

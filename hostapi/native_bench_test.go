@@ -12,12 +12,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies"
 	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
+	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
 )
 
-// BenchmarkAgainstNative calls the three built-in policies in the sandbox, with all that isolates them (the request
+// BenchmarkAgainstNative calls the built-in policies in the sandbox, with all that isolates them (the request
 // copied in, fuel, bounds, the plan checked, the instance restored), and the same source files as native code over the
 // same request bytes. Every policy finds work to do.
 func BenchmarkAgainstNative(b *testing.B) {
@@ -72,7 +73,8 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 	if err != nil {
 		b.Fatal(err)
 	}
-	settings := map[string]string{"depth-compress": `{"depth":8}`}[m.Name]
+	settings := map[string]string{"depth-compress": `{"depth":8}`,
+		"summarise": `{"enabled":true,"threshold":8,"keep_last":4}`}[m.Name]
 	config, err := loaded.Manifest.Config(json.RawMessage(settings))
 	if err != nil {
 		b.Fatal(err)
@@ -83,7 +85,7 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 	for i := range r.Records {
 		r.Records[i].Delegation = r.Records[i].Turn % 4 // of 0 and 1 the viewer sees all, of 2 and 3 nothing
 	}
-	w.policy = map[string]mneme.Policy{"delegation-filter": delegationfilter.Assemble,
+	w.policy = map[string]mneme.Policy{"delegation-filter": delegationfilter.Assemble, "summarise": summarise.Assemble,
 		"depth-compress": depthcompress.Assemble, "tool-pair-trim": toolpairtrim.Assemble}[m.Name]
 	l, err := layoutOf(r)
 	if err != nil {

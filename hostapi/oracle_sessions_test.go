@@ -132,6 +132,8 @@ func drawPipeline(rng *rand.Rand) []engine.PipelineStep {
 	}
 	steps := []engine.PipelineStep{
 		{Policy: "delegation-filter"},
+		{Policy: "summarise", Config: json.RawMessage(fmt.Sprintf(`{"enabled":%t,"threshold":%d,"keep_last":%d}`,
+			rng.IntN(4) > 0, 1+rng.IntN(60), 1+rng.IntN(20)))},
 		{Policy: "depth-compress", Config: json.RawMessage(fmt.Sprintf(`{"depth":%d}`, 1+rng.IntN(1+rng.IntN(100))))},
 		{Policy: "tool-pair-trim", Config: json.RawMessage(trim)},
 	}

@@ -15,6 +15,7 @@ import (
 	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
+	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
@@ -40,6 +41,7 @@ func newOracle(t testing.TB) *oracle {
 	t.Helper()
 	sources := map[string]mneme.Policy{
 		"delegation-filter": delegationfilter.Assemble,
+		"summarise":         summarise.Assemble,
 		"depth-compress":    depthcompress.Assemble,
 		"tool-pair-trim":    toolpairtrim.Assemble,
 	}
@@ -147,6 +149,11 @@ func (o *oracle) randomCall(rng *rand.Rand, turns int) plan.Call {
 	table := policytest.Random(rng, turns)
 	name := o.names[rng.IntN(len(o.names))]
 	switch {
+	case name == "summarise":
+		table.Config["enabled"] = rng.IntN(8) > 0
+		if rng.IntN(4) > 0 {
+			table.Config["threshold"], table.Config["keep_last"] = 1+rng.IntN(2+turns), 1+rng.IntN(20)
+		}
 	case name == "depth-compress" && rng.IntN(4) > 0:
 		table.Config["depth"] = 1 + rng.IntN(30)
 	case name == "tool-pair-trim" && rng.IntN(2) > 0:
@@ -198,14 +205,23 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 				s.ViewerDelegation = 2
 				s.BudgetMessages = uint32(records/2 + 1)
 				s.Config = map[string]any{}
-				if name == "depth-compress" {
+				wanted := records/2 - 1
+				switch name {
+				case "depth-compress":
 					s.Config["depth"] = 1
+				case "summarise":
+					s.Config["enabled"], s.Config["threshold"], s.Config["keep_last"] = true, 1, 1
+					s.SummaryCovers = uint64(records+2) / 3
+					wanted = min(records, 1)
+					for i := range s.Records {
+						s.Records[i].Delegation = 0
+					}
 				}
 				out := o.check(t, callOf(o.digest[name], &s.Table))
 				if out.Status != plan.StatusOK {
 					t.Errorf("%s: %s", out.Status, out.Detail)
 				}
-				if len(out.Ops) < records/2-1 {
+				if len(out.Ops) < wanted {
 					t.Errorf("%d records are answered with %d ops", records, len(out.Ops))
 				}
 			})
@@ -215,16 +231,17 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 
 // FuzzModulesAnswerAsTheirSource draws tables, budgets and configs that no client can ask for.
 func FuzzModulesAnswerAsTheirSource(f *testing.F) {
-	f.Add(uint64(1), uint16(30), uint32(50), uint32(0), int64(20), 1.0, uint32(0))
-	f.Add(uint64(2), uint16(30), uint32(3), uint32(900), int64(-1), 0.5, uint32(7))
-	f.Add(uint64(3), uint16(300), uint32(0), uint32(1), int64(1)<<62, -1e308, uint32(1)<<31)
-	f.Add(uint64(4), uint16(5), uint32(0xffffffff), uint32(0xffffffff), int64(-1)<<63, 1e-300, uint32(0xffffffff))
+	f.Add(uint64(1), uint16(30), uint32(50), uint32(0), int64(20), 1.0, uint32(0), int64(20))
+	f.Add(uint64(2), uint16(30), uint32(3), uint32(900), int64(-1), 0.5, uint32(7), int64(-1))
+	f.Add(uint64(3), uint16(300), uint32(0), uint32(1), int64(1)<<62, -1e308, uint32(1)<<31, int64(1)<<62)
+	f.Add(uint64(4), uint16(5), uint32(0xffffffff), uint32(0xffffffff), int64(-1)<<63, 1e-300, uint32(0xffffffff), int64(-1)<<63)
 	o := newOracle(f)
 	f.Fuzz(func(
-		t *testing.T, seed uint64, turns uint16, messages, tokens uint32, depth int64, share float64, newest uint32,
+		t *testing.T, seed uint64, turns uint16, messages, tokens uint32, depth int64, share float64, newest uint32, keep int64,
 	) {
 		call := o.randomCall(rand.New(rand.NewPCG(seed, 3)), int(turns)%400)
-		call.Request.Config = []plan.ConfigEntry{{Key: "depth", Value: depth}, {Key: "low_water", Value: share}}
+		call.Request.Config = []plan.ConfigEntry{{Key: "depth", Value: depth}, {Key: "enabled", Value: true},
+			{Key: "keep_last", Value: keep}, {Key: "low_water", Value: share}, {Key: "threshold", Value: depth}}
 		call.Request.BudgetMessages, call.Request.BudgetTokens = messages, tokens
 		if newest != 0 {
 			call.Request.NewestTurn = newest

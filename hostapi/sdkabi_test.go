@@ -16,6 +16,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
@@ -148,6 +149,7 @@ func TestSDKNumbers(t *testing.T) {
 		"configInteger": typeInteger, "configFloat": typeFloat, "configBoolean": typeBoolean, "configString": typeString,
 		"arenaRequest": arenaRequest, "arenaPlan": arenaPlan,
 		"EarlierQuestion": uint64(opSpecs[1].template), "SizeStub": uint64(opSpecs[3].template),
+		"StoredOnly": plan.StoredOnly,
 	} {
 		if got := sdk.number(t, name); got != want {
 			t.Errorf("%s is %d in the SDK, %d in the ABI", name, got, want)

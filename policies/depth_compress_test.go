@@ -57,6 +57,13 @@ func TestDepthCompress(t *testing.T) {
 			new(policytest.Talk).Say(1, mneme.User, 1).Marked(mneme.Compressed).Turns(2, 2).Turns(3, 3), 1,
 			[]string{"compress 1..2 beyond_depth"},
 		},
+		"a summary in front is no turn": {
+			new(policytest.Talk).System(mneme.Summary, 9).Turns(5, 7), 2, []string{"compress 1..2 beyond_depth"},
+		},
+		"what a summary leaves of a turn is compressed": {
+			new(policytest.Talk).System(mneme.Summary, 9).Say(5, mneme.Assistant, 1).Turns(6, 7), 1,
+			[]string{"drop 1..1 beyond_depth", "compress 2..3 beyond_depth"},
+		},
 		"system-class stays and parts its turn": {
 			new(policytest.Talk).Say(1, mneme.User, 1).System(mneme.Memory, 1).Say(1, mneme.User, 1).Turns(2, 2), 1,
 			[]string{"compress 0..0 beyond_depth", "compress 2..2 beyond_depth"},

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies"
 	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
+	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/manifest"
@@ -21,6 +23,7 @@ import (
 
 var native = map[string]mneme.Policy{
 	"delegation-filter": delegationfilter.Assemble,
+	"summarise":         summarise.Assemble,
 	"depth-compress":    depthcompress.Assemble,
 	"tool-pair-trim":    toolpairtrim.Assemble,
 }
@@ -78,15 +81,23 @@ func TestDefaults(t *testing.T) {
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			seeded(t, 100, 60, func(t *testing.T, table *mnemetest.Table, _ *rand.Rand) {
-				table.Config = nil
+				table.Config = switchedOn(nil)
 				without := run(t, native[m.Name], table)
-				table.Config = config
+				table.Config = switchedOn(config)
 				if with := run(t, native[m.Name], table); !slices.Equal(with, without) {
 					t.Errorf("without config %q, with the defaults %q", without, with)
 				}
 			})
 		})
 	}
+}
+
+// switchedOn is a config in which a policy that its defaults switch off does its work.
+func switchedOn(config map[string]any) map[string]any {
+	on := map[string]any{}
+	maps.Copy(on, config)
+	on["enabled"] = true
+	return on
 }
 
 func read(t *testing.T, m policies.Module) (d declared) {

@@ -6,6 +6,8 @@ import _ "embed"
 var (
 	//go:embed delegation-filter/delegation-filter.wasm
 	delegationFilter []byte
+	//go:embed summarise/summarise.wasm
+	summarise []byte
 	//go:embed depth-compress/depth-compress.wasm
 	depthCompress []byte
 	//go:embed tool-pair-trim/tool-pair-trim.wasm
@@ -22,6 +24,7 @@ type Module struct {
 func BuiltIn() []Module {
 	return []Module{
 		{"delegation-filter", delegationFilter},
+		{"summarise", summarise},
 		{"depth-compress", depthCompress},
 		{"tool-pair-trim", toolPairTrim},
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,27 @@ func TestToolPairTrim(t *testing.T) {
 			new(policytest.Talk).Say(1, mneme.User, 10).Call(1, 5, 10).Say(1, mneme.Assistant, 10), 4, 0, nil, []string{
 				"drop 1..6 over_max_messages", `insert 0 "[earlier messages left out: 6]"`}},
 		"what must stay does not fit": {
-			new(policytest.Talk).Turns(1, 1).System(mneme.Memory, 90), 0, 50, nil, []string{"drop 0..1 over_max_tokens"}},
+			new(policytest.Talk).Turns(1, 1).Say(2, mneme.User, 90).Marked(mneme.Mandatory), 0, 50, nil, []string{
+				"drop 0..1 over_max_tokens"}},
+		"a summary without room beside what must stay goes": {
+			new(policytest.Talk).System(mneme.Summary, 41).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory), 0, 50,
+			nil, []string{"drop 0..0 over_max_tokens"}},
+		"a summary with just the room stays": {
+			new(policytest.Talk).System(mneme.Summary, 40).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory), 0, 50,
+			nil, []string{"drop 1..2 over_max_tokens"}},
+		"a summary is worth more than memories, and they more than markers": {
+			new(policytest.Talk).System(mneme.Marker, 10).System(mneme.Memory, 10).System(mneme.Memory, 10).
+				System(mneme.Summary, 10).Say(1, mneme.User, 10).Marked(mneme.Mandatory), 0, 35, nil, []string{
+				"drop 0..0 over_max_tokens", "drop 2..2 over_max_tokens"}},
+		"no notice is passed over for a smaller one": {
+			new(policytest.Talk).System(mneme.Summary, 60).System(mneme.Memory, 10).Say(1, mneme.User, 10).
+				Marked(mneme.Mandatory), 0, 50, nil, []string{"drop 0..1 over_max_tokens"}},
+		"a notice that must stay is paid first": {
+			new(policytest.Talk).System(mneme.Marker, 60).Marked(mneme.Mandatory).System(mneme.Summary, 10).
+				Say(1, mneme.User, 10).Marked(mneme.Mandatory), 0, 50, nil, []string{"drop 1..1 over_max_tokens"}},
+		"a notice costs no message": {
+			new(policytest.Talk).System(mneme.Summary, 60).Turns(1, 2), 2, 0, nil, []string{
+				"drop 1..2 over_max_messages", `insert 3 "[earlier messages left out: 2]"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.table.BudgetMessages, c.table.BudgetTokens, c.table.Config = c.messages, c.tokens, c.config
@@ -80,6 +101,45 @@ func TestToolPairTrimSaysHowMuch(t *testing.T) {
 	}
 	if want := "[earlier messages left out: more than 30]"; ops[1].Text != want {
 		t.Errorf("marker %q, want %q", ops[1].Text, want)
+	}
+}
+
+// What a summary in the window covers is not left out: the marker speaks of the rest.
+func TestToolPairTrimCountsNothingSummarised(t *testing.T) {
+	for name, c := range map[string]struct {
+		covers   uint64
+		older    bool
+		summary  uint32 // its tokens; 0: none is in the window
+		messages uint32
+		tokens   uint32
+		want     string
+	}{
+		"all older messages are covered":        {60, true, 10, 50, 0, "[earlier messages left out: 30]"},
+		"all older ones and some in the table":  {70, true, 10, 50, 0, "[earlier messages left out: 30]"},
+		"some older ones are not covered":       {59, true, 10, 50, 0, "[earlier messages left out: more than 30]"},
+		"the summary is not in the window":      {60, true, 0, 50, 0, "[earlier messages left out: more than 30]"},
+		"the summary has no room":               {60, true, 900, 0, 800, "[earlier messages left out: more than 2]"},
+		"and there is nothing before the table": {60, false, 900, 0, 800, "[earlier messages left out: more than 2]"},
+		"nothing is before the table":           {0, false, 10, 50, 0, "[earlier messages left out: 30]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s policytest.Talk
+			if c.summary > 0 {
+				s.System(mneme.Summary, c.summary)
+			}
+			s.Turns(31, 70)
+			for i := range s.Records {
+				if s.Records[i].Role != mneme.System {
+					s.Records[i].Seq += 60
+				}
+			}
+			s.BudgetMessages, s.BudgetTokens, s.CountTokens = c.messages, c.tokens, fiveTokens
+			s.SummaryCovers, s.OlderExist = c.covers, c.older
+			ops := run(t, toolpairtrim.Assemble, &s.Table)
+			if marker := ops[len(ops)-1].Text; marker != c.want {
+				t.Errorf("marker %q, want %q; plan %q", marker, c.want, brief(ops))
+			}
+		})
 	}
 }
 
@@ -136,18 +196,23 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 		kept[i] = by[i] < 0
 	}
 	all := atoms(table)
+	notices := roomForNotices(table)
 	dropped, oldest := 0, len(table.Records)
 	for _, a := range all {
 		switch {
+		case a.system():
+			if kept[a.first] != notices[a.first] {
+				t.Fatalf("notice %d kept %v, has room %v: %q", a.first, kept[a.first], notices[a.first], brief(ops))
+			}
 		case a.stays() && !kept[a.first]:
 			t.Fatalf("record %d must stay and is dropped: %q", a.first, brief(ops))
 		case !kept[a.first]:
 			dropped += a.last - a.first + 1
-		case !a.system():
+		default:
 			oldest = min(oldest, a.first)
 		}
 	}
-	everything := keep(table, all, func(int) bool { return true })
+	everything := slices.Repeat([]bool{true}, len(kept))
 	if fits(table, everything, 0) && len(ops) > 0 {
 		t.Fatalf("trimmed what fits: %q", brief(ops))
 	}
@@ -160,7 +225,7 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 			}
 			continue
 		}
-		if op.Code != mneme.OpDrop || i > 0 && ops[i-1].Last+1 == op.First {
+		if op.Code != mneme.OpDrop || i > 0 && ops[i-1].Last+1 == op.First && ops[i-1].Reason == op.Reason {
 			t.Fatalf("op %v is no DROP of a whole run", op)
 		}
 	}

@@ -3,6 +3,7 @@ package policies_test
 import (
 	"slices"
 
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
 )
 
@@ -57,13 +58,41 @@ func done(kept []bool, marker bool) trimmed {
 	return trimmed{kept: kept, marker: marker && slices.Contains(kept, false)}
 }
 
-// keep marks the records of the atoms that must stay and of those that are wanted.
+// keep marks the records of the atoms that must stay, of those that are wanted, and of the system-class ones that have
+// room.
 func keep(t *mnemetest.Table, all []atom, want func(atom int) bool) []bool {
-	kept := make([]bool, len(t.Records))
+	kept := roomForNotices(t)
 	for i, a := range all {
 		for r := a.first; r <= a.last; r++ {
-			kept[r] = a.stays() || want(i)
+			kept[r] = kept[r] || !a.system() && (a.stays() || want(i))
 		}
+	}
+	return kept
+}
+
+// roomForNotices marks the system-class records that have room beside what must stay: summary, memories and the rest, in
+// this order, up to the first that has none.
+func roomForNotices(t *mnemetest.Table) []bool {
+	kept, used, notices := make([]bool, len(t.Records)), uint64(0), []int(nil)
+	for _, a := range atoms(t) {
+		for i, r := range a.records {
+			switch {
+			case a.system():
+				notices = append(notices, a.first+i)
+			case a.stays():
+				used += uint64(r.Tokens)
+			}
+		}
+	}
+	worth := func(i int) int {
+		return slices.Index([]mneme.Kind{mneme.Summary, mneme.Memory, mneme.Marker}, t.Records[i].Kind)
+	}
+	slices.SortStableFunc(notices, func(a, b int) int { return worth(a) - worth(b) })
+	for _, i := range notices {
+		if used += uint64(t.Records[i].Tokens); t.BudgetTokens > 0 && used > uint64(t.BudgetTokens) {
+			break
+		}
+		kept[i] = true
 	}
 	return kept
 }

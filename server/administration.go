@@ -108,3 +108,7 @@ func (s *Server) deleteKey(ctx context.Context, c *call[nothing]) (nothing, erro
 func (s *Server) rotateKey(ctx context.Context, c *call[nothing]) (engine.KeyCreated, error) {
 	return s.engine.RotateKey(ctx, c.caller, c.once, c.path("key"))
 }
+
+func (s *Server) usage(ctx context.Context, c *call[nothing]) (engine.Usage, error) {
+	return s.engine.Usage(ctx, c.caller)
+}

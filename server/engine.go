@@ -44,6 +44,10 @@ type Engine interface {
 	ImportSession(ctx context.Context, c engine.Caller, once engine.Once, project string, file engine.SessionFile) (
 		engine.Session, error)
 
+	ActOnSummary(ctx context.Context, c engine.Caller, once engine.Once, project, session string,
+		act engine.SummaryAction) (engine.SummaryAnswer, error)
+	Usage(ctx context.Context, c engine.Caller) (engine.Usage, error)
+
 	AppendTurn(ctx context.Context, c engine.Caller, once engine.Once, project string, req engine.TurnRequest) (
 		engine.TurnResponse, error)
 	// Assemble, Decision and Replay append a JSON body to dst. raw and dst are the edge's again once they return.

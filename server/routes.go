@@ -75,6 +75,7 @@ func (s *Server) table() []*route {
 		{method: "GET", path: session, role: reader, status: 200, endpoint: handle(s.getSession)},
 		{method: "DELETE", path: session, role: agent, status: 204, endpoint: handle(s.deleteSession)},
 		{method: "GET", path: session + "/messages", role: reader, status: 200, endpoint: handle(s.listMessages), list: true},
+		{method: "POST", path: session + "/summary", role: agent, status: 200, endpoint: handle(s.actOnSummary), stores: true},
 		{method: "GET", path: session + "/export", role: reader, status: 200, endpoint: handle(s.exportSession)},
 
 		{method: "GET", path: "/api/v1/policies", role: reader, status: 200, endpoint: handle(s.listPolicies), list: true},
@@ -87,6 +88,7 @@ func (s *Server) table() []*route {
 		{method: "DELETE", path: version, role: admin, status: 204, endpoint: handle(s.deletePolicyVersion)},
 		{method: "POST", path: version + "/run", role: admin, status: 200, endpoint: handle(s.runPolicy)},
 		{method: "POST", path: version + "/replay", role: admin, status: 200, endpoint: handle(s.replayPolicy)},
+		{method: "GET", path: "/api/v1/usage", role: admin, status: 200, endpoint: handle(s.usage)},
 		{method: "GET", path: "/api/v1/audit", role: admin, status: 200, endpoint: handle(s.listAudit), list: true},
 
 		{method: "GET", path: "/api/v1/keys", role: admin, status: 200, endpoint: handle(s.listKeys), list: true},

@@ -37,3 +37,7 @@ func (s *Server) exportSession(ctx context.Context, c *call[nothing]) (engine.Se
 func (s *Server) importSession(ctx context.Context, c *call[engine.SessionFile]) (engine.Session, error) {
 	return s.engine.ImportSession(ctx, c.caller, c.once, c.path("project"), c.body)
 }
+
+func (s *Server) actOnSummary(ctx context.Context, c *call[engine.SummaryAction]) (engine.SummaryAnswer, error) {
+	return s.engine.ActOnSummary(ctx, c.caller, c.once, c.path("project"), c.path("session"), c.body)
+}

@@ -1,25 +1,17 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 )
-
-// BadPlanError says which op of a plan breaks which rule. Nothing was applied.
-type BadPlanError struct {
-	Op     int
-	Detail string
-}
-
-func (e *BadPlanError) Error() string { return fmt.Sprintf("op %d: %s", e.Op, e.Detail) }
 
 // Result is a window after one step.
 type Result struct {
 	Items []Item
 	// Fates holds, for the considered rows that this step touched, what became of them.
 	Fates []RowFate
+	// AskSummary is the last stored message that the step would have a summary cover; 0: it asks for none.
+	AskSummary uint64
 }
 
 // RowFate names the row of a Fate.
@@ -54,110 +46,8 @@ func Apply(items []Item, ops []Op, step int16, src Source) (Result, error) {
 		at = int(op.Last) + 1
 	}
 	a.out.Items = append(a.out.Items, items[at:]...)
+	a.showSummary()
 	return a.out, nil
-}
-
-// check holds the ops against the ABI's rules and gives their order by place, inserts first.
-func check(items []Item, ops []Op) ([]int, error) {
-	order := make([]int, len(ops))
-	for n := range ops {
-		order[n] = n
-		if detail := checkOp(items, &ops[n]); detail != "" {
-			return nil, &BadPlanError{n, detail}
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if c := cmp.Compare(ops[a].First, ops[b].First); c != 0 {
-			return c
-		}
-		return cmp.Compare(rank(&ops[a]), rank(&ops[b]))
-	})
-	end, last := uint32(0), -1
-	for _, n := range order {
-		op := &ops[n]
-		if op.Code == OpInsert {
-			// An insert inside a range that another op changes as a whole would have no place to stand.
-			if last >= 0 && op.First < end {
-				return nil, &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d", op.First, last)}
-			}
-			continue
-		}
-		if last >= 0 && op.First < end {
-			return nil, &BadPlanError{n, fmt.Sprintf("its range %d..%d overlaps that of op %d", op.First, op.Last, last)}
-		}
-		end, last = op.Last+1, n
-	}
-	return order, nil
-}
-
-func rank(op *Op) int {
-	if op.Code == OpInsert {
-		return 0
-	}
-	return 1
-}
-
-// checkOp answers what is wrong with one op, or "".
-func checkOp(items []Item, op *Op) string {
-	n := uint32(len(items))
-	if op.Code == OpInsert {
-		switch {
-		case op.First > n:
-			return fmt.Sprintf("inserts before record %d of %d", op.First, n)
-		case splits(items, op.First):
-			return fmt.Sprintf("inserts before record %d, inside an atom", op.First)
-		}
-		return ""
-	}
-	if op.First > op.Last || op.Last >= n {
-		return fmt.Sprintf("its range %d..%d is not inside the %d records", op.First, op.Last, n)
-	}
-	in := items[op.First : op.Last+1]
-	switch op.Code {
-	case OpDrop, OpSummarise:
-		if splits(items, op.First) || splits(items, op.Last+1) {
-			return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
-		}
-	case OpCompress:
-		return checkCompress(items, in, op)
-	case OpTruncate:
-		if op.Argument == 0 {
-			return "truncates to 0 tokens"
-		}
-	case OpStub:
-		for i := range in {
-			if in[i].Role != RoleTool {
-				return fmt.Sprintf("stubs record %d, which is no tool result", op.First+uint32(i))
-			}
-		}
-	}
-	return ""
-}
-
-func checkCompress(items, in []Item, op *Op) string {
-	if splits(items, op.First) || splits(items, op.Last+1) {
-		return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
-	}
-	users := 0
-	for i := range in {
-		switch {
-		case in[i].Role == RoleSystem:
-			return fmt.Sprintf("compresses record %d, which is system-class", op.First+uint32(i))
-		case in[i].Turn != in[0].Turn:
-			return fmt.Sprintf("its range %d..%d spans turns %d and %d", op.First, op.Last, in[0].Turn, in[i].Turn)
-		case in[i].Role == RoleUser:
-			users++
-		}
-	}
-	if users == 0 {
-		return fmt.Sprintf("its range %d..%d holds no user message", op.First, op.Last)
-	}
-	return ""
-}
-
-// splits tells whether a cut before record at would part an atom.
-func splits(items []Item, at uint32) bool {
-	return at > 0 && at < uint32(len(items)) && items[at-1].Atom == items[at].Atom && items[at].Role != RoleSystem
 }
 
 // applier builds the result of one step.
@@ -165,13 +55,17 @@ type applier struct {
 	src  Source
 	step int16
 	out  Result
+
+	summary    *Op // the SUMMARISE, where there is a summary to show
+	summaryAt  int // its place in out.Items
+	summarised []int32
 }
 
 func (a *applier) fate(it *Item, action Action, reason string) {
 	f := Fate{Action: action, Step: a.step, Reason: reason}
-	switch it.Change {
-	case Notice, Answer: // they have no row of their own among the considered
-	case Compressed:
+	switch {
+	case it.Change == Answer, it.Change == Notice && action != Drop: // they have no row of their own among the considered
+	case it.Change == Notice, it.Change == Compressed:
 		for _, row := range it.Rows {
 			a.out.Fates = append(a.out.Fates, RowFate{row, f})
 		}
@@ -207,8 +101,8 @@ func (a *applier) apply(op *Op, in []Item) error {
 		})
 	case OpReplace:
 		return a.retext(op, in, Replace, func(*Item, string) string { return op.Text })
-	case OpSummarise: // has an effect where a stored summary covers records
-		a.out.Items = append(a.out.Items, in...)
+	case OpSummarise:
+		a.summarise(op, in)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Item struct {
 	Row    int32   // the considered row that it shows; for an Answer, the row of its call; -1 for a Notice
 	Change Change  // Unchanged: the content is the row's
 	Call   uint16  // of an Answer: which of the call's calls it answers
-	Rows   []int32 // of a Compressed item: the rows of its user messages
+	Rows   []int32 // of a Compressed item: the rows of its user messages; of the summary: the rows that it took the place of
 	Text   string  // what is shown where it is not the row's; of a Compressed item "" until somebody asks for it
 	Step   int16   // the pipeline step that made it what it is; -1: the host
 	Reason string  // that step's words
@@ -65,6 +65,9 @@ type Source interface {
 	NoticeTokens(text string) uint32
 	// UserTokens counts a user message.
 	UserTokens(text string) uint32
+	// Summary is the running summary, ready to be shown: it covers the messages of no delegation with a Seq up to covers.
+	// Text is "" where none is stored.
+	Summary() (covers uint64, text string, tokens uint32)
 	// Truncate cuts a text to at most that many tokens, head and tail, and marks the cut.
 	Truncate(text string, tokens int) string
 }

@@ -42,8 +42,16 @@ func window(letters string) []plan.Item {
 	return items
 }
 
-// source gives every row the text "text N" and counts a token a letter.
-type source struct{}
+// source gives every row the text "text N" and counts a token a letter. Its summary covers what has a seq up to covers;
+// 0: there is none.
+type source struct{ covers uint64 }
+
+func (s source) Summary() (covers uint64, text string, tokens uint32) {
+	if s.covers == 0 {
+		return 0, "", 0
+	}
+	return s.covers, "the summary", 7
+}
 
 func (source) RowText(row int32) (string, error)  { return fmt.Sprint("text ", row), nil }
 func (source) Tool(*plan.Item) string             { return "search" }
@@ -54,14 +62,16 @@ func (source) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return uint32(len(text)), nil
 }
 
-// shape writes a window back: letters as in window, C for a compressed turn, S for an inserted notice, lower-case x for
-// a text that changed.
+// shape writes a window back: letters as in window, C for a compressed turn, Z for a summary, S for an inserted notice,
+// lower-case x for a text that changed.
 func shape(items []plan.Item) string {
 	var b strings.Builder
 	for _, it := range items {
 		switch {
 		case it.Change == plan.Compressed:
 			b.WriteByte('C')
+		case it.Kind == plan.KindSummary:
+			b.WriteByte('Z')
 		case it.Change == plan.Notice && it.Step >= 0:
 			b.WriteByte('S')
 		case it.Change == plan.Notice:

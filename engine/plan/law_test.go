@@ -3,6 +3,7 @@ package plan_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -75,7 +76,7 @@ func TestLawRefuses(t *testing.T) {
 // Whatever well-formed ops do, the law either holds or is broken by budget or by what must stay: order, atoms and
 // origin cannot be broken by a plan.
 func TestPlansCannotBreakShape(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 0))
+	r, summaries := rand.New(rand.NewPCG(11, 0)), 0
 	for range 5000 {
 		letters := make([]byte, r.IntN(24))
 		for i := range letters {
@@ -85,19 +86,27 @@ func TestPlansCannotBreakShape(t *testing.T) {
 			}
 		}
 		before := window(string(letters))
-		items := before
+		items, covers := before, r.Uint64N(24)
 		for step := range int16(3) {
 			var ops []plan.Op
 			for range r.IntN(4) {
 				n := uint32(len(items) + 1)
 				ops = append(ops, op(plan.OpCode(1+r.IntN(7)), r.Uint32N(n), r.Uint32N(n)))
 			}
-			if got, err := plan.Apply(items, ops, step, source{}); err == nil {
+			if got, err := plan.Apply(items, ops, step, source{covers}); err == nil {
 				items = got.Items
 			}
 		}
+		n := strings.Count(shape(items), "Z")
+		if n > 1 {
+			t.Fatalf("%q has %d summaries", letters, n)
+		}
+		summaries += n
 		if v := (&plan.Law{}).Check(before, items); v != nil {
 			t.Fatalf("%q became %q: %v", letters, shape(items), v)
 		}
+	}
+	if summaries < 100 {
+		t.Errorf("only %d windows have a summary", summaries)
 	}
 }

@@ -19,7 +19,7 @@ type Op struct {
 	Template uint8
 	First    uint32
 	Last     uint32
-	Argument uint32
+	Argument uint32 // TRUNCATE: tokens; SUMMARISE: StoredOnly or 0
 	Text     string // REPLACE, INSERT
 	Reason   string // "code" or "code: free words"
 }

@@ -48,10 +48,7 @@ func (s *Talk) add(r mnemetest.Record, newAtom bool) {
 		r.Atom++
 	}
 	if r.Role != mneme.System {
-		for i := range s.Records {
-			r.Seq = max(r.Seq, s.Records[i].Seq)
-		}
-		r.Seq++
+		r.Seq = s.newest() + 1
 	}
 	s.Records = append(s.Records, r)
 }
@@ -83,7 +80,7 @@ func Random(rng *rand.Rand, turns int) *mnemetest.Table {
 			case 4:
 				s.Call(turn, rng.IntN(4), rng.Uint32N(cost))
 			case 5:
-				s.System(mneme.Summary, rng.Uint32N(cost))
+				s.System([]mneme.Kind{mneme.Summary, mneme.Memory, mneme.Marker}[rng.IntN(3)], rng.Uint32N(cost))
 				continue
 			}
 			if often(mandatory) {
@@ -102,6 +99,10 @@ func Random(rng *rand.Rand, turns int) *mnemetest.Table {
 	}
 	s.ViewerDelegation = uint32(rng.IntN(3))
 	s.OlderExist = often(50)
+	s.age(rng)
+	if often(60) {
+		s.SummaryCovers, s.SummaryTokens = rng.Uint64N(s.newest()+3), rng.Uint32N(cost)
+	}
 	if often(70) {
 		s.BudgetMessages = uint32(rng.IntN(len(s.Records) + 2))
 	}
@@ -113,4 +114,63 @@ func Random(rng *rand.Rand, turns int) *mnemetest.Table {
 		s.Config["marker"] = often(70)
 	}
 	return &s.Table
+}
+
+// age makes a table one of a session that has gone on: results that came late or never, messages before the table, and
+// a turn in flight.
+func (s *Talk) age(rng *rand.Rand) {
+	head := 0
+	for i := range s.Records {
+		r := &s.Records[i]
+		if i == 0 || r.Atom != s.Records[i-1].Atom {
+			head = i
+		}
+		if r.Role != mneme.Tool {
+			continue
+		}
+		switch rng.IntN(10) {
+		case 0:
+			s.Late(i, r.Seq+rng.Uint64N(6))
+		case 1:
+			r.Seq = s.Records[head].Seq // made up by the host
+		}
+	}
+	if n := len(s.Records); n > 0 && s.Records[head].Kind == mneme.Call && rng.IntN(2) == 0 {
+		s.Records[head].Flags |= mneme.OpenCall
+	}
+	before := uint64(0)
+	if s.OlderExist {
+		before = rng.Uint64N(60)
+	}
+	pending := s.newest() + before + 1
+	if rng.IntN(2) == 0 {
+		pending -= min(rng.Uint64N(4), pending-1)
+	}
+	for i := range s.Records {
+		if r := &s.Records[i]; r.Role != mneme.System {
+			if r.Seq += before; r.Seq >= pending {
+				r.Flags |= mneme.Pending
+			}
+		}
+	}
+}
+
+// Late has the result at an index come as the message numbered seq, or as the last one where there are not so many.
+func (s *Talk) Late(at int, seq uint64) {
+	was := s.Records[at].Seq
+	seq = min(seq, s.newest())
+	for i := range s.Records {
+		if r := &s.Records[i]; r.Seq > was && r.Seq <= seq {
+			r.Seq--
+		}
+	}
+	s.Records[at].Seq = seq
+}
+
+func (s *Talk) newest() uint64 {
+	newest := uint64(0)
+	for i := range s.Records {
+		newest = max(newest, s.Records[i].Seq)
+	}
+	return newest
 }

@@ -19,10 +19,10 @@ func markerTokens(req *mneme.Request) uint64 {
 	return uint64(max(req.Tokens(widestMarker), 0)) + messageTokens
 }
 
-// insertMarker says before the oldest message of the window how many were left out.
-func insertMarker(req *mneme.Request, plan *mneme.Plan, before, left int) {
+// insertMarker says before the oldest message of the window how many were left out, and whether there are more.
+func insertMarker(plan *mneme.Plan, before, left int, more bool) {
 	text := plan.Text(markerStart)
-	if req.OlderExist() {
+	if more {
 		text = text.Str(markerMore)
 	}
 	plan.Insert(before, text.Uint(uint64(left)).Str(markerEnd), plan.Text("messages_left_out"))

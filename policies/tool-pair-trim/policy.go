@@ -4,15 +4,19 @@ package toolpairtrim
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 
-// Assemble keeps whole turns from the newest back and stops at the first that does not fit. System-class and mandatory
-// atoms get their room first and always stay. Where the newest turn alone does not fit, its newest user message and as
-// many of its newest atoms as fit are kept. The result is within the budget whenever what must stay is.
+// Assemble keeps whole turns from the newest back and stops at the first that does not fit. Mandatory atoms get their
+// room first and always stay, then system-class records, of which the summary goes last. Where the newest turn alone does
+// not fit, its newest user message and as many of its newest atoms as fit are kept. The result is within the budget
+// whenever what must stay is.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	t := table{req: req, budget: cost{uint64(req.BudgetMessages), uint64(req.BudgetTokens)}}
 	all := t.before(req.Len())
 	if t.budget.holds(all.total()) {
 		return nil
 	}
+	var shown notices
+	shown, all.system = t.fitNotices(all)
+	t.dropNotices(plan, shown)
 	marked := req.ConfigBool("marker", true)
 	if marked && t.budget.tokens != 0 {
 		marker := cost{tokens: markerTokens(req)}
@@ -22,7 +26,7 @@ func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	}
 	c, exceeding := t.cut(all)
 	if left, before := t.drop(plan, c, reason(plan, t.budget, exceeding)); left > 0 && marked {
-		insertMarker(req, plan, before, left)
+		insertMarker(plan, before, left, t.missing(shown))
 	}
 	return nil
 }

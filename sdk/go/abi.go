@@ -71,6 +71,9 @@ const (
 	SizeStub        uint8 = 1
 )
 
+// StoredOnly is the argument of a SUMMARISE that asks for nothing. Plan.ShowSummary writes it.
+const StoredOnly = 1
+
 // Level grades a log line.
 type Level uint8
 

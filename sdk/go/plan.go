@@ -84,10 +84,18 @@ func (p *Plan) Insert(before int, text, why Text) {
 	p.withText(p.add(OpInsert, before, before, why), text)
 }
 
-// Summarise puts the session's running summary at first, in the place of the records that it covers, and lets the host
-// extend it up to last in the background.
+// Summarise puts the session's running summary at first, in the place of the records that it covers, and asks the host
+// to extend it up to last, in the background. Whole atoms only, and one SUMMARISE a plan. Records that it does not cover
+// stay, and all do where no summary is stored.
 func (p *Plan) Summarise(first, last int, why Text) {
 	p.add(OpSummarise, first, last, why)
+}
+
+// ShowSummary is a Summarise that uses what is stored (Request.SummaryCovers) and asks for nothing.
+func (p *Plan) ShowSummary(first, last int, why Text) {
+	if o := p.add(OpSummarise, first, last, why); o != nil {
+		o.argument = StoredOnly
+	}
 }
 
 func (p *Plan) withText(o *opRecord, text Text) {

@@ -54,6 +54,26 @@ func TestPlanWritesEveryOp(t *testing.T) {
 	}
 }
 
+// A policy sees what the stored summary covers and shows it without asking for more.
+func TestShowSummary(t *testing.T) {
+	in := table(4)
+	in.SummaryCovers, in.SummaryTokens = 3, 40
+	result, err := mnemetest.Run(func(req *mneme.Request, plan *mneme.Plan) error {
+		last := 0
+		for i := range req.Len() {
+			if req.Record(i).Seq <= req.SummaryCovers {
+				last = i
+			}
+		}
+		plan.ShowSummary(0, last, plan.Text("told: in ").Uint(uint64(req.SummaryTokens)).Str(" tokens"))
+		return nil
+	}, in)
+	want := mnemetest.Op{Code: mneme.OpSummarise, First: 0, Last: 2, Argument: mneme.StoredOnly, Reason: "told: in 40 tokens"}
+	if err != nil || len(result.Ops) != 1 || result.Ops[0] != want {
+		t.Errorf("ops are %v, want %v: %v", result.Ops, want, err)
+	}
+}
+
 func TestDropJoinsOnlyWhatContinuesForTheSameReason(t *testing.T) {
 	result, err := mnemetest.Run(func(req *mneme.Request, plan *mneme.Plan) error {
 		one := plan.Text("one")

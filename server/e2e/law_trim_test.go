@@ -55,6 +55,7 @@ func (s *scene) checkDepth(m *hard.Message, turn int, old bool) {
 
 func (h *share) add(m *hard.Message, r row, old bool) {
 	switch {
+	case r.Action == "summarise": // the budget had no part in it, and the turn is not shown
 	case r.Action != "drop":
 		h.shown++
 	case !old || m.Role == "user": // of an older turn the depth takes the rest

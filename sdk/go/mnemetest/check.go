@@ -10,12 +10,19 @@ import (
 )
 
 // Check says what the ABI forbids in a plan for this table, as a host would: ranges outside the table or overlapping,
-// atoms split, a template that is not there, a reason that is not `code` or `code: free words`.
+// atoms split, a second SUMMARISE, a template that is not there, a reason that is not `code` or `code: free words`.
 func (t *Table) Check(ops []Op) error {
 	var ranges []Op
+	summarised := false
 	for _, op := range ops {
 		if err := t.checkOp(op); err != nil {
 			return fmt.Errorf("mnemetest: op %v: %w", op, err)
+		}
+		if op.Code == mneme.OpSummarise {
+			if summarised {
+				return fmt.Errorf("mnemetest: op %v is a second SUMMARISE", op)
+			}
+			summarised = true
 		}
 		if op.Code != mneme.OpInsert {
 			ranges = append(ranges, op)
@@ -44,7 +51,7 @@ func (t *Table) checkOp(op Op) error {
 		return errors.New("range outside the table")
 	}
 	switch op.Code {
-	case mneme.OpDrop:
+	case mneme.OpDrop, mneme.OpSummarise:
 		return t.checkAtoms(op)
 	case mneme.OpCompress:
 		if op.Template != mneme.EarlierQuestion {
@@ -60,7 +67,7 @@ func (t *Table) checkOp(op Op) error {
 		if op.Template != mneme.SizeStub {
 			return errors.New("unknown template")
 		}
-	case mneme.OpReplace, mneme.OpTruncate, mneme.OpSummarise:
+	case mneme.OpReplace, mneme.OpTruncate:
 	default:
 		return errors.New("unknown op")
 	}

@@ -32,6 +32,9 @@ func TestCheck(t *testing.T) {
 		"inserted at the end": {ops{{Code: mneme.OpInsert, First: 6}}, ""},
 		"inserted and dropped": {
 			ops{{Code: mneme.OpInsert, First: 1}, {Code: mneme.OpDrop, First: 1, Last: 3}}, ""},
+		"summarised":       {ops{{Code: mneme.OpSummarise, First: 0, Last: 3, Argument: mneme.StoredOnly}}, ""},
+		"summarised twice": {ops{{Code: mneme.OpSummarise}, {Code: mneme.OpSummarise, First: 4, Last: 4}}, "second"},
+		"half summarised":  {ops{{Code: mneme.OpSummarise, First: 0, Last: 2}}, "split"},
 		"half an atom":     {ops{{Code: mneme.OpDrop, First: 0, Last: 1}}, "split"},
 		"the other half":   {ops{{Code: mneme.OpDrop, First: 3, Last: 4}}, "split"},
 		"inside an atom":   {ops{{Code: mneme.OpInsert, First: 2}}, "split"},

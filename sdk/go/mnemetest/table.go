@@ -19,7 +19,7 @@ type Table struct {
 	Seed             uint64
 	NewestTurn       uint32 // 0: the highest turn of the records
 	OlderExist       bool
-	SummaryCovers    uint64
+	SummaryCovers    uint64 // Seq of the last message that the stored summary covers; 0: none is stored
 	SummaryTokens    uint32
 
 	// CountTokens answers the host function tokens. Nil: one token for each four bytes begun.

@@ -1,0 +1,147 @@
+package llm
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// maxRetryAfter bounds what a provider can ask for.
+const maxRetryAfter = time.Hour
+
+// failure gives a failed call its name. All words are ours: an error of below may hold the address or the provider's body.
+func (s *Summariser) failure(call, caller context.Context, err error, header http.Header) *engine.SummaryError {
+	if status, code := answered(err); status != 0 {
+		e := refusal(status, code)
+		e.RetryAfter = retryAfter(header)
+		return e
+	}
+	var cut *cutError
+	var failed *url.Error
+	switch {
+	case errors.Is(err, openai.ErrChatCompletionInvalidModel):
+		return &engine.SummaryError{Code: "provider_refused", Permanent: true, Detail: "this model is not for chat"}
+	case errors.Is(err, errRedirect):
+		return &engine.SummaryError{Code: "provider_refused", Permanent: true,
+			Detail: "the provider answered with a redirect, which is not followed: its URL must be the one that answers"}
+	case caller.Err() != nil:
+		return &engine.SummaryError{Code: "provider_timeout", Detail: "the call was given up before the answer was complete"}
+	case call.Err() != nil, isTimeout(err):
+		return &engine.SummaryError{Code: "provider_timeout", Detail: fmt.Sprintf("no complete answer within %v", s.timeout)}
+	case errors.Is(err, errTooLong):
+		return &engine.SummaryError{Code: "bad_reply", Detail: fmt.Sprintf("the answer is longer than %d bytes", maxBody)}
+	case errors.As(err, &cut):
+		return &engine.SummaryError{Code: "provider_unreachable",
+			Detail: "the connection was cut before the answer was complete"}
+	case errors.As(err, &failed):
+		return &engine.SummaryError{Code: "provider_unreachable", Detail: unreachable(failed)}
+	}
+	return &engine.SummaryError{Code: "bad_reply", Detail: "the answer is not the JSON of a chat completion"}
+}
+
+// answered is the status of an answer that says no, and the code in its body; 0 for any other error.
+func answered(err error) (status int, code string) {
+	var told *openai.APIError
+	if errors.As(err, &told) {
+		code, _ = told.Code.(string)
+		if code == "" {
+			code = told.Type
+		}
+		return told.HTTPStatusCode, code
+	}
+	var bare *openai.RequestError
+	if errors.As(err, &bare) {
+		return bare.HTTPStatusCode, ""
+	}
+	return 0, ""
+}
+
+// refusal names an answer that says no. Of the provider's words only codes that are known are believed.
+func refusal(status int, code string) *engine.SummaryError {
+	e := &engine.SummaryError{Code: "provider_refused", Permanent: true}
+	words := "the provider does not accept the request"
+	switch {
+	case status == http.StatusTooManyRequests:
+		e.Code, e.Permanent, words = "provider_rate_limited", false, "the provider asks for fewer requests"
+	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
+		e.Code, e.Permanent, words = "provider_timeout", false, "the provider gave up waiting"
+	case status == http.StatusConflict || status == http.StatusTooEarly || status >= 500:
+		e.Code, e.Permanent, words = "provider_error", false, "the provider failed"
+	case status == http.StatusUnauthorized:
+		words = "the provider does not accept the key"
+	case status == http.StatusForbidden:
+		words = "the provider does not allow this key the request"
+	case status == http.StatusNotFound:
+		words = "the provider knows no such model, or there is no such path at its URL"
+	}
+	switch code {
+	case "insufficient_quota":
+		words = "the account's quota at the provider is used up"
+	case "model_not_found":
+		words = "the provider knows no such model"
+	case "context_length_exceeded":
+		words = "the input is too long for the model"
+	}
+	e.Detail = fmt.Sprintf("%s (status %d)", words, status)
+	return e
+}
+
+// retryAfter is how long the provider asks to wait, 0 where it does not say.
+func retryAfter(h http.Header) time.Duration {
+	wait := time.Duration(0)
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		wait = inRange(ms, time.Millisecond)
+	} else if s, err := strconv.ParseFloat(value, 64); err == nil {
+		wait = inRange(s, time.Second)
+	} else if at, err := http.ParseTime(value); err == nil {
+		now, err := http.ParseTime(h.Get("Date")) // the provider's clock, which is the one that it counts by
+		if err != nil {
+			now = time.Now()
+		}
+		wait = at.Sub(now)
+	}
+	return min(max(wait, 0), maxRetryAfter)
+}
+
+// inRange is n units, bounded before it is multiplied; what is no number is 0.
+func inRange(n float64, unit time.Duration) time.Duration {
+	if !(n > 0) {
+		return 0
+	}
+	return time.Duration(min(n, float64(maxRetryAfter/unit)) * float64(unit))
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// unreachable says why no answer came at all.
+func unreachable(err error) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &name):
+		return "the name of the provider's host is not known"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nobody listens at the provider's address"
+	case errors.As(err, &certificate):
+		return "the provider's certificate is not valid"
+	case errors.As(err, &record):
+		return "the provider does not speak TLS at this address"
+	}
+	return "the connection failed before an answer came"
+}

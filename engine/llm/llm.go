@@ -1,0 +1,163 @@
+// Package llm makes summaries with any server that speaks OpenAI's chat completions.
+package llm
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	openai "github.com/sashabaranov/go-openai"
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// DefaultModel makes summaries where the operator names none.
+const DefaultModel = "gpt-4o-mini"
+
+const (
+	// defaultTimeout bounds one call.
+	defaultTimeout = time.Minute
+	// defaultMaxTokens bounds a reply where the request does not.
+	defaultMaxTokens = 1000
+	// thinkingTokens come on top for models whose thinking counts as their reply.
+	thinkingTokens = 4096
+	// minSecret is the length from which on a key can be one, in bytes.
+	minSecret = 12
+	// bytesPerToken is more than any tokenizer needs: a longer text is more than was asked for.
+	bytesPerToken = 16
+)
+
+// Options say where the provider is. A key and an address that are both empty mean that there is none.
+type Options struct {
+	BaseURL string        // with its version, as https://api.openai.com/v1; "": OpenAI's
+	APIKey  string        // "": none is sent
+	Model   string        // for requests that name none; "": DefaultModel
+	Timeout time.Duration // of one call; 0: a minute
+}
+
+// Summariser implements engine.Summariser. Safe for concurrent use.
+type Summariser struct {
+	client  *openai.Client
+	prompt  prompt
+	key     string
+	model   string
+	timeout time.Duration
+}
+
+// New makes a summariser. Its errors never hold the key or the address.
+func New(o Options) (*Summariser, error) {
+	if err := errors.Join(CheckURL(o.BaseURL), CheckKey(o.APIKey)); err != nil {
+		return nil, err
+	}
+	p, err := readPrompt(promptFile)
+	if err != nil {
+		return nil, err
+	}
+	s := &Summariser{prompt: p, key: o.APIKey, model: o.Model, timeout: o.Timeout}
+	if s.model == "" {
+		s.model = DefaultModel
+	}
+	if s.timeout == 0 {
+		s.timeout = defaultTimeout
+	}
+	c := openai.DefaultConfig(o.APIKey)
+	if o.BaseURL != "" {
+		c.BaseURL = o.BaseURL
+	}
+	c.HTTPClient = newTransport()
+	s.client = openai.NewClientWithConfig(c)
+	return s, nil
+}
+
+// Prompt names the version of the prompt.
+func (s *Summariser) Prompt() string { return s.prompt.version }
+
+// Summarise makes one HTTP request: whoever calls decides on when to try again.
+func (s *Summariser) Summarise(ctx context.Context, r engine.SummaryRequest) (engine.SummaryReply, error) {
+	if r.Model == "" {
+		r.Model = s.model
+	}
+	if r.MaxTokens <= 0 {
+		r.MaxTokens = defaultMaxTokens
+	}
+	request, err := s.request(r)
+	if err != nil {
+		return engine.SummaryReply{}, &engine.SummaryError{Code: "provider_refused", Permanent: true,
+			Detail: "the request could not be written"}
+	}
+	call, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	response, err := s.client.CreateChatCompletion(call, request)
+	if err != nil {
+		return engine.SummaryReply{}, s.failure(call, ctx, err, response.Header())
+	}
+	return s.read(response, r)
+}
+
+// request is what is sent for r.
+func (s *Summariser) request(r engine.SummaryRequest) (openai.ChatCompletionRequest, error) {
+	system, data, err := s.prompt.write(r, r.MaxTokens)
+	request := openai.ChatCompletionRequest{Model: r.Model, Messages: []openai.ChatCompletionMessage{
+		{Role: openai.ChatMessageRoleSystem, Content: system}, {Role: openai.ChatMessageRoleUser, Content: data}}}
+	//lint:ignore SA1019 servers other than OpenAI's know this name alone, and some refuse those that they do not know
+	request.MaxTokens = r.MaxTokens
+	if errors.Is(openai.NewReasoningValidator().Validate(request), openai.ErrReasoningModelMaxTokensDeprecated) {
+		//lint:ignore SA1019 the models that think know the other one alone
+		request.MaxTokens = 0
+		request.MaxCompletionTokens = r.MaxTokens + thinkingTokens
+	}
+	return request, err
+}
+
+// read takes the summary out of a response, or says why there is none.
+func (s *Summariser) read(response openai.ChatCompletionResponse, r engine.SummaryRequest) (engine.SummaryReply, error) {
+	reply := engine.SummaryReply{Model: s.modelName(response.Model, r.Model),
+		TokensIn: used(response.Usage.PromptTokens), TokensOut: used(response.Usage.CompletionTokens)}
+	bad := func(code, detail string) (engine.SummaryReply, error) {
+		return engine.SummaryReply{}, &engine.SummaryError{Code: code, Detail: detail,
+			TokensIn: reply.TokensIn, TokensOut: reply.TokensOut}
+	}
+	if len(response.Choices) == 0 {
+		return bad("bad_reply", "the answer holds no message")
+	}
+	choice := response.Choices[0]
+	reply.Text = strings.TrimSpace(choice.Message.Content)
+	switch empty := !strings.ContainsFunc(reply.Text, says); {
+	case choice.FinishReason == openai.FinishReasonLength:
+		// What a cut summary did not get to would be lost, and yet count as covered.
+		return bad("bad_reply", "the summary was cut at the bound on its length")
+	case choice.FinishReason == openai.FinishReasonContentFilter:
+		return bad("bad_reply", "the provider's filter cut the answer")
+	case empty && choice.Message.Refusal != "":
+		return bad("bad_reply", "the model refused to answer")
+	case empty:
+		return bad("empty_reply", "the answer says nothing")
+	case len(reply.Text) > r.MaxTokens*bytesPerToken:
+		return bad("bad_reply", "the summary is far longer than was asked for")
+	case s.repeatsKey(reply.Text):
+		return bad("bad_reply", "the provider's answer repeats the key")
+	}
+	return reply, nil
+}
+
+// repeatsKey tells whether a text would show the key to tenants. Some servers without keys want one all the same, which
+// is then a word as any other.
+func (s *Summariser) repeatsKey(text string) bool {
+	return len(s.key) >= minSecret && strings.Contains(text, s.key)
+}
+
+// says tells a rune that can be part of a word or a number.
+func says(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+
+// modelName is the model that answered, if its name can be believed, else the one that was asked.
+func (s *Summariser) modelName(answered, asked string) string {
+	odd := func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }
+	if answered == "" || len(answered) > 256 || strings.ContainsFunc(answered, odd) || s.repeatsKey(answered) {
+		return asked
+	}
+	return answered
+}
+
+// used is a count of tokens as a provider gives it, within reason.
+func used(n int) int { return min(max(n, 0), 100_000_000) }

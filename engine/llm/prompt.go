@@ -1,0 +1,83 @@
+package llm
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"strings"
+	"text/template"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// promptFile holds the whole prompt. Its first line is its version, which is part of what identifies a summary: a change
+// of the text is a new version.
+//
+//go:embed prompt.txt
+var promptFile string
+
+// prompt is what the model is told.
+type prompt struct {
+	version string
+	texts   *template.Template
+}
+
+func readPrompt(file string) (prompt, error) {
+	version, rest, ok := strings.Cut(file, "\n")
+	if !ok || version == "" {
+		return prompt{}, errors.New("the prompt says no version")
+	}
+	texts, err := template.New("prompt").Parse(rest)
+	return prompt{version, texts}, err
+}
+
+// summaryLine and messageLine are the lines of data. JSON keeps texts apart whatever they hold: no text can end its line.
+type summaryLine struct {
+	Summary *string `json:"running_summary"`
+}
+
+type messageLine struct {
+	Turn    uint32 `json:"turn"`
+	Speaker string `json:"speaker"`
+	Text    string `json:"text"`
+}
+
+// write gives the two messages that one call sends: what to do, and with which data.
+func (p prompt) write(r engine.SummaryRequest, maxTokens int) (system, data string, err error) {
+	// Half as many words as tokens: most languages need more tokens for a word than English.
+	values := struct {
+		Words int
+		Lines []string
+	}{Words: max(maxTokens/2, 1)}
+	previous := summaryLine{}
+	if r.Previous != "" {
+		previous.Summary = &r.Previous
+	}
+	lines := []any{previous}
+	for _, m := range r.Messages {
+		lines = append(lines, messageLine(m))
+	}
+	for _, line := range lines {
+		s, err := jsonLine(line)
+		if err != nil {
+			return "", "", err
+		}
+		values.Lines = append(values.Lines, s)
+	}
+	var out [2]strings.Builder
+	for i, name := range []string{"system", "data"} {
+		if err := p.texts.ExecuteTemplate(&out[i], name, values); err != nil {
+			return "", "", err
+		}
+	}
+	return strings.TrimSpace(out[0].String()), strings.TrimSpace(out[1].String()), nil
+}
+
+// jsonLine is a value as JSON on one line, with < and > as they are: escapes would only cost tokens.
+func jsonLine(v any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}

@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// BadPlanError says which op of a plan breaks which rule. Nothing was applied.
+type BadPlanError struct {
+	Op     int
+	Detail string
+}
+
+func (e *BadPlanError) Error() string { return fmt.Sprintf("op %d: %s", e.Op, e.Detail) }
+
+// check holds the ops against the ABI's rules and gives their order by place, inserts first.
+func check(items []Item, ops []Op) ([]int, error) {
+	order := make([]int, len(ops))
+	for n := range ops {
+		order[n] = n
+		if detail := checkOp(items, &ops[n]); detail != "" {
+			return nil, &BadPlanError{n, detail}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if c := cmp.Compare(ops[a].First, ops[b].First); c != 0 {
+			return c
+		}
+		return cmp.Compare(rank(&ops[a]), rank(&ops[b]))
+	})
+	end, last, summary := uint32(0), -1, -1
+	for _, n := range order {
+		op := &ops[n]
+		if op.Code == OpSummarise {
+			if summary >= 0 {
+				return nil, &BadPlanError{n, fmt.Sprintf("summarises a second time, after op %d", summary)}
+			}
+			summary = n
+		}
+		if op.Code == OpInsert {
+			// An insert inside a range that another op changes as a whole would have no place to stand.
+			if last >= 0 && op.First < end {
+				return nil, &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d", op.First, last)}
+			}
+			continue
+		}
+		if last >= 0 && op.First < end {
+			return nil, &BadPlanError{n, fmt.Sprintf("its range %d..%d overlaps that of op %d", op.First, op.Last, last)}
+		}
+		end, last = op.Last+1, n
+	}
+	return order, nil
+}
+
+func rank(op *Op) int {
+	if op.Code == OpInsert {
+		return 0
+	}
+	return 1
+}
+
+// checkOp answers what is wrong with one op, or "".
+func checkOp(items []Item, op *Op) string {
+	n := uint32(len(items))
+	if op.Code == OpInsert {
+		switch {
+		case op.First > n:
+			return fmt.Sprintf("inserts before record %d of %d", op.First, n)
+		case splits(items, op.First):
+			return fmt.Sprintf("inserts before record %d, inside an atom", op.First)
+		}
+		return ""
+	}
+	if op.First > op.Last || op.Last >= n {
+		return fmt.Sprintf("its range %d..%d is not inside the %d records", op.First, op.Last, n)
+	}
+	in := items[op.First : op.Last+1]
+	switch op.Code {
+	case OpDrop, OpSummarise:
+		if splits(items, op.First) || splits(items, op.Last+1) {
+			return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
+		}
+	case OpCompress:
+		return checkCompress(items, in, op)
+	case OpTruncate:
+		if op.Argument == 0 {
+			return "truncates to 0 tokens"
+		}
+	case OpStub:
+		for i := range in {
+			if in[i].Role != RoleTool {
+				return fmt.Sprintf("stubs record %d, which is no tool result", op.First+uint32(i))
+			}
+		}
+	}
+	return ""
+}
+
+func checkCompress(items, in []Item, op *Op) string {
+	if splits(items, op.First) || splits(items, op.Last+1) {
+		return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
+	}
+	users := 0
+	for i := range in {
+		switch {
+		case in[i].Role == RoleSystem:
+			return fmt.Sprintf("compresses record %d, which is system-class", op.First+uint32(i))
+		case in[i].Turn != in[0].Turn:
+			return fmt.Sprintf("its range %d..%d spans turns %d and %d", op.First, op.Last, in[0].Turn, in[i].Turn)
+		case in[i].Role == RoleUser:
+			users++
+		}
+	}
+	if users == 0 {
+		return fmt.Sprintf("its range %d..%d holds no user message", op.First, op.Last)
+	}
+	return ""
+}
+
+// splits tells whether a cut before record at would part an atom.
+func splits(items []Item, at uint32) bool {
+	return at > 0 && at < uint32(len(items)) && items[at-1].Atom == items[at].Atom && items[at].Role != RoleSystem
+}

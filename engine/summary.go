@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// summaryHead says, in a session's head, what its running summary covers: text and count change together, because the
+// head names the text's version.
+type summaryHead struct {
+	// Version counts the summaries that the session ever had. After a reset it stays, with Covers 0.
+	Version uint32 `json:"version"`
+	// Covers is a message's number: every message of no delegation up to it is covered; 0: there is no summary.
+	Covers uint64 `json:"covers"`
+	// Count is how many messages that is.
+	Count uint64 `json:"count"`
+}
+
+// covered is what a head says of its summary; the zero value where there is none.
+func (h *head) covered() summaryHead {
+	if h.Summary == nil {
+		return summaryHead{}
+	}
+	return *h.Summary
+}
+
+// summaryRecord is one version of a session's running summary, immutable. What identifies it beside the messages that it
+// covers is there too.
+type summaryRecord struct {
+	Text      string    `json:"text"`
+	FirstTurn uint32    `json:"first_turn"` // of the messages covered
+	LastTurn  uint32    `json:"last_turn"`
+	Covers    uint64    `json:"covers"`
+	Count     uint64    `json:"count"`
+	Folded    uint32    `json:"folded"` // the version that it goes on from; 0: none
+	Model     string    `json:"model"`
+	Prompt    string    `json:"prompt"`
+	Created   time.Time `json:"created_at"`
+}
+
+// summary is a stored summary made ready to be shown.
+type summary struct {
+	*summaryRecord
+	version uint32
+	notice  string             // its text as a window shows it
+	tokens  [2][2]atomic.Int64 // of the notice, as a message and as flat text, by encoding, plus one; 0: not counted yet
+}
+
+func newSummary(version uint32, r *summaryRecord) *summary {
+	return &summary{summaryRecord: r, version: version, notice: fmt.Sprintf(
+		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
+}
+
+// summaryOf is a session as shown, and its head.
+type summaryOf struct {
+	session *Session
+	head    *head
+}
+
+// showSummaries fills in the texts of sessions' summaries.
+func (e *Engine) showSummaries(ctx context.Context, tenant string, shown []summaryOf) error {
+	var keys [][]byte
+	var with []summaryOf
+	for _, s := range shown {
+		if sum := s.head.covered(); sum.Covers > 0 {
+			keys, with = append(keys, summaryKey(s.head.Incarnation, sum.Version)), append(with, s)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
+	if err != nil {
+		return err
+	}
+	for i, s := range with {
+		if sum := e.parseSummary(tenant, s.head.Incarnation, s.head.covered().Version, r.Keys[i]); sum != nil {
+			s.session.Summary = &sum.Text
+		}
+	}
+	return nil
+}
+
+// readSummary gives a version of a session's summary, or nil where it cannot be read: the window then goes without it,
+// and nothing is lost.
+func (e *Engine) readSummary(ctx context.Context, tenant string, sinc incarnation, version uint32) (*summary, error) {
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{summaryKey(sinc, version)}})
+	if err != nil {
+		return nil, err
+	}
+	return e.parseSummary(tenant, sinc, version, r.Keys[0]), nil
+}
+
+func (e *Engine) parseSummary(tenant string, sinc incarnation, version uint32, it store.Item) *summary {
+	r := new(summaryRecord)
+	if it.Damaged || it.Value == nil || json.Unmarshal(it.Value, r) != nil {
+		e.log.Error("a session's summary is damaged or missing; windows go without it", "tenant", tenant,
+			"session", sinc.String(), "version", version)
+		return nil
+	}
+	return newSummary(version, r)
+}
+
+// file is a summary as a session's file keeps it.
+func (s *summary) file() *FileSummary {
+	return &FileSummary{Text: s.Text, Turns: [2]uint32{s.FirstTurn, s.LastTurn}, Covers: s.Covers, Count: s.Count,
+		Model: s.Model, Prompt: s.Prompt}
+}
+
+// check holds a file's summary against the file's turns.
+func (f *FileSummary) check(turns []*parsedTurn) error {
+	if f == nil {
+		return nil
+	}
+	var c covering
+	for _, t := range turns {
+		c.add(f, t)
+	}
+	return f.within(c)
+}
+
+// covering is what a summary may cover of the turns seen so far.
+type covering struct {
+	turns               uint32
+	messages, countable uint64
+}
+
+func (c *covering) add(f *FileSummary, t *parsedTurn) {
+	c.turns++
+	for i := range t.messages {
+		if c.messages++; f != nil && c.messages <= f.Covers && t.messages[i].Delegation == "" {
+			c.countable++
+		}
+	}
+}
+
+// within holds a file's summary against what it may cover.
+func (f *FileSummary) within(c covering) error {
+	switch {
+	case f == nil:
+		return nil
+	case strings.TrimSpace(f.Text) == "" || len(f.Text) > maxSummaryText:
+		return invalidField("summary.text", "invalid_value", "must have from 1 to %d bytes", maxSummaryText)
+	case f.Covers < 1 || f.Covers > c.messages:
+		return invalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages", c.messages)
+	case f.Count < 1 || f.Count > c.countable:
+		return invalidField("summary.covers_messages", "out_of_range",
+			"must be from 1 to %d, the messages behind the summary that belong to no delegation", c.countable)
+	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || f.Turns[1] > c.turns:
+		return invalidField("summary.covers_turns", "out_of_range", "must be the first and the last turn covered")
+	}
+	return nil
+}
+
+// Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
+func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
+	s := a.summary
+	if s == nil {
+		return 0, "", 0
+	}
+	flat := 0
+	if a.format == chat.Text {
+		flat = 1
+	}
+	counted := &s.tokens[flat][a.encoding]
+	if counted.Load() == 0 {
+		counted.Store(1 + int64(a.NoticeTokens(s.notice)))
+	}
+	return s.Covers, s.notice, uint32(counted.Load() - 1)
+}
+
+// appendSummary appends the summary that a window shows, or null.
+func (a *assembly) appendSummary(dst []byte) []byte {
+	if !a.showsSummary() {
+		return append(dst, "null"...)
+	}
+	dst = chat.AppendString(append(dst, `{"text":`...), a.summary.Text)
+	dst = fmt.Appendf(dst, `,"covers_turns":[%d,%d],"covers_messages":%d,"version":%d}`, a.summary.FirstTurn,
+		a.summary.LastTurn, a.summary.Count, a.summary.version)
+	return dst
+}

@@ -1,0 +1,278 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/llm/llmtest"
+	"github.com/seed-0906e6bc/mneme/testdata/hard"
+)
+
+// providerKey is the key of every provider of summaries here. Nobody but the provider may ever see it.
+const providerKey = "sk-provider-key-of-the-acceptance-tests"
+
+// summarising starts a server of the test's own on a data folder, whose summaries a provider makes.
+func summarising(t testing.TB, data string, provider *llmtest.Server) *process {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "mneme.yaml")
+	config := "openai_summary_api_key: " + providerKey + "\nopenai_summary_url: " + provider.URL + "\nopenai_model: small\n"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, data, "--config", file)
+}
+
+func provider(t testing.TB) *llmtest.Server {
+	t.Helper()
+	p := llmtest.Start()
+	t.Cleanup(p.Close)
+	return p
+}
+
+// summarised is a conversation whose messages are marked with their numbers, so that contents tell what covers them,
+// and the provider's script for it.
+type summarised struct {
+	*conversation
+	*llmtest.Script
+	topic string
+	sizes []int // of the turns said so far
+}
+
+// summarise begins a conversation in a tenant of its own, with summaries on and with further settings.
+func summarise(t testing.TB, server *process, p *llmtest.Server, settings object) *summarised {
+	t.Helper()
+	root := server.client(t).as(rootKey)
+	tenant := mneme.unique("tenant")
+	var made struct {
+		AdminKey string `json:"admin_key"`
+	}
+	root.post("/api/v1/tenants", object{"id": tenant, "name": tenant}).want(201).into(&made)
+	all := object{"summary_enabled": true}
+	for k, v := range settings {
+		all[k] = v
+	}
+	c := root.as(made.AdminKey)
+	c.do("PATCH", "/api/v1/projects/default/settings", all).want(200)
+	s := &summarised{conversation: converse(c, "s"), topic: mneme.unique("topic")}
+	s.Script = p.About(s.topic + ".")
+	return s
+}
+
+// in is the same conversation reporting to a subtest.
+func (s *summarised) in(t testing.TB) *summarised {
+	c := *s.conversation
+	c.t = t
+	return &summarised{&c, s.Script, s.topic, s.sizes}
+}
+
+// text is what the n-th message says.
+func (s *summarised) text(n int) string {
+	return "About " + s.topic + ". this was said: " + llmtest.Mark(n) + " Remember it."
+}
+
+// talk posts turns of so many messages each: users and assistants take turns.
+func (s *summarised) talk(sizes ...int) {
+	s.t.Helper()
+	for _, size := range sizes {
+		var messages []*hard.Message
+		for n := len(s.history.messages) + 1; len(messages) < size; n++ {
+			messages = append(messages, message([]string{"assistant", "user"}[n%2], s.text(n)))
+		}
+		s.sayAll("", messages...)
+	}
+}
+
+// sayAll posts messages as one turn, of a delegation or of none.
+func (s *summarised) sayAll(delegation string, messages ...*hard.Message) {
+	s.t.Helper()
+	turn := hard.Turn{Number: s.history.turns + 1, Format: hard.Chat, Delegation: delegation, Messages: messages}
+	for _, m := range messages {
+		m.Seq, m.Turn, m.Delegation = len(s.history.messages)+len(turn.Input)+1, turn.Number, delegation
+		if m.Atom += m.Seq; m.Parts == nil && m.Calls == nil {
+			s.t.Fatalf("message %d says nothing", m.Seq)
+		}
+		turn.Input = append(turn.Input, m.Posted)
+	}
+	s.say(turn)
+	s.sizes = append(s.sizes, len(messages))
+}
+
+// message is one message of a turn; its Atom counts back to the message that it belongs to.
+func message(role, text string) *hard.Message {
+	posted, _ := json.Marshal(object{"role": role, "content": text})
+	return &hard.Message{Role: role, Parts: []hard.Part{{Text: text}}, Posted: posted}
+}
+
+// toolCall is a call; answer is the result of a call that many messages back.
+func toolCall(id string) *hard.Message {
+	posted, _ := json.Marshal(calling(id, "look", "{}"))
+	return &hard.Message{Role: "assistant", Calls: []hard.Call{{ID: id, Name: "look", Arguments: "{}"}}, Posted: posted}
+}
+
+func toolResult(id string, back int, text string) *hard.Message {
+	posted, _ := json.Marshal(result(id, text))
+	return &hard.Message{Role: "tool", CallID: id, Atom: -back, Parts: []hard.Part{{Text: text}}, Posted: posted}
+}
+
+// covered asks for a window and holds it against the law and against the promise of summaries: each stored message is in
+// the window, or covered by the summary shown, or dropped with a reason. All of it by content.
+func (s *summarised) covered(a ask) *window {
+	s.t.Helper()
+	w := s.window(a)
+	if w == nil {
+		return nil
+	}
+	if faults := s.promised(a, w); len(faults) > 0 {
+		s.t.Fatalf("%d messages:\n  %s\nsummary: %+v\nwindow: %s\nreport: %s", len(s.history.messages),
+			strings.Join(faults, "\n  "), w.Summary, s.brief(w.Messages), s.brief(w.Report))
+	}
+	return w
+}
+
+// promised holds a lawful window against the promise of summaries.
+func (s *summarised) promised(a ask, w *window) (faults []string) {
+	bad := func(format string, args ...any) { faults = append(faults, sprintf(format, args...)) }
+	list, _ := flatten(a.target(), w.Messages)
+	said, noticed := "", w.System
+	for _, e := range list {
+		if e.role == "system" || e.role == "developer" {
+			noticed += e.text
+		} else {
+			said += e.text + "\n"
+		}
+	}
+	summary := ""
+	if w.Summary != nil {
+		if summary = w.Summary.Text; !strings.Contains(noticed, summary) {
+			bad("the summary %q is told, but not in the window", summary)
+		}
+	}
+	inWindow, inSummary := llmtest.Marks(said), llmtest.Marks(summary)
+	rows := map[string]row{}
+	beyond := 0
+	for _, r := range w.Report {
+		rows[r.MessageID] = r
+		beyond += r.Count
+	}
+	for i, m := range s.history.messages {
+		marks := llmtest.Marks(joined(m))
+		if len(marks) == 0 {
+			continue // a call: it goes with its results
+		}
+		shown, summed := slices.Contains(inWindow, marks[0]), slices.Contains(inSummary, marks[0])
+		r, considered := rows[s.history.ids[i]]
+		switch {
+		case m.Delegation != "" && summed:
+			bad("message %d of %q is in the summary", i+1, m.Delegation)
+		case !considered:
+			beyond--
+		case r.Action == "summarise" && (!summed || shown):
+			bad("message %d counts as covered; in the summary: %v, in the window: %v", i+1, summed, shown)
+		case r.Action == "drop" && r.ReasonCode == "":
+			bad("message %d is dropped without a reason", i+1)
+		case stays(r.Action) && !shown:
+			bad("message %d is %s, and not in the window", i+1, r.Action)
+		}
+	}
+	if beyond != 0 {
+		bad("%d messages beyond the horizon are not told", -beyond)
+	}
+	return faults
+}
+
+func joined(m *hard.Message) string { return strings.Join(texts(m), "\n") }
+
+// state is what the session says of its summary.
+func (s *summarised) state() (text string, count int) {
+	s.t.Helper()
+	var session struct {
+		Summary         *string
+		SummarizedCount int `json:"summarized_count"`
+	}
+	s.get(s.path("/sessions/" + s.session)).want(200).into(&session)
+	if (session.Summary == nil) != (session.SummarizedCount == 0) {
+		s.t.Fatalf("summary %v and count %d do not go together", session.Summary, session.SummarizedCount)
+	}
+	if session.Summary != nil {
+		text = *session.Summary
+	}
+	return text, session.SummarizedCount
+}
+
+// await waits until the session's summary covers so many messages.
+func (s *summarised) await(count int) (text string) {
+	s.t.Helper()
+	got := 0
+	awaitFor(s.t, patience, func() bool { text, got = s.state(); return got == count }, func() string {
+		return sprintf("the summary covers %d messages, want %d; the provider was asked %d times:\n%s",
+			got, count, len(s.Requests()), s.log)
+	})
+	return text
+}
+
+// await waits until something holds; what it waits for happens in the background, beyond any signal.
+func await(t testing.TB, holds func() bool, fault func() string) {
+	t.Helper()
+	awaitFor(t, patience, holds, fault)
+}
+
+func awaitFor(t testing.TB, most time.Duration, holds func() bool, fault func() string) {
+	t.Helper()
+	for end := time.Now().Add(most); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(fault())
+		}
+	}
+}
+
+// asked waits until the provider was asked so often, and gives the requests.
+func (s *summarised) asked(times int) []llmtest.Request {
+	s.t.Helper()
+	await(s.t, func() bool { return len(s.Requests()) >= times }, func() string {
+		return sprintf("the provider was asked %d times, want %d:\n%s", len(s.Requests()), times, s.log)
+	})
+	return s.Requests()
+}
+
+// told are the marks of the messages that a request gave to the provider, in order.
+func told(r llmtest.Request) (marks []int) {
+	for _, m := range r.Messages {
+		marks = append(marks, llmtest.Marks(m.Text)...)
+	}
+	return marks
+}
+
+// onceEach wants no message to be in two summaries that were answered, except through the summary before.
+func (s *summarised) onceEach() {
+	s.t.Helper()
+	seen := map[int]int{}
+	for i, r := range s.Requests() {
+		if blank(r.Answer) {
+			continue
+		}
+		before := llmtest.Marks(r.Previous)
+		for _, n := range told(r) {
+			if first, twice := seen[n]; twice || slices.Contains(before, n) {
+				s.t.Errorf("request %d summarises message %d again (first in %d; the summary before has it: %v)",
+					i, n, first, slices.Contains(before, n))
+			}
+			seen[n] = i
+		}
+	}
+}
+
+// upTo are the numbers from first to last.
+func upTo(first, last int) (out []int) {
+	for n := first; n <= last; n++ {
+		out = append(out, n)
+	}
+	return out
+}
+
+// repeated is n turns of the same size.
+func repeated(size, n int) []int { return slices.Repeat([]int{size}, n) }
