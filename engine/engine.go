@@ -122,9 +122,9 @@ type Engine struct {
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
 	background    background
-	removed       atomic.Bool // something was, and may still lie in the store's files
+	removed       removals
 	keyUses       keyUses
-	messageUse    messageUse
+	tallies       tallies
 	wake          chan struct{} // a job was queued
 	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
 	followers     broadcast     // of boards and inboxes
@@ -157,8 +157,9 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
 	e.memoryUse = newMemoryUse(e, o.Memories)
-	e.messageUse.limit = o.MessageBytes
-	e.removed.Store(true) // an earlier process may have
+	e.tallies.limit = o.MessageBytes
+	e.removed.main.Store(true)
+	e.removed.loose.Store(true)
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }

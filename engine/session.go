@@ -232,7 +232,7 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		return struct{}{}, nil
 	})
 	if err == nil {
-		e.messageUse.add(c.Tenant, -int64(gone))
+		e.tallies.add(c.Tenant, -int64(gone))
 	}
 	return err
 }

@@ -114,7 +114,7 @@ const unbounded = `{"explain":true,"budget":{"max_messages":0,"max_tokens":0}}`
 func TestSummaryArithmetic(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.set(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+	k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 	for n := 1; n <= 100; n++ {
 		k.say("dashboard", n, 1)
 		w := k.ask(unbounded)
@@ -150,7 +150,7 @@ func TestSummaryArithmetic(t *testing.T) {
 func TestSummaryIsAnInput(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.set(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+	k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 	var made []window
 	for n := 1; n <= 160; n += 4 {
 		k.say("dashboard", n, 4)
@@ -201,7 +201,7 @@ func (k *kit) records() func(yield func(store.Item) bool) {
 func TestSummaryRefresh(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.set(engine.DefaultProject, `{"summary_enabled":true}`)
+	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
 	act := func(action string) engine.SummaryAnswer {
 		a, err := k.ActOnSummary(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, "dashboard",
 			engine.SummaryAction{Action: action})
@@ -237,7 +237,7 @@ func TestSummaryInChunks(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		model := &scribe{}
 		k := openKit(t, memstore.New(), summariseWith(model))
-		k.set(engine.DefaultProject, `{"summary_enabled":true,"summary_threshold":20,"summary_keep_last":2}`)
+		k.setIn(engine.DefaultProject, `{"summary_enabled":true,"summary_threshold":20,"summary_keep_last":2}`)
 		for i := 1; i <= 60; i += 2 {
 			k.post("dashboard", fmt.Sprintf(`{"role":"user","content":"#%d %s"}`, i, strings.Repeat("many words ", 400)),
 				fmt.Sprintf(`{"role":"assistant","content":"#%d"}`, i+1))
@@ -284,7 +284,7 @@ func TestSummaryFailures(t *testing.T) {
 				return nil
 			}
 			k := openKit(t, memstore.New(), summariseWith(model))
-			k.set(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+			k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 			for n := 1; n <= 60; n++ {
 				k.say("dashboard", n, 1)
 				if w := k.ask(unbounded); !slices.Equal(w.marks(), upTo(n)) {
@@ -326,7 +326,7 @@ func TestSummaryFailures(t *testing.T) {
 func TestSummaryBurst(t *testing.T) {
 	model := &scribe{gate: make(chan struct{})}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.set(engine.DefaultProject, `{"summary_enabled":true}`)
+	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
 	k.say("dashboard", 1, 41)
 	var windows, background sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -340,7 +340,7 @@ func TestSummaryBurst(t *testing.T) {
 	}
 	windows.Wait()
 	close(model.gate)
-	k.set(engine.DefaultProject, `{"summary_mode":"wait"}`)
+	k.setIn(engine.DefaultProject, `{"summary_mode":"wait"}`)
 	for range 50 {
 		windows.Go(func() {
 			if _, err := k.tryAsk(unbounded); err != nil {
@@ -361,7 +361,7 @@ func TestSummaryBurst(t *testing.T) {
 func TestSummaryWait(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.set(engine.DefaultProject, `{"summary_enabled":true,"summary_mode":"wait"}`)
+	k.setIn(engine.DefaultProject, `{"summary_enabled":true,"summary_mode":"wait"}`)
 	ctx, stop := context.WithCancel(t.Context())
 	var background sync.WaitGroup
 	background.Go(func() { k.Run(ctx, nil) })
@@ -442,7 +442,7 @@ func TestSummaryKilled(t *testing.T) {
 			model := &scribe{}
 			f := &killable{Store: disk, left: -1, after: after}
 			k := openKit(t, f, summariseWith(model))
-			k.set(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+			k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 			k.say("dashboard", 1, 41)
 			f.left = n
 			_, err := k.tryAsk(unbounded)
@@ -502,7 +502,7 @@ func walkSummaries(t *testing.T, seed uint64) {
 	}
 	k := openKit(t, memstore.New(), summariseWith(model))
 	threshold := 5 + r.IntN(20)
-	k.set(engine.DefaultProject, fmt.Sprintf(`{"summary_enabled":true,"session_history_depth":100,"summary_threshold":%d,"summary_keep_last":%d}`, threshold, 1+r.IntN(threshold)))
+	k.setIn(engine.DefaultProject, fmt.Sprintf(`{"summary_enabled":true,"session_history_depth":100,"summary_threshold":%d,"summary_keep_last":%d}`, threshold, 1+r.IntN(threshold)))
 	n, delegated := 0, map[string]bool{}
 	var open []string
 	next := func() string { n++; return fmt.Sprintf("#%d", n) }
@@ -582,7 +582,7 @@ func checkSummaryWindow(t *testing.T, k *kit, w window, n int, delegated map[str
 func TestSummaryTravels(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.set(engine.DefaultProject, `{"summary_enabled":true}`)
+	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
 	k.say("dashboard", 1, 41)
 	k.ask(unbounded)
 	k.drain()
