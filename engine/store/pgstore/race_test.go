@@ -1,0 +1,160 @@
+package pgstore
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+func b(s string) []byte { return []byte(s) }
+
+func put(kv ...string) []store.Pair {
+	var out []store.Pair
+	for i := 0; i < len(kv); i += 2 {
+		out = append(out, store.Pair{Key: b(kv[i]), Value: b(kv[i+1])})
+	}
+	return out
+}
+
+func absent(key string) []store.Expect { return []store.Expect{{Key: b(key)}} }
+
+func holds(key, value string) []store.Expect { return []store.Expect{{Key: b(key), Value: b(value)}} }
+
+// read returns the values of keys, "" where one is absent.
+func read(t testing.TB, s store.Store, keys ...string) []string {
+	t.Helper()
+	var q store.Query
+	for _, k := range keys {
+		q.Keys = append(q.Keys, b(k))
+	}
+	res, err := s.Read(t.Context(), "acme", q)
+	if err != nil {
+		t.Fatalf("Read: %v", err)
+	}
+	out := make([]string, len(keys))
+	for i, it := range res.Keys {
+		out[i] = string(it.Value)
+	}
+	return out
+}
+
+func commit(t testing.TB, s store.Store, batch store.Batch) {
+	t.Helper()
+	if err := s.Commit(t.Context(), "acme", batch); err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+}
+
+// TestRaces lets two servers commit at the same moment what must not both see the state before, round after round.
+// Each final state must be one that the two leave one after the other.
+func TestRaces(t *testing.T) {
+	const rounds = 150
+	url := postgres.Database(t)
+	one, two := openURL(t, url), openURL(t, url)
+	defer one.Close()
+	defer two.Close()
+	for _, c := range []struct {
+		name        string
+		before      store.Batch
+		first, then store.Batch
+		possible    []string // states of a and b
+	}{
+		{"each expects what the other writes", store.Batch{Put: put("a", "0", "b", "0")},
+			store.Batch{Expect: holds("a", "0"), Put: put("b", "1")},
+			store.Batch{Expect: holds("b", "0"), Put: put("a", "2")}, []string{"0 1", "2 0"}},
+		{"each expects absent what the other writes", store.Batch{Delete: [][]byte{b("a"), b("b")}},
+			store.Batch{Expect: absent("a"), Put: put("b", "1")},
+			store.Batch{Expect: absent("b"), Put: put("a", "2")}, []string{" 1", "2 "}},
+		{"each expects what the other deletes", store.Batch{Put: put("a", "0", "b", "0")},
+			store.Batch{Expect: holds("a", "0"), Delete: [][]byte{b("b")}},
+			store.Batch{Expect: holds("b", "0"), Delete: [][]byte{b("a")}}, []string{"0 ", " 0"}},
+		{"both make one key", store.Batch{Delete: [][]byte{b("a"), b("b")}},
+			store.Batch{Expect: absent("a"), Put: put("a", "1", "b", "1")},
+			store.Batch{Expect: absent("a"), Put: put("a", "2", "b", "2")}, []string{"1 1", "2 2"}},
+		{"both write blindly", store.Batch{},
+			store.Batch{Put: put("a", "1", "b", "1")},
+			store.Batch{Put: put("b", "2", "a", "2")}, []string{"1 1", "2 2"}},
+		{"one deletes what the other makes", store.Batch{Delete: [][]byte{b("b")}},
+			store.Batch{Put: put("a", "1"), Delete: [][]byte{b("b")}},
+			store.Batch{Put: put("a", "2", "b", "2")}, []string{"1 ", "2 2"}},
+		{"one deletes blindly what the other expects absent", store.Batch{Put: put("a", "0", "b", "0")},
+			store.Batch{Delete: [][]byte{b("a")}, Put: put("b", "1")},
+			store.Batch{Expect: absent("a"), Put: put("b", "2")}, []string{" 1", " 2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seen := map[string]int{}
+			for range rounds {
+				commit(t, one, c.before)
+				var both sync.WaitGroup
+				for s, batch := range map[*Store]store.Batch{one: c.first, two: c.then} {
+					both.Go(func() {
+						err := s.Commit(t.Context(), "acme", batch)
+						if err != nil && !errors.As(err, new(*store.ConflictError)) {
+							t.Errorf("Commit: %v", err)
+						}
+					})
+				}
+				both.Wait()
+				state := read(t, two, "a", "b")
+				seen[state[0]+" "+state[1]]++
+			}
+			for _, p := range c.possible {
+				delete(seen, p)
+			}
+			if len(seen) > 0 {
+				t.Errorf("left %v, want %q only", seen, c.possible)
+			}
+		})
+	}
+}
+
+// TestNothingBehindADeletion is how the engine guards what was deleted: once the deletion of a marker has been
+// acknowledged, no commit that expects the marker appears any more, on whichever server.
+func TestNothingBehindADeletion(t *testing.T) {
+	url := postgres.Database(t)
+	one, two := openURL(t, url), openURL(t, url)
+	defer one.Close()
+	defer two.Close()
+	for round := range 40 {
+		prefix := fmt.Sprintf("%02d/", round)
+		commit(t, one, store.Batch{Put: put("live", prefix)})
+		var writers sync.WaitGroup
+		started := make(chan struct{}, 4)
+		for w := range 4 {
+			writers.Go(func() {
+				for n := 0; ; n++ {
+					err := two.Commit(t.Context(), "acme", store.Batch{
+						Expect: holds("live", prefix), Put: put(fmt.Sprint(prefix, w, "/", n), "v")})
+					if n == 0 {
+						started <- struct{}{}
+					}
+					if err != nil {
+						if !errors.As(err, new(*store.ConflictError)) {
+							t.Errorf("Commit: %v", err)
+						}
+						return
+					}
+				}
+			})
+		}
+		for range 4 {
+			<-started
+		}
+		commit(t, one, store.Batch{Delete: [][]byte{b("live")}})
+		count := func() int {
+			res, err := one.Read(t.Context(), "acme", store.Query{Ranges: []store.Range{{From: b(prefix), To: b(prefix + "~")}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(res.Ranges[0])
+		}
+		atDeletion := count()
+		writers.Wait()
+		if after := count(); after != atDeletion {
+			t.Fatalf("round %d: %d records at the deletion, %d afterwards", round, atDeletion, after)
+		}
+	}
+}
