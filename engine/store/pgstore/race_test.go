@@ -41,7 +41,7 @@ func read(t testing.TB, s store.Store, keys ...string) []string {
 	return out
 }
 
-func commit(t testing.TB, s store.Store, batch store.Batch) {
+func mustCommit(t testing.TB, s store.Store, batch store.Batch) {
 	t.Helper()
 	if err := s.Commit(t.Context(), "acme", batch); err != nil {
 		t.Fatalf("Commit: %v", err)
@@ -87,7 +87,7 @@ func TestRaces(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			seen := map[string]int{}
 			for range rounds {
-				commit(t, one, c.before)
+				mustCommit(t, one, c.before)
 				var both sync.WaitGroup
 				for s, batch := range map[*Store]store.Batch{one: c.first, two: c.then} {
 					both.Go(func() {
@@ -120,7 +120,7 @@ func TestNothingBehindADeletion(t *testing.T) {
 	defer two.Close()
 	for round := range 40 {
 		prefix := fmt.Sprintf("%02d/", round)
-		commit(t, one, store.Batch{Put: put("live", prefix)})
+		mustCommit(t, one, store.Batch{Put: put("live", prefix)})
 		var writers sync.WaitGroup
 		started := make(chan struct{}, 4)
 		for w := range 4 {
@@ -143,7 +143,7 @@ func TestNothingBehindADeletion(t *testing.T) {
 		for range 4 {
 			<-started
 		}
-		commit(t, one, store.Batch{Delete: [][]byte{b("live")}})
+		mustCommit(t, one, store.Batch{Delete: [][]byte{b("live")}})
 		count := func() int {
 			res, err := one.Read(t.Context(), "acme", store.Query{Ranges: []store.Range{{From: b(prefix), To: b(prefix + "~")}}})
 			if err != nil {
