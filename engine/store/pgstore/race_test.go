@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -157,4 +158,37 @@ func TestNothingBehindADeletion(t *testing.T) {
 			t.Fatalf("round %d: %d records at the deletion, %d afterwards", round, atDeletion, after)
 		}
 	}
+}
+
+// TestDeletingNothingTakesPart deletes a key that another server is making. Whoever saw the made key without the
+// other writes of the deletion's batch must see it gone once those are there.
+func TestDeletingNothingTakesPart(t *testing.T) {
+	url := postgres.Database(t)
+	one, two := openURL(t, url), openURL(t, url)
+	defer one.Close()
+	defer two.Close()
+	seen := 0
+	for round := range 60 {
+		key, mark := fmt.Sprint("k", round), fmt.Sprintf("m%d/", round)
+		batch := store.Batch{Delete: [][]byte{b(key)}}
+		for n := range 2000 { // so that it takes its time
+			batch.Put = append(batch.Put, put(fmt.Sprintf("%s%04d", mark, n), "v")...)
+		}
+		var both sync.WaitGroup
+		var made []string
+		both.Go(func() { mustCommit(t, one, batch) })
+		both.Go(func() {
+			time.Sleep(time.Duration(round%10) * time.Millisecond)
+			mustCommit(t, two, store.Batch{Put: put(key, "made")})
+			made = read(t, two, key, mark+"0000")
+		})
+		both.Wait()
+		if made[0] != "" && made[1] == "" {
+			seen++
+			if end := read(t, two, key); end[0] != "" {
+				t.Fatalf("round %d: a key made and seen before a deletion outlived it", round)
+			}
+		}
+	}
+	t.Logf("%d of 60 rounds told something", seen)
 }
