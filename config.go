@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 	"gopkg.in/yaml.v3"
 )
 
@@ -20,9 +21,9 @@ import (
 type config struct {
 	// Listen is the TCP address to serve on; port 0 picks a free one.
 	Listen string
-	// Data is the folder that holds everything: the database, compiled policies, admin.key.
+	// Data is the folder that holds everything: the embedded database, compiled policies, admin.key.
 	Data string
-	// Store is the URL of the store; empty is the embedded database in Data.
+	// Store is the URL of a PostgreSQL database, which may hold a password; empty is the embedded database in Data.
 	Store string
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
@@ -44,7 +45,7 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	options := []option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
-		{"store", "MNEME_STORE", "store", &c.Store, "`URL` of the store (default: embedded, in the data folder)"},
+		{"store", "MNEME_STORE", "store", &c.Store, "`URL` of a shared PostgreSQL, postgres://… (default: embedded, in the data folder)"},
 		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey, "the operator's `KEY`, who makes tenants (default: none)"},
 		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key"},
 		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens, ""},
@@ -71,10 +72,22 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 		}
 		c.HistoryMaxTokens = n
 	}
-	if c.Store != "" {
-		return c, errors.New("the only store is the embedded one, in the data folder: leave --store out")
+	return c, checkStore(c.Store)
+}
+
+// checkStore looks at a store's URL without connecting. What it says never holds the URL's password.
+func checkStore(url string) error {
+	scheme, _, _ := strings.Cut(url, "://")
+	switch {
+	case url == "":
+		return nil
+	case scheme != "postgres" && scheme != "postgresql":
+		return errors.New("--store must be postgres://…, or left out for the embedded store in the data folder")
 	}
-	return c, nil
+	if err := pgstore.Check(url); err != nil {
+		return fmt.Errorf("--store: %w", err)
+	}
+	return nil
 }
 
 // parseFlags sets what the command line says and tells which flags those were.

@@ -25,6 +25,7 @@ var libraries = map[string]string{
 	"github.com/valyala/fasthttp":       "server",
 	"github.com/tetratelabs/wazero":     "hostapi",
 	"github.com/dgraph-io/badger":       "engine/store/badgerstore",
+	"github.com/jackc/pgx":              "engine/store/pgstore",
 	"github.com/pkoukk/tiktoken-go":     "engine/tokens",
 	"github.com/sashabaranov/go-openai": "engine/llm",
 }
@@ -40,6 +41,7 @@ var rooms = map[string][]string{
 	"engine/store/storetest":   {"engine/store", "engine/store/memstore"},
 	"engine/store/memstore":    {"engine/store"},
 	"engine/store/badgerstore": {"engine/store"},
+	"engine/store/pgstore":     {"engine/store"},
 	"engine/tokens":            {},
 	"hostapi":                  {"engine/plan", "hostapi/wasm"},
 	"hostapi/wasm":             {"hostapi/wasm"},

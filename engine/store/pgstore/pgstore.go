@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -57,6 +58,7 @@ type Store struct {
 	main, loose *pgxpool.Pool
 	patience    time.Duration
 	log         *slog.Logger
+	away        atomic.Bool        // As of the last attempt: said once, not by every call.
 	stop        context.CancelFunc // Of the background.
 	background  sync.WaitGroup
 

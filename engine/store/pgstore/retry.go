@@ -70,6 +70,7 @@ func (s *Store) retry(ctx context.Context, attempt func() error) error {
 	r := retrier{patience: s.patience}
 	for {
 		err := attempt()
+		s.notice(err)
 		if err == nil || !passing(err) {
 			return worded(ctx, err)
 		}
@@ -80,6 +81,18 @@ func (s *Store) retry(ctx context.Context, attempt func() error) error {
 		if !r.wait(ctx, err) {
 			return worded(ctx, err)
 		}
+	}
+}
+
+// notice tells the operator when the database goes away and when it is back.
+func (s *Store) notice(err error) {
+	switch {
+	case err == nil:
+		if s.away.Load() && s.away.CompareAndSwap(true, false) {
+			s.log.Info("the database answers again")
+		}
+	case passing(err) && !isContention(err) && s.away.CompareAndSwap(false, true):
+		s.log.Warn("the database does not answer; calls wait for it a while", "error", err)
 	}
 }
 
