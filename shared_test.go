@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -67,13 +66,16 @@ func TestServersStartTogether(t *testing.T) {
 	}
 }
 
-// A start with a store that is not there says so, without the password.
+// A start with a store that refuses it says so at once, without the password.
 func TestStartWithoutTheDatabase(t *testing.T) {
+	var postgres pgtest.Shared
+	url := postgres.Cluster(t).URL("none") + "&password=hunter2"
+	t.Cleanup(func() { _ = postgres.Close() })
 	var stdout, stderr bytes.Buffer
-	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(),
-		"--store", "postgres://mneme:hunter2@" + filepath.Join(os.TempDir(), "none")}
-	if err := run(t.Context(), args, noEnvironment, &stdout, &stderr); err == nil ||
-		strings.Contains(err.Error()+stderr.String(), "hunter2") {
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--store", url}
+	err := run(t.Context(), args, noEnvironment, &stdout, &stderr)
+	if err == nil || !strings.Contains(err.Error(), `"none" does not exist`) ||
+		strings.Contains(err.Error()+stderr.String(), "hunter2") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v\n%s", err, stderr.String())
 	}
 }
