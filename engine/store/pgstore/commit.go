@@ -13,7 +13,8 @@ import (
 )
 
 // A commit runs at repeatable read and holds, from its snapshot to its end, everything it rests on:
-//   - a key that it writes: writing what changed since the snapshot fails;
+//   - a key that it writes: updating, deleting or making what changed since the snapshot fails. That holds only for the
+//     very statement that fits what was expected: an upsert makes a row anew that was deleted since, and says nothing;
 //   - a key that it only expects, with a value: the row is locked, which fails likewise, and waits for no reader;
 //   - a key that must be absent at the end (only expected absent, or deleted where nothing stands): there is no row to
 //     lock, so one is put there, a pin, and taken away in the same transaction. Whoever writes that key meanwhile
@@ -72,15 +73,24 @@ type commit struct {
 	tenant         []byte
 	expect         []store.Expect
 	share, compare [][]byte // Expected keys: those only expected, to be locked; those written as well.
-	keys, values   [][]byte // To be written; a pin's value is nil.
+	change, put    pairs    // To be written where a value is expected, and elsewhere. A pin's value is nil.
 	delete         [][]byte
 	pins           bool // Some keys must be absent at the end.
+}
+
+// pairs are keys and their values, in the order of the keys, so that two commits rarely wait for each other in a
+// circle.
+type pairs struct{ keys, values [][]byte }
+
+func (p *pairs) add(key, value []byte) {
+	p.keys, p.values = append(p.keys, key), append(p.values, value)
 }
 
 func newCommit(tenant string, b store.Batch) *commit {
 	c := &commit{tenant: []byte(tenant), expect: b.Expect}
 	put := make([]store.Pair, len(b.Put), len(b.Put)+len(b.Expect))
 	written := make(map[string]bool, len(b.Put)+len(b.Delete))
+	present := make(map[string]bool, len(b.Expect))
 	for i, p := range b.Put {
 		put[i] = store.Pair{Key: orEmpty(p.Key), Value: orEmpty(p.Value)}
 		written[string(p.Key)] = true
@@ -93,6 +103,9 @@ func newCommit(tenant string, b store.Batch) *commit {
 	c.pins = len(c.delete) > 0
 	for _, e := range b.Expect {
 		key := orEmpty(e.Key)
+		if e.Value != nil {
+			present[string(key)] = true
+		}
 		if e.Value != nil && writes && !written[string(key)] {
 			c.share = append(c.share, key)
 			continue
@@ -103,15 +116,18 @@ func newCommit(tenant string, b store.Batch) *commit {
 			written[string(key)] = true // pinned once
 		}
 	}
-	// In the order of their keys, so that two commits rarely wait for each other in a circle.
 	slices.SortFunc(put, func(p, q store.Pair) int { return bytes.Compare(p.Key, q.Key) })
 	for _, p := range put {
-		c.keys, c.values = append(c.keys, p.Key), append(c.values, p.Value)
+		if present[string(p.Key)] {
+			c.change.add(p.Key, p.Value)
+		} else {
+			c.put.add(p.Key, p.Value)
+		}
 	}
 	return c
 }
 
-func (c *commit) writes() bool { return len(c.keys)+len(c.delete) > 0 }
+func (c *commit) writes() bool { return len(c.change.keys)+len(c.put.keys)+len(c.delete) > 0 }
 
 // run answers 0 where the commit was made, the number from 1 of the first precondition that did not hold, or
 // isolationBroken.
@@ -137,9 +153,9 @@ func (c *commit) run(ctx context.Context, conn *pgxpool.Conn, t token) (broken i
 // absent are the keys that may have been pinned.
 func (c *commit) absent() [][]byte {
 	keys := slices.Clone(c.delete)
-	for i, value := range c.values {
+	for i, value := range c.put.values {
 		if value == nil {
-			keys = append(keys, c.keys[i])
+			keys = append(keys, c.put.keys[i])
 		}
 	}
 	return keys
@@ -167,9 +183,15 @@ func (c *commit) statement(t token) *statement {
 		s.add(",\ntoken AS (INSERT INTO mneme_commits (tenant, token, burnt) SELECT ", of, ", ", s.arg("bytea", t[:]),
 			", false FROM verdict WHERE i = 0)")
 	}
-	if len(c.keys) > 0 {
+	if len(c.change.keys) > 0 {
+		keys := s.arg("bytea[]", c.change.keys)
+		s.add(",\nchange AS (UPDATE mneme_records AS r SET value = p.value FROM verdict, unnest(", keys, ", ",
+			s.arg("bytea[]", c.change.values), ") AS p (key, value) WHERE i = 0 AND r.tenant = ", of, " AND r.key = ANY(", keys,
+			") AND r.key = p.key)")
+	}
+	if len(c.put.keys) > 0 {
 		s.add(",\nput AS (INSERT INTO mneme_records (tenant, key, value) SELECT ", of, ", p.key, p.value FROM verdict, unnest(",
-			s.arg("bytea[]", c.keys), ", ", s.arg("bytea[]", c.values), ") AS p (key, value) WHERE i = 0",
+			s.arg("bytea[]", c.put.keys), ", ", s.arg("bytea[]", c.put.values), ") AS p (key, value) WHERE i = 0",
 			" ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value)")
 	}
 	if len(c.delete) > 0 {

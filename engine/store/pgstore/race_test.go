@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,15 @@ func TestRaces(t *testing.T) {
 		{"each expects what the other deletes", store.Batch{Put: put("a", "0", "b", "0")},
 			store.Batch{Expect: holds("a", "0"), Delete: [][]byte{b("b")}},
 			store.Batch{Expect: holds("b", "0"), Delete: [][]byte{b("a")}}, []string{"0 ", " 0"}},
+		{"one replaces what the other deletes", store.Batch{Put: put("a", "0", "b", "0")},
+			store.Batch{Expect: holds("a", "0"), Put: put("a", "1", "b", "1")},
+			store.Batch{Expect: holds("a", "0"), Delete: [][]byte{b("a")}, Put: put("b", "2")}, []string{"1 1", " 2"}},
+		{"one replaces what the other replaces", store.Batch{Put: put("a", "0", "b", "0")},
+			store.Batch{Expect: holds("a", "0"), Put: put("a", "1", "c", "1")},
+			store.Batch{Expect: holds("a", "0"), Put: put("a", "2", "b", "2")}, []string{"1 0", "2 2"}},
+		{"one replaces alone what the other deletes alone", store.Batch{Put: put("a", "0"), Delete: [][]byte{b("b")}},
+			store.Batch{Expect: holds("a", "0"), Put: put("a", "1")},
+			store.Batch{Expect: holds("a", "0"), Delete: [][]byte{b("a")}}, []string{"1 ", " "}},
 		{"both make one key", store.Batch{Delete: [][]byte{b("a"), b("b")}},
 			store.Batch{Expect: absent("a"), Put: put("a", "1", "b", "1")},
 			store.Batch{Expect: absent("a"), Put: put("a", "2", "b", "2")}, []string{"1 1", "2 2"}},
@@ -90,15 +100,22 @@ func TestRaces(t *testing.T) {
 			for range rounds {
 				mustCommit(t, one, c.before)
 				var both sync.WaitGroup
+				var done atomic.Int32
 				for s, batch := range map[*Store]store.Batch{one: c.first, two: c.then} {
 					both.Go(func() {
 						err := s.Commit(t.Context(), "acme", batch)
-						if err != nil && !errors.As(err, new(*store.ConflictError)) {
+						if err == nil {
+							done.Add(1)
+						} else if !errors.As(err, new(*store.ConflictError)) {
 							t.Errorf("Commit: %v", err)
 						}
 					})
 				}
 				both.Wait()
+				exclusive := len(c.first.Expect) > 0 && len(c.then.Expect) > 0
+				if exclusive && done.Load() != 1 {
+					t.Fatalf("%d of two commits were made, where one leaves no room for the other", done.Load())
+				}
 				state := read(t, two, "a", "b")
 				seen[state[0]+" "+state[1]]++
 			}

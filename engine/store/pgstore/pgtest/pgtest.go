@@ -130,7 +130,7 @@ func (c *Cluster) Up() error {
 	}
 	defer log.Close()
 	cmd := c.as(exec.Command("/bin/sh", "-c", underShell, "sh", filepath.Join(c.bin, "postgres"), "-D", c.data(), "-k", c.folder,
-		"-c", "listen_addresses=", "-c", "port="+port, "-c", "max_connections=300", "-c", "autovacuum_naptime=10s"))
+		"-c", "listen_addresses=", "-c", "port="+port, "-c", "max_connections=300", "-c", "autovacuum_naptime=10s", "-c", "deadlock_timeout=50ms"))
 	cmd.Stdout, cmd.Stderr = log, log
 	input, err := cmd.StdinPipe()
 	if err != nil {
