@@ -39,7 +39,11 @@ func readStatement(tenant string, q store.Query) *statement {
 	of := s.arg("bytea", []byte(tenant))
 	union := ""
 	if len(q.Keys) > 0 {
-		s.add("SELECT 0 AS n, key, value FROM mneme_records WHERE tenant = ", of, " AND key = ANY(", s.arg("bytea[]", q.Keys), ")")
+		keys := make([][]byte, len(q.Keys))
+		for i, key := range q.Keys {
+			keys[i] = orEmpty(key)
+		}
+		s.add("SELECT 0 AS n, k.key, r.value FROM unnest(", s.arg("bytea[]", keys), ") AS k (key), ", lookUp(of, "value"), " AS r")
 		union = "\nUNION ALL "
 	}
 	for i, r := range q.Ranges {
@@ -114,6 +118,12 @@ func order(items []store.Item, reverse bool) {
 	if !slices.IsSortedFunc(items, compare) {
 		slices.SortFunc(items, compare)
 	}
+}
+
+// lookUp finds the row of k.key, if there is one.
+func lookUp(tenant, columns string, lock ...string) string {
+	return "LATERAL (SELECT " + columns + " FROM mneme_records WHERE tenant = " + tenant + " AND key = k.key LIMIT 1" +
+		strings.Join(lock, "") + ")"
 }
 
 // statement collects a text and its arguments.
