@@ -53,7 +53,7 @@ func mustCommit(t testing.TB, s store.Store, batch store.Batch) {
 // TestRaces lets two servers commit at the same moment what must not both see the state before, round after round.
 // Each final state must be one that the two leave one after the other.
 func TestRaces(t *testing.T) {
-	const rounds = 150
+	const rounds = 80
 	url := postgres.Database(t)
 	one, two := openURL(t, url), openURL(t, url)
 	defer one.Close()
@@ -136,7 +136,7 @@ func TestNothingBehindADeletion(t *testing.T) {
 	one, two := openURL(t, url), openURL(t, url)
 	defer one.Close()
 	defer two.Close()
-	for round := range 40 {
+	for round := range 15 {
 		prefix := fmt.Sprintf("%02d/", round)
 		mustCommit(t, one, store.Batch{Put: put("live", prefix)})
 		var writers sync.WaitGroup
