@@ -142,7 +142,7 @@ func worded(ctx context.Context, err error) error {
 		return err
 	}
 	if ended := ctx.Err(); ended != nil {
-		return ended
+		return fmt.Errorf("%w (%v)", ended, err)
 	}
 	return unavailable(err)
 }
