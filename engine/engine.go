@@ -183,6 +183,9 @@ const (
 	DefaultSession = "dashboard"
 )
 
+// readyTimeout is how long the store may take to answer before the server counts as not ready.
+const readyTimeout = 2 * time.Second
+
 // Ready tells why the engine cannot serve, or nil.
 func (e *Engine) Ready(ctx context.Context) error {
 	if f, ok := e.store.(interface{ Failed() error }); ok {
@@ -190,6 +193,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 			return err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
 	_, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{tenantKey(DefaultTenant)}})
 	return err
 }

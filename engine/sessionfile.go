@@ -33,6 +33,11 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 		for i, body := range bodies {
 			hd, m, err := parseBody(body)
 			if err != nil {
+				if replaced, err := e.replaced(ctx, c, projectID, id, h.Incarnation); err != nil {
+					return SessionFile{}, err
+				} else if replaced {
+					return e.ExportSession(ctx, c, projectID, id)
+				}
 				return f, errorf(Internal, "storage_damaged", "message %s cannot be read, so the export would not be whole",
 					messageID(h.Incarnation, first+uint64(i)))
 			}
