@@ -172,7 +172,7 @@ func (e *Engine) units(ctx context.Context, tenant string) []unit {
 	}
 	now := e.now()
 	return []unit{
-		{summaryJobs(), func(found []store.Item) (bool, error) { e.queueSummaries(tenant, found); return false, nil }},
+		{e.summaries.summaryJobs(tenant), func(found []store.Item) (bool, error) { return e.queueSummaries(tenant, found), nil }},
 		{expiredRange(now, sweepChunk/2), func(found []store.Item) (bool, error) { return true, e.expire(ctx, tenant, found) }},
 		{dueImports(now, sweepChunk/2), func(found []store.Item) (bool, error) {
 			return true, e.sweepImports(ctx, tenant, found)

@@ -120,7 +120,7 @@ func TestSummaryArithmetic(t *testing.T) {
 			t.Fatalf("with %d messages the window holds %v", n, got)
 		}
 		k.drain()
-		// 41 messages fold 29, of which 28 end before the assistant's #29... the user's own never splits an atom.
+		// 41 messages fold 29: all but the newest 12.
 		wantCalls, wantCount := 0, uint64(0)
 		switch {
 		case n > 40+29+29:

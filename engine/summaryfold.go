@@ -24,39 +24,53 @@ type foldEntry struct {
 	tokens        int
 }
 
+const (
+	// foldOverhead is what a message costs a call beside its words, in tokens, about.
+	foldOverhead = 16
+	// maxSpeaker bounds what names a message's speaker, in bytes.
+	maxSpeaker = 128
+)
+
 // gather reads the messages behind the summary, as many as one call takes. No atom is split where it can be helped: one
 // that is longer than a call takes is shortened.
 func (w *summaryWork) gather(ctx context.Context, sinc incarnation) (*fold, error) {
 	count := w.e.counter(0)
+	limit := summaryInput >> w.job.Less
 	var entries []foldEntry
+	behind := map[uint64]bool{} // calls that have a result behind the entries, as far as was read
 	total, at := 0, uint64(0)
 	if w.from != nil {
 		at = w.from.Covers
 	}
-	for at < w.job.Through && total <= summaryInput {
+	for at < w.job.Through && total <= limit {
 		to := min(at+64, w.job.Through)
 		bodies, err := w.e.readBodies(ctx, w.tenant, sinc, at+1, to)
 		if err != nil {
 			return nil, err
 		}
 		for _, body := range bodies {
-			if total > summaryInput {
-				break
-			}
 			at++
-			if f := foldable(at, body); f != nil {
+			f := foldable(at, body)
+			switch {
+			case f == nil:
+			case total > limit:
+				behind[f.call] = behind[f.call] || f.call != f.seq
+			default:
 				f.text = chat.Truncate(f.text, summaryMessage, count)
-				f.tokens = count(f.text)
+				f.tokens = count(f.text) + count(f.speaker) + foldOverhead
 				total += f.tokens
 				entries = append(entries, *f)
 			}
 		}
 	}
 	f := &fold{covers: at}
-	if total > summaryInput { // something is left for the next call
-		entries = wholeAtoms(entries)
-		f.covers = entries[len(entries)-1].seq
-		shorten(entries, count)
+	if total > limit { // something is left for the next call
+		end := wholeAtoms(entries, behind)
+		if f.covers = entries[len(entries)-1].seq; end < len(entries) {
+			f.covers = entries[end].seq - 1 // what lies between is nobody's to fold
+		}
+		entries = entries[:end]
+		shorten(entries, limit, count)
 	}
 	for i := range entries {
 		m := &entries[i]
@@ -69,43 +83,40 @@ func (w *summaryWork) gather(ctx context.Context, sinc incarnation) (*fold, erro
 	return f, nil
 }
 
-// wholeAtoms leaves out, from the end, what one call cannot take: the last message, which was too much, and with it the
-// atom that it would split. A first atom that is too long by itself stays as it is.
-func wholeAtoms(entries []foldEntry) []foldEntry {
-	end := len(entries) - 1
+// wholeAtoms is how many of the entries one call takes: not the last, which was too much, and no atom that would be
+// split. A first atom that is too long by itself stays whole. behind are the calls with a result behind the entries.
+func wholeAtoms(entries []foldEntry, behind map[uint64]bool) int {
+	end := len(entries)
+	leave := func(from int) {
+		for i := from; i < end; i++ {
+			behind[entries[i].call] = behind[entries[i].call] || entries[i].call != entries[i].seq
+		}
+		end = from
+	}
+	leave(end - 1)
 	for i := end - 1; i >= 0; i-- {
-		if m := &entries[i]; m.calls > 0 && results(entries[:end], m.seq) < int(m.calls) {
-			end = i
+		if behind[entries[i].seq] {
+			leave(i)
 		}
 	}
 	if end == 0 {
-		return entries
+		return len(entries)
 	}
-	return entries[:end]
-}
-
-// results counts the results of a call among entries.
-func results(entries []foldEntry, call uint64) (n int) {
-	for i := range entries {
-		if entries[i].call == call && entries[i].seq != call {
-			n++
-		}
-	}
-	return n
+	return end
 }
 
 // shorten cuts messages until all of them fit one call.
-func shorten(entries []foldEntry, count func(string) int) {
+func shorten(entries []foldEntry, limit int, count func(string) int) {
 	total := 0
 	for i := range entries {
 		total += entries[i].tokens
 	}
-	if total <= summaryInput {
+	if total <= limit {
 		return
 	}
 	for i := range entries {
 		m := &entries[i]
-		m.text = chat.Truncate(m.text, max(1, m.tokens*summaryInput/total), count)
+		m.text = chat.Truncate(m.text, max(1, m.tokens*limit/total), count)
 	}
 }
 
@@ -125,6 +136,7 @@ func foldable(seq uint64, body []byte) *foldEntry {
 	case m.Role == plan.RoleTool:
 		f.speaker = strings.TrimSpace("tool " + h.tool)
 	}
+	f.speaker = strings.ToValidUTF8(f.speaker[:min(len(f.speaker), maxSpeaker)], "")
 	var b strings.Builder
 	b.WriteString(f.text)
 	for _, call := range m.Calls {
