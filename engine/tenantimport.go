@@ -54,6 +54,11 @@ type importing struct {
 	underWay     *policyImport
 	session      *sessionImport
 	lastSession  [2]string
+	keys         keysSeen     // of memories
+	memories     memoryAmount // that the file adds
+	batch        memoryBatch
+	board        *boardImport
+	lastBoard    string
 	conflicts    int
 	refusal      *Error
 }
@@ -181,6 +186,11 @@ func (im *importing) check(file io.ReadSeeker) error {
 	if err := im.e.checkQuota(im.ctx, im.caller, im.messageBytes); err != nil {
 		return err
 	}
+	use := im.e.memoryUse.reserve(im.caller.Tenant)
+	if err := use.reserve(im.ctx, im.memories, im.e.now()); err != nil {
+		return err
+	}
+	use.end(false)
 	usage, err := im.tx().policyUsage()
 	if err != nil || im.policyUsage.Versions == 0 {
 		return err
@@ -196,11 +206,15 @@ func (im *importing) store(file io.ReadSeeker) error {
 	if s := im.session; err != nil && s != nil && s.staged != nil {
 		im.e.abandon(context.WithoutCancel(im.ctx), im.caller.Tenant, s.staged)
 	}
+	if b := im.board; err != nil && b != nil && b.staged != nil {
+		b.staged.abandon(context.WithoutCancel(im.ctx))
+	}
 	return err
 }
 
 func (im *importing) begin() {
 	im.report = ImportReport{map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}}
 	im.projects, im.policies = map[string]bool{}, map[string]bool{}
-	im.underWay, im.session, im.lastSession = nil, nil, [2]string{}
+	im.underWay, im.session, im.board, im.lastSession, im.lastBoard = nil, nil, nil, [2]string{}, ""
+	im.memories, im.batch, im.keys = memoryAmount{}, memoryBatch{}, keysSeen{}
 }
