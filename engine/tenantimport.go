@@ -18,7 +18,7 @@ const (
 	maxImportLine = 3 * maxFile
 )
 
-// What becomes of a project, session or policy that exists already.
+// What becomes of a project, session, memory, board or policy that exists already.
 const (
 	conflictFail    = "fail"    // nothing at all is imported
 	conflictSkip    = "skip"    // it stays as it is
@@ -30,7 +30,7 @@ type ImportSpec struct {
 	OnConflict string
 }
 
-// ImportReport counts what became of a file's projects, sessions and policies.
+// ImportReport counts what became of a file's projects, sessions, memories, boards and policies.
 type ImportReport struct {
 	Imported map[string]int `json:"imported"`
 	Skipped  map[string]int `json:"skipped"`
@@ -64,8 +64,9 @@ type importing struct {
 }
 
 // ImportTenant adds what a tenant's file holds to the caller's tenant. The file is first kept on disk and checked from
-// its first line to its checksum; a fault anywhere, or with fail a conflict, stores nothing. Then project by project and
-// session by session is stored, each whole or not at all: a crash then leaves some, and the same file with skip adds
+// its first line to its checksum; a fault anywhere, or with fail a conflict, stores nothing. Then project by project,
+// session by session, memory by memory and so on is stored, each whole or not at all: a crash then leaves some, and the
+// same file with skip adds
 // the rest.
 func (e *Engine) ImportTenant(ctx context.Context, c Caller, once Once, spec ImportSpec, body io.Reader) (ImportReport,
 	error) {
