@@ -14,17 +14,21 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/llm"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 	"gopkg.in/yaml.v3"
 )
+
+// defaultData is the folder that holds everything, where none is said.
+const defaultData = "./mneme-data"
 
 // config is all that an operator can say. A flag wins over its environment variable, that over the key in the file
 // that --config names, that over the default.
 type config struct {
 	// Listen is the TCP address to serve on; port 0 picks a free one.
 	Listen string
-	// Data is the folder that holds everything: the database, compiled policies, admin.key.
+	// Data is the folder that holds everything: the embedded database, compiled policies, admin.key.
 	Data string
-	// Store is the URL of the store; empty is the embedded database in Data.
+	// Store is the URL of a PostgreSQL database, which may hold a password; empty is the embedded database in Data.
 	Store string
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
@@ -60,14 +64,14 @@ type option struct {
 
 // readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
-	c := config{Listen: "127.0.0.1:7700", Data: "./mneme-data"}
+	c := config{Listen: "127.0.0.1:7700", Data: defaultData}
 	var file, historyMaxTokens string
 	var limits tenantLimits
 	var main provider
 	options := []option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
-		{"store", "MNEME_STORE", "store", &c.Store, "`URL` of the store (default: embedded, in the data folder)"},
+		{"store", "MNEME_STORE", "store", &c.Store, "`URL` of a shared PostgreSQL, postgres://… (default: embedded, in the data folder)"},
 		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey, "the operator's `KEY`, who makes tenants (default: none)"},
 		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &limits.rate, "`REQUESTS` a second for each tenant (default: no limit)"},
 		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &limits.burst,
@@ -112,10 +116,22 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	if err := c.Summaries.complete(main); err != nil {
 		return c, err
 	}
-	if c.Store != "" {
-		return c, errors.New("the only store is the embedded one, in the data folder: leave --store out")
+	return c, checkStore(c.Store)
+}
+
+// checkStore looks at a store's URL without connecting. What it says never holds the URL's password.
+func checkStore(url string) error {
+	scheme, _, _ := strings.Cut(url, "://")
+	switch {
+	case url == "":
+		return nil
+	case scheme != "postgres" && scheme != "postgresql":
+		return errors.New("--store must be postgres://…, or left out for the embedded store in the data folder")
 	}
-	return c, nil
+	if err := pgstore.Check(url); err != nil {
+		return fmt.Errorf("--store: %w", err)
+	}
+	return nil
 }
 
 // tenantLimits is what each tenant is held to, as texts; empty is no limit.

@@ -135,7 +135,10 @@ func TestConfigRefuses(t *testing.T) {
 		{[]string{"--config", yamlFile(t, "listen: a\nlisten: b\n")}, nil, `already defined`},
 		{[]string{"--config", yamlFile(t, "- a\n")}, nil, "cannot unmarshal"},
 		{[]string{"--config", "/nowhere/mneme.yaml"}, nil, "no such file"},
-		{[]string{"--store", "postgres://x"}, nil, "leave --store out"},
+		{[]string{"--store", "mysql://x"}, nil, "--store must be postgres://"},
+		{[]string{"--store", "/var/lib/mneme"}, nil, "--store must be postgres://"},
+		{[]string{"--store", "postgres://me:secret@host:port/x"}, nil, "--store: cannot parse"},
+		{nil, map[string]string{"MNEME_STORE": "postgres://me:secret@host/x?sslmode=perhaps"}, "--store: cannot parse"},
 		{nil, map[string]string{tokens: "many"}, tokens},
 		{[]string{"--rate-limit", "NaN"}, nil, "rate_limit must be"},
 		{[]string{"--rate-limit", "0"}, nil, "rate_limit must be"},
@@ -146,7 +149,7 @@ func TestConfigRefuses(t *testing.T) {
 		{nil, map[string]string{tokens: "0"}, tokens},
 	} {
 		if _, err := readConfig(c.args, environment(c.env), io.Discard); err == nil || !strings.Contains(err.Error(), c.want) ||
-			strings.Contains(err.Error(), "\n") {
+			strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v %v: %v", c.args, c.env, err)
 		}
 	}

@@ -77,4 +77,17 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(worker, "POST", call, "", `{"name":"no_such_tool"}`, 200)
 	try(worker, "POST", call, "", `{}`, 200)
 	try(reader, "POST", call, "", `{"name":"memory_recall"}`, 403)
+
+	const mcp = "/mcp"
+	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+		`"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, 200)
+	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202)
+	try(worker, "POST", mcp, "?project=default", `{"jsonrpc":"2.0","id":"a","method":"tools/list"}`, 200)
+	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_recall",`+
+		`"arguments":{"query":"*"}}}`, 200)
+	try(worker, "POST", mcp, "", `[{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]`, 200)
+	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"other"}}`, 200)
+	try(worker, "POST", mcp, "", `{"method":`, 400)
+	try("", "POST", mcp, "", `{}`, 401)
+	try(reader, "POST", mcp, "", `{}`, 403)
 }

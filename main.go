@@ -42,6 +42,7 @@ func commands() []command {
 		{"backup", "write a backup of a running server, or of a folder", backUp},
 		{"restore", "make a data folder from a backup", restore},
 		{"verify", "check a data folder, whole", verify},
+		{"mcp", "give a model the memory tools: the Model Context Protocol on stdin and stdout", serveMCP},
 		{"version", "print the version", printVersion},
 		{compiler.Command, "", compileModule},
 		{"help", "print this, or what `mneme COMMAND -h` prints", help},

@@ -22,10 +22,12 @@ type importer struct {
 // libraries names who may import a library of others: one room each.
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":          "server",
+	"github.com/modelcontextprotocol":   "server/mcp",
 	"github.com/valyala/fasthttp":       "server",
 	"golang.org/x/time":                 "server",
 	"github.com/tetratelabs/wazero":     "hostapi",
 	"github.com/dgraph-io/badger":       "engine/store/badgerstore",
+	"github.com/jackc/pgx":              "engine/store/pgstore",
 	"github.com/pkoukk/tiktoken-go":     "engine/tokens",
 	"github.com/klauspost/compress":     "engine/backup",
 	"github.com/sashabaranov/go-openai": "engine/llm",
@@ -47,13 +49,15 @@ var rooms = map[string][]string{
 	"engine/store/storetest":   {"engine/store", "engine/store/memstore"},
 	"engine/store/memstore":    {"engine/store"},
 	"engine/store/badgerstore": {"engine/store"},
+	"engine/store/pgstore":     {"engine/store"},
 	"engine/tokens":            {},
 	"engine/llm":               {"engine"},
 	"engine/llm/llmtest":       {},
 	"hostapi":                  {"engine/plan", "hostapi/wasm"},
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies"},
-	"server":                   {"engine", "server"},
+	"server":                   {"engine", "server", "server/mcp"},
+	"server/mcp":               {"engine"},
 	"testdata":                 {"testdata"},
 }
 

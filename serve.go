@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/llm"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 	"github.com/seed-0906e6bc/mneme/engine/tokens"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -62,12 +64,9 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 func withEngine(
 	ctx context.Context, c config, log *slog.Logger, serve func(e *engine.Engine, s store.Store, firstKey string) error,
 ) (err error) {
-	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log})
-	if errors.Is(err, badgerstore.ErrLocked) {
-		return fmt.Errorf("%s: %w", c.Data, badgerstore.ErrLocked)
-	}
+	db, err := openStore(ctx, c, log)
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", c.Data, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
@@ -103,7 +102,7 @@ func withEngine(
 		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
 		Summariser: summariser, RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
 		MessageBytes: c.MessageBytes, Memories: c.Memories, SpoolDir: c.Data,
-		Alone: true, // the embedded database locks its folder
+		Alone: c.Store == "", // the embedded database locks its folder
 	})
 	if err != nil {
 		return fmt.Errorf("starting the engine: %w", err)
@@ -131,6 +130,25 @@ func newSummariser(p provider) (engine.Summariser, error) {
 		return nil, fmt.Errorf("preparing the provider of summaries: %w", err)
 	}
 	return s, nil
+}
+
+// openStore opens the shared database that the configuration names, else the embedded one. The data folder is there
+// afterwards: with a shared database too, compiled policies and the admin key lie in it.
+func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, error) {
+	if c.Store != "" {
+		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+			return nil, fmt.Errorf("making the data folder: %w", err)
+		}
+		return pgstore.Open(ctx, pgstore.Options{URL: c.Store, Logger: log})
+	}
+	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log})
+	if errors.Is(err, badgerstore.ErrLocked) {
+		return nil, fmt.Errorf("%s: %w", c.Data, badgerstore.ErrLocked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", c.Data, err)
+	}
+	return db, nil
 }
 
 // builtIns are the policies that come with Mneme: bytes, as those of strangers.

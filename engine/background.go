@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,7 +57,9 @@ func (b *background) setPlace(key []byte) {
 
 // queueWork notes a tenant whose batch held a job, and tells whoever drives Step.
 func (e *Engine) queueWork(tenant string, b store.Batch) {
-	job := func(p store.Pair) bool { return len(p.Key) > 1 && p.Key[0] == sweepPrefix(0)[0] && p.Key[1] == sep }
+	job := func(p store.Pair) bool {
+		return bytes.HasPrefix(p.Key, sweepPrefix(0)[:2]) && p.Key[2] != jobSummary // its own queue holds that
+	}
 	if !slices.ContainsFunc(b.Put, job) {
 		return
 	}
@@ -236,15 +239,14 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) er
 			b.Delete = append(b.Delete, it.Key, key)
 		}
 	}
-	e.removed.Store(true)
-	if len(b.Delete) > 0 {
+	if e.removed.main.Store(true); len(b.Delete) > 0 {
 		failed = errors.Join(failed, e.commit(ctx, tenant, b))
 	}
 	return failed
 }
 
-// Run drives Step until ctx ends: at once what an earlier process left, when woken what was queued, and every so
-// often a look for what came due. Summaries are made beside it, several at once.
+// Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and every
+// so often a look for what came due. Summaries are made beside it, several at once.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	var workers sync.WaitGroup
 	defer workers.Wait()

@@ -11,13 +11,24 @@ import (
 // lost precondition stays a *store.ConflictError.
 func (e *Engine) commit(ctx context.Context, tenant string, b store.Batch) error {
 	err := e.store.Commit(ctx, tenant, b)
-	switch {
-	case err == nil:
+	if err == nil {
 		e.queueWork(tenant, b)
+	}
+	return Worded(err)
+}
+
+// Worded puts a store's refusals into the words of the edge. Every other error comes back as it is.
+func Worded(err error) error {
+	switch {
 	case errors.Is(err, store.ErrNoSpace):
 		return errorf(NoSpace, "disk_full", "the server's disk is nearly full; nothing was stored, reading goes on")
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
 		return errorf(Unavailable, "store_stopped", "the store has stopped writing; the operator must restart the server")
+	case errors.Is(err, store.ErrUnknown):
+		return errorf(Unavailable, "outcome_unknown", "the database was lost while this was being stored, so it may or may "+
+			"not be there; send it again with the same Idempotency-Key, or look before you repeat it")
+	case errors.Is(err, store.ErrUnavailable):
+		return errorf(Unavailable, "store_unavailable", "the database is away or too busy; nothing was stored; try again")
 	case errors.Is(err, store.ErrTooLarge):
 		return errorf(TooLarge, "commit_too_large", "this is more than one commit can hold (%d bytes); split it",
 			store.MaxBatch)

@@ -89,7 +89,7 @@ type purge struct {
 }
 
 func (p *purge) due(h *namedHead) bool {
-	return h.counts() && (p.before.IsZero() || h.LastActivity.Before(p.before))
+	return p.before.IsZero() || h.counts() && h.LastActivity.Before(p.before)
 }
 
 // maxPurgeDays bounds an age, in days.
@@ -137,12 +137,16 @@ func (e *Engine) purgeSome(ctx context.Context, p *purge, pinc incarnation, afte
 	}
 	var ids []string
 	for i := range heads {
-		if p.due(&heads[i]) {
-			ids = append(ids, heads[i].id)
+		h := &heads[i]
+		if !p.due(h) {
+			continue
+		}
+		if ids = append(ids, h.id); h.counts() {
+			n++
 		}
 	}
 	if p.dryRun || len(ids) == 0 {
-		return len(ids), next, nil
+		return n, next, nil
 	}
 	n, err = e.purgeApart(ctx, p, pinc, ids)
 	return n, next, err
@@ -197,8 +201,9 @@ func (e *Engine) purgeSessions(ctx context.Context, p *purge, pinc incarnation, 
 			}
 			if p.due(&h) {
 				t.dropSession(pinc, h.id, &h.head)
-				bytes += h.Bytes
-				n++
+				if bytes += h.Bytes; h.counts() {
+					n++
+				}
 			}
 		}
 		if n == 0 {
@@ -207,7 +212,7 @@ func (e *Engine) purgeSessions(ctx context.Context, p *purge, pinc incarnation, 
 		return n, t.audit(p.caller, p.action, p.project, p.describe(n))
 	})
 	if err == nil {
-		e.messageUse.add(p.caller.Tenant, -int64(bytes))
+		e.tallies.add(p.caller.Tenant, -int64(bytes))
 	}
 	return n, err
 }

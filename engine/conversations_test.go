@@ -136,10 +136,18 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 		k.ask(`{"session_id":"%s","system":"confidential-text","budget":{"max_tokens":0}}`, id)
 	}
 	k.post("", user("confidential-text"))
-	w := k.ask(`{"session_id":"never-made","pending":[{"role":"user","content":"confidential-text"}]}`)
-	k.advance(time.Minute)
 	if n := k.purge(0, false); n != 4 {
 		t.Errorf("purged %d", n)
+	}
+	// An empty dashboard is no conversation, but may have been given a title.
+	if _, err := k.CreateSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
+		engine.SessionSpec{ID: engine.DefaultSession, Title: "confidential-title"}); err != nil {
+		t.Fatal(err)
+	}
+	w := k.ask(`{"session_id":"never-made","pending":[{"role":"user","content":"confidential-text"}]}`)
+	k.advance(time.Minute)
+	if n := k.purge(0, true) + k.purge(0, false); n != 0 {
+		t.Errorf("purged %d more", n)
 	}
 	k.drain()
 	for _, word := range []string{"confidential", "s1\x00", "never-made"} {
@@ -158,14 +166,18 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 	k.replay(after.DecisionID)
 }
 
-// meddler runs a function once, before the commit that deletes a head.
+// meddler runs do once, before the commit that deletes a head, and before at every commit.
 type meddler struct {
 	store.Store
-	once sync.Once
-	do   func()
+	once   sync.Once
+	do     func()
+	before func(tenant string)
 }
 
 func (m *meddler) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	if m.before != nil {
+		m.before(tenant)
+	}
 	for _, key := range b.Delete {
 		if m.do != nil && key[0] == 'h' {
 			m.once.Do(m.do)

@@ -40,7 +40,7 @@ type Tokenizer interface {
 	CountBoth(text string) [2]uint32
 }
 
-// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 256 bytes and hold
+// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and hold
 // no zero byte.
 type Analyser interface {
 	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
@@ -122,9 +122,9 @@ type Engine struct {
 	scratch       sync.Pool // of *scratch
 	castagnoli    *crc32.Table
 	background    background
-	removed       atomic.Bool // something was, and may still lie in the store's files
+	removed       removals
 	keyUses       keyUses
-	messageUse    messageUse
+	tallies       tallies
 	wake          chan struct{} // a job was queued
 	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
 	followers     broadcast     // of boards and inboxes
@@ -157,8 +157,9 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
 	e.memoryUse = newMemoryUse(e, o.Memories)
-	e.messageUse.limit = o.MessageBytes
-	e.removed.Store(true) // an earlier process may have
+	e.tallies.limit = o.MessageBytes
+	e.removed.main.Store(true)
+	e.removed.loose.Store(true)
 	e.hot = newHotSessions(o.HotBytes)
 	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
 	e.scratch.New = func() any { return new(scratch) }
@@ -182,6 +183,9 @@ const (
 	DefaultSession = "dashboard"
 )
 
+// readyTimeout is how long the store may take to answer before the server counts as not ready.
+const readyTimeout = 2 * time.Second
+
 // Ready tells why the engine cannot serve, or nil.
 func (e *Engine) Ready(ctx context.Context) error {
 	if f, ok := e.store.(interface{ Failed() error }); ok {
@@ -189,6 +193,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 			return err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
 	_, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{tenantKey(DefaultTenant)}})
 	return err
 }

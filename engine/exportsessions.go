@@ -15,8 +15,9 @@ type sessionLine struct {
 	fileLine
 	Project string `json:"project"`
 	SessionSpec
-	Created      time.Time `json:"created_at"`
-	LastActivity time.Time `json:"last_activity_at"`
+	Created      time.Time    `json:"created_at"`
+	LastActivity time.Time    `json:"last_activity_at"`
+	Summary      *FileSummary `json:"summary,omitempty"`
 }
 
 // turnLine is one turn of the session that was begun last.
@@ -35,9 +36,8 @@ type lineMessage struct {
 // sessionEnd ends a session. One that was deleted while it was being exported is to be forgotten.
 type sessionEnd struct {
 	fileLine
-	Turns   uint32       `json:"turns"`
-	Deleted bool         `json:"deleted,omitempty"`
-	Summary *FileSummary `json:"summary,omitempty"`
+	Turns   uint32 `json:"turns"`
+	Deleted bool   `json:"deleted,omitempty"`
 }
 
 func exportSessions(x *exporting) error {
@@ -60,8 +60,12 @@ func exportSessions(x *exporting) error {
 }
 
 func (x *exporting) session(p *project, h *namedHead) error {
-	err := x.put("session", sessionLine{fileLine{"session"}, p.ID,
-		SessionSpec{ID: h.id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}, h.Created, h.LastActivity})
+	summary, err := x.e.fileSummary(x.ctx, x.caller.Tenant, &h.head)
+	if err != nil {
+		return err
+	}
+	err = x.put("session", sessionLine{fileLine{"session"}, p.ID,
+		SessionSpec{ID: h.id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}, h.Created, h.LastActivity, summary})
 	if err != nil {
 		return err
 	}
@@ -76,11 +80,7 @@ func (x *exporting) session(p *project, h *namedHead) error {
 			return err
 		}
 	}
-	end := sessionEnd{fileLine: fileLine{"session_end"}, Turns: t.turns, Deleted: err != nil}
-	if end.Summary, err = x.e.fileSummary(x.ctx, x.caller.Tenant, &h.head); err != nil {
-		return err
-	}
-	return x.put("session_end", end)
+	return x.put("session_end", sessionEnd{fileLine{"session_end"}, t.turns, err != nil})
 }
 
 // turnWriter gathers messages into lines, one a turn.

@@ -4,6 +4,9 @@ import (
 	"time"
 )
 
+// maxPlaced bounds the time, in ms since 1970, by which the recall index can place a memory.
+const maxPlaced = 1 << 43
+
 // memoryBatch gathers memories that one commit stores.
 type memoryBatch struct {
 	lines []*memoryLine
@@ -66,8 +69,8 @@ func (m *Memory) readmit() error {
 		return invalidField("damaged", "invalid_value", "a damaged memory cannot be imported")
 	case m.Version < 1 || m.Version > 1<<31-1:
 		return invalidField("version", "out_of_range", "must count from 1")
-	case m.CreatedAt.UnixMilli() < 0 || m.UpdatedAt.Before(m.CreatedAt):
-		return invalidField("updated_at", "out_of_range", "must not lie before created_at, nor that before 1970")
+	case m.CreatedAt.UnixMilli() < 0 || m.UpdatedAt.Before(m.CreatedAt) || m.UpdatedAt.UnixMilli() >= maxPlaced:
+		return invalidField("updated_at", "out_of_range", "must not lie before created_at, nor that before 1970, nor after 2248")
 	case m.Category == categoryDaily && m.ExpiresAt == nil:
 		return invalidField("expires_at", "required", "a daily memory of a file says when it expires")
 	}

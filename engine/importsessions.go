@@ -14,7 +14,7 @@ type sessionImport struct {
 	skip   bool
 	size   int64     // of its messages, in bytes
 	open   openCalls // these while it is checked
-	seq    uint64
+	seen   covering
 	staged *staging // this while it is stored
 }
 
@@ -35,6 +35,7 @@ func checkSession(im *importing, line *importLine) error {
 	end, err := im.sessionEnd(line)
 	if err == nil && !end.Deleted {
 		im.messageBytes += im.session.size
+		err = im.session.line.Summary.within(im.session.seen)
 	}
 	im.session = nil
 	return err
@@ -114,13 +115,14 @@ func (im *importing) turn(line *importLine) (*parsedTurn, error) {
 func (s *sessionImport) follow(t *parsedTurn) error {
 	var bad []chat.FieldError
 	for i := range t.messages {
-		s.seq++
+		seq := s.seen.messages + uint64(i) + 1
 		m := t.messages[i].Message
-		if problem := s.open.follow(&m, &header{seq: s.seq, call: s.seq, turn: s.turns}); problem != nil {
+		if problem := s.open.follow(&m, &header{seq: seq, call: seq, turn: s.turns}); problem != nil {
 			problem.Index = t.messages[i].Index
 			bad = append(bad, *problem)
 		}
 	}
+	s.seen.add(s.line.Summary, t)
 	if len(bad) > 0 {
 		return refuseMessages(bad)
 	}
@@ -199,11 +201,6 @@ func (im *importing) endStore(end sessionEnd) error {
 	if err := s.staged.flush(); err != nil {
 		return err
 	}
-	if h := s.staged.head; end.Summary != nil {
-		if err := end.Summary.check(h.Messages, h.Messages, int(h.Turns)); err != nil {
-			return err
-		}
-	}
 	if !s.line.LastActivity.IsZero() {
 		s.staged.head.LastActivity = s.line.LastActivity.UTC()
 	}
@@ -235,12 +232,12 @@ func (im *importing) endStore(end sessionEnd) error {
 				how = "replaced"
 			}
 		}
-		_, err = t.reveal(s.staged, p, s.line.ID, before, end.Summary)
+		_, err = t.reveal(s.staged, p, s.line.ID, s.line.Summary, before)
 		return struct{}{}, err
 	})
 	if err == nil {
 		im.note(how, "session")
-		im.e.messageUse.add(im.caller.Tenant, s.size-int64(freed))
+		im.e.tallies.add(im.caller.Tenant, s.size-int64(freed))
 	}
 	return err
 }

@@ -41,14 +41,15 @@ import (
 //	e h <pinc> key version part  what a memory was before, by its version there, likewise
 //	e t <pinc> <time> key      memories by their last change, newest first: what filters ask of them
 //	v <pinc> space d place     document of the recall index; space: m memories, t transcript; place: stream, position
-//	v <pinc> space f place     document whose postings are not in blocks yet
+//	v <pinc> space f epoch place  document whose postings are not in blocks yet
+//	v <pinc> space w           the epoch that such are written in
 //	v <pinc> space x place     that the document is gone, though its postings are not
 //	v <pinc> space t term first  block of a term's postings, by the place that it begins at
 //	v <pinc> space k id        where a memory's passages are
 //	v <pinc> space n stream    how far a stream is: its next position, and what of a session is indexed
 //	v <pinc> space l language  that some document's words were stemmed in that language
 //	v <pinc> space s           how many documents are in blocks, and their length
-//	j f <pinc> space           documents to put into blocks
+//	j f <pinc> space           that there are documents, which are put into blocks
 //	j u <pinc> <sinc>          session with messages that are not indexed
 //	j b <pinc>                 a project's sessions still to be marked so, from one on
 //	r                          the daily job: when it is due, and how far it has come (in the system space, too)
@@ -264,6 +265,7 @@ const (
 const (
 	recallDocument = 'd'
 	recallFresh    = 'f'
+	recallEpoch    = 'w'
 	recallDead     = 'x'
 	recallTerm     = 't'
 	recallMemory   = 'k'
@@ -281,6 +283,18 @@ func recallPrefix(p incarnation, space, kind byte) []byte {
 func recallPlace(p incarnation, space, kind byte, at recall.Place) []byte {
 	return appendPlace(recallPrefix(p, space, kind), at)
 }
+
+// recallFreshFrom begins the documents that are not in blocks yet, of an epoch and those after it.
+func recallFreshFrom(p incarnation, space byte, epoch uint32) []byte {
+	return binary.BigEndian.AppendUint32(recallPrefix(p, space, recallFresh), epoch)
+}
+
+func recallFreshKey(p incarnation, space byte, epoch uint32, at recall.Place) []byte {
+	return appendPlace(recallFreshFrom(p, space, epoch), at)
+}
+
+// freshEpoch reads the epoch out of a fresh document's key.
+func freshEpoch(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-20:]) }
 
 func appendPlace(key []byte, at recall.Place) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(key, at.Stream), at.Pos)

@@ -39,7 +39,7 @@ func (e *Engine) ListMessages(ctx context.Context, c Caller, projectID, id strin
 			first = at + 1
 		}
 	}
-	size := 0
+	size, damaged := 0, false
 	for first <= last && len(out.Data) < limit && size < pageBytes {
 		// A few at a time, so that long bodies are not all in memory at once.
 		n := min(uint64(limit-len(out.Data)), 64, last-first+1)
@@ -60,13 +60,21 @@ func (e *Engine) ListMessages(ctx context.Context, c Caller, projectID, id strin
 				break
 			}
 			seq := from + uint64(at)
-			out.Data = append(out.Data, e.listed(h.Incarnation, seq, bodies[at], r.encoding))
+			m := e.listed(h.Incarnation, seq, bodies[at], r.encoding)
+			out.Data, damaged = append(out.Data, m), damaged || m.Damaged
 			size += len(bodies[at])
 			if descending {
 				last = seq - 1
 			} else {
 				first = seq + 1
 			}
+		}
+	}
+	if damaged {
+		if replaced, err := e.replaced(ctx, c, projectID, id, h.Incarnation); err != nil {
+			return List[Message]{Data: []Message{}}, err
+		} else if replaced {
+			return e.ListMessages(ctx, c, projectID, id, page, descending)
 		}
 	}
 	if out.HasMore = first <= last; out.HasMore {

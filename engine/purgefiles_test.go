@@ -71,7 +71,7 @@ func TestPurgedDataIsInNoFile(t *testing.T) {
 		}
 	}
 
-	k.set(engine.DefaultProject, `{"conversation_retention_days":7}`)
+	k.setIn(engine.DefaultProject, `{"conversation_retention_days":7}`)
 	if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}

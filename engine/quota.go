@@ -9,39 +9,39 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// messageTallyLife is how long a tally of a tenant's messages is gone by before the heads are summed up again. What this
-// process stores and removes meanwhile is added to it.
+// messageTallyLife is how long a tally of a tenant's messages holds before the heads are summed up again. What this process
+// stores and removes meanwhile is counted in.
 const messageTallyLife = time.Hour
 
-// messageUse knows about how many bytes each tenant's messages take, without a record that every turn would have to write.
-type messageUse struct {
+// tallies know about how many bytes each tenant's messages take, without a record that every turn would have to write.
+type tallies struct {
 	limit   int64 // 0: no bound, and nothing is counted
 	mu      sync.Mutex
-	tenants map[string]*messageTally
+	tenants map[string]*tally
 }
 
-type messageTally struct {
+type tally struct {
 	counting sync.Mutex // one at a time
 	bytes    int64
 	at       time.Time // zero: never counted
 }
 
-func (u *messageUse) of(tenant string) *messageTally {
+func (u *tallies) of(tenant string) *tally {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.tenants == nil {
-		u.tenants = map[string]*messageTally{}
+		u.tenants = map[string]*tally{}
 	}
 	t := u.tenants[tenant]
 	if t == nil {
-		t = new(messageTally)
+		t = new(tally)
 		u.tenants[tenant] = t
 	}
 	return t
 }
 
 // add notes what was stored, or removed where it is negative.
-func (u *messageUse) add(tenant string, bytes int64) {
+func (u *tallies) add(tenant string, bytes int64) {
 	if u.limit == 0 || bytes == 0 {
 		return
 	}
@@ -52,14 +52,14 @@ func (u *messageUse) add(tenant string, bytes int64) {
 }
 
 // forget has a tenant counted anew.
-func (u *messageUse) forget(tenant string) {
+func (u *tallies) forget(tenant string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.tenants, tenant)
 }
 
 // known gives a tally where it is of use.
-func (u *messageUse) known(t *messageTally, now time.Time) (bytes int64, ok bool) {
+func (u *tallies) known(t *tally, now time.Time) (bytes int64, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return t.bytes, !t.at.IsZero() && now.Sub(t.at) < messageTallyLife
@@ -68,7 +68,7 @@ func (u *messageUse) known(t *messageTally, now time.Time) (bytes int64, ok bool
 // checkQuota refuses messages that would be more than the tenant may keep. Requests at the same moment may pass it
 // together: the bound is held about, not to the byte.
 func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
-	limit := e.messageUse.limit
+	limit := e.tallies.limit
 	if limit == 0 {
 		return nil
 	}
@@ -86,21 +86,21 @@ func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
 
 // messageBytes is about what a tenant's messages take.
 func (e *Engine) messageBytes(ctx context.Context, tenant string) (int64, error) {
-	t := e.messageUse.of(tenant)
-	if n, ok := e.messageUse.known(t, e.now()); ok {
+	t := e.tallies.of(tenant)
+	if n, ok := e.tallies.known(t, e.now()); ok {
 		return n, nil
 	}
 	t.counting.Lock()
 	defer t.counting.Unlock()
-	if n, ok := e.messageUse.known(t, e.now()); ok {
+	if n, ok := e.tallies.known(t, e.now()); ok {
 		return n, nil
 	}
 	n, err := e.countMessageBytes(ctx, tenant)
 	if err != nil {
 		return 0, err
 	}
-	e.messageUse.mu.Lock()
-	defer e.messageUse.mu.Unlock()
+	e.tallies.mu.Lock()
+	defer e.tallies.mu.Unlock()
 	t.bytes, t.at = n, e.now()
 	return n, nil
 }

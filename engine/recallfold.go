@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -17,7 +18,9 @@ const (
 	foldAt     = 64
 	foldChunk  = 1024
 	foldWrites = 9000
+	foldTerms  = 5000 // distinct ones
 	foldBytes  = 6 << 20
+	foldEpoch  = 512 // documents that leave an epoch until the next begins
 )
 
 // stepFold puts a chunk of fresh documents into blocks, or takes the postings of a dead one out, in any of a tenant's
@@ -30,7 +33,7 @@ func (e *Engine) stepFold(ctx context.Context, tenant string) (done bool, err er
 	}
 	for _, job := range r.Ranges[0] {
 		pinc, space := incarnation(job.Key[len(jobs.From):len(job.Key)-1]), job.Key[len(job.Key)-1]
-		if done, err := e.foldSpace(ctx, tenant, job, pinc, space); done || err != nil {
+		if done, err := e.foldSpace(ctx, tenant, pinc, space); done || err != nil {
 			return done, err
 		}
 	}
@@ -38,25 +41,35 @@ func (e *Engine) stepFold(ctx context.Context, tenant string) (done bool, err er
 }
 
 // foldSpace does one unit of one space's job, if it is due.
-func (e *Engine) foldSpace(ctx context.Context, tenant string, job store.Item, p incarnation, space byte) (bool, error) {
-	fresh, dead := prefixRange(recallPrefix(p, space, recallFresh)), prefixRange(recallPrefix(p, space, recallDead))
-	fresh.Limit, fresh.KeysOnly, dead.Limit = foldAt, true, 1
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{fresh, dead}})
+func (e *Engine) foldSpace(ctx context.Context, tenant string, p incarnation, space byte) (bool, error) {
+	_, corpus, err := e.readCorpus(ctx, tenant, p, space)
 	if err != nil {
 		return false, err
 	}
+	fresh, dead := freshRange(p, space, corpus.Oldest), prefixRange(recallPrefix(p, space, recallDead))
+	fresh.Limit, fresh.KeysOnly, dead.Limit = foldAt, true, 1
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{recallPrefix(p, space, recallEpoch)},
+		Ranges: []store.Range{fresh, dead}})
+	if err != nil {
+		return false, err
+	}
+	waiting := r.Ranges[0]
 	switch {
 	case len(r.Ranges[1]) > 0:
 		err = e.removeDead(ctx, tenant, p, space, r.Ranges[1][0])
-	case len(r.Ranges[0]) >= foldAt:
+	case len(waiting) >= foldAt, len(waiting) > 0 && freshEpoch(waiting[0].Key) < readEpoch(r.Keys[0].Value):
 		err = e.fold(ctx, tenant, p, space, foldChunk)
-	case len(r.Ranges[0]) == 0:
-		err = e.commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: job.Key, Value: job.Value}},
-			Delete: [][]byte{job.Key}})
 	default:
 		return false, nil // few enough to be searched as they are
 	}
 	return true, unlessLost(err)
+}
+
+func readEpoch(value []byte) uint32 {
+	if len(value) != 4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(value)
 }
 
 // unlessLost leaves out an error that only says that somebody else came first: the work is found and done again.
@@ -65,6 +78,30 @@ func unlessLost(err error) error {
 		return nil
 	}
 	return err
+}
+
+// readCorpus reads what is in the blocks of a space; nil where nothing is yet.
+func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (raw []byte, c corpusRecord,
+	err error,
+) {
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{recallPrefix(p, space, recallCorpus)}})
+	if err != nil {
+		return nil, c, err
+	}
+	if r.Keys[0].Damaged {
+		return nil, c, errDamaged
+	}
+	if raw = r.Keys[0].Value; raw != nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	return raw, c, err
+}
+
+// freshRange covers the documents that wait for their block, from an epoch on.
+func freshRange(p incarnation, space byte, oldest uint32) store.Range {
+	rng := prefixRange(recallPrefix(p, space, recallFresh))
+	rng.From = recallFreshFrom(p, space, oldest)
+	return rng
 }
 
 // removeDead takes the postings of a document that is gone out of the blocks.
@@ -100,23 +137,24 @@ func (e *Engine) removeDead(ctx context.Context, tenant string, p incarnation, s
 
 // fold puts the first fresh documents of a space into blocks, at most so many.
 func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space byte, limit int) error {
-	corpusKey := recallPrefix(p, space, recallCorpus)
-	rng := prefixRange(recallPrefix(p, space, recallFresh))
-	rng.Limit = limit
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{corpusKey}, Ranges: []store.Range{rng}})
+	raw, corpus, err := e.readCorpus(ctx, tenant, p, space)
+	if err != nil {
+		return err
+	}
+	epochKey := recallPrefix(p, space, recallEpoch)
+	rng := freshRange(p, space, corpus.Oldest)
+	rng.Limit = limit + 1
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{epochKey}, Ranges: []store.Range{rng}})
 	if err != nil {
 		return err
 	}
 	if len(r.Ranges[0]) == 0 {
 		return nil
 	}
-	var corpus corpusRecord
-	if v := r.Keys[0].Value; v != nil {
-		if err := json.Unmarshal(v, &corpus); err != nil {
-			return err
-		}
-	}
-	b := store.Batch{Expect: []store.Expect{{Key: corpusKey, Value: r.Keys[0].Value}}}
+	epoch := readEpoch(r.Keys[0].Value)
+	b := store.Batch{Expect: []store.Expect{{Key: recallPrefix(p, space, recallCorpus), Value: raw},
+		{Key: epochKey, Value: r.Keys[0].Value}}}
+	oldest := epoch // that is left
 	added := map[string][]recall.Posting{}
 	size := 0
 	for _, it := range r.Ranges[0] {
@@ -128,7 +166,9 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 		if err != nil {
 			return err
 		}
-		if size += 2 * (len(it.Key) + len(it.Value)); size > foldBytes/2 && len(b.Put) > 0 {
+		size += 2 * (len(it.Key) + len(it.Value))
+		if n := len(b.Put); n == limit || n > 0 && (size > foldBytes/2 || len(added)+len(d.Terms) > foldTerms) {
+			oldest = freshEpoch(it.Key)
 			break
 		}
 		for _, t := range d.Terms {
@@ -142,11 +182,16 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 	}
 	documents := len(b.Put)
 	corpus.Version++
+	corpus.Oldest = oldest
+	if corpus.Folded += documents; corpus.Folded >= foldEpoch {
+		corpus.Folded = 0
+		b.Put = append(b.Put, store.Pair{Key: epochKey, Value: binary.BigEndian.AppendUint32(nil, epoch+1)})
+	}
 	value, err := json.Marshal(corpus)
 	if err != nil {
 		return err
 	}
-	b.Put = append(b.Put, store.Pair{Key: corpusKey, Value: value})
+	b.Put = append(b.Put, store.Pair{Key: recallPrefix(p, space, recallCorpus), Value: value})
 	blocks, err := e.addPostings(ctx, tenant, p, space, added)
 	if err != nil {
 		return err
@@ -160,15 +205,18 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 	return e.commit(ctx, tenant, b)
 }
 
-// addPostings gives the blocks that change where postings, sorted by place, are added to terms.
+// addPostings gives the blocks that change where postings are added to terms.
 func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, space byte,
 	added map[string][]recall.Posting,
 ) (out []store.Pair, err error) {
 	terms := slices.Sorted(maps.Keys(added))
-	for len(terms) > 0 {
+	for round := 0; len(terms) > 0; round++ {
 		q := store.Query{Ranges: make([]store.Range, len(terms))}
 		for i, term := range terms {
 			ps := added[term]
+			if round == 0 {
+				slices.SortFunc(ps, func(a, b recall.Posting) int { return a.Compare(b.Place) })
+			}
 			q.Ranges[i] = blockOf(recallTermPrefix(p, space, term), ps[len(ps)-1].Place)
 		}
 		r, err := e.store.Read(ctx, tenant, q)

@@ -14,7 +14,9 @@ import (
 // The index of a project has a space for its memories and one for its transcripts. A document is written as one record,
 // in the batch of what it stands for; a job puts many at once into blocks, which hold a term's postings by place.
 // Queries read both. Everything that changes blocks expects the space's corpus record unchanged and raises its version,
-// so that blocks need no preconditions of their own. A document's record names its terms: taking it out removes exactly
+// so that blocks need no preconditions of their own. Documents that wait for their block lie under an epoch, which moves on
+// every so often and which their writers expect: a query starts from the oldest epoch in use, and does not pass by all that
+// was deleted before, which an LSM tree keeps for a while. A document's record names its terms: taking it out removes exactly
 // what was put in.
 
 // corpusRecord says what is in the blocks of a space.
@@ -22,6 +24,9 @@ type corpusRecord struct {
 	Version   uint64 `json:"version"`
 	Documents uint64 `json:"documents"`
 	Terms     uint64 `json:"terms"` // of all documents together
+	// Oldest is the first epoch that may have documents which wait, Folded how many have left the epoch at hand.
+	Oldest uint32 `json:"oldest,omitempty"`
+	Folded int    `json:"folded,omitempty"`
 }
 
 // indexChange is what one batch changes in recall indexes; a key may be changed again before it is committed.
@@ -120,6 +125,7 @@ func streamOf(session string) uint64 {
 // passagesAt says where a memory's passages are: one behind the other.
 type passagesAt struct {
 	First recall.Place `json:"first"`
+	Epoch uint32       `json:"epoch,omitempty"`
 	Count uint64       `json:"count"`
 }
 
@@ -142,18 +148,23 @@ func (t *tx) indexMemory(p *project, d recallDoc, old *recallDoc) error {
 	terms, latin := t.e.analyser.Document(d.text)
 	passages, lens := recall.Passages(terms)
 	at := passagesAt{First: recall.Place{Stream: streamOf(d.session)}, Count: uint64(len(passages))}
+	var err error
+	if at.Epoch, err = t.epoch(p.Incarnation, recallMemories); err != nil {
+		return err
+	}
 	if err := t.nextPlace(p.Incarnation, &at, d.created); err != nil {
 		return err
 	}
 	for i := range passages {
 		doc.Place, doc.Terms, doc.Len = at.place(uint64(i)), passages[i], lens[i]
-		t.putFresh(p.Incarnation, recallMemories, &doc)
+		t.putFresh(p.Incarnation, recallMemories, at.Epoch, &doc)
 	}
-	t.putLanguage(p.Incarnation, recallMemories, latin)
-	t.putFoldJob(p.Incarnation, recallMemories)
 	b, err := json.Marshal(at)
+	if err != nil {
+		return err
+	}
 	t.indexPut(recallMemoryKey(p.Incarnation, d.id), b)
-	return err
+	return t.putFoldJob(p.Incarnation, recallMemories, latin)
 }
 
 // nextPlace chooses where passages begin: in a session behind the last; without one at a place of their own that says
@@ -176,33 +187,53 @@ func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
 	t.e.random(random[:])
 	at.First.Pos = uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
 	for i := range at.Count {
-		for _, kind := range []byte{recallFresh, recallDocument, recallDead} {
-			key := recallPlace(p, recallMemories, kind, at.place(i))
+		for _, key := range [][]byte{recallFreshKey(p, recallMemories, at.Epoch, at.place(i)),
+			recallFreshKey(p, recallMemories, max(at.Epoch, 1)-1, at.place(i)),
+			recallPlace(p, recallMemories, recallDocument, at.place(i)),
+			recallPlace(p, recallMemories, recallDead, at.place(i))} {
 			t.batch.Expect = append(t.batch.Expect, store.Expect{Key: key})
 		}
 	}
 	return nil
 }
 
-func (t *tx) putFresh(p incarnation, space byte, d *recall.Document) {
-	t.indexPut(recallPlace(p, space, recallFresh, d.Place), d.Append(nil))
-}
-
-func (t *tx) putLanguage(p incarnation, space byte, latin string) {
-	if latin != "" {
-		t.indexPut(recallLanguageKey(p, space, latin), []byte{0})
+// epoch is the one that documents are written in; the batch expects that it is still so.
+func (t *tx) epoch(p incarnation, space byte) (uint32, error) {
+	got, err := t.indexGet(recallPrefix(p, space, recallEpoch))
+	if err != nil {
+		return 0, err
 	}
+	return readEpoch(got[0]), nil
 }
 
-// putFoldJob asks for documents to be put into blocks. The job's value is new with each, so that who has nothing more to
-// do cannot remove it from under what comes just then.
-func (t *tx) putFoldJob(p incarnation, space byte) {
-	var unique [8]byte
-	t.e.random(unique[:])
-	t.indexPut(foldKey(p, space), unique[:])
+func (t *tx) putFresh(p incarnation, space byte, epoch uint32, d *recall.Document) {
+	t.indexPut(recallFreshKey(p, space, epoch, d.Place), d.Append(nil))
+}
+
+// putOnce writes keys that are there already most of the time: written anew by every batch they would be slow to scan.
+func (t *tx) putOnce(keys ...[]byte) error {
+	got, err := t.indexGet(keys...)
+	for i, key := range keys {
+		if err == nil && got[i] == nil {
+			t.indexPut(key, []byte{0})
+		}
+	}
+	return err
+}
+
+// putFoldJob has the space's documents put into blocks, and notes a language that some were stemmed in. The job stays as
+// long as the project, because what ends it could not tell whether a document comes just then.
+func (t *tx) putFoldJob(p incarnation, space byte, languages ...string) error {
+	keys := [][]byte{foldKey(p, space)}
+	for _, latin := range languages {
+		if latin != "" {
+			keys = append(keys, recallLanguageKey(p, space, latin))
+		}
+	}
 	if t.e.indexed.Add(1)%foldAt == 0 {
 		t.e.poke(t.tenant)
 	}
+	return t.putOnce(keys...)
 }
 
 // unindexMemory takes a memory out of the index in the batch that removes it.
@@ -221,15 +252,15 @@ func (t *tx) unindexMemory(p *project, d recallDoc) error {
 	for i := range places {
 		places[i] = at.place(uint64(i))
 	}
-	return t.removeDocuments(p.Incarnation, recallMemories, places)
+	return t.removeDocuments(p.Incarnation, recallMemories, at.Epoch, places)
 }
 
 // removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings stay
-// are marked as dead, and a job removes them.
-func (t *tx) removeDocuments(p incarnation, space byte, places []recall.Place) error {
+// are marked as dead, and a job removes them. The epoch is that of those that still wait for their block.
+func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []recall.Place) error {
 	var fresh, folded [][]byte
 	for _, at := range places {
-		fresh = append(fresh, recallPlace(p, space, recallFresh, at))
+		fresh = append(fresh, recallFreshKey(p, space, epoch, at))
 		folded = append(folded, recallPlace(p, space, recallDocument, at))
 	}
 	// Who puts a document into blocks takes it from among the fresh ones, which is what this expects not to happen.
@@ -266,9 +297,8 @@ func (t *tx) removeDocuments(p incarnation, space byte, places []recall.Place) e
 		corpus.Terms -= uint64(d.Len)
 		if t.index.blocks+len(d.Terms) > maxBlockRewrites {
 			t.indexPut(recallPlace(p, space, recallDead, places[i]), []byte{0})
-			t.putFoldJob(p, space)
 			t.e.poke(t.tenant)
-			continue
+			continue // the job is there as long as documents are
 		}
 		t.indexDelete(it.Key)
 		if err := t.removePostings(p, space, d); err != nil {

@@ -61,9 +61,14 @@ func (s *search) languages() ([]string, error) {
 func (s *search) read(marks []store.Item) error {
 	s.now = s.e.now()
 	languages, err := s.languages()
+	if err != nil {
+		return err
+	}
+	// Older than the state that is searched: what an epoch held since is in blocks, or further on.
+	_, before, err := s.e.readCorpus(s.ctx, s.tenant, s.p, s.space)
 	for err == nil {
 		s.fresh, s.dead, s.tail = nil, map[recall.Place]bool{}, tail{languages: map[string]bool{}}
-		if err = s.readAs(languages, marks); err != nil {
+		if err = s.readAs(languages, before.Oldest, marks); err != nil {
 			break
 		}
 		known := len(languages)
@@ -80,13 +85,13 @@ func (s *search) read(marks []store.Item) error {
 }
 
 // readAs ranks with the words of the query stemmed in these languages.
-func (s *search) readAs(languages []string, marks []store.Item) error {
+func (s *search) readAs(languages []string, oldest uint32, marks []store.Item) error {
 	words := s.e.analyser.Query(s.request.Query, languages)
 	words = words[:min(len(words), maxQueryWords)]
 	dead := prefixRange(recallPrefix(s.p, s.space, recallDead))
 	dead.KeysOnly = true
 	q := store.Query{Keys: [][]byte{recallPrefix(s.p, s.space, recallCorpus)},
-		Ranges: []store.Range{prefixRange(recallPrefix(s.p, s.space, recallFresh)), dead}}
+		Ranges: []store.Range{freshRange(s.p, s.space, oldest), dead}}
 	for _, m := range marks {
 		q.Keys = append(q.Keys, keysOfMark(s.p, m)...)
 	}

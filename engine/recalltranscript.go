@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -66,9 +67,17 @@ func (e *Engine) enableTranscripts(ctx context.Context, c Caller, projectID stri
 		if err != nil || p.Recalls {
 			return p, err
 		}
-		rec := project{Project: p.Project, Incarnation: p.Incarnation, Set: p.Set, Recalls: true}
+		b, err := json.Marshal(p) // p is shared
+		if err != nil {
+			return nil, err
+		}
+		rec := new(project)
+		if err := json.Unmarshal(b, rec); err != nil {
+			return nil, err
+		}
+		rec.Recalls = true
 		t.put(backlogKey(p.Incarnation), []byte{0})
-		return p, t.putJSON(projectKey(projectID), &rec)
+		return p, t.putJSON(projectKey(projectID), rec)
 	})
 	if err != nil {
 		return err
@@ -195,14 +204,17 @@ func (e *Engine) indexSession(ctx context.Context, tenant string, mark store.Ite
 	if err != nil {
 		return err
 	}
-	for i := range docs {
-		t.putFresh(p, recallTranscript, &docs[i])
+	epoch, err := t.epoch(p, recallTranscript)
+	if err != nil {
+		return err
 	}
-	for latin := range languages {
-		t.putLanguage(p, recallTranscript, latin)
+	for i := range docs {
+		t.putFresh(p, recallTranscript, epoch, &docs[i])
 	}
 	if m.state.Next > before {
-		t.putFoldJob(p, recallTranscript)
+		if err := t.putFoldJob(p, recallTranscript, slices.Collect(maps.Keys(languages))...); err != nil {
+			return err
+		}
 	}
 	if m.state.Messages == m.head.Messages {
 		t.delete(mark.Key)
@@ -267,7 +279,6 @@ type tail struct {
 	docs      []recall.Document
 	languages map[string]bool
 	rest      uint64 // messages beyond its bounds
-	more      bool   // sessions beyond its bounds, of which nothing is known yet
 }
 
 // analyseTails makes documents of marked sessions' messages that were not indexed as of the state that they were read in.
@@ -286,50 +297,4 @@ func (e *Engine) analyseTails(ctx context.Context, tenant string, sessions []*ma
 		out.rest += m.head.Messages - m.state.Messages
 	}
 	return nil
-}
-
-// sweepTranscript removes a chunk of a deleted session from its project's index, and tells whether there was any.
-func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarnation) (more bool, err error) {
-	stream := recallStreamPrefix(p, recallTranscript, recallFresh, s.stream())
-	if more, err := e.deleteRange(ctx, tenant, prefixRange(stream)); more || err != nil {
-		return more, err
-	}
-	rng := prefixRange(recallStreamPrefix(p, recallTranscript, recallDocument, s.stream()))
-	rng.Limit, rng.KeysOnly = 32, true
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil {
-		return false, err
-	}
-	dead, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{
-		prefixRange(recallStreamPrefix(p, recallTranscript, recallDead, s.stream()))}})
-	if err != nil {
-		return false, err
-	}
-	if len(dead.Ranges[0]) > 0 {
-		return true, unlessLost(e.removeDead(ctx, tenant, p, recallTranscript, dead.Ranges[0][0]))
-	}
-	if len(r.Ranges[0]) > 0 {
-		t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
-		var places []recall.Place
-		for _, it := range r.Ranges[0] {
-			places = append(places, splitPlace(it.Key))
-		}
-		if err := t.removeDocuments(p, recallTranscript, places); err != nil {
-			return false, err
-		}
-		t.putIndex()
-		return true, unlessLost(e.commit(ctx, tenant, t.batch))
-	}
-	return false, e.commit(ctx, tenant, store.Batch{Delete: [][]byte{
-		recallStreamPrefix(p, recallTranscript, recallStream, s.stream()), unindexedKey(p, s)}})
-}
-
-// sweepRecall removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.
-func (e *Engine) sweepRecall(ctx context.Context, tenant string, p incarnation) (more bool, err error) {
-	for _, prefix := range [][]byte{recallProject(p), sweepKey(jobFold, p[:]), unindexedPrefix(p), backlogKey(p)} {
-		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
-			return more, err
-		}
-	}
-	return false, nil
 }

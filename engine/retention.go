@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -60,6 +61,9 @@ func (e *Engine) stepRetention(ctx context.Context, tenant string, found store.I
 			s = retentionState{} // begins anew
 		}
 	}
+	if tenant == systemTenant && found.Value == nil && !found.Damaged { // a new folder: nothing was removed yet
+		return true, e.saveRetention(ctx, tenant, &retentionState{Next: e.now().Add(retentionPeriod)})
+	}
 	if e.now().Before(s.Next) {
 		return false, nil
 	}
@@ -71,10 +75,11 @@ func (e *Engine) stepRetention(ctx context.Context, tenant string, found store.I
 			break
 		}
 	}
-	if err := e.saveRetention(ctx, tenant, &s); err != nil {
-		return false, errors.Join(failed, err)
+	err = e.saveRetention(ctx, tenant, &s)
+	if known, ok := errors.AsType[*Error](err); ok && (known.Kind == NotFound || known.Kind == Unauthorized) {
+		return false, nil // the tenant was deleted meanwhile
 	}
-	return true, failed
+	return err == nil, errors.Join(failed, err)
 }
 
 // retentionPiece does one piece of a run and moves s on. One kind's trouble does not keep others from their turn.
@@ -256,15 +261,34 @@ func (e *Engine) livingProjects(ctx context.Context, tenant string) (map[incarna
 	return living, nil
 }
 
+// removals tells which sorts of keys were removed since the store's files were last rid of them. An earlier process may
+// have left some: both begin as if.
+type removals struct{ main, loose atomic.Bool }
+
+func (r *removals) of(loose bool) *atomic.Bool {
+	if loose {
+		return &r.loose
+	}
+	return &r.main
+}
+
 // compactStore has the store's files rid of what was removed, where the store can do that and anything was.
 func (e *Engine) compactStore(ctx context.Context, _ string, _ []byte) (int, []byte, error) {
-	s, ok := e.store.(interface{ Compact(context.Context) error })
-	if !ok || !e.removed.Swap(false) {
+	s, ok := e.store.(interface {
+		Compact(ctx context.Context, loose bool) error
+	})
+	if !ok {
 		return 0, nil, nil
 	}
-	err := s.Compact(ctx)
-	if err != nil {
-		e.removed.Store(true)
+	for _, loose := range []bool{false, true} {
+		pending := e.removed.of(loose)
+		if !pending.Swap(false) {
+			continue
+		}
+		if err := s.Compact(ctx, loose); err != nil {
+			pending.Store(true)
+			return 0, nil, err
+		}
 	}
-	return 0, nil, err
+	return 0, nil, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-func (k *kit) set(project, settings string) {
+func (k *kit) setIn(project, settings string) {
 	k.Helper()
 	if _, err := k.PatchSettings(k.Context(), k.admin, project, json.RawMessage(settings)); err != nil {
 		k.Fatal(err)
@@ -35,8 +35,8 @@ func TestRetentionIsDaily(t *testing.T) {
 	for _, p := range []string{"forever", "month", "week"} {
 		k.project(p)
 	}
-	k.set("month", `{"conversation_retention_days":30}`)
-	k.set("week", `{"conversation_retention_days":7}`)
+	k.setIn("month", `{"conversation_retention_days":30}`)
+	k.setIn("week", `{"conversation_retention_days":7}`)
 	for _, p := range []string{"forever", "month", "week"} {
 		req := engine.TurnRequest{SessionID: "s", Messages: raw(user("confidential in " + p))}
 		if _, err := k.AppendTurn(t.Context(), k.admin, engine.Once{}, p, req); err != nil {
@@ -72,7 +72,7 @@ func TestRetentionIsDaily(t *testing.T) {
 // The job runs once a period, whoever drives it: an engine that is started anew goes by the record.
 func TestRetentionSurvivesRestarts(t *testing.T) {
 	k := newKit(t)
-	k.set(engine.DefaultProject, `{"conversation_retention_days":1}`)
+	k.setIn(engine.DefaultProject, `{"conversation_retention_days":1}`)
 	k.drain()
 	k.advance(time.Hour)
 	k.post("s", user("x"))
@@ -118,7 +118,7 @@ func (s *stuck) Commit(ctx context.Context, tenant string, b store.Batch) error 
 func TestRetentionGoesRoundTrouble(t *testing.T) {
 	s := &stuck{Store: memstore.New()}
 	k := openKit(t, s)
-	k.set(engine.DefaultProject, `{"conversation_retention_days":1}`)
+	k.setIn(engine.DefaultProject, `{"conversation_retention_days":1}`)
 	k.project("zz") // comes after the one in trouble
 	k.post("old", user("x"))
 	w := k.ask(`{"session_id":"none"}`)
@@ -154,7 +154,7 @@ func TestRetentionOnDemand(t *testing.T) {
 	k := newKit(t)
 	k.drain()
 	k.project("other")
-	k.set("other", `{"conversation_retention_days":2}`)
+	k.setIn("other", `{"conversation_retention_days":2}`)
 	for i := range 700 { // more than one piece
 		req := engine.TurnRequest{SessionID: fmt.Sprint("s", i), Messages: raw(user("x"))}
 		if _, err := k.AppendTurn(t.Context(), k.admin, engine.Once{}, "other", req); err != nil {

@@ -82,6 +82,13 @@ func (e *Engine) existing(ctx context.Context, c Caller, projectID, id string) (
 	return p, h, err
 }
 
+// replaced tells whether a session that seemed damaged is another one by now; the error says that it is gone. Its
+// messages are swept while whoever found its head before still reads them.
+func (e *Engine) replaced(ctx context.Context, c Caller, projectID, id string, was incarnation) (bool, error) {
+	_, h, err := e.existing(ctx, c, projectID, id)
+	return err == nil && h.Incarnation != was, err
+}
+
 // CreateSession makes an empty session. Without an id it gets one.
 func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, projectID string,
 	spec SessionSpec) (Session, error) {
@@ -232,7 +239,7 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		return struct{}{}, nil
 	})
 	if err == nil {
-		e.messageUse.add(c.Tenant, -int64(gone))
+		e.tallies.add(c.Tenant, -int64(gone))
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // maxFile bounds a session's file, in bytes: what is exported can be imported again.
@@ -34,6 +33,11 @@ func (e *Engine) ExportSession(ctx context.Context, c Caller, projectID, id stri
 		for i, body := range bodies {
 			hd, m, err := parseBody(body)
 			if err != nil {
+				if replaced, err := e.replaced(ctx, c, projectID, id, h.Incarnation); err != nil {
+					return SessionFile{}, err
+				} else if replaced {
+					return e.ExportSession(ctx, c, projectID, id)
+				}
 				return f, errorf(Internal, "storage_damaged", "message %s cannot be read, so the export would not be whole",
 					messageID(h.Incarnation, first+uint64(i)))
 			}
@@ -103,7 +107,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 				return Session{}, err
 			}
 		}
-		h, err := t.reveal(staged, p, f.Session.ID, nil, f.Summary)
+		h, err := t.reveal(staged, p, f.Session.ID, f.Summary, nil)
 		if err != nil {
 			return Session{}, err
 		}
@@ -111,7 +115,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 	})
 	switch {
 	case err == nil:
-		e.messageUse.add(c.Tenant, size)
+		e.tallies.add(c.Tenant, size)
 	case staged != nil:
 		e.abandon(ctx, c.Tenant, staged)
 	}
@@ -196,90 +200,6 @@ func (ft *FileTurn) parse() (*parsedTurn, error) {
 		}
 	}
 	return t, nil
-}
-
-// importLife is how long an import may take before what it wrote is swept.
-const importLife = time.Hour
-
-// A commit of an import is sent once it holds this many records or bytes.
-const (
-	stagedWrites = 1000
-	stagedBytes  = 1 << 20
-)
-
-// staging is a session whose messages are written but that nobody can see yet. The job sweeps them away again unless
-// the commit that gives the session its head takes it back in time.
-type staging struct {
-	head    *head
-	open    openCalls
-	project incarnation
-	job     []byte
-	w       *tx // collects what the next commit writes
-}
-
-// stage begins a session where nobody sees it.
-func (t *tx) stage(p *project, spec *SessionSpec, created time.Time) (*staging, error) {
-	s := &staging{head: spec.head(t.e, t.now), project: p.Incarnation}
-	if !created.IsZero() {
-		s.head.Created = created.UTC()
-	}
-	s.open.Incarnation = s.head.Incarnation
-	s.job = stagedKey(t.now.Add(importLife), s.head.Incarnation)
-	s.w = &tx{ctx: t.ctx, e: t.e, tenant: t.tenant, now: t.now}
-	job := store.Batch{Expect: []store.Expect{{Key: liveKey, Value: t.live[:]}},
-		Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
-	return s, t.e.commit(t.ctx, t.tenant, job)
-}
-
-// add writes the next turn, as many turns in one commit as it holds well, so that a long session does not wait for the
-// disk once a turn.
-func (s *staging) add(turn *parsedTurn) error {
-	if _, err := turn.write(s.w, s.head, &s.open); err != nil {
-		return err
-	}
-	if s.w.writes() < stagedWrites && s.w.bytes() < stagedBytes {
-		return nil
-	}
-	return s.flush()
-}
-
-func (s *staging) flush() error {
-	if s.w.writes() == 0 {
-		return nil
-	}
-	err := s.w.e.commit(s.w.ctx, s.w.tenant, s.w.batch)
-	s.w.batch = store.Batch{}
-	return err
-}
-
-// reveal collects the writes that make the staged session one that is seen, in place of the head before, if any.
-func (t *tx) reveal(s *staging, p *project, id string, before *head, sum *FileSummary) (*head, error) {
-	h := *s.head
-	// A job that ran out is taken by the sweep: what was written may be gone already.
-	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: s.job, Value: s.project[:]})
-	t.delete(s.job)
-	if before != nil {
-		h.OpenCalls = before.OpenCalls
-		t.put(sweepKey(sweepSession, before.Incarnation[:]), s.project[:])
-		t.dropUnborn(s.project, id)
-	}
-	if err := t.putOpenCalls(p, id, &h, &s.open); err != nil {
-		return nil, err
-	}
-	if err := sum.put(t, &h); err != nil {
-		return nil, err
-	}
-	t.markUnindexed(p, &h, id)
-	return &h, t.putJSON(headKey(s.project, id), &h)
-}
-
-// abandon has what was staged swept. Where this fails too, the job does it later.
-func (e *Engine) abandon(ctx context.Context, tenant string, s *staging) {
-	sweep := store.Batch{Delete: [][]byte{s.job},
-		Put: []store.Pair{{Key: sweepKey(sweepSession, s.head.Incarnation[:]), Value: s.project[:]}}}
-	if err := e.commit(ctx, tenant, sweep); err != nil {
-		e.log.Error("sweeping a failed import; it is tried again later", "error", err)
-	}
 }
 
 // put collects the file's summary, which is then the session's first.

@@ -126,29 +126,41 @@ func (f *FileSummary) checkTurns(turns []*parsedTurn) error {
 	if f == nil {
 		return nil
 	}
-	messages, countable := uint64(0), uint64(0)
+	var c covering
 	for _, t := range turns {
-		for i := range t.messages {
-			if messages++; messages <= f.Covers && t.messages[i].Delegation == "" {
-				countable++
-			}
-		}
+		c.add(f, t)
 	}
-	return f.check(messages, countable, len(turns))
+	return f.within(c)
 }
 
-// check holds a summary against a session of so many messages and turns, where so many of those behind the summary can
-// be covered.
-func (f *FileSummary) check(messages, countable uint64, turns int) error {
+// covering is what a summary may cover of the turns seen so far.
+type covering struct {
+	turns               uint32
+	messages, countable uint64
+}
+
+func (c *covering) add(f *FileSummary, t *parsedTurn) {
+	c.turns++
+	for i := range t.messages {
+		if c.messages++; f != nil && c.messages <= f.Covers && t.messages[i].Delegation == "" {
+			c.countable++
+		}
+	}
+}
+
+// within holds a file's summary against what it may cover.
+func (f *FileSummary) within(c covering) error {
 	switch {
+	case f == nil:
+		return nil
 	case strings.TrimSpace(f.Text) == "" || len(f.Text) > maxSummaryText:
 		return invalidField("summary.text", "invalid_value", "must have from 1 to %d bytes", maxSummaryText)
-	case f.Covers < 1 || f.Covers > messages:
-		return invalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages", messages)
-	case f.Count < 1 || f.Count > countable:
+	case f.Covers < 1 || f.Covers > c.messages:
+		return invalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages", c.messages)
+	case f.Count < 1 || f.Count > c.countable:
 		return invalidField("summary.covers_messages", "out_of_range",
-			"must be from 1 to %d, the messages behind the summary that belong to no delegation", countable)
-	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || int(f.Turns[1]) > turns:
+			"must be from 1 to %d, the messages behind the summary that belong to no delegation", c.countable)
+	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || f.Turns[1] > c.turns:
 		return invalidField("summary.covers_turns", "out_of_range", "must be the first and the last turn covered")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -194,4 +195,44 @@ func (q *summaryQueue) attempt(e *summaryEntry, before time.Time) (tried <-chan 
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return e.tried, e.running || e.due.Before(before) && q.paused.Before(before)
+}
+
+// makeSummary makes one attempt on one job, if any is due, and tells whether it did; if not, when to look again.
+func (e *Engine) makeSummary(ctx context.Context) (done bool, next time.Time, err error) {
+	if e.summariser == nil {
+		return false, time.Time{}, nil
+	}
+	entry, next := e.summaries.take(e.now())
+	if entry == nil {
+		return false, next, nil
+	}
+	due, err := e.workOnSummary(ctx, entry)
+	if err != nil { // the store's trouble: the record is still there
+		due = e.now().Add(e.jittered(maxSummaryBackoff / 15))
+	}
+	e.summaries.give(entry, due)
+	return true, time.Time{}, err
+}
+
+// runSummaries makes summaries, one at a time, until ctx ends.
+func (e *Engine) runSummaries(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := e.summaries.watch()
+		done, next, err := e.makeSummary(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("making a summary failed; it is tried again later", "error", err)
+		}
+		if done {
+			continue
+		}
+		var due <-chan time.Time
+		if !next.IsZero() {
+			due = time.After(max(time.Millisecond, next.Sub(e.now())))
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-due:
+		}
+	}
 }

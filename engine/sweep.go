@@ -153,7 +153,7 @@ func (e *Engine) emptyDecisions(ctx context.Context, tenant string, found []stor
 	if len(b.Put)+len(b.Delete) == 0 {
 		return nil
 	}
-	e.removed.Store(true)
+	e.removed.loose.Store(true)
 	return e.commit(ctx, tenant, b)
 }
 
@@ -174,7 +174,7 @@ func (e *Engine) deleteSome(ctx context.Context, tenant string, rng store.Range)
 	for _, it := range r.Ranges[0] {
 		b.Delete = append(b.Delete, it.Key)
 	}
-	e.removed.Store(true)
+	e.removed.of(b.IsLoose()).Store(true)
 	return len(b.Delete), e.commit(ctx, tenant, b)
 }
 

@@ -179,7 +179,9 @@ func (e *Engine) toolRecall(ctx context.Context, c Caller, projectID string, arg
 	}
 	memories := recalled(found.Data)
 	out.Structured = RecalledByTool{memories}
-	out.Content = recallText(memories, len(found.Data))
+	if out.Content = recallText(memories, len(found.Data)); found.Incomplete {
+		out.Content += "Not all memories were looked at: give words to search for, or an earlier until, to find more.\n"
+	}
 	return out, nil
 }
 
@@ -205,7 +207,7 @@ func recalled(hits []RecallHit) []RecalledMemory {
 
 func recallText(memories []RecalledMemory, found int) string {
 	if len(memories) == 0 {
-		return `No memory matches. Try other words or fewer filters, or the query "*" for the most recent memories.`
+		return `No memory matches. Try other words or fewer filters, or the query "*" for the most recent memories.` + "\n"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d found:\n", found)

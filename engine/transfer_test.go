@@ -66,7 +66,7 @@ func (k *kit) settle() {
 		k.Fatal(err)
 	}
 	k.project("other")
-	k.set("other", `{"session_history_depth":2,"pipeline":[{"policy":"mine@3"},{"policy":"tool-pair-trim","config":{}}]}`)
+	k.setIn("other", `{"session_history_depth":2,"pipeline":[{"policy":"mine@3"},{"policy":"tool-pair-trim","config":{}}]}`)
 	for i := range 40 {
 		k.post("long", user(fmt.Sprintf("question <%d> & \u2028", i)), call("c", "tool"))
 		k.post("long", result("c", strings.Repeat("r", i*100)), assistant("done"), call("open", "later"))
@@ -343,7 +343,7 @@ func TestImportConflicts(t *testing.T) {
 
 	k.tenant("two")
 	k.post("long", user("ours"))
-	k.set(engine.DefaultProject, `{"session_history_depth":7}`)
+	k.setIn(engine.DefaultProject, `{"session_history_depth":7}`)
 	_, err := k.tryImport("fail", file)
 	refused := wantKind(t, err, engine.Conflict)
 	if refused.Code != "import_conflict" || len(refused.Fields) != 2 || !strings.Contains(fmt.Sprint(refused.Fields), `"long"`) {
@@ -526,3 +526,73 @@ func TestExportBesideDeletion(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// A tenant that is deleted while a file is imported into it gets nothing more, and its space is empty in the end.
+func TestImportIntoADeletedTenant(t *testing.T) {
+	source := newKit(t)
+	var many []string
+	for range 300 {
+		many = append(many, user("x"))
+	}
+	for range 12 {
+		source.post("s", many...)
+	}
+	file := source.export()
+	for at := range 12 { // at every commit of the import
+		m := &meddler{Store: memstore.New()}
+		k := openKit(t, m)
+		k.tenant("acme")
+		n := 0
+		m.before = func(tenant string) {
+			if n++; n == at+1 && tenant == "acme" {
+				m.before = nil
+				if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
+					t.Error(err)
+				}
+				k.drain()
+			}
+		}
+		_, err := k.tryImport("", file)
+		if deleted := m.before == nil; deleted && err == nil {
+			t.Errorf("at commit %d: the import into a deleted tenant succeeds", at)
+		} else if !deleted {
+			return
+		}
+		m.before = nil
+		k.drain()
+		if rest := k.everything("acme"); len(rest) > 0 {
+			t.Fatalf("at commit %d: %d records are left, the first %q", at, len(rest), rest[0].Key)
+		}
+	}
+}
+
+// A session's summary goes with it, and one that covers what is not there is refused before anything is stored.
+func TestSummariesMove(t *testing.T) {
+	k := newKit(t)
+	k.tenant("one")
+	k.post("s", user("a"), assistant("b"))
+	k.post("s", user("c"))
+	file, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Session.ID = "summed"
+	file.Summary = &engine.FileSummary{Text: "they talked", Turns: [2]uint32{1, 1}, Covers: 2, Count: 2}
+	if _, err := k.ImportSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, file); err != nil {
+		t.Fatal(err)
+	}
+	whole := k.export()
+	k.tenant("two")
+	body := lines(whole)
+	wrong := strings.Replace(strings.Join(body[:len(body)-1], "\n"), `"covers":2`, `"covers":9`, 1)
+	_, err = k.tryImport("", sealed(strings.Split(wrong, "\n")))
+	wantKind(t, err, engine.Invalid)
+	if got := k.sessions(); len(got) != 0 {
+		t.Fatalf("a refused import left %v", got)
+	}
+	k.imported("", whole)
+	moved, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "summed")
+	if err != nil || moved.Summary == nil || *moved.Summary != *file.Summary {
+		t.Errorf("the summary came as %+v, %v", moved.Summary, err)
+	}
+}

@@ -44,7 +44,7 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 		return t.append(tx, c, projectID, req.SessionID)
 	})
 	if err == nil {
-		e.messageUse.add(c.Tenant, size)
+		e.tallies.add(c.Tenant, size)
 	}
 	return out, err
 }

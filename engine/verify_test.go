@@ -48,7 +48,7 @@ func household(t testing.TB) *kit {
 			t.Fatal(err)
 		}
 	}
-	k.set(engine.DefaultProject, `{"summary_enabled":true}`)
+	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
 	for n := 1; n < 120; n += 40 { // two summaries, and a third to be made
 		k.drain()
 		k.say("told", n, 50)

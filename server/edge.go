@@ -75,6 +75,7 @@ type rawBody struct{}
 type blob struct {
 	contentType string
 	body        []byte
+	code        int // the status; 0: the route's
 }
 
 const jsonType = "application/json"
@@ -118,6 +119,9 @@ func (x *exchange) respond(resp any) error {
 	case streamed:
 		return x.startStream(resp)
 	case blob:
+		if resp.code != 0 {
+			r.SetStatusCode(resp.code)
+		}
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)
 		return nil

@@ -49,6 +49,8 @@ func (f *fakeEngine) Authenticate(_ context.Context, token string) (engine.Calle
 	return engine.Caller{Role: r, Tenant: tenant, KeyID: "key_" + role}, nil
 }
 
+func (f *fakeEngine) Tools() []engine.Tool { return (*engine.Engine)(nil).Tools() } // they are always the same
+
 func (f *fakeEngine) Ready(context.Context) error { return f.notReady }
 
 func (f *fakeEngine) TenantExists(_ context.Context, id string) (bool, error) {

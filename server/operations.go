@@ -25,10 +25,10 @@ func (s *Server) ready(ctx context.Context, c *call[nothing]) (status, error) {
 }
 
 func (s *Server) metricsText(context.Context, *call[nothing]) (blob, error) {
-	return blob{"text/plain; version=0.0.4; charset=utf-8", s.exposition()}, nil
+	return blob{contentType: "text/plain; version=0.0.4; charset=utf-8", body: s.exposition()}, nil
 }
 
 // openAPI copies the description: what is answered becomes Fiber's buffer, to be written over by later answers.
 func (s *Server) openAPI(_ context.Context, c *call[nothing]) (blob, error) {
-	return blob{jsonType, append(c.buffer(), s.description...)}, nil
+	return blob{contentType: jsonType, body: append(c.buffer(), s.description...)}, nil
 }

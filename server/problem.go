@@ -71,7 +71,7 @@ func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
-	if e, ok := errors.AsType[*engine.Error](err); ok && e.Kind != engine.Internal {
+	if e, ok := errors.AsType[*engine.Error](engine.Worded(err)); ok && e.Kind != engine.Internal {
 		p := &problem{Status: statusOf(e.Kind), Code: e.Code, Detail: e.Detail, Errors: e.Fields, Unit: e.Unit}
 		if e.Unit != "" {
 			p.Needed, p.Allowed = &e.Needed, &e.Allowed

@@ -103,7 +103,7 @@ func (s *Server) table() []*route {
 		{method: "POST", path: "/api/v1/tenants", role: root, status: 201, endpoint: handle(s.createTenant), stores: true},
 		{method: "DELETE", path: "/api/v1/tenants/{tenant}", role: root, status: 204, endpoint: handle(s.deleteTenant)},
 	}
-	return slices.Concat(routes, s.memoryRoutes(), s.boardRoutes(), s.administrationRoutes(), s.backupRoutes())
+	return slices.Concat(routes, s.memoryRoutes(), s.boardRoutes(), s.administrationRoutes(), s.backupRoutes(), s.mcpRoutes())
 }
 
 // register hands the table to Fiber, whose parameters are written :name. HEAD goes with GET.

@@ -19,6 +19,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
+
+	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
 // Options are what a Server is made of.
@@ -47,6 +49,7 @@ type Server struct {
 	routes      []*route
 	noRoute     *route
 	description []byte // openapi.yaml as JSON
+	mcp         *mcp.Server
 
 	metrics   metrics
 	exchanges sync.Pool
@@ -98,6 +101,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	}
 	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup}
 	s.rates.limit = o.RateLimit
+	s.mcp = mcp.New(mcp.DescribeAll(o.Engine.Tools()), o.Version, o.Logger)
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.streams, s.stopStreaming = context.WithCancel(s.base)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,20 +20,35 @@ import (
 // transferEngine exports and imports what a test says.
 type transferEngine struct {
 	fakeEngine
+	mu     sync.Mutex
 	export func(ctx context.Context, w io.Writer) error
-	take   func(body io.Reader, once engine.Once) error
+	take   func(body io.Reader) error
 	refuse error
 }
 
-func (f *transferEngine) MayExport(engine.Caller) error { return f.refuse }
-
-func (f *transferEngine) ExportTenant(ctx context.Context, _ engine.Caller, w io.Writer) error {
-	return f.export(ctx, w)
+// says changes what the engine does, or looks at what it did, between requests.
+func (f *transferEngine) says(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
 }
 
-func (f *transferEngine) ImportTenant(_ context.Context, _ engine.Caller, once engine.Once, _ engine.ImportSpec,
+func (f *transferEngine) MayExport(engine.Caller) (err error) {
+	f.says(func() { err = f.refuse })
+	return err
+}
+
+func (f *transferEngine) ExportTenant(ctx context.Context, _ engine.Caller, w io.Writer) error {
+	var export func(context.Context, io.Writer) error
+	f.says(func() { export = f.export })
+	return export(ctx, w)
+}
+
+func (f *transferEngine) ImportTenant(_ context.Context, _ engine.Caller, _ engine.Once, _ engine.ImportSpec,
 	body io.Reader) (engine.ImportReport, error) {
-	return engine.ImportReport{}, f.take(body, once)
+	var take func(io.Reader) error
+	f.says(func() { take = f.take })
+	return engine.ImportReport{}, take(body)
 }
 
 const line = "a line of the file, of some length, so that there is something to be sent\n"
@@ -49,7 +65,7 @@ func TestStreamedResponse(t *testing.T) {
 		}
 		return nil
 	}}
-	s := start(t, e, func(l *limits) { l.write, l.stall = time.Second, time.Second })
+	s := start(t, e, func(l *limits) { l.write = time.Second })
 	conn := s.dial()
 	fmt.Fprintf(conn, "GET /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\n\r\n")
 	in := bufio.NewReader(conn)
@@ -84,14 +100,16 @@ func TestStreamedResponseBreaks(t *testing.T) {
 	if p := s.do("GET", "/api/v1/export", "").problem(t); p.Code != "key_narrowed" {
 		t.Errorf("%+v", p)
 	}
-	e.refuse = nil
+	e.says(func() { e.refuse = nil })
 	for name, end := range map[string]func() error{
 		"an error": func() error { return errors.New("the disk is gone") }, "a panic": func() error { panic("a defect") },
 	} {
-		e.export = func(_ context.Context, w io.Writer) error {
-			_, _ = io.WriteString(w, strings.Repeat(line, 1000))
-			return end()
-		}
+		e.says(func() {
+			e.export = func(_ context.Context, w io.Writer) error {
+				_, _ = io.WriteString(w, strings.Repeat(line, 1000))
+				return end()
+			}
+		})
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.addr+"/api/v1/export", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +124,7 @@ func TestStreamedResponseBreaks(t *testing.T) {
 			t.Errorf("%s looks like a whole response", name)
 		}
 	}
-	if !strings.Contains(s.log.String(), "a stream broke off") {
+	if !strings.Contains(s.log.String(), "a response was cut short") {
 		t.Error("the log does not say so")
 	}
 	if a := s.do("GET", "/healthz", ""); a.status != 200 {
@@ -134,12 +152,13 @@ func TestStreamedBody(t *testing.T) {
 	t.Parallel()
 	var got [32]byte
 	var size int64
-	e := &transferEngine{take: func(body io.Reader, _ engine.Once) error {
+	e := &transferEngine{}
+	e.take = func(body io.Reader) error {
 		sum := sha256.New()
 		n, err := io.Copy(sum, body)
-		size, got = n, [32]byte(sum.Sum(nil))
+		e.says(func() { size, got = n, [32]byte(sum.Sum(nil)) })
 		return err
-	}}
+	}
 	s := start(t, e, func(l *limits) { l.read, l.body, l.request = time.Second, 1000, time.Second })
 	post := func(body io.Reader, length int64) answer {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+"/api/v1/import", body)
@@ -153,14 +172,20 @@ func TestStreamedBody(t *testing.T) {
 	}
 	big := strings.Repeat(line, 100_000)
 	for name, length := range map[string]int64{"with its length": int64(len(big)), "in chunks": -1} {
-		if a := post(strings.NewReader(big), length); a.status != 200 || size != int64(len(big)) || got != sha256.Sum256([]byte(big)) {
-			t.Errorf("%s: %d, %d bytes of %d", name, a.status, size, len(big))
-		}
+		a := post(strings.NewReader(big), length)
+		e.says(func() {
+			if a.status != 200 || size != int64(len(big)) || got != sha256.Sum256([]byte(big)) {
+				t.Errorf("%s: %d, %d bytes of %d", name, a.status, size, len(big))
+			}
+		})
 	}
 	const pieces = 12
-	if a := post(&slowly{pieces, 120 * time.Millisecond}, -1); a.status != 200 || size != int64(pieces*len(line)) {
-		t.Errorf("slowly: %d %s, %d bytes", a.status, a.body, size)
-	}
+	a := post(&slowly{pieces, 120 * time.Millisecond}, -1)
+	e.says(func() {
+		if a.status != 200 || size != int64(pieces*len(line)) {
+			t.Errorf("slowly: %d %s, %d bytes", a.status, a.body, size)
+		}
+	})
 
 	conn := s.dial()
 	fmt.Fprintf(conn, "POST /api/v1/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\nContent-Length: 1000\r\n\r\nhalf")
@@ -175,10 +200,12 @@ func TestStreamedBody(t *testing.T) {
 		t.Errorf("without a body: %d", a.status)
 	}
 	// A handler that does not want the rest answers all the same.
-	e.take = func(body io.Reader, _ engine.Once) error {
-		_, err := io.CopyN(io.Discard, body, 10)
-		return errors.Join(err, &engine.Error{Kind: engine.Invalid, Code: "invalid_export", Detail: "line 1"})
-	}
+	e.says(func() {
+		e.take = func(body io.Reader) error {
+			_, err := io.CopyN(io.Discard, body, 10)
+			return errors.Join(err, &engine.Error{Kind: engine.Invalid, Code: "invalid_export", Detail: "line 1"})
+		}
+	})
 	if a := post(bytes.NewReader([]byte(big)), int64(len(big))); a.status != 422 {
 		t.Errorf("refused early: %d", a.status)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
 // toolList is the tools in the shape that was asked for.
@@ -31,24 +32,6 @@ type anthropicTool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// mcpTool is a tool as an MCP server lists it.
-type mcpTool struct {
-	Name         string          `json:"name"`
-	Title        string          `json:"title"`
-	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"inputSchema"`
-	OutputSchema json.RawMessage `json:"outputSchema"`
-	Annotations  mcpAnnotations  `json:"annotations"`
-}
-
-type mcpAnnotations struct {
-	Title       string `json:"title"`
-	ReadOnly    bool   `json:"readOnlyHint"`
-	Destructive bool   `json:"destructiveHint"`
-	Idempotent  bool   `json:"idempotentHint"`
-	OpenWorld   bool   `json:"openWorldHint"` // false: the tools reach nothing but Mneme
-}
-
 // listTools describes the tools so that they can be passed on as they are. OpenAI's shape is the default.
 func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error) {
 	var shape func(engine.Tool) any
@@ -60,10 +43,7 @@ func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error
 	case "anthropic":
 		shape = func(t engine.Tool) any { return anthropicTool{t.Name, t.Description, t.InputSchema} }
 	case "mcp":
-		shape = func(t engine.Tool) any {
-			return mcpTool{t.Name, t.Title, t.Description, t.InputSchema, t.OutputSchema,
-				mcpAnnotations{Title: t.Title, ReadOnly: t.ReadOnly, Destructive: t.Destructive, Idempotent: t.Idempotent}}
-		}
+		shape = func(t engine.Tool) any { return mcp.Describe(t) }
 	default:
 		return toolList{}, invalidQuery("format", "invalid_value", "must be openai, anthropic or mcp")
 	}

@@ -98,10 +98,12 @@ func (s *sealed) Failed() error {
 	return nil
 }
 
-// Compact has the store beneath rewrite its files without what was removed, where it can do that.
-func (s *sealed) Compact(ctx context.Context) error {
-	if c, ok := s.inner.(interface{ Compact(context.Context) error }); ok {
-		return c.Compact(ctx)
+// Compact has the store beneath rewrite the files of one sort of keys without what was removed, where it can do that.
+func (s *sealed) Compact(ctx context.Context, loose bool) error {
+	if c, ok := s.inner.(interface {
+		Compact(context.Context, bool) error
+	}); ok {
+		return c.Compact(ctx, loose)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ type Store interface {
 	// Commit applies a batch whole or not at all and returns once it is as durable as its keys ask (see Loose). It
 	// does not change or keep the batch. A failed precondition is a *ConflictError naming the first that failed.
 	// When ctx ends before the batch was taken up, nothing is written; afterwards Commit waits for the outcome, so an
-	// error never leaves the caller guessing except ErrFailed.
+	// error never leaves the caller guessing except ErrFailed and ErrUnknown.
 	Commit(ctx context.Context, tenant string, b Batch) error
 	// Close finishes what was taken up and waits for running reads. Closing twice is fine.
 	Close() error

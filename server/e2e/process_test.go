@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
 )
 
 // patience bounds every wait for the program itself; nothing is measured by it.
@@ -94,6 +96,7 @@ func (p *program) close(failed bool) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	mneme.close(code != 0)
+	stores.close()
 	os.Exit(code)
 }
 
@@ -114,8 +117,12 @@ func launch(binary, data string, args ...string) (*process, error) {
 
 // launchWith adds to the environment.
 func launchWith(binary, data string, variables []string, args ...string) (*process, error) {
+	store, err := stores.of(data)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
-	cmd.Env = append(append(environment(), "MNEME_ROOT_KEY="+rootKey), variables...)
+	cmd.Env = append(append(environment(), "MNEME_ROOT_KEY="+rootKey, "MNEME_STORE="+store), variables...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -155,6 +162,52 @@ func launchWith(binary, data string, variables []string, args ...string) (*proce
 	}
 	p.key = strings.TrimSpace(string(key))
 	return p, nil
+}
+
+// databases gives each data folder a database of its own where the suite runs on PostgreSQL, and the same one at every
+// start on that folder.
+type databases struct {
+	start func() (*pgtest.Cluster, error) // nil: the suite runs on the embedded store
+	urls  sync.Map                        // of func() (string, error), by data folder
+}
+
+// stores is chosen by MNEME_E2E_STORE, which is empty or `postgres`.
+var stores = newDatabases(os.Getenv("MNEME_E2E_STORE"))
+
+func newDatabases(store string) *databases {
+	switch store {
+	case "":
+		return &databases{}
+	case "postgres":
+		return &databases{start: sync.OnceValues(pgtest.Start)}
+	}
+	panic("MNEME_E2E_STORE must be empty or postgres, not " + store)
+}
+
+// of is the URL of a data folder's store; empty is the embedded one.
+func (d *databases) of(data string) (string, error) {
+	if d.start == nil {
+		return "", nil
+	}
+	data, err := filepath.Abs(data)
+	if err != nil {
+		return "", err
+	}
+	cluster, err := d.start()
+	if err != nil {
+		return "", err
+	}
+	url, _ := d.urls.LoadOrStore(data, sync.OnceValues(cluster.Database))
+	return url.(func() (string, error))()
+}
+
+func (d *databases) close() {
+	if d.start == nil {
+		return
+	}
+	if cluster, err := d.start(); err == nil {
+		cluster.Close()
+	}
 }
 
 // rootKey is the operator's key of every server the tests start.

@@ -14,25 +14,23 @@ import (
 // that is in use, and offers no other way.
 var flushMark = []byte{lengthBase - 1, 'f', 'l', 'u', 's', 'h'}
 
-// Compact rewrites the files so that they hold nothing that was deleted or overwritten before the call and that no
-// running read needs. Writes wait while memory is flushed, up to a second or so; the rest runs beside them. It needs
-// about as much free space as the largest database takes.
-func (s *Store) Compact(ctx context.Context) error {
+// Compact rewrites the files of one sort of keys so that they hold nothing that was deleted or overwritten before the
+// call and that no running read needs. Writes wait while memory is flushed, up to a second or so; the rest runs beside
+// them. It needs about as much free space as these files take.
+func (s *Store) Compact(ctx context.Context, loose bool) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
 	if s.closed {
 		return store.ErrClosed
 	}
-	for _, d := range []*database{s.main, s.loose} {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if s.failure.Err() != nil {
-			return store.ErrFailed
-		}
-		if err := d.compact(); err != nil {
-			return fmt.Errorf("compacting: %w", err)
-		}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.failure.Err() != nil {
+		return store.ErrFailed
+	}
+	if err := s.database(loose).compact(); err != nil {
+		return fmt.Errorf("compacting: %w", err)
 	}
 	return nil
 }

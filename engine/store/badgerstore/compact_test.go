@@ -31,6 +31,15 @@ func filesWith(t *testing.T, dir, text string) (names []string) {
 	return names
 }
 
+func compact(t *testing.T, s *Store) {
+	t.Helper()
+	for _, loose := range []bool{false, true} {
+		if err := s.Compact(t.Context(), loose); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What was deleted or overwritten is in no file after Compact, wherever it lay: in the log, in young tables or in old.
 func TestCompactLeavesNothingOfWhatWasDeleted(t *testing.T) {
 	const secret = "confidential-text-0123456789"
@@ -51,9 +60,7 @@ func TestCompactLeavesNothingOfWhatWasDeleted(t *testing.T) {
 			mustCommit(t, s, store.Batch{Put: []store.Pair{{Key: key, Value: []byte(secret)}}})
 		}
 		if round < 2 { // the last round stays in memory and in the log
-			if err := s.Compact(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			compact(t, s)
 		}
 	}
 	mustCommit(t, s, pair("k-kept", "kept-text-0123456789"))
@@ -69,9 +76,7 @@ func TestCompactLeavesNothingOfWhatWasDeleted(t *testing.T) {
 			}
 		}
 	}
-	if err := s.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	compact(t, s)
 	if names := filesWith(t, dir, secret); len(names) > 0 {
 		t.Errorf("found in %v", names)
 	}
@@ -99,9 +104,7 @@ func TestCompactBesideWriters(t *testing.T) {
 		})
 	}
 	for range 5 {
-		if err := s.Compact(t.Context()); err != nil {
-			t.Error(err)
-		}
+		compact(t, s)
 	}
 	group.Wait()
 	if err := s.Close(); err != nil {

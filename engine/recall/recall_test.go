@@ -1,0 +1,150 @@
+package recall
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+func randomPostings(r *rand.Rand, n int) []Posting {
+	seen := map[Place]bool{}
+	var out []Posting
+	for len(out) < n {
+		p := Posting{Place: Place{Stream: []uint64{0, 7, 1 << 63, r.Uint64()}[r.IntN(4)], Pos: r.Uint64N(1 << (1 + r.IntN(62)))},
+			Count: 1 + r.Uint32N(1<<r.IntN(31)), Len: r.Uint32(), Day: uint16(r.Uint32()), Attrs: Attrs(r.Uint32N(1<<22) * r.Uint32N(2))}
+		if !seen[p.Place] {
+			seen[p.Place] = true
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b Posting) int { return a.Compare(b.Place) })
+	return out
+}
+
+// What is packed is unpacked the same.
+func TestBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for n := range 300 {
+		want := randomPostings(r, n)
+		got, err := ReadBlock(nil, AppendBlock(nil, want))
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%d postings: %v, %v", n, len(got), err)
+		}
+	}
+}
+
+// Bytes that are no block are refused, or read as one; they break nothing.
+func FuzzReadBlock(f *testing.F) {
+	f.Add(AppendBlock(nil, randomPostings(rand.New(rand.NewPCG(1, 2)), 9)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if ps, err := ReadBlock(nil, b); err == nil {
+			again, err := ReadBlock(nil, AppendBlock(nil, ps))
+			if err != nil || len(again) != len(ps) {
+				t.Fatalf("%d postings are %d when packed again: %v", len(ps), len(again), err)
+			}
+		}
+	})
+}
+
+// Blocks to which postings are added, and from which some are taken, hold what a sorted list would, in order and in
+// blocks that are not too large.
+func TestMergeEqualsSortedList(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	var blocks [][]Posting
+	var model []Posting
+	all := randomPostings(r, 6000)
+	byPlace := func(a, b Posting) int { return a.Compare(b.Place) }
+	for len(all) > 0 {
+		n := min(1+r.IntN(400), len(all))
+		if r.IntN(2) == 0 { // else they come from where the last ones were
+			r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		}
+		added := slices.Clone(all[:n])
+		slices.SortFunc(added, byPlace)
+		all = all[n:]
+		model = append(model, added...)
+		slices.SortFunc(model, byPlace)
+		if len(blocks) == 0 {
+			blocks = Merge(nil, added)
+		} else {
+			var next [][]Posting
+			for i, block := range blocks {
+				upTo := len(added)
+				if i+1 < len(blocks) {
+					upTo, _ = slices.BinarySearchFunc(added, blocks[i+1][0].Place, func(p Posting, at Place) int { return p.Compare(at) })
+				}
+				next = append(next, Merge(block, added[:upTo])...)
+				added = added[upTo:]
+			}
+			blocks = next
+		}
+		gone := model[r.IntN(len(model))]
+		model = Without(model, gone.Place)
+		for i := range blocks {
+			blocks[i] = Without(blocks[i], gone.Place)
+			if len(blocks[i]) > BlockSize {
+				t.Fatalf("a block of %d", len(blocks[i]))
+			}
+		}
+		blocks = slices.DeleteFunc(blocks, func(b []Posting) bool { return len(b) == 0 })
+		if got := slices.Concat(blocks...); !slices.Equal(got, model) {
+			t.Fatalf("%d postings in blocks, %d in the list, or in another order", len(got), len(model))
+		}
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	want := &Document{Place: Place{1, 2}, ID: "key", Number: 9, Category: Daily, Session: "s", Group: "chat", Tags: []string{"a", "b"},
+		Importance: 1, Created: time.UnixMilli(1234567).UTC(), Expires: time.UnixMilli(99).UTC(), Len: 3,
+		Terms: []TermCount{{"a", 1}, {"b", 2}}}
+	b := want.Append(nil)
+	got, err := ReadDocument(want.Place, b, true)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for n := range len(b) {
+		if _, err := ReadDocument(want.Place, b[:n], true); err == nil {
+			t.Errorf("the first %d of %d bytes are read as a document", n, len(b))
+		}
+	}
+	if again := got.Append(nil); !bytes.Equal(again, b) {
+		t.Error("packed again it is another")
+	}
+}
+
+func TestDates(t *testing.T) {
+	for query, want := range map[string][]Date{
+		"what happened in May 2023?":     {{2023, time.May, 0}},
+		"on 7 May 2023":                  {{2023, time.May, 7}},
+		"on May 7th, 2023":               {{2023, time.May, 7}},
+		"2023-05-07":                     {{2023, time.May, 7}},
+		"notes of 2023-05":               {{2023, time.May, 0}},
+		"the trip of 2022":               {{2022, 0, 0}},
+		"in March":                       {{0, time.March, 0}},
+		"may I march there":              nil,
+		"am 3. Oktober":                  {{0, time.October, 3}},
+		"room 2023b, 31 things":          nil,
+		"between June 1 and August 2021": {{0, time.June, 1}, {2021, time.August, 0}},
+	} {
+		if got := Dates(query); !slices.Equal(got, want) {
+			t.Errorf("%q names %v, want %v", query, got, want)
+		}
+	}
+}
+
+// A day matches the best of the dates named, the more the closer they are named.
+func TestMatchOfDates(t *testing.T) {
+	day := dayOf(time.Date(2023, 5, 7, 0, 0, 0, 0, time.UTC))
+	for _, c := range []struct {
+		date Date
+		want float64
+	}{{Date{2023, 5, 7}, 2}, {Date{2023, 5, 8}, 1.5}, {Date{2022, 5, 7}, 0}, {Date{0, 5, 7}, 1.5}, {Date{0, 5, 0}, 1},
+		{Date{2023, 0, 0}, .5}, {Date{2023, 6, 7}, 0}} {
+		if got := matchOf([]Date{{1999, 1, 1}, c.date}, day); got != c.want {
+			t.Errorf("%v matches %v, want %v", c.date, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// recall answers a query that must be fine.
+func (k *kit) recall(q engine.RecallQuery) engine.RecallResult {
+	k.Helper()
+	r, err := k.Recall(k.Context(), k.admin, engine.DefaultProject, q)
+	if err != nil {
+		k.Fatalf("%+v: %v", q, err)
+	}
+	return r
+}
+
+// found are the keys of the memories, or the texts of the messages, that a query finds.
+func (k *kit) found(q engine.RecallQuery) (out []string) {
+	k.Helper()
+	for _, h := range k.recall(q).Data {
+		if h.Kind == "memory" {
+			out = append(out, h.Key)
+		} else {
+			out = append(out, h.Content)
+		}
+	}
+	return out
+}
+
+// fill stores memories that say nothing of interest, so many that all before them go into blocks.
+func (k *kit) fill() {
+	k.Helper()
+	for i := range 70 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("filler-", i), Content: fmt.Sprint("filler number", i)})
+	}
+	k.drain()
+}
+
+// A word is found however it is written: by case, form, accents, script or encoding.
+func TestRecallFindsWords(t *testing.T) {
+	cases := []struct{ key, content, query string }{
+		{"case", "The Eiffel Tower", "EIFFEL"},
+		{"form", "She was running marathons", "marathon run"},
+		{"german", "Ich habe die Häuser und die Bäume nicht gesehen", "Haus"},
+		{"french", "Nous avons mangé dans les restaurants de l'université", "universite restaurant"},
+		{"russian", "Мы читали интересные книги", "книга"},
+		{"turkish", "Bu evlerde çok güzel bir bahçe var", "bahçe"},
+		{"accents", "A naïve café owner", "cafe"},
+		{"decomposed", "re\u0301sume\u0301 sent", "résumé"},
+		{"chinese", "我昨天去了故宫博物院", "博物院"},
+		{"one-character", "猫", "猫"},
+		{"japanese", "彼女はピアノを弾きます", "弾きます"},
+		{"halfwidth", "ﾋﾟｱﾉ教室", "ピアノ教室"},
+		{"korean", "도서관에서 공부했다", "도서관"},
+		{"thai", "ฉันชอบกินข้าวผัด", "ข้าวผัด"},
+		{"arabic", "ذهبت إلى المكتبة أمس", "المكتبة"},
+		{"hebrew", "קניתי ספר חדש", "ספר"},
+		{"emoji", "Party time 🎉", "🎉"},
+		{"emoji-tone", "Well done 👍🏽", "👍"},
+		{"flag", "Holiday in 🇵🇹 soon", "🇵🇹"},
+		{"zero-width", "pass\u200bword hint\ufeff is swor\u00addfish", "swordfish password"},
+		{"full-width", "ＡＢＣ１２３ code", "abc123"},
+		{"apostrophe", "Melanie’s pottery", "melanie's pottery"},
+		{"number", "Flight 4711 at gate 12", "4711"},
+		{"stop-words", "the who", "the who"},
+		{"identifier", "call get_user_details now", "user details"},
+	}
+	k := newKit(t)
+	for _, c := range cases {
+		k.remember(engine.MemorySpec{Key: c.key, Content: c.content})
+	}
+	check := func(how string) {
+		for _, c := range cases {
+			if got := k.found(engine.RecallQuery{Query: c.query}); len(got) == 0 || got[0] != c.key {
+				t.Errorf("%s: %q finds %q, want %s", how, c.query, got, c.key)
+			}
+		}
+	}
+	check("fresh")
+	k.fill()
+	check("in blocks")
+}
+
+// Odd texts are stored, and found by what they hold or not at all; nothing breaks.
+func TestRecallOfOddTexts(t *testing.T) {
+	k := newKit(t)
+	var distinct strings.Builder
+	for i := range 12_000 {
+		fmt.Fprintf(&distinct, "w%d ", i)
+	}
+	texts := map[string]string{
+		"long":      strings.Repeat("lorem ipsum dolor ", 58_000) + "needle",
+		"distinct":  distinct.String(),
+		"one-word":  strings.Repeat("a", 1<<20),
+		"unspaced":  strings.Repeat("漢字仮名", 80_000) + "結末",
+		"symbols":   "!?…—«»",
+		"expanding": strings.Repeat("ﷺ", 1000),
+		"nul-ish":   "a\u0001b \x7f c",
+	}
+	for key, text := range texts {
+		k.remember(engine.MemorySpec{Key: key, Content: text})
+	}
+	for _, how := range []string{"fresh", "in blocks"} {
+		for query, want := range map[string]string{"needle": "long", "w11999": "distinct", strings.Repeat("a", 70): "one-word",
+			"結末": "unspaced", "w3 w9000": "distinct"} {
+			if got := k.found(engine.RecallQuery{Query: query}); len(got) != 1 || got[0] != want {
+				t.Errorf("%s: %.20q finds %q, want %s", how, query, got, want)
+			}
+		}
+		k.fill()
+	}
+	for key := range texts {
+		k.forget(key)
+	}
+	if got := k.found(engine.RecallQuery{Query: "needle w11999 結末"}); len(got) > 0 {
+		t.Errorf("once forgotten, %q are found", got)
+	}
+	k.drain()
+	for _, word := range []string{"needle", "w11999", "結末", "aaaaaaaa"} {
+		if k.holds(engine.DefaultTenant, word) {
+			t.Errorf("the store still holds %q", word)
+		}
+	}
+}
+
+// What cannot be meant is refused, and says what to do instead.
+func TestRecallRefuses(t *testing.T) {
+	k := newKit(t)
+	for field, q := range map[string]engine.RecallQuery{
+		"query":      {},
+		"limit":      {Query: "x", Limit: 101},
+		"scope":      {Query: "x", Scope: "everything"},
+		"category":   {Query: "x", Category: "weekly"},
+		"since":      {Query: "x", Since: "yesterday"},
+		"until":      {Query: "x", Since: "2026-02-01", Until: "2026-01-01"},
+		"session_id": {Query: "x", SessionID: "a b"},
+		"tags":       {Query: "x", Tags: make([]string, 10_000)},
+	} {
+		_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, q)
+		if e := wantKind(t, err, engine.Invalid); len(e.Fields) != 1 || e.Fields[0].Field != field {
+			t.Errorf("%s: %v", field, e)
+		}
+	}
+	long := engine.RecallQuery{Query: strings.Repeat("word ", 10_000)}
+	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, long)
+	wantKind(t, err, engine.Invalid)
+	_, err = k.Recall(t.Context(), k.admin, "nowhere", engine.RecallQuery{Query: "x"})
+	wantKind(t, err, engine.NotFound)
+}
+
+// Without words the most recent come first, of memories and of messages alike.
+func TestRecallOfTheMostRecent(t *testing.T) {
+	k := newKit(t)
+	for i := range 5 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: "note"})
+		k.advance(time.Hour)
+		k.post(pick(rngOf(i), "s1", "s2"), user(fmt.Sprint("message ", i)))
+		k.advance(time.Hour)
+	}
+	for _, c := range []struct {
+		q    engine.RecallQuery
+		want string
+	}{
+		{engine.RecallQuery{Query: "*", Limit: 2}, "m4 m3"},
+		{engine.RecallQuery{Query: " * ", Limit: 2, Scope: "transcript"}, "message 4 message 3"},
+		{engine.RecallQuery{Query: "*", Limit: 3, Scope: "both"}, "message 4 m4 message 3"},
+		{engine.RecallQuery{Until: "2026-03-05T14:00:00Z"}, "m1 m0"},
+		{engine.RecallQuery{Since: "2026-03-05T20:00:00"}, "m4"},
+		{engine.RecallQuery{Since: "2026-03-05T19:00:00", Scope: "transcript"}, "message 4 message 3"},
+	} {
+		if got := strings.Join(k.found(c.q), " "); got != c.want {
+			t.Errorf("%+v finds %s, want %s", c.q, got, c.want)
+		}
+	}
+}
+
+// Messages are found at once, the same before and after a job has indexed them, and as far as the viewer may see.
+func TestRecallOfTranscripts(t *testing.T) {
+	k := newKit(t)
+	k.post("s1", user("we planned the trip to Lisbon"), assistant("with a stop in Madrid"))
+	k.post("s2", user("the piano needs tuning"), `{"role":"assistant","content":"tuning by Ada","delegation_id":"A"}`)
+	query := func(q engine.RecallQuery) string {
+		q.Scope = "transcript"
+		return strings.Join(k.found(q), "|")
+	}
+	viewer := func(d string) *engine.Viewer { return &engine.Viewer{Agent: "x", DelegationID: &d} }
+	check := func(how string) {
+		t.Helper()
+		for _, c := range []struct {
+			q    engine.RecallQuery
+			want string
+		}{
+			{engine.RecallQuery{Query: "Lisbon"}, "we planned the trip to Lisbon|with a stop in Madrid"},
+			{engine.RecallQuery{Query: "Lisbon", SessionID: "s2"}, ""},
+			{engine.RecallQuery{Query: "tuning Ada"}, "tuning by Ada|the piano needs tuning"},
+			{engine.RecallQuery{Query: "Ada", Viewer: viewer("A")}, "tuning by Ada|the piano needs tuning"},
+			{engine.RecallQuery{Query: "Ada", Viewer: viewer("B")}, ""},
+			{engine.RecallQuery{Query: "piano", Viewer: viewer("B")}, "the piano needs tuning"},
+			{engine.RecallQuery{Query: "Lisbon", Category: "core"}, ""},
+		} {
+			if got := query(c.q); got != c.want {
+				t.Errorf("%s: %+v finds %q, want %q", how, c.q, got, c.want)
+			}
+		}
+	}
+	check("not indexed")
+	k.drain()
+	check("indexed")
+	for i := range 80 {
+		k.post("s3", user(fmt.Sprint("chatter number", i)))
+	}
+	check("beside messages not indexed")
+	k.drain()
+	check("in blocks")
+	k.post("s1", user("Lisbon was sunny"))
+	if got := query(engine.RecallQuery{Query: "sunny", Limit: 1}); got != "Lisbon was sunny" {
+		t.Errorf("right after the turn: %q", got)
+	}
+	both := k.recall(engine.RecallQuery{Query: "Lisbon", Scope: "both", Limit: 1})
+	if len(both.Data) != 1 || both.Data[0].Kind != "message" || both.Data[0].SessionID != "s1" || both.Incomplete {
+		t.Errorf("both: %+v", both)
+	}
+	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "s1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(engine.RecallQuery{Query: "Lisbon"}); got != "" {
+		t.Errorf("of a deleted session: %q", got)
+	}
+	k.drain()
+	for _, word := range []string{"lisbon", "Lisbon", "sunni", "madrid"} {
+		if k.holds(engine.DefaultTenant, word) {
+			t.Errorf("the store still holds %q", word)
+		}
+	}
+	if got := query(engine.RecallQuery{Query: "piano"}); !strings.HasPrefix(got, "the piano") {
+		t.Errorf("of another session: %q", got)
+	}
+}
+
+// Messages beyond what one request can search are counted, and found once the job has come to them.
+func TestRecallSaysWhatItMisses(t *testing.T) {
+	k := newKit(t)
+	messages := make([]string, 2100)
+	for i := range messages {
+		messages[i] = user(fmt.Sprint("turn ", i))
+	}
+	messages[len(messages)-1] = user("the end of it")
+	for range 2 {
+		k.post("long", messages...)
+	}
+	q := engine.RecallQuery{Query: "end", Scope: "transcript"}
+	if r := k.recall(q); !r.Incomplete || r.UnindexedMessages != 4200-4096 {
+		t.Errorf("incomplete %v, %d not searched", r.Incomplete, r.UnindexedMessages)
+	}
+	k.drain()
+	if r := k.recall(q); r.Incomplete || len(r.Data) < 2 || r.Data[0].Content != "the end of it" {
+		t.Errorf("incomplete %v, %d found", r.Incomplete, len(r.Data))
+	}
+}
+
+// A project whose transcripts nobody searches has nothing of an index.
+func TestUnsearchedTranscriptsCostNothing(t *testing.T) {
+	k := newKit(t)
+	for range 3 {
+		k.post("s", user("some words"))
+	}
+	k.drain()
+	for _, it := range k.everything(engine.DefaultTenant) {
+		if it.Key[0] == 'v' || it.Key[0] == 'j' {
+			t.Errorf("there is %q", it.Key)
+		}
+	}
+}
+
+// A deleted project takes its indexes and their jobs with it.
+func TestDeletedProjectLeavesNoIndex(t *testing.T) {
+	k := newKit(t)
+	k.post("s", user("some words"))
+	k.recall(engine.RecallQuery{Query: "words", Scope: "transcript"})
+	k.fill()
+	k.post("s", user("more words"))
+	k.remember(engine.MemorySpec{Key: "fresh", Content: "words"})
+	if err := k.DeleteProject(t.Context(), k.admin, engine.DefaultProject); err != nil {
+		t.Fatal(err)
+	}
+	k.drain()
+	for _, it := range k.everything(engine.DefaultTenant) {
+		if it.Key[0] == 'v' || it.Key[0] == 'j' {
+			t.Errorf("there is %q", it.Key)
+		}
+	}
+}

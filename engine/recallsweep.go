@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// sweepTranscript removes a chunk of a deleted session from its project's index, and tells whether there was any.
+func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarnation) (more bool, err error) {
+	if more, err := e.sweepFresh(ctx, tenant, p, s); more || err != nil {
+		return more, err
+	}
+	rng := prefixRange(recallStreamPrefix(p, recallTranscript, recallDocument, s.stream()))
+	rng.Limit, rng.KeysOnly = 32, true
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return false, err
+	}
+	dead, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{
+		prefixRange(recallStreamPrefix(p, recallTranscript, recallDead, s.stream()))}})
+	if err != nil {
+		return false, err
+	}
+	if len(dead.Ranges[0]) > 0 {
+		return true, unlessLost(e.removeDead(ctx, tenant, p, recallTranscript, dead.Ranges[0][0]))
+	}
+	if len(r.Ranges[0]) > 0 {
+		t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
+		var places []recall.Place
+		for _, it := range r.Ranges[0] {
+			places = append(places, splitPlace(it.Key))
+		}
+		if err := t.removeDocuments(p, recallTranscript, 0, places); err != nil {
+			return false, err
+		}
+		t.putIndex()
+		return true, unlessLost(e.commit(ctx, tenant, t.batch))
+	}
+	return false, e.commit(ctx, tenant, store.Batch{Delete: [][]byte{
+		recallStreamPrefix(p, recallTranscript, recallStream, s.stream()), unindexedKey(p, s)}})
+}
+
+// sweepFresh removes what waits for its block of a deleted session, of which nothing can come any more.
+func (e *Engine) sweepFresh(ctx context.Context, tenant string, p, s incarnation) (more bool, err error) {
+	_, corpus, err := e.readCorpus(ctx, tenant, p, recallTranscript)
+	if err != nil {
+		return false, err
+	}
+	rng := freshRange(p, recallTranscript, corpus.Oldest)
+	rng.KeysOnly = true
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return false, err
+	}
+	var b store.Batch
+	for _, it := range r.Ranges[0] {
+		if splitPlace(it.Key).Stream == s.stream() && len(b.Delete) < sweepChunk {
+			b.Delete = append(b.Delete, it.Key)
+		}
+	}
+	if len(b.Delete) == 0 {
+		return false, nil
+	}
+	return true, e.commit(ctx, tenant, b)
+}
+
+// sweepRecall removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.
+func (e *Engine) sweepRecall(ctx context.Context, tenant string, p incarnation) (more bool, err error) {
+	for _, prefix := range [][]byte{recallProject(p), sweepKey(jobFold, p[:]), unindexedPrefix(p), backlogKey(p)} {
+		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
+}

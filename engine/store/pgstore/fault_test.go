@@ -1,0 +1,245 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
+)
+
+// counted are the steps that writers took, by the acknowledgements they got.
+type counted struct {
+	done, refused, unknown atomic.Int64
+}
+
+// count steps a counter that the writers share until stop. Each step also leaves a record of its own.
+func (c *counted) count(t *testing.T, s store.Store, writer int, stop <-chan struct{}) {
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		res, err := s.Read(context.Background(), "acme", store.Query{Keys: [][]byte{b("counter")}})
+		if err != nil {
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Read: %v", err)
+				return
+			}
+			continue
+		}
+		value, _ := strconv.Atoi(string(res.Keys[0].Value))
+		err = s.Commit(context.Background(), "acme", store.Batch{
+			Expect: []store.Expect{{Key: b("counter"), Value: res.Keys[0].Value}},
+			Put:    put("counter", fmt.Sprint(value+1), fmt.Sprintf("step/%08d", value+1), fmt.Sprintf("%d/%d", writer, n)),
+		})
+		switch {
+		case err == nil:
+			c.done.Add(1)
+		case errors.Is(err, store.ErrUnknown):
+			c.unknown.Add(1)
+		case errors.As(err, new(*store.ConflictError)):
+		case errors.Is(err, store.ErrUnavailable):
+			c.refused.Add(1)
+		default:
+			t.Errorf("Commit: %v", err)
+			return
+		}
+	}
+}
+
+// check holds the counter against the acknowledgements: every acknowledged step was taken once, no other but those of
+// unknown outcome, and none in part.
+func (c *counted) check(t *testing.T, s store.Store) {
+	t.Helper()
+	value, _ := strconv.Atoi(read(t, s, "counter")[0])
+	res, err := s.Read(t.Context(), "acme", store.Query{Ranges: []store.Range{{From: b("step/"), To: b("step0")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, unknown := int(c.done.Load()), int(c.unknown.Load())
+	t.Logf("counter %d: %d acknowledged, %d refused, %d unknown", value, done, c.refused.Load(), unknown)
+	if value < done || value > done+unknown {
+		t.Errorf("the counter stands at %d after %d acknowledged and %d unknown steps", value, done, unknown)
+	}
+	takers := map[string]bool{}
+	for _, it := range res.Ranges[0] {
+		takers[string(it.Value)] = true
+	}
+	if len(res.Ranges[0]) != value || len(takers) != value {
+		t.Errorf("%d records of %d steps for a counter of %d", len(res.Ranges[0]), len(takers), value)
+	}
+}
+
+// TestLostAcknowledgements cuts connections at every point of a commit. Writers get told what happened all the same.
+func TestLostAcknowledgements(t *testing.T) {
+	const writers, long = 4, 4 * time.Second
+	cluster := postgres.Cluster(t)
+	database := postgres.Database(t)
+	direct := openURL(t, database)
+	defer direct.Close()
+	for _, mode := range []string{"cache_statement", "exec"} {
+		t.Run(mode, func(t *testing.T) {
+			mustCommit(t, direct, store.Batch{Put: put("counter", "0")})
+			var cuts [inReply + 1]atomic.Int64
+			var armed atomic.Bool
+			var mu sync.Mutex
+			random := rand.New(rand.NewPCG(7, 7))
+			p := newProxy(t, cluster, func() cut {
+				mu.Lock()
+				defer mu.Unlock()
+				if !armed.Load() || random.IntN(6) > 0 {
+					return nowhere
+				}
+				where := cut(1 + random.IntN(int(inReply)))
+				cuts[where].Add(1)
+				return where
+			})
+			s := openURL(t, p.through(t, database)+"&default_query_exec_mode="+mode)
+			defer s.Close()
+			armed.Store(true)
+			var c counted
+			stop := make(chan struct{})
+			var running sync.WaitGroup
+			for w := range writers {
+				running.Go(func() { c.count(t, s, w, stop) })
+			}
+			time.Sleep(long)
+			close(stop)
+			running.Wait()
+			armed.Store(false)
+			c.check(t, direct)
+			for where := beforeSent; where <= inReply; where++ {
+				if cuts[where].Load() == 0 {
+					t.Errorf("no connection was cut at %d: the test tells nothing", where)
+				}
+			}
+			if c.done.Load() < 20 {
+				t.Errorf("only %d steps were acknowledged", c.done.Load())
+			}
+			res, err := direct.Read(t.Context(), "acme", store.Query{Ranges: []store.Range{{KeysOnly: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all store.Batch
+			for _, it := range res.Ranges[0] {
+				all.Delete = append(all.Delete, it.Key)
+			}
+			mustCommit(t, direct, all)
+		})
+	}
+}
+
+// TestCrashes ends the database at once, again and again, under writers through two stores.
+func TestCrashes(t *testing.T) {
+	const crashes = 4
+	cluster, err := pgtest.Start()
+	if errors.Is(err, pgtest.ErrNotInstalled) {
+		postgres.Cluster(t) // which knows whether that is a failure
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	database, err := cluster.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := openURL(t, database), openURL(t, database)
+	defer one.Close()
+	defer two.Close()
+	mustCommit(t, one, store.Batch{Put: put("counter", "0")})
+	var c counted
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for w := range 8 {
+		running.Go(func() { c.count(t, []*Store{one, two}[w%2], w, stop) })
+	}
+	for range crashes {
+		time.Sleep(400 * time.Millisecond)
+		if err := cluster.Crash(); err != nil {
+			t.Error(err)
+		}
+		if err := cluster.Up(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(400 * time.Millisecond)
+	close(stop)
+	running.Wait()
+	c.check(t, one)
+	if c.done.Load() < 100 {
+		t.Errorf("only %d steps were acknowledged", c.done.Load())
+	}
+}
+
+// TestAway asks a store whose database is gone: it says so, in bounded time, and that nothing was written. When the
+// database is back, so is the store.
+func TestAway(t *testing.T) {
+	cluster, err := pgtest.Start()
+	if errors.Is(err, pgtest.ErrNotInstalled) {
+		postgres.Cluster(t)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	database, err := cluster.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{URL: database, Patience: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustCommit(t, s, store.Batch{Put: put("k", "1")})
+	if err := cluster.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Read(t.Context(), "acme", store.Query{Keys: [][]byte{b("k")}})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Read: %v", err)
+	}
+	err = s.Commit(t.Context(), "acme", store.Batch{Put: put("k", "2")})
+	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("Commit: %v", err)
+	}
+	err = s.Commit(t.Context(), "acme", store.Batch{Put: put("k", "2")}) // on a connection that was never made
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Commit: %v", err)
+	}
+	if err := cluster.Up(); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, s, "k")[0]; got != "1" {
+		t.Errorf("%q is there", got)
+	}
+	mustCommit(t, s, store.Batch{Expect: holds("k", "1"), Put: put("k", "3")})
+}
+
+// TestPasswordsStayOut tries URLs that cannot work and looks for their password in what comes back.
+func TestPasswordsStayOut(t *testing.T) {
+	for _, url := range []string{
+		"postgres://mneme:hunter2@127.0.0.1:1/none", "postgres://mneme:hunter2@[bad/none", "postgres://mneme:hunter2@h:port/x",
+		"postgres://mneme:hunter2@127.0.0.1/none?sslmode=never", "host=127.0.0.1 port=1 password=hunter2",
+		"postgres://mneme@127.0.0.1:1/none?password=hunter2", "postgres://mneme:hunter2@127.0.0.1:1/none?pool_max_conns=x",
+	} {
+		s, err := Open(t.Context(), Options{URL: url, Patience: time.Millisecond})
+		if err == nil {
+			s.Close()
+			t.Errorf("%s opened", url)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the password is in %q", err)
+		}
+	}
+}

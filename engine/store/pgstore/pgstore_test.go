@@ -1,0 +1,56 @@
+package pgstore
+
+import (
+	"os"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
+	"github.com/seed-0906e6bc/mneme/engine/store/storetest"
+)
+
+// postgres is the database server of this package's tests.
+var postgres = &pgtest.Shared{}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := postgres.Close(); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+func openURL(t testing.TB, url string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Options{URL: url})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	return s
+}
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return openURL(t, postgres.Database(t)) })
+}
+
+func TestSealed(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return store.Seal(openURL(t, postgres.Database(t))) })
+}
+
+// Poolers that hand each transaction another connection need one of these.
+func TestWithoutPreparedStatements(t *testing.T) {
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			storetest.Run(t, func(t *testing.T) store.Store {
+				return openURL(t, postgres.Database(t)+"&default_query_exec_mode="+mode)
+			})
+		})
+	}
+}
+
+func TestModel(t *testing.T) {
+	for seed := range uint64(4) {
+		url := postgres.Database(t)
+		storetest.RunDurableModel(t, func(t *testing.T) store.Store { return store.Seal(openURL(t, url)) }, seed, 400)
+	}
+}

@@ -1,0 +1,153 @@
+package pgstore
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Read implements store.Store: one statement, which sees one state.
+func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res store.Result, err error) {
+	if err := store.CheckTenant(tenant); err != nil {
+		return store.Result{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return store.Result{}, err
+	}
+	defer s.leave()
+	sql := readStatement(tenant, q)
+	err = s.retry(ctx, func() (err error) {
+		res, err = s.read(ctx, sql, q)
+		return err
+	})
+	return res, err
+}
+
+// beyond is above every key.
+func beyond() []byte { return bytes.Repeat([]byte{0xff}, store.MaxKey+1) }
+
+// readStatement asks for all keys and each range with a number: 0 for the keys, ranges from 1. Its text depends on
+// the ranges' number and sorts alone, so that few texts are ever prepared.
+func readStatement(tenant string, q store.Query) *statement {
+	s := &statement{}
+	of := s.arg("bytea", []byte(tenant))
+	union := ""
+	if len(q.Keys) > 0 {
+		keys := make([][]byte, len(q.Keys))
+		for i, key := range q.Keys {
+			keys[i] = orEmpty(key)
+		}
+		s.add("SELECT 0 AS n, k.key, r.value FROM unnest(", s.arg("bytea[]", keys), ") AS k (key), ", lookUp(of, "value"), " AS r")
+		union = "\nUNION ALL "
+	}
+	for i, r := range q.Ranges {
+		value, order := "value", ""
+		if r.KeysOnly {
+			value = "NULL::bytea"
+		}
+		if r.Reverse {
+			order = " DESC"
+		}
+		to := r.To
+		if len(to) == 0 {
+			to = beyond()
+		}
+		var limit *int
+		if r.Limit > 0 {
+			limit = &r.Limit
+		}
+		s.add(union, "(SELECT ", s.arg("int", i+1), " AS n, key, ", value, " AS value FROM mneme_records WHERE tenant = ", of,
+			" AND key >= ", s.arg("bytea", orEmpty(r.From)), " AND key < ", s.arg("bytea", to),
+			" ORDER BY key", order, " LIMIT ", s.arg("bigint", limit), ")")
+		union = "\nUNION ALL "
+	}
+	return s
+}
+
+func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.Result, error) {
+	res := store.Result{Keys: make([]store.Item, len(q.Keys)), Ranges: make([][]store.Item, len(q.Ranges))}
+	for i, key := range q.Keys {
+		res.Keys[i].Key = key
+	}
+	if len(sql.args) == 1 {
+		return res, nil // asks for nothing
+	}
+	rows, err := s.main.Query(ctx, sql.text.String(), sql.args...)
+	if err != nil {
+		return store.Result{}, err
+	}
+	var (
+		n          int
+		key, value []byte
+		found      = map[string][]byte{}
+	)
+	_, err = pgx.ForEachRow(rows, []any{&n, &key, &value}, func() error {
+		if n == 0 {
+			found[string(key)] = value
+		} else {
+			res.Ranges[n-1] = append(res.Ranges[n-1], store.Item{Key: key, Value: value})
+		}
+		return nil
+	})
+	if err != nil {
+		return store.Result{}, err
+	}
+	for i, key := range q.Keys {
+		if value, ok := found[string(key)]; ok {
+			res.Keys[i].Value = append([]byte{}, value...) // a key may be asked for twice
+		}
+	}
+	for i, r := range q.Ranges {
+		order(res.Ranges[i], r.Reverse)
+	}
+	return res, nil
+}
+
+// order sees to a range's order, which holds already unless the database ran the parts of the union side by side.
+func order(items []store.Item, reverse bool) {
+	compare := func(a, b store.Item) int { return bytes.Compare(a.Key, b.Key) }
+	if reverse {
+		compare = func(a, b store.Item) int { return bytes.Compare(b.Key, a.Key) }
+	}
+	if !slices.IsSortedFunc(items, compare) {
+		slices.SortFunc(items, compare)
+	}
+}
+
+// lookUp finds the row of k.key, if there is one.
+func lookUp(tenant, columns string, lock ...string) string {
+	return "LATERAL (SELECT " + columns + " FROM mneme_records WHERE tenant = " + tenant + " AND key = k.key LIMIT 1" +
+		strings.Join(lock, "") + ")"
+}
+
+// statement collects a text and its arguments.
+type statement struct {
+	text strings.Builder
+	args []any
+}
+
+func (s *statement) add(parts ...string) {
+	for _, p := range parts {
+		s.text.WriteString(p)
+	}
+}
+
+// arg adds an argument and returns how the text names it.
+func (s *statement) arg(sort string, value any) string {
+	s.args = append(s.args, value)
+	return "$" + strconv.Itoa(len(s.args)) + "::" + sort
+}
+
+// orEmpty makes bytes that are never NULL.
+func orEmpty(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -1,0 +1,160 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// The codes of PostgreSQL that are told apart, see its manual, appendix A. A code's first two characters are its class.
+const (
+	classConnection   = "08"
+	classShutdown     = "57P"
+	serialization     = "40001"
+	completionUnknown = "40003"
+	deadlock          = "40P01"
+	readOnly          = "25006"
+	lockNotAvailable  = "55P03"
+	queryCanceled     = "57014"
+	classResources    = "53"
+	diskFull          = "53100"
+	tooManyConns      = "53300"
+	undefinedTable    = "42P01"
+	duplicateTable    = "42P07"
+	duplicateObject   = "42710"
+	uniqueViolation   = "23505"
+)
+
+// retrier spaces the attempts of one call.
+type retrier struct {
+	patience time.Duration
+	until    time.Time
+	attempts int
+}
+
+// wait waits before the next attempt, and is false where there should be none: ctx ended, or patience did. Contention
+// is tried again sooner than a database that is away.
+func (r *retrier) wait(ctx context.Context, err error) bool {
+	now := time.Now()
+	if r.until.IsZero() {
+		r.until = now.Add(r.patience)
+	}
+	shortest, longest := 20*time.Millisecond, 500*time.Millisecond
+	if isContention(err) {
+		shortest, longest = time.Millisecond, 100*time.Millisecond
+	}
+	pause := rand.N(min(shortest<<min(r.attempts, 10), longest))
+	r.attempts++
+	if now.Add(pause).After(r.until) {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// retry makes attempts until one ends in something else than a passing trouble.
+func (s *Store) retry(ctx context.Context, attempt func() error) error {
+	r := retrier{patience: s.patience}
+	for {
+		err := attempt()
+		s.notice(err)
+		if err == nil || !passing(err) {
+			return worded(ctx, err)
+		}
+		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == readOnly {
+			s.main.Reset() // these connections are to what was the primary
+			s.loose.Reset()
+		}
+		if !r.wait(ctx, err) {
+			return worded(ctx, err)
+		}
+	}
+}
+
+// notice tells the operator when the database goes away and when it is back.
+func (s *Store) notice(err error) {
+	switch {
+	case err == nil:
+		if s.away.Load() && s.away.CompareAndSwap(true, false) {
+			s.log.Info("the database answers again")
+		}
+	case passing(err) && !isContention(err) && s.away.CompareAndSwap(false, true):
+		s.log.Warn("the database does not answer; calls wait for it a while", "error", err)
+	}
+}
+
+// errLost is a commit that did not happen and, its token being burnt, never will.
+var errLost = errors.New("the connection was lost before the commit")
+
+// passing tells whether another attempt may succeed.
+func passing(err error) bool {
+	if errors.Is(err, errLost) {
+		return true
+	}
+	if errors.Is(err, store.ErrUnknown) || errors.Is(err, errIsolation) || errors.As(err, new(*store.ConflictError)) {
+		return false
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return isContention(err) || strings.HasPrefix(pg.Code, classConnection) || strings.HasPrefix(pg.Code, classShutdown) ||
+			pg.Code == readOnly || pg.Code == tooManyConns || pg.Code == completionUnknown
+	}
+	return isNetwork(err) && !errors.Is(err, context.Canceled)
+}
+
+// isContention tells what another attempt at once may get past.
+func isContention(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == serialization || pg.Code == deadlock || pg.Code == lockNotAvailable) || madeTwice(err)
+}
+
+// isNetwork tells whether the trouble is the connection rather than what was asked.
+func isNetwork(err error) bool {
+	return errors.As(err, new(*pgconn.ConnectError)) || errors.As(err, new(net.Error)) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// undone tells whether a commit that ended in err certainly did not happen. An error of the server's means that the
+// statement was rolled back, unless it only says that the connection ends.
+func undone(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.SeverityUnlocalized == "ERROR" && pg.Code != completionUnknown &&
+			!strings.HasPrefix(pg.Code, classConnection) && !strings.HasPrefix(pg.Code, classShutdown)
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// worded gives an error of pgx the port's name.
+func worded(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, store.ErrUnknown) || errors.As(err, new(*store.ConflictError)) {
+		return err
+	}
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("%w (%v)", ended, err)
+	}
+	return unavailable(err)
+}
+
+func unavailable(err error) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok && pg.Code == diskFull:
+		return fmt.Errorf("%w: %w", store.ErrNoSpace, err)
+	case passing(err), errors.As(err, new(*pgconn.ConnectError)),
+		ok && (strings.HasPrefix(pg.Code, classResources) || pg.Code == queryCanceled):
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package pgstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// TestServersSetUpTogether opens one empty database from many servers at once.
+func TestServersSetUpTogether(t *testing.T) {
+	for range 5 {
+		url := postgres.Database(t)
+		var opening sync.WaitGroup
+		for i := range 6 {
+			opening.Go(func() {
+				s, err := Open(t.Context(), Options{URL: url})
+				if err != nil {
+					t.Errorf("Open: %v", err)
+					return
+				}
+				defer s.Close()
+				mustCommit(t, s, store.Batch{Put: put(fmt.Sprint(i), "v")})
+			})
+		}
+		opening.Wait()
+	}
+}
+
+// TestSchemaVersions opens what an older and a newer program left: nothing lost, and nothing touched.
+func TestSchemaVersions(t *testing.T) {
+	url := postgres.Database(t)
+	s := openURL(t, url)
+	defer s.Close()
+	mustCommit(t, s, store.Batch{Put: put("k", "v")})
+	again := openURL(t, url)
+	if got := read(t, again, "k")[0]; got != "v" {
+		t.Errorf("%q is there after a second opening", got)
+	}
+	again.Close()
+	if _, err := s.main.Exec(t.Context(), "INSERT INTO mneme_schema VALUES ($1)", schemaVersion+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{URL: url}); !errors.Is(err, ErrNewerSchema) {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+// TestPoolerThatDropsTheIsolation stands for a pooler that hands out connections of its own making.
+func TestPoolerThatDropsTheIsolation(t *testing.T) {
+	s := openURL(t, postgres.Database(t))
+	defer s.Close()
+	mustCommit(t, s, store.Batch{Put: put("k", "v")})
+	for range 50 {
+		if _, err := s.main.Exec(t.Context(), "SET default_transaction_isolation = 'read committed'"); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Commit(t.Context(), "acme", store.Batch{Put: put("k", "w")})
+		if errors.Is(err, errIsolation) {
+			if got := read(t, s, "k")[0]; got != "v" {
+				t.Errorf("%q was written all the same", got)
+			}
+			return
+		}
+		mustCommit(t, s, store.Batch{Put: put("k", "v")})
+	}
+	t.Error("nothing was said")
+}
+
+// TestTokensAreForgotten keeps young tokens and removes old ones.
+func TestTokensAreForgotten(t *testing.T) {
+	s := openURL(t, postgres.Database(t))
+	defer s.Close()
+	mustCommit(t, s, store.Batch{Put: put("k", "v")})
+	mustCommit(t, s, store.Batch{Put: put("z", "v")})
+	tokens := func() (n int) {
+		if err := s.main.QueryRow(t.Context(), "SELECT count(*) FROM mneme_commits").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, c := range []struct {
+		age  time.Duration
+		left int
+	}{{tokenLife, 2}, {-time.Second, 0}} {
+		if err := s.forgetTokensOver(t.Context(), c.age); err != nil {
+			t.Fatal(err)
+		}
+		if n := tokens(); n != c.left {
+			t.Errorf("%d tokens after those over %v went, want %d", n, c.age, c.left)
+		}
+	}
+}
+
+// TestSnapshot reads everything while it changes: all of one instant, in order.
+func TestSnapshot(t *testing.T) {
+	s := openURL(t, postgres.Database(t))
+	defer s.Close()
+	const pairs = snapshotPageSize + 500
+	var want []string
+	for _, tenant := range []string{"", "\x00", "a", "ab", "\xff"} {
+		for from := 0; from < pairs; from += 500 {
+			var batch store.Batch
+			for i := from; i < from+500; i++ {
+				batch.Put = append(batch.Put, put(fmt.Sprintf("k%06d", i), "0")...)
+			}
+			if err := s.Commit(t.Context(), tenant, batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range pairs {
+			want = append(want, fmt.Sprintf("%q k%06d", tenant, i))
+		}
+	}
+	var got []string
+	err := s.Snapshot(t.Context(), func(tenant string, key, value []byte) error {
+		if len(got) == 0 { // everything changes behind its back
+			if _, err := s.main.Exec(t.Context(), "UPDATE mneme_records SET value = '1'"); err != nil {
+				t.Error(err)
+			}
+		}
+		if string(value) != "0" {
+			t.Errorf("%q holds %q", key, value)
+		}
+		got = append(got, fmt.Sprintf("%q %s", tenant, key))
+		return nil
+	})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d records of %d, error %v", len(got), len(want), err)
+	}
+	stop := errors.New("enough")
+	if err := s.Snapshot(t.Context(), func(string, []byte, []byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("a snapshot that is stopped: %v", err)
+	}
+}

@@ -1,0 +1,84 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Every commit that writes leaves a row with a token of its own. Where the acknowledgement is lost, whoever asks puts
+// a burnt row of that token there: if it stands, the commit did not happen and never can, because its own row would be
+// the second; if the commit's row is there first, it happened.
+
+const (
+	// tokenLife is how long tokens are kept, by the database's clock. Each is asked for within a minute or not at all.
+	tokenLife = 15 * time.Minute
+	// tokenSweep is how often old tokens are removed.
+	tokenSweep = time.Minute
+)
+
+// token names one attempt at a commit. It begins with the time, so that new ones lie together in the index.
+type token [16]byte
+
+func newToken() (t token) {
+	binary.BigEndian.PutUint64(t[:], uint64(time.Now().UnixMicro()))
+	_, _ = rand.Read(t[8:]) // never fails
+	return t
+}
+
+// settle finds out whether a commit happened, and if not makes sure that it never will. It goes on where ctx has
+// ended; store.ErrUnknown says that the database stayed away.
+func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
+	limit := settling * s.patience
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	r := retrier{patience: limit}
+	for {
+		happened, err := s.burn(ctx, tenant, t)
+		if err == nil {
+			return happened, nil
+		}
+		if !passing(err) || !r.wait(ctx, err) {
+			s.log.Error("a commit's outcome is unknown", "cause", err)
+			return false, fmt.Errorf("%w: %w", store.ErrUnknown, err)
+		}
+	}
+}
+
+// burn may itself be cut off and is then done again.
+func (s *Store) burn(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
+	const write = `INSERT INTO mneme_commits (tenant, token, burnt) VALUES ($1::bytea, $2::bytea, true)
+		ON CONFLICT (tenant, token) DO NOTHING`
+	if _, err := s.main.Exec(ctx, write, tenant, t[:]); err != nil {
+		return false, err
+	}
+	var burnt bool
+	const look = `SELECT burnt FROM mneme_commits WHERE tenant = $1::bytea AND token = $2::bytea`
+	err = s.main.QueryRow(ctx, look, tenant, t[:]).Scan(&burnt)
+	return !burnt, err
+}
+
+// forgetTokens removes old tokens until ctx ends.
+func (s *Store) forgetTokens(ctx context.Context) {
+	ticker := time.NewTicker(tokenSweep)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := s.forgetTokensOver(ctx, tokenLife); err != nil && ctx.Err() == nil && !passing(err) {
+			s.log.Error("removing old commit tokens failed; it is tried again later", "error", err)
+		}
+	}
+}
+
+func (s *Store) forgetTokensOver(ctx context.Context, age time.Duration) error {
+	_, err := s.loose.Exec(ctx, `DELETE FROM mneme_commits WHERE made < now() - make_interval(secs => $1::float8)`, age.Seconds())
+	return err
+}

@@ -1,0 +1,67 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+)
+
+// interrupted does something between two reads.
+type interrupted struct {
+	store.Store
+	after int // reads
+	do    func()
+}
+
+func (s *interrupted) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
+	if s.after--; s.after == -1 {
+		s.do()
+	}
+	return s.Store.Read(ctx, tenant, q)
+}
+
+// A session that is deleted and swept, by whichever server, between its head's being read and its messages' is gone,
+// or is the one that was made since: never damaged.
+func TestSessionThatVanishesUnderItsReader(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		for name, read := range map[string]func(k *kit) (int, error){
+			"export": func(k *kit) (int, error) {
+				f, err := k.ExportSession(k.Context(), k.admin, engine.DefaultProject, "s")
+				return len(f.Turns), err
+			},
+			"messages": func(k *kit) (int, error) {
+				l, err := k.ListMessages(k.Context(), k.admin, engine.DefaultProject, "s", engine.Page{}, false)
+				return len(l.Data), err
+			},
+		} {
+			raw := &interrupted{Store: memstore.New(), after: 1 << 30}
+			k := openKit(t, raw)
+			k.post("s", user("one"))
+			k.post("s", user("two"))
+			raw.after, raw.do = 1, func() {
+				if err := k.DeleteSession(k.Context(), k.admin, engine.DefaultProject, "s"); err != nil {
+					t.Fatal(err)
+				}
+				k.drain()
+				if made {
+					k.post("s", user("again"))
+				}
+			}
+			n, err := read(k)
+			if raw.after >= 0 {
+				t.Fatalf("%s: it never read twice", name)
+			}
+			var refused *engine.Error
+			switch {
+			case made && (err != nil || n != 1):
+				t.Errorf("%s of a session made again: %d, %v", name, n, err)
+			case !made && (!errors.As(err, &refused) || refused.Kind != engine.NotFound):
+				t.Errorf("%s of a session that is gone: %d, %v", name, n, err)
+			}
+		}
+	}
+}

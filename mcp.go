@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/server/mcp"
+)
+
+// mcpConfig is all that can be said to `mneme mcp`.
+type mcpConfig struct {
+	// Data is the folder to open, where no Server is said.
+	Data string
+	// Server is the URL of a running server, Key the key to ask it with.
+	Server, Key string
+	// Project is whose memories the tools reach, Session the session that the model is in.
+	Project, Session string
+}
+
+func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, error) {
+	c := mcpConfig{Data: defaultData, Project: engine.DefaultProject}
+	_, err := readOptions(flag.NewFlagSet("mcp", flag.ContinueOnError), []option{
+		{"data", "MNEME_DATA", "", &c.Data, "`FOLDER` to open, which no server may have open"},
+		{"server", "MNEME_SERVER", "", &c.Server, "`URL` of a running server to use instead of a folder, with the key in MNEME_KEY"},
+		{"project", "MNEME_PROJECT", "", &c.Project, "`PROJECT` whose memories the tools reach"},
+		{"session", "MNEME_SESSION", "", &c.Session, "`SESSION` that daily and conversation memories are noted to be from"},
+		{"", "MNEME_KEY", "", &c.Key, ""}, // no flag: command lines are shown to everybody on the machine
+	}, args, env, stderr)
+	if err == nil && c.Server != "" && c.Key == "" {
+		err = errors.New("--server needs a key of the role agent in the environment variable MNEME_KEY")
+	}
+	return c, err
+}
+
+// serveMCP speaks the Model Context Protocol on stdin and stdout until stdin or ctx ends. Stdout is the protocol's alone.
+func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
+	c, err := readMCPConfig(args, env, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	run := func(tools []*mcp.Tool, call mcp.Call) error {
+		return mcp.New(tools, version(), log).Run(ctx, os.Stdin, unclosed{stdout},
+			func(ctx context.Context, tc engine.ToolCall) (engine.ToolResult, error) {
+				tc.SessionID = c.Session
+				return call(ctx, tc)
+			})
+	}
+	if c.Server != "" {
+		tools, call, err := mcp.Remote{URL: c.Server, Key: c.Key, Project: c.Project}.Open(ctx)
+		if err != nil {
+			return err
+		}
+		return run(tools, call)
+	}
+	err = withEngine(ctx, config{Data: c.Data}, log, func(e *engine.Engine, _ store.Store, _ string) error {
+		// Whoever may read the folder may do all; the tools need no more than an agent may.
+		caller := engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleAgent, KeyID: "mcp"}
+		if _, err := e.GetProject(ctx, caller, c.Project); err != nil {
+			return err
+		}
+		return run(mcp.DescribeAll(e.Tools()), func(ctx context.Context, call engine.ToolCall) (engine.ToolResult, error) {
+			return e.CallTool(ctx, caller, engine.Once{}, c.Project, call)
+		})
+	})
+	if errors.Is(err, badgerstore.ErrLocked) {
+		return fmt.Errorf("%w; if that is a server, use it: --server URL, with a key in MNEME_KEY", err)
+	}
+	return err
+}
+
+// unclosed is a writer that is another's to close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }

@@ -1,0 +1,44 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+)
+
+// Over HTTP recall finds what it finds in process: the evidence of LoCoMo's questions, in the transcripts of sessions.
+func TestLocomo(t *testing.T) {
+	all := &benchtest.Measured{}
+	for _, said := range benchtest.ReadLocomo(t) {
+		c, ids := own(t), map[string]string{}
+		for i, turn := range said.Turns {
+			var stored struct {
+				Messages []struct{ ID string }
+			}
+			c.turn(turn.Session, object{"role": []string{"user", "assistant"}[i%2], "content": turn.Text,
+				"created_at": turn.At}).want(201).into(&stored)
+			ids[stored.Messages[0].ID] = turn.ID
+		}
+		for _, q := range said.Questions {
+			var found struct {
+				Data []struct {
+					ID string `json:"message_id"`
+				}
+				Incomplete bool
+			}
+			c.post(c.path("/memories/recall"), object{"query": q.Text, "scope": "transcript", "limit": 20}).want(200).into(&found)
+			if found.Incomplete {
+				t.Fatalf("%q is answered from a part of the transcripts", q.Text)
+			}
+			var ranked []string
+			for _, hit := range found.Data {
+				ranked = append(ranked, ids[hit.ID])
+			}
+			all.Add(q.Gold, ranked)
+		}
+	}
+	t.Log(all)
+	if got := all.At10(); got < 70 {
+		t.Errorf("R@10 is %.1f, want at least 70", got)
+	}
+}

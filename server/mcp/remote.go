@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+const (
+	// remoteTime bounds one request to a server, which itself gives up sooner.
+	remoteTime = time.Minute
+	// maxRemoteBody bounds an answer, in bytes.
+	maxRemoteBody = 16 << 20
+)
+
+// Remote speaks to a running server's HTTP API with a key, for one project.
+type Remote struct {
+	URL     string // up to the path's beginning
+	Key     string
+	Project string
+	Client  *http.Client // nil: one of its own
+}
+
+// Open checks that the server answers, that it knows the key, and that the key reaches the project. It answers the tools
+// of that server, and what carries them out there.
+func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
+	base, err := url.Parse(r.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, nil, fmt.Errorf("%q is no URL of a server, such as http://127.0.0.1:7700", r.URL)
+	}
+	r.URL = strings.TrimSuffix(r.URL, "/")
+	if r.Client == nil {
+		r.Client = &http.Client{Timeout: remoteTime}
+	}
+	var list struct {
+		Tools []*Tool `json:"tools"`
+	}
+	if err := r.send(ctx, http.MethodGet, "/api/v1/tools?format=mcp", nil, &list); err != nil {
+		return nil, nil, fmt.Errorf("asking %s for its tools: %w", r.URL, err)
+	}
+	if err := r.send(ctx, http.MethodGet, r.project(), nil, &struct{}{}); err != nil {
+		return nil, nil, fmt.Errorf("asking %s for the project: %w", r.URL, err)
+	}
+	return list.Tools, r.call, nil
+}
+
+func (r Remote) project() string { return "/api/v1/projects/" + url.PathEscape(r.Project) }
+
+func (r Remote) call(ctx context.Context, call engine.ToolCall) (engine.ToolResult, error) {
+	var out struct {
+		Content    string          `json:"content"`
+		Structured json.RawMessage `json:"structured"`
+		IsError    bool            `json:"is_error"`
+	}
+	body, err := json.Marshal(call)
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("encoding a call: %w", err)
+	}
+	err = r.send(ctx, http.MethodPost, r.project()+"/tools/call", body, &out)
+	return engine.ToolResult{Content: out.Content, Structured: out.Structured, IsError: out.IsError}, err
+}
+
+// send sends a request and decodes its answer. What the server refuses is an *engine.Error in the server's own words.
+func (r Remote) send(ctx context.Context, method, path string, body []byte, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, r.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("making a request: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.Key)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", rand.Text()) // with it, it may be sent again on another connection
+	}
+	res, err := r.Client.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return unreachable(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxRemoteBody))
+	if err != nil {
+		return unreachable(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return problem(res.StatusCode, raw)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("%s %s: the answer is none of Mneme's: %w", method, path, err)
+	}
+	return nil
+}
+
+func unreachable(err error) error {
+	if inner, ok := errors.AsType[*url.Error](err); ok {
+		err = inner.Err // without the method and URL
+	}
+	return &engine.Error{Kind: engine.Unavailable, Code: "server_unreachable",
+		Detail: fmt.Sprintf("the server does not answer: %v", err)}
+}
+
+// problem is what the server answers where it refuses.
+func problem(status int, body []byte) error {
+	var p struct {
+		Code      string              `json:"code"`
+		Detail    string              `json:"detail"`
+		RequestID string              `json:"request_id"`
+		Errors    []engine.FieldError `json:"errors"`
+	}
+	if json.Unmarshal(body, &p) != nil || p.Code == "" {
+		return &engine.Error{Kind: engine.Unavailable, Code: "server_unreachable",
+			Detail: fmt.Sprintf("what answers there with status %d is no server of Mneme", status)}
+	}
+	e := &engine.Error{Kind: engine.Unavailable, Code: p.Code, Detail: p.Detail, Fields: p.Errors}
+	switch {
+	case status == http.StatusUnprocessableEntity, status == http.StatusRequestEntityTooLarge:
+		e.Kind = engine.Invalid
+	case status >= http.StatusInternalServerError:
+		e.Detail += " (request_id " + p.RequestID + ")"
+	}
+	return e
+}

@@ -1,0 +1,173 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxLine bounds a message on stdin, in bytes. A memory of the greatest size fits, however it is escaped.
+const maxLine = 8 << 20
+
+// lastAnswers is how long calls that are under way when stdin ends are waited for.
+const lastAnswers = 5 * time.Second
+
+// Run serves one client that writes to in and reads from out, a message a line, until in ends or ctx does. What is no
+// message is answered with an error, and the next line is read.
+func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, call Call) error {
+	messages, sieved := io.Pipe()
+	answers := &answers{w: out, changed: make(chan struct{}, 1)}
+	go func() {
+		err := sieve(in, sieved, answers)
+		answers.settle(ctx) // the SDK answers nothing more once its input has ended
+		sieved.CloseWithError(err)
+	}()
+	err := s.sdk.Run(with(ctx, call), &sdk.IOTransport{Reader: input{messages, in}, Writer: answers})
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// answers is the way out. It keeps lines whole, and counts the calls whose answers are due.
+type answers struct {
+	mu      sync.Mutex
+	w       io.WriteCloser
+	due     int
+	changed chan struct{} // gets a value when due may have
+}
+
+// sieve passes on the lines that are messages. The SDK ends a session for one that is not, so those end here.
+func sieve(in io.Reader, messages io.Writer, out *answers) error {
+	lines := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, fault, err := readLine(lines)
+		if fault == nil && len(line) > 0 {
+			fault = out.expect(line)
+		}
+		switch {
+		case fault != nil:
+			if err := out.fault(fault); err != nil {
+				return err
+			}
+		case len(line) > 0:
+			if _, err := messages.Write(append(line, '\n')); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err // io.EOF is the usual end
+		}
+	}
+}
+
+// readLine reads a line, of which the fault may be that it is too long. The line is the caller's.
+func readLine(lines *bufio.Reader) (line []byte, fault *jsonrpc.Error, err error) {
+	for {
+		part, err := lines.ReadSlice('\n')
+		if len(line)+len(part) > maxLine {
+			line, fault = nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+				Message: fmt.Sprintf("a message may have at most %d bytes", maxLine)}
+		}
+		if fault == nil {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSpace(line), fault, err
+		}
+	}
+}
+
+// expect says why a line is no message; where it is a call, an answer is due from here on.
+func (a *answers) expect(line []byte) *jsonrpc.Error {
+	if !json.Valid(line) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON, or is nested too deeply"}
+	}
+	if line[0] == '[' {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "send each message on a line of its own, in no array"}
+	}
+	message, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
+	}
+	if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() {
+		a.mu.Lock()
+		a.due++
+		a.mu.Unlock()
+	}
+	return nil
+}
+
+// fault answers what has no id that could be read.
+func (a *answers) fault(fault *jsonrpc.Error) error {
+	line, err := json.Marshal(struct {
+		JSONRPC string         `json:"jsonrpc"`
+		ID      *int           `json:"id"`
+		Error   *jsonrpc.Error `json:"error"`
+	}{"2.0", nil, fault})
+	if err != nil {
+		return fmt.Errorf("encoding an error: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, err = a.w.Write(append(line, '\n'))
+	return err
+}
+
+// settle waits until nothing is due, for lastAnswers at most.
+func (a *answers) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
+	defer cancel()
+	for {
+		a.mu.Lock()
+		due := a.due
+		a.mu.Unlock()
+		if due == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.changed:
+		}
+	}
+}
+
+// Write writes a message of the SDK's, which is one line.
+func (a *answers) Write(line []byte) (int, error) {
+	message, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return 0, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n, err := a.w.Write(line)
+	if _, ok := message.(*jsonrpc.Response); ok {
+		a.due--
+		select {
+		case a.changed <- struct{}{}:
+		default:
+		}
+	}
+	return n, err
+}
+
+// Close closes what is written to.
+func (a *answers) Close() error { return a.w.Close() }
+
+// input reads messages; closing it also closes where they come from.
+type input struct {
+	*io.PipeReader
+	source io.Closer
+}
+
+func (i input) Close() error { return errors.Join(i.PipeReader.Close(), i.source.Close()) }
