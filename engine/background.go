@@ -217,7 +217,12 @@ func (e *Engine) sweepImports(ctx context.Context, tenant string, due []store.It
 	var b store.Batch
 	for _, it := range due {
 		b.Delete = append(b.Delete, it.Key)
-		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, it.Key[len(it.Key)-8:]), Value: it.Value})
+		written := incarnation(it.Key[len(it.Key)-8:])
+		if string(it.Value) == stagedBoard {
+			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepPrefixed, boardPrefix(written)), Value: []byte{0}})
+		} else {
+			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, written[:]), Value: it.Value})
+		}
 	}
 	return e.commit(ctx, tenant, b)
 }

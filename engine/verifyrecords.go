@@ -109,7 +109,9 @@ func (s *space) sessionJob(key, value []byte) {
 func (s *space) damagedSessionJob(key []byte) { s.sweptSessions[incarnation(key[3:])] = true }
 
 func (s *space) importJob(key, value []byte) {
-	s.incarnationIn(key, value)
+	if string(value) != stagedBoard {
+		s.incarnationIn(key, value)
+	}
 	s.damagedImportJob(key)
 }
 
