@@ -48,6 +48,7 @@ func household(t testing.TB) *kit {
 			t.Fatal(err)
 		}
 	}
+	k.memorise()
 	k.set(engine.DefaultProject, `{"summary_enabled":true}`)
 	for n := 1; n < 120; n += 40 { // two summaries, and a third to be made
 		k.drain()
@@ -70,6 +71,9 @@ func household(t testing.TB) *kit {
 	k.ask(`{"session_id":"talk"}`)
 	k.ask(`{"session_id":"not-yet-there"}`)
 	k.ask(`{"session_id":"empty","budget":{"max_tokens":0},"pending":[%s]}`, user(strings.Repeat("pending ", 66_000)))
+
+	k.recollect()
+	k.discuss()
 
 	// Changes whose sweeps are still to come.
 	k.post("gone", user("a"), assistant("b"))
@@ -94,6 +98,98 @@ func household(t testing.TB) *kit {
 	return k
 }
 
+// cycle is a text of n words, of which many are the same.
+func cycle(n, distinct int, word string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s%c%c ", word, 'a'+i%distinct/5, 'a'+i%5)
+	}
+	return b.String()
+}
+
+// tell posts a turn to the project whose transcripts are searched.
+func (k *kit) tell(session, text string) {
+	k.Helper()
+	_, err := k.AppendTurn(k.Context(), k.admin, engine.Once{}, "books",
+		engine.TurnRequest{SessionID: session, Messages: []json.RawMessage{json.RawMessage(user(text))}})
+	k.check(err)
+}
+
+// memorise keeps memories, and searches transcripts of a project, of which enough is put into blocks.
+func (k *kit) memorise() {
+	k.Helper()
+	k.remember(engine.MemorySpec{Key: "big", Content: cycle(40_000, 25, "orchard")})
+	k.remember(engine.MemorySpec{Key: "fat", Content: cycle(70_000, 25, "orchard")})
+	k.project("books")
+	k.tell("read", cycle(70_000, 3, "chapter"))
+	_, err := k.Recall(k.Context(), k.admin, "books", engine.RecallQuery{Query: "chapter", Scope: "transcript"})
+	k.check(err)
+	k.drain()
+	k.tell("read", "a fresh page")
+	k.tell("closed", "a page")
+}
+
+// recollect adds what is still to be put into blocks, or to be taken out.
+func (k *kit) recollect() {
+	k.Helper()
+	k.tell("read", "unread as yet")
+	k.check(k.DeleteSession(k.Context(), k.admin, "books", "closed"))
+	k.forget("fat")
+	for _, text := range []string{"one", "two", "three"} {
+		k.remember(engine.MemorySpec{Key: "note", Content: "version " + text, Tags: []string{"tag"}, Source: "me", SessionID: "talk"})
+		k.advance(time.Second)
+	}
+	k.remember(engine.MemorySpec{Key: "daily", Content: "for a while", Category: "daily"})
+	k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat("long ", 110_000)})
+	for _, one := range rawRecords(k, k.store) { // as if there were thousands of sessions
+		if bytes.HasPrefix(one.key, []byte("p\x00books")) {
+			write(k, k.store, one.tenant, append([]byte("j\x00b"), k.incarnation(one)...), []byte{0})
+		}
+	}
+	k.project("purged")
+	_, err := k.PurgeConversations(k.Context(), k.admin, engine.PurgeSpec{ProjectID: "purged"})
+	k.check(err)
+}
+
+// discuss makes boards with all that there can be on one.
+func (k *kit) discuss() {
+	k.Helper()
+	days, ctx := 30, k.Context()
+	_, _, err := k.PutBoard(ctx, k.admin, "plans", engine.BoardSpec{Name: "Plans", RetentionDays: &days})
+	k.check(err)
+	for _, agent := range []string{"anna", "bert", "gone"} {
+		k.member("plans", agent, engine.BoardAgentSpec{Lead: agent == "anna"})
+	}
+	k.write("plans", "an entry about apples", "fruit")
+	k.write("plans", "@bert @gone look at this", "chat")
+	k.write("plans", "does @bert agree?", "chat")
+	k.write("plans", strings.Repeat("long ", 110_000))
+	_, err = k.AckInbox(ctx, k.admin, engine.Once{}, "plans", "bert", engine.InboxAck{UpTo: k.inbox("plans", "bert").Items[0].ID})
+	k.check(err)
+	k.check(k.DeleteBoardAgent(ctx, k.admin, "plans", "gone"))
+	k.write("left", "nobody reads this")
+	k.check(k.DeleteBoard(ctx, k.admin, "left"))
+	_, err = k.Authenticate(ctx, k.key(engine.KeySpec{Name: "used"}).Key)
+	k.check(err)
+}
+
+func (k *kit) check(err error) {
+	k.Helper()
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+// incarnation reads that of a project or board from its record.
+func (k *kit) incarnation(one rawRecord) []byte {
+	k.Helper()
+	var rec struct{ Incarnation string }
+	k.check(json.Unmarshal(one.value[:len(one.value)-4], &rec))
+	inc, err := hex.DecodeString(rec.Incarnation)
+	k.check(err)
+	return inc
+}
+
 // write puts a sealed record.
 func write(t testing.TB, raw store.Store, tenant string, key, value []byte) {
 	t.Helper()
@@ -104,7 +200,10 @@ func write(t testing.TB, raw store.Store, tenant string, key, value []byte) {
 
 // kinds are all kinds of records that there are.
 var kinds = strings.Fields(`body headers summary decision effective session open_calls idempotent expiry audit live key project
-	job_session job_project job_import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in`)
+	job_session job_project job_import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in
+	job_decisions retention key_use memory memory_version memory_time recall_document recall_dead recall_block recall_memory
+	recall_stream recall_language recall_corpus job_fold job_unindexed job_backlog board board_entry board_time board_postings
+	board_agent board_notice job_board job_inbox job_board_due`)
 
 // A store with all there can be is clean, before its background work and after, and every kind of record is met.
 func TestVerifyClean(t *testing.T) {

@@ -307,10 +307,7 @@ func TestAcknowledgedMemoriesSurviveACrash(t *testing.T) {
 				mu.Lock()
 				if forgotten {
 					gone[key] = true
-				} else {
-					kept[key] = content
-				}
-				if len(kept) == 100 {
+				} else if kept[key] = content; len(kept) == 100 {
 					close(enough)
 				}
 				mu.Unlock()
