@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -431,6 +432,49 @@ func verifyContradictions(t *testing.T, k *kit) {
 		{"a key without a role", "k", "", swap(`"tenant_admin"`, `"root"`), "key", "malformed"},
 		{"another project", "p", `"default"`, swap(`"id":"default"`, `"id":"other"`), "project", "malformed"},
 		{"a pipeline of nothing", "p", "by-tag", swap(`"by-tag"`, `"by-tig"`), "project", "missing"},
+		{"another memory", "e\x00r", "note", swap(`"key":"note"`, `"key":"nite"`), "memory", "malformed"},
+		{"more of a memory", "e\x00r", "note", add(3), "memory", "malformed"},
+		{"a memory of another time", "e\x00r", "note", swap(`"updated_at":"2026`, `"updated_at":"2025`), "memory_time", "mismatch"},
+		{"a memory of other tags", "e\x00r", "note", swap(`["tag"]`, `["tug"]`), "recall_memory", "mismatch"},
+		{"a memory of another version", "e\x00r", "note", swap(`{"version":2,`, `{"version":9,`), "memory_version", "missing"},
+		{"a memory that stays", "e\x00r", "daily", swap(`"expires_at":"2026`, `"expires_at":"2027`), "expiry", "missing"},
+		{"what a memory was", "e\x00h", "note", swap(`"version":1`, `"version":7`), "memory_version", "malformed"},
+		{"another entry by time", "e\x00t", "note", swap(`"b":`, `"b":1`), "memory_time", "mismatch"},
+		{"a passage of another", "v", "\x04note\x04talk", swap("note", "nite"), "recall_memory", "mismatch"},
+		{"a passage that is none", "v", "\x04note\x04talk", swap("version", "virsions"), "recall_document", "malformed"},
+		{"a block of less", "v", "mtor", func(v []byte) []byte {
+			block, err := recall.ReadBlock(nil, v)
+			k.check(err)
+			return recall.AppendBlock(nil, block[:len(block)-1])
+		}, "recall_document", "mismatch"},
+		{"passages elsewhere", "v", `"first"`, swap(`"count":`, `"count":9`), "recall_memory", "missing"},
+		{"a corpus of more", "v", `"documents"`, number("documents", 5), "recall_corpus", "mismatch"},
+		{"a corpus of other lengths", "v", `"documents"`, number("terms", 5), "recall_corpus", "mismatch"},
+		{"a session indexed further", "v", `"messages":2`, number("messages", 99), "recall_stream", "mismatch"},
+		{"a session of more documents", "v", `"messages":2`, number("next", 99), "recall_stream", "mismatch"},
+		{"a board of more", "b", "plans", swap(`"entries":4`, `"entries":3`), "board", "mismatch"},
+		{"a board of more chat", "b", "plans", swap(`"chat":2`, `"chat":1`), "board", "mismatch"},
+		{"a board called otherwise", "b", "plans", swap(`"id":"plans"`, `"id":"plons"`), "board", "malformed"},
+		{"a board that is looked at later", "b", "plans", swap(`"due":"2026`, `"due":"2027`), "job_board_due", "missing"},
+		{"another text on a board", "c", "apples", swap("apples", "pearls"), "board_entry", "mismatch"},
+		{"other tags on a board", "c", "apples", swap(`"fruit"`, `"froit"`), "board_entry", "mismatch"},
+		{"an entry of another time", "c", "apples", swap(`"created":1`, `"created":2`), "board_entry", "mismatch"},
+		{"more of an entry", "c", "apples", add(1), "board_entry", "malformed"},
+		{"another who was notified", "c", "does @bert", swap(`"kind":"mention"`, `"kind":"control"`), "board_agent", "mismatch"},
+		{"a mention that is none", "c", `"mention","entry":3`, swap(`"mention"`, `"control"`), "board_agent", "mismatch"},
+		{"a notification of nothing", "c", `"snippet":"does`, number("entry", 77), "board_notice", "orphan"},
+		{"unread", "c", `"id":"bert"`, number("unread", 0), "board_agent", "mismatch"},
+		{"notifications", "c", `"id":"bert"`, number("notices", 9), "board_agent", "mismatch"},
+		{"another agent", "c", `"id":"bert"`, swap(`"bert"`, `"bart"`), "board_agent", "malformed"},
+		{"two leads", "c", `"id":"bert"`, swap(`{`, `{"lead":true,`), "board", "mismatch"},
+		{"postings of one more", "c", "wapples", func(v []byte) []byte { return append(slices.Clone(v), 0, 77) }, "board_postings",
+			"orphan"},
+		{"postings of another", "c", "wapples", func([]byte) []byte { return []byte{0, 2} }, "board_entry", "mismatch"},
+		{"no daily job", "r", "", swap(`{`, `[`), "retention", "malformed"},
+		{"a sweep of decisions", "j\x00d", "", add(1), "job_decisions", "malformed"},
+		{"when a key was used", "zu", "", add(1), "key_use", "malformed"},
+		{"a mark of nothing", "j\x00u", "", func(v []byte) []byte { return v[:3] }, "job_unindexed", "malformed"},
+		{"a mark of another", "j\x00u", "read", swap("read", "rood"), "job_unindexed", "mismatch"},
 		{"another live version", "g", "by-tag", number("live", 7), "policy", "malformed"},
 		{"the size of a module", "g", "idle", swap(`"size":`, `"size":1`), "policy_usage", "mismatch"},
 		{"usage", "q", "", number("versions", 1), "policy_usage", "mismatch"},
@@ -465,7 +509,9 @@ func verifyContradictions(t *testing.T, k *kit) {
 			t.Errorf("%s: there is no such record", c.name)
 		}
 	}
-	for _, key := range []string{"", "?", "h\x00short", "m\x0012345678c\x00", "k\x00two\x00words\x00", "z", "zd", "t\x00acme\x00"} {
+	for _, key := range []string{"", "?", "h\x00short", "m\x0012345678c\x00", "k\x00two\x00words\x00", "z", "zu",
+		"e\x00r12345678key", "e\x00x12345678key\x00", "v\x0012345678qd", "v\x0012345678mt\x001234567812345678", "c\x0012345678", "j\x00c",
+		"b\x00two\x00words\x00", "r\x00\x00", "zd", "t\x00acme\x00"} {
 		one := rawRecord{engine.DefaultTenant, []byte(key), nil}
 		write(t, k.store, one.tenant, one.key, nil)
 		if r := verify(t, k.store); !names(r, one, "unknown_kind") {
@@ -531,10 +577,13 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 		ctx := t.Context()
 		pick := func(names ...string) string { return names[random.IntN(len(names))] }
 		session := func() string { return pick("a", "b", "c", engine.DefaultSession) }
+		if seed%2 == 0 {
+			k.set(engine.DefaultProject, `{"daily_memory_days":2,"conversation_retention_days":3}`)
+		}
 		var decisions int
 		for step := range 250 {
 			var err error
-			switch random.IntN(12) {
+			switch random.IntN(20) {
 			case 0, 1, 2, 3:
 				id := fmt.Sprint("c", random.IntN(5))
 				_, _ = k.tryPost(engine.TurnRequest{SessionID: session()}, user("u"), call(id, "f"), result(id, "r"), call(id, "g"))
@@ -561,6 +610,41 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 			case 11:
 				if _, err = k.Step(ctx); random.IntN(3) == 0 {
 					k.drain()
+				}
+			case 12, 13:
+				_, _, err = k.StoreMemory(ctx, k.admin, engine.Once{}, engine.DefaultProject, engine.MemorySpec{
+					Key: pick("m", "n", "o"), Content: cycle(1+random.IntN(70_000)*random.IntN(2), 1+random.IntN(40), "w"),
+					Category: pick("core", "daily", "conversation"), SessionID: pick("", "a"), Tags: []string{pick("t", "u")}})
+			case 14:
+				_, err = k.ForgetMemory(ctx, k.admin, engine.Once{}, engine.DefaultProject, pick("m", "n", "o"))
+			case 15:
+				_, err = k.Recall(ctx, k.admin, engine.DefaultProject, engine.RecallQuery{Query: "u waa", Scope: pick("both", "memories")})
+			case 16, 17:
+				_, err = k.PostBoardEntry(ctx, k.admin, engine.Once{}, pick("x", "y"), engine.BoardPost{
+					Content: pick("@lead look", "/pause", "@ag and @bg", "a word", cycle(random.IntN(3_000)+1, 40, "w")),
+					Tags:    []string{pick("chat", "t")}})
+			case 18:
+				agent := pick("ag", "bg", "cg")
+				_, _, err = k.PutBoardAgent(ctx, k.admin, pick("x", "y"), agent, engine.BoardAgentSpec{Lead: random.IntN(2) == 0})
+				if page, e := k.Inbox(ctx, k.admin, "x", agent, engine.InboxQuery{}); e == nil && len(page.Items) > 0 {
+					up := page.Items[random.IntN(len(page.Items))].ID
+					_, err = k.AckInbox(ctx, k.admin, engine.Once{}, "x", agent, engine.InboxAck{UpTo: up})
+				}
+			case 19:
+				days, chat := 1+random.IntN(5), random.IntN(2) == 0
+				switch random.IntN(6) {
+				case 0:
+					err = k.DeleteBoard(ctx, k.admin, pick("x", "y"))
+				case 1:
+					err = k.DeleteBoardAgent(ctx, k.admin, pick("x", "y"), pick("ag", "bg"))
+				case 2:
+					_, err = k.PurgeBoard(ctx, k.admin, pick("x", "y"), engine.BoardPurge{IsChat: &chat})
+				case 3:
+					_, _, err = k.PutBoard(ctx, k.admin, pick("x", "y"), engine.BoardSpec{RetentionDays: &days})
+				case 4:
+					_, err = k.PurgeConversations(ctx, k.admin, engine.PurgeSpec{ProjectID: engine.DefaultProject})
+				case 5:
+					_, err = k.RunRetention(ctx, k.admin)
 				}
 			}
 			if known := (*engine.Error)(nil); err != nil && !errors.As(err, &known) {
