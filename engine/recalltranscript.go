@@ -267,7 +267,6 @@ type tail struct {
 	docs      []recall.Document
 	languages map[string]bool
 	rest      uint64 // messages beyond its bounds
-	more      bool   // sessions beyond its bounds, of which nothing is known yet
 }
 
 // analyseTails makes documents of marked sessions' messages that were not indexed as of the state that they were read in.
