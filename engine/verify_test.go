@@ -204,7 +204,7 @@ func write(t testing.TB, raw store.Store, tenant string, key, value []byte) {
 var kinds = strings.Fields(`body headers summary decision effective session open_calls idempotent expiry audit live key project
 	job_session job_project job_import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in
 	job_decisions retention key_use memory memory_version memory_time recall_document recall_dead recall_block recall_memory
-	recall_stream recall_language recall_corpus job_fold job_unindexed job_backlog board board_entry board_time board_postings
+	recall_stream recall_fresh recall_epoch recall_language recall_corpus job_fold job_unindexed job_backlog board board_entry board_time board_postings
 	board_agent board_notice job_board job_inbox job_board_due`)
 
 // A store with all there can be is clean, before its background work and after, and every kind of record is met.

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
@@ -40,7 +41,8 @@ type recallSeen struct {
 	lost     bool              // a document is damaged
 	lostBits bool              // a block is
 	corpus   corpusRecord
-	came     bool // it did
+	came     bool   // it did
+	oldest   uint32 // epoch that a document waits in
 	dead     int
 }
 
@@ -51,6 +53,7 @@ type docSeen struct {
 	of       memoryName
 	len      uint32
 	fresh    bool
+	key      []byte
 	dead     bool
 	claimed  bool // its memory says that it is here
 }
@@ -69,7 +72,7 @@ func (s *space) index(key []byte) *recallSeen {
 		}
 		return nil
 	}
-	s.indexNow = &recallSeen{pinc: pinc, space: space, docs: map[recall.Place]*docSeen{}, ends: map[uint64]uint64{},
+	s.indexNow = &recallSeen{pinc: pinc, space: space, oldest: math.MaxUint32, docs: map[recall.Place]*docSeen{}, ends: map[uint64]uint64{},
 		counts: map[uint64]uint64{}}
 	return s.indexNow
 }
@@ -91,7 +94,10 @@ func (s *space) recallDoc(key, value []byte) {
 		s.bad(key, foundMismatch, "the document is in blocks and is still to be put there").pinc = x.pinc
 		return
 	}
-	seen := &docSeen{len: d.Len, fresh: fresh}
+	seen := &docSeen{len: d.Len, fresh: fresh, key: slices.Clone(key)}
+	if fresh && freshEpoch(key) < x.oldest {
+		x.oldest = freshEpoch(key)
+	}
 	if x.docs[at] = seen; x.space == recallMemories {
 		seen.doc, seen.of = s.docPrint(d), memoryName{x.pinc, d.ID}
 	}
@@ -202,6 +208,19 @@ func (s *space) damagedRecallMemory(key []byte) {
 	}
 }
 
+// recallEpoch is the epoch that documents are written in: none waits in a later one.
+func (s *space) recallEpoch(key, value []byte) {
+	if x := s.index(key); x != nil && len(value) != 4 {
+		s.bad(key, foundMalformed, "the epoch has %d bytes", len(value)).pinc = x.pinc
+	}
+}
+
+func (s *space) damagedRecallEpoch(key []byte) {
+	if x := s.index(key); x != nil {
+		s.damage().pinc = x.pinc
+	}
+}
+
 func (s *space) recallLanguage(key, _ []byte) { s.index(key) }
 
 func (s *space) recallCorpus(key, value []byte) {
@@ -277,23 +296,24 @@ func (s *space) endIndex() {
 	}
 	var in corpusRecord
 	fresh := 0
-	for at, d := range x.docs {
-		kind := byte(recallDocument)
+	for _, d := range x.docs {
 		if d.fresh {
 			fresh++
-			kind = recallFresh
 		} else if !d.dead {
 			in.Documents++
 			in.Terms += uint64(d.len)
 		}
-		key := recallPlace(x.pinc, x.space, kind, at)
 		switch {
 		case d.postings != 0 && !x.lostBits:
-			wrong("recall_document", key, foundMismatch, "the document's words are not those that blocks have it under")
+			wrong("recall_document", d.key, foundMismatch, "the document's words are not those that blocks have it under")
 		case x.space == recallMemories && !x.lost && d.claimed == d.dead:
-			wrong("recall_document", key, foundMismatch, "the passage of memory %q: the memory names it: %t; it is dead: %t",
+			wrong("recall_document", d.key, foundMismatch, "the passage of memory %q: the memory names it: %t; it is dead: %t",
 				d.of.key, d.claimed, d.dead)
 		}
+	}
+	if x.oldest < x.corpus.Oldest && !x.lost {
+		wrong("recall_corpus", recallPrefix(x.pinc, x.space, recallCorpus), foundMismatch,
+			"it says that documents wait from epoch %d on, one waits in epoch %d", x.corpus.Oldest, x.oldest)
 	}
 	if (in.Documents != x.corpus.Documents || in.Terms != x.corpus.Terms) && !x.lost {
 		wrong("recall_corpus", recallPrefix(x.pinc, x.space, recallCorpus), foundMismatch,

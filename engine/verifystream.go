@@ -62,12 +62,7 @@ func (s *space) damagedRecallStream(key []byte) {
 	}
 }
 
-func (s *space) foldJob(key, value []byte) {
-	s.damagedFoldJob(key)
-	if len(value) != 8 {
-		s.bad(key, foundMalformed, "it holds %d bytes, not 8", len(value)).pinc = incarnation(key[3:])
-	}
-}
+func (s *space) foldJob(key, _ []byte) { s.foldJobs[string(key[3:])] = true }
 
 func (s *space) damagedFoldJob(key []byte) { s.foldJobs[string(key[3:])] = true }
 

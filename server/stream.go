@@ -61,7 +61,13 @@ func (p patient) Write(b []byte) (int, error) {
 
 // extend gives the reader a bounded time from now on to take what is written: one who does not is cut off, and nothing
 // is kept for it.
-func (s *stream) extend() error { return s.conn.SetWriteDeadline(time.Now().Add(s.stall)) }
+func (s *stream) extend() error {
+	err := s.conn.SetWriteDeadline(time.Now().Add(s.stall))
+	if s.ctx.Err() != nil { // what hurried before this was undone by it
+		s.hurry()
+	}
+	return err
+}
 
 // hurry leaves a reader who is stuck only part of the time that the server gives those in flight when it stops.
 func (s *stream) hurry() { _ = s.conn.SetWriteDeadline(time.Now().Add(s.drain / 4)) }

@@ -124,7 +124,7 @@ func TestStreamedResponseBreaks(t *testing.T) {
 			t.Errorf("%s looks like a whole response", name)
 		}
 	}
-	if !strings.Contains(s.log.String(), "a response was cut short") {
+	if !strings.Contains(s.log.String(), "a stream broke off") {
 		t.Error("the log does not say so")
 	}
 	if a := s.do("GET", "/healthz", ""); a.status != 200 {
