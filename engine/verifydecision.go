@@ -107,8 +107,9 @@ func (s *space) damagedEffective(key []byte) {
 func (s *space) finishDecisions() {
 	s.endDecision()
 	for key, pinc := range s.wanted {
+		// A window may be answered while its project is being swept.
 		s.wrong("effective", []byte(key), foundMissing, "decisions of day %d name settings that are not there",
-			binary.BigEndian.Uint16([]byte(key)[2+8:])).of(pinc, "")
+			binary.BigEndian.Uint16([]byte(key)[2+8:])).inProject(pinc)
 	}
 	s.wanted = nil
 }

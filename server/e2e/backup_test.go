@@ -73,7 +73,7 @@ func verified(t testing.TB, data string) (kinds map[string]int) {
 		Kinds    map[string]int
 	}
 	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || o.code != 0 || report.Records == 0 || report.Findings == nil {
-		t.Errorf("verify ends with %d, error %v\n%s%s", o.code, err, clip(o.stdout, 3000), o.stderr)
+		t.Errorf("verify ends with %d, error %v\n%s%s", o.code, err, clip(o.stdout[max(0, strings.Index(o.stdout, `"findings"`)):], 3000), o.stderr)
 	}
 	return report.Kinds
 }
