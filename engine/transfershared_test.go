@@ -29,8 +29,8 @@ func (k *kit) settleMemories() {
 	for range 25 { // more than the history keeps
 		k.remember(engine.MemorySpec{Key: "often", Content: "changed often"})
 	}
-	k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat("wörter und mehr 東京 ", 40_000)})
-	k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat("wörter und noch mehr ", 40_000)})
+	k.remember(engine.MemorySpec{Key: "long", Content: "wörter und mehr 東京 " + strings.Repeat("-", 900_000)})
+	k.remember(engine.MemorySpec{Key: "long", Content: "wörter und noch mehr " + strings.Repeat("-", 700_000)})
 	for i, session := range []string{"long", "long", "gone"} {
 		k.remember(engine.MemorySpec{Key: fmt.Sprint("said", i), Content: fmt.Sprint("they spoke of the bridge ", i),
 			Category: "conversation", SessionID: session})
@@ -63,8 +63,11 @@ func (k *kit) shownMemories(add func(any, error)) {
 	}
 }
 
-// settleBoards gives a tenant boards: one with agents and gaps, one that is empty, and one with entries of many words.
-func (k *kit) settleBoards() {
+// manyWords are so many in each of three entries that they are more than one commit takes.
+const manyWords = 2500
+
+// settleBoards gives a tenant boards: one with agents and gaps, one that is empty, and one with entries of so many words.
+func (k *kit) settleBoards(words int) {
 	k.Helper()
 	days := 1000
 	spec := engine.BoardSpec{Name: "Infrastructure", RetentionDays: &days, Projects: []string{engine.DefaultProject}}
@@ -89,11 +92,11 @@ func (k *kit) settleBoards() {
 	k.write("infra", "@devops the second look", "chat")
 	k.write("infra", "/pause", "chat")
 	for i := range 3 {
-		var words strings.Builder
-		for n := range 2500 { // so many that three are more than one commit takes
-			fmt.Fprintf(&words, "w%dx%d ", n, i)
+		var text strings.Builder
+		for n := range words {
+			fmt.Fprintf(&text, "w%dx%d ", n, i)
 		}
-		k.write("words", words.String())
+		k.write("words", text.String())
 	}
 }
 
@@ -133,7 +136,7 @@ func (k *kit) wholeBoards() {
 func TestImportedBoardGoesOn(t *testing.T) {
 	k := newKit(t)
 	k.tenant("one")
-	k.settleBoards()
+	k.settleBoards(manyWords)
 	file := k.export()
 	page, err := k.ListBoardEntries(t.Context(), k.admin, "infra", engine.BoardQuery{Limit: 2})
 	if err != nil {
@@ -210,7 +213,7 @@ func TestImportConflictsOfMemoriesAndBoards(t *testing.T) {
 	k := newKit(t)
 	k.tenant("one")
 	k.settleMemories()
-	k.settleBoards()
+	k.settleBoards(manyWords)
 	file, want := k.export(), k.shown()
 	k.tenant("two")
 	k.remember(engine.MemorySpec{Key: "home", Content: "our cabin"})
@@ -290,7 +293,7 @@ func (h *hooked) Commit(ctx context.Context, tenant string, b store.Batch) error
 func TestImportOfBoardThatEndsHalfway(t *testing.T) {
 	source := newKit(t)
 	source.tenant("one")
-	source.settleBoards()
+	source.settleBoards(manyWords)
 	file := source.export()
 	for name, halfway := range map[string]func(k *kit) error{
 		"dies": func(*kit) error { return errors.New("broken") },
