@@ -22,7 +22,7 @@ func TestRoundTrips(t *testing.T) {
 		if k.admin, err = k.Authenticate(t.Context(), made.Key); err != nil {
 			t.Fatal(err)
 		}
-		if raw.reads != 1 || raw.commits != 0 {
+		if raw.reads != 1 || raw.commits > 1 { // that it is used is noted, at most once a minute
 			t.Errorf("a key: %d reads, %d commits", raw.reads, raw.commits)
 		}
 	}

@@ -329,7 +329,8 @@ func (s *space) finishBoards() {
 	for prefix, g := range s.strays {
 		whole := prefix[:len(boardPrefix(incarnation{}))]
 		lost := s.lostBoards > 0 && s.boards[incarnation([]byte(whole[2:]))] == nil
-		if !s.swept[prefix] && !s.swept[whole] && !lost {
+		staged := s.staged[incarnation([]byte(whole[2:]))] // of an import under way
+		if !s.swept[prefix] && !s.swept[whole] && !lost && !staged {
 			s.wrong(g.kind, g.first, foundOrphan, "%d records are of no board, or of no agent", g.count)
 		}
 	}
