@@ -95,14 +95,15 @@ func (e *Engine) step(ctx context.Context) (more bool, err error) {
 }
 
 // stepQueued does a unit for one tenant that this process queued work for. It costs nothing where there is none,
-// however many tenants there are. A tenant whose unit fails waits for the next look.
+// however many tenants there are. A tenant of whose units none is done waits for the next
+// look.
 func (e *Engine) stepQueued(ctx context.Context) (more bool, err error) {
 	tenant, ok := e.background.next()
 	if !ok {
 		return false, nil
 	}
 	done, err := e.stepTenant(ctx, tenant)
-	if done && err == nil {
+	if done {
 		e.background.add(tenant)
 	}
 	return true, err
@@ -114,8 +115,8 @@ func (e *Engine) stepLook(ctx context.Context) (more bool, err error) {
 	from := e.background.lookedTo()
 	if from == nil {
 		done, err := e.stepTenant(ctx, systemTenant)
-		if failed = err; done && err == nil {
-			return true, nil
+		if failed = err; done {
+			return true, failed
 		}
 		from = tenantKey("")[:2]
 	}
@@ -127,7 +128,7 @@ func (e *Engine) stepLook(ctx context.Context) (more bool, err error) {
 		}
 		for _, it := range r.Ranges[0] {
 			done, err := e.stepRecord(ctx, it)
-			if failed = errors.Join(failed, err); done && err == nil {
+			if failed = errors.Join(failed, err); done {
 				e.background.setPlace(it.Key)
 				return true, failed
 			}
@@ -190,7 +191,7 @@ func (e *Engine) units(ctx context.Context, tenant string) []unit {
 	}
 }
 
-// stepTenant does one piece of one tenant's work.
+// stepTenant does one piece of one tenant's work: the first that does not fail. The error is of those that did.
 func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
 	units := e.units(ctx, tenant)
 	q := store.Query{Keys: [][]byte{retentionKey}}
@@ -201,15 +202,19 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	if err != nil {
 		return false, err
 	}
+	var failed error // one unit's trouble is no other's
 	for i, u := range units {
 		if len(r.Ranges[i]) == 0 {
 			continue
 		}
-		if done, err := u.do(r.Ranges[i]); done || err != nil {
-			return done, err
+		done, err := u.do(r.Ranges[i])
+		if err == nil && done || ctx.Err() != nil {
+			return done && err == nil, errors.Join(failed, err)
 		}
+		failed = errors.Join(failed, err)
 	}
-	return e.stepRetention(ctx, tenant, r.Keys[0])
+	done, err = e.stepRetention(ctx, tenant, r.Keys[0])
+	return done && err == nil, errors.Join(failed, err)
 }
 
 // sweepImports turns imports that ran out into sweeps of what they wrote.

@@ -128,6 +128,7 @@ type Engine struct {
 	wake          chan struct{} // a job was queued
 	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
 	followers     broadcast     // of boards and inboxes
+	mending       sync.Mutex    // of records of recall indexes: one at a time
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.

@@ -268,7 +268,7 @@ const (
 	recallEpoch    = 'w'
 	recallDead     = 'x'
 	recallTerm     = 't'
-	recallMemory   = 'k'
+	recallPlaces   = 'k'
 	recallStream   = 'n'
 	recallLanguage = 'l'
 	recallCorpus   = 's'
@@ -315,8 +315,8 @@ func recallTermPrefix(p incarnation, space byte, term string) []byte {
 	return append(append(recallPrefix(p, space, recallTerm), term...), sep)
 }
 
-func recallMemoryKey(p incarnation, id string) []byte {
-	return append(recallPrefix(p, recallMemories, recallMemory), id...)
+func recallPlacesKey(p incarnation, id string) []byte {
+	return append(recallPrefix(p, recallMemories, recallPlaces), id...)
 }
 
 func recallLanguageKey(p incarnation, space byte, language string) []byte {

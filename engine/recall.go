@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -121,6 +122,9 @@ func (q *RecallQuery) check() (*recallRequest, error) {
 	}
 	if q.Viewer != nil && q.Viewer.DelegationID != nil {
 		r.viewer = *q.Viewer.DelegationID
+		if err := checkID("viewer.delegation_id", r.viewer); err != nil {
+			return nil, err
+		}
 	}
 	switch q.Scope {
 	case "":
@@ -221,6 +225,7 @@ func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *re
 	if err != nil {
 		return err
 	}
+	s.report(out)
 	keys := make([]string, len(hits))
 	for i, h := range hits {
 		keys[i] = h.doc.ID
@@ -276,12 +281,15 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 	}
 	live := map[string]incarnation{}
 	hits, err := s.best(func(d *recall.Document) (bool, error) {
-		if r.viewer != "" && d.Group != "" && d.Group != r.viewer {
+		if s.hidden(d.Group) {
 			return false, nil
 		}
 		is, known := live[d.Session]
 		if !known {
 			_, h, _, err := e.readHead(ctx, c, p.ID, d.Session)
+			if errors.Is(err, errDamaged) {
+				s.damaged, err = true, nil
+			}
 			if err != nil {
 				return false, err
 			}
@@ -295,6 +303,7 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 	if err != nil {
 		return err
 	}
+	s.report(out)
 	for _, h := range hits {
 		m, err := e.messageHit(ctx, c.Tenant, incarnationOf(h.doc.Stream), h.doc.Number, h.doc.Session)
 		if err != nil {

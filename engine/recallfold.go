@@ -31,18 +31,20 @@ func (e *Engine) stepFold(ctx context.Context, tenant string) (done bool, err er
 	if err != nil {
 		return false, err
 	}
+	var failed error // one index's trouble is no other's
 	for _, job := range r.Ranges[0] {
 		pinc, space := incarnation(job.Key[len(jobs.From):len(job.Key)-1]), job.Key[len(job.Key)-1]
-		if done, err := e.foldSpace(ctx, tenant, pinc, space); done || err != nil {
-			return done, err
+		done, err := e.foldSpace(ctx, tenant, pinc, space)
+		if failed = errors.Join(failed, err); done && err == nil || ctx.Err() != nil {
+			return done, failed
 		}
 	}
-	return false, nil
+	return false, failed
 }
 
 // foldSpace does one unit of one space's job, if it is due.
 func (e *Engine) foldSpace(ctx context.Context, tenant string, p incarnation, space byte) (bool, error) {
-	_, corpus, err := e.readCorpus(ctx, tenant, p, space)
+	it, corpus, err := e.readCorpus(ctx, tenant, p, space)
 	if err != nil {
 		return false, err
 	}
@@ -55,6 +57,8 @@ func (e *Engine) foldSpace(ctx context.Context, tenant string, p incarnation, sp
 	}
 	waiting := r.Ranges[0]
 	switch {
+	case it.Damaged, r.Keys[0].Damaged:
+		err = e.mendSpace(ctx, tenant, p, space)
 	case len(r.Ranges[1]) > 0:
 		err = e.removeDead(ctx, tenant, p, space, r.Ranges[1][0])
 	case len(waiting) >= foldAt, len(waiting) > 0 && freshEpoch(waiting[0].Key) < readEpoch(r.Keys[0].Value):
@@ -80,21 +84,18 @@ func unlessLost(err error) error {
 	return err
 }
 
-// readCorpus reads what is in the blocks of a space; nil where nothing is yet.
-func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (raw []byte, c corpusRecord,
+// readCorpus reads what is in the blocks of a space, with its record, which is damaged where it does not parse either.
+func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (it store.Item, c corpusRecord,
 	err error,
 ) {
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{recallPrefix(p, space, recallCorpus)}})
 	if err != nil {
-		return nil, c, err
+		return it, c, err
 	}
-	if r.Keys[0].Damaged {
-		return nil, c, errDamaged
-	}
-	if raw = r.Keys[0].Value; raw != nil {
-		err = json.Unmarshal(raw, &c)
-	}
-	return raw, c, err
+	it = r.Keys[0]
+	c, whole := decodeCorpus(it)
+	it.Damaged = !whole
+	return it, c, nil
 }
 
 // freshRange covers the documents that wait for their block, from an epoch on.
@@ -110,18 +111,21 @@ func (e *Engine) removeDead(ctx context.Context, tenant string, p incarnation, s
 	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
 	key := recallPlace(p, space, recallDocument, at)
 	got, err := t.indexGet(dead.Key, key)
-	if err != nil || got[0] == nil {
+	if err != nil || got[0].Value == nil && !got[0].Damaged {
 		return err
 	}
+	c, whole, err := t.corpus(p, space)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		return e.mendSpace(ctx, tenant, p, space) // first; the mark stays
+	}
 	t.indexDelete(dead.Key)
-	if got[1] != nil {
-		c, err := t.corpus(p, space)
-		if err != nil {
-			return err
-		}
-		d, err := recall.ReadDocument(at, got[1], true)
-		if err != nil {
-			return err
+	if got[1].Value != nil || got[1].Damaged {
+		d := readDocument(at, got[1], true)
+		if d == nil {
+			return e.strip(ctx, tenant, p, space, at)
 		}
 		if err := t.removePostings(p, space, d); err != nil {
 			return err
@@ -137,7 +141,7 @@ func (e *Engine) removeDead(ctx context.Context, tenant string, p incarnation, s
 
 // fold puts the first fresh documents of a space into blocks, at most so many.
 func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space byte, limit int) error {
-	raw, corpus, err := e.readCorpus(ctx, tenant, p, space)
+	record, corpus, err := e.readCorpus(ctx, tenant, p, space)
 	if err != nil {
 		return err
 	}
@@ -151,20 +155,22 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 	if len(r.Ranges[0]) == 0 {
 		return nil
 	}
+	if record.Damaged || r.Keys[0].Damaged {
+		return e.mendSpace(ctx, tenant, p, space)
+	}
 	epoch := readEpoch(r.Keys[0].Value)
-	b := store.Batch{Expect: []store.Expect{{Key: recallPrefix(p, space, recallCorpus), Value: raw},
+	b := store.Batch{Expect: []store.Expect{{Key: recallPrefix(p, space, recallCorpus), Value: record.Value},
 		{Key: epochKey, Value: r.Keys[0].Value}}}
 	oldest := epoch // that is left
 	added := map[string][]recall.Posting{}
 	size := 0
+	var lost []store.Item
 	for _, it := range r.Ranges[0] {
-		if it.Damaged {
-			return errDamaged
-		}
 		at := splitPlace(it.Key)
-		d, err := recall.ReadDocument(at, it.Value, true)
-		if err != nil {
-			return err
+		d := readDocument(at, it, true)
+		if d == nil {
+			lost = append(lost, it)
+			continue
 		}
 		size += 2 * (len(it.Key) + len(it.Value))
 		if n := len(b.Put); n == limit || n > 0 && (size > foldBytes/2 || len(added)+len(d.Terms) > foldTerms) {
@@ -179,6 +185,14 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 		b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 		b.Delete = append(b.Delete, it.Key)
 		b.Put = append(b.Put, store.Pair{Key: recallPlace(p, space, recallDocument, at), Value: it.Value})
+	}
+	for _, it := range lost {
+		if err := e.restore(ctx, tenant, p, space, it); err != nil {
+			return err
+		}
+	}
+	if len(lost) > 0 {
+		return nil // what was read has changed
 	}
 	documents := len(b.Put)
 	corpus.Version++
@@ -230,16 +244,16 @@ func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, 
 			var key []byte
 			from := 0 // what is not before the block
 			if items := r.Ranges[i]; len(items) > 0 {
-				if items[0].Damaged {
-					return nil, errDamaged
-				}
-				if block, err = recall.ReadBlock(nil, items[0].Value); err != nil {
-					return nil, err
-				}
-				key = items[0].Key
-				from, _ = slices.BinarySearchFunc(ps, splitPlace(key), func(p recall.Posting, at recall.Place) int {
+				from, _ = slices.BinarySearchFunc(ps, splitPlace(items[0].Key), func(p recall.Posting, at recall.Place) int {
 					return p.Compare(at)
 				})
+				// Behind a damaged block a new one begins: the damaged one stays, and queries say that it is missing.
+				if block, err = recall.ReadBlock(nil, items[0].Value); err == nil {
+					key = items[0].Key
+				} else {
+					e.log.Error("a block of a recall index is damaged", "tenant", tenant)
+					block = nil
+				}
 			}
 			for n, chunk := range recall.Merge(block, ps[from:]) {
 				if n > 0 || key == nil {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
@@ -31,7 +30,7 @@ type corpusRecord struct {
 
 // indexChange is what one batch changes in recall indexes; a key may be changed again before it is committed.
 type indexChange struct {
-	read    map[string][]byte
+	read    map[string]store.Item
 	written map[string][]byte // nil: deleted
 	blocks  int               // rewritten
 }
@@ -42,38 +41,41 @@ const maxBlockRewrites = 1500
 
 func (t *tx) indexed() *indexChange {
 	if t.index == nil {
-		t.index = &indexChange{read: map[string][]byte{}, written: map[string][]byte{}}
+		t.index = &indexChange{read: map[string]store.Item{}, written: map[string][]byte{}}
 	}
 	return t.index
 }
 
-// indexGet reads keys of an index as the batch leaves them, and expects what it read unchanged.
-func (t *tx) indexGet(keys ...[]byte) ([][]byte, error) {
+// indexGet reads keys of an index as the batch leaves them, and expects what it read unchanged: but nothing of a damaged
+// one, whose bytes nobody knows.
+func (t *tx) indexGet(keys ...[]byte) ([]store.Item, error) {
 	c := t.indexed()
 	var ask [][]byte
 	for _, key := range keys {
 		_, read := c.read[string(key)]
 		if _, written := c.written[string(key)]; !read && !written {
 			ask = append(ask, key)
-			c.read[string(key)] = nil
+			c.read[string(key)] = store.Item{}
 		}
 	}
 	if len(ask) > 0 {
-		got, err := t.get(ask...)
+		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: ask})
 		if err != nil {
 			return nil, err
 		}
-		for _, it := range got {
-			c.read[string(it.Key)] = it.Value
+		for _, it := range r.Keys {
+			c.read[string(it.Key)] = it
+			if !it.Damaged {
+				t.batch.Expect = append(t.batch.Expect, store.Expect{Key: it.Key, Value: it.Value})
+			}
 		}
 	}
-	out := make([][]byte, len(keys))
+	out := make([]store.Item, len(keys))
 	for i, key := range keys {
-		value, written := c.written[string(key)]
-		if !written {
-			value = c.read[string(key)]
+		out[i] = c.read[string(key)]
+		if value, written := c.written[string(key)]; written {
+			out[i] = store.Item{Key: key, Value: value}
 		}
-		out[i] = value
 	}
 	return out, nil
 }
@@ -97,13 +99,28 @@ func (t *tx) putIndex() {
 	t.index = nil
 }
 
-// corpus reads what is in the blocks of a space, for a change of them.
-func (t *tx) corpus(p incarnation, space byte) (c corpusRecord, err error) {
+// corpus reads what is in the blocks of a space, for a change of them. Where the record is damaged there can be none until
+// mendSpace has made it anew.
+func (t *tx) corpus(p incarnation, space byte) (c corpusRecord, whole bool, err error) {
 	got, err := t.indexGet(recallPrefix(p, space, recallCorpus))
-	if err != nil || got[0] == nil {
-		return c, err
+	if err != nil {
+		return c, false, err
 	}
-	return c, json.Unmarshal(got[0], &c)
+	c, whole = decodeCorpus(got[0])
+	return c, whole, nil
+}
+
+func decodeCorpus(it store.Item) (c corpusRecord, whole bool) {
+	if it.Value == nil {
+		return c, !it.Damaged
+	}
+	return c, json.Unmarshal(it.Value, &c) == nil
+}
+
+// drop takes a document out of the counts, which a mended record may have a little wrong.
+func (c *corpusRecord) drop(terms uint32) {
+	c.Documents -= min(c.Documents, 1)
+	c.Terms -= min(c.Terms, uint64(terms))
 }
 
 func (t *tx) putCorpus(p incarnation, space byte, c corpusRecord) error {
@@ -163,7 +180,7 @@ func (t *tx) indexMemory(p *project, d recallDoc, old *recallDoc) error {
 	if err != nil {
 		return err
 	}
-	t.indexPut(recallMemoryKey(p.Incarnation, d.id), b)
+	t.indexPut(recallPlacesKey(p.Incarnation, d.id), b)
 	return t.putFoldJob(p.Incarnation, recallMemories, latin)
 }
 
@@ -176,16 +193,36 @@ func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
 		if err != nil {
 			return err
 		}
-		at.First.Pos = 1
-		if len(got[0]) == 8 {
-			at.First.Pos = binary.BigEndian.Uint64(got[0])
+		damaged := got[0].Damaged
+		switch {
+		case damaged: // behind all that there can be
+			t.e.log.Error("the place in a stream of memories is damaged; it is made anew", "tenant", t.tenant)
+			at.First.Pos = t.scattered(changed)
+		case len(got[0].Value) == 8:
+			at.First.Pos = binary.BigEndian.Uint64(got[0].Value)
+		default:
+			at.First.Pos = 1
 		}
 		t.indexPut(key, binary.BigEndian.AppendUint64(nil, at.First.Pos+at.Count))
+		if damaged {
+			t.expectFree(p, at)
+		}
 		return nil
 	}
+	at.First.Pos = t.scattered(changed)
+	t.expectFree(p, at)
+	return nil
+}
+
+// scattered is a position that grows with time, by more than one memory has passages, and that is another for each.
+func (t *tx) scattered(changed time.Time) uint64 {
 	var random [4]byte
 	t.e.random(random[:])
-	at.First.Pos = uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
+	return uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
+}
+
+// expectFree has the batch fail where something stands at the places already.
+func (t *tx) expectFree(p incarnation, at *passagesAt) {
 	for i := range at.Count {
 		for _, key := range [][]byte{recallFreshKey(p, recallMemories, at.Epoch, at.place(i)),
 			recallFreshKey(p, recallMemories, max(at.Epoch, 1)-1, at.place(i)),
@@ -194,16 +231,25 @@ func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
 			t.batch.Expect = append(t.batch.Expect, store.Expect{Key: key})
 		}
 	}
-	return nil
 }
 
 // epoch is the one that documents are written in; the batch expects that it is still so.
 func (t *tx) epoch(p incarnation, space byte) (uint32, error) {
-	got, err := t.indexGet(recallPrefix(p, space, recallEpoch))
+	key := recallPrefix(p, space, recallEpoch)
+	got, err := t.indexGet(key)
+	if err == nil && got[0].Damaged {
+		if err := t.e.mendSpace(t.ctx, t.tenant, p, space); err != nil {
+			return 0, err
+		}
+		delete(t.index.read, string(key))
+		if got, err = t.indexGet(key); err == nil && got[0].Damaged {
+			err = errDamaged
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
-	return readEpoch(got[0]), nil
+	return readEpoch(got[0].Value), nil
 }
 
 func (t *tx) putFresh(p incarnation, space byte, epoch uint32, d *recall.Document) {
@@ -214,7 +260,7 @@ func (t *tx) putFresh(p incarnation, space byte, epoch uint32, d *recall.Documen
 func (t *tx) putOnce(keys ...[]byte) error {
 	got, err := t.indexGet(keys...)
 	for i, key := range keys {
-		if err == nil && got[i] == nil {
+		if err == nil && got[i].Value == nil {
 			t.indexPut(key, []byte{0})
 		}
 	}
@@ -234,128 +280,4 @@ func (t *tx) putFoldJob(p incarnation, space byte, languages ...string) error {
 		t.e.poke(t.tenant)
 	}
 	return t.putOnce(keys...)
-}
-
-// unindexMemory takes a memory out of the index in the batch that removes it.
-func (t *tx) unindexMemory(p *project, d recallDoc) error {
-	key := recallMemoryKey(p.Incarnation, d.id)
-	got, err := t.indexGet(key)
-	if err != nil || got[0] == nil {
-		return err
-	}
-	var at passagesAt
-	if err := json.Unmarshal(got[0], &at); err != nil {
-		return err
-	}
-	t.indexDelete(key)
-	places := make([]recall.Place, at.Count)
-	for i := range places {
-		places[i] = at.place(uint64(i))
-	}
-	return t.removeDocuments(p.Incarnation, recallMemories, at.Epoch, places)
-}
-
-// removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings stay
-// are marked as dead, and a job removes them. The epoch is that of those that still wait for their block.
-func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []recall.Place) error {
-	var fresh, folded [][]byte
-	for _, at := range places {
-		fresh = append(fresh, recallFreshKey(p, space, epoch, at))
-		folded = append(folded, recallPlace(p, space, recallDocument, at))
-	}
-	// Who puts a document into blocks takes it from among the fresh ones, which is what this expects not to happen.
-	got, err := t.indexGet(fresh...)
-	if err != nil {
-		return err
-	}
-	corpus, err := t.corpus(p, space)
-	if err != nil {
-		return err
-	}
-	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: folded})
-	if err != nil {
-		return err
-	}
-	changed := false
-	for i, it := range r.Keys {
-		if got[i] != nil {
-			t.indexDelete(fresh[i])
-			continue
-		}
-		if it.Damaged {
-			return errDamaged
-		}
-		if it.Value == nil {
-			continue
-		}
-		d, err := recall.ReadDocument(places[i], it.Value, true)
-		if err != nil {
-			return err
-		}
-		changed = true
-		corpus.Documents--
-		corpus.Terms -= uint64(d.Len)
-		if t.index.blocks+len(d.Terms) > maxBlockRewrites {
-			t.indexPut(recallPlace(p, space, recallDead, places[i]), []byte{0})
-			t.e.poke(t.tenant)
-			continue // the job is there as long as documents are
-		}
-		t.indexDelete(it.Key)
-		if err := t.removePostings(p, space, d); err != nil {
-			return err
-		}
-	}
-	if !changed {
-		return nil
-	}
-	return t.putCorpus(p, space, corpus)
-}
-
-// removePostings takes a document's postings out of their blocks. A block that gets empty goes.
-func (t *tx) removePostings(p incarnation, space byte, d *recall.Document) error {
-	q := store.Query{Ranges: make([]store.Range, len(d.Terms))}
-	for i, term := range d.Terms {
-		q.Ranges[i] = blockOf(recallTermPrefix(p, space, term.Term), d.Place)
-	}
-	r, err := t.e.store.Read(t.ctx, t.tenant, q)
-	if err != nil {
-		return err
-	}
-	c := t.indexed()
-	for _, items := range r.Ranges {
-		if len(items) == 0 {
-			continue
-		}
-		it := items[0]
-		value, written := c.written[string(it.Key)]
-		if !written {
-			value = it.Value
-		}
-		if it.Damaged {
-			return errDamaged
-		}
-		if value == nil {
-			continue // emptied before in this batch
-		}
-		block, err := recall.ReadBlock(nil, value)
-		if err != nil {
-			return err
-		}
-		left := recall.Without(slices.Clone(block), d.Place)
-		switch {
-		case len(left) == len(block):
-		case len(left) == 0:
-			t.indexDelete(it.Key)
-		default:
-			t.indexPut(it.Key, recall.AppendBlock(nil, left))
-		}
-		c.blocks++
-	}
-	return nil
-}
-
-// blockOf is the range that gives the block in which a place's posting is, or would go: the last that begins no later.
-func blockOf(term []byte, at recall.Place) store.Range {
-	from := slices.Clone(term)
-	return store.Range{From: from, To: append(appendPlace(term, at), 0), Reverse: true, Limit: 1}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -21,7 +20,9 @@ type search struct {
 	filter  recall.Filter
 	now     time.Time
 
-	fresh   []*recall.Document // not in blocks, sorted by place
+	damaged bool                  // something of the index, which the answer leaves out
+	visible map[recall.Place]bool // of places whose group may be the viewer's: whether it is
+	fresh   []*recall.Document    // not in blocks, sorted by place
 	dead    map[recall.Place]bool
 	tail    tail
 	ranking *recall.Ranking
@@ -38,7 +39,10 @@ func (s *search) marks(out *RecallResult) ([]store.Item, error) {
 	if r.Keys[0].Value != nil || len(r.Ranges[0]) == rng.Limit {
 		out.Incomplete = true
 	}
-	return r.Ranges[0], nil
+	found := len(r.Ranges[0])
+	marks := slices.DeleteFunc(r.Ranges[0], func(it store.Item) bool { return len(it.Value) < 8 })
+	s.damaged = s.damaged || len(marks) < found
+	return marks, nil
 }
 
 // languages are those that some document of the space was stemmed in.
@@ -59,7 +63,7 @@ func (s *search) languages() ([]string, error) {
 // read ranks the space's documents, and of marked sessions the messages that are not indexed, as of one state of the
 // store.
 func (s *search) read(marks []store.Item) error {
-	s.now = s.e.now()
+	s.now, s.visible = s.e.now(), map[recall.Place]bool{}
 	languages, err := s.languages()
 	if err != nil {
 		return err
@@ -104,18 +108,9 @@ func (s *search) readAs(languages []string, oldest uint32, marks []store.Item) e
 	if err != nil {
 		return err
 	}
-	var in corpusRecord
-	if v := r.Keys[0].Value; v != nil {
-		if err := json.Unmarshal(v, &in); err != nil {
-			return err
-		}
-	}
-	for _, it := range r.Ranges[1] {
-		s.dead[splitPlace(it.Key)] = true
-	}
-	if err := s.readFresh(r.Ranges[0]); err != nil {
-		return err
-	}
+	in, whole := decodeCorpus(r.Keys[0])
+	s.dead = placesOf(r.Ranges[1])
+	s.readFresh(r.Ranges[0])
 	if err := s.readTails(marks, r.Keys[1:]); err != nil {
 		return err
 	}
@@ -132,33 +127,45 @@ func (s *search) readAs(languages []string, oldest uint32, marks []store.Item) e
 		}
 		blocks = blocks[len(w.Terms):]
 	}
+	if !whole {
+		s.e.log.Error("how much is in a recall index is damaged; it is guessed until a job has counted it", "tenant", s.tenant)
+		s.e.poke(s.tenant)
+		corpus = guess(postings)
+	}
 	s.ranking = recall.Rank(postings, corpus, recall.Dates(s.request.Query), &s.filter)
 	return nil
 }
 
-func (s *search) readFresh(items []store.Item) error {
-	for _, it := range items {
-		if it.Damaged {
-			return errDamaged
+// guess says of what there is in blocks as much as the words at hand tell.
+func guess(words []recall.Postings) (c recall.Corpus) {
+	for _, w := range words {
+		if n := uint64(len(w.List)); n > c.Documents {
+			c = recall.Corpus{Documents: n}
+			for _, p := range w.List {
+				c.Terms += uint64(p.Len)
+			}
 		}
-		d, err := recall.ReadDocument(splitPlace(it.Key), it.Value, true)
-		if err != nil {
-			return err
-		}
-		s.fresh = append(s.fresh, d)
 	}
-	return nil
+	return c
+}
+
+func (s *search) readFresh(items []store.Item) {
+	for _, it := range items {
+		if d := readDocument(splitPlace(it.Key), it, true); d != nil {
+			s.fresh = append(s.fresh, d)
+		} else {
+			s.damaged = true
+		}
+	}
 }
 
 // readTails takes up the messages of marked sessions that are not indexed; got is what keysOfMark name.
 func (s *search) readTails(marks, got []store.Item) error {
 	var sessions []*marked
 	for i, mark := range marks {
-		m, err := readMark(mark, got[2*i:2*i+2])
-		if err != nil {
-			return err
-		}
-		if m != nil && (s.request.SessionID == "" || s.request.SessionID == m.id) {
+		m, whole := readMark(mark, got[2*i:2*i+2])
+		s.damaged = s.damaged || !whole
+		if whole && m != nil && (s.request.SessionID == "" || s.request.SessionID == m.id) {
 			sessions = append(sessions, m)
 		}
 	}
@@ -172,23 +179,27 @@ func (s *search) readTails(marks, got []store.Item) error {
 	return nil
 }
 
-// gather puts one word's postings together, without those of messages that the viewer may not see.
+// gather puts one word's postings together, without those of what is gone and of messages that the viewer may not see.
 func (s *search) gather(w recall.Word, blocks [][]store.Item) (recall.Postings, error) {
+	if err := s.ctx.Err(); err != nil {
+		return recall.Postings{}, err
+	}
 	var lists [][]recall.Posting
 	for i, term := range w.Terms {
 		var list []recall.Posting
 		for _, it := range blocks[i] {
-			var err error
-			if it.Damaged {
-				return recall.Postings{}, errDamaged
+			more, err := recall.ReadBlock(list, it.Value)
+			if s.damaged = s.damaged || err != nil; err == nil {
+				list = more
 			}
-			if list, err = recall.ReadBlock(list, it.Value); err != nil {
-				return recall.Postings{}, err
-			}
+		}
+		list, err := s.shown(slices.DeleteFunc(list, func(p recall.Posting) bool { return s.dead[p.Place] }))
+		if err != nil {
+			return recall.Postings{}, err
 		}
 		var fresh []recall.Posting
 		for _, d := range s.fresh {
-			if n := d.Count(term); n > 0 {
+			if n := d.Count(term); n > 0 && !s.hidden(d.Group) {
 				fresh = append(fresh, d.Posting(n))
 			}
 		}
@@ -198,13 +209,45 @@ func (s *search) gather(w recall.Word, blocks [][]store.Item) (recall.Postings, 
 			}
 		}
 	}
-	ps := recall.Gather(w.Text, lists...)
-	if s.request.viewer != "" && s.space == recallTranscript {
-		ps.List = slices.DeleteFunc(ps.List, func(p recall.Posting) bool {
-			return recall.GroupHidden(p.Attrs, s.request.viewer)
-		})
+	return recall.Gather(w.Text, lists...), nil
+}
+
+// hidden tells whether the viewer may not see messages of a group.
+func (s *search) hidden(group string) bool {
+	return s.space == recallTranscript && s.request.viewer != "" && group != "" && group != s.request.viewer
+}
+
+// shown leaves out the postings of messages that the viewer may not see. A posting has but a hash of its group: where that is
+// the viewer's, the document says whether the group is.
+func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
+	viewer := s.request.viewer
+	if viewer == "" || s.space != recallTranscript {
+		return list, nil
 	}
-	return ps, nil
+	list = slices.DeleteFunc(list, func(p recall.Posting) bool { return recall.GroupHidden(p.Attrs, viewer) })
+	var ask []recall.Place
+	for _, p := range list {
+		if _, known := s.visible[p.Place]; !known && recall.Grouped(p.Attrs) {
+			ask = append(ask, p.Place)
+		}
+	}
+	for places := range slices.Chunk(ask, maxOfOneRead) {
+		q := store.Query{Keys: make([][]byte, len(places))}
+		for i, at := range places {
+			q.Keys[i] = recallPlace(s.p, s.space, recallDocument, at)
+		}
+		r, err := s.e.store.Read(s.ctx, s.tenant, q)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range places {
+			d := readDocument(at, r.Keys[i], false)
+			s.visible[at] = d != nil && d.Group == viewer
+		}
+	}
+	return slices.DeleteFunc(list, func(p recall.Posting) bool {
+		return recall.Grouped(p.Attrs) && !s.visible[p.Place]
+	}), nil
 }
 
 // hit is a document found.
@@ -263,7 +306,7 @@ func (s *search) best(accept func(*recall.Document) (bool, error)) (hits []hit, 
 	return hits, nil
 }
 
-// documents gives what stands at the candidates' places; nil where nothing does.
+// documents gives what stands at the candidates' places; nil where nothing does, or what cannot be read.
 func (s *search) documents(of []recall.Candidate) ([]*recall.Document, error) {
 	out := make([]*recall.Document, len(of))
 	var keys [][]byte
@@ -284,17 +327,22 @@ func (s *search) documents(of []recall.Candidate) ([]*recall.Document, error) {
 		return nil, err
 	}
 	for n, it := range r.Keys {
-		if it.Damaged {
-			return nil, errDamaged
-		}
-		if it.Value == nil {
+		if it.Value == nil && !it.Damaged {
 			continue
 		}
-		if out[stored[n]], err = recall.ReadDocument(of[stored[n]].Place, it.Value, false); err != nil {
-			return nil, err
-		}
+		d := readDocument(of[stored[n]].Place, it, false)
+		out[stored[n]], s.damaged = d, s.damaged || d == nil
 	}
 	return out, nil
+}
+
+// report says in the answer, and to the operator, that something of the index is damaged and was left out.
+func (s *search) report(out *RecallResult) {
+	if s.damaged {
+		out.Incomplete = true
+		s.e.log.Error("records of a recall index are damaged; answers leave out what they hold", "tenant", s.tenant,
+			"space", string(s.space))
+	}
 }
 
 func whyOf(y recall.Why) RecallWhy {

@@ -32,7 +32,7 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 		for _, it := range r.Ranges[0] {
 			places = append(places, splitPlace(it.Key))
 		}
-		if err := t.removeDocuments(p, recallTranscript, 0, places); err != nil {
+		if err := t.removeDocuments(p, recallTranscript, 0, places, nil); err != nil {
 			return false, err
 		}
 		t.putIndex()

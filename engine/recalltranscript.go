@@ -100,15 +100,18 @@ func (e *Engine) enableTranscripts(ctx context.Context, c Caller, projectID stri
 func (e *Engine) markBacklog(ctx context.Context, tenant string, job store.Item) error {
 	p := incarnation(job.Key[len(sweepPrefix(jobBacklog)):])
 	rng := prefixRange(headPrefix(p))
-	if after := job.Value[1:]; len(after) > 0 {
-		rng.From = append(headKey(p, string(after)), 0)
+	if len(job.Value) > 1 { // a damaged job begins anew
+		rng.From = append(headKey(p, string(job.Value[1:])), 0)
 	}
 	rng.Limit = backlogChunk
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
 		return err
 	}
-	b := store.Batch{Expect: []store.Expect{{Key: job.Key, Value: job.Value}}}
+	var b store.Batch
+	if !job.Damaged {
+		b.Expect = []store.Expect{{Key: job.Key, Value: job.Value}}
+	}
 	last := ""
 	for _, it := range r.Ranges[0] {
 		last = string(it.Key[len(headPrefix(p)) : len(it.Key)-1])
@@ -159,36 +162,34 @@ func keysOfMark(p incarnation, mark store.Item) [][]byte {
 	return [][]byte{headKey(p, string(mark.Value[8:])), recallStreamPrefix(p, recallTranscript, recallStream, sinc.stream())}
 }
 
-// readMark gives a marked session, or nil where it is gone.
-func readMark(mark store.Item, got []store.Item) (*marked, error) {
-	m := &marked{id: string(mark.Value[8:]), sinc: incarnation(mark.Key[len(mark.Key)-8:]), rawHead: got[0].Value, raw: got[1].Value}
-	if got[0].Damaged || got[1].Damaged {
-		return nil, errDamaged
+// readMark gives a marked session, or nil where it is gone; not whole where its head or how far it is indexed is damaged.
+func readMark(mark store.Item, got []store.Item) (m *marked, whole bool) {
+	m = &marked{id: string(mark.Value[8:]), sinc: incarnation(mark.Key[len(mark.Key)-8:]), rawHead: got[0].Value, raw: got[1].Value}
+	if got[0].Damaged || m.rawHead != nil && json.Unmarshal(m.rawHead, &m.head) != nil {
+		return nil, false
 	}
-	if m.rawHead == nil {
-		return nil, nil
-	}
-	if err := json.Unmarshal(m.rawHead, &m.head); err != nil || m.head.Incarnation != m.sinc {
-		return nil, err
+	if m.rawHead == nil || m.head.Incarnation != m.sinc {
+		return nil, true
 	}
 	var err error
 	m.state, err = readStreamState(m.raw)
-	return m, err
+	return m, err == nil && !got[1].Damaged
 }
 
 // indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one.
 func (e *Engine) indexSession(ctx context.Context, tenant string, mark store.Item) error {
-	if mark.Damaged || len(mark.Value) < 8 {
-		return errDamaged
-	}
 	p := incarnation(mark.Key[len(sweepPrefix(jobUnindexed)):][:8])
+	if len(mark.Value) < 8 {
+		e.log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew", "tenant", tenant)
+		return e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}}, Delete: [][]byte{mark.Key}})
+	}
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: keysOfMark(p, mark)})
 	if err != nil {
 		return err
 	}
-	m, err := readMark(mark, r.Keys)
-	if err != nil {
-		return err
+	m, whole := readMark(mark, r.Keys)
+	if !whole {
+		return e.mendSession(ctx, tenant, p, mark, m, r.Keys)
 	}
 	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
 	t.batch.Expect = []store.Expect{{Key: mark.Key, Value: mark.Value}}

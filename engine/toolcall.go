@@ -14,7 +14,6 @@ const (
 	maxRecalledContent = 4 << 10
 	maxRecalled        = 32 << 10
 	maxToolLimit       = 50
-	defaultToolLimit   = 5
 )
 
 // StoredByTool is the structured answer of memory_store.
@@ -163,7 +162,7 @@ func (e *Engine) toolForget(ctx context.Context, c Caller, once Once, projectID 
 func (e *Engine) toolRecall(ctx context.Context, c Caller, projectID string, args *toolArgs) (out ToolResult, err error) {
 	now := e.now()
 	q := RecallQuery{Query: args.text("query"), Since: args.bound("since", now, false), Until: args.bound("until", now, true),
-		Category: args.category(), Tags: args.texts("tags"), Limit: defaultToolLimit}
+		Category: args.category(), Tags: args.texts("tags"), Limit: defaultRecallLimit}
 	if n := args.number("limit"); n != nil && *n >= 1 {
 		q.Limit = int(min(*n, maxToolLimit))
 	}

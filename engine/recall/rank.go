@@ -105,6 +105,9 @@ func GroupHidden(a Attrs, viewer string) bool {
 	return viewer != "" && a.group() != 0 && a.group() != hash8(viewer)
 }
 
+// Grouped tells whether a document has a group.
+func Grouped(a Attrs) bool { return a.group() != 0 }
+
 // found is a document that holds a word of the query.
 type found struct {
 	Place

@@ -1,0 +1,221 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+)
+
+// damageIndex flips a byte of records of a recall index: those of a space and kind, or with all false the first of them.
+func (k *kit) damageIndex(kind string, all bool) {
+	k.Helper()
+	var b store.Batch
+	r, err := k.store.Read(k.Context(), engine.DefaultTenant, store.Query{Ranges: []store.Range{{}}})
+	if err != nil {
+		k.Fatal(err)
+	}
+	for _, it := range r.Ranges[0] {
+		if strings.HasPrefix(string(it.Key), "v\x00") && strings.HasPrefix(string(it.Key[10:]), kind) && (all || b.Put == nil) {
+			flipped := append([]byte(nil), it.Value...)
+			flipped[len(flipped)/2] ^= 1
+			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: flipped})
+		}
+	}
+	if len(b.Put) == 0 {
+		k.Fatalf("there is no record %q", kind)
+	}
+	if err := k.store.Commit(k.Context(), engine.DefaultTenant, b); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// Damage of any record of the memories' index fails nothing: what is whole is found, every memory can be stored and
+// forgotten with all its words, and the other work of the tenant goes on.
+func TestDamagedIndexFailsNothing(t *testing.T) {
+	for _, kind := range []string{"mf", "md", "mt", "ms", "mk", "mn", "mw", "ml"} {
+		for _, all := range []bool{false, true} {
+			t.Run(fmt.Sprint(kind, all), func(t *testing.T) {
+				k := openKit(t, memstore.New())
+				for i := range 520 { // more than an epoch
+					k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common number", i),
+						SessionID: pick(rngOf(i), "", "s")})
+				}
+				k.drain()
+				k.remember(engine.MemorySpec{Key: "note", Content: "perishable pear", Category: "daily", SessionID: "s"})
+				k.remember(engine.MemorySpec{Key: "alone", Content: "lonely plum"})
+				k.post("dash", user("hi"))
+				k.damageIndex(kind, all)
+
+				k.recall(engine.RecallQuery{Query: "pear common plum"})
+				k.ask(`{"session_id":"dash","memories":{"query":"pear common"},"pending":[{"role":"user","content":"x"}]}`)
+				k.remember(engine.MemorySpec{Key: "new", Content: "fresh quince", SessionID: "s"})
+				if got := k.found(engine.RecallQuery{Query: "quince"}); len(got) == 0 || got[0] != "new" {
+					t.Errorf("what is stored after the damage is not found: %q", got)
+				}
+				if !k.forget("alone") || !k.forget("m0") || !k.forget("m1") {
+					t.Error("not forgotten")
+				}
+				if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "dash"); err != nil {
+					t.Fatal(err)
+				}
+				k.advance(9 * 24 * time.Hour)
+				k.drain()
+				for i := range 80 { // so many that all go into blocks
+					k.remember(engine.MemorySpec{Key: fmt.Sprint("later", i), Content: fmt.Sprint("later ", i)})
+				}
+				k.drain()
+				for _, it := range k.everything(engine.DefaultTenant) {
+					if it.Key[0] == 'm' {
+						t.Errorf("of a deleted session there is %q", it.Key)
+					}
+				}
+				for _, q := range []string{"pear", "plum", "number0", "number1"} {
+					if got := k.found(engine.RecallQuery{Query: q}); len(got) > 0 {
+						t.Errorf("%q, once gone, finds %q", q, got)
+					}
+				}
+				if got := k.found(engine.RecallQuery{Query: "quince"}); len(got) == 0 || got[0] != "new" {
+					t.Errorf("in the end %q", got)
+				}
+			})
+		}
+	}
+}
+
+// A damaged document that waits for its block is said to be missing, and made again from its memory.
+func TestDamagedDocumentIsMadeAgain(t *testing.T) {
+	k := openKit(t, memstore.New())
+	k.remember(engine.MemorySpec{Key: "note", Content: "ripe pear"})
+	k.damageIndex("mf", false)
+	if r := k.recall(engine.RecallQuery{Query: "pear"}); len(r.Data) > 0 || !r.Incomplete {
+		t.Errorf("%d found, incomplete: %v", len(r.Data), r.Incomplete)
+	}
+	k.fill()
+	k.fill()
+	if r := k.recall(engine.RecallQuery{Query: "pear"}); len(r.Data) != 1 || r.Incomplete {
+		t.Errorf("in the end %d found, incomplete: %v", len(r.Data), r.Incomplete)
+	}
+}
+
+// Nor does damage of what a transcript's index knows: recall answers, the sessions are indexed, and deleted ones go.
+func TestDamagedTranscriptIndexFailsNothing(t *testing.T) {
+	for _, kind := range []string{"tf", "td", "tt", "ts", "tn", "tw"} {
+		t.Run(kind, func(t *testing.T) {
+			k := openKit(t, memstore.New())
+			ask := engine.RecallQuery{Query: "needle", Scope: "transcript", Limit: 100}
+			k.post("first", user("one needle"))
+			k.recall(ask)
+			for i := range 640 {
+				k.post(pick(rngOf(i), "s1", "s2"), user(fmt.Sprint("common ", i)))
+				if i%100 == 99 {
+					k.drain()
+				}
+			}
+			k.post("s3", user("other needle"))
+			k.drain()
+			k.damageIndex(kind, false)
+			k.post("first", user("last needle"))
+			k.recall(ask)
+			k.drain()
+			if got := k.found(engine.RecallQuery{Query: "last needle", Scope: "transcript"}); len(got) == 0 || got[0] != "last needle" {
+				t.Errorf("found %q", got)
+			}
+			for _, s := range []string{"first", "s1", "s3"} {
+				if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k.drain()
+			if got := k.found(ask); len(got) > 0 {
+				t.Errorf("of deleted sessions: %q", got)
+			}
+		})
+	}
+}
+
+// Damaged jobs of the index hold up no other, and what they were for is done.
+func TestDamagedMarksAreMadeAnew(t *testing.T) {
+	for _, prefix := range []string{"j\x00u", "j\x00b", "h\x00"} {
+		k := openKit(t, memstore.New())
+		k.recall(engine.RecallQuery{Query: "x", Scope: "transcript"})
+		k.post("dash", user("a lost word"))
+		k.post("s", user("a needle"))
+		var b store.Batch
+		for _, it := range k.everything(engine.DefaultTenant) {
+			key := string(it.Key)
+			if prefix == "j\x00b" && strings.HasPrefix(key, "j\x00u") {
+				key = prefix + key[3:11]
+			}
+			if strings.HasPrefix(key, prefix) && b.Put == nil {
+				b.Put = append(b.Put, store.Pair{Key: []byte(key), Value: []byte("rot")})
+			}
+		}
+		if len(b.Put) == 0 {
+			t.Fatalf("there is no %q", prefix)
+		}
+		if err := k.store.Commit(t.Context(), engine.DefaultTenant, b); err != nil {
+			t.Fatal(err)
+		}
+		k.recall(engine.RecallQuery{Query: "needle", Scope: "transcript"})
+		k.drain()
+		if got := k.found(engine.RecallQuery{Query: "needle", Scope: "transcript"}); len(got) != 1 {
+			t.Errorf("%q: found %q", prefix, got)
+		}
+		for _, it := range k.everything(engine.DefaultTenant) {
+			if strings.HasPrefix(string(it.Key), "j\x00u") || strings.HasPrefix(string(it.Key), "j\x00b") {
+				t.Errorf("%q: there is still %q", prefix, it.Key)
+			}
+		}
+	}
+}
+
+// Words of a memory count for nothing once it is forgotten, though their postings go later.
+func TestForgottenWordsScoreNothing(t *testing.T) {
+	k := newKit(t)
+	k.remember(engine.MemorySpec{Key: "near", Content: "innocent words", SessionID: "s", Category: "conversation"})
+	var distinct strings.Builder
+	for i := range 1_999 {
+		fmt.Fprintf(&distinct, "w%d ", i)
+	}
+	k.remember(engine.MemorySpec{Key: "big", Content: distinct.String() + "secretword", SessionID: "s", Category: "conversation"})
+	k.remember(engine.MemorySpec{Key: "behind", Content: "other words", SessionID: "s", Category: "conversation"})
+	k.fill()
+	k.forget("big")
+	for _, q := range []string{"secretword", "w1500", "w999", "w3"} {
+		if got := k.found(engine.RecallQuery{Query: q}); len(got) > 0 {
+			t.Errorf("%s finds %q", q, got)
+		}
+	}
+}
+
+// A viewer learns nothing of another delegation's words, though a posting has but a hash of its delegation, and both of
+// these have the same.
+func TestViewersWithTheSameHash(t *testing.T) {
+	k := newKit(t)
+	k.post("s1", user("the public question"), `{"role":"assistant","content":"merger with Acme","delegation_id":"deleg-A"}`)
+	for _, how := range []string{"not indexed", "in blocks"} {
+		for i := range 400 { // 280 has the same
+			v := fmt.Sprint("d", i)
+			if got := k.found(engine.RecallQuery{Query: "merger", Scope: "transcript",
+				Viewer: &engine.Viewer{Agent: "x", DelegationID: &v}}); len(got) > 0 {
+				t.Errorf("%s: viewer %s finds %q", how, v, got)
+			}
+		}
+		for n := range 70 {
+			k.post("s2", user(fmt.Sprint("chatter ", n)))
+		}
+		k.drain()
+	}
+	v := "deleg-A"
+	if got := k.found(engine.RecallQuery{Query: "merger", Scope: "transcript", Viewer: &engine.Viewer{DelegationID: &v}}); len(got) != 2 {
+		t.Errorf("its own viewer finds %q", got)
+	}
+	v = "no id"
+	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "x", Viewer: &engine.Viewer{DelegationID: &v}})
+	wantKind(t, err, engine.Invalid)
+}
