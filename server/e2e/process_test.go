@@ -97,6 +97,9 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	mneme.close(code != 0)
 	stores.close()
+	if err := postgresql.Close(); err != nil {
+		panic(err)
+	}
 	os.Exit(code)
 }
 
