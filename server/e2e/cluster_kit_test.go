@@ -214,8 +214,8 @@ func TestStreamsAcrossServers(t *testing.T) {
 	}
 }
 
-// TestBackupOfPostgreSQL takes a backup of a running server over PostgreSQL and restores it into a data folder: all is
-// there, keys work, decisions replay, and verify finds nothing.
+// TestBackupOfPostgreSQL takes a backup of a running server over PostgreSQL and restores it into a data folder, and into
+// another database: all is there, keys work, decisions replay, and verify finds nothing.
 func TestBackupOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgresql, 1)
@@ -233,38 +233,40 @@ func TestBackupOfPostgreSQL(t *testing.T) {
 	succeeds(t, "backup", "--url", own.url, "--out", file)
 	own.post(own.path("/turns"), object{"session_id": "s", "messages": []object{user("after the backup")}}).want(201)
 	succeeds(t, "restore", "--in", file, "--data", restored)
-	sound(t, restored)
-	binary, err := mneme.build()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := launch(binary, restored, "--store", "") // embedded, whatever the other tests run on
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.kill()
-	there := converse(p.client(t).as(c.key), "s")
-	var session struct{ Turns int }
-	there.get(there.path("/sessions/s")).want(200).into(&session)
-	if session.Turns != 30 {
-		t.Errorf("%d turns came along, want 30", session.Turns)
-	}
-	var replay struct{ Equal bool }
-	there.post(there.path("/decisions/"+made.DecisionID+"/replay"), nil).want(200).into(&replay)
-	if !replay.Equal {
-		t.Error("a decision replays to another window")
-	}
-	equal(t, "recall", there.recalled(object{"query": "heron"}), []string{"m"})
-	var page boardPage
-	if there.get("/api/v1/boards/b/memory").want(200).into(&page); page.Total != 1 {
-		t.Errorf("%d entries came along on the board", page.Total)
+	sound(t, "--data", restored)
+	sound(t, "--store", c.store)
+	fails(t, "holds records", "restore", "--in", file, "--store", c.store)
+	another := postgresql.Database(t)
+	succeeds(t, "restore", "--in", file, "--store", another)
+	sound(t, "--store", another)
+	for name, store := range map[string]string{"embedded": "", "PostgreSQL": another} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, restored, "--store", store)
+			there := converse(p.client(t).as(c.key), "s")
+			var session struct{ Turns int }
+			there.get(there.path("/sessions/s")).want(200).into(&session)
+			if session.Turns != 30 {
+				t.Errorf("%d turns came along, want 30", session.Turns)
+			}
+			var replay struct{ Equal bool }
+			there.post(there.path("/decisions/"+made.DecisionID+"/replay"), nil).want(200).into(&replay)
+			if !replay.Equal {
+				t.Error("a decision replays to another window")
+			}
+			equal(t, "recall", there.recalled(object{"query": "heron"}), []string{"m"})
+			var page boardPage
+			if there.get("/api/v1/boards/b/memory").want(200).into(&page); page.Total != 1 {
+				t.Errorf("%d entries came along on the board", page.Total)
+			}
+			p.stop(t)
+		})
 	}
 }
 
 // sound runs `mneme verify` and wants nothing wrong among the kinds of records that it knows.
-func sound(t testing.TB, data string) {
+func sound(t testing.TB, where ...string) {
 	t.Helper()
-	o := command(t, "verify", "--data", data, "--json")
+	o := command(t, append([]string{"verify", "--json"}, where...)...)
 	var report struct {
 		Records  int
 		Findings []struct{ Kind, Code, Detail, Key string }

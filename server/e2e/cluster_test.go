@@ -93,7 +93,8 @@ func TestCluster(t *testing.T) {
 	file, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
 	succeeds(t, "backup", "--url", c.at(0).url, "--out", file)
 	succeeds(t, "restore", "--in", file, "--data", restored)
-	sound(t, restored)
+	sound(t, "--data", restored)
+	sound(t, "--store", c.store)
 	t.Logf("seed %d: %d turns, %d windows, %d recalls, %d entries for %d readers, %d requests sent again, %d crashes of PostgreSQL",
 		*clusterSeed, c.turns.Load(), c.windows.Load(), c.recalls.Load(), len(want), clusterReaders, c.retried.Load(), len(c.crashes))
 }
