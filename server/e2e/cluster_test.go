@@ -21,7 +21,7 @@ import (
 
 // How long the cluster is troubled, and what its troubles and clients follow from.
 var (
-	clusterTime = flag.Duration("cluster", 15*time.Second, "how long TestCluster troubles its servers")
+	clusterTime = flag.Duration("cluster", 12*time.Second, "how long TestCluster troubles its servers")
 	clusterSeed = flag.Uint64("cluster-seed", 1, "what TestCluster's troubles and clients follow from")
 )
 
@@ -40,7 +40,7 @@ type campaign struct {
 	shared    map[int]string // turns of the session that all write to
 	contents  map[string]bool
 	decisions []decided
-	histories []*history
+	histories map[string]*history // by session
 	windows   atomic.Int64
 	turns     atomic.Int64
 	recalls   atomic.Int64
@@ -64,7 +64,8 @@ func TestCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := &campaign{cluster: newCluster(t, own, 3), calm: make(chan struct{}), shared: map[int]string{}, contents: map[string]bool{}}
+	c := &campaign{cluster: newCluster(t, own, 3), calm: make(chan struct{}), shared: map[int]string{}, contents: map[string]bool{},
+		histories: map[string]*history{}}
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)
 	ctx, cancel := context.WithTimeout(t.Context(), *clusterTime+4*patience)
 	defer cancel()
@@ -150,39 +151,41 @@ func (c *campaign) trouble() {
 	}
 }
 
-// talk is one client: it talks in a session of its own and in the shared one, remembers, and writes on the board.
+// talk is one client: it talks in one session of its own after the other, and between its turns in the shared one,
+// remembers, and writes on the board.
 func (c *campaign) talk(i int) {
 	r := c.random(100 + uint64(i))
-	h := &history{pipeline: (ask{}).pipeline()}
-	h.pipeline = slices.Insert(h.pipeline, 1, "summarise")
-	c.mu.Lock()
-	c.histories = append(c.histories, h)
-	c.mu.Unlock()
-	knobs := hard.Knobs{Seed: *clusterSeed<<8 + uint64(i), Format: hard.Formats()[i%3], Messages: 5000, Delegations: true}
-	transcript := hard.Generate(knobs)
-	viewers := append(transcript.Delegations()[:3], "")
-	for n, turn := range transcript.Turns {
-		if c.over() {
-			return
-		}
-		var answer turnAnswer
-		session := fmt.Sprint("own-", i)
-		if !c.say(r, turnBody(session, turn), fmt.Sprintf("own-%d-%d", i, n), &answer) {
-			return
-		}
-		if fault := h.take(turn, answer); fault != "" {
-			c.t.Errorf("session %s turn %d: %s", session, turn.Number, fault)
-			return
-		}
-		switch n % 4 {
-		case 0:
-			c.window(r, h, session, randomAsk(r, viewers))
-		case 1:
-			c.writeShared(r, fmt.Sprintf("writer %d turn %d", i, n))
-		case 2:
-			c.remember(r, i, n)
-		case 3:
-			c.writeEntry(r, fmt.Sprintf("writer %d entry %d", i, n))
+	for n := 0; !c.over(); {
+		session := fmt.Sprintf("own-%d-%d", i, n)
+		h := &history{pipeline: slices.Insert(ask{}.pipeline(), 1, "summarise")}
+		c.mu.Lock()
+		c.histories[session] = h
+		c.mu.Unlock()
+		transcript := hard.Generate(hard.Knobs{Seed: *clusterSeed<<32 + uint64(n<<8+i), Format: hard.Formats()[r.IntN(3)],
+			Messages: 800, Delegations: true})
+		viewers := append(transcript.Delegations()[:1], "")
+		for _, turn := range transcript.Turns {
+			if c.over() {
+				return
+			}
+			var answer turnAnswer
+			if !c.say(r, turnBody(session, turn), fmt.Sprint(session, turn.Number), &answer) {
+				return
+			}
+			if fault := h.take(turn, answer); fault != "" {
+				c.t.Errorf("session %s turn %d: %s", session, turn.Number, fault)
+				return
+			}
+			switch n++; n % 4 {
+			case 0:
+				c.window(r, h, session, randomAsk(r, viewers))
+			case 1:
+				c.writeShared(r, fmt.Sprintf("writer %d turn %d", i, n))
+			case 2:
+				c.remember(r, i, n)
+			case 3:
+				c.writeEntry(r, fmt.Sprintf("writer %d entry %d", i, n))
+			}
 		}
 	}
 }
@@ -375,14 +378,14 @@ func (c *campaign) entries() (ids []string) {
 // checkSessions reads every session whole on every server: the turns that were acknowledged, in their order, and no others.
 func (c *campaign) checkSessions() {
 	for i := range c.nodes {
-		for of, h := range c.histories {
+		for session, h := range c.histories {
 			var got []string
 			for cursor := ""; ; {
 				var page struct {
 					Data       []struct{ ID string }
 					NextCursor *string `json:"next_cursor"`
 				}
-				path := fmt.Sprintf("/api/v1/projects/default/sessions/own-%d/messages?limit=100&order=asc%s", of, cursor)
+				path := fmt.Sprintf("/api/v1/projects/default/sessions/%s/messages?limit=100&order=asc%s", session, cursor)
 				c.at(i).get(path).want(200).into(&page)
 				for _, m := range page.Data {
 					got = append(got, m.ID)
@@ -393,7 +396,7 @@ func (c *campaign) checkSessions() {
 				cursor = "&cursor=" + *page.NextCursor
 			}
 			if !slices.Equal(got, h.ids) {
-				c.t.Errorf("server %d: session own-%d has %d messages, %d were acknowledged", i, of, len(got), len(h.ids))
+				c.t.Errorf("server %d: session %s has %d messages, %d were acknowledged", i, session, len(got), len(h.ids))
 			}
 		}
 		got := stored(c.t, c.at(i), "shared")
