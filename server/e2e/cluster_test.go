@@ -169,7 +169,7 @@ func (c *campaign) talk(i int) {
 				return
 			}
 			var answer turnAnswer
-			if !c.say(r, turnBody(session, turn), fmt.Sprint(session, turn.Number), &answer) {
+			if !c.say(r, turnBody(session, turn), fmt.Sprintf("%s turn %d", session, turn.Number), &answer) {
 				return
 			}
 			if fault := h.take(turn, answer); fault != "" {
