@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -38,6 +39,26 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(reader, "GET", memory, "", "", 200)
 	try(reader, "GET", memory+"/history", "", "", 200)
 	try(worker, "POST", all+"/recall", "", `{"query":"french","limit":3}`, 200)
+	const context, decision = "/api/v1/projects/{project}/context", "/api/v1/projects/{project}/decisions/"
+	made := try(reader, "POST", context, "", `{"memories":{"query":"French","limit":2},"explain":true}`, 200)
+	var w struct {
+		DecisionID string `json:"decision_id"`
+		Memories   []struct {
+			Key      string
+			Injected bool
+		}
+	}
+	if err := json.Unmarshal(made.body, &w); err != nil || len(w.Memories) != 1 || w.Memories[0].Key != "user_language" ||
+		!w.Memories[0].Injected {
+		t.Errorf("a window with memories: %v %s", err, made.body)
+	}
+	try(reader, "POST", context, "", `{"memories":{"limit":101}}`, 422)
+	try(reader, "POST", context, "", `{"memories":{"key":"user_language"}}`, 422)
+	named := p.do(reader, "GET", strings.ReplaceAll(decision, "{project}", "default")+w.DecisionID, "")
+	c.check("GET", decision+"{decision}", named)
+	if !strings.Contains(string(named.body), `"memories":[{"key":"user_language","version":2`) {
+		t.Errorf("the decision says %s", named.body)
+	}
 	try(reader, "POST", all+"/recall", "", `{"query":"french"}`, 403)
 	try(reader, "DELETE", memory, "", "", 403)
 	try(worker, "DELETE", memory, "", "", 200)

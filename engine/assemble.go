@@ -27,6 +27,7 @@ type inputs struct {
 	seed    uint64 // given to policies
 	extent  extent
 	covered summaryHead // what the session's head says of its summary
+	asked   uint64      // the newest user message of no delegation, as the head says
 	bare    bool        // a background session: nothing stored is considered
 	tight   bool        // the budget of policies leaves out the message that the format puts in front
 	request *ContextRequest
@@ -41,7 +42,7 @@ type assembly struct {
 	e      *Engine
 	ctx    context.Context
 	tenant string
-	// memories were recalled for the window; recall is where from, nil once they are there. The first injected of them
+	// memories were recalled for the window; recall is where from, nil once they are there. As many as injected says
 	// stand in the table.
 	memories []remembered
 	recall   *recallFrom
@@ -131,7 +132,7 @@ func (e *Engine) assemble(ctx context.Context, c Caller, projectID string, req *
 	var seed [8]byte
 	e.random(seed[:])
 	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: e.now().UnixMilli(),
-		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), covered: h.covered(), bare: h.Kind == kindBackground,
+		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), covered: h.covered(), asked: h.Asked, bare: h.Kind == kindBackground,
 		request: req, resolved: r}}
 	if err := a.prepare(); err != nil {
 		return dst, err
@@ -153,7 +154,7 @@ func (e *Engine) assemble(ctx context.Context, c Caller, projectID string, req *
 	id := e.newDecisionID(a, session)
 	start := len(dst)
 	dst, w, err := a.appendWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
-	if a.damage > 0 || errors.Is(err, errDamaged) {
+	if a.extent.turns > 0 && (a.damage > 0 || errors.Is(err, errDamaged)) {
 		if gone, lookErr := a.gone(headKey(p.Incarnation, session)); lookErr != nil {
 			return dst, lookErr
 		} else if gone { // begin again with the session as it is now
@@ -164,6 +165,7 @@ func (e *Engine) assemble(ctx context.Context, c Caller, projectID string, req *
 		return dst, err
 	}
 	if e.wantSummary(ctx, c, projectID, session, p, a, waited) {
+		a.verdicts = nil // it is not the window that is answered
 		return e.assemble(ctx, c, projectID, req, raw, dst[:start], true)
 	}
 	err = e.keepDecision(ctx, c.Tenant, p, a, id, session, h.Revision, raw, &w)

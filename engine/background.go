@@ -172,7 +172,7 @@ func (e *Engine) units(ctx context.Context, tenant string) []unit {
 	}
 	now := e.now()
 	return []unit{
-		{summaryJobs(), func(found []store.Item) (bool, error) { e.queueSummaries(tenant, found); return false, nil }},
+		{e.summaries.summaryJobs(tenant), func(found []store.Item) (bool, error) { return e.queueSummaries(tenant, found), nil }},
 		{expiredRange(now, sweepChunk/2), func(found []store.Item) (bool, error) { return true, e.expire(ctx, tenant, found) }},
 		{dueImports(now, sweepChunk/2), func(found []store.Item) (bool, error) {
 			return true, e.sweepImports(ctx, tenant, found)
@@ -217,7 +217,12 @@ func (e *Engine) sweepImports(ctx context.Context, tenant string, due []store.It
 	var b store.Batch
 	for _, it := range due {
 		b.Delete = append(b.Delete, it.Key)
-		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, it.Key[len(it.Key)-8:]), Value: it.Value})
+		written := incarnation(it.Key[len(it.Key)-8:])
+		if string(it.Value) == stagedBoard {
+			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepPrefixed, boardPrefix(written)), Value: []byte{0}})
+		} else {
+			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, written[:]), Value: it.Value})
+		}
 	}
 	return e.commit(ctx, tenant, b)
 }

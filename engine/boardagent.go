@@ -91,8 +91,8 @@ func (e *Engine) PutBoardAgent(ctx context.Context, c Caller, id, agent string, 
 	if err := checkID("agent", agent); err != nil {
 		return out, false, err
 	}
-	if len(spec.DisplayName) > 256 {
-		return out, false, invalidField("display_name", "too_long", "must be at most 256 bytes")
+	if err := checkDisplayName(spec.DisplayName); err != nil {
+		return out, false, err
 	}
 	out, err = changeBoard(ctx, e, c, Once{}, id, true, func(t *tx, b *board) (BoardAgent, error) {
 		agents, err := e.boardAgents(ctx, c.Tenant, b)

@@ -51,6 +51,8 @@ func (e *Engine) portable() []portable {
 		{[]string{"policy", "policy_module"}, exportPolicies, checkPolicy, storePolicy},
 		{[]string{"project"}, exportProjects, checkProject, storeProject},
 		{[]string{"session", "turn", "session_end"}, exportSessions, checkSession, storeSession},
+		{[]string{memoryType}, exportMemories, checkMemory, storeMemory},
+		{[]string{"board", "board_agent", "board_entry", "board_end"}, exportBoards, checkBoard, storeBoard},
 	}
 }
 

@@ -224,6 +224,9 @@ func (v *view) append(hs []header) {
 // weigh estimates the memory that a view holds on to.
 func (v *view) weigh() int {
 	n := viewSize + len(v.rows)*rowSize
+	if v.summary != nil {
+		n += len(v.summary.Text) + len(v.summary.notice)
+	}
 	for i := range v.rows {
 		c := v.rows[i].content
 		if m := c.message.Load(); m != nil {

@@ -80,6 +80,11 @@ func (im *importing) line(number int, raw, sum []byte, kinds map[string]func(*im
 	if err := json.Unmarshal(raw, &kind); err != nil {
 		return false, errorf(Invalid, "invalid_export", "not JSON: %s", err)
 	}
+	if kind.Type != memoryType {
+		if err := im.storeMemories(); err != nil {
+			return false, err
+		}
+	}
 	record := &importLine{kind.Type, raw}
 	if kind.Type == trailerType {
 		return true, im.finish(record, sum)
@@ -105,6 +110,8 @@ func (im *importing) finish(line *importLine, sum []byte) error {
 		return errorf(Invalid, "checksum_mismatch", "the file says that it holds %v and holds %v", t.Records, im.report.Records)
 	case im.session != nil:
 		return errorf(Invalid, "invalid_export", "the last session has no end")
+	case im.board != nil:
+		return errorf(Invalid, "invalid_export", "the last board has no end")
 	case p != nil && p.seen < len(p.line.Versions):
 		return errorf(Invalid, "invalid_export", "policy %q lacks modules", p.line.Name)
 	}

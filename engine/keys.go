@@ -28,7 +28,8 @@ import (
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
 //	j d <pinc>                 decisions of a project to be emptied, those made up to the time it says
 //	j h <pinc>                 messages to look for whose session's head was damaged and is deleted
-//	j i <expiry ms> <sinc>     messages of an import under way, to be swept if it does not end
+//	j i <expiry ms> <inc>      what an import under way wrote, a session's messages or a board's things, to be swept if it
+//	                           does not end
 //	j y <sinc>                 summary to make or extend
 //	u day                      what was used that day
 //	g name                     policy: its versions, and which is live
@@ -213,7 +214,10 @@ const (
 
 const jobSummary = 'y'
 
-// stagedKey is the job of an import's messages; dueImports covers those that ran out by now.
+// stagedBoard is the value of such a job where it is of a board; of a session it is the project's incarnation.
+const stagedBoard = "board"
+
+// stagedKey is the job of what an import wrote; dueImports covers those that ran out by now.
 func stagedKey(until time.Time, s incarnation) []byte {
 	return append(binary.BigEndian.AppendUint64(sweepPrefix(sweepImport), uint64(until.UnixMilli())), s[:]...)
 }

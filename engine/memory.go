@@ -117,7 +117,9 @@ func (s *MemorySpec) store(t *tx, c Caller, projectID string, use *reservation) 
 		return out, err
 	}
 	if old != nil && !old.expired(t.now) {
-		rec.succeed(t, p, old)
+		if err := rec.succeed(t, p, old); err != nil {
+			return out, err
+		}
 	} else {
 		out.Created = true
 		rec.Incarnation = t.e.newIncarnation()

@@ -33,30 +33,46 @@ func (e *Engine) MemoryHistory(ctx context.Context, c Caller, projectID, key str
 	if err != nil {
 		return out, err
 	}
-	var prefixes [][]byte
+	var asked []keptVersion
 	for _, kept := range slices.Backward(rec.History) {
 		if uint32(kept.Version) >= before {
 			continue
 		}
-		if out.HasMore = len(prefixes) == limit; out.HasMore {
+		if out.HasMore = len(asked) == limit; out.HasMore {
 			last := binary.BigEndian.AppendUint32(nil, uint32(kept.Version+1))
 			cursor := base64.RawURLEncoding.EncodeToString(last)
 			out.NextCursor = &cursor
 			break
 		}
-		k := memoryVersionKey(p.Incarnation, key, kept.Version, 0)
-		prefixes = append(prefixes, k[:len(k)-1])
+		asked = append(asked, kept)
 	}
-	versions, err := e.loadMemories(ctx, c.Tenant, prefixes)
+	out.Data, err = e.pastVersions(ctx, c.Tenant, p, rec, asked)
+	return out, err
+}
+
+// pastVersions reads some of what a memory was before. A version that went meanwhile is left out.
+func (e *Engine) pastVersions(ctx context.Context, tenant string, p *project, rec *memoryRecord, asked []keptVersion) (
+	[]MemoryVersion, error,
+) {
+	out := []MemoryVersion{}
+	if len(asked) == 0 {
+		return out, nil
+	}
+	prefixes := make([][]byte, len(asked))
+	for i, kept := range asked {
+		k := memoryVersionKey(p.Incarnation, rec.Key, kept.Version, 0)
+		prefixes[i] = k[:len(k)-1]
+	}
+	versions, err := e.loadMemories(ctx, tenant, prefixes)
 	if err != nil {
 		return out, err
 	}
 	for _, v := range versions {
 		if v != nil && v.damaged {
-			return out, errDamagedMemory(key)
+			return out, errDamagedMemory(rec.Key)
 		}
-		if v != nil && v.Replaced != nil && v.Incarnation == rec.Incarnation { // else it went meanwhile
-			out.Data = append(out.Data, MemoryVersion{v.Memory, *v.Replaced})
+		if v != nil && v.Replaced != nil && v.Incarnation == rec.Incarnation {
+			out = append(out, MemoryVersion{v.Memory, *v.Replaced})
 		}
 	}
 	return out, nil

@@ -76,11 +76,8 @@ func (u *memoryUse) reserve(tenant string) *reservation {
 	return &reservation{use: u, tally: t, tenant: tenant}
 }
 
-// take reserves what putting rec in old's place adds; either may be nil. It replaces what an earlier attempt took.
+// take reserves what putting rec in old's place adds; either may be nil.
 func (r *reservation) take(t *tx, old, rec *memoryRecord) error {
-	if r == nil {
-		return nil
-	}
 	var change memoryAmount
 	if rec != nil {
 		change.add(memoryAmount{1, rec.weight()})
@@ -88,13 +85,21 @@ func (r *reservation) take(t *tx, old, rec *memoryRecord) error {
 	if old != nil {
 		change.subtract(memoryAmount{1, old.weight()})
 	}
+	return r.reserve(t.ctx, change, t.now)
+}
+
+// reserve reserves a change, in place of what an earlier attempt took.
+func (r *reservation) reserve(ctx context.Context, change memoryAmount, now time.Time) error {
+	if r == nil {
+		return nil
+	}
 	y := r.tally
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	r.giveBack()
 	for _, life := range [...]time.Duration{tallyLife, tallyRefuses} {
-		if y.counted.IsZero() || t.now.Sub(y.counted) >= life {
-			if err := r.recount(t.ctx, t.now); err != nil {
+		if y.counted.IsZero() || now.Sub(y.counted) >= life {
+			if err := r.recount(ctx, now); err != nil {
 				return err
 			}
 		}

@@ -204,7 +204,7 @@ func (t *tx) memory(p *project, key string) (*memoryRecord, error) {
 }
 
 // succeed makes the record the version after old, which goes to the history.
-func (r *memoryRecord) succeed(t *tx, p *project, old *memoryRecord) {
+func (r *memoryRecord) succeed(t *tx, p *project, old *memoryRecord) error {
 	r.Version, r.CreatedAt, r.Incarnation = old.Version+1, old.CreatedAt, old.Incarnation
 	r.History = append(old.History[:len(old.History):len(old.History)],
 		keptVersion{Version: old.Version, Bytes: old.Bytes, Parts: old.Parts})
@@ -217,16 +217,12 @@ func (r *memoryRecord) succeed(t *tx, p *project, old *memoryRecord) {
 		t.deleteMemoryVersion(p, old.Key, r.History[0])
 		r.History = r.History[1:]
 	}
+	return t.putMemoryVersion(p, r, old)
 }
 
 // putMemory collects the writes that store a record over old, nil where its key is free: parts, time index, expiry, and
 // the index that recall searches.
 func (t *tx) putMemory(p *project, rec, old *memoryRecord) error {
-	if rec.Version > 1 {
-		if err := t.putMemoryVersion(p, rec, old); err != nil {
-			return err
-		}
-	}
 	parts, err := rec.encode()
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ const (
 	maxWord = 64
 	// maxWords bounds the words by which one entry is found: all are written in one commit.
 	maxWords = 8000
+	// firstUnspaced is where the scripts begin that are written without spaces.
+	firstUnspaced = 0x0e00
 )
 
 // postings are the entries of one block that have a term, as bits.
@@ -136,7 +138,7 @@ func wordsOf(text string, limit int) []string {
 			return out
 		}
 		switch {
-		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
+		case r >= firstUnspaced && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer,
 			unicode.Myanmar):
 			end()
 			add(string(r))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -151,7 +152,7 @@ func (t *tx) indexMemory(p *project, d recallDoc, old *recallDoc) error {
 	if at.Epoch, err = t.epoch(p.Incarnation, recallMemories); err != nil {
 		return err
 	}
-	if err := t.nextPlace(p.Incarnation, &at); err != nil {
+	if err := t.nextPlace(p.Incarnation, &at, d.created); err != nil {
 		return err
 	}
 	for i := range passages {
@@ -167,8 +168,8 @@ func (t *tx) indexMemory(p *project, d recallDoc, old *recallDoc) error {
 }
 
 // nextPlace chooses where passages begin: in a session behind the last; without one at a place of their own that says
-// little, so that writers do not wait for one another.
-func (t *tx) nextPlace(p incarnation, at *passagesAt) error {
+// but when it was changed, so that writers do not wait for one another.
+func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
 	if at.First.Stream != 0 {
 		key := recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream)
 		got, err := t.indexGet(key)
@@ -184,7 +185,7 @@ func (t *tx) nextPlace(p incarnation, at *passagesAt) error {
 	}
 	var random [4]byte
 	t.e.random(random[:])
-	at.First.Pos = uint64(t.now.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
+	at.First.Pos = uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
 	for i := range at.Count {
 		for _, key := range [][]byte{recallFreshKey(p, recallMemories, at.Epoch, at.place(i)),
 			recallFreshKey(p, recallMemories, max(at.Epoch, 1)-1, at.place(i)),

@@ -19,6 +19,7 @@ type remembered struct {
 	Version     int         `json:"version"`
 
 	category, content string
+	injected          bool // into the table
 }
 
 // recallFrom is where an assembly's memories are looked for.
@@ -41,7 +42,7 @@ func (a *assembly) remember() error {
 		if err != nil {
 			return err
 		}
-		if q.Query = question; question == "" {
+		if q.Query = question; strings.TrimSpace(question) == "" {
 			q.Query = "*" // the most recent
 		}
 	}
@@ -95,12 +96,19 @@ func (a *assembly) question() (string, error) {
 	return "", nil
 }
 
-// inject puts the memories that fit in front of the table, as one system-class message. They get half of the tokens
-// that what must stay leaves.
-func (a *assembly) inject() {
+const (
+	// rememberedTitle begins the message that holds memories.
+	rememberedTitle = "Memories that may matter here. They were recalled, not said in this conversation:"
+	// maxRemembered bounds that message, in bytes: a memory that makes it longer is left out, whatever the budget.
+	maxRemembered = 64 << 10
+)
+
+// inject puts the memories that fit in front of the table, best first, as one system-class message. They get half of the
+// tokens that what must stay leaves.
+func (a *assembly) inject() error {
 	a.injected = 0
 	if len(a.memories) == 0 {
-		return
+		return nil
 	}
 	t, law := &a.table, a.law(a.limits)
 	room := uint64(MaxBudget)
@@ -108,39 +116,50 @@ func (a *assembly) inject() {
 		_, must := law.Cost(t.items, plan.FlagMandatory)
 		room = (b - must) / 2
 	}
-	text, tokens := "", uint32(0)
+	text, tokens := rememberedTitle, uint64(a.NoticeTokens(rememberedTitle))
 	for i := range a.memories {
-		longer := a.memories[i].line(text)
-		n := a.NoticeTokens(longer)
-		if uint64(n) > room {
-			break
+		if err := a.ctx.Err(); err != nil {
+			return err
 		}
-		text, tokens, a.injected = longer, n, i+1
+		m := &a.memories[i]
+		m.injected = false
+		line := m.line()
+		if len(text)+len(line) > maxRemembered {
+			continue
+		}
+		if n := uint64(a.count(line)); tokens+n <= room {
+			text, tokens, m.injected = text+line, tokens+n, true
+			a.injected++
+		}
+	}
+	// A text may have a token more than its parts, where two of them meet.
+	exact := a.NoticeTokens(text)
+	for i := len(a.memories) - 1; i >= 0 && uint64(exact) > room; i-- {
+		if m := &a.memories[i]; m.injected {
+			text = strings.Replace(text, m.line(), "", 1)
+			exact, m.injected = a.NoticeTokens(text), false
+			a.injected--
+		}
 	}
 	if a.injected == 0 {
-		return
+		return nil
 	}
 	reason := fmt.Sprintf("recalled: %d of the %d memories found fit", a.injected, len(a.memories))
-	t.items = slices.Insert(t.items, 0, plan.NoticeItem(plan.KindMemory, text, tokens, -1, reason))
+	t.items = slices.Insert(t.items, 0, plan.NoticeItem(plan.KindMemory, text, exact, -1, reason))
 	a.made = t.items
+	return nil
 }
 
-// line adds a memory to the message's text.
-func (m *remembered) line(text string) string {
-	if text == "" {
-		text = "Memories that may matter here. They were recalled, not said in this conversation:"
-	}
-	return text + "\n- [" + m.category + "] " + m.Key + ": " + strings.ReplaceAll(m.content, "\n", "\n  ")
+// line is a memory in the message's text.
+func (m *remembered) line() string {
+	return "\n- [" + m.category + "] " + m.Key + ": " + strings.ReplaceAll(m.content, "\n", "\n  ")
 }
 
 // appendMemories appends the memories that were found for a window, best first, and which of them it shows.
 func (a *assembly) appendMemories(dst []byte) []byte {
-	shown := 0
-	for i := range a.result.items {
-		if it := &a.result.items[i]; it.Change == plan.Notice && it.Kind == plan.KindMemory {
-			shown = a.injected
-		}
-	}
+	shown := slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
+		return it.Change == plan.Notice && it.Kind == plan.KindMemory
+	})
 	dst = append(dst, '[')
 	for i := range a.memories {
 		m := &a.memories[i]
@@ -150,7 +169,7 @@ func (a *assembly) appendMemories(dst []byte) []byte {
 		dst = chat.AppendString(append(dst, `{"key":`...), m.Key)
 		dst = strconv.AppendInt(append(dst, `,"version":`...), int64(m.Version), 10)
 		dst = chat.AppendString(append(dst, `,"category":`...), m.category)
-		dst = strconv.AppendBool(append(dst, `,"injected":`...), i < shown)
+		dst = strconv.AppendBool(append(dst, `,"injected":`...), shown && m.injected)
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')

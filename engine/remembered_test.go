@@ -125,3 +125,25 @@ func TestRememberedBudget(t *testing.T) {
 		t.Error("a limit beyond all bounds was taken")
 	}
 }
+
+// TestRememberedWhatFits leaves out what is too long for the message, and not what comes behind it; a question without
+// words asks for the most recent.
+func TestRememberedWhatFits(t *testing.T) {
+	k := newKit(t)
+	k.keep("long", strings.Repeat("bridge ", 20_000))
+	k.keep("short", "a bridge in Lisbon")
+	k.post("dashboard", user("hello"))
+	for _, budget := range []string{"0", "8000"} {
+		w := k.ask(`{"memories":{"query":"bridge"},"budget":{"max_tokens":%s}}`, budget)
+		if got := rememberedIn(t, w); got != "long +short" && got != "+short long" {
+			t.Errorf("with %s tokens: %q", budget, got)
+		}
+		k.replay(w.DecisionID)
+	}
+	for _, question := range []string{" ", "\\n", "\u00a0"} {
+		w := k.ask(`{"memories":{},"pending":[{"role":"user","content":"%s"}]}`, question)
+		if got := rememberedIn(t, w); !strings.Contains(got, "+short") {
+			t.Errorf("%q finds %q", question, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -119,8 +120,11 @@ func (a *assembly) appendReport(dst []byte) []byte {
 	}
 	if a.older.messages > 0 {
 		row := reportRow{}
-		row.explain(plan.Fate{Action: plan.Drop, Step: -1,
-			Reason: "beyond_horizon: older than the messages that a window of this size considers"}, false, nil)
+		reason := "beyond_horizon: older than the messages that a window of this size considers"
+		if a.showsSummary() {
+			reason += fmt.Sprintf("; the summary covers turns %d to %d", a.summary.FirstTurn, a.summary.LastTurn)
+		}
+		row.explain(plan.Fate{Action: plan.Drop, Step: -1, Reason: reason}, false, nil)
 		dst = row.append(dst)
 		dst = dst[:len(dst)-1]
 		dst = strconv.AppendUint(append(dst, `,"count":`...), a.older.messages, 10)

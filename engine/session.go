@@ -15,8 +15,8 @@ const (
 	kindBackground = "background"
 )
 
-// head is a session's own record: what identifies its state. Every commit to the session expects it unchanged and
-// raises Revision, which makes its turns a total order.
+// head is a session's own record: what identifies its state. Every commit to the session expects it unchanged, and each
+// turn raises Revision, which makes turns a total order.
 type head struct {
 	Incarnation  incarnation  `json:"incarnation"`
 	Revision     uint64       `json:"revision"`
@@ -31,6 +31,7 @@ type head struct {
 	Created      time.Time    `json:"created_at"`
 	LastActivity time.Time    `json:"last_activity_at"`
 	Summary      *summaryHead `json:"summary,omitempty"`
+	Asked        uint64       `json:"asked,omitempty"` // the newest user message of no delegation
 }
 
 // session shows a head as clients see it.

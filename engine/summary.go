@@ -155,6 +155,8 @@ func (f *FileSummary) within(c covering) error {
 		return nil
 	case strings.TrimSpace(f.Text) == "" || len(f.Text) > maxSummaryText:
 		return invalidField("summary.text", "invalid_value", "must have from 1 to %d bytes", maxSummaryText)
+	case len(f.Model) > 256 || len(f.Prompt) > 256:
+		return invalidField("summary.model", "too_long", "model and prompt must be at most 256 bytes")
 	case f.Covers < 1 || f.Covers > c.messages:
 		return invalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages", c.messages)
 	case f.Count < 1 || f.Count > c.countable:

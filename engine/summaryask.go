@@ -17,6 +17,7 @@ type summaryJob struct {
 	Session  string      `json:"session"`
 	Through  uint64      `json:"through"`            // the last message to cover
 	Attempts int         `json:"attempts,omitempty"` // that failed, in a row
+	Less     int         `json:"less,omitempty"`     // how often what one call takes is halved
 	NotYet   int64       `json:"not_yet,omitempty"`  // ms since 1970: no attempt before
 	// Owner and Lease say who works on it and until when nobody else may. A result is taken only from the owner.
 	Owner string `json:"owner,omitempty"`
@@ -49,22 +50,21 @@ func (a *assembly) summaryWanted() uint64 {
 	if a.e.summariser == nil || a.bare || a.result.ask == 0 {
 		return 0
 	}
-	cut := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask)
+	cut := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
 	if cut <= a.covered.Covers && a.summary != nil {
 		return 0
 	}
 	return cut
 }
 
-// summaryCut moves a cut back to where it splits no atom and stays before the newest user message of no delegation,
-// or, where there is none, before the newest atom.
-func summaryCut(rows []*row, cut uint64) uint64 {
+// summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
+// delegation, asked, or, where there is none, before the newest atom.
+func summaryCut(rows []*row, cut, asked uint64) uint64 {
 	newest := slices.Backward(rows)
-	bound := uint64(0)
+	bound := asked
 	for _, r := range newest {
-		if r.role == plan.RoleUser && r.delegationID == 0 {
+		if bound == 0 && r.role == plan.RoleUser && r.delegationID == 0 { // a head of before asked was kept
 			bound = r.seq
-			break
 		}
 	}
 	if bound == 0 && len(rows) > 0 {
@@ -122,7 +122,7 @@ func (e *Engine) askSummary(ctx context.Context, c Caller, projectID, session st
 func (e *Engine) wantSummary(ctx context.Context, c Caller, projectID, session string, p *project, a *assembly,
 	waited bool) (again bool) {
 	through := a.summaryWanted()
-	if through == 0 {
+	if through == 0 || a.request.Pipeline != nil && c.Role < RoleAgent { // a reader changes nothing, nor has it paid for
 		return false
 	}
 	entry, err := e.askSummary(ctx, c, projectID, session, a.extent.incarnation, through)
@@ -140,7 +140,7 @@ func (e *Engine) wantSummary(ctx context.Context, c Caller, projectID, session s
 const foreignPoll = 200 * time.Millisecond
 
 // awaitSummary waits for an attempt on a job, at most as long as the settings say, and tells whether the session has
-// another summary than the window was made with. A job that backs off is not waited for.
+// another summary than the window was made with. A job that backs off for longer is not waited for.
 func (e *Engine) awaitSummary(ctx context.Context, tenant string, key []byte, entry *summaryEntry, a *assembly) bool {
 	wait := time.Duration(a.settings.SummaryWaitMS) * time.Millisecond
 	if deadline, ok := ctx.Deadline(); ok { // the window itself takes time too
@@ -282,6 +282,7 @@ func (e *Engine) refreshSummary(ctx context.Context, c Caller, once Once, projec
 		}
 		through = max(v.allBut(set.settings.SummaryKeepLast), h.covered().Covers)
 	}
+	var due time.Time
 	out, err := update(ctx, e, c, once, func(t *tx) (SummaryAnswer, error) {
 		p, now, set, err := t.sessionForSummary(c, projectID, id, h.Incarnation)
 		if err != nil {
@@ -291,17 +292,40 @@ func (e *Engine) refreshSummary(ctx context.Context, c Caller, once Once, projec
 		if through == 0 || now.Incarnation != h.Incarnation {
 			return out, nil
 		}
-		out.Queued = true
-		return out, t.putJSON(summaryJobKey(h.Incarnation), summaryJob{Project: projectID, PInc: p.Incarnation, Session: id,
-			Through: through, Anew: true})
+		h = now
+		due, err = t.askAnew(projectID, p, id, h.Incarnation, through)
+		out.Queued = err == nil
+		return out, err
 	})
 	if err != nil {
 		return out, err
 	}
 	if out.Queued {
-		e.summaries.add(c.Tenant, h.Incarnation, time.Time{})
+		e.summaries.add(c.Tenant, h.Incarnation, due)
 	}
 	return out, e.showSummaries(ctx, c.Tenant, []summaryOf{{&out.Session, h}})
+}
+
+// askAnew makes sure of a job that makes a session's summary anew, and says when it is due: asking often makes no call
+// sooner, nor one that is under way worthless.
+func (t *tx) askAnew(projectID string, p *project, id string, sinc incarnation, through uint64) (time.Time, error) {
+	key := summaryJobKey(sinc)
+	got, err := t.get(key)
+	if err != nil {
+		return time.Time{}, err
+	}
+	job := summaryJob{Project: projectID, PInc: p.Incarnation, Session: id, Through: through, Anew: true}
+	if got[0].Value != nil {
+		var there summaryJob
+		if err := json.Unmarshal(got[0].Value, &there); err != nil {
+			return time.Time{}, err
+		}
+		if there.Anew && there.Through >= through {
+			return t.e.summaryDue(&there), nil
+		}
+		job.Attempts, job.NotYet, job.Less = there.Attempts, there.NotYet, there.Less
+	}
+	return t.e.summaryDue(&job), t.putJSON(key, job)
 }
 
 // allBut is the last message to cover so that the newest keep ones of no delegation are left.
@@ -315,7 +339,7 @@ func (v *view) allBut(keep int) uint64 {
 			continue
 		}
 		if keep--; keep < 0 {
-			return summaryCut(rows, r.seq)
+			return summaryCut(rows, r.seq, v.head.Asked)
 		}
 	}
 	return 0

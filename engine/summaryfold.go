@@ -2,188 +2,12 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
-
-const (
-	// summaryInput bounds the messages of one call, summaryMessage each of them, summaryOutput the reply: in tokens of
-	// o200k_base.
-	summaryInput   = 12_000
-	summaryMessage = 2_000
-	summaryOutput  = 1_024
-	// maxSummaryText refuses a reply that is no summary, in bytes.
-	maxSummaryText = 64 << 10
-	// summaryTimeout is the longest that one call may take, summaryLease how long its job is nobody else's.
-	summaryTimeout = 75 * time.Second
-	summaryLease   = 2 * time.Minute
-	// Attempts are repeated after summaryBackoff, doubled each time, up to maxSummaryBackoff.
-	summaryBackoff    = time.Second
-	maxSummaryBackoff = 15 * time.Minute
-)
-
-// makeSummary makes one attempt on one job, if any is due, and tells whether it did; if not, when to look again.
-func (e *Engine) makeSummary(ctx context.Context) (done bool, next time.Time, err error) {
-	if e.summariser == nil {
-		return false, time.Time{}, nil
-	}
-	entry, next := e.summaries.take(e.now())
-	if entry == nil {
-		return false, next, nil
-	}
-	due, err := e.workOnSummary(ctx, entry)
-	if err != nil { // the store's trouble: the record is still there
-		due = e.now().Add(e.jittered(maxSummaryBackoff / 15))
-	}
-	e.summaries.give(entry, due)
-	return true, time.Time{}, err
-}
-
-// summaryWork is one attempt on a job: the job as claimed, and what the summary goes on from.
-type summaryWork struct {
-	e       *Engine
-	tenant  string
-	key     []byte
-	job     summaryJob
-	claimed []byte // the job's record
-	head    summaryHead
-	from    *summaryRecord // nil: the first message
-	model   string
-}
-
-// workOnSummary makes one attempt and says when the next one is due; the zero time where the job is done.
-func (e *Engine) workOnSummary(ctx context.Context, entry *summaryEntry) (due time.Time, err error) {
-	w := &summaryWork{e: e, tenant: entry.tenant, key: summaryJobKey(entry.session)}
-	if due, err = w.claim(ctx); err != nil || w.claimed == nil {
-		return due, err
-	}
-	if ok, err := w.begin(ctx, entry.session); err != nil {
-		return due, err
-	} else if !ok {
-		return time.Time{}, w.drop(ctx)
-	}
-	f, err := w.gather(ctx, entry.session)
-	if err != nil {
-		return due, err
-	}
-	if len(f.messages) == 0 {
-		return time.Time{}, w.drop(ctx)
-	}
-	due, err = w.attempt(ctx, entry.session, f)
-	if known := (*Error)(nil); errors.As(err, &known) && known.Kind == NotFound { // deleted meanwhile
-		return time.Time{}, w.drop(ctx)
-	}
-	return due, err
-}
-
-// attempt makes one call of the provider and keeps what came of it.
-func (w *summaryWork) attempt(ctx context.Context, sinc incarnation, f *fold) (due time.Time, err error) {
-	req := SummaryRequest{Model: w.model, Messages: f.messages, MaxTokens: summaryOutput}
-	if w.from != nil {
-		req.Previous = w.from.Text
-	}
-	call, cancel := context.WithTimeout(ctx, summaryTimeout)
-	reply, err := w.e.summariser.Summarise(call, req)
-	cancel()
-	if reply.Text = strings.TrimSpace(reply.Text); err == nil {
-		err = checkReply(reply)
-	}
-	if failed := (*SummaryError)(nil); errors.As(err, &failed) {
-		return w.failed(ctx, failed)
-	}
-	if err != nil {
-		return due, err
-	}
-	return w.keep(ctx, sinc, f, reply)
-}
-
-// checkReply refuses what is no summary: nothing of it is stored.
-func checkReply(r SummaryReply) error {
-	refused := &SummaryError{TokensIn: r.TokensIn, TokensOut: r.TokensOut}
-	switch {
-	case r.Text == "":
-		refused.Code, refused.Detail = "empty_reply", "the provider's summary is empty"
-	case len(r.Text) > maxSummaryText:
-		refused.Code = "bad_reply"
-		refused.Detail = fmt.Sprintf("the provider's summary has %d bytes, at most %d are taken", len(r.Text), maxSummaryText)
-	default:
-		return nil
-	}
-	return refused
-}
-
-// claim takes the job for as long as one attempt may last. Where it is not there or not due, nothing is claimed.
-func (w *summaryWork) claim(ctx context.Context) (due time.Time, err error) {
-	r, err := w.e.store.Read(ctx, w.tenant, store.Query{Keys: [][]byte{w.key}})
-	if err != nil || r.Keys[0].Value == nil && !r.Keys[0].Damaged {
-		return time.Time{}, err
-	}
-	found := r.Keys[0].Value
-	if json.Unmarshal(found, &w.job) != nil {
-		w.e.log.Error("a summary's job is damaged and given up; the next window asks again", "tenant", w.tenant)
-		return time.Time{}, w.e.commit(ctx, w.tenant, store.Batch{Delete: [][]byte{w.key}})
-	}
-	now := w.e.now()
-	if not := w.e.summaryDue(&w.job); not.After(now) {
-		return not, nil
-	}
-	w.job.Owner, w.job.Lease = w.e.newID("", 10), now.Add(summaryLease).UnixMilli()
-	claimed, err := json.Marshal(w.job)
-	if err != nil {
-		return time.Time{}, err
-	}
-	err = w.e.commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: found}},
-		Put: []store.Pair{{Key: w.key, Value: claimed}}})
-	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
-		return now, nil // somebody was faster: look again
-	}
-	if err == nil {
-		w.claimed = claimed
-	}
-	return timeOf(w.job.Lease), err
-}
-
-// begin reads what the summary goes on from and tells whether there is anything to do.
-func (w *summaryWork) begin(ctx context.Context, sinc incarnation) (bool, error) {
-	p, h, _, err := w.e.readHead(ctx, Caller{Tenant: w.tenant}, w.job.Project, w.job.Session)
-	if known := (*Error)(nil); errors.As(err, &known) && known.Kind == NotFound {
-		return false, nil
-	}
-	if err != nil || h == nil || h.Incarnation != sinc {
-		return false, err
-	}
-	set, err := w.e.resolve(p)
-	if err != nil {
-		return false, err
-	}
-	w.model, w.head = set.settings.SummaryModel, h.covered()
-	w.job.Through = min(w.job.Through, h.Messages)
-	if w.job.Anew {
-		w.from = w.job.Draft
-		return true, nil
-	}
-	if w.head.Covers == 0 {
-		return true, nil
-	}
-	s, err := w.e.readSummary(ctx, w.tenant, sinc, w.head.Version)
-	if err != nil {
-		return false, err
-	}
-	if s == nil { // damaged: it is made again, from the messages
-		w.job.Anew, w.job.Through = true, max(w.job.Through, w.head.Covers)
-		return true, nil
-	}
-	w.from = s.summaryRecord
-	return w.job.Through > w.head.Covers, nil
-}
 
 // fold is what one call folds into the summary.
 type fold struct {
@@ -200,39 +24,53 @@ type foldEntry struct {
 	tokens        int
 }
 
+const (
+	// foldOverhead is what a message costs a call beside its words, in tokens, about.
+	foldOverhead = 16
+	// maxSpeaker bounds what names a message's speaker, in bytes.
+	maxSpeaker = 128
+)
+
 // gather reads the messages behind the summary, as many as one call takes. No atom is split where it can be helped: one
 // that is longer than a call takes is shortened.
 func (w *summaryWork) gather(ctx context.Context, sinc incarnation) (*fold, error) {
 	count := w.e.counter(0)
+	limit := summaryInput >> w.job.Less
 	var entries []foldEntry
+	behind := map[uint64]bool{} // calls that have a result behind the entries, as far as was read
 	total, at := 0, uint64(0)
 	if w.from != nil {
 		at = w.from.Covers
 	}
-	for at < w.job.Through && total <= summaryInput {
+	for at < w.job.Through && total <= limit {
 		to := min(at+64, w.job.Through)
 		bodies, err := w.e.readBodies(ctx, w.tenant, sinc, at+1, to)
 		if err != nil {
 			return nil, err
 		}
 		for _, body := range bodies {
-			if total > summaryInput {
-				break
-			}
 			at++
-			if f := foldable(at, body); f != nil {
+			f := foldable(at, body)
+			switch {
+			case f == nil:
+			case total > limit:
+				behind[f.call] = behind[f.call] || f.call != f.seq
+			default:
 				f.text = chat.Truncate(f.text, summaryMessage, count)
-				f.tokens = count(f.text)
+				f.tokens = count(f.text) + count(f.speaker) + foldOverhead
 				total += f.tokens
 				entries = append(entries, *f)
 			}
 		}
 	}
 	f := &fold{covers: at}
-	if total > summaryInput { // something is left for the next call
-		entries = wholeAtoms(entries)
-		f.covers = entries[len(entries)-1].seq
-		shorten(entries, count)
+	if total > limit { // something is left for the next call
+		end := wholeAtoms(entries, behind)
+		if f.covers = entries[len(entries)-1].seq; end < len(entries) {
+			f.covers = entries[end].seq - 1 // what lies between is nobody's to fold
+		}
+		entries = entries[:end]
+		shorten(entries, limit, count)
 	}
 	for i := range entries {
 		m := &entries[i]
@@ -245,43 +83,40 @@ func (w *summaryWork) gather(ctx context.Context, sinc incarnation) (*fold, erro
 	return f, nil
 }
 
-// wholeAtoms leaves out, from the end, what one call cannot take: the last message, which was too much, and with it the
-// atom that it would split. A first atom that is too long by itself stays as it is.
-func wholeAtoms(entries []foldEntry) []foldEntry {
-	end := len(entries) - 1
+// wholeAtoms is how many of the entries one call takes: not the last, which was too much, and no atom that would be
+// split. A first atom that is too long by itself stays whole. behind are the calls with a result behind the entries.
+func wholeAtoms(entries []foldEntry, behind map[uint64]bool) int {
+	end := len(entries)
+	leave := func(from int) {
+		for i := from; i < end; i++ {
+			behind[entries[i].call] = behind[entries[i].call] || entries[i].call != entries[i].seq
+		}
+		end = from
+	}
+	leave(end - 1)
 	for i := end - 1; i >= 0; i-- {
-		if m := &entries[i]; m.calls > 0 && results(entries[:end], m.seq) < int(m.calls) {
-			end = i
+		if behind[entries[i].seq] {
+			leave(i)
 		}
 	}
 	if end == 0 {
-		return entries
+		return len(entries)
 	}
-	return entries[:end]
-}
-
-// results counts the results of a call among entries.
-func results(entries []foldEntry, call uint64) (n int) {
-	for i := range entries {
-		if entries[i].call == call && entries[i].seq != call {
-			n++
-		}
-	}
-	return n
+	return end
 }
 
 // shorten cuts messages until all of them fit one call.
-func shorten(entries []foldEntry, count func(string) int) {
+func shorten(entries []foldEntry, limit int, count func(string) int) {
 	total := 0
 	for i := range entries {
 		total += entries[i].tokens
 	}
-	if total <= summaryInput {
+	if total <= limit {
 		return
 	}
 	for i := range entries {
 		m := &entries[i]
-		m.text = chat.Truncate(m.text, max(1, m.tokens*summaryInput/total), count)
+		m.text = chat.Truncate(m.text, max(1, m.tokens*limit/total), count)
 	}
 }
 
@@ -301,6 +136,7 @@ func foldable(seq uint64, body []byte) *foldEntry {
 	case m.Role == plan.RoleTool:
 		f.speaker = strings.TrimSpace("tool " + h.tool)
 	}
+	f.speaker = strings.ToValidUTF8(f.speaker[:min(len(f.speaker), maxSpeaker)], "")
 	var b strings.Builder
 	b.WriteString(f.text)
 	for _, call := range m.Calls {
@@ -311,149 +147,4 @@ func foldable(seq uint64, body []byte) *foldEntry {
 	}
 	f.text = strings.TrimPrefix(b.String(), "\n")
 	return f
-}
-
-// keep stores a summary, what the session says of it, and what became of the job, in one commit. A result that came too
-// late, because the job is somebody else's by now, changes nothing.
-func (w *summaryWork) keep(ctx context.Context, sinc incarnation, f *fold, reply SummaryReply) (time.Time, error) {
-	rec := &summaryRecord{Text: reply.Text, FirstTurn: f.turns[0], LastTurn: f.turns[1], Covers: f.covers, Count: f.count,
-		Model: reply.Model, Prompt: w.e.summariser.Prompt()}
-	if w.from != nil {
-		rec.FirstTurn, rec.Count = w.from.FirstTurn, rec.Count+w.from.Count
-		rec.LastTurn = max(rec.LastTurn, w.from.LastTurn)
-	}
-	unlock, err := w.e.lockSession(ctx, w.tenant, w.job.Project, w.job.Session)
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer unlock()
-	return update(ctx, w.e, Caller{Tenant: w.tenant}, Once{}, func(t *tx) (due time.Time, err error) {
-		if err := t.use(usage{Summaries: SummaryUsage{Calls: 1, TokensIn: int64(reply.TokensIn),
-			TokensOut: int64(reply.TokensOut)}}); err != nil {
-			return due, err
-		}
-		if mine, err := t.owns(w); err != nil || !mine {
-			return t.now, err
-		}
-		rec.Created = t.now
-		next := w.job
-		next.Owner, next.Lease, next.Attempts, next.NotYet, next.Draft = "", 0, 0, 0, nil
-		more := rec.Covers < w.job.Through
-		if more {
-			due = t.now
-			if w.job.Anew {
-				next.Draft = rec
-			}
-			if err := t.putJSON(w.key, next); err != nil {
-				return due, err
-			}
-		} else {
-			t.delete(w.key)
-		}
-		if more && w.job.Anew {
-			return due, nil
-		}
-		return due, t.setSummary(w, sinc, rec)
-	})
-}
-
-// setSummary makes a summary the session's.
-func (t *tx) setSummary(w *summaryWork, sinc incarnation, rec *summaryRecord) error {
-	p, h, set, err := t.sessionForSummary(Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
-	if err != nil {
-		return err
-	}
-	if h.Incarnation != sinc || h.covered() != w.head {
-		return errorf(Conflict, "summary_changed", "the session's summary is another by now")
-	}
-	if rec.Folded = 0; w.head.Covers > 0 {
-		t.retireSummary(h, set)
-		if !w.job.Anew {
-			rec.Folded = w.head.Version
-		}
-	}
-	h.Summary = &summaryHead{Version: w.head.Version + 1, Covers: rec.Covers, Count: rec.Count}
-	if err := t.putJSON(summaryKey(sinc, h.Summary.Version), rec); err != nil {
-		return err
-	}
-	return t.putJSON(headKey(p.Incarnation, w.job.Session), h)
-}
-
-// owns tells whether the job is still the one that was claimed, and expects it to be.
-func (t *tx) owns(w *summaryWork) (bool, error) {
-	got, err := t.get(w.key)
-	return err == nil && string(got[0].Value) == string(w.claimed), err
-}
-
-// failed notes an attempt that gave no summary. Summary and count stay as they were.
-func (w *summaryWork) failed(ctx context.Context, failed *SummaryError) (time.Time, error) {
-	stopped := ctx.Err() != nil // the server stops: the provider is not to blame
-	ctx = context.WithoutCancel(ctx)
-	w.e.log.Warn("a summary could not be made; it is tried again later", "tenant", w.tenant, "project", w.job.Project,
-		"session", w.job.Session, "code", failed.Code, "detail", failed.Detail)
-	wait := w.e.jittered(min(maxSummaryBackoff, summaryBackoff<<min(w.job.Attempts, 16)))
-	if failed.Permanent {
-		wait = w.e.jittered(maxSummaryBackoff)
-	}
-	wait = max(wait, min(failed.RetryAfter, maxSummaryBackoff))
-	if failed.RetryAfter > 0 {
-		w.e.summaries.hold(w.e.now().Add(wait))
-	}
-	next := w.job
-	next.Attempts++
-	if stopped {
-		wait, next.Attempts = 0, w.job.Attempts
-	}
-	until := w.e.now().Add(wait)
-	next.Owner, next.Lease, next.NotYet = "", 0, until.UnixMilli()
-	return update(ctx, w.e, Caller{Tenant: w.tenant}, Once{}, func(t *tx) (time.Time, error) {
-		if err := t.use(usage{Summaries: SummaryUsage{Calls: 1, Failures: 1, TokensIn: int64(failed.TokensIn),
-			TokensOut: int64(failed.TokensOut)}}); err != nil {
-			return until, err
-		}
-		if mine, err := t.owns(w); err != nil || !mine {
-			return t.now, err
-		}
-		return until, t.putJSON(w.key, next)
-	})
-}
-
-// drop ends a job that has nothing to do any more.
-func (w *summaryWork) drop(ctx context.Context) error {
-	err := w.e.commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.claimed}},
-		Delete: [][]byte{w.key}})
-	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
-		return nil
-	}
-	return err
-}
-
-// jittered spreads a wait over its second half, so that what failed together does not come back together.
-func (e *Engine) jittered(d time.Duration) time.Duration {
-	var b [8]byte
-	e.random(b[:])
-	return d/2 + time.Duration(binary.LittleEndian.Uint64(b[:])%uint64(d/2+1))
-}
-
-// runSummaries makes summaries, one at a time, until ctx ends.
-func (e *Engine) runSummaries(ctx context.Context) {
-	for ctx.Err() == nil {
-		changed := e.summaries.watch()
-		done, next, err := e.makeSummary(ctx)
-		if err != nil && ctx.Err() == nil {
-			e.log.Error("making a summary failed; it is tried again later", "error", err)
-		}
-		if done {
-			continue
-		}
-		var due <-chan time.Time
-		if !next.IsZero() {
-			due = time.After(max(time.Millisecond, next.Sub(e.now())))
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-due:
-		}
-	}
 }

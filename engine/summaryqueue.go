@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -12,8 +13,11 @@ const (
 	// summaryWorkers is how many calls of the provider run at once, summariesPerTenant how many of them for one tenant.
 	summaryWorkers     = 4
 	summariesPerTenant = 2
-	// maxWaiting bounds the jobs that a process remembers; the store holds them all, and a look at it finds the rest.
-	maxWaiting = 10_000
+	// maxWaiting bounds the jobs of a tenant that a process remembers; the store holds them all, and looks at it, a page
+	// each, find the rest.
+	maxWaiting = 1000
+	// summaryPage is how many jobs one look reads.
+	summaryPage = 64
 )
 
 // summaryQueue is what this process knows of the summaries to be made, tenant by tenant, so that each has its turn.
@@ -22,8 +26,9 @@ type summaryQueue struct {
 	mu      sync.Mutex
 	tenants []*summaryLine // the next one's turn first
 	waiting map[incarnation]*summaryEntry
-	paused  time.Time     // the provider wants no calls before
-	changed chan struct{} // closed when something may have come due
+	holds   map[string]time.Time // by model: the provider wants no calls before
+	pages   map[string][]byte    // by tenant: the last key that a look has read; none: it begins anew
+	changed chan struct{}        // closed when something may have come due
 }
 
 // summaryLine is one tenant's entries, in the order in which they came.
@@ -44,6 +49,7 @@ type summaryEntry struct {
 
 func (q *summaryQueue) open() {
 	q.waiting, q.changed = map[incarnation]*summaryEntry{}, make(chan struct{})
+	q.holds, q.pages = map[string]time.Time{}, map[string][]byte{}
 }
 
 // next gives a session's entry where an attempt runs or is due; else nil: another process may have ended the job.
@@ -67,12 +73,12 @@ func (q *summaryQueue) add(tenant string, session incarnation, due time.Time) *s
 		}
 		return e
 	}
-	if len(q.waiting) >= maxWaiting {
+	line := q.line(tenant)
+	if len(line.entries) >= maxWaiting {
 		return nil
 	}
 	e := &summaryEntry{tenant: tenant, session: session, due: due, tried: make(chan struct{})}
 	q.waiting[session] = e
-	line := q.line(tenant)
 	line.entries = append(line.entries, e)
 	q.signal()
 	return e
@@ -102,20 +108,48 @@ func (q *summaryQueue) watch() <-chan struct{} {
 	return q.changed
 }
 
-// summaryJobs are the jobs of a tenant that a look at it takes in at once.
-func summaryJobs() store.Range {
+// summaryJobs are the jobs that the next look at a tenant reads. A look that finds none is followed by one from the start.
+func (q *summaryQueue) summaryJobs(tenant string) store.Range {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	jobs := prefixRange(sweepPrefix(jobSummary))
-	jobs.Limit = 64
+	if after := q.pages[tenant]; after != nil {
+		jobs.From = append(after[:len(after):len(after)], 0)
+		delete(q.pages, tenant)
+	}
+	jobs.Limit = summaryPage
 	return jobs
 }
 
-// queueSummaries notes jobs that this process may not know yet: of a start before, or of other servers.
-func (e *Engine) queueSummaries(tenant string, found []store.Item) {
+// queueSummaries notes jobs that this process may not know yet, of a start before or of other servers, and tells whether
+// there may be more of them. Those that failed often wait for somebody to ask.
+func (e *Engine) queueSummaries(tenant string, found []store.Item) (more bool) {
 	for _, it := range found {
 		var job summaryJob
-		if it.Damaged || json.Unmarshal(it.Value, &job) == nil {
-			e.summaries.add(tenant, incarnation(it.Key[len(it.Key)-8:]), e.summaryDue(&job))
+		if !it.Damaged && (json.Unmarshal(it.Value, &job) != nil || job.Attempts >= maxSummaryAttempts) {
+			continue
 		}
+		session := incarnation(it.Key[len(it.Key)-8:])
+		if !e.summaries.knows(session) { // else it is known better when it is due
+			more = e.summaries.add(tenant, session, e.summaryDue(&job)) != nil || more
+		}
+	}
+	e.summaries.turn(tenant, found)
+	return more && len(found) == summaryPage
+}
+
+func (q *summaryQueue) knows(session incarnation) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting[session] != nil
+}
+
+// turn notes how far looks at a tenant have come.
+func (q *summaryQueue) turn(tenant string, found []store.Item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := len(found); n == summaryPage {
+		q.pages[tenant] = found[n-1].Key
 	}
 }
 
@@ -124,9 +158,6 @@ func (e *Engine) queueSummaries(tenant string, found []store.Item) {
 func (q *summaryQueue) take(now time.Time) (*summaryEntry, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if now.Before(q.paused) && len(q.waiting) > 0 {
-		return nil, q.paused
-	}
 	var next time.Time
 	for i, l := range q.tenants {
 		if l.running >= summariesPerTenant {
@@ -180,18 +211,70 @@ func (q *summaryQueue) give(e *summaryEntry, due time.Time) {
 	q.signal()
 }
 
-// hold keeps every call back until a time.
-func (q *summaryQueue) hold(until time.Time) {
+// hold keeps calls of a model back until a time.
+func (q *summaryQueue) hold(model string, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if until.After(q.paused) {
-		q.paused = until
+	if until.After(q.holds[model]) {
+		q.holds[model] = until
 	}
+}
+
+// held is the time until which calls of a model are held back; zero: they are not.
+func (q *summaryQueue) held(model string, now time.Time) time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	until, ok := q.holds[model]
+	if ok && !until.After(now) {
+		delete(q.holds, model)
+		return time.Time{}
+	}
+	return until
 }
 
 // attempt is what ends with the entry's next attempt, and whether one may come before a time.
 func (q *summaryQueue) attempt(e *summaryEntry, before time.Time) (tried <-chan struct{}, soon bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return e.tried, e.running || e.due.Before(before) && q.paused.Before(before)
+	return e.tried, e.running || e.due.Before(before)
+}
+
+// makeSummary makes one attempt on one job, if any is due, and tells whether it did; if not, when to look again.
+func (e *Engine) makeSummary(ctx context.Context) (done bool, next time.Time, err error) {
+	if e.summariser == nil {
+		return false, time.Time{}, nil
+	}
+	entry, next := e.summaries.take(e.now())
+	if entry == nil {
+		return false, next, nil
+	}
+	due, err := e.workOnSummary(ctx, entry)
+	if err != nil { // the store's trouble: the record is still there
+		due = e.now().Add(e.jittered(maxSummaryBackoff / 15))
+	}
+	e.summaries.give(entry, due)
+	return true, time.Time{}, err
+}
+
+// runSummaries makes summaries, one at a time, until ctx ends.
+func (e *Engine) runSummaries(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := e.summaries.watch()
+		done, next, err := e.makeSummary(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Error("making a summary failed; it is tried again later", "error", err)
+		}
+		if done {
+			continue
+		}
+		var due <-chan time.Time
+		if !next.IsZero() {
+			due = time.After(max(time.Millisecond, next.Sub(e.now())))
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-due:
+		}
+	}
 }

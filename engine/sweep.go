@@ -32,7 +32,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 			return err
 		}
 	}
-	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
+	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key, summaryJobKey(sinc)}})
 }
 
 // sweepProject turns a deleted project's sessions into session sweeps, then removes its memories, its decisions and its

@@ -80,8 +80,7 @@ func (a *assembly) tabulate() error {
 	if err := a.mark(); err != nil {
 		return err
 	}
-	a.inject()
-	return nil
+	return a.inject()
 }
 
 // lastVisible is the atom, by its call's number, whose results may still come: the last that the viewer may see.

@@ -18,7 +18,7 @@ const (
 	maxImportLine = 3 * maxFile
 )
 
-// What becomes of a project, session or policy that exists already.
+// What becomes of a project, session, memory, board or policy that exists already.
 const (
 	conflictFail    = "fail"    // nothing at all is imported
 	conflictSkip    = "skip"    // it stays as it is
@@ -30,7 +30,7 @@ type ImportSpec struct {
 	OnConflict string
 }
 
-// ImportReport counts what became of a file's projects, sessions and policies.
+// ImportReport counts what became of a file's projects, sessions, memories, boards and policies.
 type ImportReport struct {
 	Imported map[string]int `json:"imported"`
 	Skipped  map[string]int `json:"skipped"`
@@ -54,13 +54,19 @@ type importing struct {
 	underWay     *policyImport
 	session      *sessionImport
 	lastSession  [2]string
+	keys         keysSeen     // of memories
+	memories     memoryAmount // that the file adds
+	batch        memoryBatch
+	board        *boardImport
+	lastBoard    string
 	conflicts    int
 	refusal      *Error
 }
 
 // ImportTenant adds what a tenant's file holds to the caller's tenant. The file is first kept on disk and checked from
-// its first line to its checksum; a fault anywhere, or with fail a conflict, stores nothing. Then project by project and
-// session by session is stored, each whole or not at all: a crash then leaves some, and the same file with skip adds
+// its first line to its checksum; a fault anywhere, or with fail a conflict, stores nothing. Then project by project,
+// session by session, memory by memory and so on is stored, each whole or not at all: a crash then leaves some, and the
+// same file with skip adds
 // the rest.
 func (e *Engine) ImportTenant(ctx context.Context, c Caller, once Once, spec ImportSpec, body io.Reader) (ImportReport,
 	error) {
@@ -181,6 +187,11 @@ func (im *importing) check(file io.ReadSeeker) error {
 	if err := im.e.checkQuota(im.ctx, im.caller, im.messageBytes); err != nil {
 		return err
 	}
+	use := im.e.memoryUse.reserve(im.caller.Tenant)
+	if err := use.reserve(im.ctx, im.memories, im.e.now()); err != nil {
+		return err
+	}
+	use.end(false)
 	usage, err := im.tx().policyUsage()
 	if err != nil || im.policyUsage.Versions == 0 {
 		return err
@@ -196,11 +207,15 @@ func (im *importing) store(file io.ReadSeeker) error {
 	if s := im.session; err != nil && s != nil && s.staged != nil {
 		im.e.abandon(context.WithoutCancel(im.ctx), im.caller.Tenant, s.staged)
 	}
+	if b := im.board; err != nil && b != nil && b.staged != nil {
+		b.staged.abandon(context.WithoutCancel(im.ctx))
+	}
 	return err
 }
 
 func (im *importing) begin() {
 	im.report = ImportReport{map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}}
 	im.projects, im.policies = map[string]bool{}, map[string]bool{}
-	im.underWay, im.session, im.lastSession = nil, nil, [2]string{}
+	im.underWay, im.session, im.board, im.lastSession, im.lastBoard = nil, nil, nil, [2]string{}, ""
+	im.memories, im.batch, im.keys = memoryAmount{}, memoryBatch{}, keysSeen{}
 }

@@ -114,6 +114,9 @@ func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
 		hd := &headers[i]
 		h.Tokens[0] += uint64(hd.tokens[0])
 		h.Tokens[1] += uint64(hd.tokens[1])
+		if hd.role == plan.RoleUser && hd.delegation == "" {
+			h.Asked = hd.seq
+		}
 		h.Bytes += uint64(hd.bodyBytes)
 		tx.putBody(h.Incarnation, hd, &t.messages[i].Message)
 	}

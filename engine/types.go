@@ -229,10 +229,11 @@ type Budget struct {
 	ReserveTokens *int `json:"reserve_tokens,omitempty"`
 }
 
-// MemoriesRequest asks for long-term memories to be injected.
+// MemoriesRequest asks for long-term memories to be injected. Without a Query they are looked for by the newest user
+// message that the viewer may see.
 type MemoriesRequest struct {
 	Query string `json:"query,omitempty"`
-	Limit int    `json:"limit,omitempty"`
+	Limit int    `json:"limit,omitempty"` // 1 to 100; 0: 5
 }
 
 // SessionFile is a session's transcript on its own: state/sessions/<session_id>.json.

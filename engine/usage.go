@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -47,11 +48,16 @@ type UsageDay struct {
 // use adds to the tenant's usage, in the commit of what used it.
 func (t *tx) use(u usage) error {
 	key := usageKey(day(t.now))
+	var sum usage
 	got, err := t.get(key)
+	if errors.Is(err, errDamaged) { // better a day counted anew than what was paid for thrown away
+		t.e.log.Error("a day's usage is damaged; it is counted anew", "tenant", t.tenant)
+		sum.add(u)
+		return t.putJSON(key, sum)
+	}
 	if err != nil {
 		return err
 	}
-	var sum usage
 	if got[0].Value == nil {
 		t.put(expiryKey(t.now.Add(usageLife), key), []byte{0})
 	} else if err := json.Unmarshal(got[0].Value, &sum); err != nil {
@@ -75,7 +81,8 @@ func (e *Engine) Usage(ctx context.Context, c Caller) (Usage, error) {
 	}
 	for _, it := range r.Ranges[0] {
 		if it.Damaged {
-			return out, errDamaged
+			e.log.Error("a day's usage is damaged; it is left out", "tenant", c.Tenant)
+			continue
 		}
 		var u usage
 		if err := json.Unmarshal(it.Value, &u); err != nil {

@@ -37,8 +37,9 @@ type Finding struct {
 	Detail  string `json:"detail"`
 	Key     string `json:"key,omitempty"` // of the record, in hex
 
-	pinc     incarnation // of the project, until its name is known
-	harmless bool
+	pinc        incarnation // of the project, until its name is known
+	unlessSwept bool        // it counts for nothing where the project is to be swept
+	harmless    bool
 }
 
 // What can be wrong with a record.
@@ -55,7 +56,8 @@ const (
 const maxFindings = 1000
 
 // Verify reads a sealed store whole and holds every record against its kind and against the others. Nothing else may
-// write meanwhile. It changes nothing. What it keeps in memory grows with the number of sessions, not with what they hold.
+// write meanwhile. It changes nothing. What it keeps in memory grows with the number of sessions and memories, and of the
+// documents of one index and the entries of one board, not with what they hold.
 func Verify(ctx context.Context, s store.Store) (*Report, error) {
 	v := &verifier{kinds: recordKinds(), report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*space{}}
@@ -130,6 +132,9 @@ func (v *verifier) end() {
 			continue // half of it is gone, and the rest follows
 		}
 		for _, f := range s.findings {
+			if f.unlessSwept && s.sweptProjects[f.pinc] {
+				continue
+			}
 			f.Project = s.projectName(f.pinc)
 			v.add(f)
 		}
@@ -156,7 +161,7 @@ func (v *verifier) tenants(system *space) {
 		}
 		f := s.wrong("tenant", tenantKey(id), foundOrphan, "there are records of a tenant that does not exist")
 		// Making a tenant begins with its mark, its project and its key; a crash may leave it at that.
-		f.harmless = len(s.heads) == 0 && s.policies == nil && len(s.projects) <= 1
+		f.harmless = len(s.heads) == 0 && s.policies == nil && len(s.boards) == 0 && !s.remembers && len(s.projects) <= 1
 	}
 }
 
@@ -179,6 +184,7 @@ type space struct {
 
 	live     incarnation
 	keys     map[string]incarnation // API key -> the tenant that it was made in
+	lostKeys int
 	projects map[incarnation]string
 	named    []namedPolicy // in projects' pipelines
 	expiring map[string]string
@@ -188,6 +194,9 @@ type space struct {
 	sessionChecks
 	decisionChecks
 	policyChecks
+	memoryChecks
+	recallChecks
+	boardChecks
 }
 
 func newSpace(tenant string) *space {
@@ -196,6 +205,9 @@ func newSpace(tenant string) *space {
 	s.sessionChecks.init()
 	s.decisionChecks.init()
 	s.policyChecks.init()
+	s.memoryChecks.init()
+	s.recallChecks.init()
+	s.boardChecks.init()
 	return s
 }
 
@@ -240,6 +252,9 @@ func (s *space) finish() {
 	s.finishDecisions()
 	s.finishPolicies()
 	s.finishRecords()
+	s.finishRecall()
+	s.finishMemories()
+	s.finishBoards()
 }
 
 // belongs tells whether a project lives, or its sweep is still to come.

@@ -1,6 +1,9 @@
 package engine
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Where records of a kind may lie.
 const (
@@ -34,13 +37,41 @@ func recordKinds() []recordKind {
 		{"expiry", inBoth, layout("x\x00", 8, anything), (*space).expiry, (*space).damagedExpiry},
 		{"audit", inTenant, layout("a\x00", 8, 8), (*space).auditEntry, (*space).expires},
 		{"live", inTenant, layout("l\x00"), (*space).liveMark, nil},
-		{"key", inTenant, layout("k\x00", anyID), (*space).apiKey, nil},
+		{"key", inTenant, layout("k\x00", anyID), (*space).apiKey, (*space).damagedKey},
+		{"key_use", inTenant, layout("zu", lastID), (*space).keyUse, nil},
 		{"project", inTenant, layout("p\x00", anyID), (*space).project, (*space).damagedProject},
 		{"job_session", inTenant, layout("j\x00s", 8), (*space).sessionJob, (*space).damagedSessionJob},
 		{"job_project", inTenant, layout("j\x00p", 8), (*space).projectJob, (*space).damagedProjectJob},
 		{"job_headless", inTenant, layout("j\x00h", 8), (*space).headlessJob, (*space).damagedHeadlessJob},
 		{"job_import", inTenant, layout("j\x00i", 8, 8), (*space).importJob, (*space).damagedImportJob},
 		{"job_summary", inTenant, layout("j\x00y", 8), (*space).summaryJob, nil},
+		{"job_decisions", inTenant, layout("j\x00d", 8), (*space).decisionsJob, nil},
+		{"retention", inBoth, layout("r\x00"), (*space).retention, nil},
+		{"memory", inTenant, layout("e\x00r", 8, anyID, 1), (*space).memoryPart, (*space).damagedMemoryPart},
+		{"memory_version", inTenant, layout("e\x00h", 8, anyID, 4, 1), (*space).memoryPart, (*space).damagedMemoryPart},
+		{"memory_time", inTenant, layout("e\x00t", 8, 8, lastID), (*space).memoryTime, (*space).damagedMemoryTime},
+		{"recall_document", inTenant, layout("v\x00", 8, recallSpaces, oneOf("df"), 16), (*space).recallDoc,
+			(*space).damagedRecallDoc},
+		{"recall_dead", inTenant, layout("v\x00", 8, recallSpaces, "x", 16), (*space).recallDead, (*space).damagedRecallDead},
+		{"recall_block", inTenant, layout("v\x00", 8, recallSpaces, "t", anyTerm, 16), (*space).recallBlock,
+			(*space).damagedRecallBlock},
+		{"recall_memory", inTenant, layout("v\x00", 8, "mk", lastID), (*space).recallMemory, (*space).damagedRecallMemory},
+		{"recall_stream", inTenant, layout("v\x00", 8, recallSpaces, "n", 8), (*space).recallStream,
+			(*space).damagedRecallStream},
+		{"recall_language", inTenant, layout("v\x00", 8, recallSpaces, "l", anything), (*space).recallLanguage, nil},
+		{"recall_corpus", inTenant, layout("v\x00", 8, recallSpaces, "s"), (*space).recallCorpus, (*space).damagedRecallCorpus},
+		{"job_fold", inTenant, layout("j\x00f", 8, recallSpaces), (*space).foldJob, (*space).damagedFoldJob},
+		{"job_unindexed", inTenant, layout("j\x00u", 8, 8), (*space).unindexedJob, (*space).damagedUnindexedJob},
+		{"job_backlog", inTenant, layout("j\x00b", 8), (*space).backlogJob, (*space).damagedBacklogJob},
+		{"board", inTenant, layout("b\x00", anyID), (*space).board, (*space).damagedBoard},
+		{"board_entry", inTenant, layout("c\x00", 8, "e", 8, 2), (*space).boardEntry, (*space).damagedBoardEntry},
+		{"board_time", inTenant, layout("c\x00", 8, "d", 8, 8), (*space).boardTime, (*space).damagedBoardTime},
+		{"board_postings", inTenant, layout("c\x00", 8, "i", anyTerm, 8), (*space).boardPostings, (*space).damagedBoardPostings},
+		{"board_agent", inTenant, layout("c\x00", 8, "g", anyID), (*space).boardAgent, (*space).damagedBoardAgent},
+		{"board_notice", inTenant, layout("c\x00", 8, "n", 8, 8), (*space).boardNotice, (*space).damagedBoardNotice},
+		{"job_board", inTenant, layout("j\x00c", "c\x00", 8), (*space).boardJob, (*space).damagedBoardJob},
+		{"job_inbox", inTenant, layout("j\x00c", "c\x00", 8, "n", 8), (*space).boardJob, (*space).damagedBoardJob},
+		{"job_board_due", inTenant, layout("j\x00e", 8, lastID), (*space).boardDueJob, (*space).damagedBoardDueJob},
 		{"usage", inTenant, layout("u\x00", 2), (*space).usageDay, (*space).expires},
 		{"policy", inTenant, layout("g\x00", anyID), (*space).policy, (*space).damagedPolicy},
 		{"policy_version", inTenant, layout("y\x00", anyID, 4), (*space).policyVersion, (*space).damagedVersion},
@@ -56,7 +87,14 @@ func recordKinds() []recordKind {
 const (
 	anyID    = -1 // a client's id and the separator behind it
 	anything = -2 // at least one byte, to the end
+	lastID   = -3 // a client's id, to the end
+	anyTerm  = -4 // a term of an index and the separator behind it
 )
+
+// oneOf is one byte among these.
+type oneOf string
+
+const recallSpaces oneOf = "mt"
 
 // layout tells whether a key is made of these parts: a literal, a number of bytes, or one of the constants above.
 func layout(parts ...any) func(key []byte) bool {
@@ -68,16 +106,21 @@ func layout(parts ...any) func(key []byte) bool {
 				if n = len(part); !bytes.HasPrefix(key, []byte(part)) {
 					return false
 				}
-			case int:
-				if n = part; part == anything {
-					return len(key) > 0
+			case oneOf:
+				if n = 1; len(key) == 0 || strings.IndexByte(string(part), key[0]) < 0 {
+					return false
 				}
-				if part == anyID {
-					at := bytes.IndexByte(key, sep)
-					if at < 0 || !validID(string(key[:at])) {
+			case int:
+				at := bytes.IndexByte(key, sep)
+				switch n = part; part {
+				case anything:
+					return len(key) > 0
+				case lastID:
+					return validID(string(key))
+				case anyID, anyTerm:
+					if n = at + 1; at < 1 || part == anyID && !validID(string(key[:at])) {
 						return false
 					}
-					n = at + 1
 				}
 			}
 			if len(key) < n {

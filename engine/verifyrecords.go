@@ -50,7 +50,7 @@ func (s *space) project(key, value []byte) {
 	if other, ok := s.projects[rec.Incarnation]; ok {
 		s.bad(key, foundMismatch, "projects %q and %q have one incarnation", id, other)
 	}
-	s.projects[rec.Incarnation] = id
+	s.projects[rec.Incarnation], s.searched[rec.Incarnation] = id, rec.Recalls
 	if s.sweptProjects[rec.Incarnation] {
 		s.bad(key, foundMismatch, "project %q lives and is to be swept", id)
 	}
@@ -93,6 +93,10 @@ func (s *space) expiry(key, value []byte) {
 // damagedExpiry holds an entry's key against the records that expire: its value says nothing.
 func (s *space) damagedExpiry(key []byte) {
 	names := string(splitExpiry(key))
+	if names[0] == 'e' {
+		s.memoryExpiry(key)
+		return
+	}
 	if _, ok := s.expiring[names]; ok {
 		delete(s.expiring, names)
 	} else if strings.ContainsAny(names[:1], "iau") { // what else expires may go before its time
@@ -109,7 +113,9 @@ func (s *space) sessionJob(key, value []byte) {
 func (s *space) damagedSessionJob(key []byte) { s.sweptSessions[incarnation(key[3:])] = true }
 
 func (s *space) importJob(key, value []byte) {
-	s.incarnationIn(key, value)
+	if string(value) != stagedBoard {
+		s.incarnationIn(key, value)
+	}
 	s.damagedImportJob(key)
 }
 
@@ -118,6 +124,31 @@ func (s *space) damagedImportJob(key []byte) { s.staged[incarnation(key[3+8:])] 
 func (s *space) projectJob(key, _ []byte) { s.damagedProjectJob(key) }
 
 func (s *space) damagedProjectJob(key []byte) { s.sweptProjects[incarnation(key[3:])] = true }
+
+func (s *space) decisionsJob(key, value []byte) {
+	if len(value) != 8 {
+		s.bad(key, foundMalformed, "it holds %d bytes, not the 8 of a time", len(value))
+	}
+}
+
+// retention is a tenant's daily job. What it says of its kinds is of the version that wrote it.
+func (s *space) retention(key, value []byte) {
+	var rec retentionState
+	s.decode(key, value, &rec)
+}
+
+// keyUse may outlive its key, which is removed before it.
+func (s *space) keyUse(key, value []byte) {
+	id := string(key[2:])
+	if len(value) != 8 {
+		s.bad(key, foundMalformed, "it holds %d bytes, not the 8 of a time", len(value))
+	}
+	if _, ok := s.keys[id]; !ok && s.lostKeys == 0 {
+		s.bad(key, foundOrphan, "it tells when the key %q was used, which is not there", id).harmless = true
+	}
+}
+
+func (s *space) damagedKey([]byte) { s.lostKeys++ }
 
 func (s *space) headlessJob(key, _ []byte) { s.damagedHeadlessJob(key) }
 

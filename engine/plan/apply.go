@@ -40,7 +40,7 @@ func Apply(items []Item, ops []Op, step int16, src Source) (Result, error) {
 			a.insert(op)
 			continue
 		}
-		if err := a.apply(op, items[op.First:op.Last+1]); err != nil {
+		if err := a.apply(op, items[op.First:op.Last+1], items[op.Last+1:]); err != nil {
 			return Result{}, err
 		}
 		at = int(op.Last) + 1
@@ -87,7 +87,7 @@ func NoticeItem(kind Kind, text string, tokens uint32, step int16, reason string
 // noAtom marks system-class items, which belong to no atom; the table gives them ids of their own.
 const noAtom = ^uint32(0)
 
-func (a *applier) apply(op *Op, in []Item) error {
+func (a *applier) apply(op *Op, in, behind []Item) error {
 	switch op.Code {
 	case OpDrop:
 		for i := range in {
@@ -106,7 +106,7 @@ func (a *applier) apply(op *Op, in []Item) error {
 	case OpReplace:
 		return a.retext(op, in, Replace, func(*Item, string) string { return op.Text })
 	case OpSummarise:
-		a.summarise(op, in)
+		a.summarise(op, in, behind)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ const StoredOnly = 1
 
 // summarise takes the atoms that the stored summary covers out of the range, and notes up to which message the op asks
 // for a longer one.
-func (a *applier) summarise(op *Op, in []Item) {
+func (a *applier) summarise(op *Op, in, behind []Item) {
 	if op.Argument != StoredOnly {
-		a.out.AskSummary = newestStored(in)
+		a.out.AskSummary = lastAsked(in, behind)
 	}
 	covers, text, _ := a.src.Summary()
 	if text == "" {
@@ -48,6 +48,18 @@ func (a *applier) showSummary() {
 	}
 	shown := &a.out.Items[at]
 	shown.Rows = slices.Concat(shown.Rows, a.summarised)
+}
+
+// lastAsked is the highest number of a stored message in the range up to which all stored messages of the table are in the
+// range: a late result stands with its call, before messages that are older.
+func lastAsked(in, behind []Item) uint64 {
+	last := newestStored(in)
+	for i := range behind {
+		if it := &behind[i]; it.Role != RoleSystem && it.Flags&FlagPending == 0 && it.Change != Answer {
+			last = min(last, max(it.Seq, 1)-1)
+		}
+	}
+	return last
 }
 
 // newestStored is the highest number of a stored message among items, 0 where there is none.

@@ -246,6 +246,22 @@ func TestSeed003Retention(t *testing.T) {
 	}
 }
 
+// shareThings stores memories with a history, and a board with agents and entries.
+func (c *conversation) shareThings() {
+	c.t.Helper()
+	c.knowledge()
+	c.remember(object{"key": "home", "content": "Ada lives in Porto", "tags": []string{"ada"}, "importance": 0.9})
+	c.remember(object{"key": "home", "content": "Ada lives in Faro", "source": "call"}, 200)
+	c.remember(object{"key": "tea", "content": "tea at five", "category": "daily", "session_id": "s"})
+	const board = "/api/v1/boards/infra"
+	c.do("PUT", board, object{"name": "Infrastructure", "retention_days": 90}).want(201)
+	c.do("PUT", board+"/agents/devops", object{"display_name": "Dev Ops", "lead": true}).want(201)
+	for _, which := range []string{"first", "second", "third"} {
+		c.post(board+"/memory", object{"content": which + " deployment <done>", "tags": []string{"deployment"}}).want(201)
+	}
+	c.post(board+"/memory", object{"content": "@devops look", "tags": []string{"chat"}}).want(201)
+}
+
 // TestTenantMoves: a tenant's file put into another tenant, on another server, gives the same windows to the byte.
 func TestTenantMoves(t *testing.T) {
 	c, id := ownTenant(t)
@@ -256,6 +272,7 @@ func TestTenantMoves(t *testing.T) {
 		}
 	}
 	c.turn("", user("<b>&\u2028")).want(201)
+	c.shareThings()
 	c.do("PATCH", c.path("/settings"), object{"session_history_depth": 3}).want(200)
 	file := c.get("/api/v1/export").want(200).body
 	if strings.Contains(string(file), "mk_") {
@@ -295,6 +312,20 @@ func TestTenantMoves(t *testing.T) {
 			if x, y := encodeJSON(t, a), encodeJSON(t, b); !bytes.Equal(x, y) {
 				t.Fatalf("session %s, %v: windows differ:\n%s\n%s", session, request, clip(string(x), 800), clip(string(y), 800))
 			}
+		}
+	}
+	for _, path := range []string{c.path("/memories"), c.path("/memories/home"), c.path("/memories/home/history"),
+		"/api/v1/boards", "/api/v1/boards/infra/memory?limit=100", "/api/v1/boards/infra/memory?tags=deployment&q=third",
+		"/api/v1/boards/infra/agents", "/api/v1/boards/infra/export", "/api/v1/boards/infra/agents/devops"} {
+		if was, is := c.get(path).want(200).body, moved.get(path).want(200).body; !bytes.Equal(was, is) {
+			t.Errorf("%s: differs:\n%s\n%s", path, clip(string(was), 800), clip(string(is), 800))
+		}
+	}
+	for _, query := range []string{"where does Ada live", "bridges of stone", "*"} {
+		request := object{"query": query, "limit": 50}
+		was, is := c.post(c.path("/memories/recall"), request).want(200).body, moved.post(c.path("/memories/recall"), request).want(200).body
+		if !bytes.Equal(was, is) || !bytes.Contains(was, []byte(`"key"`)) {
+			t.Errorf("recall of %q differs:\n%s\n%s", query, clip(string(was), 800), clip(string(is), 800))
 		}
 	}
 	// The operator exports any tenant, nobody else's admin does, and no narrowed key exports its own.

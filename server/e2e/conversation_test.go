@@ -126,6 +126,7 @@ type ask struct {
 	system      string
 	pending     *hard.Turn // the turn in flight
 	depth       int        // 0: the default of 20
+	memories    *remembering
 }
 
 // Defaults that the contract gives.
@@ -177,6 +178,9 @@ func (a ask) body(session string) object {
 	}
 	if a.pending != nil {
 		body["pending"] = a.pending.Input
+	}
+	if a.memories != nil {
+		body["memories"] = object{"query": a.memories.query, "limit": a.memories.limit}
 	}
 	if a.depth != 0 {
 		var steps []object

@@ -50,7 +50,8 @@ func TestLongHardSession(t *testing.T) {
 // walk posts a generated session turn by turn and asks for windows on the way, every step turns and at the end.
 func walk(t testing.TB, knobs hard.Knobs, step int) {
 	transcript := hard.Generate(knobs)
-	c := converse(shared(t), mneme.unique("walk"))
+	c := own(t)
+	known := c.knowledge()
 	r := rand.New(rand.NewPCG(knobs.Seed, uint64(step)))
 	viewers := append(transcript.Delegations(), "", "no_such")
 	var earlier []*window
@@ -61,6 +62,9 @@ func walk(t testing.TB, knobs hard.Knobs, step int) {
 		}
 		for range 4 {
 			a := randomAsk(r, viewers)
+			if r.IntN(3) == 0 {
+				a.memories = &remembering{query: known[r.IntN(len(known))].Content, limit: 1 + r.IntN(9), known: known}
+			}
 			if i+1 < len(transcript.Turns) && a.target() == knobs.Format && a.viewer == "" && r.IntN(2) == 0 {
 				a.pending = pending(transcript.Turns[i+1], len(c.history.messages))
 			}

@@ -29,8 +29,9 @@ type window struct {
 		Text        string `json:"text"`
 		CoversTurns []int  `json:"covers_turns"`
 	} `json:"summary"`
-	Pipeline []step `json:"pipeline"`
-	Report   []row  `json:"report"`
+	Memories []remembered `json:"memories"`
+	Pipeline []step       `json:"pipeline"`
+	Report   []row        `json:"report"`
 }
 
 // step is what one policy of the pipeline did.
@@ -92,6 +93,7 @@ func check(h *history, a ask, w *window) []string {
 	s.checkUsage()
 	s.checkProvider()
 	s.checkContents()
+	s.checkMemories()
 	return s.faults
 }
 

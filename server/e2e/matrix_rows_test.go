@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
@@ -25,6 +29,8 @@ type matrixRow struct {
 	consumes bool
 	// varies: answers differ from one time to the next by themselves.
 	varies bool
+	// lines: the answer is not one JSON value.
+	lines bool
 }
 
 // matrixRows has a row for every route that there is: the matrix fails without.
@@ -41,7 +47,7 @@ func matrixRows() []matrixRow {
 		file = `{"version":1,"session":{"id":"{new}"},"turns":[{"turn":1,"messages":[` +
 			`{"format":"openai.chat","message":{"role":"user","content":"{marker}"}}]}]}`
 	)
-	return []matrixRow{
+	rows := slices.Concat(boardRows(), memoryRows(), administrationRows(), []matrixRow{
 		{route: "GET /healthz", least: open, ok: 200},
 		{route: "GET /readyz", least: open, ok: 200},
 		{route: "GET /metrics", least: open, ok: 200, varies: true},
@@ -89,7 +95,128 @@ func matrixRows() []matrixRow {
 		{route: "DELETE " + project, least: admin, ok: 204, consumes: true},
 		{route: "DELETE /api/v1/keys/{key}", least: admin, ok: 204, in: 404, out: 404, consumes: true},
 		{route: "DELETE /api/v1/tenants/{tenant}", least: root, ok: 204, consumes: true},
+	})
+	slices.SortStableFunc(rows, func(a, b matrixRow) int { // what takes away comes last
+		switch {
+		case a.consumes == b.consumes:
+			return 0
+		case b.consumes:
+			return -1
+		}
+		return 1
+	})
+	return rows
+}
+
+// boardRows are those of boards under both prefixes. Whether a narrowed key reaches a board follows from its projects.
+func boardRows() (rows []matrixRow) {
+	const reader, agent = "reader", "agent"
+	boards := []string{"/api/v1/boards", "/api/v1/agent/boards"}
+	for _, all := range boards {
+		board, member := all+"/{board}", all+"/{board}/agents/{agent}"
+		rows = append(rows, []matrixRow{
+			{route: "GET " + all, least: reader, ok: 200},
+			{route: "GET " + board, least: reader, ok: 200},
+			{route: "GET " + board + "/stats", least: reader, ok: 200},
+			{route: "GET " + board + "/export", least: reader, ok: 200, lines: true},
+			{route: "GET " + board + "/memory", least: reader, ok: 200, query: "q=secret&tags=chat"},
+			{route: "GET " + board + "/memory/stream", least: reader, ok: 200, query: "since=2020-01-01T00:00:00Z", lines: true,
+				send: glance},
+			{route: "GET " + board + "/agents", least: reader, ok: 200},
+			{route: "GET " + member, least: reader, ok: 200},
+			{route: "GET " + member + "/notifications", least: reader, ok: 200},
+			{route: "GET " + member + "/notifications/stream", least: reader, ok: 200, query: "since=2020-01-01T00:00:00Z",
+				lines: true, send: glance},
+			{route: "POST " + member + "/notifications/ack", least: agent, ok: 200, body: `{"up_to":"{notice}"}`},
+			{route: "POST " + board + "/memory", least: agent, ok: 201, body: `{"content":"@helper {marker}","tags":["chat"]}`},
+			{route: "PUT " + member, least: agent, ok: 200, body: `{"display_name":"{marker}"}`},
+			{route: "PUT " + board, least: agent, ok: 200, body: `{"name":"{marker}"}`},
+		}...)
 	}
+	for _, all := range boards {
+		board := all + "/{board}"
+		rows = append(rows, []matrixRow{
+			{route: "DELETE " + board + "/memory", least: agent, ok: 200, query: "older_than_days=0", consumes: true},
+			{route: "DELETE " + board + "/agents/{agent}", least: agent, ok: 204, consumes: true},
+			{route: "DELETE " + board, least: agent, ok: 204, consumes: true},
+		}...)
+	}
+	return rows
+}
+
+// memoryRows are those of memories and tools.
+func memoryRows() []matrixRow {
+	const (
+		reader, agent = "reader", "agent"
+
+		project  = "/api/v1/projects/{project}"
+		memories = project + "/memories"
+	)
+	return []matrixRow{
+		{route: "GET " + memories, least: reader, ok: 200},
+		{route: "GET " + memories + "/{memory}", least: reader, ok: 200},
+		{route: "GET " + memories + "/{memory}/history", least: reader, ok: 200},
+		{route: "GET /api/v1/tools", least: reader, ok: 200},
+		{route: "POST " + memories + "/recall", least: agent, ok: 200, body: `{"query":"secret {marker}","scope":"both"}`},
+		{route: "POST " + project + "/tools/call", least: agent, ok: 200,
+			body: `{"name":"memory_recall","arguments":{"query":"secret {marker}"}}`},
+		{route: "POST " + memories, least: agent, ok: 201, body: `{"key":"{new}","content":"more of {marker}"}`},
+		{route: "DELETE " + memories + "/{memory}", least: agent, ok: 200, consumes: true},
+	}
+}
+
+// administrationRows are those of what an operator does with a whole tenant's data.
+func administrationRows() []matrixRow {
+	const (
+		admin = "tenant_admin"
+
+		conversations = "/api/v1/admin/agent/conversations"
+	)
+	return []matrixRow{
+		{route: "GET " + conversations + "/stats", least: admin, ok: 200, query: "project_id={project}", out: 404},
+		{route: "GET /api/v1/export", least: admin, ok: 200, in: 403, out: 403, varies: true, lines: true},
+		{route: "POST /api/v1/import", least: admin, ok: 200, query: "on_conflict=replace", send: sendTenantFile, in: 403, out: 403},
+		{route: "POST /api/v1/admin/retention", least: admin, ok: 200, in: 403, out: 403},
+		{route: "DELETE " + conversations + "/purge", least: admin, ok: 200, query: "project_id={project}&older_than_days=0",
+			out: 404, consumes: true},
+	}
+}
+
+// glance reads a stream to the end of its first event, then closes it.
+func glance(c client, method, path, _ string) reply {
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	r := reply{t: c.t, what: method + " " + path, status: res.StatusCode, header: res.Header}
+	for lines := bufio.NewReader(res.Body); ; {
+		line, err := lines.ReadBytes('\n')
+		r.body = append(r.body, line...)
+		if err != nil || res.StatusCode == 200 && strings.TrimSpace(string(line)) == "" && strings.Contains(string(r.body), "data:") {
+			return r
+		}
+	}
+}
+
+// sendTenantFile imports a project of a session that every tenant has.
+func sendTenantFile(c client, method, path, _ string) reply {
+	at := "2026-01-01T00:00:00Z"
+	file := tenantFile(c.t, object{"type": "project", "id": "shared", "name": "imported", "created_at": at},
+		object{"type": "session", "project": "shared", "id": "came", "created_at": at, "last_activity_at": at},
+		object{"type": "turn", "turn": 1, "messages": []object{
+			{"format": "openai.chat", "created_at": at, "message": user("imported")}}},
+		object{"type": "session_end", "turns": 1})
+	return c.do(method, path, file, "Content-Type", "application/x-ndjson")
 }
 
 // sendModule uploads a module that nobody has uploaded before.
@@ -119,6 +246,18 @@ func (h *tenancy) furnish() {
 		c.upload("own", wasmtest.Policy(wasmtest.Manifest("matrix "+text), wasmtest.Keep())).want(201)
 	}
 	c.do("PUT", "/api/v1/policies/own/live", object{"version": 2}).want(200)
+	for range 2 {
+		c.do("POST", "/api/v1/projects/shared/memories", object{"key": "kept", "content": "remember " + h.marker,
+			"tags": []string{h.marker}, "session_id": "same"}).want(200, 201)
+	}
+	c.do("PUT", "/api/v1/boards/board", object{"name": h.marker, "projects": []string{"shared"}}).want(201)
+	c.do("PUT", "/api/v1/boards/board/agents/helper", object{"display_name": h.marker, "lead": true}).want(201)
+	var entry struct{ ID string }
+	c.post("/api/v1/boards/board/memory", object{"content": "@helper " + h.marker, "tags": []string{"chat"}}).want(201).into(&entry)
+	var inbox struct{ Items []struct{ ID string } }
+	c.get("/api/v1/boards/board/agents/helper/notifications").want(200).into(&inbox)
+	h.things["memory"], h.things["board"], h.things["agent"], h.things["notice"] = "kept", "board", "helper", inbox.Items[0].ID
+	h.secrets = append(h.secrets, entry.ID[:len("bme_")+8], inbox.Items[0].ID[:len("ntf_")+8])
 	var spare struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": h.marker, "role": "agent"}).want(201).into(&spare)
 	h.things["key"] = spare.ID

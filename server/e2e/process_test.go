@@ -115,12 +115,17 @@ type process struct {
 
 // launch starts the program on a free port and waits until it accepts requests.
 func launch(binary, data string, args ...string) (*process, error) {
+	return launchWith(binary, data, nil, args...)
+}
+
+// launchWith adds to the environment.
+func launchWith(binary, data string, variables []string, args ...string) (*process, error) {
 	store, err := stores.of(data)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
-	cmd.Env = append(environment(), "MNEME_ROOT_KEY="+rootKey, "MNEME_STORE="+store)
+	cmd.Env = append(append(environment(), "MNEME_ROOT_KEY="+rootKey, "MNEME_STORE="+store), variables...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

@@ -19,6 +19,7 @@ func TestSummaries(t *testing.T) {
 		"burst": testBurst, "wait": testWait, "wait in vain": testWaitInVain, "failures": testFailures,
 		"failing again and again": testFailingAgain, "delegations": testDelegations, "refresh": testRefresh, "reset": testReset,
 		"off": testOff, "hard transcripts": testHardTranscripts, "usage": testUsage,
+		"beside memories": testBesideMemories,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +77,22 @@ func testThreshold(t *testing.T, w *world) {
 		s.covered(ask{format: format})
 	}
 	s.onceEach()
+}
+
+// Memories stand behind the summary, each in a message of its own, or both in Anthropic's system text.
+func testBesideMemories(t *testing.T, w *world) {
+	s := w.begin(t, nil)
+	known := s.knowledge()
+	s.talk(repeated(2, 21)...)
+	s.covered(ask{})
+	summary := s.await(30)
+	for _, format := range hard.Formats() {
+		win := s.covered(ask{format: format, system: "Be brief.", memories: &remembering{query: "Ada Lisbon", limit: 4, known: known}})
+		if win.Summary == nil || win.Summary.Text != summary || len(win.Memories) == 0 || !win.Memories[0].Injected {
+			t.Errorf("%s: summary %+v, memories %+v", format, win.Summary, win.Memories)
+		}
+		s.replay(t, win)
+	}
 }
 
 // With 13 to 40 messages the whole transcript is in the window, and nobody is asked.

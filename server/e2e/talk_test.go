@@ -8,7 +8,7 @@ import (
 )
 
 // own returns a conversation in a project of the test's own.
-func own(t *testing.T) *conversation {
+func own(t testing.TB) *conversation {
 	t.Helper()
 	c := converse(shared(t), "s")
 	c.project = mneme.unique("p")

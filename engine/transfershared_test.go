@@ -1,0 +1,330 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+)
+
+// settleMemories gives a tenant some of all kinds of memories: 27 that are there.
+func (k *kit) settleMemories() {
+	k.Helper()
+	half := 0.25
+	for i := range 20 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("fact", i), Content: fmt.Sprintf("the bridge of number %d", i),
+			Tags: []string{"bridge", fmt.Sprint("n", i%3)}, Source: "survey", Importance: &half})
+		k.advance(time.Hour)
+	}
+	for _, home := range []string{"Ada lives in Lisbon", "Ada lives in Porto", "Ada lives in Faro, <with> two cats\u2028"} {
+		k.remember(engine.MemorySpec{Key: "home", Content: home})
+		k.advance(time.Minute)
+	}
+	for range 25 { // more than the history keeps
+		k.remember(engine.MemorySpec{Key: "often", Content: "changed often"})
+	}
+	k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat("wörter und mehr 東京 ", 40_000)})
+	k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat("wörter und noch mehr ", 40_000)})
+	for i, session := range []string{"long", "long", "gone"} {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("said", i), Content: fmt.Sprint("they spoke of the bridge ", i),
+			Category: "conversation", SessionID: session})
+		k.advance(time.Millisecond)
+	}
+	later := k.clock().Add(40 * aDay)
+	k.remember(engine.MemorySpec{Key: "note", Content: "a note of the bridge", Category: "daily", ExpiresAt: &later})
+	soon := k.clock().Add(time.Second)
+	k.remember(engine.MemorySpec{Key: "past", Content: "a note that is past", Category: "daily", ExpiresAt: &soon})
+	k.remember(engine.MemorySpec{Key: "forgotten", Content: "what nobody shall know"})
+	k.forget("forgotten")
+	k.advance(time.Minute)
+	k.drain()
+}
+
+// shownMemories is what a tenant shows of its memories, recall with its scores included.
+func (k *kit) shownMemories(add func(any, error)) {
+	for _, m := range k.memories(engine.MemoryFilter{}, 10) {
+		add(m, nil)
+		add(k.history(m.Key, 50), nil)
+	}
+	for _, q := range []engine.RecallQuery{{Query: "bridge number 7", Limit: 50}, {Query: "where does Ada live?"}, {Query: "東京"},
+		{Query: "mehr wörter"}, {Query: "bridge", Tags: []string{"n1"}, Limit: 50}, {Query: "bridge", SessionID: "long"}, {Query: "*"},
+		{Query: "bridge", Category: "daily"}} {
+		found, err := k.Recall(k.Context(), k.admin, engine.DefaultProject, q)
+		if len(found.Data) == 0 && len(k.memories(engine.MemoryFilter{}, 50)) == 27 && q.Query != "東京" {
+			k.Errorf("%+v finds nothing", q)
+		}
+		add(found.Data, err)
+	}
+}
+
+// settleBoards gives a tenant boards: one with agents and gaps, one that is empty, and one with entries of many words.
+func (k *kit) settleBoards() {
+	k.Helper()
+	days := 1000
+	spec := engine.BoardSpec{Name: "Infrastructure", RetentionDays: &days, Projects: []string{engine.DefaultProject}}
+	if _, _, err := k.PutBoard(k.Context(), k.admin, "infra", spec); err != nil {
+		k.Fatal(err)
+	}
+	if _, _, err := k.PutBoard(k.Context(), k.admin, "quiet", engine.BoardSpec{}); err != nil {
+		k.Fatal(err)
+	}
+	k.member("infra", "chief", engine.BoardAgentSpec{DisplayName: "The Chief", Lead: true})
+	k.member("infra", "devops", engine.BoardAgentSpec{DisplayName: "Dev Ops"})
+	for i := range 150 {
+		k.write("infra", fmt.Sprintf("entry %d of the <deployment>\n", i), "deployment", fmt.Sprint("task:", i%7))
+	}
+	k.write("infra", "@devops look at task 7", "chat")
+	k.write("infra", "/pause", "chat")
+	chat := true
+	if _, err := k.PurgeBoard(k.Context(), k.admin, "infra", engine.BoardPurge{OlderThanDays: 0, IsChat: &chat}); err != nil {
+		k.Fatal(err)
+	}
+	k.advance(time.Hour)
+	k.write("infra", "@devops the second look", "chat")
+	k.write("infra", "/pause", "chat")
+	for i := range 3 {
+		var words strings.Builder
+		for n := range 2500 { // so many that three are more than one commit takes
+			fmt.Fprintf(&words, "w%dx%d ", n, i)
+		}
+		k.write("words", words.String())
+	}
+}
+
+// shownBoards is what a tenant shows of its boards; notifications are not carried over.
+func (k *kit) shownBoards(add func(any, error)) {
+	boards, err := k.ListBoards(k.Context(), k.admin, engine.Page{})
+	add(boards.Data, err)
+	chat := true
+	for _, b := range boards.Data {
+		agents, err := k.ListBoardAgents(k.Context(), k.admin, b.ID, engine.Page{})
+		add(agents.Data, err)
+		for _, f := range []engine.BoardFilter{{}, {IsChat: &chat}, {Tags: []string{"deployment", "task:3"}}, {Text: "second LOOK"},
+			{Text: "w77x1"}} {
+			add(k.ListBoardEntries(k.Context(), k.admin, b.ID, engine.BoardQuery{BoardFilter: f, Limit: 1000}))
+		}
+	}
+}
+
+// wholeBoards fails where a board lacks entries.
+func (k *kit) wholeBoards() {
+	k.Helper()
+	boards, err := k.ListBoards(k.Context(), k.admin, engine.Page{})
+	if err != nil {
+		k.Fatal(err)
+	}
+	want := map[string]uint64{"infra": 152, "words": 3}
+	for _, b := range boards.Data {
+		page, err := k.ListBoardEntries(k.Context(), k.admin, b.ID, engine.BoardQuery{Limit: 1000})
+		if err != nil || b.Entries != want[b.ID] || uint64(len(page.Items)) != b.Entries || page.Total != b.Entries {
+			k.Fatalf("board %s shows %d of %d entries: %v", b.ID, len(page.Items), b.Entries, err)
+		}
+	}
+}
+
+// A board that was imported goes on as the one it was: ids go on behind the last, who has read up to one goes on there,
+// retention runs, and chats raise notifications in inboxes that are new.
+func TestImportedBoardGoesOn(t *testing.T) {
+	k := newKit(t)
+	k.tenant("one")
+	k.settleBoards()
+	file := k.export()
+	page, err := k.ListBoardEntries(t.Context(), k.admin, "infra", engine.BoardQuery{Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, before := page.Items[0], page.Items[1]
+	k.tenant("two")
+	k.imported("", file)
+	feed, err := k.FollowBoard(t.Context(), k.admin, "infra", engine.BoardFollow{After: before.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Close()
+	fresh := k.write("infra", "@devops go on", "chat")
+	if fresh.ID <= newest.ID || fresh.ID[:len(fresh.ID)-12] != newest.ID[:len(newest.ID)-12] {
+		t.Errorf("the entry after %s is %s", newest.ID, fresh.ID)
+	}
+	events, err := feed.Next(t.Context())
+	if err != nil || len(events) != 2 || events[0].ID != newest.ID || events[1].ID != fresh.ID {
+		t.Errorf("a reader of %s goes on with %+v, %v", before.ID, events, err)
+	}
+	if box := k.inbox("infra", "devops"); len(box.Items) != 1 || box.Unread != 1 {
+		t.Errorf("the inbox holds %+v", box)
+	}
+	k.advance(1001 * aDay)
+	k.drain()
+	if got := k.contents("infra", engine.BoardQuery{}); len(got) != 0 {
+		t.Errorf("%d entries outlive their board's retention", len(got))
+	}
+	if got := k.contents("words", engine.BoardQuery{}); len(got) != 3 {
+		t.Errorf("a board without retention has %d entries", len(got))
+	}
+}
+
+// An imported memory goes on as the one it was: it is overwritten, with all that it was before, expires, and is forgotten
+// without a trace.
+func TestImportedMemoryGoesOn(t *testing.T) {
+	k := newKit(t)
+	k.tenant("one")
+	k.settleMemories()
+	file := k.export()
+	k.tenant("two")
+	k.imported("", file)
+	if m := k.remember(engine.MemorySpec{Key: "home", Content: "Ada lives in Braga"}); m.Version != 4 {
+		t.Errorf("the next version is %d", m.Version)
+	}
+	if got := k.history("home", 50); len(got) != 3 || got[2].Content != "Ada lives in Lisbon" {
+		t.Errorf("the history is %+v", got)
+	}
+	if _, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "past"); err == nil {
+		t.Error("an expired memory was imported")
+	}
+	k.advance(60 * aDay)
+	k.drain()
+	if _, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "note"); err == nil {
+		t.Error("a memory outlives its expiry")
+	}
+	for _, m := range k.memories(engine.MemoryFilter{}, 50) {
+		k.forget(m.Key)
+	}
+	k.drain()
+	for _, it := range k.everything("two") {
+		if it.Key[0] == 'e' || it.Key[0] == 'v' && strings.Contains(string(it.Key), "lisbon") {
+			t.Errorf("left: %q", it.Key)
+		}
+	}
+	if k.holds("two", "Lisbon") || k.holds("two", "wörter") {
+		t.Error("a forgotten memory is still stored")
+	}
+}
+
+// What exists is kept, replaced whole, or a reason to import nothing at all.
+func TestImportConflictsOfMemoriesAndBoards(t *testing.T) {
+	k := newKit(t)
+	k.tenant("one")
+	k.settleMemories()
+	k.settleBoards()
+	file, want := k.export(), k.shown()
+	k.tenant("two")
+	k.remember(engine.MemorySpec{Key: "home", Content: "our cabin"})
+	k.remember(engine.MemorySpec{Key: "home", Content: "our castle"})
+	k.write("infra", "our infrastructure", "ours")
+	_, err := k.tryImport("fail", file)
+	refused := wantKind(t, err, engine.Conflict)
+	if len(refused.Fields) != 2 || !strings.Contains(fmt.Sprint(refused.Fields), `board "infra"`) ||
+		!strings.Contains(fmt.Sprint(refused.Fields), `memory "home"`) {
+		t.Errorf("%+v", refused)
+	}
+	if n := len(k.memories(engine.MemoryFilter{}, 50)); n != 1 {
+		t.Errorf("a refused import left %d memories", n)
+	}
+	r := k.imported("skip", file)
+	if r.Imported["memory"] != 26 || r.Skipped["memory"] != 1 || r.Imported["board"] != 2 || r.Skipped["board"] != 1 {
+		t.Errorf("skip: %+v", r)
+	}
+	if m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "home"); err != nil || m.Content != "our castle" {
+		t.Errorf("the memory that was to stay is %+v, %v", m, err)
+	}
+	if got := k.contents("infra", engine.BoardQuery{}); fmt.Sprint(got) != "[our infrastructure]" {
+		t.Errorf("the board that was to stay shows %v", got)
+	}
+	k.drain()
+	if r = k.imported("replace", file); r.Replaced["memory"] != 27 || r.Replaced["board"] != 3 {
+		t.Errorf("replace: %+v", r)
+	}
+	k.drain()
+	if got := k.shown(); strings.Join(got[1:], "\n") != strings.Join(want[1:], "\n") {
+		t.Error("after replacing, the tenant shows something else than the file's")
+	}
+	for _, word := range []string{"our c", "our infrastructure"} {
+		if k.holds("two", word) {
+			t.Errorf("%q, which was replaced, is still stored", word)
+		}
+	}
+}
+
+// The quota of memories holds for imports: a file that does not fit stores nothing.
+func TestImportWithinMemoryQuota(t *testing.T) {
+	source := newKit(t)
+	source.tenant("one")
+	source.settleMemories()
+	file := source.export()
+	for count, fits := range map[int]bool{26: false, 27: true} {
+		k := openKit(t, memstore.New(), quota(engine.MemoryQuota{Count: count}))
+		k.now = source.clock()
+		k.tenant("two")
+		_, err := k.tryImport("", file)
+		if fits != (err == nil) {
+			t.Errorf("27 memories, room for %d: %v", count, err)
+		}
+		if n := len(k.memories(engine.MemoryFilter{}, 50)); !fits && n > 0 || fits && n != count {
+			t.Errorf("room for %d: %d are there", count, n)
+		}
+	}
+}
+
+// hooked is a store that calls before each commit.
+type hooked struct {
+	store.Store
+	before func() error
+}
+
+func (h *hooked) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	if h.before != nil {
+		if err := h.before(); err != nil {
+			return err
+		}
+	}
+	return h.Store.Commit(ctx, tenant, b)
+}
+
+// What an import wrote of a board is swept where the process dies amid it, and an import that takes too long ends without
+// a board.
+func TestImportOfBoardThatEndsHalfway(t *testing.T) {
+	source := newKit(t)
+	source.tenant("one")
+	source.settleBoards()
+	file := source.export()
+	for name, halfway := range map[string]func(k *kit) error{
+		"dies": func(*kit) error { return errors.New("broken") },
+		"late": func(k *kit) error { k.advance(2 * time.Hour); k.drain(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &hooked{Store: memstore.New()}
+			k := openKit(t, h)
+			k.now = source.clock()
+			k.tenant("two")
+			commits := 0
+			h.before = func() error {
+				if commits++; commits < 5 || name == "late" && commits > 5 {
+					return nil
+				}
+				return halfway(k)
+			}
+			if _, err := k.tryImport("", file); err == nil {
+				t.Fatal("it went through")
+			}
+			h.before = nil
+			if _, err := k.GetBoard(t.Context(), k.admin, "infra"); err == nil {
+				t.Error("half a board shows")
+			}
+			if !k.holds("two", "deployment") && name == "dies" {
+				t.Fatal("nothing was written, so nothing is tested")
+			}
+			k.advance(2 * time.Hour)
+			k.drain()
+			if k.holds("two", "deployment") {
+				t.Error("what was written is still stored")
+			}
+			k.imported("skip", file)
+			k.wholeBoards()
+		})
+	}
+}

@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/testdata/hard"
+)
+
+// remembering asks for memories in a window. Known are all that there are.
+type remembering struct {
+	query string
+	limit int
+	known []memory
+}
+
+// remembered is a memory that was found for a window.
+type remembered struct {
+	Key      string `json:"key"`
+	Version  int    `json:"version"`
+	Category string `json:"category"`
+	Injected bool   `json:"injected"`
+}
+
+// memoriesRow is the message_id of the row of a window's memories.
+const memoriesRow = "memories"
+
+// memoriesHead begins the message that holds them.
+const memoriesHead = "Memories that may matter here."
+
+// knowledge stores memories of all lengths and returns them.
+func (c *conversation) knowledge() (known []memory) {
+	c.t.Helper()
+	for i, content := range []string{"Ada lives in Lisbon", "Ada builds bridges\nof stone", "Grace likes olives",
+		"The bridge of Lisbon " + strings.Repeat("is long ", 60), "日本語 and an \U0001f994", strings.Repeat("Ada said so. ", 900)} {
+		known = append(known, c.remember(object{"key": sprintf("fact%d", i), "content": content,
+			"category": []string{"core", "conversation"}[i%2]}))
+	}
+	return known
+}
+
+// lineOf is a memory as the message shows it.
+func lineOf(m memory) string {
+	return "\n- [" + m.Category + "] " + m.Key + ": " + strings.ReplaceAll(m.Content, "\n", "\n  ")
+}
+
+// checkMemories wants what was found told, best first; what fits of it whole, in one message that stands behind the
+// summary and before all else, as it was stored; and one row for it. That its tokens are counted, checkUsage wants.
+func (s *scene) checkMemories() {
+	var rows []row
+	for _, r := range s.injected {
+		if r.MessageID == memoriesRow {
+			rows = append(rows, r)
+		}
+	}
+	at, text := s.memoriesShown()
+	if s.ask.memories == nil {
+		if len(rows) > 0 || s.win.Memories != nil || text != "" {
+			s.fault("memories: nobody asked for %v, row %+v, text %q", s.win.Memories, rows, clip(text, 200))
+		}
+		return
+	}
+	if s.win.Memories == nil || len(s.win.Memories) > s.ask.memories.limit {
+		s.fault("memories: %d told, at most %d asked for", len(s.win.Memories), s.ask.memories.limit)
+	}
+	want, shown := "", 0
+	for i, m := range s.win.Memories {
+		j := slices.IndexFunc(s.ask.memories.known, func(k memory) bool { return k.Key == m.Key })
+		if j < 0 {
+			s.fault("memories: %q is told, and nobody stored it", m.Key)
+			continue
+		}
+		k := s.ask.memories.known[j]
+		if m.Version != k.Version || m.Category != k.Category {
+			s.fault("memories: told %+v, stored %+v", m, k)
+		}
+		if m.Injected {
+			if want += lineOf(k); shown != i {
+				s.fault("memories: %q is shown, a better one is not", m.Key)
+			}
+			shown++
+		}
+	}
+	if shown == 0 {
+		if len(rows) > 0 || text != "" {
+			s.fault("memories: none is told to be shown; rows %+v, text %q", rows, clip(text, 200))
+		}
+		return
+	}
+	if len(rows) != 1 || rows[0].Policy != "mneme" || rows[0].ReasonCode != "recalled" || rows[0].TokensAfter < 1 {
+		s.fault("memories: %d are shown, with the rows %+v", shown, rows)
+	}
+	if head, list, _ := strings.Cut(text, "\n"); !strings.HasPrefix(head, memoriesHead) || "\n"+list != want {
+		s.fault("memories: the message is %q, want %q", clip(text, 400), clip(want, 400))
+	}
+	if first := s.beforeMemories(); at != first {
+		s.fault("memories: the message stands at %d, want %d", at, first)
+	}
+}
+
+// beforeMemories is how many system messages stand before that of the memories: the request's, the summary.
+func (s *scene) beforeMemories() (n int) {
+	if s.ask.system != "" && s.ask.target() != hard.Anthropic {
+		n++
+	}
+	if s.win.Summary != nil {
+		n++
+	}
+	return n
+}
+
+// memoriesShown finds the message of memories, and what stands before it: messages, or in Anthropic's system the summary.
+func (s *scene) memoriesShown() (at int, text string) {
+	if s.ask.target() == hard.Anthropic {
+		before, rest, found := strings.Cut(strings.TrimPrefix(s.win.System, s.ask.system), memoriesHead)
+		if !found {
+			return 0, ""
+		}
+		if strings.TrimSpace(before) != "" {
+			at++
+		}
+		// What follows in the system text is another notice, behind an empty line; no known memory holds one.
+		rest, _, _ = strings.Cut(rest, "\n\n")
+		return at, memoriesHead + rest
+	}
+	list, _ := flatten(s.ask.target(), s.win.Messages)
+	for _, e := range list {
+		if e.role != "user" && e.role != "assistant" && strings.HasPrefix(e.text, memoriesHead) {
+			return e.at, e.text
+		}
+	}
+	return 0, ""
+}

@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/testdata/hard"
+)
+
+// TestMemoriesInEveryFormat: what is remembered stands in the window of each format, held against the law in the three
+// that have messages, within every budget, beside the request's system text.
+func TestMemoriesInEveryFormat(t *testing.T) {
+	c := own(t)
+	known := c.knowledge()
+	transcript := hard.Generate(hard.Knobs{Seed: 21, Messages: 60, Delegations: true})
+	for _, turn := range transcript.Turns {
+		c.say(turn)
+	}
+	shown := map[int]bool{}
+	for _, format := range hard.Formats() {
+		for _, tokens := range []int{0, 8000, 1000, 400, 150} {
+			for _, system := range []string{"", "Be brief."} {
+				a := ask{format: format, maxTokens: &tokens, system: system,
+					memories: &remembering{query: "where does Ada live? bridge of Lisbon", limit: 6, known: known}}
+				w := c.window(a)
+				if w == nil {
+					continue
+				}
+				c.replay(t, w)
+				if n := len(w.Memories); n < 4 {
+					t.Errorf("%s, %d tokens: found %d", format, tokens, n)
+				}
+				n := 0
+				for _, m := range w.Memories {
+					if m.Injected {
+						n++
+					}
+				}
+				shown[n] = true
+			}
+		}
+	}
+	if len(shown) < 3 {
+		t.Errorf("all budgets show as many memories: %v", shown)
+	}
+	text := c.assemble(object{"session_id": c.session, "format": "text", "memories": object{"query": "Grace"}})
+	if len(text.Memories) == 0 || !text.Memories[0].Injected || !strings.Contains(text.Text, "Grace likes olives") ||
+		!strings.Contains(text.Text, memoriesHead) || strings.Index(text.Text, memoriesHead) > strings.Index(text.Text, "(turn ") {
+		t.Errorf("as text: %+v\n%s", text.Memories, clip(text.Text, 600))
+	}
+	none := c.assemble(object{"session_id": c.session, "memories": object{"query": "xylophone"}})
+	if none.Memories == nil || len(none.Memories) != 0 {
+		t.Errorf("nothing is found, told %+v", none.Memories)
+	}
+}
+
+// TestMemoriesByQuestion: without a query the newest question that the viewer may see is asked by, a pending one first.
+func TestMemoriesByQuestion(t *testing.T) {
+	c := own(t)
+	known := c.knowledge()
+	first := func(request object) string {
+		t.Helper()
+		w := c.assemble(request)
+		if len(w.Memories) == 0 {
+			t.Errorf("%v: nothing found", request)
+			return ""
+		}
+		return w.Memories[0].Key
+	}
+	if got := first(object{"memories": object{}}); got != known[len(known)-1].Key {
+		t.Errorf("without a question the last changed comes first, not %s", got)
+	}
+	secret := user("who likes olives?")
+	secret["delegation_id"] = "del_1"
+	c.turn("s", user("who builds bridges of stone?"), assistant("Ada")).want(201)
+	c.turn("s", secret, object{"role": "assistant", "content": "Grace", "delegation_id": "del_1"}).want(201)
+	for want, request := range map[string]object{
+		"fact1": {"session_id": "s", "memories": object{}, "viewer": object{"delegation_id": "del_2"}},
+		"fact2": {"session_id": "s", "memories": object{"query": " "}, "viewer": object{"delegation_id": "del_1"}},
+		"fact4": {"session_id": "s", "memories": object{}, "pending": []object{user("日本語?")}},
+	} {
+		if got := first(request); got != want {
+			t.Errorf("%v: %s comes first, want %s", request, got, want)
+		}
+	}
+}
+
+// decided is what a decision says of its memories.
+type decided struct {
+	Memories []remembered `json:"memories"`
+	Report   []row        `json:"report"`
+	Purged   string       `json:"purged"`
+}
+
+// TestDecisionsNameTheirMemories: a decision shows the versions that it used and is replayed equal after they are
+// overwritten; after one is forgotten it says which, also where there is another of its key.
+func TestDecisionsNameTheirMemories(t *testing.T) {
+	c := own(t)
+	c.remember(object{"key": "home", "content": "Ada lives in Lisbon"})
+	c.turn("s", user("where does Ada live?"), assistant("one moment")).want(201)
+	w := c.assemble(object{"session_id": "s", "memories": object{}, "explain": true})
+	if len(w.Memories) != 1 || w.Memories[0] != (remembered{"home", 1, "core", true}) {
+		t.Fatalf("found %+v", w.Memories)
+	}
+	look := func() (d decided) {
+		t.Helper()
+		c.get(c.path("/decisions/" + w.DecisionID)).want(200).into(&d)
+		return d
+	}
+	same := func(when string) {
+		t.Helper()
+		c.replay(t, w)
+		d := look()
+		if len(d.Memories) != 1 || d.Memories[0] != w.Memories[0] || len(d.Report) != len(w.Report) || d.Purged != "" {
+			t.Errorf("%s the decision shows %+v", when, d)
+		}
+	}
+	same("at first")
+	for _, content := range []string{"Ada lives in Porto", "Ada lives in Faro"} {
+		c.remember(object{"key": "home", "content": content}, 200)
+		same("after it is overwritten")
+	}
+	if now := c.assemble(object{"session_id": "s", "memories": object{}}); now.Memories[0].Version != 3 ||
+		!strings.Contains(string(now.Messages[0]), "Faro") {
+		t.Errorf("a new window shows %+v %s", now.Memories, now.Messages[0])
+	}
+	gone := func(when string) {
+		t.Helper()
+		p := c.post(c.path("/decisions/"+w.DecisionID+"/replay"), nil).wantCode(410, "memory_purged")
+		d := look()
+		if !strings.Contains(p.Detail, `"home"`) || !strings.Contains(d.Purged, `"home"`) || d.Report != nil {
+			t.Errorf("%s: %+v, the decision %+v", when, p, d)
+		}
+		if body := c.get(c.path("/decisions/" + w.DecisionID)).body; strings.Contains(string(body), "Lisbon") {
+			t.Errorf("%s the decision still shows it: %s", when, body)
+		}
+	}
+	c.do("DELETE", c.path("/memories/home"), nil).want(200)
+	gone("after it is forgotten")
+	c.remember(object{"key": "home", "content": "Ada lives in Lisbon"})
+	gone("after another takes its key")
+}
+
+// TestMemoriesForKeys: a reader may have memories in its windows, a key that is narrowed to another project may not.
+func TestMemoriesForKeys(t *testing.T) {
+	c := own(t)
+	c.remember(object{"key": "home", "content": "Ada lives in Lisbon"})
+	other := own(t)
+	request := object{"memories": object{"query": "Ada"}}
+	for role, key := range map[string]string{"reader": c.newKey("reader"), "narrowed": c.newKey("agent", c.project)} {
+		var w window
+		if c.as(key).post(c.path("/context"), request).want(200).into(&w); len(w.Memories) != 1 || !w.Memories[0].Injected {
+			t.Errorf("%s finds %+v", role, w.Memories)
+		}
+	}
+	c.as(c.newKey("agent", other.project)).post(c.path("/context"), request).problem(404)
+	if w := other.assemble(request); len(w.Memories) != 0 {
+		t.Errorf("another project's window shows %+v", w.Memories)
+	}
+	stranger := converse(newTenant(t), "s")
+	if w := stranger.assemble(request); len(w.Memories) != 0 {
+		t.Errorf("another tenant's window shows %+v", w.Memories)
+	}
+	stranger.post(c.path("/context"), request).problem(404)
+}
+
+// TestMemoriesRequestIsStrict: what is wrong with the request for memories is said with its field, and decides nothing.
+func TestMemoriesRequestIsStrict(t *testing.T) {
+	c := own(t)
+	for field, body := range map[string]string{
+		"memories.quary": `{"memories":{"quary":"x"}}`,
+		"memories.limit": `{"memories":{"limit":101}}`,
+		"memories.query": `{"memories":{"query":"` + strings.Repeat("x", 40_000) + `"}}`,
+	} {
+		p := c.post(c.path("/context"), json.RawMessage(body)).problem(422)
+		if len(p.Errors) != 1 || p.Errors[0].Field != field {
+			t.Errorf("%s: %+v", clip(body, 60), p)
+		}
+	}
+	c.post(c.path("/context"), json.RawMessage(`{"memories":{"limit":-1}}`)).problem(422)
+	c.post(c.path("/context"), json.RawMessage(`{"memories":"Ada"}`)).problem(422)
+	if w := c.assemble(object{"memories": nil}); w.Memories != nil {
+		t.Errorf("null asks for %+v", w.Memories)
+	}
+}

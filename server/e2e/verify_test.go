@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
+)
+
+// TestVerifyAfterKills kills the server amid writers of all kinds, again and again: whatever it was doing, verify finds
+// nothing wrong with what it leaves.
+func TestVerifyAfterKills(t *testing.T) {
+	data, summaries := t.TempDir(), provider(t)
+	met := map[string]bool{}
+	for round := range 4 {
+		server := summarising(t, data, summaries)
+		admin := server.client(t)
+		admin.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true, "daily_memory_days": 1}).want(200)
+		for n := range 100 { // enough to be put into blocks, which the writers then take apart
+			if round == 0 {
+				admin.post("/api/v1/projects/default/memories", object{"key": fmt.Sprint("k", n), "content": "hello word7 word8"}).want(201)
+			}
+		}
+		var done atomic.Int64
+		enough := make(chan struct{})
+		var group sync.WaitGroup
+		for w := range 6 {
+			group.Go(func() {
+				c := server.client(t)
+				random := rand.New(rand.NewPCG(uint64(round), uint64(w)))
+				for {
+					change := c.anything
+					if random.IntN(2) == 0 {
+						change = c.anythingShared
+					}
+					if err := change(random); err != nil {
+						return // the server is gone
+					}
+					if done.Add(1) == 700 {
+						close(enough)
+					}
+				}
+			})
+		}
+		<-enough
+		server.kill()
+		group.Wait()
+		for kind := range verified(t, data) {
+			met[kind] = true
+		}
+	}
+	for _, kind := range strings.Fields(`session body summary idempotent policy memory memory_version memory_time recall_document
+		recall_block recall_memory board board_entry board_postings board_agent board_notice key_use retention usage audit`) {
+		if !met[kind] {
+			t.Errorf("no %s was met: the test tells little", kind)
+		}
+	}
+}
+
+// change sends a request that may be refused. Only a server that is gone is an error.
+func (c client) change(method, path string, body any, headers ...string) error {
+	r, err := c.try(method, path, body, headers...)
+	if err == nil && r.status >= 500 {
+		c.t.Errorf("%s: %d %s", r.what, r.status, r.body)
+	}
+	return err
+}
+
+// anything changes something of sessions, projects, policies or keys at random.
+func (c client) anything(random *rand.Rand) error {
+	session, project := fmt.Sprint("s", random.IntN(6)), []string{"default", "other"}[random.IntN(2)]
+	at := "/api/v1/projects/" + project
+	call := fmt.Sprint("c", random.IntN(9))
+	switch random.IntN(14) {
+	case 0:
+		return c.change("PUT", "/api/v1/projects/other", object{})
+	case 1:
+		if random.IntN(4) == 0 {
+			return c.change("DELETE", "/api/v1/projects/other", nil)
+		}
+		return c.change("DELETE", at+"/sessions/"+session, nil)
+	case 2:
+		turns := []object{}
+		for n := range 300 {
+			turns = append(turns, object{"turn": n + 1, "messages": []object{
+				{"format": "openai.chat", "message": user(fmt.Sprint("imported ", n))}}})
+		}
+		return c.change("POST", at+"/sessions/import", object{"version": 1, "session": object{"id": session}, "turns": turns})
+	case 3:
+		return c.change("POST", "/api/v1/keys", object{"role": "agent", "name": "k"}, "Idempotency-Key", fmt.Sprint(random.Uint64()))
+	case 4:
+		module := wasmtest.Policy(wasmtest.Manifest(fmt.Sprint("v", random.IntN(20))), wasmtest.Keep())
+		return c.change("POST", policiesPath+"?name=p"+call, module, "Content-Type", "application/wasm")
+	case 5:
+		return c.change("DELETE", policiesPath+"/p"+call, nil)
+	case 6, 7, 8:
+		return c.change("POST", at+"/context", object{"session_id": session})
+	case 9:
+		return c.change("POST", at+"/turns", object{"session_id": session, "messages": []object{result(call, "late")}})
+	}
+	return c.change("POST", at+"/turns", object{"session_id": session, "messages": []object{
+		user("hello"), calling(call, "f", "{}"), result(call, "x"), calling(call+"b", "g", "{}")}},
+		"Idempotency-Key", fmt.Sprint(random.Uint64()))
+}
+
+// anythingShared changes something of memories, boards or a tenant's data at random.
+func (c client) anythingShared(random *rand.Rand) error {
+	project := []string{"default", "default", "other"}[random.IntN(3)]
+	memories := "/api/v1/projects/" + project + "/memories"
+	board := "/api/v1/boards/" + []string{"plans", "talk"}[random.IntN(2)]
+	agent := fmt.Sprint("agent", random.IntN(3))
+	key := fmt.Sprint("k", random.IntN(100))
+	switch random.IntN(16) {
+	case 0, 1, 2, 3:
+		var words strings.Builder
+		for range 1 + random.IntN(8)*random.IntN(900) {
+			fmt.Fprintf(&words, "word%d ", random.IntN(300))
+		}
+		return c.change("POST", memories, object{"key": key, "content": words.String(), "tags": []string{"t"},
+			"category": []string{"core", "daily", "conversation"}[random.IntN(3)]}, "Idempotency-Key", fmt.Sprint(random.Uint64()))
+	case 4:
+		return c.change("DELETE", memories+"/"+key, nil)
+	case 5:
+		return c.change("POST", memories+"/recall", object{"query": "word7 hello", "scope": "both"})
+	case 6:
+		return c.change("PUT", board, object{"name": "n", "retention_days": 1 + random.IntN(9)})
+	case 7, 8:
+		return c.change("PUT", board+"/agents/"+agent, object{"display_name": agent, "lead": random.IntN(2) == 0})
+	case 9, 10, 11:
+		says := []string{"@" + agent + " look", "/pause", "@lead and @agent1", "plain words"}[random.IntN(4)]
+		return c.change("POST", board+"/memory", object{"content": says, "is_chat": random.IntN(3) > 0}, "Idempotency-Key",
+			fmt.Sprint(random.Uint64()))
+	case 12:
+		switch random.IntN(5) {
+		case 0:
+			return c.change("DELETE", board, nil)
+		case 1:
+			return c.change("DELETE", board+"/agents/"+agent, nil)
+		default:
+			return c.change("DELETE", board+"/memory?older_than_days=0&is_chat=true", nil)
+		}
+	case 13:
+		if random.IntN(3) > 0 {
+			return c.change("POST", memories+"/recall", object{"query": "imported", "scope": "transcript"})
+		}
+		return c.change("DELETE", "/api/v1/admin/agent/conversations/purge?older_than_days=0&project_id="+project, nil)
+	case 14:
+		return c.change("POST", "/api/v1/admin/retention", nil)
+	}
+	return c.change("POST", "/api/v1/import?on_conflict=replace", c.tenantOf(random), "Content-Type", "application/x-ndjson")
+}
+
+// tenantOf is a file to import: one project and one session.
+func (c client) tenantOf(random *rand.Rand) []byte {
+	at := "2026-01-01T00:00:00Z"
+	return tenantFile(c.t, object{"type": "project", "id": "other", "name": "imported", "created_at": at},
+		object{"type": "session", "project": "other", "id": fmt.Sprint("s", random.IntN(6)), "created_at": at, "last_activity_at": at},
+		object{"type": "turn", "turn": 1, "messages": []object{
+			{"format": "openai.chat", "created_at": at, "message": user("imported")}}},
+		object{"type": "session_end", "turns": 1})
+}
