@@ -39,14 +39,14 @@ type campaign struct {
 	mu        sync.Mutex
 	shared    map[int]string // turns of the session that all write to
 	contents  map[string]bool
-	decisions []decided
+	decisions []decidedAt
 	histories map[string]*history // by session
 	windows   atomic.Int64
 	turns     atomic.Int64
 	recalls   atomic.Int64
 }
 
-type decided struct {
+type decidedAt struct {
 	id string
 	at time.Time
 }
@@ -94,8 +94,8 @@ func TestCluster(t *testing.T) {
 	file, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
 	succeeds(t, "backup", "--url", c.at(0).url, "--out", file)
 	succeeds(t, "restore", "--in", file, "--data", restored)
-	sound(t, "--data", restored)
-	sound(t, "--store", c.store)
+	verified(t, restored)
+	verifiedAt(t, "--store", c.store)
 	t.Logf("seed %d: %d turns, %d windows, %d recalls, %d entries for %d readers, %d requests sent again, %d crashes of PostgreSQL",
 		*clusterSeed, c.turns.Load(), c.windows.Load(), c.recalls.Load(), len(want), clusterReaders, c.retried.Load(), len(c.crashes))
 }
@@ -257,7 +257,7 @@ func (c *campaign) window(r *rand.Rand, h *history, session string, a ask) {
 		}
 		faults = check(h, a, &w)
 		c.mu.Lock()
-		c.decisions = append(c.decisions, decided{w.DecisionID, at}, decided{w.DecisionID, time.Now()})
+		c.decisions = append(c.decisions, decidedAt{w.DecisionID, at}, decidedAt{w.DecisionID, time.Now()})
 		c.mu.Unlock()
 	default:
 		c.t.Errorf("a window ends with %d %s", got.status, got.body)
