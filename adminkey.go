@@ -47,6 +47,16 @@ func reserveKey(data string) (adminKey, error) {
 	return k, writeFile(k.name, "")
 }
 
+// release takes back the file that reserveKey made, where the start failed before the engine can have made a key: of
+// several servers over one database another one may make the tenant, and this one's next start has no key to give out.
+// Where the outcome is unknown the file stays, empty.
+func (k adminKey) release(err error) error {
+	if known, ok := errors.AsType[*engine.Error](err); k.was != absent || ok && known.Code == "outcome_unknown" {
+		return err
+	}
+	return errors.Join(err, os.Remove(k.name))
+}
+
 // keep writes the key that the engine made with the tenant, or makes one where an earlier start lost it, and answers
 // it. Where the tenant's key was given out long ago, and perhaps taken from here, the answer is empty.
 func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (string, error) {

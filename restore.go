@@ -13,14 +13,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/backup"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 )
 
-// restore makes a data folder from a backup: whole, or not at all.
+// restore makes a data folder from a backup, whole or not at all, or fills an empty shared database.
 func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
-	in, data := "", ""
+	in, data, url := "", "", ""
 	_, err := readOptions(flag.NewFlagSet("restore", flag.ContinueOnError), []option{
 		{"in", "", "", &in, "`FILE` that `mneme backup` wrote"},
 		{"data", "MNEME_DATA", "", &data, "`FOLDER` to make: absent, or empty"},
+		{"store", "", "", &url, "`URL` of an empty PostgreSQL database to fill instead, while no server runs on it"},
 	}, args, env, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -28,21 +30,28 @@ func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 	if err != nil {
 		return err
 	}
-	if in == "" || data == "" {
-		return errors.New("say with --in which file to read, and with --data which folder to make")
+	if in == "" || data == "" && url == "" {
+		return errors.New("say with --in which file to read, and with --data which folder to make (or with --store which database to fill)")
 	}
 	file, err := os.Open(in)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	sum, err := restoreFolder(ctx, file, filepath.Clean(data))
+	name, start := data, "--data on this folder"
+	var sum backup.Summary
+	if url != "" {
+		name, start = "the database", "--store on this database"
+		sum, err = restoreShared(ctx, file, url)
+	} else {
+		sum, err = restoreFolder(ctx, file, filepath.Clean(data))
+	}
 	if err != nil {
 		return fmt.Errorf("restoring %s: %w", in, err)
 	}
-	fmt.Fprintf(stdout, "%s holds %s\n", data, describeBackup(sum))
+	fmt.Fprintf(stdout, "%s holds %s\n", name, describeBackup(sum))
 	fmt.Fprint(stdout, "All API keys work as before; the operator's key is what the server is started with. The backup has no\n"+
-		"admin.key: it holds hashes of keys, not keys. Start the server with --data on this folder.\n")
+		"admin.key: it holds hashes of keys, not keys. Start the server with "+start+".\n")
 	if sum.Damaged > 0 {
 		fmt.Fprintf(stdout, "%d records were damaged when the backup was taken and are missing: see `mneme verify`.\n", sum.Damaged)
 	}
@@ -82,6 +91,24 @@ func restoreFolder(ctx context.Context, file io.Reader, data string) (sum backup
 		return sum, err
 	}
 	return sum, syncFolder(parent)
+}
+
+// restoreShared fills an empty database. One that is filled in part, because of an error, is to be dropped: it is not
+// empty any more, and refused as such.
+func restoreShared(ctx context.Context, file io.Reader, url string) (sum backup.Summary, err error) {
+	db, err := pgstore.Open(ctx, pgstore.Options{URL: url})
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	inUse := errors.New("the database holds records of Mneme's: a backup is restored into one of its own (CREATE DATABASE)")
+	if err := db.Snapshot(ctx, func(string, store.Item) error { return inUse }); err != nil {
+		return sum, err
+	}
+	if sum, err = backup.Restore(ctx, store.Seal(db), file); err != nil {
+		err = fmt.Errorf("%w; if the database holds a part of it now, drop it and make it anew", err)
+	}
+	return sum, err
 }
 
 // checkEmpty refuses a folder with anything in it.

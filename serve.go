@@ -105,7 +105,7 @@ func withEngine(
 		Alone: c.Store == "", // the embedded database locks its folder
 	})
 	if err != nil {
-		return fmt.Errorf("starting the engine: %w", err)
+		return key.release(fmt.Errorf("starting the engine: %w", err))
 	}
 	firstKey, err := key.keep(ctx, e, made)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,46 +13,75 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 )
 
-// verify checks a data folder that no server has open and says what it found. It ends with code 1 where something is
-// wrong, and changes nothing.
+// verify checks a data folder that no server has open, or a shared database, and says what it found. It ends with code 1
+// where something is wrong, and changes nothing.
 func verify(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) (err error) {
-	data := "./mneme-data"
+	data, url := defaultData, ""
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
 	asJSON := flags.Bool("json", false, "print the report as JSON")
-	_, err = readOptions(flags, []option{{"data", "MNEME_DATA", "", &data, "`FOLDER` to check"}}, args, env, stderr)
+	_, err = readOptions(flags, []option{
+		{"data", "MNEME_DATA", "", &data, "`FOLDER` to check"},
+		{"store", "", "", &url, "`URL` of a shared PostgreSQL to check instead, while servers run or not"},
+	}, args, env, stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	db, err := openCopy(data)
+	name, look := data, verifyFolder
+	if url != "" {
+		name, look = "the database", verifyShared
+	}
+	report, err := look(ctx, cmp.Or(url, data))
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	report, err := engine.Verify(ctx, store.Seal(db))
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", data, err)
-	}
-	if err := db.CheckFiles(); err != nil {
-		report.FindingCount++
-		report.Findings = slices.Insert(report.Findings, 0, engine.Finding{Kind: "files", Code: "damaged",
-			Detail: fmt.Sprintf("what they held may be gone without a trace: %v", err)})
 	}
 	if *asJSON {
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
 		err = out.Encode(report)
 	} else {
-		printReport(stdout, data, report)
+		printReport(stdout, name, report)
 	}
 	if err == nil && !report.Clean() {
 		return exitCode(1)
 	}
 	return err
+}
+
+// verifyFolder checks a copy of a folder, and the files that it is in.
+func verifyFolder(ctx context.Context, data string) (report *engine.Report, err error) {
+	db, err := openCopy(data)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if report, err = engine.Verify(ctx, store.Seal(db)); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", data, err)
+	}
+	if err := db.CheckFiles(); err != nil {
+		report.FindingCount++
+		report.Findings = slices.Insert(report.Findings, 0, engine.Finding{Kind: "files", Code: "damaged",
+			Detail: fmt.Sprintf("what they held may be gone without a trace: %v", err)})
+	}
+	return report, nil
+}
+
+// verifyShared checks a shared database as of one instant. What its files are worth is the database's to say.
+func verifyShared(ctx context.Context, url string) (report *engine.Report, err error) {
+	db, err := pgstore.Open(ctx, pgstore.Options{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if report, err = engine.Verify(ctx, store.Seal(db)); err != nil {
+		return nil, fmt.Errorf("reading the database: %w", err)
+	}
+	return report, nil
 }
 
 func printReport(w io.Writer, data string, r *engine.Report) {

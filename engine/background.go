@@ -242,12 +242,23 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) er
 			failed = errors.Join(failed, e.expireMemory(ctx, tenant, it.Key))
 		} else {
 			b.Delete = append(b.Delete, it.Key, key)
+			if !it.Damaged { // else another process removed it, and what the key holds now is new
+				b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
+			}
 		}
 	}
 	if e.removed.main.Store(true); len(b.Delete) > 0 {
-		failed = errors.Join(failed, e.commit(ctx, tenant, b))
+		failed = errors.Join(failed, lostRace(e.commit(ctx, tenant, b)))
 	}
 	return failed
+}
+
+// lostRace is err unless another process did the same work meanwhile: then what is left is found again.
+func lostRace(err error) error {
+	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
+		return nil
+	}
+	return err
 }
 
 // Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and every

@@ -136,16 +136,20 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 	return e.putParts(ctx, tenant, key, b)
 }
 
-// keepEffective writes the settings and pinned pipeline that decisions of a day share, once.
+// secondKeep is when what decisions share is written again. A database that crashed beneath this process may have lost
+// what it had not synced: not both times, and each comes with decisions that it lost as well.
+const secondKeep = 10 * time.Second
+
+// keepEffective writes the settings and pinned pipeline that decisions of a day share, twice.
 func (e *Engine) keepEffective(ctx context.Context, tenant string, pinc incarnation, day uint16, r *resolved) error {
 	key := effectiveKey(pinc, day, r.hash)
 	name := tenant + string(key)
-	if e.kept.has(name) {
+	if e.kept.has(name, e.now()) {
 		return nil
 	}
 	err := e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: key, Value: r.record}}})
 	if err == nil {
-		e.kept.add(name)
+		e.kept.add(name, e.now().Add(secondKeep))
 	}
 	return err
 }

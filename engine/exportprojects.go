@@ -94,7 +94,7 @@ func checkProject(im *importing, line *importLine) error {
 
 // knowsPolicy refuses a name that neither the file nor the tenant has a policy for.
 func (im *importing) knowsPolicy(name string) error {
-	if im.policies[name] || im.e.policies.versions[name] != nil {
+	if im.policies[name] || im.e.policies.isBuiltIn(name) {
 		return nil
 	}
 	rec, err := im.tx().policy(name)

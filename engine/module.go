@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -15,11 +16,12 @@ import (
 
 // registry knows the built-in policies by name, and of every policy what was learned when its module was loaded.
 type registry struct {
-	versions map[string][]plan.Digest // of built-ins; version n is at n-1
-	builtIn  map[plan.Digest]bool
+	shipped map[string]int // which version of each built-in this program comes with: what its bare name means here
 
-	mu    sync.RWMutex
-	known map[plan.Digest]plan.Policy
+	mu       sync.RWMutex
+	versions map[string][]plan.Digest // of built-ins, those of other programs over the store too; version n is at n-1
+	builtIn  map[plan.Digest]bool
+	known    map[plan.Digest]plan.Policy
 }
 
 // maxKnown bounds what is remembered of loaded modules.
@@ -42,14 +44,52 @@ func (r *registry) learn(p plan.Policy) {
 	r.known[p.Digest] = p
 }
 
-// builtInRecord lists a built-in's versions, oldest first. Old modules stay in the store for replays.
+// isBuiltIn tells whether a name is that of a policy that this program comes with.
+func (r *registry) isBuiltIn(name string) bool { return r.shipped[name] > 0 }
+
+// isBuiltInModule tells whether a module came with this program, or with another one over the store that is known of.
+func (r *registry) isBuiltInModule(d plan.Digest) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.builtIn[d]
+}
+
+// list gives the versions of a built-in that are known of; version n is at n-1.
+func (r *registry) list(name string) []plan.Digest {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.versions[name]
+}
+
+// learnVersions takes in what the store says of a built-in. Versions only ever come to it.
+func (r *registry) learnVersions(name string, rec builtInRecord) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(rec.Digests) <= len(r.versions[name]) {
+		return
+	}
+	all := make([]plan.Digest, len(rec.Digests))
+	for i, d := range rec.Digests {
+		all[i] = plan.Digest(d)
+		r.builtIn[all[i]] = true
+	}
+	r.versions[name] = all
+}
+
+// builtInRecord lists a built-in's versions, in the order in which they came. Modules stay in the store for replays.
 type builtInRecord struct {
 	Digests [][]byte `json:"digests"`
 }
 
-// installBuiltIns loads the built-in modules and keeps their bytes in the store, each new digest as a new version.
+// version is the number that a digest has; 0: none.
+func (b builtInRecord) version(d plan.Digest) int {
+	return 1 + slices.IndexFunc(b.Digests, func(known []byte) bool { return bytes.Equal(known, d[:]) })
+}
+
+// installBuiltIns loads the built-in modules and keeps their bytes in the store, each digest that was never there as a
+// new version. An older program that starts again finds its own, however many came after it.
 func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) (*registry, error) {
-	reg := &registry{versions: map[string][]plan.Digest{}, builtIn: map[plan.Digest]bool{},
+	reg := &registry{shipped: map[string]int{}, versions: map[string][]plan.Digest{}, builtIn: map[plan.Digest]bool{},
 		known: map[plan.Digest]plan.Policy{}}
 	system := Caller{Tenant: systemTenant, Role: RoleRoot}
 	for _, b := range builtIns {
@@ -68,7 +108,7 @@ func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) (*regi
 					return rec, err
 				}
 			}
-			if n := len(rec.Digests); n > 0 && bytes.Equal(rec.Digests[n-1], policy.Digest[:]) {
+			if rec.version(policy.Digest) > 0 {
 				return rec, nil
 			}
 			rec.Digests = append(rec.Digests, policy.Digest[:])
@@ -79,12 +119,40 @@ func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) (*regi
 			return nil, err
 		}
 		reg.learn(policy)
-		for _, d := range rec.Digests {
-			reg.versions[b.Name] = append(reg.versions[b.Name], plan.Digest(d))
-			reg.builtIn[plan.Digest(d)] = true
-		}
+		reg.learnVersions(b.Name, rec)
+		reg.shipped[b.Name] = rec.version(policy.Digest)
 	}
 	return reg, nil
+}
+
+// learnBuiltIns looks for versions that other programs over the store have brought since.
+func (e *Engine) learnBuiltIns(ctx context.Context) error {
+	all := prefixRange(builtInKey("")[:2])
+	r, err := e.store.Read(ctx, systemTenant, store.Query{Ranges: []store.Range{all}})
+	if err != nil {
+		return err
+	}
+	for _, it := range r.Ranges[0] {
+		var rec builtInRecord
+		if it.Damaged || json.Unmarshal(it.Value, &rec) != nil {
+			continue // what this program comes with it knows already
+		}
+		e.policies.learnVersions(string(it.Key[2:len(it.Key)-1]), rec)
+	}
+	return nil
+}
+
+// builtIn gives the module of a version of a built-in; the zero digest where there is no such version.
+func (e *Engine) builtIn(ctx context.Context, name string, version int) (plan.Digest, error) {
+	if version > len(e.policies.list(name)) {
+		if err := e.learnBuiltIns(ctx); err != nil {
+			return plan.Digest{}, err
+		}
+	}
+	if all := e.policies.list(name); version >= 1 && version <= len(all) {
+		return all[version-1], nil
+	}
+	return plan.Digest{}, nil
 }
 
 func (t *tx) putModule(digest plan.Digest, code []byte) {
@@ -103,22 +171,39 @@ func (t *tx) deleteModule(digest plan.Digest, size int) {
 
 // home is the tenant in whose space a module is kept: nobody runs what is neither built in nor its own.
 func (e *Engine) home(tenant string, digest plan.Digest) string {
-	if e.policies.builtIn[digest] {
+	if e.policies.isBuiltInModule(digest) {
 		return systemTenant
 	}
 	return tenant
 }
 
+// moduleParts reads of a module what rng asks for. A module that is not there may have come with another program.
+func (e *Engine) moduleParts(ctx context.Context, tenant string, digest plan.Digest, rng store.Range) ([]store.Item, error) {
+	for looked := false; ; looked = true {
+		home := e.home(tenant, digest)
+		r, err := e.store.Read(ctx, home, store.Query{Ranges: []store.Range{rng}})
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Ranges[0]) > 0 || home == systemTenant || looked {
+			return r.Ranges[0], nil
+		}
+		if err := e.learnBuiltIns(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // module fetches a module's bytes.
 func (e *Engine) module(ctx context.Context, tenant string, digest plan.Digest) ([]byte, error) {
-	r, err := e.store.Read(ctx, e.home(tenant, digest), store.Query{Ranges: []store.Range{prefixRange(moduleKey(digest))}})
+	parts, err := e.moduleParts(ctx, tenant, digest, prefixRange(moduleKey(digest)))
 	if err != nil {
 		return nil, err
 	}
-	if len(r.Ranges[0]) == 0 {
+	if len(parts) == 0 {
 		return nil, modulePurged("", digest)
 	}
-	code := joinBody(r.Ranges[0])
+	code := joinBody(parts)
 	if sha256.Sum256(code) != digest {
 		return nil, fmt.Errorf("%w: policy module %s", errDamaged, hexDigest(digest))
 	}
@@ -134,8 +219,10 @@ func modulePurged(name string, digest plan.Digest) *Error {
 
 // stored tells whether a module is still kept for a tenant, whatever is in memory.
 func (e *Engine) stored(ctx context.Context, tenant string, digest plan.Digest) (bool, error) {
-	first, err := e.firstKey(ctx, e.home(tenant, digest), prefixRange(moduleKey(digest)))
-	return first != nil, err
+	rng := prefixRange(moduleKey(digest))
+	rng.Limit, rng.KeysOnly = 1, true
+	first, err := e.moduleParts(ctx, tenant, digest, rng)
+	return len(first) > 0, err
 }
 
 // policyOf tells what a module says of itself. It does not say that its compiled code is in memory.
@@ -152,7 +239,7 @@ func (e *Engine) load(ctx context.Context, tenant string, digest plan.Digest) (p
 	if err != nil {
 		return plan.Policy{}, err
 	}
-	if e.policies.builtIn[digest] {
+	if e.policies.isBuiltInModule(digest) {
 		tenant = ""
 	}
 	p, err := e.host.Load(ctx, tenant, code)

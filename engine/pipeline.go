@@ -127,14 +127,16 @@ func (r *resolver) find(s *step, ref string) bool {
 		}
 		version = n
 	}
-	if versions := r.e.policies.versions[name]; versions != nil {
+	if r.e.policies.isBuiltIn(name) {
 		if !pinned {
-			version = len(versions)
+			version = r.e.policies.shipped[name]
 		}
-		if version < 1 || version > len(versions) {
+		digest, err := r.e.builtIn(r.ctx, name, version)
+		if err != nil || digest == (plan.Digest{}) {
+			r.partial = r.partial || err != nil
 			return false
 		}
-		s.Version, s.Digest = version, versions[version-1]
+		s.Version, s.Digest = version, digest
 		return true
 	}
 	rec := r.policies.find(name)

@@ -138,7 +138,7 @@ func (t *tx) policy(name string) (*policyRecord, error) {
 
 // changeable is policy for one that must exist and be the tenant's own.
 func (t *tx) changeable(name string) (*policyRecord, error) {
-	if t.e.policies.versions[name] != nil {
+	if t.e.policies.isBuiltIn(name) {
 		return nil, errBuiltIn(name)
 	}
 	rec, err := t.policy(name)

@@ -35,8 +35,11 @@ func (e *Engine) policyShown(tenant string, p *policyRecord) Policy {
 }
 
 func (e *Engine) builtInShown(ctx context.Context, name string) (Policy, error) {
-	digests := e.policies.versions[name]
-	out := Policy{Name: name, BuiltIn: true, Live: len(digests)}
+	if err := e.learnBuiltIns(ctx); err != nil {
+		return Policy{}, err
+	}
+	digests := e.policies.list(name)
+	out := Policy{Name: name, BuiltIn: true, Live: e.policies.shipped[name]}
 	for i := range digests {
 		v, err := e.builtInVersion(ctx, name, i+1)
 		if err != nil {
@@ -48,17 +51,20 @@ func (e *Engine) builtInShown(ctx context.Context, name string) (Policy, error) 
 }
 
 func (e *Engine) builtInVersion(ctx context.Context, name string, version int) (PolicyVersion, error) {
-	digests := e.policies.versions[name]
-	if version < 1 || version > len(digests) {
+	digest, err := e.builtIn(ctx, name, version)
+	if err != nil {
+		return PolicyVersion{}, err
+	}
+	if digest == (plan.Digest{}) {
 		return PolicyVersion{}, noVersion(name, version)
 	}
-	p, err := e.policyOf(ctx, systemTenant, digests[version-1])
+	p, err := e.policyOf(ctx, systemTenant, digest)
 	if err != nil {
 		return PolicyVersion{}, err
 	}
 	v := PolicyVersion{Name: name, PolicyFacts: factsOf(p),
 		VersionState: VersionState{Version: version, Digest: hexDigest(p.Digest), Size: p.Size, State: stateReady}}
-	if version == len(digests) {
+	if version == e.policies.shipped[name] {
 		v.State = stateLive
 	}
 	return v, nil
@@ -79,7 +85,7 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 		return List[Policy]{}, err
 	}
 	shown := own.Data
-	for name := range maps.Keys(e.policies.versions) {
+	for name := range maps.Keys(e.policies.shipped) {
 		if after != nil && name <= strings.TrimSuffix(string(after), "\x00") {
 			continue
 		}
@@ -99,7 +105,7 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 
 // GetPolicy describes a policy with its versions.
 func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, error) {
-	if e.policies.versions[name] != nil {
+	if e.policies.isBuiltIn(name) {
 		return e.builtInShown(ctx, name)
 	}
 	rec, err := e.readPolicy(ctx, c.Tenant, name)
@@ -111,7 +117,7 @@ func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, 
 
 // GetPolicyVersion describes one version.
 func (e *Engine) GetPolicyVersion(ctx context.Context, c Caller, name string, version int) (PolicyVersion, error) {
-	if e.policies.versions[name] != nil {
+	if e.policies.isBuiltIn(name) {
 		return e.builtInVersion(ctx, name, version)
 	}
 	if !validID(name) || version < 1 || version > maxVersion {

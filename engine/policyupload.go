@@ -53,7 +53,7 @@ func (e *Engine) UploadPolicy(ctx context.Context, c Caller, once Once, name str
 	if !validID(name) || strings.Contains(name, "@") {
 		return v, false, invalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -")
 	}
-	if e.policies.versions[name] != nil {
+	if e.policies.isBuiltIn(name) {
 		return v, false, errBuiltIn(name)
 	}
 	u := &uploading{name: name, code: code, digest: sha256.Sum256(code)}

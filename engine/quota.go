@@ -13,6 +13,12 @@ import (
 // stores and removes meanwhile is counted in.
 const messageTallyLife = time.Hour
 
+// Where other processes store and remove too, a tally holds that much shorter, and shorter still to refuse something.
+const (
+	sharedTallyLife    = 5 * time.Minute
+	sharedTallyRefuses = 10 * time.Second
+)
+
 // tallies know about how many bytes each tenant's messages take, without a record that every turn would have to write.
 type tallies struct {
 	limit   int64 // 0: no bound, and nothing is counted
@@ -58,11 +64,11 @@ func (u *tallies) forget(tenant string) {
 	delete(u.tenants, tenant)
 }
 
-// known gives a tally where it is of use.
-func (u *tallies) known(t *tally, now time.Time) (bytes int64, ok bool) {
+// known gives a tally where it is younger than life.
+func (u *tallies) known(t *tally, now time.Time, life time.Duration) (bytes int64, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return t.bytes, !t.at.IsZero() && now.Sub(t.at) < messageTallyLife
+	return t.bytes, !t.at.IsZero() && now.Sub(t.at) < life
 }
 
 // checkQuota refuses messages that would be more than the tenant may keep. Requests at the same moment may pass it
@@ -72,7 +78,14 @@ func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
 	if limit == 0 {
 		return nil
 	}
-	bytes, err := e.messageBytes(ctx, c.Tenant)
+	life := messageTallyLife
+	if !e.alone {
+		life = sharedTallyLife
+	}
+	bytes, err := e.messageBytes(ctx, c.Tenant, life)
+	if err == nil && bytes+more > limit && !e.alone {
+		bytes, err = e.messageBytes(ctx, c.Tenant, sharedTallyRefuses)
+	}
 	if err != nil {
 		return err
 	}
@@ -84,15 +97,15 @@ func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
 	return nil
 }
 
-// messageBytes is about what a tenant's messages take.
-func (e *Engine) messageBytes(ctx context.Context, tenant string) (int64, error) {
+// messageBytes is about what a tenant's messages take, as counted no longer ago than life.
+func (e *Engine) messageBytes(ctx context.Context, tenant string, life time.Duration) (int64, error) {
 	t := e.tallies.of(tenant)
-	if n, ok := e.tallies.known(t, e.now()); ok {
+	if n, ok := e.tallies.known(t, e.now(), life); ok {
 		return n, nil
 	}
 	t.counting.Lock()
 	defer t.counting.Unlock()
-	if n, ok := e.tallies.known(t, e.now()); ok {
+	if n, ok := e.tallies.known(t, e.now(), life); ok {
 		return n, nil
 	}
 	n, err := e.countMessageBytes(ctx, tenant)

@@ -197,7 +197,7 @@ func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
 		switch {
 		case damaged: // behind all that there can be
 			t.e.log.Error("the place in a stream of memories is damaged; it is made anew", "tenant", t.tenant)
-			at.First.Pos = t.scattered(changed)
+			at.First.Pos = t.scattered(t.now)
 		case len(got[0].Value) == 8:
 			at.First.Pos = binary.BigEndian.Uint64(got[0].Value)
 		default:

@@ -62,7 +62,7 @@ func (e *Engine) stepRetention(ctx context.Context, tenant string, found store.I
 		}
 	}
 	if tenant == systemTenant && found.Value == nil && !found.Damaged { // a new folder: nothing was removed yet
-		return true, e.saveRetention(ctx, tenant, &retentionState{Next: e.now().Add(retentionPeriod)})
+		return true, e.saveRetention(ctx, tenant, &retentionState{Next: e.now().Add(retentionPeriod)}, nil)
 	}
 	if e.now().Before(s.Next) {
 		return false, nil
@@ -75,9 +75,12 @@ func (e *Engine) stepRetention(ctx context.Context, tenant string, found store.I
 			break
 		}
 	}
-	err = e.saveRetention(ctx, tenant, &s)
+	err = e.saveRetention(ctx, tenant, &s, &found)
 	if known, ok := errors.AsType[*Error](err); ok && (known.Kind == NotFound || known.Kind == Unauthorized) {
 		return false, nil // the tenant was deleted meanwhile
+	}
+	if errors.Is(err, errRetentionElsewhere) {
+		return false, failed // and goes on there
 	}
 	return err == nil, errors.Join(failed, err)
 }
@@ -109,8 +112,21 @@ func (e *Engine) retentionPiece(ctx context.Context, tenant string, s *retention
 	return removed, err
 }
 
-func (e *Engine) saveRetention(ctx context.Context, tenant string, s *retentionState) error {
+// errRetentionElsewhere: another process moved the job on meanwhile.
+var errRetentionElsewhere = errors.New("another process does the daily job")
+
+// saveRetention moves the job on. With found it does so only where the job is as it was found.
+func (e *Engine) saveRetention(ctx context.Context, tenant string, s *retentionState, found *store.Item) error {
 	_, err := update(ctx, e, Caller{Tenant: tenant}, Once{}, func(t *tx) (struct{}, error) {
+		if found != nil && !found.Damaged {
+			now, err := t.get(retentionKey)
+			if err != nil {
+				return struct{}{}, err
+			}
+			if !bytes.Equal(now[0].Value, found.Value) {
+				return struct{}{}, errRetentionElsewhere
+			}
+		}
 		return struct{}{}, t.putJSON(retentionKey, s)
 	})
 	return err
@@ -139,7 +155,7 @@ func (e *Engine) RunRetention(ctx context.Context, c Caller) (RetentionRun, erro
 			return out, nil
 		}
 	}
-	err := e.saveRetention(ctx, c.Tenant, &s)
+	err := e.saveRetention(ctx, c.Tenant, &s, nil)
 	e.background.add(c.Tenant)
 	return out, err
 }

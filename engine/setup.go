@@ -38,7 +38,7 @@ func (e *Engine) ownPolicies(entries []PipelineStep) []string {
 	var names []string
 	for _, entry := range entries {
 		name, _, _ := strings.Cut(entry.Policy, "@")
-		if e.policies.versions[name] == nil && validID(name) && !slices.Contains(names, name) {
+		if !e.policies.isBuiltIn(name) && validID(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -83,7 +83,7 @@ type limits struct {
 func defaultLimits() limits {
 	return limits{body: defaultMaxBody, header: 16 << 10, read: time.Minute, idle: 2 * time.Minute,
 		write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
-		heartbeat: 15 * time.Second, poll: time.Second, stall: 30 * time.Second}
+		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 
 // New makes a server that is ready to Serve. The engine stays the caller's to close, after Serve has returned.

@@ -66,7 +66,13 @@ func fails(t testing.TB, why string, args ...string) {
 // verified runs `mneme verify` and wants nothing found.
 func verified(t testing.TB, data string) (kinds map[string]int) {
 	t.Helper()
-	o := command(t, "verify", "--data", data, "--json")
+	return verifiedAt(t, "--data", data)
+}
+
+// verifiedAt is verified for a store that flags name.
+func verifiedAt(t testing.TB, where ...string) (kinds map[string]int) {
+	t.Helper()
+	o := command(t, append([]string{"verify", "--json"}, where...)...)
 	var report struct {
 		Records  int
 		Findings []any
@@ -82,7 +88,7 @@ func verified(t testing.TB, data string) (kinds map[string]int) {
 // acknowledged, and hold all that was acknowledged before the backup began; keys and decisions work there as before.
 func TestBackupAmidWriters(t *testing.T) {
 	data, folder := t.TempDir(), t.TempDir()
-	server := start(t, data)
+	server := embedded(t, data)
 	const writers = 8
 	var acknowledged [writers]atomic.Int64
 	var group sync.WaitGroup
@@ -148,7 +154,7 @@ func TestBackupAmidWriters(t *testing.T) {
 			t.Errorf("restore says %q", o.stdout)
 		}
 		verified(t, restored)
-		p := start(t, restored)
+		p := embedded(t, restored)
 		c := p.client(t).as(server.key)
 		for w := range writers {
 			got := stored(t, c, fmt.Sprintf("own-%d", w))
@@ -178,7 +184,7 @@ func TestBackupAmidWriters(t *testing.T) {
 func TestBackupOfAStoppedFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	file := filepath.Join(t.TempDir(), "backup")
-	server := start(t, data)
+	server := embedded(t, data)
 	server.client(t).post("/api/v1/projects/default/turns", object{"messages": []object{user("kept")}}).want(201)
 	fails(t, "in use by another process", "backup", "--data", data, "--out", file)
 	fails(t, "in use by another process", "verify", "--data", data)
@@ -191,7 +197,7 @@ func TestBackupOfAStoppedFolder(t *testing.T) {
 	}
 	restored := filepath.Join(t.TempDir(), "restored")
 	succeeds(t, "restore", "--in", file, "--data", restored)
-	c := start(t, restored).client(t).as(server.key)
+	c := embedded(t, restored).client(t).as(server.key)
 	c.get("/api/v1/projects/default/sessions/dashboard").want(200)
 	if list := c.get("/api/v1/projects/default/sessions/dashboard/messages"); !bytes.Contains(list.body, []byte("kept")) {
 		t.Errorf("restored: %s", list.body)
@@ -275,7 +281,7 @@ func exists(name string) bool {
 // TestVerifyOfADamagedFolder flips bytes all over a stopped server's table of records.
 func TestVerifyOfADamagedFolder(t *testing.T) {
 	data := t.TempDir()
-	server := start(t, data)
+	server := embedded(t, data)
 	c := server.client(t)
 	for n := range 30 {
 		c.post("/api/v1/projects/default/turns", object{"session_id": fmt.Sprint("s", n), "messages": []object{

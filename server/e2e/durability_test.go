@@ -82,7 +82,7 @@ func TestAcknowledgedTurnsSurviveACrash(t *testing.T) {
 }
 
 // stored reads a whole session page by page and returns each turn's text; turns must be whole and gapless.
-func stored(t *testing.T, c client, session string) (turns []string) {
+func stored(t testing.TB, c client, session string) (turns []string) {
 	t.Helper()
 	cursor := ""
 	place := 0

@@ -12,7 +12,7 @@ import (
 
 // TestMCPCommandRefuses: what cannot work is said in one line on stderr, and stdout stays the protocol's.
 func TestMCPCommandRefuses(t *testing.T) {
-	server := start(t, t.TempDir())
+	server := embedded(t, t.TempDir())
 	for name, test := range map[string]struct {
 		key  string
 		args []string
@@ -80,7 +80,7 @@ func TestMCPCommandEnds(t *testing.T) {
 		}
 		stuck.Stop()
 	}
-	c := converse(start(t, data).client(t), "s")
+	c := converse(embedded(t, data).client(t), "s")
 	got := c.keys("session_id=desk")
 	slices.Sort(got)
 	equal(t, "kept", got, []string{"signal", "stdin"})

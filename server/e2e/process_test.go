@@ -97,6 +97,9 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	mneme.close(code != 0)
 	stores.close()
+	if err := postgresql.Close(); err != nil {
+		panic(err)
+	}
 	os.Exit(code)
 }
 
@@ -201,6 +204,14 @@ func (d *databases) of(data string) (string, error) {
 	return url.(func() (string, error))()
 }
 
+// where names, in flags, the store of a server that was started on a data folder.
+func (d *databases) where(data string) []string {
+	if url, err := d.of(data); err == nil && url != "" {
+		return []string{"--store", url}
+	}
+	return []string{"--data", data}
+}
+
 func (d *databases) close() {
 	if d.start == nil {
 		return
@@ -263,6 +274,12 @@ func start(t testing.TB, data string, args ...string) *process {
 		}
 	})
 	return p
+}
+
+// embedded is start on the embedded store, whatever the suite runs on: for what a test does with the data folder itself.
+func embedded(t testing.TB, data string, args ...string) *process {
+	t.Helper()
+	return start(t, data, append(args, "--store", "")...)
 }
 
 // shared returns the admin's client of the server that tests share; each uses sessions or projects of its own.

@@ -49,7 +49,7 @@ func TestVerifyAfterKills(t *testing.T) {
 		<-enough
 		server.kill()
 		group.Wait()
-		for kind := range verified(t, data) {
+		for kind := range verifiedAt(t, stores.where(data)...) {
 			met[kind] = true
 		}
 	}

@@ -4,7 +4,12 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+var _ store.Snapshotter = (*Store)(nil)
 
 // snapshotPageSize is how many records are asked for at once. They are read from the connection one by one.
 const snapshotPageSize = 1000
@@ -15,37 +20,65 @@ const (
 		WHERE (tenant, key) > ($2::bytea, $3::bytea) ORDER BY tenant, key LIMIT $1::bigint`
 )
 
-// Snapshot hands every record to fn, by tenant and key, as all were at one instant. What fn gets is its own. An error
-// of fn's ends it.
-func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, key, value []byte) error) error {
+// Snapshot implements store.Snapshotter: one transaction, which sees both sorts of keys as of its first statement. The
+// database keeps what it shows for as long as it runs; writers go on; Close waits for it.
+func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.Item) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.leave()
-	tx, err := s.main.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	var tx pgx.Tx
+	err := s.retry(ctx, func() (err error) {
+		tx, err = beginSnapshot(ctx, s.main)
+		return err
+	})
 	if err != nil {
-		return worded(ctx, err)
+		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
+	var stopped error
+	err = walk(ctx, tx, func(tenant string, it store.Item) error {
+		stopped = fn(tenant, it)
+		return stopped
+	})
+	if stopped != nil {
+		return stopped
+	}
+	return worded(ctx, err)
+}
+
+// beginSnapshot begins a transaction that may stand idle for as long as its reader takes.
+func beginSnapshot(ctx context.Context, pool *pgxpool.Pool) (pgx.Tx, error) {
+	tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // which closes the connection where it fails
+		return nil, err
+	}
+	return tx, nil
+}
+
+// walk reads page after page, each behind the last key of the one before.
+func walk(ctx context.Context, tx pgx.Tx, fn func(tenant string, it store.Item) error) error {
 	var tenant, key, value []byte
-	each := []any{&tenant, &key, &value}
-	for sql, args := snapshotFirst, []any{snapshotPageSize}; ; sql, args = snapshotNext, []any{snapshotPageSize, tenant, key} {
+	name := ""
+	sql, args := snapshotFirst, []any{snapshotPageSize}
+	for {
 		rows, err := tx.Query(ctx, sql, args...)
 		if err != nil {
-			return worded(ctx, err)
+			return err
 		}
-		var stopped error
-		page, err := pgx.ForEachRow(rows, each, func() error {
-			stopped = fn(string(tenant), key, value)
-			return stopped
+		page, err := pgx.ForEachRow(rows, []any{&tenant, &key, &value}, func() error {
+			if string(tenant) != name {
+				name = string(tenant)
+			}
+			return fn(name, store.Item{Key: key, Value: value})
 		})
-		switch {
-		case stopped != nil:
-			return stopped
-		case err != nil:
-			return worded(ctx, err)
-		case page.RowsAffected() < snapshotPageSize:
-			return nil
+		if err != nil || page.RowsAffected() < snapshotPageSize {
+			return err
 		}
+		sql, args = snapshotNext, []any{snapshotPageSize, tenant, key}
 	}
 }

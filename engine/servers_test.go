@@ -1,0 +1,377 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
+)
+
+// servers are engines over one store, as several server processes are: they share nothing else, and the ids that they
+// make differ.
+func servers(t testing.TB, raw store.Store, n int, change ...func(*engine.Options)) []*kit {
+	t.Helper()
+	var out []*kit
+	for i := range n {
+		ids := &lockedReader{r: rand.NewChaCha8([32]byte{byte(i), 7})}
+		out = append(out, openKit(t, raw, append(slices.Clone(change), func(o *engine.Options) { o.Random = ids })...))
+	}
+	return out
+}
+
+// What is changed on one server holds on all others from the next request on.
+func TestChangesHoldOnAllServers(t *testing.T) {
+	on := servers(t, memstore.New(), 3)
+	for i := range 6 {
+		on[i%3].post("s", user(fmt.Sprint("m", i)))
+	}
+	count := func(k *kit) int { return k.ask(`{"session_id":"s"}`).Usage["history_messages"] }
+	for step, change := range []struct {
+		do   func(k *kit)
+		want int
+	}{
+		{func(*kit) {}, 6},
+		{func(k *kit) { k.setIn(engine.DefaultProject, `{"history_max_messages":2}`) }, 2},
+		{func(k *kit) { k.setIn(engine.DefaultProject, `{"history_max_messages":0}`) }, 6},
+		{func(k *kit) {
+			k.upload("own", wasmtest.Policy(wasmtest.Manifest("first"), wasmtest.DropFirst()))
+			k.setPipeline(`[{"policy":"own"}]`)
+		}, 5},
+		{func(k *kit) { k.upload("own", wasmtest.Policy(wasmtest.Manifest("second"), wasmtest.Keep())) }, 5},
+		{func(k *kit) { k.setLive("own", 2) }, 6},
+		{func(k *kit) { k.setLive("own", 1) }, 5},
+	} {
+		change.do(on[step%3])
+		for i, k := range on {
+			if got := count(k); got != change.want {
+				t.Errorf("step %d: server %d shows %d messages, want %d", step, i, got, change.want)
+			}
+		}
+	}
+	key := on[0].key(engine.KeySpec{Name: "k", Role: engine.RoleAgent.String()})
+	for _, k := range on {
+		if _, err := k.Authenticate(t.Context(), key.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := on[1].DeleteKey(t.Context(), on[1].admin, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range on {
+		if _, err := k.Authenticate(t.Context(), key.Key); err == nil {
+			t.Errorf("server %d takes a key that another one revoked", i)
+		}
+	}
+	if err := on[2].DeleteSession(t.Context(), on[2].admin, engine.DefaultProject, "s"); err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range on {
+		if _, err := k.GetSession(t.Context(), k.admin, engine.DefaultProject, "s"); err == nil {
+			t.Errorf("server %d shows a session that another one deleted", i)
+		}
+	}
+}
+
+// One request sent to all servers at once, again and again, is stored once, and all give the same answer.
+func TestOneRequestToAllServers(t *testing.T) {
+	on := servers(t, memstore.New(), 3)
+	const requests = 20
+	answers := make([][]string, requests)
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for n := range requests {
+		for _, k := range on {
+			group.Go(func() {
+				req := engine.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user(fmt.Sprint("m", n)))}}
+				once := engine.Once{Key: fmt.Sprint("key", n), Body: [32]byte{byte(n)}}
+				got, err := k.AppendTurn(t.Context(), k.admin, once, engine.DefaultProject, req)
+				answer, _ := json.Marshal(got)
+				if err != nil {
+					t.Errorf("request %d: %v", n, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				answers[n] = append(answers[n], string(answer))
+			})
+		}
+	}
+	group.Wait()
+	turns := map[int]bool{}
+	for n, got := range answers {
+		var answer engine.TurnResponse
+		if err := json.Unmarshal([]byte(got[0]), &answer); err != nil {
+			t.Fatal(err)
+		}
+		turns[int(answer.Turn)] = true
+		if len(slices.Compact(got)) != 1 {
+			t.Errorf("request %d was answered with %q", n, got)
+		}
+	}
+	for i, k := range on {
+		if s := k.session("s"); int(s.Turns) != requests || len(turns) != requests {
+			t.Errorf("server %d counts %d turns, %d were answered, want %d", i, s.Turns, len(turns), requests)
+		}
+	}
+}
+
+// interposed runs a function once, just before the first commit that it is asked about and agrees to.
+type interposed struct {
+	store.Store
+	mu   sync.Mutex
+	when func(tenant string, b store.Batch) bool
+	do   func()
+}
+
+func (s *interposed) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	s.mu.Lock()
+	do := s.do
+	if do == nil || !s.when(tenant, b) {
+		do = func() {}
+	} else {
+		s.do = nil
+	}
+	s.mu.Unlock()
+	do()
+	return s.Store.Commit(ctx, tenant, b)
+}
+
+// A server that is late in removing what expired does not remove what was stored anew meanwhile.
+func TestLateExpiryRemovesNothingNew(t *testing.T) {
+	raw := memstore.New()
+	late := &interposed{Store: raw}
+	k, slow := servers(t, raw, 1)[0], servers(t, late, 1)[0]
+	post := func() int {
+		req := engine.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user("once"))}}
+		got, err := k.AppendTurn(t.Context(), k.admin, engine.Once{Key: "k"}, engine.DefaultProject, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(got.Turn)
+	}
+	post()
+	for _, k := range []*kit{k, slow} {
+		k.advance(25 * time.Hour)
+	}
+	late.when = func(_ string, b store.Batch) bool { return len(b.Delete) > 0 && b.Delete[0][0] == 'x' }
+	late.do = func() {
+		k.drain()
+		if got := post(); got != 2 {
+			t.Errorf("the key is used again, as turn %d", got)
+		}
+	}
+	slow.drain()
+	if late.do != nil {
+		t.Fatal("nothing expired")
+	}
+	if got := post(); got != 2 {
+		t.Errorf("the answer that was given last is forgotten: the request is turn %d now", got)
+	}
+}
+
+// The daily job goes on on one server: another one that did the same piece leaves the job's record alone.
+func TestDailyJobIsMovedOnByOne(t *testing.T) {
+	raw := memstore.New()
+	late := &interposed{Store: raw}
+	k, slow := servers(t, raw, 1)[0], servers(t, late, 1)[0]
+	k.post("s", user("a"))
+	k.drain()
+	state := func() string {
+		for _, it := range k.everything(engine.DefaultTenant) {
+			if string(it.Key) == "r\x00" {
+				return string(it.Value)
+			}
+		}
+		return ""
+	}
+	for _, k := range []*kit{k, slow} {
+		k.advance(25 * time.Hour)
+	}
+	slow.advance(time.Hour) // its record would say another time
+	var after string
+	late.when = func(tenant string, b store.Batch) bool {
+		return tenant == engine.DefaultTenant && len(b.Put) == 1 && string(b.Put[0].Key) == "r\x00"
+	}
+	late.do = func() {
+		k.drain()
+		after = state()
+	}
+	slow.drain()
+	if got := state(); late.do != nil || after == "" || got != after {
+		t.Errorf("the job is %s, was moved on to %s", got, after)
+	}
+}
+
+// Servers of two versions over one store: each runs the built-ins that it comes with, however often each starts; what
+// the other one decided replays, and what it brought can be named.
+func TestServersOfTwoVersions(t *testing.T) {
+	raw := memstore.New()
+	var padding wasmtest.Module
+	padding.Custom("padding", []byte("another build"))
+	newer := func(o *engine.Options) {
+		o.BuiltIns = slices.Clone(o.BuiltIns)
+		for i, b := range o.BuiltIns {
+			o.BuiltIns[i].Wasm = append(slices.Clone(b.Wasm), padding.Bytes()[8:]...)
+		}
+	}
+	old := servers(t, raw, 1)[0]
+	for i := range 60 {
+		old.post("s", user(fmt.Sprint("m", i)))
+	}
+	young := servers(t, raw, 1, newer)[0]
+	restarted := servers(t, raw, 1)[0]
+	again := servers(t, raw, 1, newer)[0]
+	const name = "depth-compress"
+	for i, c := range []struct {
+		k    *kit
+		live int
+	}{{old, 1}, {young, 2}, {restarted, 1}, {again, 2}} {
+		p, err := c.k.GetPolicy(t.Context(), c.k.admin, name)
+		if err != nil || p.Live != c.live || len(p.Versions) != 2 || p.Versions[c.live-1].State != "live" {
+			t.Errorf("server %d: %+v, error %v", i, p, err)
+		}
+		w := c.k.ask(`{"session_id":"s"}`)
+		for _, step := range w.Pipeline {
+			if step.Outcome != "ok" {
+				t.Errorf("server %d: %s ends with %s", i, step.Policy, step.Outcome)
+			}
+		}
+		for _, other := range []*kit{old, young, restarted, again} {
+			other.replay(w.DecisionID)
+		}
+	}
+	// An old server that never looked before runs a version that only a newer one brought.
+	for _, k := range []*kit{servers(t, raw, 1)[0], old, young} {
+		for version := 1; version <= 2; version++ {
+			w := k.ask(`{"session_id":"s","pipeline":[{"policy":"%s@%d"}],"budget":{"max_messages":0,"max_tokens":0}}`, name, version)
+			if len(w.Pipeline) != 1 || w.Pipeline[0].Outcome != "ok" {
+				t.Errorf("%s@%d: %+v", name, version, w.Pipeline)
+			}
+		}
+		_, err := k.tryAsk(fmt.Sprintf(`{"session_id":"s","pipeline":[{"policy":"%s@3"}]}`, name))
+		wantKind(t, err, engine.Invalid)
+	}
+	wantClean(t, verify(t, raw))
+}
+
+// What a database that crashed beneath running servers may have lost, the settings that decisions share, is there again
+// soon: decisions of later on replay.
+func TestDecisionsAfterTheStoreLostSome(t *testing.T) {
+	raw := memstore.New()
+	k := servers(t, raw, 1)[0]
+	k.post("s", user("a"))
+	before := k.ask(`{"session_id":"s"}`)
+	var b store.Batch
+	for _, it := range k.everything(engine.DefaultTenant) {
+		if store.IsLoose(it.Key) {
+			b.Delete = append(b.Delete, it.Key)
+		}
+	}
+	if err := raw.Commit(t.Context(), engine.DefaultTenant, b); err != nil || len(b.Delete) < 2 {
+		t.Fatal(len(b.Delete), err)
+	}
+	k.advance(11 * time.Second)
+	k.replay(k.ask(`{"session_id":"s"}`).DecisionID)
+	_, err := k.Replay(t.Context(), k.admin, engine.DefaultProject, before.DecisionID, nil)
+	wantKind(t, err, engine.NotFound)
+}
+
+// A summary that is due is made by one server, though all of them look for work at once.
+func TestSummaryIsMadeByOneServer(t *testing.T) {
+	model := &scribe{}
+	on := servers(t, memstore.New(), 3, summariseWith(model))
+	on[0].setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+	const sessions = 12
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		on[i%3].say(name, 1, 41)
+		on[(i+1)%3].ask(`{"session_id":%q,"budget":{"max_messages":0,"max_tokens":0}}`, name)
+	}
+	for _, k := range on {
+		k.advance(time.Minute)
+	}
+	var group sync.WaitGroup
+	for _, k := range on {
+		group.Go(func() {
+			for more := true; more; {
+				var err error
+				if more, err = k.Step(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	on[0].drain()
+	if model.calls() != sessions {
+		t.Errorf("%d calls of the model for %d sessions", model.calls(), sessions)
+	}
+	for i := range sessions {
+		if s := on[i%3].session(fmt.Sprint("s", i)); s.SummarizedCount != 29 || *s.Summary != strings.Join(upTo(29), " ") {
+			t.Errorf("session %d: %+v", i, s)
+		}
+	}
+}
+
+// Memories stored and forgotten on all servers while all put documents into blocks: each server finds what is there and
+// nothing else.
+func TestRecallOnAllServers(t *testing.T) {
+	raw := memstore.New()
+	on := servers(t, raw, 3)
+	const each = 60
+	var group sync.WaitGroup
+	for i, k := range on {
+		group.Go(func() {
+			for n := range each {
+				key := fmt.Sprintf("m%d-%d", i, n)
+				k.remember(engine.MemorySpec{Key: key, Content: fmt.Sprintf("harbour lantern number%dx%d", i, n)})
+				if n%4 == 0 {
+					k.forget(key)
+				}
+				if n%10 == 0 {
+					if _, err := k.Step(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	look := func() {
+		t.Helper()
+		for i := range on {
+			for n := range each {
+				want := []string{fmt.Sprintf("m%d-%d", i, n)}
+				if n%4 == 0 {
+					want = nil
+				}
+				if got := on[(i+n)%3].found(engine.RecallQuery{Query: fmt.Sprintf("number%dx%d", i, n)}); !slices.Equal(got, want) {
+					t.Errorf("number%dx%d finds %v, want %v", i, n, got, want)
+				}
+			}
+		}
+	}
+	look()
+	for _, k := range on {
+		group.Go(func() {
+			for more := true; more; {
+				var err error
+				if more, err = k.Step(t.Context()); err != nil && !errors.As(err, new(*store.ConflictError)) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	look()
+}
