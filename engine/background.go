@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -16,6 +17,7 @@ type background struct {
 	mu     sync.Mutex
 	queue  []string        // tenants that this process queued work for, each once
 	queued map[string]bool // what queue holds
+	turn   atomic.Uint32   // of the kinds of a tenant's work
 	place  []byte          // the tenant's key that a look has come to; nil: the next look is a new one
 }
 
@@ -159,7 +161,7 @@ type unit struct {
 	do  func(found []store.Item) (done bool, err error)
 }
 
-// units are the kinds of work of a tenant, in the order in which they are looked at.
+// units are the kinds of work of a tenant.
 func (e *Engine) units(ctx context.Context, tenant string) []unit {
 	first := func(job byte, do func(context.Context, string, store.Item) error) unit {
 		jobs := prefixRange(sweepPrefix(job))
@@ -202,12 +204,14 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	if err != nil {
 		return false, err
 	}
-	var failed error // one unit's trouble is no other's
-	for i, u := range units {
+	var failed error                       // one unit's trouble is no other's
+	first := int(e.background.turn.Add(1)) // each kind's turn comes, however much there is of another
+	for n := range units {
+		i := (first + n) % len(units)
 		if len(r.Ranges[i]) == 0 {
 			continue
 		}
-		done, err := u.do(r.Ranges[i])
+		done, err := units[i].do(r.Ranges[i])
 		if err == nil && done || ctx.Err() != nil {
 			return done && err == nil, errors.Join(failed, err)
 		}
