@@ -81,6 +81,19 @@ type RecallResult struct {
 	// Incomplete says that UnindexedMessages of the transcript were not searched yet; asking again later finds them.
 	Incomplete        bool   `json:"incomplete,omitempty"`
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
+
+	bytes int // of content
+}
+
+// add takes a hit into the answer, unless that is full: then it says that hits are missing.
+func (r *RecallResult) add(h RecallHit) bool {
+	if r.bytes+len(h.Content) > maxRecallBytes && len(r.Data) > 0 {
+		r.Incomplete = true
+		return false
+	}
+	r.bytes += len(h.Content)
+	r.Data = append(r.Data, h)
+	return true
 }
 
 // The limits of a query.
@@ -90,6 +103,7 @@ const (
 	maxRecallQuery     = 32 << 10 // bytes
 	maxRecallBytes     = 8 << 20  // of content in one answer
 	maxQueryWords      = 256
+	memoriesAtOnce     = 8 // read, of which each may have a mebibyte
 )
 
 // Scopes of a query.
@@ -226,26 +240,24 @@ func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *re
 		return err
 	}
 	s.report(out)
-	keys := make([]string, len(hits))
-	for i, h := range hits {
-		keys[i] = h.doc.ID
-	}
-	recs, err := e.readMemories(ctx, c.Tenant, p, keys)
-	if err != nil {
-		return err
-	}
-	size := 0
-	for i, rec := range recs {
-		if rec == nil || rec.expired(s.now) || !r.memories.matches(rec.summary(), s.now) {
-			continue // it changed meanwhile
+	for some := range slices.Chunk(hits, memoriesAtOnce) {
+		keys := make([]string, len(some))
+		for i, h := range some {
+			keys[i] = h.doc.ID
 		}
-		if size += len(rec.Content); size > maxRecallBytes && len(out.Data) > 0 {
-			out.Incomplete = true
-			return nil
+		recs, err := e.readMemories(ctx, c.Tenant, p, keys)
+		if err != nil {
+			return err
 		}
-		h := memoryHit(&rec.Memory)
-		h.Score, h.Why = hits[i].score, hits[i].why
-		out.Data = append(out.Data, h)
+		for i, rec := range recs {
+			if rec == nil || rec.expired(s.now) || !r.memories.matches(rec.summary(), s.now) {
+				continue // it changed meanwhile
+			}
+			h := memoryHit(&rec.Memory)
+			if h.Score, h.Why = some[i].score, some[i].why; !out.add(h) {
+				return nil
+			}
+		}
 	}
 	return nil
 }
@@ -260,6 +272,9 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 	s := &search{e: e, ctx: ctx, tenant: c.Tenant, p: p.Incarnation, space: recallTranscript, request: r, filter: r.filter}
 	if r.SessionID != "" {
 		_, h, err := e.existing(ctx, c, p.ID, r.SessionID)
+		if fault, ok := errors.AsType[*Error](err); ok && fault.Kind == NotFound && r.Scope == scopeBoth {
+			return nil // memories outlive their session
+		}
 		if err != nil {
 			return err
 		}
@@ -312,8 +327,9 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 		if m == nil {
 			continue
 		}
-		m.Score, m.Why = h.score, h.why
-		out.Data = append(out.Data, *m)
+		if m.Score, m.Why = h.score, h.why; !out.add(*m) {
+			return nil
+		}
 	}
 	return nil
 }

@@ -219,3 +219,72 @@ func TestViewersWithTheSameHash(t *testing.T) {
 	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "x", Viewer: &engine.Viewer{DelegationID: &v}})
 	wantKind(t, err, engine.Invalid)
 }
+
+// What the other half of the question knows is answered where the session is gone.
+func TestMemoriesOutliveTheirSession(t *testing.T) {
+	k := newKit(t)
+	k.remember(engine.MemorySpec{Key: "m", Content: "piano tuning", SessionID: "gone", Category: "conversation"})
+	for _, query := range []string{"piano", "*"} {
+		if got := k.found(engine.RecallQuery{Query: query, Scope: "both", SessionID: "gone"}); len(got) != 1 {
+			t.Errorf("%s finds %q", query, got)
+		}
+	}
+	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "piano", Scope: "transcript", SessionID: "gone"})
+	wantKind(t, err, engine.NotFound)
+}
+
+// A query without words shows nothing of damaged memories and passes by damaged entries and heads.
+func TestRecentPassesByDamage(t *testing.T) {
+	k := openKit(t, memstore.New(), func(o *engine.Options) { o.Memories.Count = 100 })
+	for i := range 4 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("apple", i)})
+		k.post(fmt.Sprint("s", i), user(fmt.Sprint("message ", i)))
+		k.advance(time.Hour)
+	}
+	k.damage("apple1")
+	for _, prefix := range []string{"e\x00t", "h\x00"} {
+		for _, it := range k.everything(engine.DefaultTenant) {
+			if strings.HasPrefix(string(it.Key), prefix) && strings.ContainsAny(string(it.Key[11:]), "23") {
+				if err := k.store.Commit(t.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: []byte("rot")}}}); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+	}
+	if got := strings.Join(k.found(engine.RecallQuery{Query: "*"}), " "); got != "m2 m0" {
+		t.Errorf("memories: %s", got)
+	}
+	if got := strings.Join(k.found(engine.RecallQuery{Query: "*", Scope: "transcript"}), " "); got != "message 3 message 1 message 0" {
+		t.Errorf("messages: %s", got)
+	}
+	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 3 {
+		t.Errorf("%d are listed", len(got))
+	}
+	k.advance(time.Hour)
+	k.remember(engine.MemorySpec{Key: "more", Content: "counted anew"})
+}
+
+// One answer stays bearable, and says what it leaves out, however long messages and memories are.
+func TestRecallBoundsItsAnswer(t *testing.T) {
+	k := newKit(t)
+	long := strings.Repeat("word ", 3<<20/5)
+	for i := range 4 {
+		k.post("s", user("needle "+long), user(fmt.Sprint("a short needle ", i)))
+	}
+	for i := range 6 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: "needle " + long[:900_000]})
+	}
+	for _, query := range []string{"needle", "*"} {
+		for _, scope := range []string{"transcript", "both"} {
+			size := 0
+			r := k.recall(engine.RecallQuery{Query: query, Scope: scope, Limit: 100})
+			for _, h := range r.Data {
+				size += len(h.Content)
+			}
+			if size > 8<<20 || size < 4<<20 || !r.Incomplete {
+				t.Errorf("%s of %s: %d bytes, incomplete: %v", query, scope, size, r.Incomplete)
+			}
+		}
+	}
+}
