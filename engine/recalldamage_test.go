@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -286,5 +288,68 @@ func TestRecallBoundsItsAnswer(t *testing.T) {
 				t.Errorf("%s of %s: %d bytes, incomplete: %v", query, scope, size, r.Incomplete)
 			}
 		}
+	}
+}
+
+// A unit of background work that fails for good leaves the others' work to be done, and is reported.
+func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
+	k := openKit(t, memstore.New())
+	k.remember(engine.MemorySpec{Key: "note", Content: "perishable pear", Category: "daily"})
+	k.post("dash", user("hi"))
+	for _, job := range []string{"j\x00s" + "short", "j\x00p" + "short"} {
+		if err := k.store.Commit(t.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: []byte(job), Value: []byte("rot")}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.advance(9 * 24 * time.Hour)
+	for range 70 {
+		k.remember(engine.MemorySpec{Content: "later"})
+	}
+	failed := false
+	for range 20 {
+		_, err := k.Step(t.Context())
+		failed = failed || err != nil
+	}
+	if !failed {
+		t.Error("no step tells of the damaged jobs")
+	}
+	blocks := 0
+	for _, it := range k.everything(engine.DefaultTenant) {
+		if it.Key[0] == 'v' && string(it.Key[10:12]) == "mt" {
+			blocks++
+		}
+	}
+	if k.holds(engine.DefaultTenant, "perishable") || blocks == 0 {
+		t.Errorf("there are %d blocks; an expired memory is there: %v", blocks, k.holds(engine.DefaultTenant, "perishable"))
+	}
+}
+
+// Of a query with more words than count, the rare ones do, wherever they stand.
+func TestRareWordsOfALongQueryCount(t *testing.T) {
+	k := newKit(t)
+	var query strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&query, "common%d ", i)
+	}
+	for i := range 3 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("common", i), Content: query.String()})
+	}
+	k.remember(engine.MemorySpec{Key: "rare", Content: "needle"})
+	for _, how := range []string{"fresh", "in blocks"} {
+		if got := k.found(engine.RecallQuery{Query: query.String() + "needle", Limit: 100}); len(got) != 4 {
+			t.Errorf("%s: found %q", how, got)
+		}
+		k.fill()
+	}
+}
+
+// A query whose caller has gone ends.
+func TestRecallEndsWithItsCaller(t *testing.T) {
+	k := newKit(t)
+	k.remember(engine.MemorySpec{Content: "words"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := k.Recall(ctx, k.admin, engine.DefaultProject, engine.RecallQuery{Query: "words"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }

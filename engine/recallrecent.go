@@ -60,6 +60,9 @@ func (e *Engine) recentMessages(ctx context.Context, c Caller, p *project, r *re
 		slices.SortStableFunc(found, func(a, b RecallHit) int { return b.CreatedAt.Compare(a.CreatedAt) })
 		found = found[:min(len(found), r.Limit)]
 	}
+	if len(found) < r.Limit && !budget.left() {
+		out.Incomplete = true
+	}
 	for _, h := range found {
 		if !out.add(h) {
 			break
