@@ -193,9 +193,8 @@ func (s *memoryScan) collect(limit int) error {
 			return err
 		}
 		for _, it := range r.Ranges[0] {
-			full, err := s.look(it, limit)
-			if s.more = full; full || err != nil {
-				return err
+			if s.more = s.look(it, limit); s.more {
+				return nil
 			}
 		}
 		if len(r.Ranges[0]) < s.rng.Limit {
@@ -209,25 +208,30 @@ func (s *memoryScan) collect(limit int) error {
 	}
 }
 
-// look takes one entry, and tells whether it matches and finds the page full.
-func (s *memoryScan) look(it store.Item, limit int) (full bool, err error) {
-	if it.Damaged {
-		return false, errDamaged
-	}
+// look takes one entry, and tells whether it matches and finds the page full. A damaged entry lists nothing: its memory can
+// still be read, found by words, stored anew and forgotten.
+func (s *memoryScan) look(it store.Item, limit int) (full bool) {
 	var entry memoryEntry
-	if err := json.Unmarshal(it.Value, &entry); err != nil {
-		return false, err
+	if it.Damaged || json.Unmarshal(it.Value, &entry) != nil {
+		s.e.logDamagedEntry(s.tenant)
+		s.last = it.Key
+		return false
 	}
 	if s.filter.matches(&entry, s.now) {
 		if len(s.keys) == limit || len(s.keys) > 0 && s.bytes+entry.Bytes > maxPageBytes {
-			return true, nil
+			return true
 		}
 		var key string
 		entry.at, key = splitMemoryTime(it.Key)
 		s.keys, s.entries, s.bytes = append(s.keys, key), append(s.entries, entry), s.bytes+entry.Bytes
 	}
 	s.last = it.Key
-	return false, nil
+	return false
+}
+
+// logDamagedEntry reports an entry of a time index that cannot be read to the operator.
+func (e *Engine) logDamagedEntry(tenant string) {
+	e.log.Error("an entry of the index of memories by time is damaged; lists leave its memory out", "tenant", tenant)
 }
 
 // any tells whether every memory of the range matches, save those that are past their expiry.

@@ -165,11 +165,8 @@ func (r *reservation) recount(ctx context.Context, now time.Time) error {
 		items := got.Ranges[0]
 		for _, it := range items {
 			var entry memoryEntry
-			if it.Damaged {
-				return errDamaged
-			}
-			if err := json.Unmarshal(it.Value, &entry); err != nil {
-				return err
+			if it.Damaged || json.Unmarshal(it.Value, &entry) != nil {
+				r.use.e.logDamagedEntry(r.tenant)
 			}
 			kept.add(memoryAmount{1, int64(entry.Bytes + entry.Before)})
 		}

@@ -3,12 +3,10 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 )
 
@@ -78,9 +76,23 @@ type RecallTerm struct {
 // RecallResult is what was found, best first.
 type RecallResult struct {
 	Data []RecallHit `json:"data"`
-	// Incomplete says that UnindexedMessages of the transcript were not searched yet; asking again later finds them.
+	// Incomplete says that hits may be missing: UnindexedMessages of the transcript were not searched yet, and asking again
+	// later finds them; or there is more than one answer takes, or damage.
 	Incomplete        bool   `json:"incomplete,omitempty"`
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
+
+	bytes int // of content
+}
+
+// add takes a hit into the answer, unless that is full: then it says that hits are missing.
+func (r *RecallResult) add(h RecallHit) bool {
+	if r.bytes+len(h.Content) > maxRecallBytes && len(r.Data) > 0 {
+		r.Incomplete = true
+		return false
+	}
+	r.bytes += len(h.Content)
+	r.Data = append(r.Data, h)
+	return true
 }
 
 // The limits of a query.
@@ -90,6 +102,7 @@ const (
 	maxRecallQuery     = 32 << 10 // bytes
 	maxRecallBytes     = 8 << 20  // of content in one answer
 	maxQueryWords      = 256
+	memoriesAtOnce     = 8 // read, of which each may have a mebibyte
 )
 
 // Scopes of a query.
@@ -226,120 +239,24 @@ func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *re
 		return err
 	}
 	s.report(out)
-	keys := make([]string, len(hits))
-	for i, h := range hits {
-		keys[i] = h.doc.ID
-	}
-	recs, err := e.readMemories(ctx, c.Tenant, p, keys)
-	if err != nil {
-		return err
-	}
-	size := 0
-	for i, rec := range recs {
-		if rec == nil || rec.expired(s.now) || !r.memories.matches(rec.summary(), s.now) {
-			continue // it changed meanwhile
+	for some := range slices.Chunk(hits, memoriesAtOnce) {
+		keys := make([]string, len(some))
+		for i, h := range some {
+			keys[i] = h.doc.ID
 		}
-		if size += len(rec.Content); size > maxRecallBytes && len(out.Data) > 0 {
-			out.Incomplete = true
-			return nil
-		}
-		h := memoryHit(&rec.Memory)
-		h.Score, h.Why = hits[i].score, hits[i].why
-		out.Data = append(out.Data, h)
-	}
-	return nil
-}
-
-// recallMessages finds messages by words.
-func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *recallRequest, out *RecallResult) error {
-	if !p.Recalls {
-		if err := e.enableTranscripts(ctx, c, p.ID); err != nil {
-			return err
-		}
-	}
-	s := &search{e: e, ctx: ctx, tenant: c.Tenant, p: p.Incarnation, space: recallTranscript, request: r, filter: r.filter}
-	if r.SessionID != "" {
-		_, h, err := e.existing(ctx, c, p.ID, r.SessionID)
+		recs, err := e.readMemories(ctx, c.Tenant, p, keys)
 		if err != nil {
 			return err
 		}
-		s.filter.Stream = h.Incarnation.stream()
-	}
-	marks, err := s.marks(out)
-	if err != nil {
-		return err
-	}
-	if err := s.read(marks); err != nil {
-		return err
-	}
-	if s.tail.rest > 0 {
-		out.Incomplete = true
-		out.UnindexedMessages += s.tail.rest
-	}
-	if len(s.tail.docs) >= indexChunk {
-		e.poke(c.Tenant)
-	}
-	live := map[string]incarnation{}
-	hits, err := s.best(func(d *recall.Document) (bool, error) {
-		if s.hidden(d.Group) {
-			return false, nil
-		}
-		is, known := live[d.Session]
-		if !known {
-			_, h, _, err := e.readHead(ctx, c, p.ID, d.Session)
-			if errors.Is(err, errDamaged) {
-				s.damaged, err = true, nil
+		for i, rec := range recs {
+			if rec == nil || rec.expired(s.now) || !r.memories.matches(rec.summary(), s.now) {
+				continue // it changed meanwhile
 			}
-			if err != nil {
-				return false, err
+			h := memoryHit(&rec.Memory)
+			if h.Score, h.Why = some[i].score, some[i].why; !out.add(h) {
+				return nil
 			}
-			if h != nil {
-				is = h.Incarnation
-			}
-			live[d.Session] = is
 		}
-		return is.stream() == d.Stream, nil // else it is a deleted session's, to be swept
-	})
-	if err != nil {
-		return err
-	}
-	s.report(out)
-	for _, h := range hits {
-		m, err := e.messageHit(ctx, c.Tenant, incarnationOf(h.doc.Stream), h.doc.Number, h.doc.Session)
-		if err != nil {
-			return err
-		}
-		if m == nil {
-			continue
-		}
-		m.Score, m.Why = h.score, h.why
-		out.Data = append(out.Data, *m)
 	}
 	return nil
-}
-
-// messageHit reads a message; nil where it cannot be read.
-func (e *Engine) messageHit(ctx context.Context, tenant string, sinc incarnation, seq uint64, session string) (
-	*RecallHit, error,
-) {
-	bodies, err := e.readBodies(ctx, tenant, sinc, seq, seq)
-	if err != nil {
-		return nil, err
-	}
-	hd, m, err := parseBody(bodies[0])
-	if err != nil {
-		return nil, nil
-	}
-	h := messageHitOf(sinc, seq, session, hd, m)
-	return &h, nil
-}
-
-func messageHitOf(sinc incarnation, seq uint64, session string, hd *header, m *chat.Message) RecallHit {
-	h := RecallHit{Kind: "message", MessageID: messageID(sinc, seq), Content: m.Text, Tags: hd.tags, SessionID: session,
-		Turn: hd.turn, Role: chat.RoleName(hd.role), Agent: hd.agent, CreatedAt: timeOf(hd.created),
-		Why: RecallWhy{Terms: []RecallTerm{}}}
-	if h.Tags == nil {
-		h.Tags = []string{}
-	}
-	return h
 }

@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -218,4 +220,136 @@ func TestViewersWithTheSameHash(t *testing.T) {
 	v = "no id"
 	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "x", Viewer: &engine.Viewer{DelegationID: &v}})
 	wantKind(t, err, engine.Invalid)
+}
+
+// What the other half of the question knows is answered where the session is gone.
+func TestMemoriesOutliveTheirSession(t *testing.T) {
+	k := newKit(t)
+	k.remember(engine.MemorySpec{Key: "m", Content: "piano tuning", SessionID: "gone", Category: "conversation"})
+	for _, query := range []string{"piano", "*"} {
+		if got := k.found(engine.RecallQuery{Query: query, Scope: "both", SessionID: "gone"}); len(got) != 1 {
+			t.Errorf("%s finds %q", query, got)
+		}
+	}
+	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "piano", Scope: "transcript", SessionID: "gone"})
+	wantKind(t, err, engine.NotFound)
+}
+
+// A query without words shows nothing of damaged memories and passes by damaged entries and heads.
+func TestRecentPassesByDamage(t *testing.T) {
+	k := openKit(t, memstore.New(), func(o *engine.Options) { o.Memories.Count = 100 })
+	for i := range 4 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("apple", i)})
+		k.post(fmt.Sprint("s", i), user(fmt.Sprint("message ", i)))
+		k.advance(time.Hour)
+	}
+	k.damage("apple1")
+	for _, prefix := range []string{"e\x00t", "h\x00"} {
+		for _, it := range k.everything(engine.DefaultTenant) {
+			if strings.HasPrefix(string(it.Key), prefix) && strings.ContainsAny(string(it.Key[11:]), "23") {
+				if err := k.store.Commit(t.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: []byte("rot")}}}); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+	}
+	if got := strings.Join(k.found(engine.RecallQuery{Query: "*"}), " "); got != "m2 m0" {
+		t.Errorf("memories: %s", got)
+	}
+	if got := strings.Join(k.found(engine.RecallQuery{Query: "*", Scope: "transcript"}), " "); got != "message 3 message 1 message 0" {
+		t.Errorf("messages: %s", got)
+	}
+	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 3 {
+		t.Errorf("%d are listed", len(got))
+	}
+	k.advance(time.Hour)
+	k.remember(engine.MemorySpec{Key: "more", Content: "counted anew"})
+}
+
+// One answer stays bearable, and says what it leaves out, however long messages and memories are.
+func TestRecallBoundsItsAnswer(t *testing.T) {
+	k := newKit(t)
+	long := strings.Repeat("word ", 3<<20/5)
+	for i := range 4 {
+		k.post("s", user("needle "+long), user(fmt.Sprint("a short needle ", i)))
+	}
+	for i := range 6 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: "needle " + long[:900_000]})
+	}
+	for _, query := range []string{"needle", "*"} {
+		for _, scope := range []string{"transcript", "both"} {
+			size := 0
+			r := k.recall(engine.RecallQuery{Query: query, Scope: scope, Limit: 100})
+			for _, h := range r.Data {
+				size += len(h.Content)
+			}
+			if size > 8<<20 || size < 4<<20 || !r.Incomplete {
+				t.Errorf("%s of %s: %d bytes, incomplete: %v", query, scope, size, r.Incomplete)
+			}
+		}
+	}
+}
+
+// A unit of background work that fails for good leaves the others' work to be done, and is reported.
+func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
+	k := openKit(t, memstore.New())
+	k.remember(engine.MemorySpec{Key: "note", Content: "perishable pear", Category: "daily"})
+	k.post("dash", user("hi"))
+	for _, job := range []string{"j\x00s" + "short", "j\x00p" + "short"} {
+		if err := k.store.Commit(t.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: []byte(job), Value: []byte("rot")}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.advance(9 * 24 * time.Hour)
+	for range 70 {
+		k.remember(engine.MemorySpec{Content: "later"})
+	}
+	failed := false
+	for range 20 {
+		_, err := k.Step(t.Context())
+		failed = failed || err != nil
+	}
+	if !failed {
+		t.Error("no step tells of the damaged jobs")
+	}
+	blocks := 0
+	for _, it := range k.everything(engine.DefaultTenant) {
+		if it.Key[0] == 'v' && string(it.Key[10:12]) == "mt" {
+			blocks++
+		}
+	}
+	if k.holds(engine.DefaultTenant, "perishable") || blocks == 0 {
+		t.Errorf("there are %d blocks; an expired memory is there: %v", blocks, k.holds(engine.DefaultTenant, "perishable"))
+	}
+}
+
+// Of a query with more words than count, the rare ones do, wherever they stand.
+func TestRareWordsOfALongQueryCount(t *testing.T) {
+	k := newKit(t)
+	var query strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&query, "common%d ", i)
+	}
+	for i := range 3 {
+		k.remember(engine.MemorySpec{Key: fmt.Sprint("common", i), Content: query.String()})
+	}
+	k.remember(engine.MemorySpec{Key: "rare", Content: "needle"})
+	for _, how := range []string{"fresh", "in blocks"} {
+		if got := k.found(engine.RecallQuery{Query: query.String() + "needle", Limit: 100}); len(got) != 4 {
+			t.Errorf("%s: found %q", how, got)
+		}
+		k.fill()
+	}
+}
+
+// A query whose caller has gone ends.
+func TestRecallEndsWithItsCaller(t *testing.T) {
+	k := newKit(t)
+	k.remember(engine.MemorySpec{Content: "words"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := k.Recall(ctx, k.admin, engine.DefaultProject, engine.RecallQuery{Query: "words"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
 }

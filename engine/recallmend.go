@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -189,82 +188,6 @@ func (e *Engine) memoryAt(ctx context.Context, tenant string, p incarnation, pla
 		}
 	})
 	return id, err
-}
-
-// strip takes what a damaged document put into blocks out of them: of each term, whatever block may hold its place. Every
-// batch expects that nobody else has changed blocks since it began.
-func (e *Engine) strip(ctx context.Context, tenant string, p incarnation, space byte, at recall.Place) error {
-	it, corpus, err := e.readCorpus(ctx, tenant, p, space)
-	if err != nil {
-		return err
-	}
-	rng := prefixRange(recallPrefix(p, space, recallTerm))
-	rng.KeysOnly, rng.Limit = true, scanChunk
-	var block []byte // the last of its term that begins no later than the place
-	for more := true; more; {
-		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-		if err != nil {
-			return err
-		}
-		var look [][]byte
-		for _, found := range r.Ranges[0] {
-			term := found.Key[:len(found.Key)-16]
-			if block != nil && !bytes.Equal(block[:len(block)-16], term) {
-				look, block = append(look, block), nil
-			}
-			if splitPlace(found.Key).Compare(at) <= 0 {
-				block = found.Key
-			}
-			rng.From = append(slices.Clone(found.Key), 0)
-		}
-		if more = len(r.Ranges[0]) == rng.Limit; !more && block != nil {
-			look = append(look, block)
-		}
-		b, err := e.without(ctx, tenant, look, at)
-		if err != nil {
-			return err
-		}
-		if !more {
-			b.Delete = append(b.Delete, recallPlace(p, space, recallDead, at), recallPlace(p, space, recallDocument, at))
-		}
-		if len(b.Put)+len(b.Delete) == 0 {
-			continue
-		}
-		corpus.Version++
-		value, err := json.Marshal(corpus)
-		if err != nil {
-			return err
-		}
-		b.Expect = []store.Expect{{Key: it.Key, Value: it.Value}}
-		b.Put = append(b.Put, store.Pair{Key: it.Key, Value: value})
-		if err := e.commit(ctx, tenant, b); err != nil {
-			return err
-		}
-		it.Value = value
-	}
-	return nil
-}
-
-// without gives the writes that take a place's postings out of blocks.
-func (e *Engine) without(ctx context.Context, tenant string, blocks [][]byte, at recall.Place) (b store.Batch, err error) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: blocks})
-	if err != nil {
-		return b, err
-	}
-	for _, it := range r.Keys {
-		block, err := recall.ReadBlock(nil, it.Value)
-		if it.Value == nil || err != nil {
-			continue // gone, or damaged itself
-		}
-		switch left := recall.Without(slices.Clone(block), at); {
-		case len(left) == len(block):
-		case len(left) == 0:
-			b.Delete = append(b.Delete, it.Key)
-		default:
-			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: recall.AppendBlock(nil, left)})
-		}
-	}
-	return b, nil
 }
 
 // streamAnew finds how far a session is indexed from what is, where the record of it is damaged.

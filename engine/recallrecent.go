@@ -17,7 +17,12 @@ func (e *Engine) recentMemories(ctx context.Context, c Caller, p *project, r *re
 			return err
 		}
 		for _, m := range list.Data {
-			out.Data = append(out.Data, memoryHit(&m))
+			if m.Damaged {
+				continue // there is nothing to show
+			}
+			if !out.add(memoryHit(&m)) {
+				return nil
+			}
 		}
 		if !list.HasMore || len(out.Data) >= r.Limit || len(list.Data) == 0 {
 			out.Incomplete = out.Incomplete || list.HasMore && len(out.Data) < r.Limit
@@ -27,36 +32,20 @@ func (e *Engine) recentMemories(ctx context.Context, c Caller, p *project, r *re
 	}
 }
 
+// maxHeads bounds the sessions that one query without words looks at.
+const maxHeads = 20_000
+
 // recentMessages answers a query without words: the newest messages with a text of the sessions that were active last.
 func (e *Engine) recentMessages(ctx context.Context, c Caller, p *project, r *recallRequest, out *RecallResult) error {
-	type active struct {
-		id   string
-		head head
-	}
-	var sessions []active
-	rng := prefixRange(headPrefix(p.Incarnation))
-	if r.SessionID != "" {
-		rng = store.Range{From: headKey(p.Incarnation, r.SessionID), To: append(headKey(p.Incarnation, r.SessionID), 0)}
-	}
-	read, err := e.store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{rng}})
+	sessions, err := e.lastActive(ctx, c.Tenant, p, r, out)
 	if err != nil {
 		return err
 	}
-	for _, it := range read.Ranges[0] {
-		s := active{id: string(it.Key[len(headPrefix(p.Incarnation)) : len(it.Key)-1])}
-		if it.Damaged || json.Unmarshal(it.Value, &s.head) != nil {
-			return errDamaged
-		}
-		if s.head.Messages > 0 && !s.head.LastActivity.Before(r.filter.Since) {
-			sessions = append(sessions, s)
-		}
-	}
-	slices.SortFunc(sessions, func(a, b active) int { return b.head.LastActivity.Compare(a.head.LastActivity) })
 	var found []RecallHit
 	budget := workBudget{tailMessages, tailBytes}
 	for _, s := range sessions {
 		// What was written before the oldest hit at hand cannot be among the newest.
-		if len(found) >= r.Limit && s.head.LastActivity.Before(found[r.Limit-1].CreatedAt) {
+		if len(found) >= r.Limit && s.LastActivity.Before(found[r.Limit-1].CreatedAt) {
 			break
 		}
 		if !budget.left() {
@@ -69,9 +58,65 @@ func (e *Engine) recentMessages(ctx context.Context, c Caller, p *project, r *re
 		}
 		found = append(found, hits...)
 		slices.SortStableFunc(found, func(a, b RecallHit) int { return b.CreatedAt.Compare(a.CreatedAt) })
+		found = found[:min(len(found), r.Limit)]
 	}
-	out.Data = append(out.Data, found[:min(len(found), r.Limit)]...)
+	if len(found) < r.Limit && !budget.left() {
+		out.Incomplete = true
+	}
+	for _, h := range found {
+		if !out.add(h) {
+			break
+		}
+	}
 	return nil
+}
+
+// lastActive gives the sessions that may have the newest messages, the last active first: of so many sessions none further
+// back can be needed, unless those have nothing that the query may show.
+func (e *Engine) lastActive(ctx context.Context, tenant string, p *project, r *recallRequest, out *RecallResult) (
+	sessions []namedHead, err error,
+) {
+	take := func(heads []namedHead) {
+		for _, h := range heads {
+			if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.id == r.SessionID) {
+				sessions = append(sessions, h)
+			}
+		}
+	}
+	last := func(a, b namedHead) int { return b.LastActivity.Compare(a.LastActivity) }
+	if r.SessionID != "" {
+		read, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{headKey(p.Incarnation, r.SessionID)}})
+		if err != nil || read.Keys[0].Value == nil {
+			out.Incomplete = out.Incomplete || err == nil && read.Keys[0].Damaged
+			return nil, err
+		}
+		h := namedHead{id: r.SessionID}
+		if err := json.Unmarshal(read.Keys[0].Value, &h.head); err != nil {
+			return nil, err
+		}
+		take([]namedHead{h})
+		return sessions, nil
+	}
+	looked := 0
+	for next := []byte(nil); ; {
+		heads, after, err := e.readHeads(ctx, tenant, p.Incarnation, next)
+		if err != nil {
+			return nil, err
+		}
+		if take(heads); len(sessions) > 2*tailMessages {
+			slices.SortStableFunc(sessions, last)
+			sessions = slices.Delete(sessions, tailMessages, len(sessions)) // each has one message that costs of the budget
+		}
+		if next = after; next == nil {
+			break
+		}
+		if looked += headsAtOnce; looked >= maxHeads {
+			out.Incomplete = true
+			break
+		}
+	}
+	slices.SortStableFunc(sessions, last)
+	return sessions, nil
 }
 
 // newestOf gives a session's newest messages that a query without words may show, newest first.
@@ -79,12 +124,14 @@ func (e *Engine) newestOf(ctx context.Context, tenant, id string, h *head, r *re
 	hits []RecallHit, err error,
 ) {
 	for last := h.Messages; last > 0 && len(hits) < r.Limit && budget.left(); {
-		first := last - min(last, 64) + 1
-		bodies, err := e.readBodies(ctx, tenant, h.Incarnation, first, last)
+		bodies, first, err := e.readSome(ctx, tenant, h.Incarnation, last-min(last, 64)+1, last, true)
 		if err != nil {
 			return nil, err
 		}
 		for i, body := range slices.Backward(bodies) {
+			if !budget.left() {
+				break
+			}
 			budget.messages--
 			budget.bytes -= len(body)
 			hd, m, err := parseBody(body)

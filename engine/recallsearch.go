@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -119,21 +120,55 @@ func (s *search) readAs(languages []string, oldest uint32, marks []store.Item) e
 		corpus.Documents++
 		corpus.Terms += uint64(d.Len)
 	}
-	blocks := r.Ranges[2:]
-	postings := make([]recall.Postings, len(words))
-	for i, w := range words {
-		if postings[i], err = s.gather(w, blocks[:len(w.Terms)]); err != nil {
+	asked := s.rarest(words, r.Ranges[2:])
+	postings := make([]recall.Postings, len(asked))
+	for i, a := range asked {
+		if postings[i], err = s.gather(a.Word, a.blocks); err != nil {
 			return err
 		}
-		blocks = blocks[len(w.Terms):]
 	}
 	if !whole {
 		s.e.log.Error("how much is in a recall index is damaged; it is guessed until a job has counted it", "tenant", s.tenant)
 		s.e.poke(s.tenant)
 		corpus = guess(postings)
 	}
-	s.ranking = recall.Rank(postings, corpus, recall.Dates(s.request.Query), &s.filter)
-	return nil
+	s.ranking, err = recall.Rank(s.ctx, postings, corpus, recall.Dates(s.request.Query), &s.filter)
+	return err
+}
+
+// asked is a word of the query with the blocks of each of its terms.
+type asked struct {
+	recall.Word
+	blocks [][]store.Item
+	length int // of all postings, about
+}
+
+// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. Not for a viewer, for whom what it may not see must not decide.
+func (s *search) rarest(words []recall.Word, blocks [][]store.Item) []asked {
+	out := make([]asked, len(words))
+	for i, w := range words {
+		out[i] = asked{Word: w, blocks: blocks[:len(w.Terms)]}
+		blocks = blocks[len(w.Terms):]
+	}
+	if len(words) <= recall.MaxWords || s.request.viewer != "" {
+		return out
+	}
+	for i := range out {
+		for n, term := range out[i].Terms {
+			for _, it := range out[i].blocks[n] {
+				out[i].length += recall.BlockLen(it.Value)
+			}
+			for _, d := range s.fresh {
+				out[i].length += int(min(d.Count(term), 1))
+			}
+		}
+	}
+	out = slices.DeleteFunc(out, func(a asked) bool { return a.length == 0 })
+	if len(out) > recall.MaxWords {
+		slices.SortStableFunc(out, func(a, b asked) int { return cmp.Compare(a.length, b.length) })
+		out = out[:recall.MaxWords]
+	}
+	return out
 }
 
 // guess says of what there is in blocks as much as the words at hand tell.
@@ -248,107 +283,4 @@ func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
 	return slices.DeleteFunc(list, func(p recall.Posting) bool {
 		return recall.Grouped(p.Attrs) && !s.visible[p.Place]
 	}), nil
-}
-
-// hit is a document found.
-type hit struct {
-	doc   *recall.Document
-	score float64
-	why   RecallWhy
-}
-
-// best gives the best hits, as many as asked for: each memory or message once. accept, where there is one, has the last
-// word.
-func (s *search) best(accept func(*recall.Document) (bool, error)) (hits []hit, err error) {
-	type identity struct {
-		id             string
-		stream, number uint64
-	}
-	seen := map[identity]bool{}
-	for n := s.request.Limit + 4; len(hits) < s.request.Limit; n = min(2*n, maxOfOneRead) {
-		var some []recall.Candidate
-		for len(some) < n {
-			c, ok := s.ranking.Next()
-			if !ok {
-				break
-			}
-			some = append(some, c)
-		}
-		if len(some) == 0 {
-			break
-		}
-		docs, err := s.documents(some)
-		if err != nil {
-			return nil, err
-		}
-		for i, d := range docs {
-			if d == nil || !s.filter.Passes(d, s.now) || len(hits) == s.request.Limit {
-				continue
-			}
-			id := identity{id: d.ID}
-			if d.ID == "" {
-				id.stream, id.number = d.Stream, d.Number
-			}
-			if seen[id] {
-				continue
-			}
-			seen[id] = true
-			if accept != nil {
-				if ok, err := accept(d); err != nil {
-					return nil, err
-				} else if !ok {
-					continue
-				}
-			}
-			hits = append(hits, hit{d, some[i].Score, whyOf(s.ranking.Why(some[i]))})
-		}
-	}
-	return hits, nil
-}
-
-// documents gives what stands at the candidates' places; nil where nothing does, or what cannot be read.
-func (s *search) documents(of []recall.Candidate) ([]*recall.Document, error) {
-	out := make([]*recall.Document, len(of))
-	var keys [][]byte
-	var stored []int
-	for i, c := range of {
-		at, found := slices.BinarySearchFunc(s.fresh, c.Place, func(d *recall.Document, at recall.Place) int {
-			return d.Compare(at)
-		})
-		switch {
-		case found:
-			out[i] = s.fresh[at]
-		case !s.dead[c.Place]:
-			keys, stored = append(keys, recallPlace(s.p, s.space, recallDocument, c.Place)), append(stored, i)
-		}
-	}
-	r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
-	if err != nil {
-		return nil, err
-	}
-	for n, it := range r.Keys {
-		if it.Value == nil && !it.Damaged {
-			continue
-		}
-		d := readDocument(of[stored[n]].Place, it, false)
-		out[stored[n]], s.damaged = d, s.damaged || d == nil
-	}
-	return out, nil
-}
-
-// report says in the answer, and to the operator, that something of the index is damaged and was left out.
-func (s *search) report(out *RecallResult) {
-	if s.damaged {
-		out.Incomplete = true
-		s.e.log.Error("records of a recall index are damaged; answers leave out what they hold", "tenant", s.tenant,
-			"space", string(s.space))
-	}
-}
-
-func whyOf(y recall.Why) RecallWhy {
-	out := RecallWhy{Terms: []RecallTerm{}, Neighbours: y.Neighbours, Session: y.Session, Date: y.Date, Importance: y.Importance}
-	for _, t := range y.Terms {
-		out.Terms = append(out.Terms, RecallTerm{t.Word, t.Share})
-	}
-	return out
 }

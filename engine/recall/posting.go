@@ -56,6 +56,15 @@ func AppendBlock(dst []byte, ps []Posting) []byte {
 	return dst
 }
 
+// BlockLen tells how many postings a block holds, 0 where it does not parse.
+func BlockLen(b []byte) int {
+	if len(b) == 0 || b[0] != blockVersion {
+		return 0
+	}
+	r := reader{b: b[1:]}
+	return int(min(r.uvarint(), uint64(len(b))))
+}
+
 // ReadBlock appends the postings of a block to dst.
 func ReadBlock(dst []Posting, b []byte) ([]Posting, error) {
 	if len(b) == 0 || b[0] != blockVersion {

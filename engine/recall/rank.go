@@ -3,6 +3,7 @@ package recall
 import (
 	"cmp"
 	"container/heap"
+	"context"
 	"math"
 	"slices"
 	"time"
@@ -50,8 +51,8 @@ type Corpus struct {
 	Documents, Terms uint64
 }
 
-// maxWords bounds a query: of more words than these, the rarest count.
-const maxWords = 64
+// MaxWords bounds a query: of more words than these, the rarest count.
+const MaxWords = 64
 
 // Filter leaves documents out. Zero values leave out nothing.
 type Filter struct {
@@ -135,12 +136,13 @@ type Ranking struct {
 	heap     candidates
 }
 
-// Rank scores all documents that hold a word of a query, and their neighbours, as far as the filter may let them pass.
-func Rank(words []Postings, c Corpus, dates []Date, f *Filter) *Ranking {
+// Rank scores all documents that hold a word of a query, and their neighbours, as far as the filter may let them pass. The
+// error is that of ctx, which ended.
+func Rank(ctx context.Context, words []Postings, c Corpus, dates []Date, f *Filter) (*Ranking, error) {
 	words = slices.DeleteFunc(words, func(w Postings) bool { return len(w.List) == 0 })
-	if len(words) > maxWords {
+	if len(words) > MaxWords {
 		slices.SortStableFunc(words, func(a, b Postings) int { return cmp.Compare(len(a.List), len(b.List)) })
-		words = words[:maxWords]
+		words = words[:MaxWords]
 	}
 	r := &Ranking{words: words, dates: dates}
 	sum := 0.0
@@ -153,7 +155,9 @@ func Rank(words []Postings, c Corpus, dates []Date, f *Filter) *Ranking {
 	for i := range r.shares {
 		r.shares[i] /= sum
 	}
-	r.unite(float64(c.Terms) / float64(max(c.Documents, 1)))
+	if err := r.unite(ctx, float64(c.Terms)/float64(max(c.Documents, 1))); err != nil {
+		return nil, err
+	}
 	for from := 0; from < len(r.docs); {
 		to := from + 1
 		for to < len(r.docs) && r.docs[to].Stream == r.docs[from].Stream {
@@ -165,11 +169,11 @@ func Rank(words []Postings, c Corpus, dates []Date, f *Filter) *Ranking {
 		from = to
 	}
 	heap.Init(&r.heap)
-	return r
+	return r, ctx.Err()
 }
 
 // unite merges the words' postings into documents.
-func (r *Ranking) unite(mean float64) {
+func (r *Ranking) unite(ctx context.Context, mean float64) error {
 	total := 0
 	for _, w := range r.words {
 		total = max(total, len(w.List))
@@ -184,7 +188,10 @@ func (r *Ranking) unite(mean float64) {
 			}
 		}
 		if first == nil {
-			return
+			return nil
+		}
+		if len(r.docs)%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
 		r.docs = append(r.docs, found{first.Place, first.Day, first.Attrs})
 		for i, w := range r.words {

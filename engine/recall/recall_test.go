@@ -2,6 +2,8 @@ package recall
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -146,5 +148,19 @@ func TestMatchOfDates(t *testing.T) {
 		if got := matchOf([]Date{{1999, 1, 1}, c.date}, day); got != c.want {
 			t.Errorf("%v matches %v, want %v", c.date, got, c.want)
 		}
+	}
+}
+
+// Ranking ends when whoever asked has gone.
+func TestRankEndsWithItsCaller(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	words := []Postings{{Word: "a", List: []Posting{{Place: Place{Pos: 1}, Count: 1, Len: 1}}}}
+	corpus := Corpus{Documents: 1, Terms: 1}
+	if _, err := Rank(ctx, words, corpus, nil, &Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := Rank(ctx, words, corpus, nil, &Filter{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
