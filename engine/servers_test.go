@@ -324,7 +324,7 @@ func TestSummaryIsMadeByOneServer(t *testing.T) {
 }
 
 // Memories stored and forgotten on all servers while all put documents into blocks: each server finds what is there and
-// nothing else.
+// nothing else, and the store is sound.
 func TestRecallOnAllServers(t *testing.T) {
 	raw := memstore.New()
 	on := servers(t, raw, 3)
@@ -374,4 +374,5 @@ func TestRecallOnAllServers(t *testing.T) {
 	}
 	group.Wait()
 	look()
+	wantClean(t, verify(t, raw))
 }
