@@ -16,8 +16,8 @@ type memoryLine struct {
 
 const memoryType = "memory"
 
-// memoriesAtOnce bounds the memories that are read, or written, together.
-const memoriesAtOnce = 32
+// memoriesExported bounds the memories that are read, or written, together.
+const memoriesExported = 32
 
 // keysSeen tells keys apart that come again, at 16 bytes each however long they are.
 type keysSeen map[[16]byte]bool
@@ -36,7 +36,7 @@ func exportMemories(x *exporting) error {
 	seen := keysSeen{}
 	return x.eachProject(func(p *project) error {
 		rng := prefixRange(memoryPrefix('t', p.Incarnation))
-		rng.Limit, rng.KeysOnly, rng.Reverse = memoriesAtOnce, true, true
+		rng.Limit, rng.KeysOnly, rng.Reverse = memoriesExported, true, true
 		for {
 			r, err := x.e.store.Read(x.ctx, x.caller.Tenant, store.Query{Ranges: []store.Range{rng}})
 			if err != nil {

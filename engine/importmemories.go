@@ -150,7 +150,7 @@ func storeMemory(im *importing, line *importLine) error {
 		return err
 	}
 	b := &im.batch
-	if len(b.lines) == memoriesAtOnce || b.bytes+in.weight() > stagedBytes || im.mode == conflictReplace {
+	if len(b.lines) == memoriesExported || b.bytes+in.weight() > stagedBytes || im.mode == conflictReplace {
 		if err := im.storeMemories(); err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ func remembers() (*history, ask, *window) {
 	h, a := sample()
 	w := honest(h, a)
 	a.memories = &remembering{limit: 3, known: []memory{{Key: "home", Content: "Lisbon\nin the old town", Category: "core", Version: 2},
-		{Key: "note", Content: "tea at five", Category: "daily", Version: 1}, {Key: "long", Content: "long", Category: "core", Version: 1}}}
+		{Key: "note", Content: "tea at five", Category: "daily", Version: 1}, {Key: "long", Content: strings.Repeat("long ", 50), Category: "core", Version: 1}}}
 	text := memoriesHead
 	for i, m := range a.memories.known {
 		w.Memories = append(w.Memories, remembered{m.Key, m.Version, m.Category, i < 2})
@@ -42,7 +42,7 @@ func TestLawOfMemoriesCanFail(t *testing.T) {
 			w.Messages[1] = json.RawMessage(strings.Replace(string(w.Messages[1]), "Lisbon", "Porto", 1))
 		}},
 		{"told and not shown", "memories: the message is", func(w *window) { w.Memories[2].Injected = true }},
-		{"a worse one shown", `"long" is shown, a better one is not`, func(w *window) {
+		{"a worse one shown", `"long" is shown, a better and shorter one is not`, func(w *window) {
 			w.Memories[1].Injected, w.Memories[2].Injected = false, true
 		}},
 		{"another version", "memories: told", func(w *window) { w.Memories[0].Version = 1 }},

@@ -160,6 +160,8 @@ func memoryRows() []matrixRow {
 		{route: "POST " + memories + "/recall", least: agent, ok: 200, body: `{"query":"secret {marker}","scope":"both"}`},
 		{route: "POST " + project + "/tools/call", least: agent, ok: 200,
 			body: `{"name":"memory_recall","arguments":{"query":"secret {marker}"}}`},
+		{route: "POST /mcp", least: agent, ok: 200, body: `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+			`"params":{"name":"memory_recall","arguments":{"query":"secret {marker}"}}}`},
 		{route: "POST " + memories, least: agent, ok: 201, body: `{"key":"{new}","content":"more of {marker}"}`},
 		{route: "DELETE " + memories + "/{memory}", least: agent, ok: 200, consumes: true},
 	}
