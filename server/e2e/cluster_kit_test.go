@@ -189,8 +189,9 @@ func TestStreamsAcrossServers(t *testing.T) {
 			at   time.Time
 		}
 		came, ended := make(chan arrival, entries), make(chan error, 1)
+		since := time.Now().UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) // before the first is written
 		go func() {
-			_, err := c.at(1).listen(t.Context(), board+path+"?since="+time.Now().UTC().Format(time.RFC3339Nano), "",
+			_, err := c.at(1).listen(t.Context(), board+path+"?since="+since, "",
 				func(e sseEvent) bool { came <- arrival{e.data, time.Now()}; return len(came) < entries })
 			ended <- err
 		}()
