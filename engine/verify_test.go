@@ -100,7 +100,7 @@ func (r rawRecord) kind() string {
 // samples are some records of each kind, those of different places among them.
 func samples(t testing.TB, s store.Store) (some []rawRecord) {
 	t.Helper()
-	const most = 4
+	const most = 12
 	of := map[string][]rawRecord{}
 	for _, one := range rawRecords(t, s) {
 		kind := one.kind()

@@ -379,6 +379,9 @@ func (c *campaign) entries() (ids []string) {
 func (c *campaign) checkSessions() {
 	for i := range c.nodes {
 		for session, h := range c.histories {
+			if len(h.ids) == 0 { // the time was over before its first turn
+				continue
+			}
 			var got []string
 			for cursor := ""; ; {
 				var page struct {
