@@ -131,6 +131,7 @@ func TestRememberedBudget(t *testing.T) {
 func TestRememberedWhatFits(t *testing.T) {
 	k := newKit(t)
 	k.keep("long", strings.Repeat("bridge ", 20_000))
+	k.advance(time.Second)
 	k.keep("short", "a bridge in Lisbon")
 	k.post("dashboard", user("hello"))
 	for _, budget := range []string{"0", "8000"} {
@@ -142,7 +143,7 @@ func TestRememberedWhatFits(t *testing.T) {
 	}
 	for _, question := range []string{" ", "\\n", "\u00a0"} {
 		w := k.ask(`{"memories":{},"pending":[{"role":"user","content":"%s"}]}`, question)
-		if got := rememberedIn(t, w); !strings.Contains(got, "+short") {
+		if got := rememberedIn(t, w); got != "+short long" {
 			t.Errorf("%q finds %q", question, got)
 		}
 	}
