@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -77,6 +78,7 @@ func BenchmarkRecall(b *testing.B) {
 			againstReading(b, k, k.admin, memories, rare)
 			b.ReportMetric(math.Round(float64(index)/memories), "index-B/memory")
 			b.ReportMetric(math.Round(float64(records)/memories), "own-B/memory")
+			b.ReportMetric(heapInUse(), "heap-MB")
 		})
 	}
 }
@@ -84,7 +86,8 @@ func BenchmarkRecall(b *testing.B) {
 // BenchmarkRecallAmongTenants is the same in one of a thousand tenants with 100 memories each.
 func BenchmarkRecallAmongTenants(b *testing.B) {
 	const tenants, memories = 1000, 100
-	k := openKit(b, openBadger(b, b.TempDir()))
+	counted := &readsOf{Store: openBadger(b, b.TempDir())}
+	k := openKit(b, counted)
 	var c engine.Caller
 	share(tenants, func(i int) {
 		made, err := k.CreateTenant(b.Context(), engine.Once{}, engine.TenantSpec{ID: fmt.Sprint("t", i)})
@@ -101,7 +104,19 @@ func BenchmarkRecallAmongTenants(b *testing.B) {
 			c = admin
 		}
 	})
+	counted.items = map[string]int{}
 	againstReading(b, k, c, memories, false)
+	if len(counted.items) != 1 || counted.items[c.Tenant] == 0 {
+		b.Errorf("queries of %s read %v", c.Tenant, counted.items)
+	}
+}
+
+// heapInUse is what the process holds of its heap once what nobody needs is gone, in MB.
+func heapInUse() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return math.Round(float64(m.HeapInuse) / (1 << 20))
 }
 
 func againstReading(b *testing.B, k *kit, c engine.Caller, memories int, rare bool) {
