@@ -12,6 +12,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// KeySpec asks for an API key.
+type KeySpec struct {
+	Name          string     `json:"name"`
+	Role          string     `json:"role"`
+	Agent         string     `json:"agent,omitempty"`
+	PreferredName string     `json:"preferred_name,omitempty"`
+	Projects      []string   `json:"projects,omitempty"`
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+}
+
+// Key describes an API key without its secret.
+type Key struct {
+	ID string `json:"id"`
+	KeySpec
+	CreatedAt time.Time  `json:"created_at"`
+	RotatedAt *time.Time `json:"rotated_at,omitempty"`
+	// LastUsedAt is to the minute or so; nil until it is used. It is not part of the key's own record.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+}
+
+// KeyCreated carries a new secret, shown this once.
+type KeyCreated struct {
+	ID  string `json:"id"`
+	Key string `json:"key"`
+	// PreviousValidUntil is when the secret that a rotation replaced stops working.
+	PreviousValidUntil *time.Time `json:"previous_valid_until,omitempty"`
+}
+
 // An API key reads mk_ID_SECRET_TENANT: the tenant it belongs to and its id are in clear, so that one read in that
 // tenant's own space decides. Only the SHA-256 of ID_SECRET_TENANT is stored; the secret has 160 random bits, which
 // needs no slow hash.

@@ -9,16 +9,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-const (
-	// maxConsidered is how many stored messages one window looks at, at most.
-	maxConsidered = 4096
-	// minConsidered is how many it looks at, at least, where there are that many.
-	minConsidered = 256
-	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
-	MaxBudget = 1 << 30
-	// maxPending bounds the messages of the turn in flight.
-	maxPending = 1024
-)
+// minConsidered is how many stored messages one window looks at, at least, where there are that many.
+const minConsidered = 256
 
 // inputs are all that a window depends on beside the policies' modules and the stored messages. A decision keeps
 // them, so the same inputs give the same window, byte for byte.
@@ -84,14 +76,6 @@ func (s *scratch) clear() {
 	clear(s.made)
 	clear(s.fates[0])
 	clear(s.fates[1])
-}
-
-// limits are a request's bounds, defaults filled in.
-type limits struct {
-	messages, tokens uint32 // of the law; 0: no bound
-	maxMessages      int
-	systemTokens     int
-	opening          uint32 // what an opening message costs where the format needs one
 }
 
 // older says what lies beyond the horizon.
@@ -184,97 +168,6 @@ func forgetID(response []byte) {
 	for i := at + n; response[i] != ','; i++ {
 		response[i] = ' '
 	}
-}
-
-// prepare checks the request and works out its bounds.
-func (a *assembly) prepare() error {
-	req, s := a.request, &a.settings
-	var err error
-	if a.format, err = parseFormat(req.Format, true); err != nil {
-		return err
-	}
-	switch req.ToolResults {
-	case "", "messages":
-	case "markdown":
-		a.markdown = true
-	default:
-		return invalidField("tool_results", "invalid_value", "must be messages or markdown")
-	}
-	if req.Viewer.Agent != "" {
-		if err := checkID("viewer.agent", req.Viewer.Agent); err != nil {
-			return err
-		}
-	}
-	if d := a.viewerDelegation(); d != "" {
-		if err := checkID("viewer.delegation_id", d); err != nil {
-			return err
-		}
-	}
-	if len(req.Pending) > maxPending {
-		return invalidField("pending", "too_long", "must have at most %d messages", maxPending)
-	}
-	a.count = a.e.counter(a.encoding)
-	return a.bound(s)
-}
-
-func (a *assembly) viewerDelegation() string {
-	if a.request.Viewer.DelegationID == nil {
-		return ""
-	}
-	return *a.request.Viewer.DelegationID
-}
-
-// bound fills in limits from the request's budget and the settings.
-func (a *assembly) bound(s *Settings) error {
-	b := &a.request.Budget
-	value := func(name string, p *int, standard int) (int, error) {
-		if p == nil {
-			return standard, nil
-		}
-		if *p < 0 || *p > MaxBudget {
-			return 0, invalidField("budget."+name, "out_of_range", "must be from 0 to %d", MaxBudget)
-		}
-		return *p, nil
-	}
-	maxMessages, err := value("max_messages", b.MaxMessages, s.HistoryMaxMessages)
-	if err != nil {
-		return err
-	}
-	maxTokens, err := value("max_tokens", b.MaxTokens, s.HistoryMaxTokens)
-	if err != nil {
-		return err
-	}
-	window, err := value("context_window", b.ContextWindow, 0)
-	if err != nil {
-		return err
-	}
-	reserve, err := value("reserve_tokens", b.ReserveTokens, 0)
-	if err != nil {
-		return err
-	}
-	if a.request.System != "" {
-		if a.format == chat.Text {
-			a.limits.systemTokens = a.count(a.request.System) + 1
-		} else {
-			a.limits.systemTokens = chat.NoticeTokens(a.request.System, a.count)
-		}
-	}
-	if window > 0 {
-		room := window - reserve - a.limits.systemTokens
-		if room <= 0 {
-			return &Error{Kind: Invalid, Code: "budget_too_small", Unit: "tokens", Needed: window - room + 1, Allowed: window,
-				Detail: "reserve_tokens and the system prompt leave nothing of context_window for the history"}
-		}
-		if maxTokens == 0 || room < maxTokens {
-			maxTokens = room
-		}
-	}
-	a.limits.maxMessages = maxMessages
-	a.limits.messages, a.limits.tokens = uint32(maxMessages), uint32(maxTokens)
-	if a.format == chat.AnthropicMessages {
-		a.limits.opening = uint32(chat.LeadTokens(a.count))
-	}
-	return nil
 }
 
 // horizon is how many stored messages are considered at most.

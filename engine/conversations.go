@@ -11,6 +11,27 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// ConversationStats say how much history a project has gathered.
+type ConversationStats struct {
+	ProjectID string     `json:"project_id"`
+	Total     int        `json:"total"`
+	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil where there is none
+}
+
+// PurgeSpec asks for a project's conversations to be deleted for good.
+type PurgeSpec struct {
+	ProjectID     string
+	OlderThanDays int  // since the last activity; 0: all conversations
+	DryRun        bool // count only
+}
+
+// Purged answers a PurgeSpec. With DryRun it says what would have been deleted.
+type Purged struct {
+	DeletedConversations int  `json:"deleted_conversations"`
+	OlderThanDays        int  `json:"older_than_days"`
+	DryRun               bool `json:"dry_run"`
+}
+
 // headsAtOnce is how many heads one step of a scan reads, and how many sessions one commit of a purge removes at most.
 const headsAtOnce = 500
 

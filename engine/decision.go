@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -24,12 +23,6 @@ type decisionID struct {
 }
 
 const decisionPrefixID = "dec_"
-
-// unborn stands for the incarnation of a session that does not exist yet, so that deleting it finds its decisions too.
-func unborn(session string) incarnation {
-	sum := sha256.Sum256([]byte("unborn session " + session))
-	return incarnation(sum[:8])
-}
 
 // newDecisionID names the decision that an assembly is about to make.
 func (e *Engine) newDecisionID(a *assembly, session string) decisionID {

@@ -6,39 +6,18 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"hash/crc32"
 	"hash/maphash"
 	"io"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
-
-// PolicyHost runs policy modules. It is the only door by which a policy takes part.
-type PolicyHost interface {
-	// Load admits a module for a tenant, "" for one that comes with Mneme, and makes it ready to run. The error of a
-	// module that may not run is a *plan.Refusal. Loading the same bytes again costs nothing.
-	Load(ctx context.Context, tenant string, wasm []byte) (plan.Policy, error)
-	// Loaded reports whether a module is ready to run: what was not used for long may have been unloaded.
-	Loaded(digest plan.Digest) bool
-	// Run makes one call. It never panics and never fails: what goes wrong is the outcome's status.
-	Run(ctx context.Context, call plan.Call) plan.Outcome
-}
-
-// Tokenizer counts tokens, safe for concurrent use.
-type Tokenizer interface {
-	// Count counts in one encoding, by its name; CountBoth in all of Encodings, in that order.
-	Count(encoding, text string) int
-	CountBoth(text string) [2]uint32
-}
 
 // Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and hold
 // no zero byte.
@@ -48,9 +27,6 @@ type Analyser interface {
 	// Query gives the words of a query that say something, with their terms in any of the languages named.
 	Query(text string, languages []string) []recall.Word
 }
-
-// Encodings are the tokenizers that every stored message is counted with.
-var Encodings = [2]string{"o200k_base", "cl100k_base"}
 
 // Options are what an Engine is made of.
 type Options struct {
@@ -81,12 +57,6 @@ type Options struct {
 	// Now and Random are the clock and the source of ids; nil: the system's.
 	Now    func() time.Time
 	Random io.Reader
-}
-
-// BuiltIn is a policy that comes with Mneme, as bytes like any other.
-type BuiltIn struct {
-	Name string
-	Wasm []byte
 }
 
 // Engine serves all tenants of one store. Safe for concurrent use.
@@ -177,13 +147,6 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	return e, created.AdminKey, err
 }
 
-// DefaultTenant and DefaultProject exist from the first start on.
-const (
-	DefaultTenant  = "default"
-	DefaultProject = "default"
-	DefaultSession = "dashboard"
-)
-
 // readyTimeout is how long the store may take to answer before the server counts as not ready.
 const readyTimeout = 2 * time.Second
 
@@ -198,51 +161,4 @@ func (e *Engine) Ready(ctx context.Context) error {
 	defer cancel()
 	_, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{tenantKey(DefaultTenant)}})
 	return err
-}
-
-// now is the clock in UTC at the millisecond, the precision that records keep.
-func (e *Engine) now() time.Time { return e.clock().UTC().Truncate(time.Millisecond) }
-
-// random fills b from the source of ids. That source failing leaves nothing safe to do.
-func (e *Engine) random(b []byte) {
-	if _, err := io.ReadFull(e.entropy, b); err != nil {
-		panic("reading random bytes: " + err.Error())
-	}
-}
-
-var idAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-
-// newID makes an id of n random bytes.
-func (e *Engine) newID(prefix string, n int) string {
-	b := make([]byte, n)
-	e.random(b)
-	return prefix + idAlphabet.EncodeToString(b)
-}
-
-func (e *Engine) newIncarnation() (i incarnation) {
-	e.random(i[:])
-	return i
-}
-
-// validID tells whether a client may call something by this id: [A-Za-z0-9._:@-]{1,128}.
-func validID(s string) bool {
-	if len(s) == 0 || len(s) > 128 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("._:@-", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-func checkID(field, id string) error {
-	if !validID(id) {
-		return invalidField(field, "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
-	}
-	return nil
 }

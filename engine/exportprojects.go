@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -151,9 +150,4 @@ func storeProject(im *importing, line *importLine) error {
 		im.note(how, "project")
 	}
 	return err
-}
-
-func isNotFound(err error) bool {
-	known, ok := errors.AsType[*Error](err)
-	return ok && known.Kind == NotFound
 }

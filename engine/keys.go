@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
@@ -75,18 +74,6 @@ const sep = 0
 
 // systemTenant holds what belongs to no tenant. No client may choose an id with a "!".
 const systemTenant = "!system"
-
-// incarnation tells apart things that bear the same id at different times.
-type incarnation [8]byte
-
-func (i incarnation) String() string { return hex.EncodeToString(i[:]) }
-
-func (i incarnation) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
-
-func (i *incarnation) UnmarshalText(b []byte) error {
-	_, err := hex.Decode(i[:], b)
-	return err
-}
 
 func idKey(kind byte, id string) []byte {
 	return append(append([]byte{kind, sep}, id...), sep)

@@ -7,6 +7,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// Page bounds one listing. Limit 0 is the default of 50; Cursor is what an earlier page returned.
+type Page struct {
+	Limit  int
+	Cursor string
+}
+
+// List is one page of a listing.
+type List[T any] struct {
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"`
+}
+
 const (
 	defaultPage = 50
 	maxPage     = 1000

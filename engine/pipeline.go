@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -212,21 +211,4 @@ type effective struct {
 	Settings Settings `json:"settings"`
 	Steps    []step   `json:"steps"`
 	Fallback []step   `json:"fallback"`
-}
-
-// jsonType names a Go type as JSON users know it.
-func jsonType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "a boolean"
-	case reflect.Int, reflect.Int64:
-		return "an integer"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Pointer:
-		return jsonType(t.Elem())
-	}
-	return "an object"
 }

@@ -1,12 +1,36 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// ProjectSpec is what a client may say of a project.
+type ProjectSpec struct {
+	Name string `json:"name,omitempty"`
+}
+
+// Project is one configured agent.
+type Project struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted.
+func (t *tx) project(c Caller, id string) (*project, error) {
+	p, _, raw, err := t.e.readProject(t.ctx, c, id, nil)
+	if err == nil {
+		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(id), Value: raw})
+	}
+	return p, err
+}
 
 // project is a stored project. Settings holds only what was set; the rest follows the defaults.
 type project struct {
@@ -126,4 +150,64 @@ func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
 	})
 	e.tallies.forget(c.Tenant)
 	return err
+}
+
+// ofEachProject makes a kind out of what is done project by project, in the order of their ids. A place is the
+// project's id, a zero byte, and a place within the project.
+func (e *Engine) ofEachProject(expire func(ctx context.Context, tenant string, p *project, s Settings, at []byte) (
+	removed int, next []byte, err error)) func(context.Context, string, []byte) (int, []byte, error) {
+	return func(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
+		id, within, _ := bytes.Cut(at, []byte{sep})
+		all := prefixRange(projectKey("")[:2])
+		all.From, all.Limit = append(all.From, id...), 2
+		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{all}})
+		if err != nil || len(r.Ranges[0]) == 0 {
+			return 0, nil, err
+		}
+		found := r.Ranges[0]
+		name := func(it store.Item) []byte { return it.Key[2 : len(it.Key)-1] }
+		if !bytes.Equal(name(found[0]), id) || len(within) == 0 {
+			within = nil // it was deleted meanwhile, and this is the next one
+		}
+		var following []byte
+		if len(found) > 1 {
+			following = append(bytes.Clone(name(found[1])), sep)
+		}
+		p := new(project)
+		if found[0].Damaged || json.Unmarshal(found[0].Value, p) != nil {
+			e.log.Error("a project's record is damaged; its data is not held against its retention", "tenant", tenant)
+			return 0, following, nil
+		}
+		s, err := e.settings(p.Set)
+		if err != nil {
+			return 0, nil, err
+		}
+		removed, next, err := expire(ctx, tenant, p, s, within)
+		if gone, ok := errors.AsType[*Error](err); ok && gone.Kind == NotFound {
+			return removed, following, nil // deleted meanwhile
+		}
+		if err == nil && next != nil {
+			following = append(append(bytes.Clone(name(found[0])), sep), next...)
+		}
+		return removed, following, err
+	}
+}
+
+func (e *Engine) livingProjects(ctx context.Context, tenant string) (map[incarnation]bool, error) {
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{prefixRange(projectKey("")[:2])}})
+	if err != nil {
+		return nil, err
+	}
+	living := map[incarnation]bool{}
+	for _, it := range r.Ranges[0] {
+		var p project
+		if it.Damaged {
+			return nil, errDamaged
+		}
+		if err := json.Unmarshal(it.Value, &p); err != nil {
+			return nil, err
+		}
+		living[p.Incarnation] = true
+	}
+	return living, nil
 }

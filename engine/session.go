@@ -2,12 +2,42 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// SessionSpec asks for a session.
+type SessionSpec struct {
+	ID    string `json:"id,omitempty"`
+	Kind  string `json:"kind,omitempty"` // chat (default) or background
+	Agent string `json:"agent,omitempty"`
+	Title string `json:"title,omitempty"`
+}
+
+// Session is one conversation, as listed.
+type Session struct {
+	ID              string     `json:"id"`
+	Kind            string     `json:"kind"`
+	Agent           string     `json:"agent"`
+	Title           string     `json:"title"`
+	Turns           uint32     `json:"turns"`
+	Messages        uint64     `json:"messages"`
+	Tokens          uint64     `json:"tokens"`
+	Summary         *string    `json:"summary"`
+	SummarizedCount uint64     `json:"summarized_count"`
+	CreatedAt       *time.Time `json:"created_at"`
+	LastActivityAt  *time.Time `json:"last_activity_at"`
+}
+
+// unborn stands for the incarnation of a session that does not exist yet, so that deleting it finds its decisions too.
+func unborn(session string) incarnation {
+	sum := sha256.Sum256([]byte("unborn session " + session))
+	return incarnation(sum[:8])
+}
 
 // Kinds of sessions.
 const (
@@ -149,15 +179,6 @@ func (s *SessionSpec) head(e *Engine, now time.Time) *head {
 	}
 	return &head{Incarnation: e.newIncarnation(), Kind: kind, Agent: s.Agent, Title: s.Title, Created: now,
 		LastActivity: now}
-}
-
-// project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted.
-func (t *tx) project(c Caller, id string) (*project, error) {
-	p, _, raw, err := t.e.readProject(t.ctx, c, id, nil)
-	if err == nil {
-		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(id), Value: raw})
-	}
-	return p, err
 }
 
 // GetSession describes a session.

@@ -5,9 +5,62 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
+)
+
+// Settings are a project's defaults for assembling.
+type Settings struct {
+	SessionHistoryDepth       int            `json:"session_history_depth"`
+	HistoryMaxMessages        int            `json:"history_max_messages"`
+	HistoryMaxTokens          int            `json:"history_max_tokens"`
+	SummaryEnabled            bool           `json:"summary_enabled"`
+	SummaryThreshold          int            `json:"summary_threshold"`
+	SummaryKeepLast           int            `json:"summary_keep_last"`
+	SummaryModel              string         `json:"summary_model"`
+	SummaryMode               string         `json:"summary_mode"`
+	SummaryWaitMS             int            `json:"summary_wait_ms"`
+	ConversationRetentionDays *int           `json:"conversation_retention_days"`
+	DailyMemoryDays           int            `json:"daily_memory_days"`
+	DecisionRetentionDays     int            `json:"decision_retention_days"`
+	Tokenizer                 string         `json:"tokenizer"`
+	Pipeline                  []PipelineStep `json:"pipeline"`
+}
+
+// PipelineStep names a policy (its live version, or name@version) and its config.
+type PipelineStep struct {
+	Policy  string          `json:"policy"`
+	Config  json.RawMessage `json:"config,omitempty"`
+	OnError string          `json:"on_error,omitempty"` // "" or "skip": go on; "error": refuse the request
+}
+
+// Encodings are the tokenizers that every stored message is counted with.
+var Encodings = [2]string{"o200k_base", "cl100k_base"}
+
+// jsonType names a Go type as JSON users know it.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	}
+	return "an object"
+}
+
+const (
+	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
+	MaxBudget = 1 << 30
+	// maxConsidered is how many stored messages one window looks at, at most.
+	maxConsidered = 4096
 )
 
 const defaultHistoryMaxTokens = 8000

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -166,32 +165,4 @@ func (f *FileSummary) within(c covering) error {
 		return invalidField("summary.covers_turns", "out_of_range", "must be the first and the last turn covered")
 	}
 	return nil
-}
-
-// Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
-func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
-	s := a.summary
-	if s == nil {
-		return 0, "", 0
-	}
-	flat := 0
-	if a.format == chat.Text {
-		flat = 1
-	}
-	counted := &s.tokens[flat][a.encoding]
-	if counted.Load() == 0 {
-		counted.Store(1 + int64(a.NoticeTokens(s.notice)))
-	}
-	return s.Covers, s.notice, uint32(counted.Load() - 1)
-}
-
-// appendSummary appends the summary that a window shows, or null.
-func (a *assembly) appendSummary(dst []byte) []byte {
-	if !a.showsSummary() {
-		return append(dst, "null"...)
-	}
-	dst = chat.AppendString(append(dst, `{"text":`...), a.summary.Text)
-	dst = fmt.Appendf(dst, `,"covers_turns":[%d,%d],"covers_messages":%d,"version":%d}`, a.summary.FirstTurn,
-		a.summary.LastTurn, a.summary.Count, a.summary.version)
-	return dst
 }

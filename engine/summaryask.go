@@ -3,10 +3,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -35,48 +33,6 @@ func (e *Engine) summaryDue(job *summaryJob) time.Time {
 		return timeOf(job.NotYet)
 	}
 	return timeOf(max(job.NotYet, job.Lease))
-}
-
-// showsSummary tells whether the window holds the running summary.
-func (a *assembly) showsSummary() bool {
-	return a.summary != nil && slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
-		return it.Change == plan.Notice && it.Kind == plan.KindSummary
-	})
-}
-
-// summaryWanted is the last message up to which the window's pipeline asks for a longer summary than there is; 0: it
-// asks for none, or none could be made.
-func (a *assembly) summaryWanted() uint64 {
-	if a.e.summariser == nil || a.bare || a.result.ask == 0 {
-		return 0
-	}
-	cut := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
-	if cut <= a.covered.Covers && a.summary != nil {
-		return 0
-	}
-	return cut
-}
-
-// summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
-// delegation, asked, or, where there is none, before the newest atom.
-func summaryCut(rows []*row, cut, asked uint64) uint64 {
-	newest := slices.Backward(rows)
-	bound := asked
-	for _, r := range newest {
-		if bound == 0 && r.role == plan.RoleUser && r.delegationID == 0 { // a head of before asked was kept
-			bound = r.seq
-		}
-	}
-	if bound == 0 && len(rows) > 0 {
-		bound = rows[len(rows)-1].call
-	}
-	cut = min(cut, max(bound, 1)-1)
-	for _, r := range newest {
-		if r.seq > cut && r.call <= cut && r.call != unknownCall {
-			cut = r.call - 1
-		}
-	}
-	return cut
 }
 
 // askSummary sees to it that there is a job that extends a session's summary up to a message, and gives its place in
@@ -326,21 +282,4 @@ func (t *tx) askAnew(projectID string, p *project, id string, sinc incarnation, 
 		job.Attempts, job.NotYet, job.Less = there.Attempts, there.NotYet, there.Less
 	}
 	return t.e.summaryDue(&job), t.putJSON(key, job)
-}
-
-// allBut is the last message to cover so that the newest keep ones of no delegation are left.
-func (v *view) allBut(keep int) uint64 {
-	rows := make([]*row, len(v.rows))
-	for i := range v.rows {
-		rows[i] = &v.rows[i]
-	}
-	for _, r := range slices.Backward(rows) {
-		if r.delegationID != 0 {
-			continue
-		}
-		if keep--; keep < 0 {
-			return summaryCut(rows, r.seq, v.head.Asked)
-		}
-	}
-	return 0
 }

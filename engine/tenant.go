@@ -4,9 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// TenantSpec asks for a tenant.
+type TenantSpec struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+}
+
+// Tenant is the isolation boundary.
+type Tenant struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// TenantCreated answers a TenantSpec. AdminKey is shown this once.
+type TenantCreated struct {
+	ID       string `json:"id"`
+	AdminKey string `json:"admin_key"`
+}
 
 // tenantRecord is stored in the system space. A deleted tenant keeps it, marked, until its space is swept.
 type tenantRecord struct {

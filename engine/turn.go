@@ -13,6 +13,38 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// TurnRequest is what one run of an agent added.
+type TurnRequest struct {
+	SessionID    string            `json:"session_id,omitempty"`
+	Agent        string            `json:"agent,omitempty"`
+	DelegationID *string           `json:"delegation_id,omitempty"`
+	Format       string            `json:"format,omitempty"`
+	Messages     []json.RawMessage `json:"messages"`
+}
+
+// TurnResponse acknowledges a committed turn.
+type TurnResponse struct {
+	SessionID string        `json:"session_id"`
+	Turn      uint32        `json:"turn"`
+	Revision  uint64        `json:"revision"`
+	Tokens    uint64        `json:"tokens"`
+	Messages  []TurnMessage `json:"messages"`
+	Skipped   []Skipped     `json:"skipped"`
+}
+
+// TurnMessage is one message of a committed turn.
+type TurnMessage struct {
+	ID     string `json:"id"`
+	Role   string `json:"role"`
+	Tokens uint32 `json:"tokens"`
+}
+
+// Skipped says which posted message was not stored, and why.
+type Skipped struct {
+	Index int    `json:"index"`
+	Code  string `json:"code"`
+}
+
 // maxTurnMessages bounds one turn: its packed headers are one record, and it commits in one transaction.
 const maxTurnMessages = 4096
 
