@@ -220,3 +220,10 @@ func (e *Engine) ListKeys(ctx context.Context, c Caller, page Page) (List[Key], 
 	}
 	return out, e.fillUses(ctx, c.Tenant, out.Data)
 }
+
+// openTenants makes ready what tenants and their keys need; where rootKey is empty, nobody is root.
+func (e *Engine) openTenants(rootKey string) {
+	if rootKey != "" {
+		e.rootKey, e.hasRoot = sha256.Sum256([]byte(rootKey)), true
+	}
+}

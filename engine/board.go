@@ -138,7 +138,7 @@ func changeBoard[T any](ctx context.Context, e *Engine, c Caller, once Once, id 
 
 // lockBoard makes the changes of this process to one board queue up. No project is called "!boards".
 func (e *Engine) lockBoard(ctx context.Context, tenant, id string) (unlock func(), err error) {
-	return e.lockSession(ctx, tenant, "!boards", id)
+	return e.lock(ctx, tenant+"\x00!boards\x00"+id)
 }
 
 func (s *BoardSpec) check(c Caller) error {
@@ -228,16 +228,4 @@ func (e *Engine) DeleteBoard(ctx context.Context, c Caller, id string) error {
 		e.poke(c.Tenant)
 	}
 	return err
-}
-
-// sweepPrefixed removes a chunk of what begins with the prefix that a job names, and the job with the last one.
-func (e *Engine) sweepPrefixed(ctx context.Context, tenant string, job store.Item) error {
-	prefix := job.Key[len(sweepPrefix(sweepPrefixed)):]
-	if len(prefix) < len(boardPrefix(incarnation{})) || prefix[0] != 'c' {
-		return errDamaged
-	}
-	if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
-		return err
-	}
-	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }

@@ -1,9 +1,30 @@
 package engine
 
 import (
+	"crypto/rand"
 	"io"
+	"log/slog"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// openRecords makes ready what all records need; clock and entropy are the system's where they are nil.
+func (e *Engine) openRecords(s store.Store, log *slog.Logger, clock func() time.Time, entropy io.Reader, alone bool) {
+	e.store, e.log, e.clock, e.entropy, e.alone = s, log, clock, entropy, alone
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.clock == nil {
+		e.clock = time.Now
+	}
+	if e.entropy == nil {
+		e.entropy = rand.Reader
+	}
+	e.locks = newLocks()
+	e.removed.main.Store(true)
+	e.removed.loose.Store(true)
+}
 
 // now is the clock in UTC at the millisecond, the precision that records keep.
 func (e *Engine) now() time.Time { return e.clock().UTC().Truncate(time.Millisecond) }

@@ -11,8 +11,8 @@ import (
 // lost precondition stays a *store.ConflictError.
 func (e *Engine) commit(ctx context.Context, tenant string, b store.Batch) error {
 	err := e.store.Commit(ctx, tenant, b)
-	if err == nil {
-		e.queueWork(tenant, b)
+	if err == nil && e.committed != nil {
+		e.committed(tenant, b)
 	}
 	return Worded(err)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -93,7 +94,7 @@ const purged = "purged"
 // keepDecision writes the record of a window before it is answered.
 func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a *assembly, id decisionID,
 	session string, revision uint64, raw []byte, w *chat.Window) error {
-	if err := e.keepEffective(ctx, tenant, p.Incarnation, id.day, a.resolved); err != nil {
+	if err := e.keepEffective(ctx, tenant, p.Incarnation, id.day, a.ready); err != nil {
 		return err
 	}
 	b := make([]byte, 0, 1024+len(raw))
@@ -133,16 +134,43 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 // what it had not synced: not both times, and each comes with decisions that it lost as well.
 const secondKeep = 10 * time.Second
 
+// writtenToday remembers what decisions of a day share and this process has written, so that it need not write it again.
+// The zero value is ready.
+type writtenToday struct {
+	mu   sync.Mutex
+	keys map[string]time.Time // when the key is to be written once more; zero: never
+}
+
+func (w *writtenToday) has(key string, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	again, ok := w.keys[key]
+	return ok && (again.IsZero() || now.Before(again))
+}
+
+// add notes that a key was written. After the first time, has says no again from a time on, so that it is written twice.
+func (w *writtenToday) add(key string, again time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.keys == nil || len(w.keys) >= memoSize {
+		w.keys = map[string]time.Time{}
+	}
+	if _, ok := w.keys[key]; ok {
+		again = time.Time{}
+	}
+	w.keys[key] = again
+}
+
 // keepEffective writes the settings and pinned pipeline that decisions of a day share, twice.
-func (e *Engine) keepEffective(ctx context.Context, tenant string, pinc incarnation, day uint16, r *resolved) error {
+func (e *Engine) keepEffective(ctx context.Context, tenant string, pinc incarnation, day uint16, r *ready) error {
 	key := effectiveKey(pinc, day, r.hash)
 	name := tenant + string(key)
-	if e.kept.has(name, e.now()) {
+	if e.writtenToday.has(name, e.now()) {
 		return nil
 	}
 	err := e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: key, Value: r.record}}})
 	if err == nil {
-		e.kept.add(name, e.now().Add(secondKeep))
+		e.writtenToday.add(name, e.now().Add(secondKeep))
 	}
 	return err
 }

@@ -4,17 +4,14 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
-	"hash/crc32"
-	"hash/maphash"
 	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -59,86 +56,96 @@ type Options struct {
 	Random io.Reader
 }
 
-// Engine serves all tenants of one store. Safe for concurrent use.
+// Engine serves all tenants of one store. Safe for concurrent use. Its fields stand by room, from the bottom.
 type Engine struct {
+	// records
 	store     store.Store
-	host      PolicyHost
-	tokens    Tokenizer
-	analyser  Analyser
 	log       *slog.Logger
 	clock     func() time.Time
 	entropy   io.Reader
-	rootKey   [32]byte
-	hasRoot   bool
-	maxTokens int
-	spoolDir  string
+	alone     bool // no other process works on the store
+	locks     *locks
+	removed   removals
+	committed func(tenant string, b store.Batch) // called after each commit
 
+	// jobs
+	background    background
+	wake          chan struct{} // a job was queued
+	units         []unit        // of every tenant, and of the system space
+	dailies       []daily
+	systemDailies []daily
+	livingTenant  func(record []byte) (id string, err error)
+
+	// transfer
+	spoolDir string
+
+	// tenant
+	rootKey [32]byte
+	hasRoot bool
+	keys    memo[keyRecord]
+	keyUses keyUses
+
+	// project
+	maxTokens int
+	projects  memo[project]
+	pipelines pipelines
+
+	// session
+	tokens  Tokenizer
+	heads   memo[head]
+	tallies tallies
+
+	// index
+	analyser Analyser
+	indexed  atomic.Uint32 // memories since the last thought of putting them into blocks
+	mending  sync.Mutex    // of records of recall indexes: one at a time
+
+	// policy
+	host          PolicyHost
 	policies      *registry
 	policyRecords memo[policyRecord]
 	policyQuota   PolicyQuota
-	memoryUse     *memoryUse
 	breaker       breaker
-	alone         bool
-	summariser    Summariser
-	summaries     summaryQueue
-	projects      memo[project]
-	keys          memo[keyRecord]
-	heads         memo[head]
-	boards        memo[board]
-	kept          known // effective records that are in the store
-	hot           *hotSessions
-	appends       [256]chan struct{} // striped locks: one writer per session, so that appends queue rather than retry
-	seed          maphash.Seed
-	scratch       sync.Pool // of *scratch
-	castagnoli    *crc32.Table
-	background    background
-	removed       removals
-	keyUses       keyUses
-	tallies       tallies
-	wake          chan struct{} // a job was queued
-	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
-	followers     broadcast     // of boards and inboxes
-	mending       sync.Mutex    // of records of recall indexes: one at a time
+	prove         func(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error)
+
+	// memory
+	memoryUse *memoryUse
+
+	// window
+	hot          *hotSessions
+	scratch      sync.Pool // of *scratch
+	readied      readied
+	writtenToday writtenToday
+	wantSummary  func(ctx context.Context, w summaryWish) (changed bool)
+
+	// summary
+	summariser Summariser
+	summaries  summaryQueue
+
+	// board
+	boards    memo[board]
+	followers broadcast // of boards and inboxes
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
 // FirstKey is the admin key of tenant `default` where this call made the tenant, else empty.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
-	e = &Engine{store: o.Store, host: o.Host, tokens: o.Tokens, analyser: o.Analyser, log: o.Logger, clock: o.Now,
-		entropy: o.Random, maxTokens: o.HistoryMaxTokens, spoolDir: o.SpoolDir, wake: make(chan struct{}, 1)}
-	if e.log == nil {
-		e.log = slog.New(slog.DiscardHandler)
-	}
-	if e.clock == nil {
-		e.clock = time.Now
-	}
-	if e.entropy == nil {
-		e.entropy = rand.Reader
-	}
-	if o.RootKey != "" {
-		e.rootKey, e.hasRoot = sha256.Sum256([]byte(o.RootKey)), true
-	}
-	if e.maxTokens == 0 {
-		e.maxTokens = defaultHistoryMaxTokens
-	}
-	if o.HotBytes == 0 {
-		o.HotBytes = 64 << 20
-	}
-	e.alone, e.summariser = o.Alone, o.Summariser
-	e.summaries.open()
-	e.policyQuota = o.Policies.orDefault()
+	e = &Engine{spoolDir: o.SpoolDir, analyser: o.Analyser}
+	e.openRecords(o.Store, o.Logger, o.Now, o.Random, o.Alone)
+	e.openJobs()
+	e.committed = e.queueWork
+	e.openTenants(o.RootKey)
+	e.openProjects(o.HistoryMaxTokens, pipelines{check: e.checkPipeline, builtIn: e.isBuiltIn})
+	e.openSessions(o.Tokens, o.MessageBytes)
 	e.memoryUse = newMemoryUse(e, o.Memories)
-	e.tallies.limit = o.MessageBytes
-	e.removed.main.Store(true)
-	e.removed.loose.Store(true)
-	e.hot = newHotSessions(o.HotBytes)
-	e.seed, e.castagnoli = maphash.MakeSeed(), crc32.MakeTable(crc32.Castagnoli)
-	e.scratch.New = func() any { return new(scratch) }
-	for i := range e.appends {
-		e.appends[i] = make(chan struct{}, 1)
-	}
-	if e.policies, err = e.installBuiltIns(ctx, o.BuiltIns); err != nil {
+	if err := e.openPolicies(ctx, o.Host, o.Policies, o.BuiltIns); err != nil {
 		return nil, "", err
+	}
+	e.prove = e.selfTests
+	e.openWindows(o.HotBytes)
+	e.openSummaries(o.Summariser)
+	if o.Summariser != nil {
+		e.wantSummary = e.makeWanted
 	}
 	created, err := e.CreateTenant(ctx, Once{}, TenantSpec{ID: DefaultTenant})
 	if conflict := (*Error)(nil); errors.As(err, &conflict) && conflict.Kind == Conflict {

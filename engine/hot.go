@@ -250,3 +250,12 @@ type rendered struct {
 }
 
 type fragmentSlot = atomic.Pointer[rendered]
+
+// openWindows makes ready what windows need; hotBytes bounds the memory for recently used sessions, 0 means 64 MiB.
+func (e *Engine) openWindows(hotBytes int) {
+	if hotBytes == 0 {
+		hotBytes = 64 << 20
+	}
+	e.hot = newHotSessions(hotBytes)
+	e.scratch.New = func() any { return new(scratch) }
+}

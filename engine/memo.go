@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"sync"
-	"time"
 )
 
 // memoSize bounds the decoded records that one memo remembers.
@@ -48,30 +47,4 @@ func (m *memo[T]) peek(name string) *T {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.last[name].value
-}
-
-// known remembers keys that this process has written, so that it need not write them again. The zero value is ready.
-type known struct {
-	mu   sync.Mutex
-	keys map[string]time.Time // when it is to be written once more; zero: never
-}
-
-func (k *known) has(key string, now time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	again, ok := k.keys[key]
-	return ok && (again.IsZero() || now.Before(again))
-}
-
-// add notes that a key was written, which, the first time, is to be done again at a time.
-func (k *known) add(key string, again time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.keys == nil || len(k.keys) >= memoSize {
-		k.keys = map[string]time.Time{}
-	}
-	if _, ok := k.keys[key]; ok {
-		again = time.Time{}
-	}
-	k.keys[key] = again
 }

@@ -39,7 +39,7 @@ func (e *Engine) ListMessages(ctx context.Context, c Caller, projectID, id strin
 	if err != nil {
 		return out, err
 	}
-	r, err := e.resolve(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return out, err
 	}

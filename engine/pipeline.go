@@ -37,9 +37,9 @@ type step struct {
 	pinned  bool // named with its version
 }
 
-// resolved is what assembling needs of a project and the policies that its pipeline names. record is the JSON of the
+// ready is what assembling needs of a project and the policies that its pipeline names. record is the JSON of the
 // rest as decisions keep it.
-type resolved struct {
+type ready struct {
 	settings Settings
 	steps    []step
 	fallback []step
@@ -126,7 +126,7 @@ func (r *resolver) find(s *step, ref string) bool {
 		}
 		version = n
 	}
-	if r.e.policies.isBuiltIn(name) {
+	if r.e.isBuiltIn(name) {
 		if !pinned {
 			version = r.e.policies.shipped[name]
 		}
@@ -185,9 +185,9 @@ func (s *step) configure(settings Settings, field string, given json.RawMessage,
 	return nil
 }
 
-// resolve makes a pipeline and the fallback behind it ready.
-func (r *resolver) resolve(entries []PipelineStep) (*resolved, error) {
-	out := &resolved{settings: r.settings, encoding: r.settings.encoding(), policies: r.policies}
+// make makes a pipeline and the fallback behind it ready.
+func (r *resolver) make(entries []PipelineStep) (*ready, error) {
+	out := &ready{settings: r.settings, encoding: r.settings.encoding(), policies: r.policies}
 	var err error
 	if out.steps, err = r.pipeline(entries); err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func (r *resolver) resolve(entries []PipelineStep) (*resolved, error) {
 
 func hexDigest(d plan.Digest) string { return fmt.Sprintf("sha256:%x", d) }
 
-// effective is how a resolved is kept, once a day for all decisions made with it.
+// effective is how a ready pipeline is kept, once a day for all decisions made with it.
 type effective struct {
 	Settings Settings `json:"settings"`
 	Steps    []step   `json:"steps"`

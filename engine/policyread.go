@@ -105,7 +105,7 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 
 // GetPolicy describes a policy with its versions.
 func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, error) {
-	if e.policies.isBuiltIn(name) {
+	if e.isBuiltIn(name) {
 		return e.builtInShown(ctx, name)
 	}
 	rec, err := e.readPolicy(ctx, c.Tenant, name)
@@ -117,7 +117,7 @@ func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, 
 
 // GetPolicyVersion describes one version.
 func (e *Engine) GetPolicyVersion(ctx context.Context, c Caller, name string, version int) (PolicyVersion, error) {
-	if e.policies.isBuiltIn(name) {
+	if e.isBuiltIn(name) {
 		return e.builtInVersion(ctx, name, version)
 	}
 	if !validID(name) || version < 1 || version > maxVersion {

@@ -159,8 +159,8 @@ func (r *resolver) against(name string, raw json.RawMessage) (*int, error) {
 // sides makes the project's pipeline ready with the other version and with the one in question. Where it does not name
 // the policy, the policy runs first.
 func (e *Engine) sides(ctx context.Context, tenant string, p *project, out *PolicyReplay, config json.RawMessage,
-) (before, after *resolved, err error) {
-	set, err := e.resolve(p)
+) (before, after *ready, err error) {
+	set, err := e.setupOf(p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,9 +173,9 @@ func (e *Engine) sides(ctx context.Context, tenant string, p *project, out *Poli
 	if r.policies, err = e.readPolicies(ctx, tenant, e.ownPolicies(pipeline)); err != nil {
 		return nil, nil, err
 	}
-	with := func(version *int) (*resolved, error) {
+	with := func(version *int) (*ready, error) {
 		if version == nil {
-			return r.resolve(slices.DeleteFunc(slices.Clone(pipeline), of))
+			return r.make(slices.DeleteFunc(slices.Clone(pipeline), of))
 		}
 		entries := slices.Clone(pipeline)
 		for i := range entries {
@@ -184,7 +184,7 @@ func (e *Engine) sides(ctx context.Context, tenant string, p *project, out *Poli
 				entries[i].OnError = "" // a failure is a finding here
 			}
 		}
-		return r.resolve(entries)
+		return r.make(entries)
 	}
 	if before, err = with(out.Against); err == nil {
 		after, err = with(&out.Version)
@@ -209,7 +209,7 @@ func (e *Engine) firstSessions(ctx context.Context, tenant string, p *project, n
 }
 
 // replaySession assembles a session twice.
-func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id string, before, after *resolved,
+func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id string, before, after *ready,
 ) (SessionReplay, error) {
 	out := SessionReplay{SessionID: id, Changed: []ChangedMessage{},
 		Failed: SidesFailed{Before: []StepFailure{}, After: []StepFailure{}}}
@@ -220,9 +220,9 @@ func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id stri
 	out.Turns = h.Turns
 	at := e.now().UnixMilli()
 	var sides [2]*assembly
-	for i, r := range [...]*resolved{before, after} {
+	for i, r := range [...]*ready{before, after} {
 		a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, scratch: new(scratch), inputs: inputs{at: at, extent: h.extent(),
-			bare: h.Kind == kindBackground, request: new(ContextRequest), resolved: r}}
+			bare: h.Kind == kindBackground, request: new(ContextRequest), ready: r}}
 		if err := a.prepare(); err != nil {
 			return out, err
 		}
@@ -230,7 +230,7 @@ func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id stri
 			return out, err
 		}
 		a.summary = a.view.summary
-		_, err := a.window(nil)
+		_, err := a.make(nil)
 		if known, ok := errors.AsType[*Error](err); ok && known.Kind == Invalid {
 			out.Error = known.Detail
 			return out, nil

@@ -51,7 +51,7 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	}
 	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: d.At, seed: seed, extent: x, bare: d.Bare,
 		tight:   d.Tight,
-		request: req, resolved: pinned, outcomes: d.Steps}, scratch: new(scratch)}
+		request: req, ready: pinned, outcomes: d.Steps}, scratch: new(scratch)}
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
@@ -84,8 +84,8 @@ func (a *assembly) purgedMeanwhile(err error, p *project, d *decision) error {
 }
 
 // pinned makes a decision's own settings and steps ready again.
-func (e *Engine) pinned(ctx context.Context, tenant string, eff *effective) (*resolved, error) {
-	r := &resolved{settings: eff.Settings, encoding: eff.Settings.encoding(), steps: slices.Clone(eff.Steps),
+func (e *Engine) pinned(ctx context.Context, tenant string, eff *effective) (*ready, error) {
+	r := &ready{settings: eff.Settings, encoding: eff.Settings.encoding(), steps: slices.Clone(eff.Steps),
 		fallback: slices.Clone(eff.Fallback)}
 	for _, steps := range [][]step{r.steps, r.fallback} {
 		for i := range steps {
@@ -125,10 +125,12 @@ func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst
 	if err != nil {
 		return dst, err
 	}
-	dst, _, err = a.appendWindow(append(dst, `{"window":{`...))
+	dst = a.openWindow(append(dst, `{"window":{`...))
+	w, err := a.make(dst)
 	if err = a.purgedMeanwhile(err, p, d); err != nil {
 		return dst, err
 	}
+	dst = a.closeWindow(dst, &w)
 	dst = strconv.AppendBool(append(dst, `},"equal":`...), hex.EncodeToString(a.result.hash) == d.Window)
 	return append(append(append(dst, `,"decision_id":"`...), id...), `"}`...), nil
 }
@@ -150,7 +152,7 @@ func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, d
 		"request": d.Request, "summary": nil, "report": nil}
 	a, err := e.again(ctx, c, p, d, eff)
 	if err == nil {
-		_, err = a.window(nil)
+		_, err = a.make(nil)
 		err = a.purgedMeanwhile(err, p, d)
 	}
 	known, isKnown := err.(*Error)

@@ -29,25 +29,21 @@ const (
 	piecesOfStep   = 64
 )
 
-// retained is one kind of data that goes by age. expire removes what is due in one bounded piece, going on at the place
+// daily is one kind of data that goes by age. piece removes what is due in one bounded piece, going on at the place
 // where the last piece ended, nil being the beginning; it says how much it removed and where the next piece begins, nil
-// being the end. After an error the next piece is another one. A piece done twice does no harm.
-type retained struct {
-	name   string
-	expire func(ctx context.Context, tenant string, at []byte) (removed int, next []byte, err error)
+// being the end. After an error the next piece is another one. A piece done twice does no harm. Names are shown to
+// clients and stand in records. Each room has a method that lists its dailies.
+type daily struct {
+	name  string
+	piece func(ctx context.Context, tenant string, at []byte) (removed int, next []byte, err error)
 }
 
-// retained lists all that goes by age: what is kept for a time belongs here. Names are shown to clients and stand in
-// records.
-func (e *Engine) retained(tenant string) []retained {
+// dailiesOf lists all that goes by age in a tenant's space, or in the system space.
+func (e *Engine) dailiesOf(tenant string) []daily {
 	if tenant == systemTenant {
-		return []retained{{"files", e.compactStore}}
+		return e.systemDailies
 	}
-	return []retained{
-		{"conversations", e.ofEachProject(e.expireConversations)},
-		{"decisions", e.ofEachProject(e.expireDecisions)},
-		{"decisions_of_deleted_projects", e.expireOrphans},
-	}
+	return e.dailies
 }
 
 // retentionState is a tenant's daily job: when it is due, and where one under way goes on.
@@ -90,11 +86,11 @@ func (e *Engine) stepRetention(ctx context.Context, tenant string, found store.I
 	return err == nil, errors.Join(failed, err)
 }
 
-// retentionPiece does one piece of a run and moves s on. One kind's trouble does not keep others from their turn.
+// retentionPiece does one piece of a run and moves s on. After an error of one kind the others have their turn.
 func (e *Engine) retentionPiece(ctx context.Context, tenant string, s *retentionState) (removed int, err error) {
-	kinds := e.retained(tenant)
-	i := max(0, slices.IndexFunc(kinds, func(k retained) bool { return k.name == s.Kind }))
-	removed, next, err := kinds[i].expire(ctx, tenant, s.At)
+	kinds := e.dailiesOf(tenant)
+	i := max(0, slices.IndexFunc(kinds, func(k daily) bool { return k.name == s.Kind }))
+	removed, next, err := kinds[i].piece(ctx, tenant, s.At)
 	if err != nil {
 		if ctx.Err() != nil {
 			return removed, err
@@ -144,10 +140,11 @@ func (e *Engine) RunRetention(ctx context.Context, c Caller) (RetentionRun, erro
 	if err := c.wholeTenant(); err != nil {
 		return out, err
 	}
-	for _, kind := range e.retained(c.Tenant) {
+	kinds := e.dailiesOf(c.Tenant)
+	for _, kind := range kinds {
 		out.Removed[kind.name] = 0
 	}
-	s := retentionState{Kind: e.retained(c.Tenant)[0].name}
+	s := retentionState{Kind: kinds[0].name}
 	for range piecesOnDemand {
 		kind := s.Kind
 		n, err := e.retentionPiece(ctx, c.Tenant, &s)

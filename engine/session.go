@@ -135,7 +135,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
-		r, err := e.resolve(p)
+		r, err := e.setupOf(p)
 		if err != nil {
 			return Session{}, err
 		}
@@ -187,7 +187,7 @@ func (e *Engine) GetSession(ctx context.Context, c Caller, projectID, id string)
 	if err != nil {
 		return Session{}, err
 	}
-	r, err := e.resolve(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return Session{}, err
 	}
@@ -201,7 +201,7 @@ func (e *Engine) ListSessions(ctx context.Context, c Caller, projectID string, p
 	if err != nil {
 		return List[Session]{}, err
 	}
-	r, err := e.resolve(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return List[Session]{}, err
 	}
@@ -281,4 +281,9 @@ func (t *tx) dropSession(pinc incarnation, id string, h *head) {
 func (t *tx) dropUnborn(pinc incarnation, id string) {
 	before := unborn(id)
 	t.put(sweepKey(sweepSession, before[:]), pinc[:])
+}
+
+// openSessions makes ready what sessions need; messageBytes bounds what a tenant's messages may take, 0 means no bound.
+func (e *Engine) openSessions(tokens Tokenizer, messageBytes int64) {
+	e.tokens, e.tallies.limit = tokens, messageBytes
 }

@@ -120,7 +120,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
-		r, err := e.resolve(p)
+		r, err := e.setupOf(p)
 		if err != nil {
 			return Session{}, err
 		}

@@ -1,6 +1,27 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// sessionUnits are the background work of sessions.
+func (e *Engine) sessionUnits() []unit {
+	return []unit{
+		{func(_ string, now time.Time) store.Range { return dueImports(now, sweepChunk/2) },
+			func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
+				return true, e.sweepImports(ctx, tenant, found)
+			}},
+		firstJob(sweepHeadless, e.sweepHeadless),
+	}
+}
+
+// sessionDailies are what goes by age of sessions.
+func (e *Engine) sessionDailies() []daily {
+	return []daily{{"conversations", e.ofEachProject(e.expireConversations)}}
+}
 
 // expireConversations removes conversations that are past their project's retention.
 func (e *Engine) expireConversations(ctx context.Context, tenant string, p *project, s Settings, at []byte) (int, []byte,

@@ -71,6 +71,23 @@ const maxPipeline = 16
 // defaultPipeline is what a project runs that sets none.
 var defaultPipeline = [...]string{"delegation-filter", "summarise", "depth-compress", "tool-pair-trim"}
 
+// pipelines are what projects ask of policies; engine.New gives them.
+type pipelines struct {
+	// check refuses settings whose pipeline cannot run. Where the pipeline changed, check sees to it that the commit of t
+	// and the deletion of a policy that the pipeline names exclude each other.
+	check func(t *tx, s Settings, changed bool) error
+	// builtIn tells whether a name is that of a policy that this program comes with.
+	builtIn func(name string) bool
+}
+
+// openProjects makes ready what projects need; maxTokens is the default of history_max_tokens, 0 means 8,000.
+func (e *Engine) openProjects(maxTokens int, p pipelines) {
+	if e.maxTokens = maxTokens; maxTokens == 0 {
+		e.maxTokens = defaultHistoryMaxTokens
+	}
+	e.pipelines = p
+}
+
 func (e *Engine) defaultSettings() Settings {
 	s := Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: e.maxTokens,
 		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000,
@@ -158,7 +175,7 @@ func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch j
 			return Settings{}, err
 		}
 		_, changed := changes["pipeline"]
-		if err := t.checkPipeline(s, changed); err != nil {
+		if err := e.pipelines.check(t, s, changed); err != nil {
 			return Settings{}, err
 		}
 		return s, t.putJSON(projectKey(id), p)

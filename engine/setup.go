@@ -3,20 +3,17 @@ package engine
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 )
 
-// setup is what a project's record alone says, made once per state of the record.
+// setup is what a project's record alone says. It is made once for each state of the record.
 type setup struct {
 	settings Settings
 	encoding int
 	policies []string // the tenant's own that the pipeline names
-
-	resolved atomic.Pointer[resolved] // with the policies as they last stood
 }
 
-// resolve fills in a project's settings.
-func (e *Engine) resolve(p *project) (*setup, error) {
+// setupOf fills in a project's settings.
+func (e *Engine) setupOf(p *project) (*setup, error) {
 	if s := p.setup.Load(); s != nil {
 		return s, nil
 	}
@@ -34,7 +31,7 @@ func (e *Engine) ownPolicies(entries []PipelineStep) []string {
 	var names []string
 	for _, entry := range entries {
 		name, _, _ := strings.Cut(entry.Policy, "@")
-		if !e.policies.isBuiltIn(name) && validID(name) && !slices.Contains(names, name) {
+		if !e.pipelines.builtIn(name) && validID(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 )
 
 // state is what an assembly starts from, as of one moment.
@@ -21,7 +22,7 @@ func (e *Engine) readState(ctx context.Context, c Caller, projectID, session str
 ) (*state, error) {
 	names := e.ownPolicies(own)
 	if guess := e.projects.peek(c.Tenant + "/" + projectID); guess != nil && own == nil {
-		if s, err := e.resolve(guess); err == nil {
+		if s, err := e.setupOf(guess); err == nil {
 			names = s.policies
 		}
 	}
@@ -32,7 +33,7 @@ func (e *Engine) readState(ctx context.Context, c Caller, projectID, session str
 		if err != nil {
 			return nil, err
 		}
-		s, err := e.resolve(p)
+		s, err := e.setupOf(p)
 		if err != nil {
 			return nil, err
 		}
@@ -55,21 +56,48 @@ func (e *Engine) readState(ctx context.Context, c Caller, projectID, session str
 	}
 }
 
-// resolved makes ready what an assembly runs: the request's own pipeline, or the project's, which is made again only
-// when the project or a policy that it names has changed.
-func (e *Engine) resolved(ctx context.Context, tenant string, st *state, own []PipelineStep) (*resolved, error) {
+// readied remembers the pipelines of projects as they were last made ready. The zero value remembers none.
+type readied struct {
+	mu        sync.RWMutex
+	pipelines map[incarnation]readiedPipeline // by project
+}
+
+type readiedPipeline struct {
+	setup *setup // which state of the project's record
+	ready *ready
+}
+
+func (r *readied) of(p incarnation) readiedPipeline {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.pipelines[p]
+}
+
+func (r *readied) keep(p incarnation, made readiedPipeline) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pipelines == nil || len(r.pipelines) >= memoSize {
+		r.pipelines = map[incarnation]readiedPipeline{}
+	}
+	r.pipelines[p] = made
+}
+
+// ready makes ready what an assembly runs: the request's own pipeline, or the project's, which is made again only when
+// the project or a policy that it names has changed.
+func (e *Engine) ready(ctx context.Context, tenant string, st *state, own []PipelineStep) (*ready, error) {
 	r := &resolver{e: e, ctx: ctx, tenant: tenant, settings: st.setup.settings, policies: st.policies}
 	if own != nil {
-		return r.resolve(own)
+		return r.make(own)
 	}
 	// Records come from a memo, so the same bytes are the same pointer.
-	if ready := st.setup.resolved.Load(); ready != nil && slices.Equal(ready.policies.records, st.policies.records) {
-		return ready, nil
+	last := e.readied.of(st.project.Incarnation)
+	if last.setup == st.setup && slices.Equal(last.ready.policies.records, st.policies.records) {
+		return last.ready, nil
 	}
 	r.lenient = true
-	ready, err := r.resolve(r.settings.Pipeline)
-	if err == nil && !ready.partial {
-		st.setup.resolved.Store(ready)
+	made, err := r.make(r.settings.Pipeline)
+	if err == nil && !made.partial {
+		e.readied.keep(st.project.Incarnation, readiedPipeline{st.setup, made})
 	}
-	return ready, err
+	return made, err
 }

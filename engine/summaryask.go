@@ -73,32 +73,24 @@ func (e *Engine) askSummary(ctx context.Context, c Caller, projectID, session st
 	return e.summaries.add(c.Tenant, sinc, *due), nil
 }
 
-// wantSummary asks for the summary that a window would like to have. In mode wait it waits for it and tells whether the
-// window should be made again.
-func (e *Engine) wantSummary(ctx context.Context, c Caller, projectID, session string, p *project, a *assembly,
-	waited bool) (again bool) {
-	through := a.summaryWanted()
-	if through == 0 || a.request.Pipeline != nil && c.Role < RoleAgent { // a reader changes nothing, nor has it paid for
-		return false
-	}
-	entry, err := e.askSummary(ctx, c, projectID, session, a.extent.incarnation, through)
+// makeWanted sees to it that the summary that a window wishes for is made. Where the window may wait, it waits and tells
+// whether the session has another summary by then.
+func (e *Engine) makeWanted(ctx context.Context, w summaryWish) (changed bool) {
+	entry, err := e.askSummary(ctx, w.caller, w.project, w.session, w.sinc, w.through)
 	if err != nil {
-		e.log.Warn("a summary could not be asked for; the window goes without it", "tenant", c.Tenant, "error", err)
+		e.log.Warn("a summary could not be asked for; the window goes without it", "tenant", w.caller.Tenant, "error", err)
 		return false
 	}
-	if entry == nil || waited || a.settings.SummaryMode != "wait" {
-		return false
-	}
-	return e.awaitSummary(ctx, c.Tenant, headKey(p.Incarnation, session), entry, a)
+	return entry != nil && w.wait > 0 && e.awaitSummary(ctx, &w, entry)
 }
 
 // foreignPoll is how often a wait looks for a summary that another server makes.
 const foreignPoll = 200 * time.Millisecond
 
-// awaitSummary waits for an attempt on a job, at most as long as the settings say, and tells whether the session has
-// another summary than the window was made with. A job that backs off for longer is not waited for.
-func (e *Engine) awaitSummary(ctx context.Context, tenant string, key []byte, entry *summaryEntry, a *assembly) bool {
-	wait := time.Duration(a.settings.SummaryWaitMS) * time.Millisecond
+// awaitSummary waits for an attempt on a job, at most as long as a window may, and tells whether the session has another
+// summary than the window was made with. A job that backs off for longer is not waited for.
+func (e *Engine) awaitSummary(ctx context.Context, w *summaryWish, entry *summaryEntry) bool {
+	wait, key := w.wait, headKey(w.pinc, w.session)
 	if deadline, ok := ctx.Deadline(); ok { // the window itself takes time too
 		wait = min(wait, time.Until(deadline)/2)
 	}
@@ -119,12 +111,12 @@ func (e *Engine) awaitSummary(ctx context.Context, tenant string, key []byte, en
 			ended = true
 		case <-poll.C:
 		}
-		r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
+		r, err := e.store.Read(ctx, w.caller.Tenant, store.Query{Keys: [][]byte{key}})
 		if err != nil {
 			return false
 		}
 		var h head
-		if r.Keys[0].Value == nil || json.Unmarshal(r.Keys[0].Value, &h) != nil || h.covered() != a.covered {
+		if r.Keys[0].Value == nil || json.Unmarshal(r.Keys[0].Value, &h) != nil || h.covered() != w.had {
 			return true
 		}
 		if ended {
@@ -192,7 +184,7 @@ func (t *tx) sessionForSummary(c Caller, projectID, id string, sinc incarnation)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	set, err := t.e.resolve(p)
+	set, err := t.e.setupOf(p)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -226,7 +218,7 @@ func (e *Engine) refreshSummary(ctx context.Context, c Caller, once Once, projec
 	if err != nil {
 		return SummaryAnswer{}, err
 	}
-	set, err := e.resolve(p)
+	set, err := e.setupOf(p)
 	if err != nil {
 		return SummaryAnswer{}, err
 	}

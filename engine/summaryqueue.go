@@ -21,7 +21,7 @@ const (
 )
 
 // summaryQueue is what this process knows of the summaries to be made, tenant by tenant, so that each has its turn.
-// What there is to do is said by the records in the store alone. The zero value is ready after open.
+// What there is to do is said by the records in the store alone. openSummaries makes it ready.
 type summaryQueue struct {
 	mu      sync.Mutex
 	tenants []*summaryLine // the next one's turn first
@@ -47,7 +47,10 @@ type summaryEntry struct {
 	tried   chan struct{} // closed when the next attempt has ended
 }
 
-func (q *summaryQueue) open() {
+// openSummaries makes ready what summaries need; with a nil summariser none are made.
+func (e *Engine) openSummaries(s Summariser) {
+	e.summariser = s
+	q := &e.summaries
 	q.waiting, q.changed = map[incarnation]*summaryEntry{}, make(chan struct{})
 	q.holds, q.pages = map[string]time.Time{}, map[string][]byte{}
 }

@@ -157,7 +157,7 @@ func (w *summaryWork) begin(ctx context.Context, sinc incarnation) (bool, error)
 	if err != nil || h == nil || h.Incarnation != sinc {
 		return false, err
 	}
-	set, err := w.e.resolve(p)
+	set, err := w.e.setupOf(p)
 	if err != nil {
 		return false, err
 	}

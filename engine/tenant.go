@@ -156,3 +156,12 @@ func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
 	}
 	return nil
 }
+
+// livingTenant reads a tenant's id out of its record; it is "" where the tenant is deleted.
+func livingTenant(record []byte) (id string, err error) {
+	var rec tenantRecord
+	if err := json.Unmarshal(record, &rec); err != nil || rec.Deleting {
+		return "", err
+	}
+	return rec.ID, nil
+}

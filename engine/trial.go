@@ -31,7 +31,7 @@ func (e *Engine) RunPolicy(ctx context.Context, c Caller, name string, version i
 	if err != nil {
 		return dst, err
 	}
-	ready, err := r.resolve([]PipelineStep{{Policy: versionName(name, version), Config: req.Config}})
+	ready, err := r.make([]PipelineStep{{Policy: versionName(name, version), Config: req.Config}})
 	if err != nil {
 		return dst, err
 	}
@@ -47,10 +47,12 @@ func (e *Engine) RunPolicy(ctx context.Context, c Caller, name string, version i
 	a.skipped = skipped
 	dst = append(append(append(dst, `{"policy":"`...), name...), `","version":`...)
 	dst = append(strconv.AppendInt(dst, int64(version), 10), ',')
-	dst, w, err := a.appendWindow(dst)
+	dst = a.openWindow(dst)
+	w, err := a.make(dst)
 	if err != nil {
 		return dst, err
 	}
+	dst = a.closeWindow(dst, &w)
 	dst = strconv.AppendUint(append(dst, `,"fuel":`...), a.result.steps[0].Fuel, 10)
 	return a.appendRest(dst, &w), nil
 }
@@ -108,7 +110,7 @@ func splitTurns(format chat.Format, messages []json.RawMessage) ([]*parsedTurn, 
 }
 
 // trial makes ready to assemble from a transcript that is stored nowhere.
-func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, at time.Time, r *resolved,
+func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, at time.Time, r *ready,
 	req *ContextRequest) (*assembly, error) {
 	h, open, v := &head{Kind: kindChat}, new(openCalls), &view{}
 	for _, t := range turns {
@@ -125,6 +127,6 @@ func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, 
 	}
 	v.head = h
 	a := &assembly{e: e, ctx: ctx, tenant: tenant, view: v, scratch: new(scratch),
-		inputs: inputs{at: at.UnixMilli(), extent: h.extent(), request: req, resolved: r}}
+		inputs: inputs{at: at.UnixMilli(), extent: h.extent(), request: req, ready: r}}
 	return a, a.prepare()
 }

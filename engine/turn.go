@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"hash/maphash"
 	"slices"
 	"strconv"
 	"time"
@@ -89,15 +88,9 @@ func (t *parsedTurn) size() (n int64) {
 	return n
 }
 
-// lockSession makes the appends of this process to one session queue up, so that they rarely have to retry.
+// lockSession makes this process's writers to one session queue up.
 func (e *Engine) lockSession(ctx context.Context, tenant, project, session string) (unlock func(), err error) {
-	lock := e.appends[maphash.String(e.seed, tenant+"\x00"+project+"\x00"+session)%uint64(len(e.appends))]
-	select {
-	case lock <- struct{}{}:
-		return func() { <-lock }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return e.lock(ctx, tenant+"\x00"+project+"\x00"+session)
 }
 
 // append collects the writes that add the turn to its session.
@@ -106,7 +99,7 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 	if err != nil {
 		return TurnResponse{}, err
 	}
-	r, err := tx.e.resolve(p)
+	r, err := tx.e.setupOf(p)
 	if err != nil {
 		return TurnResponse{}, err
 	}

@@ -8,6 +8,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// windowUnits are the background work of windows.
+func (e *Engine) windowUnits() []unit { return []unit{firstJob(sweepDecisions, e.sweepDecisions)} }
+
+// windowDailies are what goes by age of windows.
+func (e *Engine) windowDailies() []daily {
+	return []daily{
+		{"decisions", e.ofEachProject(e.expireDecisions)},
+		{"decisions_of_deleted_projects", e.expireOrphans},
+	}
+}
+
 // expireDecisions removes a chunk of decisions that are past their project's retention.
 func (e *Engine) expireDecisions(ctx context.Context, tenant string, p *project, s Settings, _ []byte) (int, []byte,
 	error) {

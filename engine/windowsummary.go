@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -43,17 +44,35 @@ func (a *assembly) showsSummary() bool {
 	})
 }
 
-// summaryWanted is the last message up to which the window's pipeline asks for a longer summary than there is; 0: it
-// asks for none, or none could be made.
-func (a *assembly) summaryWanted() uint64 {
-	if a.e.summariser == nil || a.bare || a.result.ask == 0 {
-		return 0
+// summaryWish is a longer summary than there is, which a window's pipeline asks for.
+type summaryWish struct {
+	caller           Caller
+	project, session string
+	pinc, sinc       incarnation   // of both
+	through          uint64        // the last message to cover
+	had              summaryHead   // what the window's summary covers
+	wait             time.Duration // how long the window may wait for it; 0: it goes without
+}
+
+// awaitsSummary asks for the summary that the window would like to have. In mode wait it waits for it, once, and tells
+// whether the session has another summary by now.
+func (a *assembly) awaitsSummary(ask *asking, pinc incarnation) bool {
+	if a.e.wantSummary == nil || a.bare || a.result.ask == 0 {
+		return false
 	}
-	cut := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
-	if cut <= a.covered.Covers && a.summary != nil {
-		return 0
+	if ask.request.Pipeline != nil && ask.caller.Role < RoleAgent { // a reader changes nothing, nor has it paid for
+		return false
 	}
-	return cut
+	through := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
+	if through == 0 || through <= a.covered.Covers && a.summary != nil {
+		return false // none could be made, or there is one
+	}
+	w := summaryWish{caller: ask.caller, project: ask.project, session: ask.session, pinc: pinc,
+		sinc: a.extent.incarnation, through: through, had: a.covered}
+	if !ask.waited && a.settings.SummaryMode == "wait" {
+		w.wait = time.Duration(a.settings.SummaryWaitMS) * time.Millisecond
+	}
+	return a.e.wantSummary(a.ctx, w)
 }
 
 // summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
@@ -62,7 +81,7 @@ func summaryCut(rows []*row, cut, asked uint64) uint64 {
 	newest := slices.Backward(rows)
 	bound := asked
 	for _, r := range newest {
-		if bound == 0 && r.role == plan.RoleUser && r.delegationID == 0 { // a head of before asked was kept
+		if bound == 0 && r.role == plan.RoleUser && r.delegationID == 0 { // heads written before the field Asked existed have none
 			bound = r.seq
 		}
 	}
