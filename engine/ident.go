@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/base32"
-	"encoding/hex"
 	"strings"
 )
 
@@ -12,18 +11,6 @@ const (
 	DefaultProject = "default"
 	DefaultSession = "dashboard"
 )
-
-// incarnation tells apart things that bear the same id at different times.
-type incarnation [8]byte
-
-func (i incarnation) String() string { return hex.EncodeToString(i[:]) }
-
-func (i incarnation) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
-
-func (i *incarnation) UnmarshalText(b []byte) error {
-	_, err := hex.Decode(i[:], b)
-	return err
-}
 
 var idAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
