@@ -61,7 +61,7 @@ func (b *background) setPlace(key []byte) {
 // queueWork notes a tenant whose batch held a job, and wakes who does background work.
 func (e *Engine) queueWork(tenant string, b store.Batch) {
 	job := func(p store.Pair) bool {
-		return bytes.HasPrefix(p.Key, sweepPrefix(0)[:2]) && p.Key[2] != jobSummary // summaries have a queue of their own
+		return bytes.HasPrefix(p.Key, []byte(jobPrefix)) && !kindSummaryJob.Is(p.Key) // summaries have a queue of their own
 	}
 	if !slices.ContainsFunc(b.Put, job) {
 		return
@@ -153,27 +153,23 @@ type unit struct {
 	do  func(ctx context.Context, tenant string, found []store.Item) (done bool, err error)
 }
 
-// firstJob is the unit that does the first job of a kind.
-func firstJob(kind byte, do func(ctx context.Context, tenant string, job store.Item) error) unit {
-	return unit{jobsOf(kind), func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
+// firstJob is the unit that does the first of a kind of jobs.
+func firstJob(jobs store.Range, do func(ctx context.Context, tenant string, job store.Item) error) unit {
+	return unit{firstOf(jobs), func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
 		return true, do(ctx, tenant, found[0])
 	}}
 }
 
-// anyJob is the unit whose step looks for its jobs itself, once there is one of a kind.
-func anyJob(kind byte, step func(ctx context.Context, tenant string) (done bool, err error)) unit {
-	return unit{jobsOf(kind), func(ctx context.Context, tenant string, _ []store.Item) (bool, error) {
+// anyJob is the unit whose step looks for its jobs itself, once there is any of a kind.
+func anyJob(jobs store.Range, step func(ctx context.Context, tenant string) (done bool, err error)) unit {
+	return unit{firstOf(jobs), func(ctx context.Context, tenant string, _ []store.Item) (bool, error) {
 		return step(ctx, tenant)
 	}}
 }
 
-// jobsOf covers the first job of a kind.
-func jobsOf(kind byte) func(string, time.Time) store.Range {
-	return func(string, time.Time) store.Range {
-		jobs := prefixRange(sweepPrefix(kind))
-		jobs.Limit = 1
-		return jobs
-	}
+func firstOf(jobs store.Range) func(string, time.Time) store.Range {
+	jobs.Limit = 1
+	return func(string, time.Time) store.Range { return jobs }
 }
 
 // stepTenant does one piece of one tenant's work: the first that does not fail. The error is of those that did.
@@ -226,9 +222,12 @@ func lostRace(err error) error {
 	return err
 }
 
+// prefixJobs are the jobs that name a prefix: kindBoardJob and kindInboxJob.
+var prefixJobs = prefixRange([]byte(jobPrefix + "c"))
+
 // sweepPrefixed removes a chunk of what begins with the prefix that a job names, and the job with the last one.
 func (e *Engine) sweepPrefixed(ctx context.Context, tenant string, job store.Item) error {
-	prefix := job.Key[len(sweepPrefix(sweepPrefixed)):]
+	prefix := job.Key[len(prefixJobs.From):]
 	if len(prefix) < len(boardPrefix(incarnation{})) || prefix[0] != 'c' {
 		return errDamaged
 	}

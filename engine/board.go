@@ -47,8 +47,8 @@ func (b *board) title() string {
 	return b.ID
 }
 
-// reaches tells whether the key reaches a board: one narrowed to projects reaches the boards that name one of them.
-func (c Caller) reaches(b *board) bool {
+// reaches tells whether a caller's key reaches a board: one narrowed to projects reaches the boards that name one of them.
+func reaches(c Caller, b *board) bool {
 	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
 }
 
@@ -78,7 +78,7 @@ func (e *Engine) parseBoard(c Caller, id string, it store.Item) (*board, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !c.reaches(b) {
+	if !reaches(c, b) {
 		return nil, noBoard(id)
 	}
 	return b, nil
@@ -204,7 +204,7 @@ func (e *Engine) ListBoards(ctx context.Context, c Caller, page Page) (List[Boar
 	return listRecords(ctx, e, c.Tenant, boardKey("")[:2], page, func(it store.Item) (Board, bool, error) {
 		var b board
 		err := json.Unmarshal(it.Value, &b)
-		return b.shown(), c.reaches(&b), err
+		return b.shown(), reaches(c, &b), err
 	})
 }
 

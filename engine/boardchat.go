@@ -98,7 +98,7 @@ func snippet(content string) string {
 // paused, else mentioned agents hear of it, and the lead hears all. The sender hears nothing of its own.
 func (p *parsedPost) notify(t *tx, c Caller, b *board, agents []*agentRecord) error {
 	if p.Source == "" {
-		p.Source = c.speaker(agents)
+		p.Source = speaker(c, agents)
 	}
 	n := noticeRecord{Command: p.command, Entry: p.seq, From: p.Source, Snippet: snippet(p.content), Created: p.Created}
 	for _, a := range agents {
@@ -131,7 +131,7 @@ func (p *parsedPost) notify(t *tx, c Caller, b *board, agents []*agentRecord) er
 }
 
 // speaker is the source of a chat that names none: the agent's name, else the user's.
-func (c Caller) speaker(agents []*agentRecord) string {
+func speaker(c Caller, agents []*agentRecord) string {
 	if c.Agent != "" {
 		for _, a := range agents {
 			if a.ID == c.Agent && a.DisplayName != "" {

@@ -254,7 +254,7 @@ func (e *Engine) dropDecisions(ctx context.Context, c Caller, projectID string) 
 			return struct{}{}, err
 		}
 		until := binary.BigEndian.AppendUint64(nil, uint64(t.now.UnixMilli())+1)
-		t.put(sweepKey(sweepDecisions, p.Incarnation[:]), until)
+		t.put(kindDecisionsJob.Key(p.Incarnation), until)
 		return struct{}{}, nil
 	})
 	return err

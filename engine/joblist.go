@@ -18,10 +18,10 @@ func (e *Engine) openJobs() {
 		[]unit{{func(_ string, now time.Time) store.Range { return expiredRange(now, sweepChunk/2) }, e.expire}},
 		e.sessionUnits(),
 		[]unit{
-			firstJob(sweepSession, e.sweepSession),
-			firstJob(sweepProject, e.sweepProject),
-			firstJob(sweepTenant, e.sweepTenant), // in the system space only
-			firstJob(sweepPrefixed, e.sweepPrefixed),
+			firstJob(kindSessionJob.All(), e.sweepSession),
+			firstJob(kindProjectJob.All(), e.sweepProject),
+			firstJob(kindTenantJob.All(), e.sweepTenant),
+			firstJob(prefixJobs, e.sweepPrefixed),
 		},
 		e.windowUnits(),
 		e.boardUnits(),

@@ -7,6 +7,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// maxOfOneRead bounds the bodies fetched in one round trip.
+const maxOfOneRead = 512
+
 // Page bounds one listing. Limit 0 is the default of 50; Cursor is what an earlier page returned.
 type Page struct {
 	Limit  int

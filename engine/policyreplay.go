@@ -105,7 +105,7 @@ func (e *Engine) ReplayPolicy(ctx context.Context, c Caller, name string, versio
 	if err != nil {
 		return out, err
 	}
-	if out.Against, err = r.against(name, req.Against); err != nil {
+	if out.Against, err = replayedAgainst(r, name, req.Against); err != nil {
 		return out, err
 	}
 	if len(req.Sessions) > maxReplaySessions {
@@ -136,8 +136,8 @@ func (e *Engine) ReplayPolicy(ctx context.Context, c Caller, name string, versio
 	return out, nil
 }
 
-// against reads the version to compare with; nil is none.
-func (r *resolver) against(name string, raw json.RawMessage) (*int, error) {
+// replayedAgainst reads the version to compare with; nil is none.
+func replayedAgainst(r *resolver, name string, raw json.RawMessage) (*int, error) {
 	ref, version := name, 0
 	switch word := ""; {
 	case len(raw) == 0 || string(raw) == "null":

@@ -127,31 +127,6 @@ func (e *Engine) ListProjects(ctx context.Context, c Caller, page Page) (List[Pr
 	})
 }
 
-// DeleteProject makes a project's sessions, settings and decisions unreachable at once; a sweep removes them.
-func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
-	if !validID(id) || !c.MaySee(id) {
-		return errorf(NotFound, "not_found", "no project %q", id)
-	}
-	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
-		got, err := t.get(projectKey(id))
-		if err != nil {
-			return struct{}{}, err
-		}
-		if got[0].Value == nil {
-			return struct{}{}, errorf(NotFound, "not_found", "no project %q", id)
-		}
-		var rec project
-		if err := json.Unmarshal(got[0].Value, &rec); err != nil {
-			return struct{}{}, err
-		}
-		t.delete(projectKey(id))
-		t.put(sweepKey(sweepProject, rec.Incarnation[:]), []byte{0})
-		return struct{}{}, nil
-	})
-	e.tallies.forget(c.Tenant)
-	return err
-}
-
 // ofEachProject makes a kind out of what is done project by project, in the order of their ids. A place is the
 // project's id, a zero byte, and a place within the project.
 func (e *Engine) ofEachProject(expire func(ctx context.Context, tenant string, p *project, s Settings, at []byte) (

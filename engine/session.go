@@ -146,7 +146,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, project
 		if got[0].Value != nil {
 			return Session{}, errorf(Conflict, "session_exists", "session %q exists", id)
 		}
-		h := spec.head(e, t.now)
+		h := spec.head(e.newIncarnation(), t.now)
 		return h.session(id, r.encoding), t.putJSON(headKey(p.Incarnation, id), h)
 	})
 }
@@ -172,12 +172,12 @@ func (s *SessionSpec) check() error {
 	return invalidField("kind", "invalid_value", "must be chat or background")
 }
 
-func (s *SessionSpec) head(e *Engine, now time.Time) *head {
+func (s *SessionSpec) head(sinc incarnation, now time.Time) *head {
 	kind := s.Kind
 	if kind == "" {
 		kind = kindChat
 	}
-	return &head{Incarnation: e.newIncarnation(), Kind: kind, Agent: s.Agent, Title: s.Title, Created: now,
+	return &head{Incarnation: sinc, Kind: kind, Agent: s.Agent, Title: s.Title, Created: now,
 		LastActivity: now}
 }
 
@@ -273,14 +273,13 @@ func (t *tx) dropSession(pinc incarnation, id string, h *head) {
 		t.delete(openCallsKey(pinc, id))
 	}
 	t.delete(summaryJobKey(h.Incarnation))
-	t.put(sweepKey(sweepSession, h.Incarnation[:]), pinc[:])
+	t.put(kindSessionJob.Key(h.Incarnation), pinc[:])
 	t.dropUnborn(pinc, id)
 }
 
 // dropUnborn has the decisions swept that were made before the session was.
 func (t *tx) dropUnborn(pinc incarnation, id string) {
-	before := unborn(id)
-	t.put(sweepKey(sweepSession, before[:]), pinc[:])
+	t.put(kindSessionJob.Key(unborn(id)), pinc[:])
 }
 
 // openSessions makes ready what sessions need; messageBytes bounds what a tenant's messages may take, 0 means no bound.

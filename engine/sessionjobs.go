@@ -14,7 +14,7 @@ func (e *Engine) sessionUnits() []unit {
 			func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
 				return true, e.sweepImports(ctx, tenant, found)
 			}},
-		firstJob(sweepHeadless, e.sweepHeadless),
+		firstJob(kindHeadlessJob.All(), e.sweepHeadless),
 	}
 }
 

@@ -132,6 +132,9 @@ func (f *FileSummary) checkTurns(turns []*parsedTurn) error {
 	return f.within(c)
 }
 
+// maxSummaryText bounds a summary's text, in bytes: what is longer is no summary.
+const maxSummaryText = 64 << 10
+
 // covering is what a summary may cover of the turns seen so far.
 type covering struct {
 	turns               uint32

@@ -115,7 +115,7 @@ func (q *summaryQueue) watch() <-chan struct{} {
 func (q *summaryQueue) summaryJobs(tenant string) store.Range {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	jobs := prefixRange(sweepPrefix(jobSummary))
+	jobs := kindSummaryJob.All()
 	if after := q.pages[tenant]; after != nil {
 		jobs.From = append(after[:len(after):len(after)], 0)
 		delete(q.pages, tenant)

@@ -18,8 +18,6 @@ const (
 	summaryInput   = 12_000
 	summaryMessage = 2_000
 	summaryOutput  = 1_024
-	// maxSummaryText refuses a reply that is no summary, in bytes.
-	maxSummaryText = 64 << 10
 	// summaryTimeout is the longest that one call may take, summaryLease how long its job is nobody else's.
 	summaryTimeout = 75 * time.Second
 	summaryLease   = 2 * time.Minute

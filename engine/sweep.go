@@ -9,11 +9,10 @@ import (
 
 // sweepSession removes a chunk of a deleted session, and its job with the last one.
 func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item) error {
-	prefix := len(sweepPrefix(sweepSession))
-	if len(job.Key) != prefix+8 {
+	sinc, ok := kindSessionJob.Split(job.Key)
+	if !ok {
 		return errDamaged
 	}
-	sinc := incarnation(job.Key[prefix:])
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
 		return err
 	}
@@ -33,11 +32,10 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 // sweepProject turns a deleted project's sessions into session sweeps, then removes its memories, its decisions and its
 // job.
 func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item) error {
-	prefix := len(sweepPrefix(sweepProject))
-	if len(job.Key) != prefix+8 {
+	pinc, ok := kindProjectJob.Split(job.Key)
+	if !ok {
 		return errDamaged
 	}
-	pinc := incarnation(job.Key[prefix:])
 	// Before the sessions, which would else take their documents out one by one, and again when nothing can come any more.
 	if more, err := e.sweepRecall(ctx, tenant, pinc); more || err != nil {
 		return err
@@ -55,13 +53,13 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item
 		b.Delete = append(b.Delete, it.Key, openCallsKey(pinc, session))
 		var h head
 		if !it.Damaged && json.Unmarshal(it.Value, &h) == nil {
-			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, h.Incarnation[:]), Value: pinc[:]})
+			b.Put = append(b.Put, store.Pair{Key: kindSessionJob.Key(h.Incarnation), Value: pinc[:]})
 		} else {
 			damaged = true
 		}
 	}
 	if damaged {
-		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepHeadless, pinc[:]), Value: []byte{0}})
+		b.Put = append(b.Put, store.Pair{Key: kindHeadlessJob.Key(pinc), Value: []byte{0}})
 	}
 	if len(b.Delete) > 0 {
 		return e.commit(ctx, tenant, b)
@@ -79,7 +77,10 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item
 
 // sweepTenant removes a chunk of a deleted tenant's space, and at the end its record, which frees the id.
 func (e *Engine) sweepTenant(ctx context.Context, _ string, job store.Item) error {
-	tenant := string(job.Key[len(sweepPrefix(sweepTenant)):])
+	tenant, ok := kindTenantJob.Split(job.Key)
+	if !ok {
+		return errDamaged
+	}
 	synced := store.Range{To: []byte{store.Loose}}
 	if more, err := e.deleteRange(ctx, tenant, synced); more || err != nil {
 		return err

@@ -115,7 +115,7 @@ func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, 
 	h, open, v := &head{Kind: kindChat}, new(openCalls), &view{}
 	for _, t := range turns {
 		h.Turns++
-		headers, err := t.place(ctx, e, h, open, at)
+		headers, err := e.place(ctx, t, h, open, at)
 		if err != nil {
 			return nil, err
 		}

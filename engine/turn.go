@@ -59,7 +59,7 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 		return TurnResponse{}, err
 	}
 	// Before the session is locked: counting tokens takes most of a turn's time.
-	if err := t.measure(ctx, e); err != nil {
+	if err := e.measureTurn(ctx, t); err != nil {
 		return TurnResponse{}, err
 	}
 	size := t.size()
@@ -72,7 +72,7 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 	}
 	defer unlock()
 	out, err := update(ctx, e, c, once, func(tx *tx) (TurnResponse, error) {
-		return t.append(tx, c, projectID, req.SessionID)
+		return e.append(tx, t, c, projectID, req.SessionID)
 	})
 	if err == nil {
 		e.tallies.add(c.Tenant, size)
@@ -94,12 +94,12 @@ func (e *Engine) lockSession(ctx context.Context, tenant, project, session strin
 }
 
 // append collects the writes that add the turn to its session.
-func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnResponse, error) {
+func (e *Engine) append(tx *tx, t *parsedTurn, c Caller, projectID, session string) (TurnResponse, error) {
 	p, h, open, err := tx.sessionForAppend(c, projectID, session)
 	if err != nil {
 		return TurnResponse{}, err
 	}
-	r, err := tx.e.setupOf(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return TurnResponse{}, err
 	}
@@ -108,7 +108,7 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 	if len(t.messages) == 0 {
 		return out, nil
 	}
-	headers, err := t.write(tx, h, open)
+	headers, err := e.writeTurn(tx, t, h, open)
 	if err != nil {
 		return TurnResponse{}, err
 	}
@@ -127,11 +127,11 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 	return out, tx.putJSON(headKey(p.Incarnation, session), h)
 }
 
-// write collects the records of the turn's messages as the session's next turn and brings head and open up to date.
-func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
+// writeTurn collects the records of the turn's messages as the session's next turn and brings head and open up to date.
+func (e *Engine) writeTurn(tx *tx, t *parsedTurn, h *head, open *openCalls) ([]header, error) {
 	h.Turns++
 	h.Revision++
-	headers, err := t.place(tx.ctx, tx.e, h, open, tx.now)
+	headers, err := e.place(tx.ctx, t, h, open, tx.now)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *h
 	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(projectID), Value: raw},
 		store.Expect{Key: keys[0], Value: got[0].Value})
 	if got[0].Value == nil {
-		h := (&SessionSpec{}).head(t.e, t.now)
+		h := (&SessionSpec{}).head(t.e.newIncarnation(), t.now)
 		return p, h, &openCalls{Incarnation: h.Incarnation}, nil
 	}
 	h, open := new(head), new(openCalls)
@@ -200,8 +200,8 @@ func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
 
 // place gives the turn's messages their places after the session's last, answers open calls with results, and counts
 // tokens. open is brought up to date.
-func (t *parsedTurn) place(ctx context.Context, e *Engine, h *head, open *openCalls, now time.Time) ([]header, error) {
-	if err := t.measure(ctx, e); err != nil {
+func (e *Engine) place(ctx context.Context, t *parsedTurn, h *head, open *openCalls, now time.Time) ([]header, error) {
+	if err := e.measureTurn(ctx, t); err != nil {
 		return nil, err
 	}
 	headers := slices.Clone(t.headers) // a retry starts from what was measured
@@ -237,8 +237,8 @@ func (t *parsedTurn) place(ctx context.Context, e *Engine, h *head, open *openCa
 	return headers, nil
 }
 
-// measure makes the headers of the turn's messages as far as the messages alone tell, once.
-func (t *parsedTurn) measure(ctx context.Context, e *Engine) error {
+// measureTurn makes the headers of the turn's messages as far as the messages alone tell, once.
+func (e *Engine) measureTurn(ctx context.Context, t *parsedTurn) error {
 	for len(t.headers) < len(t.messages) {
 		if err := ctx.Err(); err != nil {
 			return err

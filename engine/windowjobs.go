@@ -9,7 +9,7 @@ import (
 )
 
 // windowUnits are the background work of windows.
-func (e *Engine) windowUnits() []unit { return []unit{firstJob(sweepDecisions, e.sweepDecisions)} }
+func (e *Engine) windowUnits() []unit { return []unit{firstJob(kindDecisionsJob.All(), e.sweepDecisions)} }
 
 // windowDailies are what goes by age of windows.
 func (e *Engine) windowDailies() []daily {
@@ -67,12 +67,12 @@ func (e *Engine) expireOrphans(ctx context.Context, tenant string, _ []byte) (in
 
 // sweepDecisions empties the decisions of a project that were made up to the moment that its job names.
 func (e *Engine) sweepDecisions(ctx context.Context, tenant string, job store.Item) error {
-	prefix := len(sweepPrefix(sweepDecisions))
-	if job.Damaged || len(job.Key) != prefix+8 || len(job.Value) != 8 {
+	pinc, ok := kindDecisionsJob.Split(job.Key)
+	if !ok || job.Damaged || len(job.Value) != 8 {
 		return errDamaged
 	}
 	until := time.UnixMilli(int64(binary.BigEndian.Uint64(job.Value)))
-	if err := e.purgeDecisions(ctx, tenant, incarnation(job.Key[prefix:]), nil, until); err != nil {
+	if err := e.purgeDecisions(ctx, tenant, pinc, nil, until); err != nil {
 		return err
 	}
 	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
