@@ -1,31 +1,11 @@
 package engine
 
-import (
-	"context"
-	"encoding/json"
-)
+import "context"
 
-// DeleteProject makes a project's sessions, settings and decisions unreachable at once; a sweep removes them.
+// DeleteProject makes a project's sessions, settings and decisions unreachable at once; a sweep removes them. It answers
+// not_found where the key reaches no such project.
 func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
-	if !validID(id) || !c.MaySee(id) {
-		return errorf(NotFound, "not_found", "no project %q", id)
-	}
-	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
-		got, err := t.get(projectKey(id))
-		if err != nil {
-			return struct{}{}, err
-		}
-		if got[0].Value == nil {
-			return struct{}{}, errorf(NotFound, "not_found", "no project %q", id)
-		}
-		var rec project
-		if err := json.Unmarshal(got[0].Value, &rec); err != nil {
-			return struct{}{}, err
-		}
-		t.delete(projectKey(id))
-		t.put(kindProjectJob.Key(rec.Incarnation), []byte{0})
-		return struct{}{}, nil
-	})
+	err := e.deleteProject(ctx, c, id)
 	e.tallies.forget(c.Tenant)
 	return err
 }

@@ -186,3 +186,27 @@ func (e *Engine) livingProjects(ctx context.Context, tenant string) (map[incarna
 	}
 	return living, nil
 }
+
+// deleteProject makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps them.
+func (e *Engine) deleteProject(ctx context.Context, c Caller, id string) error {
+	if !validID(id) || !c.MaySee(id) {
+		return errorf(NotFound, "not_found", "no project %q", id)
+	}
+	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
+		got, err := t.get(projectKey(id))
+		if err != nil {
+			return struct{}{}, err
+		}
+		if got[0].Value == nil {
+			return struct{}{}, errorf(NotFound, "not_found", "no project %q", id)
+		}
+		var rec project
+		if err := json.Unmarshal(got[0].Value, &rec); err != nil {
+			return struct{}{}, err
+		}
+		t.delete(projectKey(id))
+		t.put(kindProjectJob.Key(rec.Incarnation), []byte{0})
+		return struct{}{}, nil
+	})
+	return err
+}

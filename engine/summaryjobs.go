@@ -16,12 +16,12 @@ func (e *Engine) summaryUnits() []unit {
 		}}}
 }
 
-// startSummaries has summaries made by workers until ctx ends, where there is a provider.
-func (e *Engine) startSummaries(ctx context.Context, workers *sync.WaitGroup) {
+// startSummaries has summaries made, several at once, until ctx ends, where there is a provider.
+func (e *Engine) startSummaries(ctx context.Context, running *sync.WaitGroup) {
 	if e.summariser == nil {
 		return
 	}
 	for range summaryWorkers {
-		workers.Go(func() { e.runSummaries(ctx) })
+		running.Go(func() { e.runSummaries(ctx) })
 	}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -16,7 +15,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
 		return err
 	}
-	// A damaged job would hold up all others for good: without it, decisions go when their retention ends.
+	// Where the job's value is damaged, decisions go when their retention ends: an error would hold up the other jobs.
 	if len(job.Value) == 8 {
 		pinc := incarnation(job.Value)
 		if more, err := e.sweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
@@ -30,45 +29,15 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 }
 
 // sweepProject turns a deleted project's sessions into session sweeps, then removes its memories, its decisions and its
-// job.
+// job. Its index goes first, because the sweeps of the sessions would take their documents out one by one.
 func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item) error {
 	pinc, ok := kindProjectJob.Split(job.Key)
 	if !ok {
 		return errDamaged
 	}
-	// Before the sessions, which would else take their documents out one by one, and again when nothing can come any more.
-	if more, err := e.sweepRecall(ctx, tenant, pinc); more || err != nil {
-		return err
-	}
-	rng := prefixRange(headPrefix(pinc))
-	rng.Limit = sweepChunk / 4
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil {
-		return err
-	}
-	var b store.Batch
-	damaged := false
-	for _, it := range r.Ranges[0] {
-		session := string(it.Key[len(headPrefix(pinc)) : len(it.Key)-1])
-		b.Delete = append(b.Delete, it.Key, openCallsKey(pinc, session))
-		var h head
-		if !it.Damaged && json.Unmarshal(it.Value, &h) == nil {
-			b.Put = append(b.Put, store.Pair{Key: kindSessionJob.Key(h.Incarnation), Value: pinc[:]})
-		} else {
-			damaged = true
-		}
-	}
-	if damaged {
-		b.Put = append(b.Put, store.Pair{Key: kindHeadlessJob.Key(pinc), Value: []byte{0}})
-	}
-	if len(b.Delete) > 0 {
-		return e.commit(ctx, tenant, b)
-	}
-	if more, err := e.sweepMemories(ctx, tenant, pinc); more || err != nil {
-		return err
-	}
-	for _, prefix := range [][]byte{decisionPrefix(pinc), effectivePrefix(pinc)} {
-		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
+	for _, sweep := range []func(context.Context, string, incarnation) (more bool, err error){
+		e.sweepRecall, e.sweepHeads, e.sweepMemories, e.sweepWindows} {
+		if more, err := sweep(ctx, tenant, pinc); more || err != nil {
 			return err
 		}
 	}
@@ -88,6 +57,5 @@ func (e *Engine) sweepTenant(ctx context.Context, _ string, job store.Item) erro
 	if more, err := e.deleteRange(ctx, tenant, store.Range{From: []byte{store.Loose}}); more || err != nil {
 		return err
 	}
-	return e.commit(ctx, systemTenant, store.Batch{
-		Delete: [][]byte{tenantKey(tenant), job.Key}})
+	return e.commit(ctx, systemTenant, store.Batch{Delete: [][]byte{tenantKey(tenant), job.Key}})
 }

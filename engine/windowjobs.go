@@ -9,7 +9,9 @@ import (
 )
 
 // windowUnits are the background work of windows.
-func (e *Engine) windowUnits() []unit { return []unit{firstJob(kindDecisionsJob.All(), e.sweepDecisions)} }
+func (e *Engine) windowUnits() []unit {
+	return []unit{firstJob(kindDecisionsJob.All(), e.sweepDecisions)}
+}
 
 // windowDailies are what goes by age of windows.
 func (e *Engine) windowDailies() []daily {
@@ -63,6 +65,16 @@ func (e *Engine) expireOrphans(ctx context.Context, tenant string, _ []byte) (in
 		}
 	}
 	return 0, nil, nil
+}
+
+// sweepWindows removes a chunk of a deleted project's decisions and what they share, and tells whether there was any.
+func (e *Engine) sweepWindows(ctx context.Context, tenant string, pinc incarnation) (more bool, err error) {
+	for _, prefix := range [][]byte{decisionPrefix(pinc), effectivePrefix(pinc)} {
+		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
 }
 
 // sweepDecisions empties the decisions of a project that were made up to the moment that its job names.
