@@ -16,8 +16,10 @@ type asking struct {
 	waited           bool // a summary has been waited for
 }
 
-// Assemble decides what the model should see now, keeps the decision, and appends the response's JSON to dst.
-// raw is the request as received, of which req is the decoding.
+// Assemble decides what the model should see now, keeps the decision, and appends the response's JSON to dst. raw is the
+// request as received, of which req is the decoding. It answers not_found where there is no such project,
+// budget_too_small where what must stay does not fit, policy_failed where a step fails that is set to refuse the request,
+// and the codes of invalid fields.
 func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw,
 	dst []byte) ([]byte, error) {
 	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, DefaultSession), request: req, raw: raw}

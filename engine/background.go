@@ -89,7 +89,8 @@ func (e *Engine) step(ctx context.Context) (more bool, err error) {
 }
 
 // stepQueued does a unit for one tenant that this process queued work for. Where no tenant is queued it reads nothing,
-// however many tenants there are. A tenant leaves the queue when none of its units is done, and waits for the next look.
+// however many tenants there are. A tenant leaves the queue when none of its units is done, and waits for the next
+// look.
 func (e *Engine) stepQueued(ctx context.Context) (more bool, err error) {
 	tenant, ok := e.background.next()
 	if !ok {

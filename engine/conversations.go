@@ -74,7 +74,7 @@ func (e *Engine) readHeads(ctx context.Context, tenant string, pinc incarnation,
 // counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
 func (h *namedHead) counts() bool { return h.id != DefaultSession || h.Turns > 0 }
 
-// Conversations tells how many conversations a project has, and since when.
+// Conversations tells how many conversations a project has, and since when, or answers not_found.
 func (e *Engine) Conversations(ctx context.Context, c Caller, projectID string) (ConversationStats, error) {
 	out := ConversationStats{ProjectID: projectID}
 	p, _, _, err := e.readProject(ctx, c, projectID, nil)
@@ -117,7 +117,8 @@ func (p *purge) due(h *namedHead) bool {
 const maxPurgeDays = 36_500
 
 // PurgeConversations deletes a project's conversations that had no turn for so many days, with their turns and
-// decisions. They are gone with the answer; a sweep removes what they held. One that gets a turn meanwhile stays.
+// decisions. They are gone with the answer; a sweep removes what they held. A conversation that gets a turn
+// meanwhile stays. It answers out_of_range for the age, and not_found.
 func (e *Engine) PurgeConversations(ctx context.Context, c Caller, spec PurgeSpec) (Purged, error) {
 	out := Purged{OlderThanDays: spec.OlderThanDays, DryRun: spec.DryRun}
 	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {

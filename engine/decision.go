@@ -92,8 +92,8 @@ type decisionExtent struct {
 	Messages    uint64      `json:"messages"`
 }
 
-// purged stands in place of a decision whose session was deleted, until its retention ends: nothing of it is left, but
-// who asks is told so.
+// purged is the value of a decision whose session was deleted. It says so until the decision's retention ends, and
+// nothing of the decision itself is left.
 const purged = "purged"
 
 // keepDecision writes the record of a window before it is answered.
@@ -136,11 +136,11 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 }
 
 // secondKeep is when what decisions share is written again. A database that crashed beneath this process may have lost
-// what it had not synced: not both times, and each comes with decisions that it lost as well.
+// one of the two writes, because they are not synced, but not both.
 const secondKeep = 10 * time.Second
 
-// writtenToday remembers what decisions of a day share and this process has written, so that it need not write it again.
-// The zero value is ready.
+// writtenToday remembers what decisions of a day share and this process has written, so that it need not write it
+// again. The zero value is ready.
 type writtenToday struct {
 	mu   sync.Mutex
 	keys map[string]time.Time // when the key is to be written once more; zero: never
@@ -153,7 +153,8 @@ func (w *writtenToday) has(key string, now time.Time) bool {
 	return ok && (again.IsZero() || now.Before(again))
 }
 
-// add notes that a key was written. After the first time, has says no again from a time on, so that it is written twice.
+// add notes that a key was written. After the first time, has says no again from a time on, so that it is written
+// twice.
 func (w *writtenToday) add(key string, again time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,7 +206,8 @@ func (e *Engine) readEffective(ctx context.Context, tenant string, pinc incarnat
 // partsPerCommit keeps the commits of a long decision well below what one may hold.
 const partsPerCommit = 8
 
-// putParts writes a loose record that may be longer than one value. Its first part comes last: until then there is none.
+// putParts writes a loose record that may be longer than one value. Its first part comes last: until then there is
+// none.
 func (e *Engine) putParts(ctx context.Context, tenant string, key, value []byte) error {
 	for last := bodyParts(uint32(len(value))); last > 0; {
 		first := max(0, last-partsPerCommit)

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and hold
-// no zero byte.
+// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and
+// hold no zero byte.
 type Analyser interface {
 	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
 	Document(text string) (terms []string, latin string)

@@ -103,7 +103,7 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 	return List[Policy]{Data: shown[:limit], HasMore: true, NextCursor: &next}, nil
 }
 
-// GetPolicy describes a policy with its versions.
+// GetPolicy describes a policy with its versions, or answers not_found.
 func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, error) {
 	if e.isBuiltIn(name) {
 		return e.builtInShown(ctx, name)
@@ -115,7 +115,7 @@ func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, 
 	return e.policyShown(c.Tenant, rec), nil
 }
 
-// GetPolicyVersion describes one version.
+// GetPolicyVersion describes one version, or answers not_found.
 func (e *Engine) GetPolicyVersion(ctx context.Context, c Caller, name string, version int) (PolicyVersion, error) {
 	if e.isBuiltIn(name) {
 		return e.builtInVersion(ctx, name, version)

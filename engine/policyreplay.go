@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// replaySessions is how many sessions a replay looks at where it names none, maxReplaySessions how many it may name.
+	// replaySessions is how many sessions a replay looks at where it names none, maxReplaySessions how many it may
+	// name.
 	replaySessions    = 20
 	maxReplaySessions = 100
 	// maxChanged bounds the messages that a replay lists of one session; all are counted.
@@ -94,7 +95,8 @@ type MessageFate struct {
 }
 
 // ReplayPolicy assembles real sessions as they stand with one version of a policy and with another, and says what
-// differs. Nothing is stored, nothing is queued.
+// differs. Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a
+// session is not there, and unknown_version where there is nothing to compare with.
 func (e *Engine) ReplayPolicy(ctx context.Context, c Caller, name string, version int, req PolicyReplayRequest,
 ) (PolicyReplay, error) {
 	out := PolicyReplay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}

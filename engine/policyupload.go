@@ -44,7 +44,8 @@ type upload struct {
 }
 
 // UploadPolicy admits a module and keeps it as the next version of a policy, the first of which is live at once. Bytes
-// that are a version already answer that one. A module that is refused leaves nothing behind.
+// that are a version already answer that one. A module that is refused leaves nothing behind. UploadPolicy answers
+// key_narrowed, invalid_id, built_in_policy, quota_exceeded, and module_refused with the check that the module failed.
 func (e *Engine) UploadPolicy(ctx context.Context, c Caller, once Once, name string, code []byte,
 ) (v PolicyVersion, created bool, err error) {
 	if err := c.wholeTenant(); err != nil {
@@ -61,7 +62,7 @@ func (e *Engine) UploadPolicy(ctx context.Context, c Caller, once Once, name str
 	return out.PolicyVersion, out.Created, err
 }
 
-// uploading is a module on its way in.
+// uploading is a module that is being uploaded. It is admitted once, however often its commit is tried.
 type uploading struct {
 	e      *Engine
 	name   string

@@ -80,7 +80,8 @@ func (e *Engine) readProject(ctx context.Context, c Caller, id string, more func
 	}
 }
 
-// PutProject makes a project or renames it.
+// PutProject makes a project or renames it. It answers invalid_id or too_long where the id or the name is wrong, and
+// not_found where the key does not reach such a project.
 func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec ProjectSpec) (p Project, created bool,
 	err error) {
 	if err := checkID("project", id); err != nil {
@@ -109,7 +110,7 @@ func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec Proje
 	return p, created, err
 }
 
-// GetProject describes a project.
+// GetProject describes a project, or answers not_found.
 func (e *Engine) GetProject(ctx context.Context, c Caller, id string) (Project, error) {
 	p, _, _, err := e.readProject(ctx, c, id, nil)
 	if err != nil {
@@ -187,7 +188,8 @@ func (e *Engine) livingProjects(ctx context.Context, tenant string) (map[incarna
 	return living, nil
 }
 
-// deleteProject makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps them.
+// deleteProject makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps
+// them.
 func (e *Engine) deleteProject(ctx context.Context, c Caller, id string) error {
 	if !validID(id) || !c.MaySee(id) {
 		return errorf(NotFound, "not_found", "no project %q", id)

@@ -103,8 +103,8 @@ const (
 	maxRemembered = 64 << 10
 )
 
-// inject puts the memories that fit in front of the table, best first, as one system-class message. They get half of the
-// tokens that what must stay leaves.
+// inject puts the memories that fit in front of the table, best first, as one system-class message. They get half of
+// the tokens that what must stay leaves.
 func (a *assembly) inject() error {
 	a.injected = 0
 	if len(a.memories) == 0 {

@@ -8,11 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -83,39 +80,8 @@ func (a *assembly) purgedMeanwhile(err error, p *project, d *decision) error {
 	return err
 }
 
-// pinned makes a decision's own settings and steps ready again.
-func (e *Engine) pinned(ctx context.Context, tenant string, eff *effective) (*ready, error) {
-	r := &ready{settings: eff.Settings, encoding: eff.Settings.encoding(), steps: slices.Clone(eff.Steps),
-		fallback: slices.Clone(eff.Fallback)}
-	for _, steps := range [][]step{r.steps, r.fallback} {
-		for i := range steps {
-			s := &steps[i]
-			if s.Broken != "" {
-				continue // it did not run then
-			}
-			b, err := hex.DecodeString(strings.TrimPrefix(s.Hex, "sha256:"))
-			if err != nil || len(b) != len(s.Digest) {
-				return nil, fmt.Errorf("%w: a decision's policy digest", errDamaged)
-			}
-			s.Digest = plan.Digest(b)
-			if kept, err := e.stored(ctx, tenant, s.Digest); err != nil {
-				return nil, err
-			} else if !kept {
-				return nil, modulePurged(fmt.Sprintf("%s@%d", s.Policy, s.Version), s.Digest)
-			}
-			policy, err := e.policyOf(ctx, tenant, s.Digest)
-			if err != nil {
-				return nil, err
-			}
-			if s.entries, err = policy.Manifest.Config(s.Config); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return r, nil
-}
-
-// Replay computes a decision's window again and appends whether it is the same, and the window.
+// Replay computes a decision's window again and appends whether it is the same, and the window. It answers not_found, and
+// session_purged, memory_purged, summary_purged, module_purged or pipeline_purged where an input is no longer stored.
 func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst []byte) ([]byte, error) {
 	p, d, eff, err := e.readDecision(ctx, c, projectID, id)
 	if err != nil {
@@ -136,7 +102,7 @@ func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst
 }
 
 // Decision appends a decision with its report, which is computed again. Where an input was purged, report is null and
-// purged says which.
+// purged says which. Decision answers not_found, session_purged and pipeline_purged.
 func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, dst []byte) ([]byte, error) {
 	p, d, eff, err := e.readDecision(ctx, c, projectID, id)
 	if err != nil {

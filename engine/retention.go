@@ -133,8 +133,8 @@ func (e *Engine) saveRetention(ctx context.Context, tenant string, s *retentionS
 	return err
 }
 
-// RunRetention does the daily job's work now. It leaves the job's own times as they are; what is too much for one
-// request is done by the job, at once.
+// RunRetention does the daily job's work now, without changing when the job is due. What is too much for one request is
+// done by the job, at once. It answers key_narrowed.
 func (e *Engine) RunRetention(ctx context.Context, c Caller) (RetentionRun, error) {
 	out := RetentionRun{Removed: map[string]int{}}
 	if err := c.wholeTenant(); err != nil {

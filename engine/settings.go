@@ -73,8 +73,8 @@ var defaultPipeline = [...]string{"delegation-filter", "summarise", "depth-compr
 
 // pipelines are what projects ask of policies; engine.New gives them.
 type pipelines struct {
-	// check refuses settings whose pipeline cannot run. Where the pipeline changed, check sees to it that the commit of t
-	// and the deletion of a policy that the pipeline names exclude each other.
+	// check refuses settings whose pipeline cannot run. Where the pipeline changed, check sees to it that the commit of
+	// t and the deletion of a policy that the pipeline names exclude each other.
 	check func(t *tx, s Settings, changed bool) error
 	// builtIn tells whether a name is that of a policy that this program comes with.
 	builtIn func(name string) bool
@@ -115,7 +115,7 @@ func (e *Engine) settings(set json.RawMessage) (Settings, error) {
 	return s, err
 }
 
-// Settings answers a project's settings, defaults filled in.
+// Settings answers a project's settings, defaults filled in, or not_found.
 func (e *Engine) Settings(ctx context.Context, c Caller, id string) (Settings, error) {
 	p, _, _, err := e.readProject(ctx, c, id, nil)
 	if err != nil {
@@ -124,7 +124,10 @@ func (e *Engine) Settings(ctx context.Context, c Caller, id string) (Settings, e
 	return e.settings(p.Set)
 }
 
-// PatchSettings changes the settings that the patch names; null puts one back to its default.
+// PatchSettings changes the settings that the patch names; null puts one back to its default. It answers not_found where
+// there is no such project, unknown_field, wrong_type, out_of_range, invalid_value or too_long where a setting is wrong,
+// unknown_policy or invalid_config where a step of the pipeline is, and policy_unavailable where a module cannot be
+// loaded now.
 func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch json.RawMessage) (Settings, error) {
 	var changes map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &changes); err != nil || changes == nil {

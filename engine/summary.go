@@ -30,8 +30,8 @@ func (h *head) covered() summaryHead {
 	return *h.Summary
 }
 
-// summaryRecord is one version of a session's running summary, immutable. What identifies it beside the messages that it
-// covers is there too.
+// summaryRecord is one version of a session's running summary, immutable. What identifies it beside the messages that
+// it covers is there too.
 type summaryRecord struct {
 	Text      string    `json:"text"`
 	FirstTurn uint32    `json:"first_turn"` // of the messages covered

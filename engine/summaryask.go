@@ -73,8 +73,8 @@ func (e *Engine) askSummary(ctx context.Context, c Caller, projectID, session st
 	return e.summaries.add(c.Tenant, sinc, *due), nil
 }
 
-// makeWanted sees to it that the summary that a window wishes for is made. Where the window may wait, it waits and tells
-// whether the session has another summary by then.
+// makeWanted sees to it that the summary that a window wishes for is made. Where the window may wait, it waits and
+// tells whether the session has another summary by then.
 func (e *Engine) makeWanted(ctx context.Context, w summaryWish) (changed bool) {
 	entry, err := e.askSummary(ctx, w.caller, w.project, w.session, w.sinc, w.through)
 	if err != nil {
@@ -87,8 +87,8 @@ func (e *Engine) makeWanted(ctx context.Context, w summaryWish) (changed bool) {
 // foreignPoll is how often a wait looks for a summary that another server makes.
 const foreignPoll = 200 * time.Millisecond
 
-// awaitSummary waits for an attempt on a job, at most as long as a window may, and tells whether the session has another
-// summary than the window was made with. A job that backs off for longer is not waited for.
+// awaitSummary waits for an attempt on a job, at most as long as a window may, and tells whether the session has
+// another summary than the window was made with. A job that backs off for longer is not waited for.
 func (e *Engine) awaitSummary(ctx context.Context, w *summaryWish, entry *summaryEntry) bool {
 	wait, key := w.wait, headKey(w.pinc, w.session)
 	if deadline, ok := ctx.Deadline(); ok { // the window itself takes time too
@@ -137,7 +137,8 @@ type SummaryAnswer struct {
 	Queued bool `json:"queued"`
 }
 
-// ActOnSummary refreshes or resets a session's summary. Until a refresh is through, the running summary stays.
+// ActOnSummary refreshes or resets a session's summary. The running summary stays until a refresh is done. It answers
+// invalid_value for an unknown action, no_summariser for a refresh without a provider, and not_found.
 func (e *Engine) ActOnSummary(ctx context.Context, c Caller, once Once, projectID, id string, act SummaryAction,
 ) (SummaryAnswer, error) {
 	switch act.Action {

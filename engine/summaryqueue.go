@@ -13,8 +13,8 @@ const (
 	// summaryWorkers is how many calls of the provider run at once, summariesPerTenant how many of them for one tenant.
 	summaryWorkers     = 4
 	summariesPerTenant = 2
-	// maxWaiting bounds the jobs of a tenant that a process remembers; the store holds them all, and looks at it, a page
-	// each, find the rest.
+	// maxWaiting bounds the jobs of a tenant that a process remembers; the store holds them all, and looks at it, a
+	// page each, find the rest.
 	maxWaiting = 1000
 	// summaryPage is how many jobs one look reads.
 	summaryPage = 64
@@ -111,7 +111,8 @@ func (q *summaryQueue) watch() <-chan struct{} {
 	return q.changed
 }
 
-// summaryJobs are the jobs that the next look at a tenant reads. A look that finds none is followed by one from the start.
+// summaryJobs are the jobs that the next look at a tenant reads. A look that finds none is followed by one from the
+// start.
 func (q *summaryQueue) summaryJobs(tenant string) store.Range {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,8 +125,8 @@ func (q *summaryQueue) summaryJobs(tenant string) store.Range {
 	return jobs
 }
 
-// queueSummaries notes jobs that this process may not know yet, of a start before or of other servers, and tells whether
-// there may be more of them. Those that failed often wait for somebody to ask.
+// queueSummaries notes jobs that this process may not know yet, of a start before or of other servers, and tells
+// whether there may be more of them. Those that failed often wait for somebody to ask.
 func (e *Engine) queueSummaries(tenant string, found []store.Item) (more bool) {
 	for _, it := range found {
 		var job summaryJob

@@ -25,6 +25,7 @@ type PolicyRunRequest struct {
 }
 
 // RunPolicy makes a window of a transcript with one policy and appends it, with its report, to dst. Nothing is stored.
+// It answers not_found where there is no such version, and what Assemble answers for a wrong request.
 func (e *Engine) RunPolicy(ctx context.Context, c Caller, name string, version int, req *PolicyRunRequest, dst []byte,
 ) ([]byte, error) {
 	r, err := e.resolverFor(ctx, c.Tenant, name, version)
@@ -55,19 +56,6 @@ func (e *Engine) RunPolicy(ctx context.Context, c Caller, name string, version i
 	dst = a.closeWindow(dst, &w)
 	dst = strconv.AppendUint(append(dst, `,"fuel":`...), a.result.steps[0].Fuel, 10)
 	return a.appendRest(dst, &w), nil
-}
-
-// resolverFor resolves pipelines that name a version, which must exist, of a policy, built in or the tenant's own.
-func (e *Engine) resolverFor(ctx context.Context, tenant, name string, version int) (*resolver, error) {
-	set, err := e.readPolicies(ctx, tenant, e.ownPolicies([]PipelineStep{{Policy: name}}))
-	if err != nil {
-		return nil, err
-	}
-	r := &resolver{e: e, ctx: ctx, tenant: tenant, settings: e.defaultSettings(), policies: set}
-	if !r.find(new(step), versionName(name, version)) {
-		return nil, noVersion(name, version)
-	}
-	return r, nil
 }
 
 // turns are a request's transcript.
@@ -115,7 +103,7 @@ func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, 
 	h, open, v := &head{Kind: kindChat}, new(openCalls), &view{}
 	for _, t := range turns {
 		h.Turns++
-		headers, err := e.place(ctx, t, h, open, at)
+		headers, err := e.numberTurn(ctx, t, h, open, at)
 		if err != nil {
 			return nil, err
 		}

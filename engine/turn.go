@@ -131,7 +131,7 @@ func (e *Engine) append(tx *tx, t *parsedTurn, c Caller, projectID, session stri
 func (e *Engine) writeTurn(tx *tx, t *parsedTurn, h *head, open *openCalls) ([]header, error) {
 	h.Turns++
 	h.Revision++
-	headers, err := e.place(tx.ctx, t, h, open, tx.now)
+	headers, err := e.numberTurn(tx.ctx, t, h, open, tx.now)
 	if err != nil {
 		return nil, err
 	}
@@ -198,9 +198,9 @@ func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
 	}
 }
 
-// place gives the turn's messages their places after the session's last, answers open calls with results, and counts
+// numberTurn numbers the turn's messages behind the session's last one, answers open calls with results, and counts
 // tokens. open is brought up to date.
-func (e *Engine) place(ctx context.Context, t *parsedTurn, h *head, open *openCalls, now time.Time) ([]header, error) {
+func (e *Engine) numberTurn(ctx context.Context, t *parsedTurn, h *head, open *openCalls, now time.Time) ([]header, error) {
 	if err := e.measureTurn(ctx, t); err != nil {
 		return nil, err
 	}
