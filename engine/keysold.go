@@ -9,7 +9,7 @@ import (
 )
 
 // keysold.go keeps the functions that made and read keys before there was a table of kinds, until their callers use the
-// table themselves. scripts/inline-keys.sh replaces their calls.
+// table themselves.
 
 var liveKey = kindLive.Key()
 var retentionKey = kindDailyJob.Key()
