@@ -7,6 +7,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// DefaultSpeaker is the preferred name of who bears a tenant's first key, and who speaks where nobody is named.
+const DefaultSpeaker = "User"
+
 // tenantRecord is stored in the system space. A deleted tenant keeps it, marked, until its space is swept.
 type tenantRecord struct {
 	Tenant
