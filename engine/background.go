@@ -215,14 +215,6 @@ func (e *Engine) sweepImports(ctx context.Context, tenant string, due []store.It
 	return e.commit(ctx, tenant, b)
 }
 
-// lostRace is err unless another process did the same work meanwhile: then what is left is found again.
-func lostRace(err error) error {
-	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
-		return nil
-	}
-	return err
-}
-
 // prefixJobs are the jobs that name a prefix: kindBoardJob and kindInboxJob.
 var prefixJobs = prefixRange([]byte(jobPrefix + "c"))
 

@@ -9,7 +9,7 @@ import (
 )
 
 // keysold.go keeps the functions that made and read keys before there was a table of kinds, until their callers use the
-// table themselves. scripts/inline-keys.sh replaces their calls.
+// table themselves.
 
 var liveKey = kindLive.Key()
 var retentionKey = kindDailyJob.Key()
@@ -19,9 +19,7 @@ func projectKey(id string) []byte      { return kindProject.Key(id) }
 func tenantKey(id string) []byte       { return kindTenant.Key(id) }
 func builtInKey(name string) []byte    { return kindBuiltIn.Key(name) }
 func policyKey(name string) []byte     { return kindPolicy.Key(name) }
-func keyUseKey(id string) []byte       { return kindKeyUse.Key(id) }
 func policyUsageKey() []byte           { return kindPolicyUsage.Key() }
-func usageKey(day uint16) []byte       { return kindUsage.Key(day) }
 func onceKey(hash [16]byte) []byte     { return kindOnce.Key(hash) }
 func moduleKey(digest [32]byte) []byte { return kindModule.Under(digest).From }
 
@@ -29,7 +27,6 @@ func policyVersionKey(name string, version int) []byte {
 	return kindPolicyVersion.Key(name, uint32(version))
 }
 func modulePartKey(digest [32]byte, part int) []byte { return kindModule.Key(digest, uint16(part)) }
-func auditKey(at time.Time, id [8]byte) []byte       { return kindAudit.Key(at, id) }
 
 func headPrefix(p incarnation) []byte                       { return kindSession.Under(p).From }
 func headKey(p incarnation, session string) []byte          { return kindSession.Key(p, session) }
@@ -136,7 +133,6 @@ const (
 	recallEpoch    = 'w'
 	recallDead     = 'x'
 	recallTerm     = 't'
-	recallPlaces   = 'k'
 	recallStream   = 'n'
 	recallLanguage = 'l'
 	recallCorpus   = 's'

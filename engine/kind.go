@@ -270,6 +270,9 @@ func prefixEnd(prefix []byte) []byte {
 	return nil
 }
 
+// timeOf is a time that records keep in milliseconds since 1970.
+func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
 // day numbers the days since 1970: decisions lie by day, so that retention removes whole ranges and a session's
 // decisions are found with one range a day.
 func day(t time.Time) uint16 { return uint16(t.Unix() / 86400) }

@@ -6,13 +6,17 @@ import "github.com/seed-0906e6bc/mneme/engine/store"
 // what it was made of, and Under covers the keys that begin with some of the parts.
 
 // kind0 is a kind of a single record.
-type kind0 struct{ kind }
-
-func key0(name, prefix, doc string) *kind0 {
-	return declare(&kind0{kind{name: name, prefix: prefix, doc: doc}})
+type kind0 struct {
+	kind
+	key []byte
 }
 
-func (k *kind0) Key() []byte { return []byte(k.prefix) }
+func key0(name, prefix, doc string) *kind0 {
+	return declare(&kind0{kind{name: name, prefix: prefix, doc: doc}, []byte(prefix)})
+}
+
+// Key gives the key, which callers must not change.
+func (k *kind0) Key() []byte { return k.key }
 
 // kind1 is a kind with one part in its keys.
 type kind1[A any] struct {

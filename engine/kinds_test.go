@@ -2,33 +2,13 @@ package engine
 
 import (
 	"bytes"
-	"flag"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-var write = flag.Bool("write", false, "write docs/STORAGE.md instead of comparing it")
-
-//go:generate go test -run TestStorageDocument -write
-
-// TestStorageDocument holds docs/STORAGE.md against the table of kinds.
-func TestStorageDocument(t *testing.T) {
-	const path = "../docs/STORAGE.md"
-	want := storageDocument()
-	if *write {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != want {
-		t.Errorf("%s is not what the kinds say (%v): run go generate ./engine", path, err)
-	}
-}
 
 // value makes a value of a part's type. Texts have only letters that every text may have.
 func value(of reflect.Type, r *rand.Rand) any {

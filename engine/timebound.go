@@ -35,5 +35,3 @@ func parseBound(field, text string, last bool) (*time.Time, error) {
 }
 
 func toTheMillisecond(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
-
-func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

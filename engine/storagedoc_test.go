@@ -1,10 +1,31 @@
 package engine
 
 import (
+	"flag"
+	"os"
 	"strings"
+	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+var write = flag.Bool("write", false, "write docs/STORAGE.md instead of comparing it")
+
+//go:generate go test -run TestStorageDocument -write
+
+// TestStorageDocument holds docs/STORAGE.md against the table of kinds.
+func TestStorageDocument(t *testing.T) {
+	const path = "../docs/STORAGE.md"
+	want := storageDocument()
+	if *write {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s is not what the kinds say (%v): run go generate ./engine", path, err)
+	}
+}
 
 // storageHead begins docs/STORAGE.md. An apostrophe stands for a backtick, which Go cannot have in such a text.
 const storageHead = `<!-- go generate ./engine writes this file from engine/kinds.go. -->
