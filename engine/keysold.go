@@ -75,7 +75,9 @@ func expiryKey(at time.Time, key []byte) []byte { return kindExpiry.Key(at, key)
 
 // expiredRange covers the expiry index up to now; splitExpiry gives back the key that an entry names.
 func expiredRange(now time.Time, limit int) store.Range {
-	return store.Range{From: kindExpiry.All().From, To: kindExpiry.Under(now).From, Limit: limit}
+	rng := kindExpiry.Before(now)
+	rng.Limit = limit
+	return rng
 }
 
 func splitExpiry(key []byte) []byte {
@@ -105,7 +107,9 @@ const stagedBoard = "board"
 func stagedKey(until time.Time, s incarnation) []byte { return kindImportJob.Key(until, s) }
 
 func dueImports(now time.Time, limit int) store.Range {
-	return store.Range{From: kindImportJob.All().From, To: kindImportJob.Under(now).From, Limit: limit}
+	rng := kindImportJob.Before(now)
+	rng.Limit = limit
+	return rng
 }
 
 func sweepPrefix(kind byte) []byte { return append([]byte(jobPrefix), kind) }
@@ -119,12 +123,6 @@ func effectiveKey(p incarnation, day uint16, hash [16]byte) []byte {
 	return kindEffective.Key(p, day, hash)
 }
 func decisionDayPrefix(p incarnation, day uint16) []byte { return kindDecision.Under2(p, day).From }
-
-// The spaces of a project's recall index.
-const (
-	recallMemories   = 'm'
-	recallTranscript = 't'
-)
 
 // The kinds of records of a recall index.
 const (
@@ -239,8 +237,9 @@ func boardDueKey(due time.Time, board string) []byte { return kindBoardDueJob.Ke
 
 // dueBoard covers the first look that is due by now; dueBoardID gives the board that a key names.
 func dueBoard(now time.Time) store.Range {
-	return store.Range{From: kindBoardDueJob.All().From, To: kindBoardDueJob.Under(now.Add(time.Millisecond)).From,
-		KeysOnly: true, Limit: 1}
+	rng := kindBoardDueJob.Before(now.Add(time.Millisecond))
+	rng.KeysOnly, rng.Limit = true, 1
+	return rng
 }
 
 func dueBoardID(key []byte) string {

@@ -75,6 +75,11 @@ func (k *kind2[A, B]) Under(a A) store.Range {
 	return prefixRange(k.a.append([]byte(k.prefix), a))
 }
 
+// Before covers the keys whose first part comes before a.
+func (k *kind2[A, B]) Before(a A) store.Range {
+	return store.Range{From: k.All().From, To: k.Under(a).From}
+}
+
 // kind3 is a kind with three parts in its keys.
 type kind3[A, B, C any] struct {
 	kind

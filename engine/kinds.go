@@ -88,6 +88,12 @@ var (
 	recallRecords = group[incarnation]{"v\x00", inc("project")}
 )
 
+// The spaces of a project's recall index.
+const (
+	recallMemories   = 'm'
+	recallTranscript = 't'
+)
+
 // recallSpace is a space of a recall index and a kind of its records.
 func recallSpace(kind string) part[byte] { return oneOf("space", "mt").then(kind) }
 

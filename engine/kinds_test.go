@@ -105,6 +105,13 @@ func TestKindUnder(t *testing.T) {
 				in[i] = reflect.ValueOf(parts[i])
 			}
 			from := under.Call(in)[0].Field(0).Bytes()
+			if n == 0 && len(parts) == 2 {
+				before := reflect.ValueOf(k).MethodByName("Before").Call(in)[0]
+				start, end := before.Field(0).Bytes(), before.Field(1).Bytes()
+				if !bytes.Equal(start, k.base().All().From) || !bytes.Equal(end, from) {
+					t.Errorf("Before of %s is from %q to %q", k.base().name, start, end)
+				}
+			}
 			if !bytes.HasPrefix(key, from) {
 				t.Errorf("%s of %s begins with %q, the key is %q", name, k.base().name, from, key)
 			}
