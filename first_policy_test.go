@@ -69,7 +69,7 @@ func TestFirstPolicy(t *testing.T) {
 	p := launch(t, filepath.Join(t.TempDir(), "data"))
 	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
 	shell.Dir = t.TempDir()
-	shell.Env = append(os.Environ(), "MNEME="+checkout, "API="+p.url+"/api/v1", "KEY="+p.key)
+	shell.Env = append(append(os.Environ(), proxy(t)...), "MNEME="+checkout, "API="+p.url+"/api/v1", "KEY="+p.key)
 	var stderr strings.Builder
 	shell.Stderr = &stderr
 	out, err := shell.Output()
