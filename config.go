@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/llm"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // defaultData is the folder that holds everything, where none is said.

@@ -122,7 +122,7 @@ func forbidden(room string, allowed []string, imported string) string {
 	if !strings.Contains(strings.Split(imported, "/")[0], ".") {
 		return "" // the standard library
 	}
-	if imported == "gopkg.in/yaml.v3" && (room == "" || room == "server") {
+	if imported == "go.yaml.in/yaml/v3" && (room == "" || room == "server") {
 		return "" // the config file and openapi.yaml are YAML
 	}
 	for library, home := range libraries {
