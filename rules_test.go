@@ -23,6 +23,7 @@ type importer struct {
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":          "server",
 	"github.com/modelcontextprotocol":   "server/mcp",
+	"github.com/prometheus":             "server",
 	"github.com/valyala/fasthttp":       "server",
 	"golang.org/x/time":                 "server",
 	"github.com/tetratelabs/wazero":     "hostapi",
