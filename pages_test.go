@@ -64,6 +64,8 @@ func follow(t *testing.T, page string, environment ...string) {
 	if commands < 2 || answers < 1 {
 		t.Fatalf("the page has %d commands and %d answers", commands, answers)
 	}
+	// Older versions of Node run no TypeScript; the pages' programs are JavaScript too.
+	script = strings.ReplaceAll(script, ".ts", ".mjs")
 	checkout, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
