@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-
-	"github.com/seed-0906e6bc/mneme/engine"
 )
 
 // backupType is the media type of a backup: engine/backup says what it looks like.
@@ -13,12 +11,6 @@ const backupType = "application/octet-stream"
 
 // BackupFunc writes all that is stored, as of one instant, to w.
 type BackupFunc func(ctx context.Context, w io.Writer) error
-
-func (s *Server) backupRoutes() []*route {
-	return []*route{
-		{method: "GET", path: "/api/v1/admin/backup", role: engine.RoleRoot, status: 200, endpoint: handle(s.backUp)},
-	}
-}
 
 // backUp streams a backup of the whole store, of all tenants. Taking one of two at once is enough for anybody: each
 // holds old data in the database for as long as it runs.

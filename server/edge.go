@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -40,50 +41,18 @@ type call[Req any] struct {
 	body Req
 }
 
-// path is a part of the URL's path, by its name in the route.
-func (x *exchange) path(name string) string {
-	return unescape(strings.Clone(x.c.Params(name)))
-}
-
-// query is a parameter of the URL's query; empty where it is not given.
-func (x *exchange) query(name string) string {
-	args := x.c.Context().QueryArgs()
-	return string(args.Peek(name))
-}
-
-// queries are all values of a parameter that may be repeated.
-func (x *exchange) queries(name string) []string {
-	var out []string
-	for _, v := range x.c.Context().QueryArgs().PeekMulti(name) {
-		out = append(out, string(v))
-	}
-	return out
-}
-
 // buffer is an empty buffer to append the response's body to. It is Fiber's own and goes back there with the answer.
 func (x *exchange) buffer() []byte {
 	return x.c.Response().SwapBody(nil)[:0]
-}
-
-// nothing is the request of routes that take no body and the response of those that answer none.
-type nothing struct{}
-
-// rawBody is the request of routes whose body is not JSON; the handler finds it in raw.
-type rawBody struct{}
-
-// blob is a response that is encoded already.
-type blob struct {
-	contentType string
-	body        []byte
-	code        int // the status; 0: the route's
 }
 
 const jsonType = "application/json"
 
 // endpoint is a handler behind the edge, whatever its types.
 type endpoint struct {
-	takesBody bool
-	serve     func(ctx context.Context, x *exchange) error
+	takesBody         bool
+	request, response reflect.Type
+	serve             func(ctx context.Context, x *exchange) error
 }
 
 // handle turns a function of decoded values into an endpoint. It is the only way a handler is reached.
@@ -91,7 +60,7 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 	decoder := strictjson.For[Req]()
 	_, bodyless := any(*new(Req)).(nothing)
 	_, raw := any(*new(Req)).(rawBody)
-	return endpoint{takesBody: !bodyless, serve: func(ctx context.Context, x *exchange) error {
+	return endpoint{takesBody: !bodyless, request: reflect.TypeFor[Req](), response: reflect.TypeFor[Resp](), serve: func(ctx context.Context, x *exchange) error {
 		c := call[Req]{exchange: x}
 		if len(x.raw) > 0 && !raw {
 			if err := decoder.Decode(x.raw, &c.body); err != nil {
@@ -110,8 +79,11 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 func (x *exchange) respond(resp any) error {
 	r := x.c.Response()
 	r.SetStatusCode(x.route.status)
-	if s, ok := resp.(interface{ status() int }); ok {
-		r.SetStatusCode(s.status())
+	if a, ok := resp.(interface{ answer() (any, int) }); ok {
+		var status int
+		if resp, status = a.answer(); status != 0 {
+			r.SetStatusCode(status)
+		}
 	}
 	switch resp := resp.(type) {
 	case nothing:

@@ -1,0 +1,354 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// shape says which way a schema's values go.
+type shape uint8
+
+const (
+	// sent values are open: clients must bear new fields. A list in them is never null.
+	sent shape = iota
+	// received values are closed, and null says what leaving a field out says.
+	received
+	// patched values are closed, and each field may be left out; null is a value where the thing itself may be null.
+	patched
+)
+
+// namedSchema is a component of the description that is made from a Go type.
+type namedSchema struct {
+	name  string
+	shape shape
+	typ   reflect.Type
+}
+
+func schemaOf[T any](name string, s shape) namedSchema {
+	return namedSchema{name, s, reflect.TypeFor[T]()}
+}
+
+// namedSchemas lists the components that are made from Go types. Types that are not listed are described in place.
+var namedSchemas = []namedSchema{
+	schemaOf[status]("Status", sent),
+	schemaOf[problem]("Problem", sent),
+
+	schemaOf[engine.TurnRequest]("TurnRequest", received),
+	schemaOf[engine.TurnResponse]("TurnResponse", sent),
+	schemaOf[engine.Skipped]("Skipped", sent),
+	schemaOf[engine.ContextRequest]("ContextRequest", received),
+	schemaOf[engine.Viewer]("Viewer", received),
+	schemaOf[engine.Budget]("Budget", received),
+	schemaOf[engine.MemoriesRequest]("MemoriesRequest", received),
+	schemaOf[engine.PipelineStep]("PipelineStep", received),
+	schemaOf[window]("Window", sent),
+	schemaOf[windowUsage]("Usage", sent),
+	schemaOf[summaryUsed]("SummaryUsed", sent),
+	schemaOf[[]recalledMemory]("RememberedMemories", sent),
+	schemaOf[pipelineOutcome]("PipelineOutcome", sent),
+	schemaOf[reportRow]("ReportRow", sent),
+	schemaOf[decision]("Decision", sent),
+	schemaOf[replay]("Replay", sent),
+
+	schemaOf[engine.ProjectSpec]("ProjectSpec", received),
+	schemaOf[engine.Project]("Project", sent),
+	schemaOf[engine.List[engine.Project]]("ProjectList", sent),
+	schemaOf[engine.Settings]("Settings", sent),
+	schemaOf[settingsPatch]("SettingsPatch", patched),
+
+	schemaOf[engine.SessionSpec]("SessionSpec", received),
+	schemaOf[engine.Session]("Session", sent),
+	schemaOf[engine.List[engine.Session]]("SessionList", sent),
+	schemaOf[engine.Message]("Message", sent),
+	schemaOf[engine.List[engine.Message]]("MessageList", sent),
+	schemaOf[engine.SessionFile]("SessionFile", received),
+	schemaOf[engine.SummaryAction]("SummaryAction", received),
+	schemaOf[engine.SummaryAnswer]("SummaryAnswer", sent),
+
+	schemaOf[engine.MemorySpec]("MemorySpec", received),
+	schemaOf[engine.Memory]("Memory", sent),
+	schemaOf[engine.List[engine.Memory]]("MemoryList", sent),
+	schemaOf[engine.MemoryVersion]("MemoryVersion", sent),
+	schemaOf[engine.List[engine.MemoryVersion]]("MemoryVersionList", sent),
+	schemaOf[engine.Forgotten]("Forgotten", sent),
+	schemaOf[engine.RecallQuery]("RecallQuery", received),
+	schemaOf[engine.RecallHit]("RecallHit", sent),
+	schemaOf[engine.RecallResult]("RecallResult", sent),
+	schemaOf[toolList]("ToolList", sent),
+	schemaOf[openAITool]("OpenAITool", sent),
+	schemaOf[anthropicTool]("AnthropicTool", sent),
+	schemaOf[engine.ToolCall]("ToolCall", received),
+	schemaOf[engine.ToolResult]("ToolResult", sent),
+
+	schemaOf[engine.Policy]("Policy", sent),
+	schemaOf[engine.List[engine.Policy]]("PolicyList", sent),
+	schemaOf[engine.VersionState]("VersionState", sent),
+	schemaOf[engine.PolicyVersion]("PolicyVersion", sent),
+	schemaOf[engine.LiveSpec]("LiveSpec", received),
+	schemaOf[engine.PolicyRunRequest]("PolicyRunRequest", received),
+	schemaOf[policyRun]("PolicyRun", sent),
+	schemaOf[engine.PolicyReplayRequest]("PolicyReplayRequest", received),
+	schemaOf[engine.PolicyReplay]("PolicyReplay", sent),
+	schemaOf[engine.SessionReplay]("SessionReplay", sent),
+	schemaOf[engine.ReplayTotals]("ReplayTotals", sent),
+	schemaOf[engine.Compared]("Compared", sent),
+
+	schemaOf[engine.BoardSpec]("BoardSpec", received),
+	schemaOf[engine.Board]("Board", sent),
+	schemaOf[engine.List[engine.Board]]("BoardList", sent),
+	schemaOf[engine.BoardPost]("BoardPost", received),
+	schemaOf[engine.BoardEntry]("BoardEntry", sent),
+	schemaOf[engine.BoardPage]("BoardPage", sent),
+	schemaOf[engine.BoardPurged]("BoardPurged", sent),
+	schemaOf[engine.BoardStats]("BoardStats", sent),
+	schemaOf[engine.BoardAgentSpec]("BoardAgentSpec", received),
+	schemaOf[engine.BoardAgent]("BoardAgent", sent),
+	schemaOf[engine.List[engine.BoardAgent]]("BoardAgentList", sent),
+	schemaOf[engine.Notification]("Notification", sent),
+	schemaOf[engine.InboxPage]("InboxPage", sent),
+	schemaOf[engine.InboxAck]("InboxAck", received),
+	schemaOf[engine.InboxAcked]("InboxAcked", sent),
+
+	schemaOf[engine.KeySpec]("KeySpec", received),
+	schemaOf[engine.Key]("Key", sent),
+	schemaOf[engine.List[engine.Key]]("KeyList", sent),
+	schemaOf[engine.KeyCreated]("KeyCreated", sent),
+	schemaOf[engine.TenantSpec]("TenantSpec", received),
+	schemaOf[engine.Tenant]("Tenant", sent),
+	schemaOf[engine.List[engine.Tenant]]("TenantList", sent),
+	schemaOf[engine.TenantCreated]("TenantCreated", sent),
+	schemaOf[engine.ConversationStats]("ConversationStats", sent),
+	schemaOf[engine.Purged]("Purged", sent),
+	schemaOf[engine.RetentionRun]("RetentionRun", sent),
+	schemaOf[engine.ImportReport]("ImportReport", sent),
+	schemaOf[engine.Usage]("TenantUsage", sent),
+	schemaOf[engine.AuditEntry]("AuditEntry", sent),
+	schemaOf[engine.List[engine.AuditEntry]]("AuditList", sent),
+}
+
+const schemaPath = "#/components/schemas/"
+
+// refTo is a reference to a component.
+func refTo(name string) *jsonschema.Schema { return &jsonschema.Schema{Ref: schemaPath + name} }
+
+// typeSchemas are the components that are made from Go types, by name, with the prose's additions.
+func typeSchemas(prose map[string]any) (map[string]any, error) {
+	known := map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
+		reflect.TypeFor[json.RawMessage](): {},
+		// A number's size in Go is no limit that a client is told.
+		reflect.TypeFor[uint32](): {Type: "integer", Minimum: new(float64)},
+		reflect.TypeFor[uint64](): {Type: "integer", Minimum: new(float64)},
+	}
+	for _, n := range namedSchemas {
+		known[n.typ] = refTo(n.name)
+	}
+	out := map[string]any{}
+	for _, n := range namedSchemas {
+		schema, err := n.describe(known)
+		for _, embedded := range n.embedded() {
+			if said, ok := prose[embedded].(map[string]any); ok && err == nil {
+				err = amend(schema, map[string]any{"properties": said["properties"]})
+			}
+		}
+		if err == nil {
+			err = amend(schema, prose[n.name])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("describing %s: %w", n.name, err)
+		}
+		if n.shape == received {
+			admitNull(schema)
+		}
+		out[n.name] = schema
+	}
+	return out, nil
+}
+
+// describe makes the type's own schema. Components that it is made of are referred to.
+func (n namedSchema) describe(known map[reflect.Type]*jsonschema.Schema) (map[string]any, error) {
+	known = maps.Clone(known)
+	delete(known, n.typ)
+	for _, t := range anonymous(n.typ) { // whose fields are the type's own
+		delete(known, t)
+	}
+	s, err := jsonschema.ForType(n.typ, &jsonschema.ForOptions{TypeSchemas: known})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, err
+	}
+	return n.shape.fit(out, true), nil
+}
+
+// embedded names the components whose fields are this one's, too: what is said of them there holds here.
+func (n namedSchema) embedded() []string {
+	var out []string
+	for _, t := range anonymous(n.typ) {
+		if name := componentOf(t); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// anonymous lists the types that a struct embeds.
+func anonymous(t reflect.Type) []reflect.Type {
+	var out []reflect.Type
+	if t.Kind() == reflect.Struct {
+		for _, f := range reflect.VisibleFields(t) {
+			if f.Anonymous {
+				out = append(out, f.Type)
+			}
+		}
+	}
+	return out
+}
+
+// fit changes what the library says of a Go type into what holds for values that go this way: a nil slice is written as
+// [], a nil pointer is left out where omitempty says so, and requests alone refuse fields that they do not know.
+func (s shape) fit(node any, required bool) map[string]any {
+	schema, ok := node.(map[string]any)
+	if !ok { // true, which is any value
+		return map[string]any{}
+	}
+	null := stripNull(schema)
+	if items, ok := schema["items"]; ok {
+		schema["items"] = s.fit(items, true)
+		null = false
+	}
+	if more, ok := schema["additionalProperties"]; ok {
+		switch {
+		case schema["properties"] == nil:
+			schema["additionalProperties"] = s.fit(more, true)
+		case s == sent:
+			delete(schema, "additionalProperties")
+		default:
+			schema["additionalProperties"] = false
+		}
+	}
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		names, _ := schema["required"].([]any)
+		for name, p := range properties {
+			properties[name] = s.fit(p, slices.Contains(names, any(name)))
+		}
+	}
+	if s == patched {
+		delete(schema, "required")
+	}
+	if null && required && s != received {
+		return orNull(schema)
+	}
+	return schema
+}
+
+// stripNull takes null out of a schema's types and tells whether it was there.
+func stripNull(schema map[string]any) bool {
+	switch types := schema["type"].(type) {
+	case string:
+		if types == "null" { // beside a reference
+			delete(schema, "type")
+			return true
+		}
+	case []any:
+		others := slices.DeleteFunc(slices.Clone(types), func(t any) bool { return t == "null" })
+		switch len(others) {
+		case 0:
+			delete(schema, "type")
+		case 1:
+			schema["type"] = others[0]
+		default:
+			schema["type"] = others
+		}
+		return len(others) < len(types)
+	}
+	return false
+}
+
+// orNull is the schema that also takes null.
+func orNull(schema map[string]any) map[string]any {
+	kind, typed := schema["type"]
+	if ref, ok := schema["$ref"]; ok {
+		delete(schema, "$ref")
+		schema["anyOf"] = []any{map[string]any{"$ref": ref}, map[string]any{"type": "null"}}
+		return schema
+	}
+	switch kind := kind.(type) {
+	case string:
+		schema["type"] = []any{kind, "null"}
+	case []any:
+		schema["type"] = append(slices.Clone(kind), "null")
+	}
+	if enum, ok := schema["enum"].([]any); ok && typed {
+		schema["enum"] = append(slices.Clone(enum), nil)
+	}
+	return schema
+}
+
+// admitNull lets null stand for each field of a request that may be left out.
+func admitNull(schema map[string]any) {
+	if items, ok := schema["items"].(map[string]any); ok {
+		admitNull(items)
+	}
+	names, _ := schema["required"].([]any)
+	properties, _ := schema["properties"].(map[string]any)
+	for name, p := range properties {
+		p := p.(map[string]any)
+		admitNull(p)
+		if !slices.Contains(names, any(name)) {
+			properties[name] = orNull(p)
+		}
+	}
+}
+
+// amend adds the prose's part to a schema: objects are merged, null takes away, a name stands for a reference to that
+// component, and anything else takes the place of what was there. Prose cannot add fields.
+func amend(schema map[string]any, prose any) error {
+	changes, _ := prose.(map[string]any)
+	for key, change := range changes {
+		if key != "properties" && key != "items" {
+			if schema[key] = change; change == nil {
+				delete(schema, key)
+			}
+			if key == "$ref" {
+				delete(schema, "type")
+			}
+			continue
+		}
+		if key == "items" {
+			change, schema = map[string]any{key: change}, map[string]any{"properties": schema}
+		}
+		properties, _ := schema["properties"].(map[string]any)
+		for name, change := range change.(map[string]any) {
+			old, ok := properties[name].(map[string]any)
+			if !ok {
+				return fmt.Errorf("there is no field %q", name)
+			}
+			if component, ok := change.(string); ok {
+				properties[name] = map[string]any{"$ref": schemaPath + component}
+				continue
+			}
+			if err := amend(old, change); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if key == "items" {
+			schema = properties
+		}
+	}
+	return nil
+}
