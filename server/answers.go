@@ -104,7 +104,8 @@ type logLine struct {
 	Message string `json:"message"`
 }
 
-// reportRow tells what became of a message. Count and Turns belong to the row of what is older than the window considers.
+// reportRow tells what became of a message. Count and Turns belong to the row of what is older than the window
+// considers.
 type reportRow struct {
 	MessageID    *string   `json:"message_id,omitempty"`
 	Turn         *uint32   `json:"turn,omitempty"`

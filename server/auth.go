@@ -32,7 +32,8 @@ func token(c *fiber.Ctx) string {
 func (x *exchange) authorise(ctx context.Context) error {
 	key := token(x.c)
 	if key == "" {
-		return refuse(http.StatusUnauthorized, "key_missing", "send a key as Authorization: Bearer KEY or X-Agent-Token: KEY")
+		return refuse(http.StatusUnauthorized, "key_missing",
+			"send a key as Authorization: Bearer KEY or X-Agent-Token: KEY")
 	}
 	caller, err := x.s.engine.Authenticate(ctx, key)
 	if err != nil {
@@ -40,7 +41,8 @@ func (x *exchange) authorise(ctx context.Context) error {
 	}
 	x.caller = caller
 	if caller.Role < x.route.role {
-		return refuse(http.StatusForbidden, "role_too_low", "this needs the role %s; the key has %s", x.route.role, caller.Role)
+		return refuse(http.StatusForbidden, "role_too_low",
+			"this needs the role %s; the key has %s", x.route.role, caller.Role)
 	}
 	if x.route.stores {
 		x.once.Seal = key

@@ -16,10 +16,12 @@ type BackupFunc func(ctx context.Context, w io.Writer) error
 // holds old data in the database for as long as it runs.
 func (s *Server) backUp(_ context.Context, c *call[nothing]) (streamed, error) {
 	if s.backup == nil {
-		return streamed{}, refuse(http.StatusNotImplemented, "backup_unsupported", "this server's store has backups of its own")
+		return streamed{}, refuse(http.StatusNotImplemented, "backup_unsupported",
+			"this server's store has backups of its own")
 	}
 	if !c.c.Context().IsHead() && !s.backingUp.CompareAndSwap(false, true) {
-		return streamed{}, refuse(http.StatusConflict, "backup_running", "a backup is being taken; wait until it has ended")
+		return streamed{}, refuse(http.StatusConflict, "backup_running",
+			"a backup is being taken; wait until it has ended")
 	}
 	body := s.written(backupType, s.backup)
 	if !c.c.Context().IsHead() {

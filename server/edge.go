@@ -19,6 +19,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
+// A request goes through the edge in this order; each step may end it with a problem, and the cheap ones come first.
+//
+//  1. begin: it gets an exchange and a request id.
+//  2. authorise (auth.go): the key, its role, the tenant.
+//  3. limitRate (ratelimit.go): the tenant's rate.
+//  4. readPage (parameters.go): limit and cursor, where the route lists.
+//  5. receive (body.go): the body, bounded, where the route takes one.
+//  6. readOnce (parameters.go): the Idempotency-Key, where the route stores.
+//  7. handle: strictjson decodes the body, and the handler asks the engine.
+//  8. respond: the answer is written, or stream.go begins to write it.
+//  9. end: a problem is rendered (problem.go), and the request is counted and logged.
+
 // exchange is one request on its way through the edge. Exchanges are reused: nothing of one outlives its request.
 type exchange struct {
 	s     *Server
@@ -60,7 +72,8 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 	decoder := strictjson.For[Req]()
 	_, bodyless := any(*new(Req)).(nothing)
 	_, raw := any(*new(Req)).(rawBody)
-	return endpoint{takesBody: !bodyless, request: reflect.TypeFor[Req](), response: reflect.TypeFor[Resp](), serve: func(ctx context.Context, x *exchange) error {
+	e := endpoint{takesBody: !bodyless, request: reflect.TypeFor[Req](), response: reflect.TypeFor[Resp]()}
+	e.serve = func(ctx context.Context, x *exchange) error {
 		c := call[Req]{exchange: x}
 		if len(x.raw) > 0 && !raw {
 			if err := decoder.Decode(x.raw, &c.body); err != nil {
@@ -72,7 +85,8 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 			return err
 		}
 		return x.respond(resp)
-	}}
+	}
+	return e
 }
 
 // respond writes a success. Responses that know their status better than the route have a method for it.
@@ -250,9 +264,9 @@ func (s *Server) end(x *exchange) {
 	s.exchanges.Put(x)
 }
 
-// log writes the access log, and what stands behind an error that the client is told nothing of. What went well is
-// for debugging alone: metrics count it, and a line costs as much as a tenth of a window. Keys, bodies and query strings
-// are never logged.
+// log writes the access log, and what stands behind an error that the client is told nothing of. Successes are logged
+// for debugging only: metrics count them, and a line costs as much as a tenth of a window. Keys, bodies and query
+// strings are never logged.
 func (x *exchange) log(status, size int, took time.Duration) {
 	level, fault := slog.LevelDebug, x.err
 	if status >= http.StatusBadRequest {

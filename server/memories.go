@@ -13,8 +13,9 @@ func (s *Server) storeMemory(ctx context.Context, c *call[engine.MemorySpec]) (s
 
 func (s *Server) listMemories(ctx context.Context, c *call[nothing]) (engine.List[engine.Memory], error) {
 	return s.engine.ListMemories(ctx, c.caller, c.path("project"), engine.MemoryFilter{
-		Category: c.query("category"), Tags: c.queries("tags"), Source: c.query("source"), SessionID: c.query("session_id"),
-		Since: c.query("since"), Until: c.query("until"),
+		Category: c.query("category"), Tags: c.queries("tags"), Source: c.query("source"),
+		SessionID: c.query("session_id"),
+		Since:     c.query("since"), Until: c.query("until"),
 	}, c.page)
 }
 
