@@ -100,7 +100,7 @@ func (c *contract) check(method, route string, a answer) {
 	}
 }
 
-// Real answers of every route, successes and failures, are what openapi.yaml says.
+// Real answers of every route, successes and failures, are what the description says.
 func TestAnswersFitTheDescription(t *testing.T) {
 	p := launch(t, t.TempDir())
 	c := readContract(t, p)

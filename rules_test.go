@@ -22,6 +22,7 @@ type importer struct {
 // libraries names who may import a library of others: one room each.
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":          "server",
+	"github.com/google/jsonschema-go":   "server", // it describes Go types for openapi.json
 	"github.com/modelcontextprotocol":   "server/mcp",
 	"github.com/prometheus":             "server",
 	"github.com/valyala/fasthttp":       "server",
@@ -124,7 +125,7 @@ func forbidden(room string, allowed []string, imported string) string {
 		return "" // the standard library
 	}
 	if imported == "go.yaml.in/yaml/v3" && (room == "" || room == "server") {
-		return "" // the config file and openapi.yaml are YAML
+		return "" // the config file and the prose of openapi.json are YAML
 	}
 	for library, home := range libraries {
 		if strings.HasPrefix(imported, library) {

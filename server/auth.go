@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -34,7 +32,8 @@ func token(c *fiber.Ctx) string {
 func (x *exchange) authorise(ctx context.Context) error {
 	key := token(x.c)
 	if key == "" {
-		return refuse(http.StatusUnauthorized, "key_missing", "send a key as Authorization: Bearer KEY or X-Agent-Token: KEY")
+		return refuse(http.StatusUnauthorized, "key_missing",
+			"send a key as Authorization: Bearer KEY or X-Agent-Token: KEY")
 	}
 	caller, err := x.s.engine.Authenticate(ctx, key)
 	if err != nil {
@@ -42,7 +41,8 @@ func (x *exchange) authorise(ctx context.Context) error {
 	}
 	x.caller = caller
 	if caller.Role < x.route.role {
-		return refuse(http.StatusForbidden, "role_too_low", "this needs the role %s; the key has %s", x.route.role, caller.Role)
+		return refuse(http.StatusForbidden, "role_too_low",
+			"this needs the role %s; the key has %s", x.route.role, caller.Role)
 	}
 	if x.route.stores {
 		x.once.Seal = key
@@ -78,54 +78,4 @@ func (x *exchange) enterTenant(ctx context.Context) error {
 
 func noTenant(id string) error {
 	return &engine.Error{Kind: engine.NotFound, Code: "not_found", Detail: "no tenant " + strconv.Quote(id)}
-}
-
-func invalidQuery(name, code, detail string) error {
-	return &engine.Error{Kind: engine.Invalid, Code: code, Detail: name + ": " + detail,
-		Fields: []engine.FieldError{{Field: name, Code: code, Detail: detail}}}
-}
-
-func (x *exchange) readPage() error {
-	x.page = engine.Page{Limit: defaultLimit, Cursor: x.query("cursor")}
-	if s := x.query("limit"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 || n > maxLimit {
-			return invalidQuery("limit", "out_of_range", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
-		}
-		x.page.Limit = n
-	}
-	return nil
-}
-
-// readOnce prepares what the engine needs to run a storing request only once.
-func (x *exchange) readOnce() error {
-	key := string(x.c.Request().Header.Peek("Idempotency-Key"))
-	if key == "" {
-		x.once = engine.Once{}
-		return nil
-	}
-	if len(key) > maxOnceKey {
-		return invalidQuery("Idempotency-Key", "too_long", "must be at most "+strconv.Itoa(maxOnceKey)+" bytes")
-	}
-	x.once.Key = key
-	h := sha256.New()
-	for _, part := range [...]string{x.c.Method(), "\n", x.c.Path(), "\n"} {
-		h.Write([]byte(part))
-	}
-	h.Write(x.c.Request().URI().QueryString())
-	h.Write([]byte("\n"))
-	h.Write(x.raw)
-	h.Sum(x.once.Body[:0])
-	return nil
-}
-
-// unescape decodes a part of a path. What is not validly escaped stays as it is, and is no id that anything has.
-func unescape(s string) string {
-	if !strings.Contains(s, "%") {
-		return s
-	}
-	if decoded, err := url.PathUnescape(s); err == nil {
-		return decoded
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine"
@@ -8,7 +9,7 @@ import (
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{})
+	s := start(t, anyTurn)
 	for _, c := range []struct {
 		name    string
 		headers []string
@@ -41,7 +42,7 @@ func TestKeys(t *testing.T) {
 // Each route refuses no key with 401 and the role just below its own with 403, before it looks at anything else.
 func TestEveryRouteAsksForItsRole(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{})
+	s := start(t)
 	for _, r := range s.s.routes {
 		if r.role == engine.RoleNone {
 			continue
@@ -61,7 +62,11 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	var in string
-	s := start(t, &fakeEngine{list: func(c engine.Caller, _ engine.Page) error { in = c.Tenant; return nil }})
+	s := start(t, answering("listProjects", func(_ context.Context, c *call[nothing]) (nothing, error) {
+		in = c.caller.Tenant
+		return nothing{}, nil
+	}))
+	s.tenant("other")
 	for _, c := range []struct {
 		key, query string
 		status     int

@@ -27,13 +27,16 @@ func (s *site) tryBackup() (*http.Response, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer root")
+	req.Header.Set("Authorization", "Bearer "+rootKey)
 	res, err := http.DefaultClient.Do(req)
 	if err == nil {
 		s.t.Cleanup(func() { _ = res.Body.Close() })
 	}
 	return res, err
 }
+
+// backingUp makes backups with write.
+func backingUp(write BackupFunc) func(*setup) { return func(o *setup) { o.Backup = write } }
 
 // endless writes until it cannot any more, and says when it has ended.
 func endless(ended chan<- error) BackupFunc {
@@ -61,7 +64,7 @@ func cutOff(t *testing.T, res *http.Response) {
 func TestStreamLastsWhileItMoves(t *testing.T) {
 	t.Parallel()
 	const pieces = 10
-	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: func(_ context.Context, w io.Writer) error {
+	s := start(t, backingUp(func(_ context.Context, w io.Writer) error {
 		for range pieces {
 			time.Sleep(100 * time.Millisecond)
 			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
@@ -69,7 +72,7 @@ func TestStreamLastsWhileItMoves(t *testing.T) {
 			}
 		}
 		return nil
-	}}, func(l *limits) { l.stall = 400 * time.Millisecond })
+	}), limited(func(l *limits) { l.stall = 400 * time.Millisecond }))
 	if got := read(t, s.backup()); got.status != 200 || len(got.body) != pieces*64<<10 {
 		t.Errorf("status %d, %d bytes", got.status, len(got.body))
 	}
@@ -78,8 +81,8 @@ func TestStreamLastsWhileItMoves(t *testing.T) {
 func TestStreamCutsOffWhoTakesNothing(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
-	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: endless(ended)},
-		func(l *limits) { l.stall = 200 * time.Millisecond })
+	s := start(t, backingUp(endless(ended)),
+		limited(func(l *limits) { l.stall = 200 * time.Millisecond }))
 	res := s.backup()
 	if err := <-ended; err == nil {
 		t.Error("it ended well")
@@ -94,7 +97,7 @@ func TestStreamCutsOffWhoTakesNothing(t *testing.T) {
 func TestStreamEndsWithTheServer(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
-	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: endless(ended)})
+	s := start(t, backingUp(endless(ended)))
 	res := s.backup()
 	if _, err := io.ReadFull(res.Body, make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
@@ -110,7 +113,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 func TestStreamThatFails(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: func(_ context.Context, w io.Writer) error {
+	s := start(t, backingUp(func(_ context.Context, w io.Writer) error {
 		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 			return err
 		}
@@ -118,7 +121,7 @@ func TestStreamThatFails(t *testing.T) {
 			panic("a defect")
 		}
 		return errors.New("a broken disk")
-	}})
+	}))
 	for _, why := range []string{"a defect", "a broken disk"} {
 		if res, err := s.tryBackup(); err == nil { // else it was cut before its headers
 			cutOff(t, res)
@@ -136,7 +139,7 @@ func TestStreamThatFails(t *testing.T) {
 func TestOneBackupAtATime(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 2)
-	s := startWith(t, Options{Engine: &fakeEngine{}, Backup: endless(ended)})
+	s := start(t, backingUp(endless(ended)))
 	for range 2 {
 		res := s.backup()
 		if p := s.do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t); p.Code != "backup_running" {
@@ -151,7 +154,7 @@ func TestOneBackupAtATime(t *testing.T) {
 	if got := s.do("HEAD", "/api/v1/admin/backup", "", "Authorization", "Bearer root"); got.status != 200 || len(got.body) > 0 {
 		t.Errorf("HEAD: status %d, %d bytes", got.status, len(got.body))
 	}
-	if p := start(t, &fakeEngine{}).do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t); p.Status != 501 {
+	if p := start(t).do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t); p.Status != 501 {
 		t.Errorf("without a store that can: %+v", p)
 	}
 }

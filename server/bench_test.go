@@ -8,36 +8,34 @@ import (
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine"
 )
 
 // The hot path's price: the context route, with a window that costs nothing to make, against a bare Fiber route that
 // answers the same bytes. The edge may cost as much again as Fiber, not more.
 func BenchmarkContextRoute(b *testing.B) {
-	window := bytes.Repeat([]byte(`{"role":"user","content":"some words"},`), 500) // 19.5 kB
+	stored := bytes.Repeat([]byte(`{"role":"user","content":"some words"},`), 500) // 19.5 kB
 	devNull, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer devNull.Close()
-	e := &fakeEngine{assemble: func(_ context.Context, dst []byte) ([]byte, error) {
-		return append(dst, window...), nil
-	}}
-	edge, err := newServer(Options{Engine: e, Logger: slog.New(slog.NewTextHandler(devNull, nil))}, defaultLimits())
-	if err != nil {
-		b.Fatal(err)
-	}
+	site := start(b, answering("assemble", func(_ context.Context, c *call[engine.ContextRequest]) (spliced[window], error) {
+		return append(c.buffer(), stored...), nil
+	}), func(o *setup) { o.Logger = slog.New(slog.NewTextHandler(devNull, nil)) })
 	bare := fiber.New(fiber.Config{DisableStartupMessage: true})
-	bare.Post(contextPath, func(c *fiber.Ctx) error { return c.Send(window) })
+	bare.Post(contextPath, func(c *fiber.Ctx) error { return c.Send(stored) })
 
 	const body = `{"session_id":"dashboard","budget":{"max_tokens":8000},"explain":false}`
-	request := postRequest(contextPath, "agent", []byte(body))
-	for name, app := range map[string]*fiber.App{"bare": bare, "edge": edge.app} {
+	request := postRequest(contextPath, site.key("agent"), []byte(body))
+	ln := listen(b)
+	go func() { _ = bare.Listener(ln) }()
+	for name, addr := range map[string]string{"bare": ln.Addr().String(), "edge": site.addr} {
 		b.Run(name, func(b *testing.B) {
-			ln := listen(b)
-			go func() { _ = app.Listener(ln) }()
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
-				c := dial(b, ln.Addr().String())
+				c := dial(b, addr)
 				for pb.Next() {
 					if _, err := c.exchange(request); err != nil {
 						b.Error(err)

@@ -72,7 +72,8 @@ func tooLarge(limit int) *problem {
 func (x *exchange) checkContent() error {
 	h := &x.c.Request().Header
 	if encoding := h.Peek(fiber.HeaderContentEncoding); len(encoding) > 0 && string(encoding) != "identity" {
-		return refuse(http.StatusUnsupportedMediaType, "unsupported_encoding", "send the body without a content encoding")
+		return refuse(http.StatusUnsupportedMediaType, "unsupported_encoding",
+			"send the body without a content encoding")
 	}
 	media, _, _ := bytes.Cut(h.ContentType(), []byte{';'})
 	media = bytes.TrimSpace(media)

@@ -13,9 +13,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-func small(l *limits) { l.body = 100_000 }
+func small(o *setup) { o.limits.body = 100_000 }
 
 // body makes a turn of n bytes.
 func body(n int) string {
@@ -25,7 +27,7 @@ func body(n int) string {
 
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{}, small)
+	s := start(t, anyTurn, small)
 	for _, chunked := range []bool{false, true} {
 		for n, status := range map[int]int{100: 201, 8 << 10: 201, 8<<10 + 1: 201, 100_000: 201, 100_001: 413, 5_000_000: 413} {
 			req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+turns, strings.NewReader(body(n)))
@@ -36,7 +38,7 @@ func TestBodyLimit(t *testing.T) {
 			if chunked {
 				req.ContentLength = -1
 			}
-			a := s.send(req)
+			a := read(t, s.send(req))
 			if a.status != status {
 				t.Errorf("%d bytes, chunked %v: %d %s", n, chunked, a.status, a.body)
 			}
@@ -52,13 +54,16 @@ func TestBodyLimit(t *testing.T) {
 // A client that writes all it has before it reads must still get its answer, whether or not it may write at all.
 func TestRefusedUploadsGetTheirAnswer(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{}, small)
+	s := start(t, anyTurn, small)
 	for _, c := range []struct{ key, framing string }{
 		{"agent", "Content-Length: 20000000"}, {"agent", "Transfer-Encoding: chunked"},
 		{"nobody", "Content-Length: 20000000"}, {"nobody", "Transfer-Encoding: chunked"},
 	} {
-		conn := s.dial()
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n", turns, c.key, c.framing)
+		conn, key := s.dial(), c.key
+		if key == "agent" {
+			key = s.key(key)
+		}
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n", turns, key, c.framing)
 		chunk := bytes.Repeat([]byte("x"), 0xfffe)
 		for range 20_000_000 / len(chunk) {
 			var err error
@@ -86,8 +91,8 @@ func TestRefusedUploadsGetTheirAnswer(t *testing.T) {
 // What is left of a refused body must not be read as the next request.
 func TestRefusedBodyIsNotTheNextRequest(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{})
-	smuggled := "DELETE /api/v1/projects/default HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\n\r\n"
+	s := start(t)
+	smuggled := "DELETE /api/v1/projects/default HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + s.key("tenant_admin") + "\r\n\r\n"
 	padded := smuggled + strings.Repeat(" ", 40_000)
 	for name, request := range map[string]string{
 		"short":    fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(smuggled), smuggled),
@@ -117,15 +122,16 @@ func TestRefusedBodyIsNotTheNextRequest(t *testing.T) {
 
 // Headers that promise much must not cost much.
 func TestPromisedBytesAreNotAllocated(t *testing.T) {
-	s := start(t, &fakeEngine{})
+	s := start(t, anyTurn)
+	key := s.key("agent")
 	s.do("POST", turns, `{}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	const clients = 50
 	for range clients {
 		conn := s.dial()
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer agent\r\nContent-Length: %d\r\n\r\n%s",
-			turns, defaultMaxBody, strings.Repeat("x", 10_000))
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+			turns, key, defaultMaxBody, strings.Repeat("x", 10_000))
 	}
 	for s.s.metrics.inFlight.Load() < clients {
 		runtime.Gosched()
@@ -138,7 +144,7 @@ func TestPromisedBytesAreNotAllocated(t *testing.T) {
 
 func TestBrokenBodies(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{})
+	s := start(t, anyTurn)
 	for name, c := range map[string]struct {
 		request string
 		status  int
@@ -154,7 +160,7 @@ func TestBrokenBodies(t *testing.T) {
 		"no chunks":        {"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
 	} {
 		conn := s.dial()
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer agent\r\n%s", turns, c.request)
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s", turns, s.key("agent"), c.request)
 		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
@@ -172,8 +178,8 @@ func TestBrokenBodies(t *testing.T) {
 // A client that sends slowly holds a connection for a bounded time, and no other client waits.
 func TestSlowClientsAreCutOff(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{}, func(l *limits) { l.read = 150 * time.Millisecond })
-	const head = "POST " + turns + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer agent\r\n"
+	s := start(t, limited(func(l *limits) { l.read = 150 * time.Millisecond }))
+	head := "POST " + turns + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + s.key("agent") + "\r\n"
 	for name, begin := range map[string]string{
 		"nothing":      "",
 		"headers":      head,
@@ -197,7 +203,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 
 func TestLongHeadersAreRefused(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{})
+	s := start(t)
 	conn := s.dial()
 	fmt.Fprintf(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Filler: %s\r\n\r\n", strings.Repeat("x", 20_000))
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -213,12 +219,12 @@ func TestStopFinishesWhatRuns(t *testing.T) {
 	t.Parallel()
 	running, finish := make(chan struct{}), make(chan struct{})
 	var done atomic.Bool
-	s := start(t, &fakeEngine{append: func(ctx context.Context, _ turnCall) error {
+	s := start(t, appending(func(ctx context.Context, _ *call[engine.TurnRequest]) error {
 		close(running)
 		<-finish
 		done.Store(true)
 		return ctx.Err()
-	}})
+	}))
 	idle := s.dial()
 	fmt.Fprint(idle, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 	if _, err := http.ReadResponse(bufio.NewReader(idle), nil); err != nil {
@@ -249,14 +255,14 @@ func TestStopIsBounded(t *testing.T) {
 	t.Parallel()
 	running := make(chan struct{})
 	ended := make(chan error, 1)
-	s := start(t, &fakeEngine{append: func(ctx context.Context, _ turnCall) error {
+	s := start(t, appending(func(ctx context.Context, _ *call[engine.TurnRequest]) error {
 		close(running)
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return ctx.Err()
-	}}, func(l *limits) { l.drain = time.Millisecond })
+	}), limited(func(l *limits) { l.drain = time.Millisecond }))
 	conn := s.dial()
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer agent\r\nContent-Length: 2\r\n\r\n{}", turns)
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 2\r\n\r\n{}", turns, s.key("agent"))
 	<-running
 	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "did not finish") {
 		t.Errorf("stopped with %v", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -17,6 +18,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
+
+// A request goes through the edge in this order; each step may end it with a problem, and the cheap ones come first.
+//
+//  1. begin: it gets an exchange and a request id.
+//  2. authorise (auth.go): the key, its role, the tenant.
+//  3. limitRate (ratelimit.go): the tenant's rate.
+//  4. readPage (parameters.go): limit and cursor, where the route lists.
+//  5. receive (body.go): the body, bounded, where the route takes one.
+//  6. readOnce (parameters.go): the Idempotency-Key, where the route stores.
+//  7. handle: strictjson decodes the body, and the handler asks the engine.
+//  8. respond: the answer is written, or stream.go begins to write it.
+//  9. end: a problem is rendered (problem.go), and the request is counted and logged.
 
 // exchange is one request on its way through the edge. Exchanges are reused: nothing of one outlives its request.
 type exchange struct {
@@ -40,50 +53,18 @@ type call[Req any] struct {
 	body Req
 }
 
-// path is a part of the URL's path, by its name in the route.
-func (x *exchange) path(name string) string {
-	return unescape(strings.Clone(x.c.Params(name)))
-}
-
-// query is a parameter of the URL's query; empty where it is not given.
-func (x *exchange) query(name string) string {
-	args := x.c.Context().QueryArgs()
-	return string(args.Peek(name))
-}
-
-// queries are all values of a parameter that may be repeated.
-func (x *exchange) queries(name string) []string {
-	var out []string
-	for _, v := range x.c.Context().QueryArgs().PeekMulti(name) {
-		out = append(out, string(v))
-	}
-	return out
-}
-
 // buffer is an empty buffer to append the response's body to. It is Fiber's own and goes back there with the answer.
 func (x *exchange) buffer() []byte {
 	return x.c.Response().SwapBody(nil)[:0]
-}
-
-// nothing is the request of routes that take no body and the response of those that answer none.
-type nothing struct{}
-
-// rawBody is the request of routes whose body is not JSON; the handler finds it in raw.
-type rawBody struct{}
-
-// blob is a response that is encoded already.
-type blob struct {
-	contentType string
-	body        []byte
-	code        int // the status; 0: the route's
 }
 
 const jsonType = "application/json"
 
 // endpoint is a handler behind the edge, whatever its types.
 type endpoint struct {
-	takesBody bool
-	serve     func(ctx context.Context, x *exchange) error
+	takesBody         bool
+	request, response reflect.Type
+	serve             func(ctx context.Context, x *exchange) error
 }
 
 // handle turns a function of decoded values into an endpoint. It is the only way a handler is reached.
@@ -91,7 +72,8 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 	decoder := strictjson.For[Req]()
 	_, bodyless := any(*new(Req)).(nothing)
 	_, raw := any(*new(Req)).(rawBody)
-	return endpoint{takesBody: !bodyless, serve: func(ctx context.Context, x *exchange) error {
+	e := endpoint{takesBody: !bodyless, request: reflect.TypeFor[Req](), response: reflect.TypeFor[Resp]()}
+	e.serve = func(ctx context.Context, x *exchange) error {
 		c := call[Req]{exchange: x}
 		if len(x.raw) > 0 && !raw {
 			if err := decoder.Decode(x.raw, &c.body); err != nil {
@@ -103,15 +85,19 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 			return err
 		}
 		return x.respond(resp)
-	}}
+	}
+	return e
 }
 
 // respond writes a success. Responses that know their status better than the route have a method for it.
 func (x *exchange) respond(resp any) error {
 	r := x.c.Response()
 	r.SetStatusCode(x.route.status)
-	if s, ok := resp.(interface{ status() int }); ok {
-		r.SetStatusCode(s.status())
+	if a, ok := resp.(interface{ answer() (any, int) }); ok {
+		var status int
+		if resp, status = a.answer(); status != 0 {
+			r.SetStatusCode(status)
+		}
 	}
 	switch resp := resp.(type) {
 	case nothing:
@@ -278,9 +264,9 @@ func (s *Server) end(x *exchange) {
 	s.exchanges.Put(x)
 }
 
-// log writes the access log, and what stands behind an error that the client is told nothing of. What went well is
-// for debugging alone: metrics count it, and a line costs as much as a tenth of a window. Keys, bodies and query strings
-// are never logged.
+// log writes the access log, and what stands behind an error that the client is told nothing of. Successes are logged
+// for debugging only: metrics count them, and a line costs as much as a tenth of a window. Keys, bodies and query
+// strings are never logged.
 func (x *exchange) log(status, size int, took time.Duration) {
 	level, fault := slog.LevelDebug, x.err
 	if status >= http.StatusBadRequest {

@@ -10,12 +10,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// mcpRoutes are those of the Model Context Protocol. Only POST is served: there are no sessions to end and no streams
-// to open, and the protocol lets GET and DELETE be a 405.
-func (s *Server) mcpRoutes() []*route {
-	return []*route{{method: "POST", path: "/mcp", role: engine.RoleAgent, status: 200, endpoint: handle(s.serveMCP)}}
-}
-
 // serveMCP answers messages of the protocol. Its paths name no project and no session, so a header or the query does.
 func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if err := c.checkOrigin(); err != nil {

@@ -1,21 +1,291 @@
 package server
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-//go:embed openapi.yaml
-var openAPIYAML []byte
+// proseFiles hold what neither the table of routes nor Go types can say: summaries, descriptions, constraints and
+// examples. common.yaml is the description's frame; each of the others holds one tag's operations and schemas.
+//
+//go:embed openapi
+var proseFiles embed.FS
 
-// describe turns openapi.yaml into the JSON that /openapi.json serves.
-func describe() ([]byte, error) {
-	var doc map[string]any
-	if err := yaml.Unmarshal(openAPIYAML, &doc); err != nil {
-		return nil, fmt.Errorf("reading openapi.yaml: %w", err)
+// prose is one file of proseFiles.
+type prose struct {
+	Tag        tag
+	Operations map[string]*operationProse // by operationId
+	Schemas    map[string]any
+}
+
+type tag struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// operationProse is what a file says of one operation.
+type operationProse struct {
+	Summary     string
+	Description string
+	Answers     map[int]string // what each success says, by status
+	Fails       []int          // statuses beside 401, 403 and default, which follow from the route
+	Parameters  []any          // beside those of the path, the tenant, the page and the Idempotency-Key
+	Body        any            // content by media type, of a body that no Go type describes
+	Content     any            // content by media type, of an answer that no Go type describes
+	Example     any            // of the body
+	Answer      any            // an example of the answer
+	Responses   map[string]any // those that are unlike other operations'
+
+	tag string
+}
+
+// description is the OpenAPI document that /openapi.json serves. It is made once: all servers serve the same.
+var description = sync.OnceValues(func() ([]byte, error) {
+	doc, err := describe(new(Server).table())
+	if err != nil {
+		return nil, fmt.Errorf("describing the routes: %w", err)
 	}
 	return json.Marshal(doc)
+})
+
+// describe makes the OpenAPI document of the routes.
+func describe(routes []line) (map[string]any, error) {
+	doc := map[string]any{}
+	if err := readProse("common.yaml", &doc); err != nil {
+		return nil, err
+	}
+	files, err := fs.Glob(proseFiles, "openapi/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var tags []tag
+	operations := map[string]*operationProse{}
+	schemas := map[string]any{}
+	for _, name := range files {
+		name = strings.TrimPrefix(name, "openapi/")
+		if name == "common.yaml" {
+			continue
+		}
+		var p prose
+		if err := readProse(name, &p); err != nil {
+			return nil, err
+		}
+		tags = append(tags, p.Tag)
+		for id, o := range p.Operations {
+			o.tag = p.Tag.Name
+			operations[id] = o
+		}
+		for name, s := range p.Schemas {
+			schemas[name] = s
+		}
+	}
+	doc["tags"] = tags
+	if doc["paths"], err = paths(routes, operations); err != nil {
+		return nil, err
+	}
+	made, err := typeSchemas(schemas)
+	if err != nil {
+		return nil, err
+	}
+	components := doc["components"].(map[string]any)["schemas"].(map[string]any)
+	for name, s := range schemas {
+		components[name] = s
+	}
+	for name, s := range made {
+		components[name] = s
+	}
+	return doc, nil
+}
+
+func readProse(name string, into any) error {
+	f, err := proseFiles.Open("openapi/" + name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	dec := yaml.NewDecoder(f)
+	dec.KnownFields(true)
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	return nil
+}
+
+// paths describes all routes. The second path of a board's route is described with the words of the first.
+func paths(routes []line, operations map[string]*operationProse) (map[string]any, error) {
+	out := map[string]any{}
+	unused := map[string]bool{}
+	for id := range operations {
+		unused[id] = true
+	}
+	for _, r := range routes {
+		id := r.id
+		if o := strings.TrimPrefix(id, "agent"); strings.Contains(r.path, "/agent/boards") {
+			id = strings.ToLower(o[:1]) + o[1:]
+		}
+		p := operations[id]
+		if p == nil {
+			return nil, fmt.Errorf("nothing is said of %s", r.id)
+		}
+		delete(unused, id)
+		item, _ := out[r.path].(map[string]any)
+		if item == nil {
+			item = map[string]any{}
+			out[r.path] = item
+		}
+		o, err := operationOf(r, p)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.id, err)
+		}
+		item[strings.ToLower(r.method)] = o
+	}
+	for id := range unused {
+		return nil, fmt.Errorf("%s is described and not served", id)
+	}
+	return out, nil
+}
+
+// operationOf describes one route.
+func operationOf(r line, p *operationProse) (map[string]any, error) {
+	out := map[string]any{"operationId": r.id, "tags": []string{p.tag}, "summary": p.Summary}
+	text := p.Description
+	if r.role == engine.RoleNone {
+		out["security"] = []any{}
+	} else {
+		text = strings.TrimSpace(strings.TrimSpace(text) + " Role `" + r.role.String() + "`.")
+	}
+	if text != "" {
+		out["description"] = text
+	}
+	if parameters := parametersOf(r, p); len(parameters) > 0 {
+		out["parameters"] = parameters
+	}
+	if r.takesBody {
+		body, err := contentOf(r.request, r.mediaType(), p.Body, p.Example)
+		if err != nil {
+			return nil, err
+		}
+		out["requestBody"] = map[string]any{"required": !r.bodyOptional, "content": body}
+	}
+	responses, err := responsesOf(r, p)
+	out["responses"] = responses
+	return out, err
+}
+
+var inPath = regexp.MustCompile(`\{(\w+)\}`)
+
+// parametersOf lists a route's parameters: those that follow from the route are components.
+func parametersOf(r line, p *operationProse) []any {
+	ref := func(name string) any { return map[string]any{"$ref": "#/components/parameters/" + name} }
+	own := func(name string) bool {
+		return slices.ContainsFunc(p.Parameters, func(q any) bool { return q.(map[string]any)["name"] == name })
+	}
+	var out []any
+	for _, m := range inPath.FindAllStringSubmatch(r.path, -1) {
+		if !own(m[1]) {
+			out = append(out, ref(m[1]))
+		}
+	}
+	if open < r.role && r.role < root {
+		out = append(out, ref("tenant"))
+	}
+	out = append(out, p.Parameters...)
+	if r.list || r.limited {
+		out = append(out, ref("limit"))
+	}
+	if r.list {
+		out = append(out, ref("cursor"))
+	}
+	if r.stores {
+		out = append(out, ref("idempotencyKey"))
+	}
+	return out
+}
+
+// contentOf describes a body: by its Go type, or as the prose says where it is not made from one.
+func contentOf(t reflect.Type, media string, said, example any) (any, error) {
+	if said != nil {
+		if m, ok := said.(map[string]any); ok && example != nil {
+			m[media].(map[string]any)["example"] = example
+		}
+		return said, nil
+	}
+	name := componentOf(t)
+	if name == "" {
+		return nil, fmt.Errorf("%s is no component, and the prose does not say its content", t)
+	}
+	content := map[string]any{"schema": refTo(name)}
+	if example != nil {
+		content["example"] = example
+	}
+	return map[string]any{media: content}, nil
+}
+
+// componentOf is the name of the component that describes a type; empty where there is none.
+func componentOf(t reflect.Type) string {
+	if d, ok := reflect.Zero(t).Interface().(interface{ described() reflect.Type }); ok {
+		t = d.described()
+	}
+	i := slices.IndexFunc(namedSchemas, func(n namedSchema) bool { return n.typ == t })
+	if i < 0 {
+		return ""
+	}
+	return namedSchemas[i].name
+}
+
+// failures names the components that describe failures, by status.
+var failures = map[int]string{
+	http.StatusBadRequest: "BadRequest", http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden",
+	http.StatusNotFound: "NotFound", http.StatusConflict: "Conflict", http.StatusGone: "Gone",
+	http.StatusRequestEntityTooLarge: "TooLarge", http.StatusUnprocessableEntity: "Invalid",
+	http.StatusServiceUnavailable: "Unavailable", http.StatusInsufficientStorage: "NoSpace",
+}
+
+// responsesOf describes a route's answers.
+func responsesOf(r line, p *operationProse) (map[string]any, error) {
+	out := map[string]any{"default": map[string]any{"$ref": "#/components/responses/Problem"}}
+	fails := slices.Clone(p.Fails)
+	if r.role > open {
+		fails = append(fails, http.StatusUnauthorized)
+	}
+	if r.role > reader {
+		fails = append(fails, http.StatusForbidden)
+	}
+	for _, status := range fails {
+		if failures[status] == "" {
+			return nil, fmt.Errorf("no component describes the status %d", status)
+		}
+		out[strconv.Itoa(status)] = map[string]any{"$ref": "#/components/responses/" + failures[status]}
+	}
+	if p.Answers[r.status] == "" {
+		return nil, fmt.Errorf("the prose does not say what %d answers", r.status)
+	}
+	for status, words := range p.Answers {
+		response := map[string]any{"description": words}
+		if r.response != reflect.TypeFor[nothing]() {
+			content, err := contentOf(r.response, jsonType, p.Content, p.Answer)
+			if err != nil {
+				return nil, err
+			}
+			response["content"] = content
+		}
+		out[strconv.Itoa(status)] = response
+	}
+	for status, response := range p.Responses {
+		out[status] = response
+	}
+	return out, nil
 }

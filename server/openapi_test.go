@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,14 +15,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// description is what openapi.yaml says, as far as these tests read it.
-type description struct {
+// documented is what the description says, as far as these tests read it.
+type documented struct {
 	Paths map[string]map[string]json.RawMessage
 }
 
 type operation struct {
 	OperationID string `json:"operationId"`
 	Description string
+	Tags        []string
 	Security    *[]any
 	Parameters  []parameter
 	RequestBody *struct{ Required bool }
@@ -34,11 +37,11 @@ type parameter struct {
 
 func describedRoutes(t *testing.T) map[string]operation {
 	t.Helper()
-	raw, err := describe()
+	raw, err := description()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d description
+	var d documented
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +75,12 @@ func (o operation) has(name string) bool {
 	})
 }
 
-// The table of routes and openapi.yaml say the same, line by line.
+// What the description says of a route is what the table says, line by line.
 func TestRoutesAndDescriptionAgree(t *testing.T) {
 	t.Parallel()
 	described := describedRoutes(t)
 	operations := map[string]string{}
-	s := start(t, &fakeEngine{})
+	s := start(t)
 	for _, r := range s.s.routes {
 		name := r.method + " " + r.path
 		o, ok := described[name]
@@ -128,7 +131,7 @@ func words(text string) string { return strings.Join(strings.Fields(text), " ") 
 // Each schema compiles, and each example of the description fits its schema.
 func TestDescriptionIsSound(t *testing.T) {
 	t.Parallel()
-	raw, err := describe()
+	raw, err := description()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,13 +188,134 @@ func eachContent(node any, visit func(map[string]any)) {
 	}
 }
 
-func TestDescriptionIsServedUnchanged(t *testing.T) {
+// The description is valid by the schema that the OpenAPI Initiative publishes for its version 3.1.
+func TestDescriptionIsOpenAPI(t *testing.T) {
 	t.Parallel()
-	want, err := describe()
+	raw, err := description()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, &fakeEngine{})
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	schema, err := c.Compile("testdata/openapi-3.1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(doc); err != nil {
+		t.Error(err)
+	}
+	doc.(map[string]any)["tags"] = []any{map[string]any{"description": "without a name"}}
+	if schema.Validate(doc) == nil {
+		t.Error("the schema takes what is not OpenAPI")
+	}
+}
+
+// Each tag is declared once, with a description, and is in use; each operation has one; each component is referred to.
+func TestTagsAndComponentsAreInUse(t *testing.T) {
+	t.Parallel()
+	raw, err := description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Tags       []tag
+		Components map[string]map[string]any
+	}
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]int{}
+	for name, o := range describedRoutes(t) {
+		if len(o.Tags) != 1 {
+			t.Errorf("%s has the tags %v", name, o.Tags)
+		}
+		for _, name := range o.Tags {
+			used[name]++
+		}
+	}
+	for _, tag := range d.Tags {
+		if used[tag.Name] == 0 || tag.Description == "" {
+			t.Errorf("tag %q: declared twice, not in use or not described", tag.Name)
+		}
+		delete(used, tag.Name)
+	}
+	if len(used) > 0 {
+		t.Errorf("tags that are not declared: %v", used)
+	}
+	for kind, components := range d.Components {
+		for name := range components {
+			if kind != "securitySchemes" && !bytes.Contains(raw, []byte(`"#/components/`+kind+`/`+name+`"`)) {
+				t.Errorf("%s %s is referred to nowhere", kind, name)
+			}
+		}
+	}
+}
+
+// Answers that the engine puts together by hand have no other fields than the types that describe them.
+func TestSplicedAnswersFitTheirTypes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const run = "/api/v1/policies/tool-pair-trim/versions/1/run"
+	messages := strings.Repeat(`{"role":"user","content":"more words of a conversation"},`, 120)
+	for _, turn := range []string{
+		`{"messages":[` + strings.TrimSuffix(messages, ",") + `]}`,
+		`{"messages":[{"role":"user","content":"Oslo?"},{"role":"assistant","content":null,"tool_calls":[
+			{"id":"c1","type":"function","function":{"name":"weather","arguments":"{}"}}]},
+			{"role":"tool","tool_call_id":"c1","content":"4 °C"},{"role":"assistant","content":"cold"}]}`,
+	} {
+		if a := s.do("POST", turns, turn); a.status != 201 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	s.do("POST", "/api/v1/projects/default/memories", `{"key":"k","content":"words of Oslo"}`)
+	answers := func(method, path, body string, into any) {
+		t.Helper()
+		a := s.do(method, path, body)
+		if a.status != 200 {
+			t.Fatalf("%s %s: %d %s", method, path, a.status, a.body)
+		}
+		dec := json.NewDecoder(bytes.NewReader(a.body))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(into); err != nil {
+			t.Errorf("%s %s: %v in %s", method, path, err, a.body)
+		}
+	}
+	for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
+		var w window
+		body := `{"system":"be brief","explain":true,"memories":{"query":"Oslo"},"budget":{"max_messages":2},"format":"` + format + `"}`
+		answers("POST", contextPath, body, &w)
+		if w.DecisionID == "" || w.Format != format || len(w.Report) == 0 || len(w.Pipeline) == 0 || len(w.Memories) != 1 {
+			t.Errorf("%+v", w)
+		}
+		var d decision
+		answers("GET", "/api/v1/projects/default/decisions/"+w.DecisionID, "", &d)
+		if d.DecisionID != w.DecisionID || !reflect.DeepEqual(*d.Report, w.Report) || d.Usage != w.Usage {
+			t.Errorf("the decision says %+v", d)
+		}
+		var again replay
+		answers("POST", "/api/v1/projects/default/decisions/"+w.DecisionID+"/replay", "", &again)
+		if !again.Equal || !reflect.DeepEqual(again.Window, w.rendered) {
+			t.Errorf("the replay says %+v", again)
+		}
+		var r policyRun
+		answers("POST", run, `{"messages":[{"role":"system","content":"x"},{"role":"user","content":"y"}],"format":"`+format+`"}`, &r)
+		if r.Policy != "tool-pair-trim" || r.Fuel == 0 || len(r.Report) == 0 {
+			t.Errorf("the run says %+v", r)
+		}
+	}
+}
+
+func TestDescriptionIsServedUnchanged(t *testing.T) {
+	t.Parallel()
+	want, err := description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t)
 	for range 3 { // the buffer it was answered from is reused in between
 		if a := s.do("GET", "/openapi.json", "", "Authorization", ""); a.status != 200 || string(a.body) != string(want) {
 			t.Fatalf("%d, %d bytes, want %d", a.status, len(a.body), len(want))

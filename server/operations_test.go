@@ -1,16 +1,21 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{})
+	s := start(t)
 	for sent, want := range map[string]string{
 		"abc.DEF_1:2@3-4":        "abc.DEF_1:2@3-4",
 		strings.Repeat("x", 128): strings.Repeat("x", 128),
@@ -33,7 +38,8 @@ func TestRequestID(t *testing.T) {
 
 func TestMetricsAndLog(t *testing.T) {
 	t.Parallel()
-	s := start(t, &fakeEngine{})
+	s := start(t, anyTurn)
+	secret := s.key("agent/SECRETTENANT")
 	s.do("POST", turns, `{}`, "Authorization", "Bearer agent/SECRETTENANT")
 	s.do("POST", turns, `{"secret_field":1}`)
 	s.do("GET", "/nowhere?secret=query", "", "X-Agent-Token", "SECRETKEY")
@@ -57,13 +63,13 @@ func TestMetricsAndLog(t *testing.T) {
 		}
 	}
 	log := s.log.String()
-	for _, never := range []string{"agent/", "SECRETKEY", "secret_field", "secret=query"} {
+	for _, never := range []string{secret, "SECRETKEY", "secret_field", "secret=query"} {
 		if strings.Contains(log, never) {
 			t.Errorf("the log has %q", never)
 		}
 	}
 	if !strings.Contains(log, `"level":"DEBUG","msg":"request"`) ||
-		!strings.Contains(log, `"tenant":"SECRETTENANT","key":"key_agent"`) ||
+		!strings.Contains(log, `"tenant":"SECRETTENANT","key":"`+strings.Split(secret, "_")[1]+`"`) ||
 		!strings.Contains(log, `"path":"/nowhere","status":404`) {
 		t.Errorf("log:\n%s", log)
 	}
@@ -78,19 +84,36 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	}
 }
 
+// brokenStore fails to read once it is down.
+type brokenStore struct {
+	store.Store
+	down atomic.Bool
+}
+
+func (b *brokenStore) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
+	if b.down.Load() {
+		return store.Result{}, errors.New("secret words")
+	}
+	return b.Store.Read(ctx, tenant, q)
+}
+
 func TestReady(t *testing.T) {
 	t.Parallel()
-	e := &fakeEngine{}
-	s := start(t, e)
+	broken := &brokenStore{Store: memstore.New()}
+	s := start(t, func(o *setup) { o.store = broken })
 	if a := s.do("GET", "/readyz", "", "Authorization", ""); a.status != http.StatusOK {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	e.notReady = errors.New("secret words")
+	broken.down.Store(true)
 	a := s.do("GET", "/readyz", "")
 	if p := a.problem(t); p.Status != 503 || p.Code != "not_ready" || strings.Contains(string(a.body), "secret") {
 		t.Errorf("%+v", p)
 	}
 	if !strings.Contains(s.log.String(), "secret words") {
 		t.Error("why is not in the log")
+	}
+	a = s.do("GET", "/api/v1/projects", "")
+	if p := a.problem(t); p.Status != 500 || p.Code != "internal" || strings.Contains(string(a.body), "secret") {
+		t.Errorf("%+v", p)
 	}
 }

@@ -3,29 +3,15 @@ package server
 import (
 	"bytes"
 	"context"
-	"net/http"
 	"strconv"
 
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// policyUploaded is a version with the status that tells whether it is new.
-type policyUploaded struct {
-	engine.PolicyVersion
-	created bool
-}
-
-func (p policyUploaded) status() int {
-	if p.created {
-		return http.StatusCreated
-	}
-	return http.StatusOK
-}
-
-func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (policyUploaded, error) {
+func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (stored[engine.PolicyVersion], error) {
 	// A copy: what is made of a module may go on pointing into its bytes.
 	v, created, err := s.engine.UploadPolicy(ctx, c.caller, c.once, c.query("name"), bytes.Clone(c.raw))
-	return policyUploaded{v, created}, err
+	return stored[engine.PolicyVersion]{v, created}, err
 }
 
 func (s *Server) listPolicies(ctx context.Context, c *call[nothing]) (engine.List[engine.Policy], error) {
@@ -61,14 +47,10 @@ func (s *Server) deletePolicyVersion(ctx context.Context, c *call[nothing]) (not
 	return nothing{}, s.engine.DeletePolicyVersion(ctx, c.caller, c.path("policy"), c.version())
 }
 
-func (s *Server) runPolicy(ctx context.Context, c *call[engine.PolicyRunRequest]) (blob, error) {
-	return encoded(s.engine.RunPolicy(ctx, c.caller, c.path("policy"), c.version(), &c.body, c.buffer()))
+func (s *Server) runPolicy(ctx context.Context, c *call[engine.PolicyRunRequest]) (spliced[policyRun], error) {
+	return s.engine.RunPolicy(ctx, c.caller, c.path("policy"), c.version(), &c.body, c.buffer())
 }
 
 func (s *Server) replayPolicy(ctx context.Context, c *call[engine.PolicyReplayRequest]) (engine.PolicyReplay, error) {
 	return s.engine.ReplayPolicy(ctx, c.caller, c.path("policy"), c.version(), c.body)
-}
-
-func (s *Server) listAudit(ctx context.Context, c *call[nothing]) (engine.List[engine.AuditEntry], error) {
-	return s.engine.ListAudit(ctx, c.caller, c.page)
 }

@@ -3,27 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// projectPut is a project with the status that tells whether it is new.
-type projectPut struct {
-	engine.Project
-	created bool
-}
-
-func (p projectPut) status() int {
-	if p.created {
-		return http.StatusCreated
-	}
-	return http.StatusOK
-}
-
-func (s *Server) putProject(ctx context.Context, c *call[engine.ProjectSpec]) (projectPut, error) {
+func (s *Server) putProject(ctx context.Context, c *call[engine.ProjectSpec]) (stored[engine.Project], error) {
 	p, created, err := s.engine.PutProject(ctx, c.caller, c.path("project"), c.body)
-	return projectPut{p, created}, err
+	return stored[engine.Project]{p, created}, err
 }
 
 func (s *Server) getProject(ctx context.Context, c *call[nothing]) (engine.Project, error) {
@@ -46,3 +32,6 @@ func (s *Server) settings(ctx context.Context, c *call[nothing]) (engine.Setting
 func (s *Server) patchSettings(ctx context.Context, c *call[json.RawMessage]) (engine.Settings, error) {
 	return s.engine.PatchSettings(ctx, c.caller, c.path("project"), c.body)
 }
+
+// settingsPatch describes the body of a patch: any of the settings.
+type settingsPatch struct{ engine.Settings }

@@ -13,7 +13,7 @@ func TestRateLimit(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
 	advance := func(d time.Duration) { mu.Lock(); now = now.Add(d); mu.Unlock() }
-	s := start(t, &fakeEngine{})
+	s := start(t)
 	s.s.now = func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	s.s.rates.limit = RateLimit{PerSecond: 0.5, Burst: 3}
 	ask := func(key string) answer {

@@ -8,15 +8,26 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// route is one line of the table: what is served, to whom, and with what success. openapi.yaml describes the same
-// routes, and a test holds the two against each other.
-type route struct {
+// line is one line of the table: what is served, to whom, and with what success. The description that /openapi.json
+// serves is made from the same table.
+type line struct {
+	id     string // the operationId
 	method string
 	path   string      // as in OpenAPI: {name} is one part of the path
 	role   engine.Role // the least that may; RoleNone: open, without a key
 	status int         // of a success
 	endpoint
+	options
+}
 
+// route is a line that is served, with its counters.
+type route struct {
+	line
+	metrics *routeMetrics
+}
+
+// options are what a route takes beside its path and its body.
+type options struct {
 	streams      bool   // the handler reads the body itself, and takes the time it needs
 	list         bool   // takes limit and cursor
 	limited      bool   // takes limit, beside filters of its own
@@ -24,98 +35,160 @@ type route struct {
 	bodyOptional bool   // no body says what {} says
 	maxBody      int    // where not the server's own limit
 	media        string // type of the body, where it is not JSON
-
-	metrics *routeMetrics
 }
 
 // mediaType is the type of the body that a route takes.
-func (r *route) mediaType() string {
+func (r line) mediaType() string {
 	if r.media != "" {
 		return r.media
 	}
 	return jsonType
 }
 
+// The roles and options of most routes.
+const (
+	open   = engine.RoleNone
+	reader = engine.RoleReader
+	agent  = engine.RoleAgent
+	admin  = engine.RoleTenantAdmin
+	root   = engine.RoleRoot
+)
+
+var (
+	plain = options{}
+	list  = options{list: true}
+	once  = options{stores: true}
+)
+
 // table lists all routes.
-func (s *Server) table() []*route {
+func (s *Server) table() []line {
 	const (
-		project = "/api/v1/projects/{project}"
-		session = project + "/sessions/{session}"
-		policy  = "/api/v1/policies/{policy}"
-		version = policy + "/versions/{version}"
-		open    = engine.RoleNone
-		reader  = engine.RoleReader
-		agent   = engine.RoleAgent
-		admin   = engine.RoleTenantAdmin
-		root    = engine.RoleRoot
+		project       = "/api/v1/projects/{project}"
+		session       = project + "/sessions/{session}"
+		memories      = project + "/memories"
+		memory        = memories + "/{memory}"
+		policy        = "/api/v1/policies/{policy}"
+		version       = policy + "/versions/{version}"
+		conversations = "/api/v1/admin/agent/conversations"
 	)
-	routes := []*route{
-		{method: "GET", path: "/healthz", role: open, status: 200, endpoint: handle(s.health)},
-		{method: "GET", path: "/readyz", role: open, status: 200, endpoint: handle(s.ready)},
-		{method: "GET", path: "/metrics", role: open, status: 200, endpoint: handle(s.metricsText)},
-		{method: "GET", path: "/openapi.json", role: open, status: 200, endpoint: handle(s.openAPI)},
+	lines := []line{
+		{"health", "GET", "/healthz", open, 200, handle(s.health), plain},
+		{"ready", "GET", "/readyz", open, 200, handle(s.ready), plain},
+		{"metrics", "GET", "/metrics", open, 200, handle(s.metricsText), plain},
+		{"describe", "GET", "/openapi.json", open, 200, handle(s.openAPI), plain},
 
-		{method: "POST", path: project + "/turns", role: agent, status: 201, endpoint: handle(s.appendTurn), stores: true},
-		{method: "POST", path: project + "/context", role: reader, status: 200, endpoint: handle(s.assemble),
-			bodyOptional: true},
-		{method: "GET", path: project + "/decisions/{decision}", role: reader, status: 200, endpoint: handle(s.decision)},
-		{method: "POST", path: project + "/decisions/{decision}/replay", role: reader, status: 200,
-			endpoint: handle(s.replay)},
+		{"appendTurn", "POST", project + "/turns", agent, 201, handle(s.appendTurn), once},
+		{"assemble", "POST", project + "/context", reader, 200, handle(s.assemble), options{bodyOptional: true}},
+		{"getDecision", "GET", project + "/decisions/{decision}", reader, 200, handle(s.decision), plain},
+		{"replayDecision", "POST", project + "/decisions/{decision}/replay", reader, 200, handle(s.replay), plain},
 
-		{method: "GET", path: "/api/v1/projects", role: reader, status: 200, endpoint: handle(s.listProjects), list: true},
-		{method: "GET", path: project, role: reader, status: 200, endpoint: handle(s.getProject)},
-		{method: "PUT", path: project, role: admin, status: 200, endpoint: handle(s.putProject), bodyOptional: true},
-		{method: "DELETE", path: project, role: admin, status: 204, endpoint: handle(s.deleteProject)},
-		{method: "GET", path: project + "/settings", role: reader, status: 200, endpoint: handle(s.settings)},
-		{method: "PATCH", path: project + "/settings", role: admin, status: 200, endpoint: handle(s.patchSettings)},
+		{"listProjects", "GET", "/api/v1/projects", reader, 200, handle(s.listProjects), list},
+		{"getProject", "GET", project, reader, 200, handle(s.getProject), plain},
+		{"putProject", "PUT", project, admin, 200, handle(s.putProject), options{bodyOptional: true}},
+		{"deleteProject", "DELETE", project, admin, 204, handle(s.deleteProject), plain},
+		{"getSettings", "GET", project + "/settings", reader, 200, handle(s.settings), plain},
+		{"patchSettings", "PATCH", project + "/settings", admin, 200, handle(s.patchSettings), plain},
 
-		{method: "GET", path: project + "/sessions", role: reader, status: 200, endpoint: handle(s.listSessions), list: true},
-		{method: "POST", path: project + "/sessions", role: agent, status: 201, endpoint: handle(s.createSession),
-			stores: true, bodyOptional: true},
-		{method: "POST", path: project + "/sessions/import", role: agent, status: 201, endpoint: handle(s.importSession),
-			stores: true, maxBody: importMaxBody},
-		{method: "GET", path: session, role: reader, status: 200, endpoint: handle(s.getSession)},
-		{method: "DELETE", path: session, role: agent, status: 204, endpoint: handle(s.deleteSession)},
-		{method: "GET", path: session + "/messages", role: reader, status: 200, endpoint: handle(s.listMessages), list: true},
-		{method: "POST", path: session + "/summary", role: agent, status: 200, endpoint: handle(s.actOnSummary), stores: true},
-		{method: "GET", path: session + "/export", role: reader, status: 200, endpoint: handle(s.exportSession)},
+		{"listSessions", "GET", project + "/sessions", reader, 200, handle(s.listSessions), list},
+		{"createSession", "POST", project + "/sessions", agent, 201, handle(s.createSession),
+			options{stores: true, bodyOptional: true}},
+		{"importSession", "POST", project + "/sessions/import", agent, 201, handle(s.importSession),
+			options{stores: true, maxBody: importMaxBody}},
+		{"getSession", "GET", session, reader, 200, handle(s.getSession), plain},
+		{"deleteSession", "DELETE", session, agent, 204, handle(s.deleteSession), plain},
+		{"listMessages", "GET", session + "/messages", reader, 200, handle(s.listMessages), list},
+		{"actOnSummary", "POST", session + "/summary", agent, 200, handle(s.actOnSummary), once},
+		{"exportSession", "GET", session + "/export", reader, 200, handle(s.exportSession), plain},
 
-		{method: "GET", path: "/api/v1/policies", role: reader, status: 200, endpoint: handle(s.listPolicies), list: true},
-		{method: "POST", path: "/api/v1/policies", role: admin, status: 201, endpoint: handle(s.uploadPolicy), stores: true,
-			media: "application/wasm"},
-		{method: "GET", path: policy, role: reader, status: 200, endpoint: handle(s.getPolicy)},
-		{method: "DELETE", path: policy, role: admin, status: 204, endpoint: handle(s.deletePolicy)},
-		{method: "PUT", path: policy + "/live", role: admin, status: 200, endpoint: handle(s.setLive)},
-		{method: "GET", path: version, role: reader, status: 200, endpoint: handle(s.getPolicyVersion)},
-		{method: "DELETE", path: version, role: admin, status: 204, endpoint: handle(s.deletePolicyVersion)},
-		{method: "POST", path: version + "/run", role: admin, status: 200, endpoint: handle(s.runPolicy)},
-		{method: "POST", path: version + "/replay", role: admin, status: 200, endpoint: handle(s.replayPolicy)},
-		{method: "GET", path: "/api/v1/usage", role: admin, status: 200, endpoint: handle(s.usage)},
-		{method: "GET", path: "/api/v1/audit", role: admin, status: 200, endpoint: handle(s.listAudit), list: true},
+		{"listPolicies", "GET", "/api/v1/policies", reader, 200, handle(s.listPolicies), list},
+		{"uploadPolicy", "POST", "/api/v1/policies", admin, 201, handle(s.uploadPolicy),
+			options{stores: true, media: "application/wasm"}},
+		{"getPolicy", "GET", policy, reader, 200, handle(s.getPolicy), plain},
+		{"deletePolicy", "DELETE", policy, admin, 204, handle(s.deletePolicy), plain},
+		{"setLive", "PUT", policy + "/live", admin, 200, handle(s.setLive), plain},
+		{"getPolicyVersion", "GET", version, reader, 200, handle(s.getPolicyVersion), plain},
+		{"deletePolicyVersion", "DELETE", version, admin, 204, handle(s.deletePolicyVersion), plain},
+		{"runPolicy", "POST", version + "/run", admin, 200, handle(s.runPolicy), plain},
+		{"replayPolicy", "POST", version + "/replay", admin, 200, handle(s.replayPolicy), plain},
+		{"getUsage", "GET", "/api/v1/usage", admin, 200, handle(s.usage), plain},
+		{"listAudit", "GET", "/api/v1/audit", admin, 200, handle(s.listAudit), list},
 
-		{method: "GET", path: "/api/v1/keys", role: admin, status: 200, endpoint: handle(s.listKeys), list: true},
-		{method: "POST", path: "/api/v1/keys", role: admin, status: 201, endpoint: handle(s.createKey), stores: true},
-		{method: "DELETE", path: "/api/v1/keys/{key}", role: admin, status: 204, endpoint: handle(s.deleteKey)},
-		{method: "POST", path: "/api/v1/keys/{key}/rotate", role: admin, status: 200, endpoint: handle(s.rotateKey),
-			stores: true},
+		{"listKeys", "GET", "/api/v1/keys", admin, 200, handle(s.listKeys), list},
+		{"createKey", "POST", "/api/v1/keys", admin, 201, handle(s.createKey), once},
+		{"deleteKey", "DELETE", "/api/v1/keys/{key}", admin, 204, handle(s.deleteKey), plain},
+		{"rotateKey", "POST", "/api/v1/keys/{key}/rotate", admin, 200, handle(s.rotateKey), once},
 
-		{method: "GET", path: "/api/v1/tenants", role: root, status: 200, endpoint: handle(s.listTenants), list: true},
-		{method: "POST", path: "/api/v1/tenants", role: root, status: 201, endpoint: handle(s.createTenant), stores: true},
-		{method: "DELETE", path: "/api/v1/tenants/{tenant}", role: root, status: 204, endpoint: handle(s.deleteTenant)},
+		{"listTenants", "GET", "/api/v1/tenants", root, 200, handle(s.listTenants), list},
+		{"createTenant", "POST", "/api/v1/tenants", root, 201, handle(s.createTenant), once},
+		{"deleteTenant", "DELETE", "/api/v1/tenants/{tenant}", root, 204, handle(s.deleteTenant), plain},
+
+		{"storeMemory", "POST", memories, agent, 201, handle(s.storeMemory), once},
+		{"listMemories", "GET", memories, reader, 200, handle(s.listMemories), list},
+		{"recall", "POST", memories + "/recall", agent, 200, handle(s.recall), plain},
+		{"getMemory", "GET", memory, reader, 200, handle(s.getMemory), plain},
+		{"forgetMemory", "DELETE", memory, agent, 200, handle(s.forgetMemory), plain},
+		{"memoryHistory", "GET", memory + "/history", reader, 200, handle(s.memoryHistory), list},
+
+		{"listTools", "GET", "/api/v1/tools", reader, 200, handle(s.listTools), plain},
+		{"callTool", "POST", "/api/v1/projects/{project}/tools/call", agent, 200, handle(s.callTool), once},
+
+		{"conversationStats", "GET", conversations + "/stats", admin, 200, handle(s.conversations), plain},
+		{"purgeConversations", "DELETE", conversations + "/purge", admin, 200, handle(s.purgeConversations), plain},
+		{"runRetention", "POST", "/api/v1/admin/retention", admin, 200, handle(s.runRetention), plain},
+		{"exportTenant", "GET", "/api/v1/export", admin, 200, handle(s.exportTenant), plain},
+		{"importTenant", "POST", "/api/v1/import", admin, 200, handle(s.importTenant),
+			options{stores: true, streams: true, media: ndjsonType}},
+		{"backUp", "GET", "/api/v1/admin/backup", root, 200, handle(s.backUp), plain},
+
+		{"mcp", "POST", "/mcp", agent, 200, handle(s.serveMCP), plain},
 	}
-	return slices.Concat(routes, s.memoryRoutes(), s.boardRoutes(), s.administrationRoutes(), s.backupRoutes(), s.mcpRoutes())
+	return slices.Concat(lines, s.boardLines("", "/api/v1/boards"), s.boardLines("agent", "/api/v1/agent/boards"))
+}
+
+// boardLines lists the routes of boards, which are served under two paths: people's and agents'. Their operationIds
+// differ by a prefix.
+func (s *Server) boardLines(prefix, boards string) []line {
+	board := boards + "/{board}"
+	member := board + "/agents/{agent}"
+	lines := []line{
+		{"listBoards", "GET", boards, reader, 200, handle(s.listBoards), list},
+		{"getBoard", "GET", board, reader, 200, handle(s.getBoard), plain},
+		{"putBoard", "PUT", board, agent, 200, handle(s.putBoard), options{bodyOptional: true}},
+		{"deleteBoard", "DELETE", board, agent, 204, handle(s.deleteBoard), plain},
+		{"boardStats", "GET", board + "/stats", reader, 200, handle(s.boardStats), plain},
+		{"exportBoard", "GET", board + "/export", reader, 200, handle(s.exportBoard), plain},
+
+		{"postBoardEntry", "POST", board + "/memory", agent, 201, handle(s.postEntry), once},
+		{"listBoardEntries", "GET", board + "/memory", reader, 200, handle(s.listEntries), options{limited: true}},
+		{"purgeBoard", "DELETE", board + "/memory", agent, 200, handle(s.purgeBoard), plain},
+		{"streamBoardEntries", "GET", board + "/memory/stream", reader, 200, handle(s.streamEntries), plain},
+
+		{"listBoardAgents", "GET", board + "/agents", reader, 200, handle(s.listBoardAgents), list},
+		{"getBoardAgent", "GET", member, reader, 200, handle(s.getBoardAgent), plain},
+		{"putBoardAgent", "PUT", member, agent, 200, handle(s.putBoardAgent), options{bodyOptional: true}},
+		{"deleteBoardAgent", "DELETE", member, agent, 204, handle(s.deleteBoardAgent), plain},
+		{"listNotifications", "GET", member + "/notifications", reader, 200, handle(s.inbox), options{limited: true}},
+		{"streamNotifications", "GET", member + "/notifications/stream", reader, 200, handle(s.streamInbox), plain},
+		{"ackNotifications", "POST", member + "/notifications/ack", agent, 200, handle(s.ackInbox), once},
+	}
+	for i, l := range lines {
+		if prefix != "" {
+			lines[i].id = prefix + strings.ToUpper(l.id[:1]) + l.id[1:]
+		}
+	}
+	return lines
 }
 
 // register hands the table to Fiber, whose parameters are written :name. HEAD goes with GET.
 func (s *Server) register() {
 	asFiber := strings.NewReplacer("{", ":", "}", "")
-	s.routes = s.table()
-	for _, r := range s.routes {
-		r.metrics = s.metrics.route(r.method, r.path)
+	for _, l := range s.table() {
+		r := &route{line: l, metrics: s.metrics.route(l.method, l.path)}
+		s.routes = append(s.routes, r)
 		if r.method == http.MethodGet {
 			s.app.Add(http.MethodHead, asFiber.Replace(r.path), s.serve(r))
 		}
 		s.app.Add(r.method, asFiber.Replace(r.path), s.serve(r))
 	}
-	s.noRoute = &route{path: "none", metrics: s.metrics.route("", "none")}
+	s.noRoute = &route{line: line{path: "none"}, metrics: s.metrics.route("", "none")}
 }

@@ -20,12 +20,13 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
 // Options are what a Server is made of.
 type Options struct {
-	Engine  Engine
+	Engine  *engine.Engine
 	Logger  *slog.Logger // the access log and internal errors; nil: nowhere
 	Version string       // as /healthz and /metrics show it
 	// RateLimit bounds the requests of each tenant; the zero value is no bound.
@@ -39,7 +40,7 @@ type Options struct {
 
 // Server serves the HTTP contract over one engine.
 type Server struct {
-	engine      Engine
+	engine      *engine.Engine
 	log         *slog.Logger
 	version     string
 	now         func() time.Time
@@ -48,7 +49,7 @@ type Server struct {
 	rates       rates
 	routes      []*route
 	noRoute     *route
-	description []byte // openapi.yaml as JSON
+	description []byte // as /openapi.json serves it
 	mcp         *mcp.Server
 
 	metrics   *metrics
@@ -114,7 +115,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	s.idPrefix = "req_" + hex.EncodeToString(prefix[:]) + "_"
 
 	var err error
-	if s.description, err = describe(); err != nil {
+	if s.description, err = description(); err != nil {
 		return nil, err
 	}
 	s.app = fiber.New(fiber.Config{

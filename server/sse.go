@@ -79,7 +79,8 @@ func (p *pusher) push() (int, error) {
 	ctx, cancel := context.WithTimeout(p.s.streams, p.s.limits.request)
 	defer cancel()
 	events, err := p.feed.Next(ctx)
-	if gone, ok := errors.AsType[*engine.Error](err); ok && gone.Kind == engine.NotFound || errors.Is(err, context.Canceled) {
+	gone, ok := errors.AsType[*engine.Error](err)
+	if ok && gone.Kind == engine.NotFound || errors.Is(err, context.Canceled) {
 		return -1, nil
 	}
 	if err != nil || len(events) == 0 {

@@ -35,37 +35,25 @@ func (f *fakeFeed) News() <-chan struct{} {
 	return f.news()
 }
 
-// streamEngine gives every stream the one feed. revoked makes keys unknown.
-type streamEngine struct {
-	fakeEngine
-	feed    *fakeFeed
-	revoked atomic.Bool
-}
-
-func (e *streamEngine) Authenticate(ctx context.Context, token string) (engine.Caller, error) {
-	if e.revoked.Load() {
-		token = "nobody"
-	}
-	return e.fakeEngine.Authenticate(ctx, token)
-}
-
-func (e *streamEngine) FollowBoard(context.Context, engine.Caller, string, engine.BoardFollow) (engine.Feed, error) {
-	return e.feed, nil
-}
-
-func (e *streamEngine) ExportBoard(context.Context, engine.Caller, string) (engine.Feed, error) {
-	return e.feed, nil
-}
-
 const streamPath = "/api/v1/boards/b/memory/stream"
 
-// streaming starts a server over a feed that gives nothing, unless a test says otherwise.
-func streaming(t *testing.T, feed *fakeFeed, change ...func(*limits)) (*site, *streamEngine) {
+// streaming starts a server over a feed that gives nothing, unless a test says otherwise. Every stream is of that feed.
+func streaming(t *testing.T, feed *fakeFeed, change ...func(*limits)) *site {
 	if feed.next == nil {
 		feed.next = func() ([]engine.Event, error) { return nil, nil }
 	}
-	e := &streamEngine{feed: feed}
-	return start(t, e, change...), e
+	with := []func(*setup){
+		answering("streamBoardEntries", func(_ context.Context, c *call[nothing]) (streamed, error) {
+			return c.sse("memory", feed), nil
+		}),
+		answering("exportBoard", func(_ context.Context, c *call[nothing]) (streamed, error) {
+			return c.s.entryLines(feed), nil
+		}),
+	}
+	for _, c := range change {
+		with = append(with, limited(c))
+	}
+	return start(t, with...)
 }
 
 // quick makes a stream's life short enough for a test.
@@ -81,7 +69,7 @@ func (s *site) open(ctx context.Context) (*http.Response, *bufio.Scanner) {
 		s.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer reader")
-	res, err := http.DefaultClient.Do(req)
+	res, err := s.trySend(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -114,7 +102,7 @@ func TestStreamTellsWhatComes(t *testing.T) {
 			return nil, nil
 		}
 	}}
-	s, _ := streaming(t, feed, func(l *limits) {
+	s := streaming(t, feed, func(l *limits) {
 		l.heartbeat, l.poll, l.write = 20*time.Millisecond, time.Hour, 100*time.Millisecond
 	})
 	close(news)
@@ -165,7 +153,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		given++
 		return []engine.Event{{ID: fmt.Sprint(given), Data: long}}, nil
 	}}
-	s, _ := streaming(t, feed, quick)
+	s := streaming(t, feed, quick)
 	s.stuck()
 	s.drained()
 	mu.Lock()
@@ -185,7 +173,7 @@ func (s *site) stuck() {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		s.t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\n\r\n", streamPath)
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", streamPath, s.key("reader"))
 	if _, err := conn.Read(make([]byte, 100)); err != nil {
 		s.t.Fatal(err)
 	}
@@ -195,7 +183,7 @@ func (s *site) stuck() {
 func TestStopWithAStuckReader(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 64<<10)
-	s, _ := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) {
+	s := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) {
 		return []engine.Event{{ID: "1", Data: long}}, nil
 	}}, func(l *limits) { l.stall, l.drain = time.Hour, 2*time.Second })
 	s.stuck()
@@ -207,17 +195,17 @@ func TestStopWithAStuckReader(t *testing.T) {
 
 func TestStreamsEndCleanly(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*site, *streamEngine){
-		"stop":    func(s *site, _ *streamEngine) { go func() { _ = s.stop() }() },
-		"revoked": func(_ *site, e *streamEngine) { e.revoked.Store(true) },
+	for name, end := range map[string]func(*site){
+		"stop":    func(s *site) { go func() { _ = s.stop() }() },
+		"revoked": func(s *site) { s.revoke("reader") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, e := streaming(t, &fakeFeed{}, quick)
+			s := streaming(t, &fakeFeed{}, quick)
 			res, lines := s.open(t.Context())
 			if !lines.Scan() {
 				t.Fatal("no first line")
 			}
-			end(s, e)
+			end(s)
 			for lines.Scan() {
 			}
 			if lines.Err() != nil { // the last chunk came: the end is an end, not a broken connection
@@ -237,7 +225,7 @@ func TestBrokenStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := make(chan struct{})
-			s, _ := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) { <-open; return fail() }}, quick)
+			s := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) { <-open; return fail() }}, quick)
 			_, lines := s.open(t.Context())
 			lines.Scan()
 			close(open)
@@ -264,7 +252,7 @@ func TestBrokenStreams(t *testing.T) {
 func TestHeadOfStreams(t *testing.T) {
 	t.Parallel()
 	feed := &fakeFeed{}
-	s, _ := streaming(t, feed)
+	s := streaming(t, feed)
 	for _, path := range []string{streamPath, "/api/v1/boards/b/export"} {
 		a := s.do("HEAD", path, "")
 		if a.status != 200 || len(a.body) > 0 {
@@ -290,7 +278,7 @@ func TestStreamBehindAProxy(t *testing.T) {
 		}
 		return []engine.Event{{ID: "1", Data: "a"}}, nil
 	}}
-	s, _ := streaming(t, feed)
+	s := streaming(t, feed)
 	target, err := url.Parse("http://" + s.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +300,7 @@ func TestStreamBehindAProxy(t *testing.T) {
 
 func TestHundredsOfStreams(t *testing.T) {
 	t.Parallel()
-	s, _ := streaming(t, &fakeFeed{})
+	s := streaming(t, &fakeFeed{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const streams = 300

@@ -21,8 +21,8 @@ import (
 
 const ndjsonType = "application/x-ndjson"
 
-// streamed is a response that is written while it comes to be. close, where it is not nil, frees what the response holds
-// and is called once, whether or not it is ever run.
+// streamed is a response that is written while it is being made. close, where it is not nil, frees what the response
+// holds. It is called once, even if run never is.
 type streamed struct {
 	contentType string
 	run         func(out *stream) error
@@ -80,7 +80,7 @@ func (s *stream) Flush() error {
 	return s.Writer.Flush()
 }
 
-// startStream begins a streamed response. Its writer runs beside the exchange, which ends now, so it may touch nothing of it.
+// startStream begins a streamed response. Its writer must not touch the exchange, which ends before the writer does.
 func (x *exchange) startStream(resp streamed) error {
 	r := x.c.Response()
 	r.Header.SetContentType(resp.contentType)
@@ -102,7 +102,8 @@ func (x *exchange) startStream(resp streamed) error {
 	r.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.metrics.streams.Add(-1)
 		defer resp.close()
-		if err := guard(func() error { return resp.run(&stream{w, s.streams, conn, s.limits.stall, s.limits.drain}) }); err != nil {
+		out := &stream{w, s.streams, conn, s.limits.stall, s.limits.drain}
+		if err := guard(func() error { return resp.run(out) }); err != nil {
 			level := slog.LevelError
 			if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
 				level = slog.LevelInfo // the reader went, or the server stops

@@ -17,57 +17,51 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 )
 
-// transferEngine exports and imports what a test says.
-type transferEngine struct {
-	fakeEngine
+// transfer exports and imports what a test says.
+type transfer struct {
 	mu     sync.Mutex
 	export func(ctx context.Context, w io.Writer) error
 	take   func(body io.Reader) error
 	refuse error
 }
 
-// says changes what the engine does, or looks at what it did, between requests.
-func (f *transferEngine) says(change func()) {
+// says changes what is done, or looks at what was done, between requests.
+func (f *transfer) says(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
 }
 
-func (f *transferEngine) MayExport(engine.Caller) (err error) {
-	f.says(func() { err = f.refuse })
-	return err
+// answer puts the handlers of a transfer in place of the server's.
+func (f *transfer) answer(o *setup) {
+	answering("exportTenant", func(_ context.Context, c *call[nothing]) (out streamed, err error) {
+		f.says(func() { out, err = c.s.written(ndjsonType, f.export), f.refuse })
+		return out, err
+	})(o)
+	answering("importTenant", func(_ context.Context, c *call[rawBody]) (engine.ImportReport, error) {
+		var take func(io.Reader) error
+		f.says(func() { take = f.take })
+		return engine.ImportReport{}, take(c.bodyStream())
+	})(o)
 }
 
-func (f *transferEngine) ExportTenant(ctx context.Context, _ engine.Caller, w io.Writer) error {
-	var export func(context.Context, io.Writer) error
-	f.says(func() { export = f.export })
-	return export(ctx, w)
-}
-
-func (f *transferEngine) ImportTenant(_ context.Context, _ engine.Caller, _ engine.Once, _ engine.ImportSpec,
-	body io.Reader) (engine.ImportReport, error) {
-	var take func(io.Reader) error
-	f.says(func() { take = f.take })
-	return engine.ImportReport{}, take(body)
-}
-
-const line = "a line of the file, of some length, so that there is something to be sent\n"
+const someLine = "a line of the file, of some length, so that there is something to be sent\n"
 
 // A long response arrives whole at a reader who takes his time.
 func TestStreamedResponse(t *testing.T) {
 	t.Parallel()
 	const lines = 200_000
-	e := &transferEngine{export: func(_ context.Context, w io.Writer) error {
+	e := &transfer{export: func(_ context.Context, w io.Writer) error {
 		for range lines {
-			if _, err := io.WriteString(w, line); err != nil {
+			if _, err := io.WriteString(w, someLine); err != nil {
 				return err
 			}
 		}
 		return nil
 	}}
-	s := start(t, e, func(l *limits) { l.write = time.Second })
+	s := start(t, e.answer, limited(func(l *limits) { l.write = time.Second }))
 	conn := s.dial()
-	fmt.Fprintf(conn, "GET /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\n\r\n")
+	fmt.Fprintf(conn, "GET /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", s.key("tenant_admin"))
 	in := bufio.NewReader(conn)
 	res, err := http.ReadResponse(in, nil)
 	if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != ndjsonType {
@@ -82,11 +76,11 @@ func TestStreamedResponse(t *testing.T) {
 		time.Sleep(150 * time.Millisecond)
 	}
 	rest, err := io.Copy(io.Discard, res.Body)
-	if got += int(rest); err != nil || got != lines*len(line) {
-		t.Errorf("%d bytes of %d: %v", got, lines*len(line), err)
+	if got += int(rest); err != nil || got != lines*len(someLine) {
+		t.Errorf("%d bytes of %d: %v", got, lines*len(someLine), err)
 	}
 	// The connection is good for another request.
-	fmt.Fprintf(conn, "HEAD /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\n\r\n")
+	fmt.Fprintf(conn, "HEAD /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", s.key("tenant_admin"))
 	if res, err = http.ReadResponse(in, &http.Request{Method: "HEAD"}); err != nil || res.StatusCode != 200 {
 		t.Errorf("HEAD after it: %v, %v", res, err)
 	}
@@ -95,8 +89,8 @@ func TestStreamedResponse(t *testing.T) {
 // What is refused before the first byte is a problem; what breaks later is a broken response, never a short one.
 func TestStreamedResponseBreaks(t *testing.T) {
 	t.Parallel()
-	e := &transferEngine{refuse: &engine.Error{Kind: engine.Forbidden, Code: "key_narrowed", Detail: "x"}}
-	s := start(t, e)
+	e := &transfer{refuse: &engine.Error{Kind: engine.Forbidden, Code: "key_narrowed", Detail: "x"}}
+	s := start(t, e.answer)
 	if p := s.do("GET", "/api/v1/export", "").problem(t); p.Code != "key_narrowed" {
 		t.Errorf("%+v", p)
 	}
@@ -106,7 +100,7 @@ func TestStreamedResponseBreaks(t *testing.T) {
 	} {
 		e.says(func() {
 			e.export = func(_ context.Context, w io.Writer) error {
-				_, _ = io.WriteString(w, strings.Repeat(line, 1000))
+				_, _ = io.WriteString(w, strings.Repeat(someLine, 1000))
 				return end()
 			}
 		})
@@ -115,7 +109,7 @@ func TestStreamedResponseBreaks(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer tenant_admin")
-		res, err := http.DefaultClient.Do(req)
+		res, err := s.trySend(req)
 		if err == nil {
 			_, err = io.Copy(io.Discard, res.Body)
 			_ = res.Body.Close()
@@ -143,7 +137,7 @@ func (r *slowly) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	time.Sleep(r.pause)
-	return copy(b, line), nil
+	return copy(b, someLine), nil
 }
 
 // A streamed body may take longer than a whole request elsewhere, is larger than what is taken elsewhere, and comes to
@@ -152,14 +146,15 @@ func TestStreamedBody(t *testing.T) {
 	t.Parallel()
 	var got [32]byte
 	var size int64
-	e := &transferEngine{}
+	e := &transfer{}
 	e.take = func(body io.Reader) error {
 		sum := sha256.New()
 		n, err := io.Copy(sum, body)
 		e.says(func() { size, got = n, [32]byte(sum.Sum(nil)) })
 		return err
 	}
-	s := start(t, e, func(l *limits) { l.read, l.body, l.request = time.Second, 1000, time.Second })
+	s := start(t, e.answer,
+		limited(func(l *limits) { l.read, l.body, l.request = time.Second, 1000, time.Second }))
 	post := func(body io.Reader, length int64) answer {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+"/api/v1/import", body)
 		if err != nil {
@@ -168,9 +163,9 @@ func TestStreamedBody(t *testing.T) {
 		req.ContentLength = length
 		req.Header.Set("Authorization", "Bearer tenant_admin")
 		req.Header.Set("Content-Type", ndjsonType)
-		return s.send(req)
+		return read(t, s.send(req))
 	}
-	big := strings.Repeat(line, 100_000)
+	big := strings.Repeat(someLine, 100_000)
 	for name, length := range map[string]int64{"with its length": int64(len(big)), "in chunks": -1} {
 		a := post(strings.NewReader(big), length)
 		e.says(func() {
@@ -182,13 +177,13 @@ func TestStreamedBody(t *testing.T) {
 	const pieces = 12
 	a := post(&slowly{pieces, 120 * time.Millisecond}, -1)
 	e.says(func() {
-		if a.status != 200 || size != int64(pieces*len(line)) {
+		if a.status != 200 || size != int64(pieces*len(someLine)) {
 			t.Errorf("slowly: %d %s, %d bytes", a.status, a.body, size)
 		}
 	})
 
 	conn := s.dial()
-	fmt.Fprintf(conn, "POST /api/v1/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tenant_admin\r\nContent-Length: 1000\r\n\r\nhalf")
+	fmt.Fprintf(conn, "POST /api/v1/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhalf", s.key("tenant_admin"))
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || res.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("a body that stops: %v, %v", res, err)

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+func (s *Server) conversations(ctx context.Context, c *call[nothing]) (engine.ConversationStats, error) {
+	project, err := c.required("project_id")
+	if err != nil {
+		return engine.ConversationStats{}, err
+	}
+	return s.engine.Conversations(ctx, c.caller, project)
+}
+
+func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out engine.Purged, err error) {
+	spec := engine.PurgeSpec{}
+	if spec.ProjectID, err = c.required("project_id"); err != nil {
+		return out, err
+	}
+	days, err := c.required("older_than_days")
+	if err != nil {
+		return out, err
+	}
+	if spec.OlderThanDays, err = strconv.Atoi(days); err != nil {
+		return out, invalidQuery("older_than_days", "out_of_range", "must be a number of days; 0 means all")
+	}
+	switch dry := c.query("dry_run"); dry {
+	case "", "false":
+	case "true":
+		spec.DryRun = true
+	default:
+		return out, invalidQuery("dry_run", "invalid_value", "must be true or false")
+	}
+	return s.engine.PurgeConversations(ctx, c.caller, spec)
+}
+
+func (s *Server) runRetention(ctx context.Context, c *call[nothing]) (engine.RetentionRun, error) {
+	return s.engine.RunRetention(ctx, c.caller)
+}

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+func (s *Server) postEntry(ctx context.Context, c *call[engine.BoardPost]) (engine.BoardEntry, error) {
+	return s.engine.PostBoardEntry(ctx, c.caller, c.once, c.path("board"), c.body)
+}
+
+func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page engine.BoardPage, err error) {
+	q := engine.BoardQuery{Limit: c.page.Limit}
+	if q.IsChat, err = c.queryBool("is_chat"); err != nil {
+		return page, err
+	}
+	if q.Since, err = c.queryTime("since"); err != nil {
+		return page, err
+	}
+	if q.Until, err = c.queryTime("until"); err != nil {
+		return page, err
+	}
+	switch order := c.query("order"); order {
+	case "", "desc":
+	case "asc":
+		q.Ascending = true
+	default:
+		return page, invalidQuery("order", "invalid_value", "must be asc or desc")
+	}
+	if offset := c.query("offset"); offset != "" {
+		if q.Offset, err = strconv.Atoi(offset); err != nil || q.Offset < 0 {
+			return page, invalidQuery("offset", "out_of_range", "must be an integer, 0 or more")
+		}
+	}
+	for _, tag := range c.c.Context().QueryArgs().PeekMulti("tags") {
+		q.Tags = append(q.Tags, string(tag))
+	}
+	q.Text = c.query("q")
+	return s.engine.ListBoardEntries(ctx, c.caller, c.path("board"), q)
+}
+
+func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out engine.BoardPurged, err error) {
+	days := c.query("older_than_days")
+	if days == "" {
+		return out, refuse(http.StatusBadRequest, "older_than_days_missing",
+			"say older_than_days=N; older_than_days=0 deletes all")
+	}
+	var p engine.BoardPurge
+	if p.OlderThanDays, err = strconv.Atoi(days); err != nil {
+		return out, invalidQuery("older_than_days", "out_of_range", "must be an integer, 0 or more")
+	}
+	if p.IsChat, err = c.queryBool("is_chat"); err != nil {
+		return out, err
+	}
+	return s.engine.PurgeBoard(ctx, c.caller, c.path("board"), p)
+}
+
+func (s *Server) streamEntries(ctx context.Context, c *call[nothing]) (out streamed, err error) {
+	from := engine.BoardFollow{After: c.lastEventID()}
+	if from.Since, err = c.queryTime("since"); err != nil {
+		return out, err
+	}
+	if from.IsChat, err = c.queryBool("is_chat"); err != nil {
+		return out, err
+	}
+	feed, err := s.engine.FollowBoard(ctx, c.caller, c.path("board"), from)
+	if err != nil {
+		return out, err
+	}
+	return c.sse("memory", feed), nil
+}
+
+// exportBoard writes one entry a line, oldest first, a few at a time.
+func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, error) {
+	feed, err := s.engine.ExportBoard(ctx, c.caller, c.path("board"))
+	if err != nil {
+		return streamed{}, err
+	}
+	return s.entryLines(feed), nil
+}
+
+// entryLines streams a feed that has an end, one entry a line.
+func (s *Server) entryLines(feed engine.Feed) streamed {
+	next := func() ([]engine.Event, error) {
+		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
+		defer cancel()
+		return feed.Next(ctx)
+	}
+	return streamed{contentType: ndjsonType, close: feed.Close, run: func(out *stream) error {
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		for {
+			events, err := next()
+			if err != nil || len(events) == 0 {
+				return err
+			}
+			for _, e := range events {
+				if err := enc.Encode(e.Data); err != nil {
+					return err
+				}
+			}
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+	}}
+}

@@ -1,0 +1,299 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/analysis"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/hostapi"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
+	"github.com/seed-0906e6bc/mneme/policies"
+)
+
+// parts are what all engines of the tests share, because they only read it.
+var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
+	counter, err := tokens.New()
+	if err != nil {
+		panic(err)
+	}
+	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command()})
+	if err != nil {
+		panic(err)
+	}
+	return counter, host
+})
+
+var analyser = sync.OnceValue(func() *analysis.Analyser {
+	a, err := analysis.New()
+	if err != nil {
+		panic(err)
+	}
+	return a
+})
+
+// setup is what a site is made of. Tests change it before the server starts.
+type setup struct {
+	Options
+	limits   limits
+	store    store.Store
+	handlers map[string]endpoint // in place of the server's own, by operationId
+}
+
+// limited changes the limits.
+func limited(change func(*limits)) func(*setup) {
+	return func(o *setup) { change(&o.limits) }
+}
+
+// answering puts a handler of the test in place of an operation's. What only a fault or a bad moment could show of the
+// edge is shown by such a handler.
+func answering[Req, Resp any](id string, fn func(ctx context.Context, c *call[Req]) (Resp, error)) func(*setup) {
+	return func(o *setup) { o.handlers[id] = handle(fn) }
+}
+
+// appending lets a test look at turns, which are not stored. Its error is the answer's.
+func appending(look func(ctx context.Context, c *call[engine.TurnRequest]) error) func(*setup) {
+	return answering("appendTurn", func(ctx context.Context, c *call[engine.TurnRequest]) (engine.TurnResponse, error) {
+		return engine.TurnResponse{SessionID: c.body.SessionID, Turn: uint32(len(c.body.Messages))}, look(ctx, c)
+	})
+}
+
+// anyTurn takes every turn and stores none.
+func anyTurn(o *setup) {
+	appending(func(context.Context, *call[engine.TurnRequest]) error { return nil })(o)
+}
+
+// echoing answers requests for a window with what they asked.
+func echoing(o *setup) {
+	answering("assemble", func(_ context.Context, c *call[engine.ContextRequest]) (spliced[window], error) {
+		raw := c.raw
+		if len(raw) == 0 {
+			raw = []byte("null")
+		}
+		return append(append(append(c.buffer(), `{"echo":`...), raw...), '}'), nil
+	})(o)
+}
+
+const (
+	turns       = "/api/v1/projects/default/turns"
+	contextPath = "/api/v1/projects/default/context"
+)
+
+// site is a server over an engine in memory that runs for one test.
+type site struct {
+	t      testing.TB
+	addr   string
+	s      *Server
+	engine *engine.Engine
+	log    *syncBuffer
+	stop   func() error // ends Serve and answers its error; also run by the test's end
+
+	keys *sync.Map // secrets by "ROLE/TENANT"
+}
+
+const rootKey = "root"
+
+func start(t testing.TB, change ...func(*setup)) *site {
+	t.Helper()
+	log := new(syncBuffer)
+	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}}
+	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Version, o.Random = "test", strings.NewReader("12345678")
+	for _, c := range change {
+		c(&o)
+	}
+	var builtIns []engine.BuiltIn
+	for _, m := range policies.BuiltIn() {
+		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+	}
+	counter, host := parts()
+	e, first, err := engine.New(t.Context(), engine.Options{Store: store.Seal(o.store), Host: host, Tokens: counter,
+		Analyser: analyser(), BuiltIns: builtIns, RootKey: rootKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Engine = e
+	s, err := newServer(o.Options, o.limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, h := range o.handlers {
+		i := slices.IndexFunc(s.routes, func(r *route) bool { return r.id == id })
+		s.routes[i].endpoint = h
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-served })
+	t.Cleanup(func() { _ = stop() })
+	keys := new(sync.Map)
+	keys.Store("tenant_admin/"+engine.DefaultTenant, first)
+	return &site{t: t, addr: ln.Addr().String(), s: s, engine: e, log: log, stop: stop, keys: keys}
+}
+
+// key is the secret of a key that is named as ROLE or ROLE/TENANT; it is made, and its tenant too, where there is none.
+func (s *site) key(name string) string {
+	s.t.Helper()
+	role, tenant, _ := strings.Cut(name, "/")
+	if tenant == "" {
+		tenant = engine.DefaultTenant
+	}
+	name = role + "/" + tenant
+	if key, ok := s.keys.Load(name); ok {
+		return key.(string)
+	}
+	s.tenant(tenant)
+	made, err := s.engine.CreateKey(context.Background(), engine.Caller{Tenant: tenant, Role: engine.RoleRoot},
+		engine.Once{}, engine.KeySpec{Role: role})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	key, _ := s.keys.LoadOrStore(name, made.Key)
+	return key.(string)
+}
+
+// revoke deletes a key of the default tenant that key has made.
+func (s *site) revoke(name string) {
+	s.t.Helper()
+	id := strings.Split(s.key(name), "_")[1]
+	if err := s.engine.DeleteKey(context.Background(), engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleRoot},
+		id); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// tenant makes sure that there is a tenant.
+func (s *site) tenant(id string) {
+	s.t.Helper()
+	_, err := s.engine.CreateTenant(context.Background(), engine.Once{}, engine.TenantSpec{ID: id})
+	if e, ok := errors.AsType[*engine.Error](err); err != nil && (!ok || e.Kind != engine.Conflict) {
+		s.t.Fatal(err)
+	}
+}
+
+var keyName = regexp.MustCompile(`\b(reader|agent|tenant_admin)(/[\w-]+)?\b`)
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	close  bool // the server ends the connection after it
+}
+
+// problem decodes the answer, which must be one, and checks what holds for each.
+func (a answer) problem(t testing.TB) problem {
+	t.Helper()
+	var p problem
+	if err := json.Unmarshal(a.body, &p); err != nil {
+		t.Fatalf("status %d: %v in %q", a.status, err, a.body)
+	}
+	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("content type %q", got)
+	}
+	if p.Status != a.status || p.Title != http.StatusText(a.status) || p.Type != "about:blank" || p.Code == "" ||
+		p.Detail == "" || p.RequestID == "" || p.RequestID != a.header.Get("X-Request-Id") {
+		t.Errorf("status %d, X-Request-Id %q: %+v", a.status, a.header.Get("X-Request-Id"), p)
+	}
+	return p
+}
+
+// do sends a request; headers come as name, value pairs. Keys are named as in key.
+func (s *site) do(method, path, body string, headers ...string) answer {
+	s.t.Helper()
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer tenant_admin")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+		}
+	}
+	return read(s.t, s.send(req))
+}
+
+// send sends a request with the secrets of the keys that its headers name.
+func (s *site) send(req *http.Request) *http.Response {
+	s.t.Helper()
+	res, err := s.trySend(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return res
+}
+
+func (s *site) trySend(req *http.Request) (*http.Response, error) {
+	for _, name := range []string{"Authorization", "X-Agent-Token"} {
+		if v := req.Header.Get(name); v != "" {
+			req.Header.Set(name, keyName.ReplaceAllStringFunc(v, s.key))
+		}
+	}
+	return http.DefaultClient.Do(req)
+}
+
+func read(t testing.TB, res *http.Response) answer {
+	t.Helper()
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, body, res.Close}
+}
+
+// dial opens a connection on which a test speaks HTTP by hand. Nothing on it takes longer than ten seconds.
+func (s *site) dial() net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		s.t.Fatal(err)
+	}
+	return conn
+}

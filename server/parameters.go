@@ -1,0 +1,140 @@
+package server
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// path is a part of the URL's path, by its name in the route.
+func (x *exchange) path(name string) string {
+	return unescape(strings.Clone(x.c.Params(name)))
+}
+
+// query is a parameter of the URL's query; empty where it is not given.
+func (x *exchange) query(name string) string {
+	args := x.c.Context().QueryArgs()
+	return string(args.Peek(name))
+}
+
+// queries are all values of a parameter that may be repeated.
+func (x *exchange) queries(name string) []string {
+	var out []string
+	for _, v := range x.c.Context().QueryArgs().PeekMulti(name) {
+		out = append(out, string(v))
+	}
+	return out
+}
+
+// required is a parameter of the URL's query that must be given.
+func (x *exchange) required(name string) (string, error) {
+	if v := x.query(name); v != "" {
+		return v, nil
+	}
+	p := refuse(http.StatusBadRequest, "parameter_missing", "%s: say it in the query of the URL", name)
+	p.Errors = []engine.FieldError{{Field: name, Code: "required", Detail: "must be given"}}
+	return "", p
+}
+
+// queryBool reads true or false; nil where it is left out or null.
+func (x *exchange) queryBool(name string) (*bool, error) {
+	switch text := x.query(name); text {
+	case "", "null":
+		return nil, nil
+	case "true", "false":
+		yes := text == "true"
+		return &yes, nil
+	}
+	return nil, invalidQuery(name, "invalid_value", "must be true, false or null")
+}
+
+// queryTime reads an RFC 3339 time, in UTC where it has no zone; nil where it is left out.
+func (x *exchange) queryTime(name string) (*time.Time, error) {
+	text := x.query(name)
+	if text == "" {
+		return nil, nil
+	}
+	text = strings.Replace(text, " ", "+", 1) // the plus of a zone that was not escaped
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			t = t.UTC()
+			return &t, nil
+		}
+	}
+	return nil, invalidQuery(name, "invalid_time", "must be an RFC 3339 time, for example 2026-03-05T12:00:00Z")
+}
+
+// lastEventID is the last event that a reader who comes back has had.
+func (x *exchange) lastEventID() string { return string(x.c.Request().Header.Peek("Last-Event-ID")) }
+
+// base is the URL by which the caller reaches this server. A caller can only mislead itself with it.
+func (x *exchange) base() string {
+	h := &x.c.Request().Header
+	first := func(name string) string {
+		value, _, _ := strings.Cut(string(h.Peek(name)), ",")
+		return strings.TrimSpace(value)
+	}
+	scheme, host := "http", first("X-Forwarded-Host")
+	if first("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	if host == "" {
+		host = string(x.c.Request().Host())
+	}
+	return scheme + "://" + host
+}
+
+func invalidQuery(name, code, detail string) error {
+	return &engine.Error{Kind: engine.Invalid, Code: code, Detail: name + ": " + detail,
+		Fields: []engine.FieldError{{Field: name, Code: code, Detail: detail}}}
+}
+
+func (x *exchange) readPage() error {
+	x.page = engine.Page{Limit: defaultLimit, Cursor: x.query("cursor")}
+	if s := x.query("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxLimit {
+			return invalidQuery("limit", "out_of_range", "must be an integer from 1 to "+strconv.Itoa(maxLimit))
+		}
+		x.page.Limit = n
+	}
+	return nil
+}
+
+// readOnce prepares what the engine needs to run a storing request only once.
+func (x *exchange) readOnce() error {
+	key := string(x.c.Request().Header.Peek("Idempotency-Key"))
+	if key == "" {
+		x.once = engine.Once{}
+		return nil
+	}
+	if len(key) > maxOnceKey {
+		return invalidQuery("Idempotency-Key", "too_long", "must be at most "+strconv.Itoa(maxOnceKey)+" bytes")
+	}
+	x.once.Key = key
+	h := sha256.New()
+	for _, part := range [...]string{x.c.Method(), "\n", x.c.Path(), "\n"} {
+		h.Write([]byte(part))
+	}
+	h.Write(x.c.Request().URI().QueryString())
+	h.Write([]byte("\n"))
+	h.Write(x.raw)
+	h.Sum(x.once.Body[:0])
+	return nil
+}
+
+// unescape decodes a part of a path. What is not validly escaped stays as it is, and is no id that anything has.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	if decoded, err := url.PathUnescape(s); err == nil {
+		return decoded
+	}
+	return s
+}
