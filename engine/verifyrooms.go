@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Verify reads a sealed store whole and holds every record against its kind and against the others. Nothing else may
+// write meanwhile. It changes nothing. What it keeps in memory grows with the number of sessions and memories, and of the
+// documents of one index and the entries of one board, not with what they hold.
+func Verify(ctx context.Context, s store.Store) (*Report, error) {
+	return verifyStore(ctx, s, verifiedRooms)
+}
+
+// verifiedRooms makes all rooms' checks of one tenant. A room's checks look into those of rooms below it only.
+func verifiedRooms() []roomChecks {
+	projects, sessions, index := newProjectChecks(), newSessionChecks(), newIndexChecks()
+	return []roomChecks{
+		newTenantChecks(),
+		projects,
+		sessions,
+		&summaryChecks{sessions},
+		newDecisionChecks(sessions),
+		newPolicyChecks(projects),
+		index,
+		newRecallChecks(projects, sessions, index),
+		newMemoryChecks(index),
+		newBoardChecks(),
+		dailyChecks{},
+	}
+}
+
+// dailyChecks are of the job that removes what is too old, which several rooms take part in.
+type dailyChecks struct{}
+
+// checks decodes the job's record. What it says of rooms' parts depends on the version that wrote it.
+func (dailyChecks) checks() []recordCheck {
+	return []recordCheck{{kind: "retention", record: decodes[retentionState]}}
+}
+
+func (dailyChecks) finish(*space) {}
