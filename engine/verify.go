@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -14,8 +16,8 @@ type Report struct {
 	Records int            `json:"records"`
 	Bytes   int64          `json:"bytes"` // of keys and values
 	Kinds   map[string]int `json:"kinds"` // records of each kind
-	// Findings are what is wrong. Leftovers are what an interrupted change may leave: they do no harm and are removed in
-	// time. Both lists name at most maxFindings; the counts are of all.
+	// Findings are what is wrong. Leftovers are what an interrupted change may leave: they do no harm and are removed
+	// in time. Both lists name at most maxFindings; the counts are of all.
 	Findings      []Finding `json:"findings"`
 	FindingCount  int       `json:"finding_count"`
 	Leftovers     []Finding `json:"leftovers"`
@@ -40,19 +42,6 @@ type Finding struct {
 	harmless    bool
 }
 
-// of says which project and session a finding is about.
-func (f *Finding) of(pinc incarnation, session string) *Finding {
-	f.pinc, f.Session = pinc, session
-	return f
-}
-
-// inProject says which project a finding is about. The finding is dropped where that project is to be swept, because a
-// sweep removes records piece by piece.
-func (f *Finding) inProject(pinc incarnation) *Finding {
-	f.pinc, f.unlessSwept = pinc, true
-	return f
-}
-
 // What can be wrong with a record.
 const (
 	foundDamaged   = "damaged"      // it fails its checksum
@@ -62,6 +51,55 @@ const (
 	foundOrphan    = "orphan"       // it belongs to nothing, and nothing will remove it
 	foundMismatch  = "mismatch"     // it contradicts others
 )
+
+// subject is what a finding is about: a record, and the project and session that it is of.
+type subject struct {
+	in          *space
+	kind        string
+	key         []byte
+	pinc        incarnation
+	session     string
+	unlessSwept bool
+}
+
+func (s *space) at(kind string, key []byte) subject { return subject{in: s, kind: kind, key: key} }
+
+func (a subject) of(pinc incarnation, session string) subject {
+	a.pinc, a.session = pinc, session
+	return a
+}
+
+// inProject drops the finding where the project is to be swept, because a sweep removes records piece by piece.
+func (a subject) inProject(pinc incarnation) subject {
+	a.pinc, a.unlessSwept = pinc, true
+	return a
+}
+
+func (a subject) malformed(format string, args ...any) *Finding {
+	return a.wrong(foundMalformed, format, args...)
+}
+
+func (a subject) missing(format string, args ...any) *Finding {
+	return a.wrong(foundMissing, format, args...)
+}
+
+func (a subject) orphan(format string, args ...any) *Finding {
+	return a.wrong(foundOrphan, format, args...)
+}
+
+func (a subject) mismatch(format string, args ...any) *Finding {
+	return a.wrong(foundMismatch, format, args...)
+}
+
+func (a subject) wrong(code, format string, args ...any) *Finding {
+	f := &Finding{Tenant: a.in.tenant, Session: a.session, Kind: a.kind, Code: code, pinc: a.pinc,
+		unlessSwept: a.unlessSwept}
+	if len(a.in.findings) <= 2*maxFindings { // of more, which nobody reads, only the number counts
+		f.Detail, f.Key = fmt.Sprintf(format, args...), hex.EncodeToString(a.key)
+	}
+	a.in.findings = append(a.in.findings, f)
+	return f
+}
 
 // maxFindings bounds what a report names.
 const maxFindings = 1000
@@ -91,7 +129,7 @@ type crossChecks interface {
 }
 
 // verifyStore reads a sealed store whole and holds every record against its kind and against the others. Nothing else
-// may write meanwhile. It changes nothing. rooms makes the checks of one tenant, the rooms in the order that they finish.
+// may write meanwhile. It changes nothing. rooms makes the checks of one tenant, in the order that they finish.
 func verifyStore(ctx context.Context, s store.Store, rooms func() []roomChecks) (*Report, error) {
 	v := &verifier{kinds: recordKinds(), rooms: rooms, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*space{}}
@@ -127,7 +165,7 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 	v.report.Bytes += int64(len(it.Key) + len(it.Value))
 	kind := v.kindOf(tenant, it.Key)
 	if kind == nil {
-		v.at.wrong("unknown", it.Key, foundUnknown, "the key %q begins like no record of this version",
+		v.at.at("unknown", it.Key).wrong(foundUnknown, "the key %q begins like no record of this version",
 			it.Key[:min(len(it.Key), 24)])
 		return nil
 	}
@@ -172,7 +210,7 @@ func (v *verifier) end() {
 	for _, tenant := range slices.Sorted(maps.Keys(v.spaces)) {
 		s := v.spaces[tenant]
 		if _, known := system.tenants[tenant]; !known && s != system {
-			f := s.wrong("tenant", tenantKey(tenant), foundOrphan, "there are records of a tenant that does not exist")
+			f := s.at("tenant", tenantKey(tenant)).orphan("there are records of a tenant that does not exist")
 			// Making a tenant begins with its mark, its project and its key; a crash may leave it at that.
 			f.harmless = !s.inUse && len(s.projects) <= 1
 		}
@@ -181,7 +219,7 @@ func (v *verifier) end() {
 				continue
 			}
 			f.Project = s.projectName(f.pinc)
-			v.add(f)
+			v.add(*f)
 		}
 	}
 }

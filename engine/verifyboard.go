@@ -52,7 +52,7 @@ type boardSeen struct {
 	entries []entrySeen // ascending
 	parts   valueParts
 	agents  map[incarnation]*agentSeen // by inbox
-	notices map[incarnation]uint64     // the sums of what entries say of the notifications they raised, less those that came
+	notices map[incarnation]uint64     // the sum of those that entries say they raised, less those that came
 	leads   int
 	all     uint64 // entries that postings say there are
 	chat    uint64
@@ -94,21 +94,21 @@ func (c *boardChecks) board(s *space, it store.Item) {
 		return
 	}
 	if b.ID != id || b.Incarnation == (incarnation{}) || b.Chat > b.Entries || b.Entries > b.Last {
-		s.bad(it.Key, foundMalformed, "board %q calls itself %q, incarnation %s, with %d entries of %d, %d of them chat", id, b.ID,
+		s.malformed("board %q calls itself %q, incarnation %s, with %d entries of %d, %d of them chat", id, b.ID,
 			b.Incarnation, b.Entries, b.Last, b.Chat)
 	}
 	if other := c.boards[b.Incarnation]; other != nil {
-		s.bad(it.Key, foundMismatch, "boards %q and %q have one incarnation", id, other.ID)
+		s.mismatch("boards %q and %q have one incarnation", id, other.ID)
 		return
 	}
 	c.boards[b.Incarnation], s.inUse = b, true
 	switch {
 	case b.Due != nil:
 		job := boardDueKey(*b.Due, id)
-		s.expect(job, "job_board_due", job, incarnation{}, "the board %q is to be looked at %s, and no job does it", id,
+		s.expect(job, s.at("job_board_due", job), "the board %q is to be looked at %s, and no job does it", id,
 			b.Due.Truncate(time.Millisecond).UTC().Format(time.RFC3339))
 	case b.RetentionDays != nil:
-		s.bad(it.Key, foundMismatch, "board %q keeps entries for %d days and is never looked at", id, *b.RetentionDays)
+		s.mismatch("board %q keeps entries for %d days and is never looked at", id, *b.RetentionDays)
 	}
 }
 
@@ -137,17 +137,17 @@ func (c *boardChecks) stray(s *space, prefix, key []byte) {
 }
 
 func (b *boardSeen) find(seq uint64) *entrySeen {
-	at, ok := slices.BinarySearchFunc(b.entries, seq, func(e entrySeen, seq uint64) int { return cmp.Compare(e.seq, seq) })
-	if !ok {
-		return nil
+	bySeq := func(e entrySeen, seq uint64) int { return cmp.Compare(e.seq, seq) }
+	if at, ok := slices.BinarySearchFunc(b.entries, seq, bySeq); ok {
+		return &b.entries[at]
 	}
-	return &b.entries[at]
+	return nil
 }
 
 // time takes an entry by its key, damaged or not: the value says nothing.
 func (c *boardChecks) time(s *space, it store.Item) {
 	if !it.Damaged && len(it.Value) != 1 {
-		s.bad(it.Key, foundMalformed, "an entry by time holds %d bytes", len(it.Value))
+		s.malformed("an entry by time holds %d bytes", len(it.Value))
 	}
 	b := c.on(s, it.Key)
 	if b == nil {
@@ -156,7 +156,7 @@ func (c *boardChecks) time(s *space, it store.Item) {
 	e := entrySeen{seq: entryTimeSeq(it.Key), ms: entryTimeAt(it.Key).UnixMilli()}
 	if n := len(b.entries); n > 0 && b.entries[n-1].seq >= e.seq || e.seq == 0 || e.seq > b.Last ||
 		e.ms > b.LastAt.UnixMilli() {
-		s.bad(it.Key, foundMismatch, "board %q: entry %d of %s is out of order, or later than the last, %d of %s", b.ID, e.seq,
+		s.mismatch("board %q: entry %d of %s is out of order, or later than the last, %d of %s", b.ID, e.seq,
 			timeOf(e.ms), b.Last, b.LastAt)
 		return
 	}
@@ -176,24 +176,24 @@ func (b *boardSeen) endEntry(s *space, parts []store.Item) {
 	}
 	key := parts[0].Key
 	seq := binary.BigEndian.Uint64(key[len(key)-10:])
-	wrong := func(code, format string, args ...any) { s.wrong("board_entry", key, code, format, args...) }
+	wrong := s.at("board_entry", key)
 	at := b.find(seq)
 	if at == nil {
-		wrong(foundMismatch, "board %q: entry %d is not among its entries by time", b.ID, seq)
+		wrong.mismatch("board %q: entry %d is not among its entries by time", b.ID, seq)
 		at = new(entrySeen)
 	}
 	at.came = true
 	e := joinEntry(seq, parts)
 	if e == nil {
 		if !anyDamaged(parts) {
-			wrong(foundMalformed, "board %q: entry %d cannot be read from its %d parts", b.ID, seq, len(parts))
+			wrong.malformed("board %q: entry %d cannot be read from its %d parts", b.ID, seq, len(parts))
 		}
 		at.lost, b.lostEntries = true, true
 		return
 	}
 	if at.seq == seq && at.ms != e.Created {
-		wrong(foundMismatch, "board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq, timeOf(e.Created),
-			timeOf(at.ms))
+		wrong.mismatch("board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq,
+			timeOf(e.Created), timeOf(at.ms))
 	}
 	for _, term := range e.terms(wordsOf(e.content, maxWords)) {
 		at.terms += fingerprint(s, entryTerm{seq, term})
@@ -225,7 +225,7 @@ func (c *boardChecks) postings(s *space, it store.Item) {
 	p, ok := decodePostings(it.Value)
 	if !ok || p.count() == 0 {
 		if b.lostPostings = true; !it.Damaged {
-			s.bad(it.Key, foundMalformed, "board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
+			s.malformed("board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
 		}
 		return
 	}
@@ -238,7 +238,7 @@ func (c *boardChecks) postings(s *space, it store.Item) {
 	for _, seq := range p.numbers(nil, block) {
 		e := b.find(seq)
 		if e == nil {
-			s.bad(it.Key, foundOrphan, "board %q: entry %d is to be found by %q and is not there", b.ID, seq, term)
+			s.orphan("board %q: entry %d is to be found by %q and is not there", b.ID, seq, term)
 			return
 		}
 		e.terms -= fingerprint(s, entryTerm{seq, term})
@@ -257,20 +257,21 @@ func (c *boardChecks) end(s *space) {
 		key := entryKey(b.Incarnation, e.seq, 0)
 		switch {
 		case !e.came:
-			s.wrong("board_entry", key, foundMissing, "board %q: entry %d is not there", b.ID, e.seq)
+			s.at("board_entry", key).missing("board %q: entry %d is not there", b.ID, e.seq)
 		case e.terms != 0 && !e.lost && !b.lostPostings:
-			s.wrong("board_entry", key, foundMismatch, "board %q: entry %d is not found by what it says", b.ID, e.seq)
+			s.at("board_entry", key).mismatch("board %q: entry %d is not found by what it says", b.ID, e.seq)
 		}
 	}
-	wrong := func(format string, args ...any) { s.wrong("board", boardKey(b.ID), foundMismatch, format, args...) }
+	wrong := s.at("board", boardKey(b.ID))
 	if uint64(len(b.entries)) != b.Entries {
-		wrong("board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
+		wrong.mismatch("board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
 	}
 	if (b.all != b.Entries || b.chat != b.Chat) && !b.lostPostings {
-		wrong("board %q counts %d entries, %d of them chat; the index has %d and %d", b.ID, b.Entries, b.Chat, b.all, b.chat)
+		wrong.mismatch("board %q counts %d entries, %d of them chat; the index has %d and %d", b.ID,
+			b.Entries, b.Chat, b.all, b.chat)
 	}
 	if b.leads > 1 {
-		wrong("board %q has %d leads", b.ID, b.leads)
+		wrong.mismatch("board %q has %d leads", b.ID, b.leads)
 	}
 	b.inboxes(s)
 	b.entries, b.agents, b.notices = nil, nil, nil
@@ -279,7 +280,7 @@ func (c *boardChecks) end(s *space) {
 // due takes the job that is to look at a board.
 func (c *boardChecks) due(s *space, it store.Item) {
 	if !s.came(it.Key) && !c.lost {
-		s.bad(it.Key, foundOrphan, "the board %q is to be looked at, but not then", dueBoardID(it.Key)).harmless = true
+		s.orphan("the board %q is to be looked at, but not then", dueBoardID(it.Key)).harmless = true
 	}
 }
 
@@ -291,7 +292,7 @@ func (c *boardChecks) finish(s *space) {
 			c.end(s)
 		}
 		if c.swept[string(boardPrefix(binc))] {
-			s.wrong("board", boardKey(b.ID), foundMismatch, "board %q lives and is to be swept", b.ID)
+			s.at("board", boardKey(b.ID)).mismatch("board %q lives and is to be swept", b.ID)
 		}
 	}
 	for prefix, g := range c.strays {
@@ -299,7 +300,7 @@ func (c *boardChecks) finish(s *space) {
 		binc := incarnation([]byte(whole[2:]))
 		lost := c.lost && c.boards[binc] == nil
 		if !c.swept[prefix] && !c.swept[whole] && !lost && !s.staged[binc] {
-			s.wrong(g.kind, g.first, foundOrphan, "%d records are of no board, or of no agent", g.count)
+			s.at(g.kind, g.first).orphan("%d records are of no board, or of no agent", g.count)
 		}
 	}
 }

@@ -37,51 +37,49 @@ func (c *decisionChecks) end(s *space, parts []store.Item) {
 		return
 	}
 	key, pinc := parts[0].Key, incarnation(parts[0].Key[2:])
-	wrong := func(code, format string, args ...any) *Finding {
-		return s.wrong("decision", key, code, format, args...).of(pinc, "")
-	}
+	wrong := s.at("decision", key).of(pinc, "")
 	missing := missingPart(parts, 2)
 	switch {
 	case !s.belongs(pinc): // a window may be answered while its project is being deleted
-		wrong(foundOrphan, "the decision's project does not exist").harmless = true
+		wrong.orphan("the decision's project does not exist").harmless = true
 		return
 	case missing == 0:
-		wrong(foundMissing, "the decision has no beginning: the one that wrote it did not get to its end").harmless = true
+		wrong.missing("the decision has no beginning: the one that wrote it did not get to its end").harmless = true
 		return
 	case anyDamaged(parts):
 		return
 	case missing > 0:
-		wrong(foundMissing, "part %d of the decision is not there", missing)
+		wrong.missing("part %d of the decision is not there", missing)
 		return
 	case len(parts) == 1 && string(parts[0].Value) == purged:
 		return
 	}
 	d := new(decision)
 	if err := json.Unmarshal(joinBody(parts), d); err != nil {
-		wrong(foundMalformed, "the decision does not decode from its %d parts: %v", len(parts), err)
+		wrong.malformed("the decision does not decode from its %d parts: %v", len(parts), err)
 		return
 	}
-	c.decided(s, d, key, func(code, format string, args ...any) { wrong(code, format, args...).Session = d.Session })
+	c.decided(s, d, key, wrong.of(pinc, d.Session))
 }
 
 // decided holds a decision against its key and its session, and notes what it names.
-func (c *decisionChecks) decided(s *space, d *decision, key []byte, wrong func(code, format string, args ...any)) {
+func (c *decisionChecks) decided(s *space, d *decision, key []byte, wrong subject) {
 	pinc, at, session := incarnation(key[2:]), decisionDay(key), incarnation(key[2+8+2:])
 	hash, err := hex.DecodeString(d.Effective)
 	if err != nil || len(hash) != 16 || day(timeOf(d.At)) != at {
-		wrong(foundMalformed, "the decision is of %s, names %q and lies at day %d", timeOf(d.At), d.Effective, at)
+		wrong.malformed("the decision is of %s, names %q and lies at day %d", timeOf(d.At), d.Effective, at)
 		return
 	}
 	// A window may be answered while its project is being swept, so this counts for nothing there.
-	effective := effectiveKey(pinc, at, [16]byte(hash))
-	s.expect(effective, "effective", effective, pinc, "decisions of day %d name settings that are not there", at)
+	key = effectiveKey(pinc, at, [16]byte(hash))
+	s.expect(key, s.at("effective", key).inProject(pinc), "decisions of day %d name settings that are not there", at)
 	h := c.sessions.heads[session]
 	switch {
 	case h != nil && (h.Turns < d.Extent.Turns || h.Messages < d.Extent.Messages):
-		wrong(foundMismatch, "the decision looked at %d turns and %d messages, the session has %d and %d", d.Extent.Turns,
+		wrong.mismatch("the decision looked at %d turns and %d messages, the session has %d and %d", d.Extent.Turns,
 			d.Extent.Messages, h.Turns, h.Messages)
 	case d.Extent.Incarnation != session && session != unborn(d.Session):
-		wrong(foundMismatch, "the decision is of session %s and lies with %s", d.Extent.Incarnation, session)
+		wrong.mismatch("the decision is of session %s and lies with %s", d.Extent.Incarnation, session)
 	}
 }
 

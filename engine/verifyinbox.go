@@ -14,11 +14,11 @@ func (c *boardChecks) agent(s *space, it store.Item) {
 	}
 	id := idIn(it.Key, 2+8+1)
 	if a.ID != id || a.Inbox == (incarnation{}) || a.Acked > a.Last || a.Unread > a.Notices || a.Mentions > a.Notices {
-		s.bad(it.Key, foundMalformed, "board %q: agent %q calls itself %q, %d notifications, %d unread, read up to %d of %d", b.ID,
+		s.malformed("board %q: agent %q calls itself %q, %d notifications, %d unread, read up to %d of %d", b.ID,
 			id, a.ID, a.Notices, a.Unread, a.Acked, a.Last)
 	}
 	if other := b.agents[a.Inbox]; other != nil {
-		s.bad(it.Key, foundMismatch, "board %q: agents %q and %q have one inbox", b.ID, id, other.ID)
+		s.mismatch("board %q: agents %q and %q have one inbox", b.ID, id, other.ID)
 		return
 	}
 	b.agents[a.Inbox] = a
@@ -44,13 +44,13 @@ func (c *boardChecks) notice(s *space, it store.Item) {
 	if s.decode(it, &n) {
 		b.notices[inbox] -= fingerprint(s, noticeSeen{seq, n.Entry, n.Kind})
 		if b.find(n.Entry) == nil {
-			s.bad(it.Key, foundOrphan, "board %q: a notification of entry %d, which is not there", b.ID, n.Entry)
+			s.orphan("board %q: a notification of entry %d, which is not there", b.ID, n.Entry)
 		}
 	} else {
 		b.lostNotices = true
 	}
 	if seq == 0 || seq > a.Last {
-		s.bad(it.Key, foundMismatch, "board %q: notification %d of %q, who has had %d", b.ID, seq, a.ID, a.Last)
+		s.mismatch("board %q: notification %d of %q, who has had %d", b.ID, seq, a.ID, a.Last)
 	}
 	a.notices++
 	if n.Kind == noticeMention {
@@ -64,13 +64,13 @@ func (c *boardChecks) notice(s *space, it store.Item) {
 // inboxes holds what agents' records count against what came, and that against what entries say that they raised.
 func (b *boardSeen) inboxes(s *space) {
 	for inbox, a := range b.agents {
-		key := boardAgentKey(b.Incarnation, a.ID)
+		wrong := s.at("board_agent", boardAgentKey(b.Incarnation, a.ID))
 		switch {
 		case a.Notices != a.notices || a.Unread != a.unread || a.Mentions != a.mentions && !b.lostNotices:
-			s.wrong("board_agent", key, foundMismatch, "board %q: %q counts %d notifications, %d unread, %d mentions; there are "+
+			wrong.mismatch("board %q: %q counts %d notifications, %d unread, %d mentions; there are "+
 				"%d, %d, %d", b.ID, a.ID, a.Notices, a.Unread, a.Mentions, a.notices, a.unread, a.mentions)
 		case b.notices[inbox] != 0 && !b.lostNotices && !b.lostEntries:
-			s.wrong("board_agent", key, foundMismatch, "board %q: the notifications of %q are not those that entries say they "+
+			wrong.mismatch("board %q: the notifications of %q are not those that entries say they "+
 				"raised", b.ID, a.ID)
 		}
 	}

@@ -110,11 +110,11 @@ func (c *indexChecks) document(s *space, it store.Item) {
 		x.lost = true
 		return
 	case err != nil || !countsUp(d):
-		s.bad(it.Key, foundMalformed, "the document does not parse")
+		s.malformed("the document does not parse")
 		x.lost = true
 		return
 	case x.docs[at] != nil:
-		s.bad(it.Key, foundMismatch, "the document is in blocks and is still to be put there")
+		s.mismatch("the document is in blocks and is still to be put there")
 		return
 	}
 	seen := &docSeen{key: slices.Clone(it.Key), id: d.ID, len: d.Len, fresh: s.kind == "recall_fresh"}
@@ -149,7 +149,7 @@ func countsUp(d *recall.Document) bool {
 // epoch is the one that documents are written in: none waits in a later one.
 func (c *indexChecks) epoch(s *space, it store.Item) {
 	if x := c.corpus(s, it.Key); x != nil && !it.Damaged && len(it.Value) != 4 {
-		s.bad(it.Key, foundMalformed, "the epoch has %d bytes", len(it.Value))
+		s.malformed("the epoch has %d bytes", len(it.Value))
 	}
 }
 
@@ -164,20 +164,20 @@ func (c *indexChecks) block(s *space, it store.Item) {
 	if x == nil {
 		return
 	}
-	wrong := func(code, format string, args ...any) { s.bad(it.Key, code, format, args...) }
 	term, at := it.Key[2+8+2:len(it.Key)-17], splitPlace(it.Key)
 	block, err := recall.ReadBlock(nil, it.Value)
 	if err != nil || len(block) == 0 {
 		if x.lostBits = true; !it.Damaged {
-			wrong(foundMalformed, "the block does not parse, or is empty")
+			s.malformed("the block does not parse, or is empty")
 		}
 		return
 	}
 	if string(c.term) == string(term) && c.last.Compare(at) >= 0 {
-		wrong(foundMismatch, "the block begins before the one before it ends")
+		s.mismatch("the block begins before the one before it ends")
 	}
-	if block[0].Compare(at) < 0 || !slices.IsSortedFunc(block, func(a, b recall.Posting) int { return a.Compare(b.Place) }) {
-		wrong(foundMismatch, "the block's postings are out of order")
+	byPlace := func(a, b recall.Posting) int { return a.Compare(b.Place) }
+	if block[0].Compare(at) < 0 || !slices.IsSortedFunc(block, byPlace) {
+		s.mismatch("the block's postings are out of order")
 	}
 	c.term, c.last = slices.Clone(term), block[len(block)-1].Place
 	for _, p := range block {
@@ -186,7 +186,7 @@ func (c *indexChecks) block(s *space, it store.Item) {
 		case d != nil && !d.fresh:
 			d.postings -= fingerprint(s, termPosting{string(term), p})
 		case !x.lost:
-			wrong(foundOrphan, "the block names a document at %d/%d that is not there", p.Stream, p.Pos)
+			s.orphan("the block names a document at %d/%d that is not there", p.Stream, p.Pos)
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (c *indexChecks) dead(s *space, it store.Item) {
 	if d := x.docs[splitPlace(it.Key)]; d != nil && !d.fresh {
 		d.dead = true
 	} else if !x.lost {
-		s.bad(it.Key, foundOrphan, "a document is to be dead that is not there").harmless = true
+		s.orphan("a document is to be dead that is not there").harmless = true
 	}
 }
 
@@ -211,9 +211,7 @@ func (c *indexChecks) end(s *space) {
 	if c.now, c.term = nil, nil; x == nil {
 		return
 	}
-	wrong := func(kind string, key []byte, code, format string, args ...any) {
-		s.wrong(kind, key, code, format, args...).of(x.pinc, "")
-	}
+	at := func(kind string, key []byte) subject { return s.at(kind, key).of(x.pinc, "") }
 	var in corpusRecord
 	fresh := 0
 	for _, d := range x.docs {
@@ -225,28 +223,28 @@ func (c *indexChecks) end(s *space) {
 		}
 		switch {
 		case d.postings != 0 && !x.lostBits:
-			wrong("recall_document", d.key, foundMismatch, "the document's words are not those that blocks have it under")
+			at("recall_document", d.key).mismatch("the document's words are not those that blocks have it under")
 		case x.space == recallMemories && !x.lost && d.claimed == d.dead:
-			wrong("recall_document", d.key, foundMismatch, "the passage of memory %q: the memory names it: %t; it is dead: %t",
+			at("recall_document", d.key).mismatch("the passage of memory %q: the memory names it: %t; it is dead: %t",
 				d.id, d.claimed, d.dead)
 		}
 	}
 	key := recallPrefix(x.pinc, x.space, recallCorpus)
 	if x.oldest < x.rec.Oldest && !x.lost {
-		wrong("recall_corpus", key, foundMismatch, "it says that documents wait from epoch %d on, one waits in epoch %d",
+		at("recall_corpus", key).mismatch("it says that documents wait from epoch %d on, one waits in epoch %d",
 			x.rec.Oldest, x.oldest)
 	}
 	if (in.Documents != x.rec.Documents || in.Terms != x.rec.Terms) && !x.lost {
-		wrong("recall_corpus", key, foundMismatch, "it counts %d documents of %d words in blocks, there are %d of %d",
+		at("recall_corpus", key).mismatch("it counts %d documents of %d words in blocks, there are %d of %d",
 			x.rec.Documents, x.rec.Terms, in.Documents, in.Terms)
 	}
 	if job := foldKey(x.pinc, x.space); fresh+x.dead > 0 && !c.folds[string(job[3:])] {
-		wrong("job_fold", job, foundMissing, "there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
+		at("job_fold", job).missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
 	}
 	for stream := range x.ends {
 		if stream != 0 && (x.space == recallMemories || !c.goes(incarnationOf(stream))) {
-			wrong("recall_stream", recallStreamPrefix(x.pinc, x.space, recallStream, stream), foundMissing,
-				"it is not told where the stream goes on")
+			key := recallStreamPrefix(x.pinc, x.space, recallStream, stream)
+			at("recall_stream", key).missing("it is not told where the stream goes on")
 		}
 	}
 }
@@ -254,6 +252,6 @@ func (c *indexChecks) end(s *space) {
 func (c *indexChecks) finish(s *space) {
 	c.end(s)
 	for pinc, key := range c.homeless {
-		s.wrong("recall_document", key, foundOrphan, "there is an index of a project that does not exist").of(pinc, "")
+		s.at("recall_document", key).of(pinc, "").orphan("there is an index of a project that does not exist")
 	}
 }

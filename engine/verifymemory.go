@@ -38,6 +38,14 @@ type memoryName struct {
 
 func (n memoryName) record() []byte { return memoryKey(n.pinc, n.key, 0) }
 
+// at is a memory, or one of its versions before.
+func (n memoryName) at(s *space, version int) subject {
+	if version == 0 {
+		return s.at("memory", n.record()).inProject(n.pinc)
+	}
+	return s.at("memory_version", memoryVersionKey(n.pinc, n.key, version, 0)).inProject(n.pinc)
+}
+
 // versionSeen is a version whose record is kept.
 type versionSeen struct {
 	keptVersion
@@ -72,17 +80,17 @@ func (c *memoryChecks) endMemory(s *space, parts []store.Item) {
 		kind, version = "memory_version", int(binary.BigEndian.Uint32(key[end+1:]))
 	}
 	name := memoryName{incarnation(key[3:]), string(key[3+8 : end])}
-	wrong := func(code, format string, args ...any) { s.wrong(kind, key, code, format, args...).inProject(name.pinc) }
+	wrong := s.at(kind, key).inProject(name.pinc)
 	rec := joinMemory(parts)
 	switch {
 	case anyDamaged(parts): // told already
 	case rec == nil:
-		wrong(foundMalformed, "%q cannot be read from its %d parts", name.key, len(parts))
+		wrong.malformed("%q cannot be read from its %d parts", name.key, len(parts))
 	case rec.Key != name.key || rec.Incarnation == (incarnation{}) || !slices.Contains(memoryCategories, rec.Category):
-		wrong(foundMalformed, "%q calls itself %q, its category %q", name.key, rec.Key, rec.Category)
+		wrong.malformed("%q calls itself %q, its category %q", name.key, rec.Key, rec.Category)
 		rec = nil
 	case old && (version == 0 || rec.Version != version || rec.Replaced == nil):
-		wrong(foundMalformed, "what %q was in version %d is of version %d", name.key, version, rec.Version)
+		wrong.malformed("what %q was in version %d is of version %d", name.key, version, rec.Version)
 		rec = nil
 	}
 	if !old {
@@ -109,7 +117,7 @@ func joinMemory(parts []store.Item) *memoryRecord {
 }
 
 // remember notes what a memory promises; rec is nil where it cannot be read.
-func (c *memoryChecks) remember(s *space, name memoryName, rec *memoryRecord, wrong func(code, format string, args ...any)) {
+func (c *memoryChecks) remember(s *space, name memoryName, rec *memoryRecord, wrong subject) {
 	m := &memorySeen{lost: rec == nil}
 	c.memories[name], s.inUse = m, true
 	kept := c.before[name]
@@ -125,36 +133,32 @@ func (c *memoryChecks) remember(s *space, name memoryName, rec *memoryRecord, wr
 	m.doc = documentPrint(s, &recall.Document{ID: d.id, Category: categoriesOfIndex[d.category], Session: d.session,
 		Group: d.source, Tags: d.tags, Importance: d.importance, Created: d.created, Expires: d.expires})
 	if rec.ExpiresAt != nil {
-		s.expect(expiryKey(*rec.ExpiresAt, name.record()), "memory", name.record(), name.pinc,
+		s.expect(expiryKey(*rec.ExpiresAt, name.record()), name.at(s, 0),
 			"the expiry index does not name the memory %q, so that it would stay for good", name.key)
 	}
 	c.versions(s, name, rec, kept, wrong)
 }
 
 // versions holds what a memory says that it was against the versions that are kept.
-func (c *memoryChecks) versions(s *space, name memoryName, rec *memoryRecord, kept []versionSeen,
-	wrong func(code, format string, args ...any)) {
-	wrongVersion := func(version int, code, format string, args ...any) {
-		s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, version, 0), code, format, args...).inProject(name.pinc)
-	}
+func (c *memoryChecks) versions(s *space, name memoryName, rec *memoryRecord, kept []versionSeen, wrong subject) {
 	if rec.Version <= len(rec.History) || rec.Replaced != nil {
-		wrong(foundMalformed, "%q is in version %d and has %d before it", name.key, rec.Version, len(rec.History))
+		wrong.malformed("%q is in version %d and has %d before it", name.key, rec.Version, len(rec.History))
 	}
 	for i, said := range rec.History {
 		at := slices.IndexFunc(kept, func(v versionSeen) bool { return v.Version == said.Version })
 		switch {
 		case at < 0:
-			wrongVersion(said.Version, foundMissing, "version %d of %q is not there", said.Version, name.key)
+			name.at(s, said.Version).missing("version %d of %q is not there", said.Version, name.key)
 		case !kept[at].lost && (kept[at].keptVersion != said || kept[at].of != rec.Incarnation):
-			wrong(foundMismatch, "%q says of version %d that it has %d bytes in %d parts, it has %d in %d, of %s", name.key,
+			wrong.mismatch("%q says of version %d that it has %d bytes in %d parts, it has %d in %d, of %s", name.key,
 				said.Version, said.Bytes, said.Parts, kept[at].Bytes, kept[at].Parts, kept[at].of)
 		case said.Version >= rec.Version || i > 0 && said.Version <= rec.History[i-1].Version:
-			wrong(foundMalformed, "%q is in version %d and has a version %d before it", name.key, rec.Version, said.Version)
+			wrong.malformed("%q is in version %d and has a version %d before it", name.key, rec.Version, said.Version)
 		}
 	}
 	for _, v := range kept {
 		if !slices.ContainsFunc(rec.History, func(said keptVersion) bool { return said.Version == v.Version }) {
-			wrongVersion(v.Version, foundOrphan, "%q has no version %d", name.key, v.Version)
+			name.at(s, v.Version).orphan("%q has no version %d", name.key, v.Version)
 		}
 	}
 }
@@ -172,20 +176,20 @@ func (c *memoryChecks) time(s *space, it store.Item) {
 		}
 		return
 	}
-	wrong := func(code, format string, args ...any) { s.bad(it.Key, code, format, args...).inProject(name.pinc) }
+	wrong := s.inProject(name.pinc)
 	if err := json.Unmarshal(it.Value, new(memoryEntry)); err != nil {
-		wrong(foundMalformed, "it does not decode: %v", err)
+		wrong.malformed("it does not decode: %v", err)
 	}
 	switch {
 	case m == nil:
-		wrong(foundMissing, "the time index names the memory %q, which is not there", id)
+		wrong.missing("the time index names the memory %q, which is not there", id)
 		return
 	case m.lost:
 	case m.updated != at:
-		wrong(foundMismatch, "the time index has %q at %s, it was changed at %s", id, timeOf(at), timeOf(m.updated))
+		wrong.mismatch("the time index has %q at %s, it was changed at %s", id, timeOf(at), timeOf(m.updated))
 		return
 	case m.entry != fingerprint(s, string(it.Value)):
-		wrong(foundMismatch, "the time index says of %q: %q, the memory does not", id, it.Value)
+		wrong.mismatch("the time index says of %q: %q, the memory does not", id, it.Value)
 	}
 	m.timed = true
 }
@@ -205,7 +209,7 @@ func (c *memoryChecks) passages(s *space, it store.Item) {
 		}
 		return
 	case m == nil:
-		s.bad(it.Key, foundOrphan, "the index names the memory %q, which is not there", name.key)
+		s.orphan("the index names the memory %q, which is not there", name.key)
 		return
 	}
 	m.indexed = true
@@ -215,7 +219,7 @@ func (c *memoryChecks) passages(s *space, it store.Item) {
 		return
 	}
 	if at.Count == 0 {
-		s.bad(it.Key, foundMalformed, "the memory %q is to have no passage", name.key)
+		s.malformed("the memory %q is to have no passage", name.key)
 	}
 	for i := range at.Count {
 		d := x.docs[at.place(i)]
@@ -223,12 +227,12 @@ func (c *memoryChecks) passages(s *space, it store.Item) {
 		case d == nil && x.lost:
 			return
 		case d == nil:
-			s.bad(it.Key, foundMissing, "passage %d of %d of the memory %q is not there", i+1, at.Count, name.key)
+			s.missing("passage %d of %d of the memory %q is not there", i+1, at.Count, name.key)
 			return
 		case d.id != name.key:
-			s.bad(it.Key, foundMismatch, "passage %d of the memory %q is of the memory %q", i+1, name.key, d.id)
+			s.mismatch("passage %d of the memory %q is of the memory %q", i+1, name.key, d.id)
 		case !m.lost && d.doc != m.doc:
-			s.bad(it.Key, foundMismatch, "the index says something else of the memory %q than its record", name.key)
+			s.mismatch("the index says something else of the memory %q than its record", name.key)
 		}
 		d.claimed = true
 	}
@@ -241,34 +245,31 @@ func (c *memoryChecks) expiry(s *space, key []byte) {
 		return
 	}
 	if m := c.memories[memoryName{pinc, id}]; m == nil || !m.lost {
-		s.bad(key, foundMissing, "the expiry index names the memory %q, which does not expire then", id).inProject(pinc)
+		s.inProject(pinc).missing("the expiry index names the memory %q, which does not expire then", id)
 	}
 }
 
 // finish tells what was promised and did not come.
 func (c *memoryChecks) finish(s *space) {
 	c.endMemory(s, c.parts.take())
-	missing := func(n memoryName, format string) {
-		s.wrong("memory", n.record(), foundMissing, format, n.key).inProject(n.pinc)
-	}
 	homeless := map[incarnation]memoryName{}
 	for name, m := range c.memories {
 		if !s.belongs(name.pinc) {
 			homeless[name.pinc] = name
 		}
 		if !m.timed {
-			missing(name, "the time index does not name the memory %q, so that no list shows it")
+			name.at(s, 0).missing("the time index does not name the memory %q, so that no list shows it", name.key)
 		}
 		if s.lives(name.pinc) && !m.indexed {
-			missing(name, "the index does not name the memory %q, so that it is not recalled")
+			name.at(s, 0).missing("the index does not name the memory %q, so that it is not recalled", name.key)
 		}
 	}
 	for name, versions := range c.before {
-		s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, versions[0].Version, 0), foundOrphan,
-			"%d versions of a memory %q that does not exist", len(versions), name.key).inProject(name.pinc)
+		first := name.at(s, versions[0].Version)
+		first.orphan("%d versions of a memory %q that does not exist", len(versions), name.key)
 	}
 	for pinc, name := range homeless {
-		s.wrong("memory", name.record(), foundOrphan, "memories of a project that does not exist, %q among them", name.key).
-			of(pinc, "")
+		s.at("memory", name.record()).of(pinc, "").
+			orphan("memories of a project that does not exist, %q among them", name.key)
 	}
 }

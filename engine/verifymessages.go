@@ -28,11 +28,6 @@ type messagesSeen struct {
 // bodySeen is a message's number and the fingerprint of the header in its body.
 type bodySeen struct{ seq, sum uint64 }
 
-// wrong notes a finding about the session.
-func (h *headSeen) wrong(s *space, kind string, key []byte, code, format string, args ...any) {
-	s.wrong(kind, key, code, format, args...).of(h.pinc, h.session)
-}
-
 // messages gives the session that a record belongs to, or nil where the record is not worth a look: it is to be swept.
 func (c *sessionChecks) messages(s *space, key []byte) *messagesSeen {
 	sinc := incarnation(key[2:])
@@ -62,12 +57,10 @@ func (m *messagesSeen) endBody(s *space, parts []store.Item) {
 	if len(parts) == 0 {
 		return
 	}
-	key, seq := parts[0].Key, bodySeq(parts[0].Key)
-	wrong := func(key []byte, code, format string, args ...any) {
-		m.head.wrong(s, "body", key, code, format, args...)
-	}
+	seq := bodySeq(parts[0].Key)
+	wrong := m.head.at(s, "body", parts[0].Key)
 	if seq != m.last+1 {
-		wrong(bodyKey(m.sinc, m.last+1, 0), foundMissing, "messages %d to %d are not there", m.last+1, seq-1)
+		m.head.at(s, "body", bodyKey(m.sinc, m.last+1, 0)).missing("messages %d to %d are not there", m.last+1, seq-1)
 	}
 	m.last = seq
 	if anyDamaged(parts) {
@@ -76,11 +69,11 @@ func (m *messagesSeen) endBody(s *space, parts []store.Item) {
 	h, msg, err := parseBody(joinBody(parts))
 	switch {
 	case missingPart(parts, 2) >= 0 || err != nil:
-		wrong(key, foundMalformed, "the body of message %d cannot be read from its %d parts", seq, len(parts))
+		wrong.malformed("the body of message %d cannot be read from its %d parts", seq, len(parts))
 	case h.seq != seq:
-		wrong(key, foundMismatch, "the body of message %d says that it is that of %d", seq, h.seq)
+		wrong.mismatch("the body of message %d says that it is that of %d", seq, h.seq)
 	case int(h.calls) != len(msg.Calls):
-		wrong(key, foundMismatch, "message %d makes %d calls, its header says %d", seq, len(msg.Calls), h.calls)
+		wrong.mismatch("message %d makes %d calls, its header says %d", seq, len(msg.Calls), h.calls)
 	default:
 		m.bodies = append(m.bodies, bodySeen{h.seq, headerPrint(s, h)})
 	}
@@ -104,27 +97,28 @@ func (c *sessionChecks) headers(s *space, it store.Item) {
 	case m == nil:
 		return
 	case turn == 0:
-		s.bad(it.Key, foundMalformed, "turns are numbered from 1")
+		s.malformed("turns are numbered from 1")
 		return
 	case turn != m.turn+1:
-		s.bad(headersKey(m.sinc, m.turn+1), foundMissing, "the headers of turns %d to %d are not there", m.turn+1, turn-1)
+		gap := m.head.at(s, "headers", headersKey(m.sinc, m.turn+1))
+		gap.missing("the headers of turns %d to %d are not there", m.turn+1, turn-1)
 		m.lost = true
 	}
 	m.turn = turn
 	hs, rest, err := parseHeaders(it.Value)
 	if err != nil || len(rest) > 0 || len(hs) == 0 {
 		if m.lost = true; !it.Damaged {
-			s.bad(it.Key, foundMalformed, "the headers of turn %d cannot be read", turn)
+			s.malformed("the headers of turn %d cannot be read", turn)
 		}
 		return
 	}
 	for i := range hs {
-		m.place(s, it.Key, &hs[i])
+		m.place(s, &hs[i])
 	}
 }
 
 // place holds a header of the turn at hand against the messages before it and against its body.
-func (m *messagesSeen) place(s *space, key []byte, h *header) {
+func (m *messagesSeen) place(s *space, h *header) {
 	if m.lost { // what came before is not known: go on from here
 		m.placed, m.lost = h.seq-1, false
 		m.head.calls = nil
@@ -137,12 +131,12 @@ func (m *messagesSeen) place(s *space, key []byte, h *header) {
 	}
 	switch {
 	case h.seq != m.placed || h.turn != m.turn:
-		s.bad(key, foundMismatch, "turn %d has message %d of turn %d where %d should be", m.turn, h.seq, h.turn, m.placed)
+		s.mismatch("turn %d has message %d of turn %d where %d should be", m.turn, h.seq, h.turn, m.placed)
 		m.placed = h.seq
 	case h.call > h.seq:
-		s.bad(key, foundMismatch, "message %d answers the later message %d", h.seq, h.call)
+		s.mismatch("message %d answers the later message %d", h.seq, h.call)
 	case !m.fits(s, h):
-		s.bad(key, foundMismatch, "message %d has one header with its turn and another with its body", h.seq)
+		s.mismatch("message %d has one header with its turn and another with its body", h.seq)
 	}
 }
 
@@ -163,12 +157,12 @@ func (c *sessionChecks) summary(s *space, it store.Item) {
 	}
 	switch {
 	case version == 0 || version > now.Version:
-		s.bad(it.Key, foundMismatch, "version %d of the summary; the session has had %d", version, now.Version)
+		s.mismatch("version %d of the summary; the session has had %d", version, now.Version)
 	case version == now.Version && now.Covers > 0 && (rec.Covers != now.Covers || rec.Count != now.Count):
-		s.bad(it.Key, foundMismatch, "the summary covers %d messages up to %d, the session says %d up to %d", rec.Count,
+		s.mismatch("the summary covers %d messages up to %d, the session says %d up to %d", rec.Count,
 			rec.Covers, now.Count, now.Covers)
 	case rec.Covers > m.head.Messages || rec.Count > rec.Covers:
-		s.bad(it.Key, foundMismatch, "the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers,
+		s.mismatch("the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers,
 			m.head.Messages)
 	}
 }
@@ -188,10 +182,10 @@ func (c *sessionChecks) endMessages(s *space) {
 	h.came = true
 	key := headKey(h.pinc, h.session)
 	if c.swept[m.sinc] {
-		h.wrong(s, "session", key, foundMismatch, "the session lives and its messages are to be swept")
+		h.at(s, "session", key).mismatch("the session lives and its messages are to be swept")
 	}
 	if s.staged[m.sinc] {
-		h.wrong(s, "session", key, foundMismatch, "the session lives and is still being imported")
+		h.at(s, "session", key).mismatch("the session lives and is still being imported")
 	}
 	m.sums(s, key)
 }
@@ -200,23 +194,23 @@ func (c *sessionChecks) endMessages(s *space) {
 func (m *messagesSeen) sums(s *space, key []byte) {
 	h := m.head
 	if sum := h.covered(); sum.Covers > 0 && !m.summarised {
-		h.wrong(s, "summary", key, foundMissing, "version %d of the session's summary is not there", sum.Version)
+		h.at(s, "summary", key).missing("version %d of the session's summary is not there", sum.Version)
 	}
 	if m.last != h.Messages {
-		h.wrong(s, "body", key, foundMissing, "the session has %d messages, its bodies end with %d", h.Messages, m.last)
+		h.at(s, "body", key).missing("the session has %d messages, its bodies end with %d", h.Messages, m.last)
 	}
 	if m.turn != h.Turns {
-		h.wrong(s, "headers", key, foundMissing, "the session has %d turns, its headers end with %d", h.Turns, m.turn)
+		h.at(s, "headers", key).missing("the session has %d turns, its headers end with %d", h.Turns, m.turn)
 	}
 	// Where anything was found about the session already, its tokens cannot be right.
-	told := func(f Finding) bool { return f.pinc == h.pinc && f.Session == h.session }
+	told := func(f *Finding) bool { return f.pinc == h.pinc && f.Session == h.session }
 	switch {
 	case m.lost || m.turn != h.Turns:
 		h.calls = nil
 	case m.placed != h.Messages:
-		h.wrong(s, "session", key, foundMismatch, "the session has %d messages, its turns have %d", h.Messages, m.placed)
+		h.at(s, "session", key).mismatch("the session has %d messages, its turns have %d", h.Messages, m.placed)
 	case m.tokens != h.Tokens && !slices.ContainsFunc(s.findings, told):
-		h.wrong(s, "session", key, foundMismatch, "the session counts %v tokens, its messages have %v", h.Tokens, m.tokens)
+		h.at(s, "session", key).mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.tokens)
 	}
 }
 
@@ -231,5 +225,5 @@ func (c *sessionChecks) stray(s *space, m *messagesSeen) {
 	} else if len(c.lostHeads) > 0 {
 		whose = "a session whose head is lost: one of those that are damaged"
 	}
-	s.wrong("body", m.first, foundOrphan, "%d records of messages belong to %s", m.count, whose).harmless = c.headless
+	s.at("body", m.first).orphan("%d records of messages belong to %s", m.count, whose).harmless = c.headless
 }

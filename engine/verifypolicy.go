@@ -45,19 +45,19 @@ func (c *policyChecks) policy(s *space, it store.Item) {
 	}
 	c.names[name], s.inUse = true, true
 	if rec.Name != name || rec.version(rec.Live) == nil {
-		s.bad(it.Key, foundMalformed, "policy %q calls itself %q and has no version %d, which is to be live", name, rec.Name,
+		s.malformed("policy %q calls itself %q and has no version %d, which is to be live", name, rec.Name,
 			rec.Live)
 	}
 	for i, v := range rec.Versions {
 		if len(v.Digest) != sha256.Size || v.Version > rec.Last || i > 0 && v.Version <= rec.Versions[i-1].Version {
-			s.bad(it.Key, foundMalformed, "policy %q: version %d is out of order or has no digest", name, v.Version)
+			s.malformed("policy %q: version %d is out of order or has no digest", name, v.Version)
 			continue
 		}
 		c.usage.Versions++
 		c.usage.Bytes += int64(v.Size)
 		c.modules[plan.Digest(v.Digest)] = v.Size
 		key := policyVersionKey(name, v.Version)
-		s.expect(key, "policy_version", key, incarnation{}, "what the version's module says of itself is not there")
+		s.expect(key, s.at("policy_version", key), "what the version's module says of itself is not there")
 	}
 }
 
@@ -65,7 +65,7 @@ func (c *policyChecks) used(s *space, it store.Item) {
 	var rec policyUsage
 	c.usageSeen = true
 	if s.decode(it, &rec) && rec != c.usage && !c.lost {
-		s.bad(it.Key, foundMismatch, "it counts %d versions of %d bytes, there are %d of %d", rec.Versions, rec.Bytes,
+		s.mismatch("it counts %d versions of %d bytes, there are %d of %d", rec.Versions, rec.Bytes,
 			c.usage.Versions, c.usage.Bytes)
 	}
 }
@@ -79,7 +79,7 @@ func (c *policyChecks) builtIn(s *space, it store.Item) {
 	}
 	for _, d := range rec.Digests {
 		if len(d) != sha256.Size {
-			s.bad(it.Key, foundMalformed, "a digest of %d bytes", len(d))
+			s.malformed("a digest of %d bytes", len(d))
 			continue
 		}
 		c.modules[plan.Digest(d)] = -1
@@ -103,7 +103,7 @@ func (c *policyChecks) module(s *space, it store.Item) {
 	}
 	m := c.now
 	if partNumber(it.Key, 2) != m.parts && !m.lost {
-		s.bad(it.Key, foundMissing, "part %d of the module is not there", m.parts)
+		s.missing("part %d of the module is not there", m.parts)
 		m.lost = true
 	}
 	m.lost = m.lost || it.Damaged
@@ -119,32 +119,32 @@ func (c *policyChecks) endModule(s *space) {
 	}
 	size, named := c.modules[m.digest]
 	delete(c.modules, m.digest)
-	wrong := func(code, format string, args ...any) { s.wrong("module", moduleKey(m.digest), code, format, args...) }
+	wrong := s.at("module", moduleKey(m.digest))
 	switch {
 	case !named && !c.lost:
-		wrong(foundOrphan, "no policy names the module %s", hexDigest(m.digest))
+		wrong.orphan("no policy names the module %s", hexDigest(m.digest))
 	case m.lost:
 	case plan.Digest(m.sum.Sum(nil)) != m.digest:
-		wrong(foundMismatch, "the module is not the one that its digest names: %s", hexDigest(m.digest))
+		wrong.mismatch("the module is not the one that its digest names: %s", hexDigest(m.digest))
 	case named && size >= 0 && size != m.size:
-		wrong(foundMismatch, "the module has %d bytes, its policy says %d", m.size, size)
+		wrong.mismatch("the module has %d bytes, its policy says %d", m.size, size)
 	}
 }
 
 func (c *policyChecks) version(s *space, it store.Item) {
 	s.decode(it, new(PolicyFacts))
 	if !s.came(it.Key) && !c.lost {
-		s.bad(it.Key, foundOrphan, "no policy has this version")
+		s.orphan("no policy has this version")
 	}
 }
 
 func (c *policyChecks) finish(s *space) {
 	c.endModule(s)
 	for digest := range c.modules {
-		s.wrong("module", moduleKey(digest), foundMissing, "the module %s is not there", hexDigest(digest))
+		s.at("module", moduleKey(digest)).missing("the module %s is not there", hexDigest(digest))
 	}
 	if !c.usageSeen && c.usage.Versions > 0 {
-		s.wrong("policy_usage", policyUsageKey(), foundMissing, "the count of %d versions is not there", c.usage.Versions)
+		s.at("policy_usage", policyUsageKey()).missing("the count of %d versions is not there", c.usage.Versions)
 	}
 }
 
@@ -153,8 +153,8 @@ func (c *policyChecks) across(s *space, system roomChecks) {
 	for _, n := range c.projects.pipelines {
 		name, _, _ := strings.Cut(n.policy, "@")
 		if !system.(*policyChecks).builtIns[name] && !c.lost && !c.names[name] {
-			s.wrong("project", projectKey(n.project), foundMissing, "the pipeline of project %q names the policy %q, which is not "+
-				"there", n.project, n.policy)
+			s.at("project", projectKey(n.project)).
+				missing("the pipeline of project %q names the policy %q, which is not there", n.project, n.policy)
 		}
 	}
 }

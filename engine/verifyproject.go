@@ -27,14 +27,14 @@ func (c *projectChecks) project(s *space, it store.Item) {
 	}
 	id := idIn(it.Key, 2)
 	if rec.ID != id || rec.Incarnation == (incarnation{}) {
-		s.bad(it.Key, foundMalformed, "project %q calls itself %q, incarnation %s", id, rec.ID, rec.Incarnation)
+		s.malformed("project %q calls itself %q, incarnation %s", id, rec.ID, rec.Incarnation)
 	}
 	if other, ok := s.projects[rec.Incarnation]; ok {
-		s.bad(it.Key, foundMismatch, "projects %q and %q have one incarnation", id, other)
+		s.mismatch("projects %q and %q have one incarnation", id, other)
 	}
 	s.projects[rec.Incarnation], c.searched[rec.Incarnation] = id, rec.Recalls
 	if s.swept[rec.Incarnation] {
-		s.bad(it.Key, foundMismatch, "project %q lives and is to be swept", id)
+		s.mismatch("project %q lives and is to be swept", id)
 	}
 	var set struct {
 		Pipeline []PipelineStep `json:"pipeline"`

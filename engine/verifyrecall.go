@@ -42,12 +42,12 @@ func (c *recallChecks) ofMessage(s *space, key []byte, x *corpusSeen, d *recall.
 	h := c.sessions.heads[sinc]
 	switch {
 	case c.sessions.missing(sinc):
-		s.bad(key, foundOrphan, "the document is of no session")
+		s.orphan("the document is of no session")
 	case h == nil:
 	case h.pinc != x.pinc || h.session != d.Session:
-		h.wrong(s, s.kind, key, foundMismatch, "the document of session %q lies with session %q", d.Session, h.session)
+		h.of(s).mismatch("the document of session %q lies with session %q", d.Session, h.session)
 	case d.Number == 0 || d.Number > h.Messages:
-		h.wrong(s, s.kind, key, foundMismatch, "the document is of message %d, the session has %d", d.Number, h.Messages)
+		h.of(s).mismatch("the document is of message %d, the session has %d", d.Number, h.Messages)
 	}
 }
 
@@ -74,9 +74,9 @@ func (c *recallChecks) stream(s *space, it store.Item) {
 	}
 	switch {
 	case err != nil:
-		s.bad(it.Key, foundMalformed, "it does not decode: %v", err)
+		s.malformed("it does not decode: %v", err)
 	case end > state.Next:
-		s.bad(it.Key, foundMismatch, "the stream goes on at %d, it has a document at %d", state.Next, end-1)
+		s.mismatch("the stream goes on at %d, it has a document at %d", state.Next, end-1)
 	}
 	if x.space != recallTranscript {
 		return
@@ -84,12 +84,12 @@ func (c *recallChecks) stream(s *space, it store.Item) {
 	c.streams[projectStream{x.pinc, sinc}] = state.Messages
 	switch {
 	case c.sessions.missing(sinc):
-		s.bad(it.Key, foundOrphan, "it tells how far a session is indexed that does not exist")
+		s.orphan("it tells how far a session is indexed that does not exist")
 	case h == nil:
 	case state.Messages > h.Messages:
-		h.wrong(s, s.kind, it.Key, foundMismatch, "%d messages are indexed, the session has %d", state.Messages, h.Messages)
+		h.of(s).mismatch("%d messages are indexed, the session has %d", state.Messages, h.Messages)
 	case state.Next != x.counts[stream]+1 && !x.lost:
-		h.wrong(s, s.kind, it.Key, foundMismatch, "%d documents are indexed, there are %d", int64(state.Next)-1, x.counts[stream])
+		h.of(s).mismatch("%d documents are indexed, there are %d", int64(state.Next)-1, x.counts[stream])
 	}
 }
 
@@ -102,12 +102,12 @@ func (c *recallChecks) mark(s *space, it store.Item) {
 	switch {
 	case it.Damaged:
 	case len(it.Value) < 8:
-		s.bad(it.Key, foundMalformed, "it holds %d bytes", len(it.Value))
+		s.malformed("it holds %d bytes", len(it.Value))
 	case c.sessions.missing(sinc):
-		s.bad(it.Key, foundOrphan, "a session is to be indexed that does not exist").inProject(pinc).harmless = true
+		s.inProject(pinc).orphan("a session is to be indexed that does not exist").harmless = true
 	case h == nil:
 	case h.pinc != pinc || h.session != string(it.Value[8:]) || binary.BigEndian.Uint64(it.Value) > h.Messages:
-		h.wrong(s, s.kind, it.Key, foundMismatch, "session %q is to be indexed as %q, with %d messages", h.session, it.Value[8:],
+		h.of(s).mismatch("session %q is to be indexed as %q, with %d messages", h.session, it.Value[8:],
 			binary.BigEndian.Uint64(it.Value))
 	}
 }
@@ -119,7 +119,7 @@ func (c *recallChecks) marking(s *space, it store.Item) {
 	if len(it.Value) > 0 && it.Value[0] == 0 {
 		c.backlog[pinc] = string(it.Value[1:])
 	} else if !it.Damaged {
-		s.bad(it.Key, foundMalformed, "it does not say how far it has come").inProject(pinc)
+		s.inProject(pinc).malformed("it does not say how far it has come")
 	}
 }
 
@@ -129,8 +129,8 @@ func (c *recallChecks) finish(s *space) {
 		indexed := c.streams[projectStream{h.pinc, sinc}]
 		after, marking := c.backlog[h.pinc]
 		if c.projects.searched[h.pinc] && !c.marked[sinc] && h.Messages != indexed && (!marking || h.session <= after) {
-			h.wrong(s, "job_unindexed", unindexedKey(h.pinc, sinc), foundMissing,
-				"of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed)
+			mark := h.at(s, "job_unindexed", unindexedKey(h.pinc, sinc))
+			mark.missing("of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed)
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Verify reads a sealed store whole and holds every record against its kind and against the others. Nothing else may
-// write meanwhile. It changes nothing. What it keeps in memory grows with the number of sessions and memories, and of the
-// documents of one index and the entries of one board, not with what they hold.
+// Verify reads a sealed store whole and holds every record against its kind and against the others. It changes nothing,
+// and nothing else may write meanwhile. What it keeps in memory grows with the number of sessions and memories, and of
+// the documents of one index and the entries of one board, not with what they hold.
 func Verify(ctx context.Context, s store.Store) (*Report, error) {
 	return verifyStore(ctx, s, verifiedRooms)
 }

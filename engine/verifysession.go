@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -19,8 +20,8 @@ type sessionChecks struct {
 }
 
 func newSessionChecks() *sessionChecks {
-	return &sessionChecks{heads: map[incarnation]*headSeen{}, byName: map[string]*headSeen{}, lostHeads: map[string]bool{},
-		swept: map[incarnation]bool{}}
+	return &sessionChecks{heads: map[incarnation]*headSeen{}, byName: map[string]*headSeen{},
+		lostHeads: map[string]bool{}, swept: map[incarnation]bool{}}
 }
 
 func (c *sessionChecks) checks() []recordCheck {
@@ -45,6 +46,14 @@ type headSeen struct {
 	opened  bool              // its open calls did
 }
 
+// at is a record of the session.
+func (h *headSeen) at(s *space, kind string, key []byte) subject {
+	return s.at(kind, key).of(h.pinc, h.session)
+}
+
+// of is the record at hand, as one of this session.
+func (h *headSeen) of(s *space) subject { return s.of(h.pinc, h.session) }
+
 func (c *sessionChecks) head(s *space, it store.Item) {
 	h := &headSeen{pinc: incarnation(it.Key[2:]), session: idIn(it.Key, 2+8)}
 	s.about(h.pinc, h.session)
@@ -54,10 +63,10 @@ func (c *sessionChecks) head(s *space, it store.Item) {
 		return
 	}
 	if other, ok := c.heads[h.Incarnation]; ok {
-		s.bad(it.Key, foundMismatch, "sessions %q and %q share one set of messages", h.session, other.session)
+		s.mismatch("sessions %q and %q share one set of messages", h.session, other.session)
 	}
 	if h.Kind != kindChat && h.Kind != kindBackground || uint64(h.Turns) > h.Messages {
-		s.bad(it.Key, foundMalformed, "it tells of %d turns, %d messages and the kind %q", h.Turns, h.Messages, h.Kind)
+		s.malformed("it tells of %d turns, %d messages and the kind %q", h.Turns, h.Messages, h.Kind)
 	}
 	if h.OpenCalls > 0 {
 		h.calls = map[uint64]uint16{}
@@ -88,42 +97,42 @@ func (c *sessionChecks) openCalls(s *space, it store.Item) {
 	case h != nil:
 		h.opened = true
 	case !c.lostHeads[string(it.Key)]:
-		s.bad(it.Key, foundOrphan, "open calls of a session that does not exist")
+		s.orphan("open calls of a session that does not exist")
 	}
 	var rec openCalls
 	if !s.decode(it, &rec) || h == nil {
 		return
 	}
 	if rec.Incarnation != h.Incarnation || len(rec.Calls) != h.OpenCalls {
-		s.bad(it.Key, foundMismatch, "it lists %d open calls of %s, the session has %d and is %s", len(rec.Calls),
+		s.mismatch("it lists %d open calls of %s, the session has %d and is %s", len(rec.Calls),
 			rec.Incarnation, h.OpenCalls, h.Incarnation)
 		return
 	}
 	for _, call := range rec.Calls {
 		if n, ok := h.calls[call.Seq]; h.calls != nil && (!ok || call.Index >= n) {
-			s.bad(it.Key, foundMismatch, "call %q is to be open, but message %d makes no call %d", call.ID, call.Seq, call.Index)
+			s.mismatch("call %q is to be open, but message %d makes no call %d", call.ID, call.Seq, call.Index)
 		}
 	}
 }
 
 func (c *sessionChecks) finish(s *space) {
 	c.endMessages(s)
-	for _, sinc := range slices.SortedFunc(maps.Keys(c.heads), func(a, b incarnation) int { return slices.Compare(a[:], b[:]) }) {
+	inOrder := func(a, b incarnation) int { return bytes.Compare(a[:], b[:]) }
+	for _, sinc := range slices.SortedFunc(maps.Keys(c.heads), inOrder) {
 		h := c.heads[sinc]
 		key := headKey(h.pinc, h.session)
 		if !s.belongs(h.pinc) {
-			s.wrong("session", key, foundOrphan, "the session's project does not exist").of(h.pinc, h.session)
+			h.at(s, "session", key).orphan("the session's project does not exist")
 		}
 		if !h.came && h.Messages > 0 {
-			s.wrong("body", key, foundMissing, "of the session's %d messages none is there", h.Messages).of(h.pinc, h.session)
+			h.at(s, "body", key).missing("of the session's %d messages none is there", h.Messages)
 		}
 		if h.OpenCalls > 0 && !h.opened {
-			s.wrong("open_calls", openCallsKey(h.pinc, h.session), foundMissing, "the session's %d open calls are not there",
-				h.OpenCalls).of(h.pinc, h.session)
+			open := h.at(s, "open_calls", openCallsKey(h.pinc, h.session))
+			open.missing("the session's %d open calls are not there", h.OpenCalls)
 		}
 		if c.swept[sinc] && !h.came {
-			s.wrong("job_session", sweepKey(sweepSession, sinc[:]), foundMismatch, "the session lives and is to be swept").
-				of(h.pinc, h.session)
+			h.at(s, "job_session", sweepKey(sweepSession, sinc[:])).mismatch("the session lives and is to be swept")
 		}
 	}
 }

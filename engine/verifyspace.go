@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -16,14 +15,11 @@ type space struct {
 	tenant   string
 	rooms    []roomChecks
 	checks   map[string]recordCheck // by kind
-	findings []Finding
+	findings []*Finding
 	seed     maphash.Seed
 
-	// Of the record at hand.
-	kind    string
-	pinc    incarnation
-	session string
-	damage  int // the number of its finding that it is damaged, or -1
+	subject          // the record at hand
+	found   *Finding // that the record at hand is damaged
 
 	expiring map[string]string      // records that the expiry index must name, with their kinds
 	expected map[string]expectation // records that must come, by key
@@ -50,10 +46,9 @@ func newSpace(tenant string, rooms []roomChecks) *space {
 }
 
 func (s *space) visit(kind string, it store.Item) {
-	s.kind, s.pinc, s.session, s.damage = kind, incarnation{}, "", -1
+	s.subject, s.found = s.at(kind, it.Key), nil
 	if it.Damaged {
-		s.wrong(kind, it.Key, foundDamaged, "the record fails its checksum")
-		s.damage = len(s.findings) - 1
+		s.found = s.wrong(foundDamaged, "the record fails its checksum")
 	}
 	s.checks[kind].record(s, it)
 }
@@ -65,7 +60,7 @@ func (s *space) finish() {
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.expected)) {
 		e := s.expected[key]
-		s.wrong(e.kind, e.key, foundMissing, "%s", e.detail).inProject(e.pinc)
+		e.missing("%s", e.detail)
 	}
 	s.rooms = slices.DeleteFunc(s.rooms, func(room roomChecks) bool { _, ok := room.(crossChecks); return !ok })
 	s.checks, s.expiring, s.expected, s.staged = nil, nil, nil, nil
@@ -78,26 +73,11 @@ func (s *space) across(system *space) {
 	}
 }
 
-// wrong notes a finding. What it returns may be added to until the next one.
-func (s *space) wrong(kind string, key []byte, code, format string, args ...any) *Finding {
-	f := Finding{Tenant: s.tenant, Kind: kind, Code: code}
-	if len(s.findings) <= 2*maxFindings { // of more, which nobody reads, only the number counts
-		f.Detail, f.Key = fmt.Sprintf(format, args...), hex.EncodeToString(key)
-	}
-	s.findings = append(s.findings, f)
-	return &s.findings[len(s.findings)-1]
-}
-
-// bad is wrong for the record at hand.
-func (s *space) bad(key []byte, code, format string, args ...any) *Finding {
-	return s.wrong(s.kind, key, code, format, args...).of(s.pinc, s.session)
-}
-
 // about says which project and session the record at hand is of, for all that is found about it.
 func (s *space) about(pinc incarnation, session string) {
 	s.pinc, s.session = pinc, session
-	if s.damage >= 0 {
-		s.findings[s.damage].of(pinc, session)
+	if s.found != nil {
+		s.found.pinc, s.found.Session = pinc, session
 	}
 }
 
@@ -109,7 +89,7 @@ func (s *space) decode(it store.Item, into any) bool {
 	}
 	err := json.Unmarshal(it.Value, into)
 	if err != nil {
-		s.bad(it.Key, foundMalformed, "it does not decode: %v", err)
+		s.malformed("it does not decode: %v", err)
 	}
 	return err == nil
 }
@@ -117,7 +97,7 @@ func (s *space) decode(it store.Item, into any) bool {
 // sized notes that a whole record's value does not have the length that its kind has.
 func (s *space) sized(it store.Item, n int, of string) bool {
 	if !it.Damaged && len(it.Value) != n {
-		s.bad(it.Key, foundMalformed, "it holds %d bytes, not the %d of %s", len(it.Value), n, of)
+		s.malformed("it holds %d bytes, not the %d of %s", len(it.Value), n, of)
 	}
 	return len(it.Value) == n
 }
@@ -134,17 +114,15 @@ func expires[T any](s *space, it store.Item) {
 // expires notes a record that has an entry in the expiry index for as long as it is there.
 func (s *space) expires(key []byte) { s.expiring[string(key)] = s.kind }
 
-// expectation is what is found where a record does not come: another's kind and key may be blamed.
+// expectation is what is found missing where a record does not come.
 type expectation struct {
-	kind   string
-	key    []byte
-	pinc   incarnation
+	subject
 	detail string
 }
 
-// expect notes that a record must come, before it does.
-func (s *space) expect(key []byte, kind string, blamed []byte, pinc incarnation, format string, args ...any) {
-	s.expected[string(key)] = expectation{kind: kind, key: blamed, pinc: pinc, detail: fmt.Sprintf(format, args...)}
+// expect notes that a record must come, before it does. Where it does not, the finding is about the subject.
+func (s *space) expect(key []byte, about subject, format string, args ...any) {
+	s.expected[string(key)] = expectation{about, fmt.Sprintf(format, args...)}
 }
 
 // came tells whether a record was expected; it is not any more.
@@ -172,7 +150,7 @@ func (s *space) projectName(pinc incarnation) string {
 	return "(incarnation " + pinc.String() + ")"
 }
 
-// fingerprint stands for a value in sums of what is expected, less what came: such a sum is zero where both are the same.
+// fingerprint stands for a value in sums of what is expected, less what came: such a sum is zero where both are equal.
 func fingerprint[T comparable](s *space, v T) uint64 { return maphash.Comparable(s.seed, v) }
 
 // valueParts gathers the records that one long value was split into: they follow one another, and only the numbers that
@@ -246,7 +224,7 @@ var keepTheirTime = []string{"idempotent", "audit", "usage"}
 // expiry holds an entry's key against the records that expire: its value says nothing.
 func (c *ownChecks) expiry(s *space, it store.Item) {
 	if !it.Damaged && len(it.Value) != 1 {
-		s.bad(it.Key, foundMalformed, "an expiry entry holds %d bytes", len(it.Value))
+		s.malformed("an expiry entry holds %d bytes", len(it.Value))
 	}
 	names := splitExpiry(it.Key)
 	kind := c.kindOf(s.tenant, names)
@@ -257,12 +235,12 @@ func (c *ownChecks) expiry(s *space, it store.Item) {
 	if _, ok := s.expiring[string(names)]; ok {
 		delete(s.expiring, string(names))
 	} else if kind == nil || slices.Contains(keepTheirTime, kind.name) {
-		s.bad(it.Key, foundMissing, "the expiry index names the record %x, which is not there", names)
+		s.missing("the expiry index names the record %x, which is not there", names)
 	}
 }
 
 func (c *ownChecks) finish(s *space) {
 	for key, kind := range s.expiring {
-		s.wrong(kind, []byte(key), foundMissing, "the expiry index does not name it, so that it would stay for good")
+		s.at(kind, []byte(key)).missing("the expiry index does not name it, so that it would stay for good")
 	}
 }

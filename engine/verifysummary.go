@@ -13,7 +13,7 @@ func (c *summaryChecks) job(s *space, it store.Item) {
 	var rec summaryJob
 	s.decode(it, &rec)
 	if c.sessions.heads[incarnation(it.Key[3:])] == nil && !it.Damaged {
-		s.bad(it.Key, foundOrphan, "a summary of a session that does not exist is to be made").harmless = true
+		s.orphan("a summary of a session that does not exist is to be made").harmless = true
 	}
 }
 

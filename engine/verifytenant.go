@@ -45,7 +45,7 @@ func (c *tenantChecks) key(s *space, it store.Item) {
 	}
 	id := idIn(it.Key, 2)
 	if _, ok := ParseRole(rec.Role); !ok || rec.ID != id || len(rec.Hash) != sha256.Size {
-		s.bad(it.Key, foundMalformed, "key %q has the id %q, the role %q and a hash of %d bytes", id, rec.ID, rec.Role,
+		s.malformed("key %q has the id %q, the role %q and a hash of %d bytes", id, rec.ID, rec.Role,
 			len(rec.Hash))
 	}
 	c.keys[id] = rec.Tenant
@@ -56,7 +56,7 @@ func (c *tenantChecks) keyUse(s *space, it store.Item) {
 	id := string(it.Key[2:])
 	s.sized(it, 8, "a time")
 	if _, ok := c.keys[id]; !ok && !c.lostKeys && !it.Damaged {
-		s.bad(it.Key, foundOrphan, "it tells when the key %q was used, which is not there", id).harmless = true
+		s.orphan("it tells when the key %q was used, which is not there", id).harmless = true
 	}
 }
 
@@ -68,10 +68,10 @@ func (c *tenantChecks) tenant(s *space, it store.Item) {
 	var rec tenantRecord
 	if s.decode(it, &rec) {
 		if rec.ID != id {
-			s.bad(it.Key, foundMalformed, "tenant %q calls itself %q", id, rec.ID)
+			s.malformed("tenant %q calls itself %q", id, rec.ID)
 		}
 		if rec.Deleting != c.swept[id] {
-			s.bad(it.Key, foundMismatch, "tenant %q is being deleted: %t; there is a job that does it: %t", id, rec.Deleting,
+			s.mismatch("tenant %q is being deleted: %t; there is a job that does it: %t", id, rec.Deleting,
 				c.swept[id])
 		}
 		s.tenants[id] = rec.Deleting
@@ -84,11 +84,11 @@ func (c *tenantChecks) tenant(s *space, it store.Item) {
 func (c *tenantChecks) finish(s *space) {
 	for id, made := range c.keys {
 		if made != c.live && c.live != (incarnation{}) { // whose loss is told once
-			s.wrong("key", apiKeyKey(id), foundMismatch, "key %q was made in another tenant of this name", id)
+			s.at("key", apiKeyKey(id)).mismatch("key %q was made in another tenant of this name", id)
 		}
 	}
 	for id := range c.swept {
-		s.wrong("job_tenant", sweepKey(sweepTenant, []byte(id)), foundOrphan, "a tenant %q that is not there is to be swept",
+		s.at("job_tenant", sweepKey(sweepTenant, []byte(id))).orphan("a tenant %q that is not there is to be swept",
 			strings.ToValidUTF8(id, "?"))
 	}
 	c.keys = nil
@@ -96,6 +96,6 @@ func (c *tenantChecks) finish(s *space) {
 
 func (c *tenantChecks) across(s *space, _ roomChecks) {
 	if c.live == (incarnation{}) {
-		s.wrong("live", liveKey, foundMissing, "the tenant's mark is not there: no key of it works")
+		s.at("live", liveKey).missing("the tenant's mark is not there: no key of it works")
 	}
 }
