@@ -75,17 +75,6 @@ type entryTerm struct {
 	term string
 }
 
-// noticeSeen is a notification, as an entry says that it raised it or as its own record does.
-type noticeSeen struct {
-	seq, entry uint64
-	kind       string
-}
-
-type agentSeen struct {
-	agentRecord
-	notices, unread, mentions uint64
-}
-
 func (c *boardChecks) board(s *space, it store.Item) {
 	b := &boardSeen{agents: map[incarnation]*agentSeen{}, notices: map[incarnation]uint64{}}
 	id := idIn(it.Key, 2)

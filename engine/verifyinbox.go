@@ -2,6 +2,18 @@ package engine
 
 import "github.com/seed-0906e6bc/mneme/engine/store"
 
+// noticeSeen is a notification, as an entry says that it raised it or as its own record does.
+type noticeSeen struct {
+	seq, entry uint64
+	kind       string
+}
+
+// agentSeen is what an agent's record promises, and counts the notifications that came.
+type agentSeen struct {
+	agentRecord
+	notices, unread, mentions uint64
+}
+
 func (c *boardChecks) agent(s *space, it store.Item) {
 	b := c.on(s, it.Key)
 	if b == nil {

@@ -19,7 +19,7 @@ type indexChecks struct {
 
 	// Recall says what there is of transcripts.
 	ofMessage func(s *space, key []byte, x *corpusSeen, d *recall.Document)
-	goes      func(session incarnation) bool
+	goes      func(stream uint64) bool // its session is to be swept, or may be damaged
 }
 
 func newIndexChecks() *indexChecks {
@@ -242,7 +242,7 @@ func (c *indexChecks) end(s *space) {
 		at("job_fold", job).missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
 	}
 	for stream := range x.ends {
-		if stream != 0 && (x.space == recallMemories || !c.goes(incarnationOf(stream))) {
+		if stream != 0 && (x.space == recallMemories || !c.goes(stream)) {
 			key := recallStreamPrefix(x.pinc, x.space, recallStream, stream)
 			at("recall_stream", key).missing("it is not told where the stream goes on")
 		}

@@ -24,7 +24,8 @@ type projectStream struct{ pinc, session incarnation }
 func newRecallChecks(projects *projectChecks, sessions *sessionChecks, index *indexChecks) *recallChecks {
 	c := &recallChecks{projects: projects, sessions: sessions, index: index, marked: map[incarnation]bool{},
 		backlog: map[incarnation]string{}, streams: map[projectStream]uint64{}}
-	index.ofMessage, index.goes = c.ofMessage, sessions.goes
+	index.ofMessage = c.ofMessage
+	index.goes = func(stream uint64) bool { return sessions.goes(incarnationOf(stream)) }
 	return c
 }
 

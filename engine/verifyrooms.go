@@ -20,23 +20,14 @@ func verifiedRooms() []roomChecks {
 		newTenantChecks(),
 		projects,
 		sessions,
-		&summaryChecks{sessions},
+		summaryChecks(sessions),
 		newDecisionChecks(sessions),
 		newPolicyChecks(projects),
 		index,
 		newRecallChecks(projects, sessions, index),
 		newMemoryChecks(index),
 		newBoardChecks(),
-		dailyChecks{},
+		// The daily job is of several rooms. What it says of their parts depends on the version that wrote it.
+		checkList{{kind: "retention", record: decodes[retentionState]}},
 	}
 }
-
-// dailyChecks are of the job that removes what is too old, which several rooms take part in.
-type dailyChecks struct{}
-
-// checks decodes the job's record. What it says of rooms' parts depends on the version that wrote it.
-func (dailyChecks) checks() []recordCheck {
-	return []recordCheck{{kind: "retention", record: decodes[retentionState]}}
-}
-
-func (dailyChecks) finish(*space) {}
