@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/llm"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // defaultData is the folder that holds everything, where none is said.
@@ -62,61 +62,79 @@ type option struct {
 	usage          string
 }
 
-// readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
-func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
-	c := config{Listen: "127.0.0.1:7700", Data: defaultData}
-	var file, historyMaxTokens string
-	var limits tenantLimits
-	var main provider
-	options := []option{
+// rawConfig is what an operator said, word for word where it still has to be read.
+type rawConfig struct {
+	config
+	file, historyMaxTokens string
+	limits                 tenantLimits
+	main                   provider
+}
+
+func newRawConfig() *rawConfig {
+	return &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}}
+}
+
+// options are the settings of `mneme serve`. docs/CONFIGURATION.md is printed from them.
+func (r *rawConfig) options() []option {
+	c := &r.config
+	return []option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
-		{"store", "MNEME_STORE", "store", &c.Store, "`URL` of a shared PostgreSQL, postgres://… (default: embedded, in the data folder)"},
+		{"store", "MNEME_STORE", "store", &c.Store,
+			"`URL` of a shared PostgreSQL, postgres://… (default: embedded, in the data folder)"},
 		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey, "the operator's `KEY`, who makes tenants (default: none)"},
-		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &limits.rate, "`REQUESTS` a second for each tenant (default: no limit)"},
-		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &limits.burst,
+		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &r.limits.rate,
+			"`REQUESTS` a second for each tenant (default: no limit)"},
+		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &r.limits.burst,
 			"`REQUESTS` at once for each tenant (default: a second's)"},
-		{"quota-message-bytes", "MNEME_QUOTA_MESSAGE_BYTES", "quota_message_bytes", &limits.messageBytes,
+		{"quota-message-bytes", "MNEME_QUOTA_MESSAGE_BYTES", "quota_message_bytes", &r.limits.messageBytes,
 			"`BYTES` that each tenant's messages may take (default: no limit)"},
-		{"quota-memory-bytes", "MNEME_QUOTA_MEMORY_BYTES", "quota_memory_bytes", &limits.memoryBytes,
+		{"quota-memory-bytes", "MNEME_QUOTA_MEMORY_BYTES", "quota_memory_bytes", &r.limits.memoryBytes,
 			"`BYTES` that each tenant's memories may take (default: no limit)"},
-		{"quota-memories", "MNEME_QUOTA_MEMORIES", "quota_memories", &limits.memories,
+		{"quota-memories", "MNEME_QUOTA_MEMORIES", "quota_memories", &r.limits.memories,
 			"`NUMBER` of memories that each tenant may keep (default: no limit)"},
-		{"config", "MNEME_CONFIG", "", &file, "YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
-		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &historyMaxTokens,
+		{"config", "MNEME_CONFIG", "", &r.file,
+			"YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
+		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &r.historyMaxTokens,
 			"the default of the setting history_max_tokens"},
 		// No flags: every process of the machine could read a key there.
-		{"", "OPENAI_API_KEY", "openai_api_key", &main.Key, "the key at the provider of models"},
-		{"", "OPENAI_BASE_URL", "openai_base_url", &main.URL, "its URL, with the version (default: OpenAI's)"},
-		{"", "OPENAI_MODEL", "openai_model", &main.Model, "its model (default: " + llm.DefaultModel + ")"},
+		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "the key at the provider of models"},
+		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its URL, with the version (default: OpenAI's)"},
+		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "its model (default: " + llm.DefaultModel + ")"},
 		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
 		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
 		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "for summaries, another model"},
 	}
+}
+
+// readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
+func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
+	r := newRawConfig()
+	options := r.options()
 	said, err := readOptions(flag.NewFlagSet("serve", flag.ContinueOnError), options, args, env, stderr)
 	if err != nil {
-		return c, err
+		return r.config, err
 	}
-	if file != "" {
-		if err := readFile(file, options, said); err != nil {
-			return c, err
+	if r.file != "" {
+		if err := readFile(r.file, options, said); err != nil {
+			return r.config, err
 		}
 	}
-	if historyMaxTokens != "" {
-		n, err := strconv.Atoi(historyMaxTokens)
+	if r.historyMaxTokens != "" {
+		n, err := strconv.Atoi(r.historyMaxTokens)
 		if err != nil || n < 1 || n > engine.MaxBudget {
-			return c, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer from 1 to %d",
+			return r.config, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer from 1 to %d",
 				engine.MaxBudget)
 		}
-		c.HistoryMaxTokens = n
+		r.HistoryMaxTokens = n
 	}
-	if err := limits.read(&c); err != nil {
-		return c, err
+	if err := r.limits.read(&r.config); err != nil {
+		return r.config, err
 	}
-	if err := c.Summaries.complete(main); err != nil {
-		return c, err
+	if err := r.Summaries.complete(r.main); err != nil {
+		return r.config, err
 	}
-	return c, checkStore(c.Store)
+	return r.config, checkStore(r.Store)
 }
 
 // checkStore looks at a store's URL without connecting. What it says never holds the URL's password.
@@ -189,8 +207,8 @@ func (p *provider) complete(main provider) error {
 	return nil
 }
 
-// readOptions sets what the command line of a command says, then what the environment does, and tells which values those were.
-// flags is named like the command and may have flags of its own.
+// readOptions sets what the command line of a command says, then what the environment does, and tells which values
+// those were. flags is named like the command and may have flags of its own.
 func readOptions(flags *flag.FlagSet, options []option, args []string, env lookup, stderr io.Writer) (
 	said map[*string]bool, err error,
 ) {

@@ -1,180 +1,104 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
-
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-const (
-	// maxConsidered is how many stored messages one window looks at, at most.
-	maxConsidered = 4096
-	// minConsidered is how many it looks at, at least, where there are that many.
-	minConsidered = 256
-	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
-	MaxBudget = 1 << 30
-	// maxPending bounds the messages of the turn in flight.
-	maxPending = 1024
-)
-
-// inputs are all that a window depends on beside the policies' modules and the stored messages. A decision keeps
-// them, so the same inputs give the same window, byte for byte.
-type inputs struct {
-	at      int64  // ms since 1970
-	seed    uint64 // given to policies
-	extent  extent
-	covered summaryHead // what the session's head says of its summary
-	asked   uint64      // the newest user message of no delegation, as the head says
-	bare    bool        // a background session: nothing stored is considered
-	tight   bool        // the budget of policies leaves out the message that the format puts in front
-	request *ContextRequest
-	*resolved
-	// outcomes are, for a replay, how the steps ended; those that do not depend on the inputs are not run again.
-	outcomes []stepOutcome
+// asking is a request for a window, of which raw are the bytes as received.
+type asking struct {
+	caller           Caller
+	project, session string
+	request          *ContextRequest
+	raw              []byte
+	waited           bool // a summary has been waited for
 }
 
-// assembly is one window in the making.
-type assembly struct {
-	inputs
-	e      *Engine
-	ctx    context.Context
-	tenant string
-	// memories were recalled for the window; recall is where from, nil once they are there. As many as injected says
-	// stand in the table.
-	memories []remembered
-	recall   *recallFrom
-	injected int
-	summary  *summary // nil: there is none, or it cannot be read
-	view     *view
-	hot      *hotSession // nil in a replay
-
-	format   chat.Format
-	markdown bool
-	count    func(string) int
-
-	limits  limits
-	skipped []Skipped // pending system messages
-	pending []row
-	rows    []*row // the considered messages, by seq
-	older   older
-	table   table
-	result  outcome
-	// verdicts are how the pipeline's steps ended last, for the breaker; nil where it has no say.
-	verdicts []verdict
-	damage   int // messages found unreadable while this window was made
-	*scratch
-}
-
-// scratch is memory that assemblies use one after another.
-type scratch struct {
-	considered []*row
-	order      []int
-	made       []plan.Item
-	fates      [2][]plan.Fate
-	records    []plan.Record
-	sums       []byte // of the window's entries
-}
-
-// clear lets go of what the memory pointed to.
-func (s *scratch) clear() {
-	clear(s.considered)
-	clear(s.made)
-	clear(s.fates[0])
-	clear(s.fates[1])
-}
-
-// limits are a request's bounds, defaults filled in.
-type limits struct {
-	messages, tokens uint32 // of the law; 0: no bound
-	maxMessages      int
-	systemTokens     int
-	opening          uint32 // what an opening message costs where the format needs one
-}
-
-// older says what lies beyond the horizon.
-type older struct {
-	messages uint64
-	lastTurn uint32
-}
-
-// Assemble decides what the model should see now, keeps the decision, and appends the response's JSON to dst.
-// raw is the request as received, of which req is the decoding.
+// Assemble decides what the model should see now, keeps the decision, and appends the response's JSON to dst. raw is the
+// request as received, of which req is the decoding. It answers not_found where there is no such project,
+// budget_too_small where what must stay does not fit, policy_failed where a step fails that is set to refuse the request,
+// and the codes of invalid fields.
 func (e *Engine) Assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw,
 	dst []byte) ([]byte, error) {
-	return e.assemble(ctx, c, projectID, req, raw, dst, false)
+	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, DefaultSession), request: req, raw: raw}
+	if err := checkID("session_id", ask.session); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	for again := true; again; {
+		var err error
+		if dst, again, err = e.answer(ctx, ask, dst[:start]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
 }
 
-// assemble is Assemble; waited says that a summary has been waited for.
-func (e *Engine) assemble(ctx context.Context, c Caller, projectID string, req *ContextRequest, raw, dst []byte,
-	waited bool) ([]byte, error) {
-	session := req.SessionID
-	if session == "" {
-		session = DefaultSession
-	}
-	if err := checkID("session_id", session); err != nil {
-		return dst, err
-	}
-	st, err := e.readState(ctx, c, projectID, session, req.Pipeline)
+// answer makes a window and appends the response. It tells whether the window is to be made again, because the session
+// is another one by now, or has the summary that was waited for.
+func (e *Engine) answer(ctx context.Context, ask *asking, dst []byte) (out []byte, again bool, err error) {
+	tenant, req := ask.caller.Tenant, ask.request
+	st, err := e.readState(ctx, ask.caller, ask.project, ask.session, req.Pipeline)
 	if err != nil {
-		return dst, err
+		return dst, false, err
 	}
-	r, err := e.resolved(ctx, c.Tenant, st, req.Pipeline)
+	r, err := e.ready(ctx, tenant, st, req.Pipeline)
 	if err != nil {
-		return dst, err
+		return dst, false, err
 	}
-	p, h, headRaw := st.project, st.head, st.headRaw
+	p, h := st.project, st.head
 	if h == nil {
 		h = &head{Kind: kindChat}
 	}
 	var seed [8]byte
 	e.random(seed[:])
-	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: e.now().UnixMilli(),
-		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), covered: h.covered(), asked: h.Asked, bare: h.Kind == kindBackground,
-		request: req, resolved: r}}
+	a := &assembly{e: e, ctx: ctx, tenant: tenant, inputs: inputs{at: e.now().UnixMilli(),
+		seed: binary.LittleEndian.Uint64(seed[:]), extent: h.extent(), covered: h.covered(), asked: h.Asked,
+		bare: h.Kind == kindBackground, request: req, ready: r}}
 	if err := a.prepare(); err != nil {
-		return dst, err
+		return dst, false, err
 	}
-	if a.view, a.hot, err = e.current(ctx, c.Tenant, h, headRaw, a.horizon()+1); err != nil {
-		return dst, err
+	if a.view, a.hot, err = e.current(ctx, tenant, h, st.headRaw, a.horizon()+1); err != nil {
+		return dst, false, err
 	}
 	a.summary = a.view.summary
-	a.recall = &recallFrom{c, projectID, p}
+	a.recall = &recallFrom{ask.caller, ask.project, p}
 	if req.Pipeline == nil { // what a request makes up, a reader's too, says nothing of a live version
 		a.verdicts = make([]verdict, len(a.steps))
-		defer e.judge(a)
+		defer func() { e.judge(ctx, tenant, a.steps, a.verdicts) }()
 	}
 	a.scratch = e.scratch.Get().(*scratch)
 	defer func() {
 		a.scratch.clear()
 		e.scratch.Put(a.scratch)
 	}()
-	id := e.newDecisionID(a, session)
+	id := e.newDecisionID(a, ask.session)
 	start := len(dst)
-	dst, w, err := a.appendWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
+	dst = a.openWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
+	w, err := a.make(dst)
 	if a.extent.turns > 0 && (a.damage > 0 || errors.Is(err, errDamaged)) {
-		if gone, lookErr := a.gone(headKey(p.Incarnation, session)); lookErr != nil {
-			return dst, lookErr
-		} else if gone { // begin again with the session as it is now
-			return e.assemble(ctx, c, projectID, req, raw, dst[:start], waited)
+		if gone, lookErr := a.gone(headKey(p.Incarnation, ask.session)); lookErr != nil || gone {
+			return dst, gone, lookErr
 		}
 	}
 	if err != nil {
-		return dst, err
+		return dst, false, err
 	}
-	if e.wantSummary(ctx, c, projectID, session, p, a, waited) {
+	dst = a.closeWindow(dst, &w)
+	if a.awaitsSummary(ask, p.Incarnation) {
 		a.verdicts = nil // it is not the window that is answered
-		return e.assemble(ctx, c, projectID, req, raw, dst[:start], true)
+		ask.waited = true
+		return dst, true, nil
 	}
-	err = e.keepDecision(ctx, c.Tenant, p, a, id, session, h.Revision, raw, &w)
+	err = e.keepDecision(ctx, tenant, p, a, id, ask.session, h.Revision, ask.raw, &w)
 	if full := (*Error)(nil); errors.As(err, &full) && full.Kind == NoSpace {
 		forgetID(dst[start:]) // an agent still gets its window; it cannot be replayed
 	} else if err != nil {
-		return dst, err
+		return dst, false, err
 	}
-	return a.appendRest(dst, &w), nil
+	return a.appendRest(dst, &w), false, nil
 }
 
 // forgetID puts null in place of a response's decision id.
@@ -184,146 +108,4 @@ func forgetID(response []byte) {
 	for i := at + n; response[i] != ','; i++ {
 		response[i] = ' '
 	}
-}
-
-// prepare checks the request and works out its bounds.
-func (a *assembly) prepare() error {
-	req, s := a.request, &a.settings
-	var err error
-	if a.format, err = parseFormat(req.Format, true); err != nil {
-		return err
-	}
-	switch req.ToolResults {
-	case "", "messages":
-	case "markdown":
-		a.markdown = true
-	default:
-		return invalidField("tool_results", "invalid_value", "must be messages or markdown")
-	}
-	if req.Viewer.Agent != "" {
-		if err := checkID("viewer.agent", req.Viewer.Agent); err != nil {
-			return err
-		}
-	}
-	if d := a.viewerDelegation(); d != "" {
-		if err := checkID("viewer.delegation_id", d); err != nil {
-			return err
-		}
-	}
-	if len(req.Pending) > maxPending {
-		return invalidField("pending", "too_long", "must have at most %d messages", maxPending)
-	}
-	a.count = a.e.counter(a.encoding)
-	return a.bound(s)
-}
-
-func (a *assembly) viewerDelegation() string {
-	if a.request.Viewer.DelegationID == nil {
-		return ""
-	}
-	return *a.request.Viewer.DelegationID
-}
-
-// bound fills in limits from the request's budget and the settings.
-func (a *assembly) bound(s *Settings) error {
-	b := &a.request.Budget
-	value := func(name string, p *int, standard int) (int, error) {
-		if p == nil {
-			return standard, nil
-		}
-		if *p < 0 || *p > MaxBudget {
-			return 0, invalidField("budget."+name, "out_of_range", "must be from 0 to %d", MaxBudget)
-		}
-		return *p, nil
-	}
-	maxMessages, err := value("max_messages", b.MaxMessages, s.HistoryMaxMessages)
-	if err != nil {
-		return err
-	}
-	maxTokens, err := value("max_tokens", b.MaxTokens, s.HistoryMaxTokens)
-	if err != nil {
-		return err
-	}
-	window, err := value("context_window", b.ContextWindow, 0)
-	if err != nil {
-		return err
-	}
-	reserve, err := value("reserve_tokens", b.ReserveTokens, 0)
-	if err != nil {
-		return err
-	}
-	if a.request.System != "" {
-		if a.format == chat.Text {
-			a.limits.systemTokens = a.count(a.request.System) + 1
-		} else {
-			a.limits.systemTokens = chat.NoticeTokens(a.request.System, a.count)
-		}
-	}
-	if window > 0 {
-		room := window - reserve - a.limits.systemTokens
-		if room <= 0 {
-			return &Error{Kind: Invalid, Code: "budget_too_small", Unit: "tokens", Needed: window - room + 1, Allowed: window,
-				Detail: "reserve_tokens and the system prompt leave nothing of context_window for the history"}
-		}
-		if maxTokens == 0 || room < maxTokens {
-			maxTokens = room
-		}
-	}
-	a.limits.maxMessages = maxMessages
-	a.limits.messages, a.limits.tokens = uint32(maxMessages), uint32(maxTokens)
-	if a.format == chat.AnthropicMessages {
-		a.limits.opening = uint32(chat.LeadTokens(a.count))
-	}
-	return nil
-}
-
-// horizon is how many stored messages are considered at most.
-func (a *assembly) horizon() int {
-	if a.bare {
-		return 0
-	}
-	if a.limits.maxMessages == 0 {
-		return maxConsidered
-	}
-	return min(maxConsidered, max(minConsidered, 4*a.limits.maxMessages, a.settings.SummaryThreshold+1))
-}
-
-// errReread says that a body turned out to be damaged: the window is made again, with the message repaired.
-var errReread = errors.New("a message's body is damaged")
-
-// window makes the window and appends it to dst. A body that turns out to be damaged is known from then on, so each
-// further round has one fewer to find.
-func (a *assembly) window(dst []byte) (chat.Window, error) {
-	if err := a.parsePending(); err != nil {
-		return chat.Window{}, err
-	}
-	if err := a.consider(); err != nil {
-		return chat.Window{}, err
-	}
-	if err := a.remember(); err != nil {
-		return chat.Window{}, err
-	}
-	for range len(a.rows) + 1 {
-		w, err := a.attempt(dst)
-		if !errors.Is(err, errReread) {
-			return w, err
-		}
-	}
-	return chat.Window{}, errReread
-}
-
-func (a *assembly) attempt(dst []byte) (chat.Window, error) {
-	if err := a.tabulate(); err != nil {
-		return chat.Window{}, err
-	}
-	if err := a.decide(a.limits); err != nil {
-		return chat.Window{}, err
-	}
-	return a.render(dst)
-}
-
-// law is what the window must satisfy within these limits.
-func (a *assembly) law(l limits) plan.Law {
-	return plan.Law{BudgetMessages: l.messages, BudgetTokens: l.tokens, Opening: l.opening,
-		ViewerDelegation: a.table.request.ViewerDelegation}
 }

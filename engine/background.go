@@ -3,16 +3,17 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// background is what Step remembers between calls. All of it can be lost: a look at all tenants finds what there is.
+// background is what the frame of background work remembers between calls. All of it can be lost: a look at all tenants
+// finds what there is.
 type background struct {
 	mu     sync.Mutex
 	queue  []string        // tenants that this process queued work for, each once
@@ -57,10 +58,10 @@ func (b *background) setPlace(key []byte) {
 	b.place = slices.Clone(key)
 }
 
-// queueWork notes a tenant whose batch held a job, and tells whoever drives Step.
+// queueWork notes a tenant whose batch held a job, and wakes who does background work.
 func (e *Engine) queueWork(tenant string, b store.Batch) {
 	job := func(p store.Pair) bool {
-		return bytes.HasPrefix(p.Key, sweepPrefix(0)[:2]) && p.Key[2] != jobSummary // its own queue holds that
+		return bytes.HasPrefix(p.Key, []byte(jobPrefix)) && !kindSummaryJob.Is(p.Key) // summaries have a queue of their own
 	}
 	if !slices.ContainsFunc(b.Put, job) {
 		return
@@ -68,7 +69,7 @@ func (e *Engine) queueWork(tenant string, b store.Batch) {
 	e.poke(tenant)
 }
 
-// poke tells whoever drives Step that a tenant has work.
+// poke notes that a tenant has work and wakes who does background work.
 func (e *Engine) poke(tenant string) {
 	e.background.add(tenant)
 	select {
@@ -77,18 +78,9 @@ func (e *Engine) poke(tenant string) {
 	}
 }
 
-// Step does one unit of background work, if there is any, and tells whether there may be more. Work is records in
-// the store: a unit that was interrupted is found and done again. What this process queued comes first; then a look
-// at all tenants finds what came due by time, and what other processes left.
-func (e *Engine) Step(ctx context.Context) (more bool, err error) {
-	if more, err := e.step(ctx); more || err != nil {
-		return more, err
-	}
-	more, _, err = e.makeSummary(ctx)
-	return more, err
-}
-
-// step is Step without calls to others' servers, which may take long.
+// step does one unit of background work, if there is any, and tells whether there may be more. Work is records in the
+// store: a unit that was interrupted is found and done again. What this process queued comes first; then a look at all
+// tenants finds what came due by time, and what other processes left.
 func (e *Engine) step(ctx context.Context) (more bool, err error) {
 	if more, err := e.stepQueued(ctx); more || err != nil {
 		return more, err
@@ -96,8 +88,8 @@ func (e *Engine) step(ctx context.Context) (more bool, err error) {
 	return e.stepLook(ctx)
 }
 
-// stepQueued does a unit for one tenant that this process queued work for. It costs nothing where there is none,
-// however many tenants there are. A tenant of whose units none is done waits for the next
+// stepQueued does a unit for one tenant that this process queued work for. Where no tenant is queued it reads nothing,
+// however many tenants there are. A tenant leaves the queue when none of its units is done, and waits for the next
 // look.
 func (e *Engine) stepQueued(ctx context.Context) (more bool, err error) {
 	tenant, ok := e.background.next()
@@ -113,7 +105,7 @@ func (e *Engine) stepQueued(ctx context.Context) (more bool, err error) {
 
 // stepLook goes on with the look at all tenants until it has found a unit and done it, or has seen them all.
 func (e *Engine) stepLook(ctx context.Context) (more bool, err error) {
-	var failed error // one tenant's trouble is no other's
+	var failed error // an error of one tenant must not stop the others
 	from := e.background.lookedTo()
 	if from == nil {
 		done, err := e.stepTenant(ctx, systemTenant)
@@ -148,70 +140,57 @@ func (e *Engine) stepRecord(ctx context.Context, it store.Item) (done bool, err 
 	if it.Damaged {
 		return false, errDamaged
 	}
-	var rec tenantRecord
-	if err := json.Unmarshal(it.Value, &rec); err != nil || rec.Deleting {
+	tenant, err := e.livingTenant(it.Value)
+	if err != nil || tenant == "" {
 		return false, err
 	}
-	return e.stepTenant(ctx, rec.ID)
+	return e.stepTenant(ctx, tenant)
 }
 
-// unit is one kind of background work: the records that say that there is some, and what does a piece of it.
+// unit is one kind of background work: where in a tenant's space the records lie that say that there is some, and what
+// does a piece of it. Each room has a method that lists its units.
 type unit struct {
-	due store.Range
-	do  func(found []store.Item) (done bool, err error)
+	due func(tenant string, now time.Time) store.Range
+	do  func(ctx context.Context, tenant string, found []store.Item) (done bool, err error)
 }
 
-// units are the kinds of work of a tenant.
-func (e *Engine) units(ctx context.Context, tenant string) []unit {
-	first := func(job byte, do func(context.Context, string, store.Item) error) unit {
-		jobs := prefixRange(sweepPrefix(job))
-		jobs.Limit = 1
-		return unit{jobs, func(found []store.Item) (bool, error) { return true, do(ctx, tenant, found[0]) }}
-	}
-	some := func(job byte, step func(context.Context, string) (bool, error)) unit {
-		jobs := prefixRange(sweepPrefix(job))
-		jobs.Limit = 1
-		return unit{jobs, func([]store.Item) (bool, error) { return step(ctx, tenant) }}
-	}
-	now := e.now()
-	return []unit{
-		{e.summaries.summaryJobs(tenant), func(found []store.Item) (bool, error) { return e.queueSummaries(tenant, found), nil }},
-		{expiredRange(now, sweepChunk/2), func(found []store.Item) (bool, error) { return true, e.expire(ctx, tenant, found) }},
-		{dueImports(now, sweepChunk/2), func(found []store.Item) (bool, error) {
-			return true, e.sweepImports(ctx, tenant, found)
-		}},
-		first(sweepSession, e.sweepSession),
-		first(sweepProject, e.sweepProject),
-		first(sweepDecisions, e.sweepDecisions),
-		first(sweepPrefixed, e.sweepPrefixed),
-		first(sweepHeadless, e.sweepHeadless),
-		first(sweepTenant, e.sweepTenant), // in the system space only
-		{dueBoard(now), func(found []store.Item) (bool, error) { return true, e.expireBoard(ctx, tenant, found[0].Key) }},
-		some(jobBacklog, e.stepTranscripts),
-		some(jobUnindexed, e.stepTranscripts),
-		some(jobFold, e.stepFold),
-	}
+// firstJob is the unit that does the first of a kind of jobs.
+func firstJob(jobs store.Range, do func(ctx context.Context, tenant string, job store.Item) error) unit {
+	return unit{firstOf(jobs), func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
+		return true, do(ctx, tenant, found[0])
+	}}
+}
+
+// anyJob is the unit whose step looks for its jobs itself, once there is any of a kind.
+func anyJob(jobs store.Range, step func(ctx context.Context, tenant string) (done bool, err error)) unit {
+	return unit{firstOf(jobs), func(ctx context.Context, tenant string, _ []store.Item) (bool, error) {
+		return step(ctx, tenant)
+	}}
+}
+
+func firstOf(jobs store.Range) func(string, time.Time) store.Range {
+	jobs.Limit = 1
+	return func(string, time.Time) store.Range { return jobs }
 }
 
 // stepTenant does one piece of one tenant's work: the first that does not fail. The error is of those that did.
 func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
-	units := e.units(ctx, tenant)
-	q := store.Query{Keys: [][]byte{retentionKey}}
-	for _, u := range units {
-		q.Ranges = append(q.Ranges, u.due)
+	q, now := store.Query{Keys: [][]byte{retentionKey}}, e.now()
+	for _, u := range e.units {
+		q.Ranges = append(q.Ranges, u.due(tenant, now))
 	}
 	r, err := e.store.Read(ctx, tenant, q)
 	if err != nil {
 		return false, err
 	}
-	var failed error                       // one unit's trouble is no other's
+	var failed error                       // an error of one unit must not stop the others
 	first := int(e.background.turn.Add(1)) // each kind's turn comes, however much there is of another
-	for n := range units {
-		i := (first + n) % len(units)
+	for n := range e.units {
+		i := (first + n) % len(e.units)
 		if len(r.Ranges[i]) == 0 {
 			continue
 		}
-		done, err := units[i].do(r.Ranges[i])
+		done, err := e.units[i].do(ctx, tenant, r.Ranges[i])
 		if err == nil && done || ctx.Err() != nil {
 			return done && err == nil, errors.Join(failed, err)
 		}
@@ -236,45 +215,24 @@ func (e *Engine) sweepImports(ctx context.Context, tenant string, due []store.It
 	return e.commit(ctx, tenant, b)
 }
 
-// expire removes what the expiry index says is due: single records together, memories each with all that is theirs.
-func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) error {
-	var b store.Batch
-	var failed error // one memory's trouble is no other's
-	for _, it := range due {
-		key := splitExpiry(it.Key)
-		if _, _, ok := splitMemoryKey(key); ok {
-			failed = errors.Join(failed, e.expireMemory(ctx, tenant, it.Key))
-		} else {
-			b.Delete = append(b.Delete, it.Key, key)
-			if !it.Damaged { // else another process removed it, and what the key holds now is new
-				b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
-			}
-		}
+// prefixJobs are the jobs that name a prefix: kindBoardJob and kindInboxJob.
+var prefixJobs = prefixRange([]byte(jobPrefix + "c"))
+
+// sweepPrefixed removes a chunk of what begins with the prefix that a job names, and the job with the last one.
+func (e *Engine) sweepPrefixed(ctx context.Context, tenant string, job store.Item) error {
+	prefix := job.Key[len(prefixJobs.From):]
+	if len(prefix) < len(boardPrefix(incarnation{})) || prefix[0] != 'c' {
+		return errDamaged
 	}
-	if e.removed.main.Store(true); len(b.Delete) > 0 {
-		failed = errors.Join(failed, lostRace(e.commit(ctx, tenant, b)))
+	if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
+		return err
 	}
-	return failed
+	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }
 
-// lostRace is err unless another process did the same work meanwhile: then what is left is found again.
-func lostRace(err error) error {
-	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
-		return nil
-	}
-	return err
-}
-
-// Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and every
-// so often a look for what came due. Summaries are made beside it, several at once.
-func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	if e.summariser != nil {
-		for range summaryWorkers {
-			workers.Go(func() { e.runSummaries(ctx) })
-		}
-	}
+// runJobs does background work until ctx ends: at once what an earlier process left, when woken what was queued, and
+// with every tick a look for what came due.
+func (e *Engine) runJobs(ctx context.Context, tick <-chan struct{}) {
 	step := e.step
 	for {
 		for more := true; more && ctx.Err() == nil; {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -47,8 +46,8 @@ func (b *board) title() string {
 	return b.ID
 }
 
-// reaches tells whether the key reaches a board: one narrowed to projects reaches the boards that name one of them.
-func (c Caller) reaches(b *board) bool {
+// reaches tells whether a caller's key reaches a board: one narrowed to projects reaches the boards that name one of them.
+func reaches(c Caller, b *board) bool {
 	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
 }
 
@@ -78,7 +77,7 @@ func (e *Engine) parseBoard(c Caller, id string, it store.Item) (*board, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !c.reaches(b) {
+	if !reaches(c, b) {
 		return nil, noBoard(id)
 	}
 	return b, nil
@@ -138,7 +137,7 @@ func changeBoard[T any](ctx context.Context, e *Engine, c Caller, once Once, id 
 
 // lockBoard makes the changes of this process to one board queue up. No project is called "!boards".
 func (e *Engine) lockBoard(ctx context.Context, tenant, id string) (unlock func(), err error) {
-	return e.lockSession(ctx, tenant, "!boards", id)
+	return e.lock(ctx, tenant+"\x00!boards\x00"+id)
 }
 
 func (s *BoardSpec) check(c Caller) error {
@@ -201,10 +200,8 @@ func (e *Engine) GetBoard(ctx context.Context, c Caller, id string) (Board, erro
 
 // ListBoards pages through the boards that the key reaches, by id.
 func (e *Engine) ListBoards(ctx context.Context, c Caller, page Page) (List[Board], error) {
-	return listRecords(ctx, e, c.Tenant, boardKey("")[:2], page, func(it store.Item) (Board, bool, error) {
-		var b board
-		err := json.Unmarshal(it.Value, &b)
-		return b.shown(), c.reaches(&b), err
+	return listPage(ctx, e, c.Tenant, kindBoard.All(), page, func(_ []byte, b *board) (Board, bool) {
+		return b.shown(), reaches(c, b)
 	})
 }
 
@@ -228,16 +225,4 @@ func (e *Engine) DeleteBoard(ctx context.Context, c Caller, id string) error {
 		e.poke(c.Tenant)
 	}
 	return err
-}
-
-// sweepPrefixed removes a chunk of what begins with the prefix that a job names, and the job with the last one.
-func (e *Engine) sweepPrefixed(ctx context.Context, tenant string, job store.Item) error {
-	prefix := job.Key[len(sweepPrefix(sweepPrefixed)):]
-	if len(prefix) < len(boardPrefix(incarnation{})) || prefix[0] != 'c' {
-		return errDamaged
-	}
-	if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
-		return err
-	}
-	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
 }

@@ -16,8 +16,6 @@ const (
 const (
 	commandPause  = "/pause"
 	commandResume = "/resume"
-	// DefaultSpeaker is who speaks where nobody is named, and whoever bears a tenant's first key.
-	DefaultSpeaker = "User"
 	// leadName mentions whoever is the board's lead.
 	leadName = "lead"
 	// maxSnippet is the longest snippet, in characters; a longer text loses what does not fit with the ellipsis.
@@ -98,7 +96,7 @@ func snippet(content string) string {
 // paused, else mentioned agents hear of it, and the lead hears all. The sender hears nothing of its own.
 func (p *parsedPost) notify(t *tx, c Caller, b *board, agents []*agentRecord) error {
 	if p.Source == "" {
-		p.Source = c.speaker(agents)
+		p.Source = speaker(c, agents)
 	}
 	n := noticeRecord{Command: p.command, Entry: p.seq, From: p.Source, Snippet: snippet(p.content), Created: p.Created}
 	for _, a := range agents {
@@ -131,7 +129,7 @@ func (p *parsedPost) notify(t *tx, c Caller, b *board, agents []*agentRecord) er
 }
 
 // speaker is the source of a chat that names none: the agent's name, else the user's.
-func (c Caller) speaker(agents []*agentRecord) string {
+func speaker(c Caller, agents []*agentRecord) string {
 	if c.Agent != "" {
 		for _, a := range agents {
 			if a.ID == c.Agent && a.DisplayName != "" {

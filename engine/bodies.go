@@ -9,9 +9,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// maxOfOneRead bounds the bodies fetched in one round trip.
-const maxOfOneRead = 512
-
 // load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
 func (a *assembly) load(rows []*row) error {
 	var need []*row

@@ -54,21 +54,22 @@ type verdict struct {
 	detail string
 }
 
-// telling says whether the end says anything of the policy. A step that never ran says nothing, and neither does the
-// clock, which neighbours and the machine have a hand in: what burns time runs out of fuel where the machine is at ease.
+// telling says whether the end says anything of the policy. A step that never ran says nothing. Neither does a timeout,
+// because a busy machine may cause it: a policy that is really slow runs out of fuel on an idle machine, so fuel
+// catches it.
 func (v verdict) telling() bool {
 	return v.status != "" && v.status != plan.StatusUnavailable && v.status != plan.StatusTimeout
 }
 
-// judge tells the breaker how the steps of an assembly ended, and sets back live versions that failed too often.
-func (e *Engine) judge(a *assembly) {
-	for i, v := range a.verdicts {
-		s := &a.steps[i]
+// judge tells the breaker how the steps of a pipeline ended, and sets back live versions that failed too often.
+func (e *Engine) judge(ctx context.Context, tenant string, steps []step, verdicts []verdict) {
+	for i, v := range verdicts {
+		s := &steps[i]
 		if !s.own || s.pinned || !v.telling() {
 			continue
 		}
-		if n := e.breaker.note(versionID{a.tenant, s.Policy, s.Digest}, v.status != plan.StatusOK); n > 0 && n%breakAfter == 0 {
-			e.setBack(context.WithoutCancel(a.ctx), a.tenant, s, v, n)
+		if n := e.breaker.note(versionID{tenant, s.Policy, s.Digest}, v.status != plan.StatusOK); n > 0 && n%breakAfter == 0 {
+			e.setBack(context.WithoutCancel(ctx), tenant, s, v, n)
 		}
 	}
 }

@@ -61,3 +61,9 @@ type Once struct {
 	// Seal is the caller's bearer token: a stored response that holds a secret is encrypted with it.
 	Seal string
 }
+
+// Viewer is the agent that the window is for.
+type Viewer struct {
+	Agent        string  `json:"agent,omitempty"`
+	DelegationID *string `json:"delegation_id,omitempty"`
+}

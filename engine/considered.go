@@ -156,7 +156,7 @@ func (a *assembly) parsePending() error {
 	}
 	t := &parsedTurn{agent: a.request.Viewer.Agent, delegation: a.viewerDelegation(), messages: parsed}
 	h := &head{Turns: a.extent.turns + 1, Messages: a.extent.messages}
-	hs, err := t.place(a.ctx, a.e, h, open, timeOf(a.at))
+	hs, err := a.e.numberTurn(a.ctx, t, h, open, timeOf(a.at))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,27 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// ConversationStats say how much history a project has gathered.
+type ConversationStats struct {
+	ProjectID string     `json:"project_id"`
+	Total     int        `json:"total"`
+	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil where there is none
+}
+
+// PurgeSpec asks for a project's conversations to be deleted for good.
+type PurgeSpec struct {
+	ProjectID     string
+	OlderThanDays int  // since the last activity; 0: all conversations
+	DryRun        bool // count only
+}
+
+// Purged answers a PurgeSpec. With DryRun it says what would have been deleted.
+type Purged struct {
+	DeletedConversations int  `json:"deleted_conversations"`
+	OlderThanDays        int  `json:"older_than_days"`
+	DryRun               bool `json:"dry_run"`
+}
+
 // headsAtOnce is how many heads one step of a scan reads, and how many sessions one commit of a purge removes at most.
 const headsAtOnce = 500
 
@@ -53,7 +74,7 @@ func (e *Engine) readHeads(ctx context.Context, tenant string, pinc incarnation,
 // counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
 func (h *namedHead) counts() bool { return h.id != DefaultSession || h.Turns > 0 }
 
-// Conversations tells how many conversations a project has, and since when.
+// Conversations tells how many conversations a project has, and since when, or answers not_found.
 func (e *Engine) Conversations(ctx context.Context, c Caller, projectID string) (ConversationStats, error) {
 	out := ConversationStats{ProjectID: projectID}
 	p, _, _, err := e.readProject(ctx, c, projectID, nil)
@@ -96,7 +117,8 @@ func (p *purge) due(h *namedHead) bool {
 const maxPurgeDays = 36_500
 
 // PurgeConversations deletes a project's conversations that had no turn for so many days, with their turns and
-// decisions. They are gone with the answer; a sweep removes what they held. One that gets a turn meanwhile stays.
+// decisions. They are gone with the answer; a sweep removes what they held. A conversation that gets a turn
+// meanwhile stays. It answers out_of_range for the age, and not_found.
 func (e *Engine) PurgeConversations(ctx context.Context, c Caller, spec PurgeSpec) (Purged, error) {
 	out := Purged{OlderThanDays: spec.OlderThanDays, DryRun: spec.DryRun}
 	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {
@@ -233,7 +255,7 @@ func (e *Engine) dropDecisions(ctx context.Context, c Caller, projectID string) 
 			return struct{}{}, err
 		}
 		until := binary.BigEndian.AppendUint64(nil, uint64(t.now.UnixMilli())+1)
-		t.put(sweepKey(sweepDecisions, p.Incarnation[:]), until)
+		t.put(kindDecisionsJob.Key(p.Incarnation), until)
 		return struct{}{}, nil
 	})
 	return err

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -24,12 +24,6 @@ type decisionID struct {
 }
 
 const decisionPrefixID = "dec_"
-
-// unborn stands for the incarnation of a session that does not exist yet, so that deleting it finds its decisions too.
-func unborn(session string) incarnation {
-	sum := sha256.Sum256([]byte("unborn session " + session))
-	return incarnation(sum[:8])
-}
 
 // newDecisionID names the decision that an assembly is about to make.
 func (e *Engine) newDecisionID(a *assembly, session string) decisionID {
@@ -55,6 +49,11 @@ func parseDecisionID(s string) (d decisionID, ok bool) {
 		return d, false
 	}
 	return decisionID{binary.BigEndian.Uint16(b), incarnation(b[2:10]), [14]byte(b[10:])}, true
+}
+
+// decisionKey begins the parts of a decision.
+func decisionKey(p incarnation, id decisionID) []byte {
+	return kindDecision.Under4(p, id.day, id.session, id.unique).From
 }
 
 // decisionDay reads the day out of a decision's key.
@@ -93,14 +92,14 @@ type decisionExtent struct {
 	Messages    uint64      `json:"messages"`
 }
 
-// purged stands in place of a decision whose session was deleted, until its retention ends: nothing of it is left, but
-// who asks is told so.
+// purged is the value of a decision whose session was deleted. It says so until the decision's retention ends, and
+// nothing of the decision itself is left.
 const purged = "purged"
 
 // keepDecision writes the record of a window before it is answered.
 func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a *assembly, id decisionID,
 	session string, revision uint64, raw []byte, w *chat.Window) error {
-	if err := e.keepEffective(ctx, tenant, p.Incarnation, id.day, a.resolved); err != nil {
+	if err := e.keepEffective(ctx, tenant, p.Incarnation, id.day, a.ready); err != nil {
 		return err
 	}
 	b := make([]byte, 0, 1024+len(raw))
@@ -137,19 +136,47 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 }
 
 // secondKeep is when what decisions share is written again. A database that crashed beneath this process may have lost
-// what it had not synced: not both times, and each comes with decisions that it lost as well.
+// one of the two writes, because they are not synced, but not both.
 const secondKeep = 10 * time.Second
 
+// writtenToday remembers what decisions of a day share and this process has written, so that it need not write it
+// again. The zero value is ready.
+type writtenToday struct {
+	mu   sync.Mutex
+	keys map[string]time.Time // when the key is to be written once more; zero: never
+}
+
+func (w *writtenToday) has(key string, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	again, ok := w.keys[key]
+	return ok && (again.IsZero() || now.Before(again))
+}
+
+// add notes that a key was written. After the first time, has says no again from a time on, so that it is written
+// twice.
+func (w *writtenToday) add(key string, again time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.keys == nil || len(w.keys) >= memoSize {
+		w.keys = map[string]time.Time{}
+	}
+	if _, ok := w.keys[key]; ok {
+		again = time.Time{}
+	}
+	w.keys[key] = again
+}
+
 // keepEffective writes the settings and pinned pipeline that decisions of a day share, twice.
-func (e *Engine) keepEffective(ctx context.Context, tenant string, pinc incarnation, day uint16, r *resolved) error {
+func (e *Engine) keepEffective(ctx context.Context, tenant string, pinc incarnation, day uint16, r *ready) error {
 	key := effectiveKey(pinc, day, r.hash)
 	name := tenant + string(key)
-	if e.kept.has(name, e.now()) {
+	if e.writtenToday.has(name, e.now()) {
 		return nil
 	}
 	err := e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: key, Value: r.record}}})
 	if err == nil {
-		e.kept.add(name, e.now().Add(secondKeep))
+		e.writtenToday.add(name, e.now().Add(secondKeep))
 	}
 	return err
 }
@@ -179,7 +206,8 @@ func (e *Engine) readEffective(ctx context.Context, tenant string, pinc incarnat
 // partsPerCommit keeps the commits of a long decision well below what one may hold.
 const partsPerCommit = 8
 
-// putParts writes a loose record that may be longer than one value. Its first part comes last: until then there is none.
+// putParts writes a loose record that may be longer than one value. Its first part comes last: until then there is
+// none.
 func (e *Engine) putParts(ctx context.Context, tenant string, key, value []byte) error {
 	for last := bodyParts(uint32(len(value))); last > 0; {
 		first := max(0, last-partsPerCommit)

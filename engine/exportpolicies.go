@@ -103,7 +103,7 @@ func (im *importing) policy(line *importLine) (m moduleLine, err error) {
 	if err := p.line.check(); err != nil {
 		return m, err
 	}
-	if im.e.policies.isBuiltIn(p.line.Name) {
+	if im.e.isBuiltIn(p.line.Name) {
 		return m, errBuiltIn(p.line.Name)
 	}
 	p.have, err = im.tx().policy(p.line.Name)

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 	"time"
 
@@ -94,7 +93,7 @@ func checkProject(im *importing, line *importLine) error {
 
 // knowsPolicy refuses a name that neither the file nor the tenant has a policy for.
 func (im *importing) knowsPolicy(name string) error {
-	if im.policies[name] || im.e.policies.isBuiltIn(name) {
+	if im.policies[name] || im.e.pipelines.builtIn(name) {
 		return nil
 	}
 	rec, err := im.tx().policy(name)
@@ -142,7 +141,7 @@ func storeProject(im *importing, line *importLine) error {
 			}
 		}
 		rec.Name, rec.Set = in.Name, in.Settings
-		if err := t.checkPipeline(s, true); err != nil {
+		if err := im.e.pipelines.check(t, s, true); err != nil {
 			return "", err
 		}
 		return how, t.putJSON(projectKey(in.ID), rec)
@@ -151,9 +150,4 @@ func storeProject(im *importing, line *importLine) error {
 		im.note(how, "project")
 	}
 	return err
-}
-
-func isNotFound(err error) bool {
-	known, ok := errors.AsType[*Error](err)
-	return ok && known.Kind == NotFound
 }

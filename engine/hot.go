@@ -125,7 +125,8 @@ func (e *Engine) current(ctx context.Context, tenant string, h *head, raw []byte
 		if err != nil {
 			return nil, nil, err
 		}
-		v.rows, v.names = old.rows, old.names // views share one array: only the newest appends, beyond what older ones see
+		// Views share one array. Only the newest view appends to it, behind the rows that older views see.
+		v.rows, v.names = old.rows, old.names
 		if len(v.rows)+added > 2*maxConsidered {
 			v.rows, v.names = newest(old.rows, maxConsidered)
 		}
@@ -250,3 +251,12 @@ type rendered struct {
 }
 
 type fragmentSlot = atomic.Pointer[rendered]
+
+// openWindows makes ready what windows need; hotBytes bounds the memory for recently used sessions, 0 means 64 MiB.
+func (e *Engine) openWindows(hotBytes int) {
+	if hotBytes == 0 {
+		hotBytes = 64 << 20
+	}
+	e.hot = newHotSessions(hotBytes)
+	e.scratch.New = func() any { return new(scratch) }
+}

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"time"
-)
+import "time"
 
 // maxPlaced bounds the time, in ms since 1970, by which the recall index can place a memory.
 const maxPlaced = 1 << 43
@@ -80,8 +78,6 @@ func (m *Memory) readmit() error {
 	}
 	return checkWriter(m.KeyID, m.Agent)
 }
-
-func toTheMillisecond(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // checkWriter bounds what a file says of who wrote something.
 func checkWriter(keyID, agent string) error {

@@ -8,6 +8,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
+// Tokenizer counts tokens, safe for concurrent use.
+type Tokenizer interface {
+	// Count counts in one encoding, by its name; CountBoth in all of Encodings, in that order.
+	Count(encoding, text string) int
+	CountBoth(text string) [2]uint32
+}
+
 // measure counts a message's tokens in all encodings. Each text is encoded once; what is shared by every message of
 // a kind (roles, the words before an earlier question) comes from the tokenizer's memory of short texts.
 func (e *Engine) measure(h *header, m *chat.Message) {

@@ -4,9 +4,28 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 )
+
+// Message is one stored message, as listed. Content is its text; Message is its JSON as posted.
+type Message struct {
+	ID         string          `json:"id"`
+	Turn       uint32          `json:"turn"`
+	Role       string          `json:"role"`
+	Type       string          `json:"type"`
+	Agent      string          `json:"agent"`
+	Delegation *string         `json:"delegation_id"`
+	Tags       []string        `json:"tags,omitempty"`
+	Tokens     uint32          `json:"tokens"`
+	CreatedAt  time.Time       `json:"created_at"`
+	Format     string          `json:"format"`
+	Content    string          `json:"content"`
+	Message    json.RawMessage `json:"message"`
+	Damaged    bool            `json:"damaged,omitempty"`
+}
 
 // pageBytes ends a page of messages early, so that a page of long ones stays a bearable answer.
 const pageBytes = 4 << 20
@@ -20,7 +39,7 @@ func (e *Engine) ListMessages(ctx context.Context, c Caller, projectID, id strin
 	if err != nil {
 		return out, err
 	}
-	r, err := e.resolve(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return out, err
 	}

@@ -45,7 +45,7 @@ func (r *registry) learn(p plan.Policy) {
 }
 
 // isBuiltIn tells whether a name is that of a policy that this program comes with.
-func (r *registry) isBuiltIn(name string) bool { return r.shipped[name] > 0 }
+func (e *Engine) isBuiltIn(name string) bool { return e.policies.shipped[name] > 0 }
 
 // isBuiltInModule tells whether a module came with this program, or with another one over the store that is known of.
 func (r *registry) isBuiltInModule(d plan.Digest) bool {
@@ -86,16 +86,22 @@ func (b builtInRecord) version(d plan.Digest) int {
 	return 1 + slices.IndexFunc(b.Digests, func(known []byte) bool { return bytes.Equal(known, d[:]) })
 }
 
+// openPolicies makes ready what policies need, and loads the built-in ones.
+func (e *Engine) openPolicies(ctx context.Context, host PolicyHost, q PolicyQuota, builtIns []BuiltIn) error {
+	e.host, e.policyQuota = host, q.orDefault()
+	return e.installBuiltIns(ctx, builtIns)
+}
+
 // installBuiltIns loads the built-in modules and keeps their bytes in the store, each digest that was never there as a
 // new version. An older program that starts again finds its own, however many came after it.
-func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) (*registry, error) {
+func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error {
 	reg := &registry{shipped: map[string]int{}, versions: map[string][]plan.Digest{}, builtIn: map[plan.Digest]bool{},
 		known: map[plan.Digest]plan.Policy{}}
 	system := Caller{Tenant: systemTenant, Role: RoleRoot}
 	for _, b := range builtIns {
 		policy, err := e.host.Load(ctx, "", b.Wasm)
 		if err != nil {
-			return nil, fmt.Errorf("loading built-in policy %s: %w", b.Name, err)
+			return fmt.Errorf("loading built-in policy %s: %w", b.Name, err)
 		}
 		rec, err := update(ctx, e, system, Once{}, func(t *tx) (builtInRecord, error) {
 			var rec builtInRecord
@@ -116,13 +122,14 @@ func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) (*regi
 			return rec, t.putJSON(builtInKey(b.Name), rec)
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		reg.learn(policy)
 		reg.learnVersions(b.Name, rec)
 		reg.shipped[b.Name] = rec.version(policy.Digest)
 	}
-	return reg, nil
+	e.policies = reg
+	return nil
 }
 
 // learnBuiltIns looks for versions that other programs over the store have brought since.

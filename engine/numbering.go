@@ -25,8 +25,8 @@ func newNumbering(names []string) *numbering {
 	return n
 }
 
-// place finds a string among the view's names; one that no row names takes a place behind them.
-func (n *numbering) place(s string) uint32 {
+// index finds a string among the view's names. A string that no row names is added behind them.
+func (n *numbering) index(s string) uint32 {
 	if s == "" {
 		return 0
 	}
@@ -38,9 +38,9 @@ func (n *numbering) place(s string) uint32 {
 }
 
 // name gives the id of a string that a request names beside its records, delegation that of a delegation.
-func (n *numbering) name(s string) uint32 { return n.string(n.place(s)) }
+func (n *numbering) name(s string) uint32 { return n.string(n.index(s)) }
 
-func (n *numbering) delegation(s string) uint32 { return n.delegationOf(n.place(s)) }
+func (n *numbering) delegation(s string) uint32 { return n.delegationOf(n.index(s)) }
 
 func (n *numbering) string(at uint32) uint32 {
 	if at == 0 {

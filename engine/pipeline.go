@@ -3,11 +3,9 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -36,20 +34,6 @@ type step struct {
 	entries []plan.ConfigEntry
 	own     bool // the tenant's, not built in
 	pinned  bool // named with its version
-}
-
-// resolved is what assembling needs of a project and the policies that its pipeline names. record is the JSON of the
-// rest as decisions keep it.
-type resolved struct {
-	settings Settings
-	steps    []step
-	fallback []step
-	encoding int
-	record   json.RawMessage
-	hash     [16]byte // of record
-
-	policies policySet // as they stood
-	partial  bool      // a module could not be loaded; it may be, next time
 }
 
 // maxConfig bounds one pipeline entry's config, in bytes of JSON.
@@ -127,7 +111,7 @@ func (r *resolver) find(s *step, ref string) bool {
 		}
 		version = n
 	}
-	if r.e.policies.isBuiltIn(name) {
+	if r.e.isBuiltIn(name) {
 		if !pinned {
 			version = r.e.policies.shipped[name]
 		}
@@ -186,47 +170,4 @@ func (s *step) configure(settings Settings, field string, given json.RawMessage,
 	return nil
 }
 
-// resolve makes a pipeline and the fallback behind it ready.
-func (r *resolver) resolve(entries []PipelineStep) (*resolved, error) {
-	out := &resolved{settings: r.settings, encoding: r.settings.encoding(), policies: r.policies}
-	var err error
-	if out.steps, err = r.pipeline(entries); err != nil {
-		return nil, err
-	}
-	out.fallback, err = r.pipeline([]PipelineStep{{Policy: policyDelegationFilter}, {Policy: policyToolPairTrim}})
-	if err != nil {
-		return nil, err
-	}
-	s := r.settings
-	s.Pipeline = nil // the steps say it, pinned
-	out.record, err = json.Marshal(effective{Settings: s, Steps: out.steps, Fallback: out.fallback})
-	sum := sha256.Sum256(out.record)
-	out.hash, out.partial = [16]byte(sum[:16]), r.partial
-	return out, err
-}
-
 func hexDigest(d plan.Digest) string { return fmt.Sprintf("sha256:%x", d) }
-
-// effective is how a resolved is kept, once a day for all decisions made with it.
-type effective struct {
-	Settings Settings `json:"settings"`
-	Steps    []step   `json:"steps"`
-	Fallback []step   `json:"fallback"`
-}
-
-// jsonType names a Go type as JSON users know it.
-func jsonType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "a boolean"
-	case reflect.Int, reflect.Int64:
-		return "an integer"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Pointer:
-		return jsonType(t.Elem())
-	}
-	return "an object"
-}

@@ -138,7 +138,7 @@ func (t *tx) policy(name string) (*policyRecord, error) {
 
 // changeable is policy for one that must exist and be the tenant's own.
 func (t *tx) changeable(name string) (*policyRecord, error) {
-	if t.e.policies.isBuiltIn(name) {
+	if t.e.isBuiltIn(name) {
 		return nil, errBuiltIn(name)
 	}
 	rec, err := t.policy(name)
@@ -154,9 +154,9 @@ func errBuiltIn(name string) *Error {
 
 // checkPipeline holds a pipeline that is about to be stored against the policies that it names. Where it is new, those
 // that are the tenant's own are written too, so that none is deleted at the same time.
-func (t *tx) checkPipeline(s Settings, changed bool) error {
-	r := &resolver{e: t.e, ctx: t.ctx, tenant: t.tenant, settings: s}
-	r.policies.names = t.e.ownPolicies(s.Pipeline)
+func (e *Engine) checkPipeline(t *tx, s Settings, changed bool) error {
+	r := &resolver{e: e, ctx: t.ctx, tenant: t.tenant, settings: s}
+	r.policies.names = e.ownPolicies(s.Pipeline)
 	for _, name := range r.policies.names {
 		rec, err := t.policy(name)
 		if err != nil {

@@ -19,8 +19,9 @@ type LiveSpec struct {
 	Version int `json:"version"`
 }
 
-// SetLive lets a policy's bare name mean another version, from the next assembly on, everywhere. A version that does
-// not take the config that a project's pipeline gives to the name is a conflict.
+// SetLive lets a policy's bare name mean another version, from the next assembly on, everywhere. It answers
+// config_conflict where the version does not take the config that a project's pipeline gives to the name, and
+// key_narrowed, built_in_policy or not_found.
 func (e *Engine) SetLive(ctx context.Context, c Caller, name string, spec LiveSpec) (Policy, error) {
 	if spec.Version < 1 {
 		return Policy{}, invalidField("version", "required", "must be the number of a version")
@@ -57,7 +58,8 @@ func (e *Engine) SetLive(ctx context.Context, c Caller, name string, spec LiveSp
 	return e.policyShown(c.Tenant, rec), nil
 }
 
-// DeletePolicy removes a policy with all its versions, unless a project's pipeline names it.
+// DeletePolicy removes a policy with all its versions. It answers policy_in_use where a project's pipeline names it, and
+// key_narrowed, built_in_policy or not_found.
 func (e *Engine) DeletePolicy(ctx context.Context, c Caller, name string) error {
 	if err := c.wholeTenant(); err != nil {
 		return err
@@ -75,8 +77,9 @@ func (e *Engine) DeletePolicy(ctx context.Context, c Caller, name string) error 
 	return err
 }
 
-// DeletePolicyVersion removes one version, unless it is in use: live while there are others, or named by a pipeline.
-// With the last version the policy goes.
+// DeletePolicyVersion removes one version, and with the last version the policy. It answers policy_in_use where the
+// version is live while there are others, or a project's pipeline names it, and key_narrowed, built_in_policy or
+// not_found.
 func (e *Engine) DeletePolicyVersion(ctx context.Context, c Caller, name string, version int) error {
 	if err := c.wholeTenant(); err != nil {
 		return err

@@ -76,10 +76,8 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 	if err != nil {
 		return List[Policy]{}, err
 	}
-	own, err := listRecords(ctx, e, c.Tenant, policyKey("")[:2], page, func(it store.Item) (Policy, bool, error) {
-		rec := new(policyRecord)
-		err := json.Unmarshal(it.Value, rec)
-		return e.policyShown(c.Tenant, rec), true, err
+	own, err := listPage(ctx, e, c.Tenant, kindPolicy.All(), page, func(_ []byte, rec *policyRecord) (Policy, bool) {
+		return e.policyShown(c.Tenant, rec), true
 	})
 	if err != nil {
 		return List[Policy]{}, err
@@ -103,9 +101,9 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 	return List[Policy]{Data: shown[:limit], HasMore: true, NextCursor: &next}, nil
 }
 
-// GetPolicy describes a policy with its versions.
+// GetPolicy describes a policy with its versions, or answers not_found.
 func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, error) {
-	if e.policies.isBuiltIn(name) {
+	if e.isBuiltIn(name) {
 		return e.builtInShown(ctx, name)
 	}
 	rec, err := e.readPolicy(ctx, c.Tenant, name)
@@ -115,9 +113,9 @@ func (e *Engine) GetPolicy(ctx context.Context, c Caller, name string) (Policy, 
 	return e.policyShown(c.Tenant, rec), nil
 }
 
-// GetPolicyVersion describes one version.
+// GetPolicyVersion describes one version, or answers not_found.
 func (e *Engine) GetPolicyVersion(ctx context.Context, c Caller, name string, version int) (PolicyVersion, error) {
-	if e.policies.isBuiltIn(name) {
+	if e.isBuiltIn(name) {
 		return e.builtInVersion(ctx, name, version)
 	}
 	if !validID(name) || version < 1 || version > maxVersion {

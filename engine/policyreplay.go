@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// replaySessions is how many sessions a replay looks at where it names none, maxReplaySessions how many it may name.
+	// replaySessions is how many sessions a replay looks at where it names none, maxReplaySessions how many it may
+	// name.
 	replaySessions    = 20
 	maxReplaySessions = 100
 	// maxChanged bounds the messages that a replay lists of one session; all are counted.
@@ -94,7 +95,8 @@ type MessageFate struct {
 }
 
 // ReplayPolicy assembles real sessions as they stand with one version of a policy and with another, and says what
-// differs. Nothing is stored, nothing is queued.
+// differs. Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a
+// session is not there, and unknown_version where there is nothing to compare with.
 func (e *Engine) ReplayPolicy(ctx context.Context, c Caller, name string, version int, req PolicyReplayRequest,
 ) (PolicyReplay, error) {
 	out := PolicyReplay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
@@ -105,7 +107,7 @@ func (e *Engine) ReplayPolicy(ctx context.Context, c Caller, name string, versio
 	if err != nil {
 		return out, err
 	}
-	if out.Against, err = r.against(name, req.Against); err != nil {
+	if out.Against, err = replayedAgainst(r, name, req.Against); err != nil {
 		return out, err
 	}
 	if len(req.Sessions) > maxReplaySessions {
@@ -136,8 +138,8 @@ func (e *Engine) ReplayPolicy(ctx context.Context, c Caller, name string, versio
 	return out, nil
 }
 
-// against reads the version to compare with; nil is none.
-func (r *resolver) against(name string, raw json.RawMessage) (*int, error) {
+// replayedAgainst reads the version to compare with; nil is none.
+func replayedAgainst(r *resolver, name string, raw json.RawMessage) (*int, error) {
 	ref, version := name, 0
 	switch word := ""; {
 	case len(raw) == 0 || string(raw) == "null":
@@ -159,8 +161,8 @@ func (r *resolver) against(name string, raw json.RawMessage) (*int, error) {
 // sides makes the project's pipeline ready with the other version and with the one in question. Where it does not name
 // the policy, the policy runs first.
 func (e *Engine) sides(ctx context.Context, tenant string, p *project, out *PolicyReplay, config json.RawMessage,
-) (before, after *resolved, err error) {
-	set, err := e.resolve(p)
+) (before, after *ready, err error) {
+	set, err := e.setupOf(p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,9 +175,9 @@ func (e *Engine) sides(ctx context.Context, tenant string, p *project, out *Poli
 	if r.policies, err = e.readPolicies(ctx, tenant, e.ownPolicies(pipeline)); err != nil {
 		return nil, nil, err
 	}
-	with := func(version *int) (*resolved, error) {
+	with := func(version *int) (*ready, error) {
 		if version == nil {
-			return r.resolve(slices.DeleteFunc(slices.Clone(pipeline), of))
+			return r.make(slices.DeleteFunc(slices.Clone(pipeline), of))
 		}
 		entries := slices.Clone(pipeline)
 		for i := range entries {
@@ -184,7 +186,7 @@ func (e *Engine) sides(ctx context.Context, tenant string, p *project, out *Poli
 				entries[i].OnError = "" // a failure is a finding here
 			}
 		}
-		return r.resolve(entries)
+		return r.make(entries)
 	}
 	if before, err = with(out.Against); err == nil {
 		after, err = with(&out.Version)
@@ -209,7 +211,7 @@ func (e *Engine) firstSessions(ctx context.Context, tenant string, p *project, n
 }
 
 // replaySession assembles a session twice.
-func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id string, before, after *resolved,
+func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id string, before, after *ready,
 ) (SessionReplay, error) {
 	out := SessionReplay{SessionID: id, Changed: []ChangedMessage{},
 		Failed: SidesFailed{Before: []StepFailure{}, After: []StepFailure{}}}
@@ -220,9 +222,9 @@ func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id stri
 	out.Turns = h.Turns
 	at := e.now().UnixMilli()
 	var sides [2]*assembly
-	for i, r := range [...]*resolved{before, after} {
+	for i, r := range [...]*ready{before, after} {
 		a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, scratch: new(scratch), inputs: inputs{at: at, extent: h.extent(),
-			bare: h.Kind == kindBackground, request: new(ContextRequest), resolved: r}}
+			bare: h.Kind == kindBackground, request: new(ContextRequest), ready: r}}
 		if err := a.prepare(); err != nil {
 			return out, err
 		}
@@ -230,7 +232,7 @@ func (e *Engine) replaySession(ctx context.Context, c Caller, projectID, id stri
 			return out, err
 		}
 		a.summary = a.view.summary
-		_, err := a.window(nil)
+		_, err := a.make(nil)
 		if known, ok := errors.AsType[*Error](err); ok && known.Kind == Invalid {
 			out.Error = known.Detail
 			return out, nil

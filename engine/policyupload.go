@@ -44,7 +44,8 @@ type upload struct {
 }
 
 // UploadPolicy admits a module and keeps it as the next version of a policy, the first of which is live at once. Bytes
-// that are a version already answer that one. A module that is refused leaves nothing behind.
+// that are a version already answer that one. A module that is refused leaves nothing behind. UploadPolicy answers
+// key_narrowed, invalid_id, built_in_policy, quota_exceeded, and module_refused with the check that the module failed.
 func (e *Engine) UploadPolicy(ctx context.Context, c Caller, once Once, name string, code []byte,
 ) (v PolicyVersion, created bool, err error) {
 	if err := c.wholeTenant(); err != nil {
@@ -53,16 +54,17 @@ func (e *Engine) UploadPolicy(ctx context.Context, c Caller, once Once, name str
 	if !validID(name) || strings.Contains(name, "@") {
 		return v, false, invalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -")
 	}
-	if e.policies.isBuiltIn(name) {
+	if e.isBuiltIn(name) {
 		return v, false, errBuiltIn(name)
 	}
-	u := &uploading{name: name, code: code, digest: sha256.Sum256(code)}
+	u := &uploading{e: e, name: name, code: code, digest: sha256.Sum256(code)}
 	out, err := update(ctx, e, c, once, func(t *tx) (upload, error) { return u.commit(t, c) })
 	return out.PolicyVersion, out.Created, err
 }
 
-// uploading is a module on its way in.
+// uploading is a module that is being uploaded. It is admitted once, however often its commit is tried.
 type uploading struct {
+	e      *Engine
 	name   string
 	code   []byte
 	digest plan.Digest
@@ -80,15 +82,15 @@ func (u *uploading) commit(t *tx, c Caller) (out upload, err error) {
 	}
 	same := func(v versionEntry) bool { return plan.Digest(v.Digest) == u.digest }
 	if at := slices.IndexFunc(rec.Versions, same); at >= 0 {
-		out.PolicyVersion, err = t.e.GetPolicyVersion(t.ctx, c, u.name, rec.Versions[at].Version)
+		out.PolicyVersion, err = u.e.GetPolicyVersion(t.ctx, c, u.name, rec.Versions[at].Version)
 		return out, err
 	}
 	usage, err := t.policyUsage()
 	if err == nil {
-		err = t.e.policyQuota.check(usage, len(u.code))
+		err = u.e.policyQuota.check(usage, len(u.code))
 	}
 	if err == nil && u.facts == nil {
-		u.facts, err = t.e.admit(t.ctx, c.Tenant, u.code)
+		u.facts, err = u.e.admit(t.ctx, c.Tenant, u.code)
 	}
 	if err != nil {
 		return out, err
@@ -100,7 +102,7 @@ func (u *uploading) commit(t *tx, c Caller) (out upload, err error) {
 		rec.Live = rec.Last
 	}
 	entry := &rec.Versions[len(rec.Versions)-1]
-	out = upload{PolicyVersion{u.name, t.e.versionState(c.Tenant, rec, entry), *u.facts}, true}
+	out = upload{PolicyVersion{u.name, u.e.versionState(c.Tenant, rec, entry), *u.facts}, true}
 	facts, err := json.Marshal(u.facts)
 	if err != nil {
 		return out, err
@@ -131,7 +133,7 @@ func (e *Engine) admit(ctx context.Context, tenant string, code []byte) (*Policy
 	if err != nil {
 		return nil, err
 	}
-	passed, err := e.selfTests(ctx, tenant, p)
+	passed, err := e.prove(ctx, tenant, p)
 	if refusal, ok := errors.AsType[*plan.Refusal](err); ok {
 		return nil, refused(refusal)
 	}

@@ -1,12 +1,36 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// ProjectSpec is what a client may say of a project.
+type ProjectSpec struct {
+	Name string `json:"name,omitempty"`
+}
+
+// Project is one configured agent.
+type Project struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted.
+func (t *tx) project(c Caller, id string) (*project, error) {
+	p, _, raw, err := t.e.readProject(t.ctx, c, id, nil)
+	if err == nil {
+		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(id), Value: raw})
+	}
+	return p, err
+}
 
 // project is a stored project. Settings holds only what was set; the rest follows the defaults.
 type project struct {
@@ -56,7 +80,8 @@ func (e *Engine) readProject(ctx context.Context, c Caller, id string, more func
 	}
 }
 
-// PutProject makes a project or renames it.
+// PutProject makes a project or renames it. It answers invalid_id or too_long where the id or the name is wrong, and
+// not_found where the key does not reach such a project.
 func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec ProjectSpec) (p Project, created bool,
 	err error) {
 	if err := checkID("project", id); err != nil {
@@ -85,7 +110,7 @@ func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec Proje
 	return p, created, err
 }
 
-// GetProject describes a project.
+// GetProject describes a project, or answers not_found.
 func (e *Engine) GetProject(ctx context.Context, c Caller, id string) (Project, error) {
 	p, _, _, err := e.readProject(ctx, c, id, nil)
 	if err != nil {
@@ -96,15 +121,74 @@ func (e *Engine) GetProject(ctx context.Context, c Caller, id string) (Project, 
 
 // ListProjects pages through the projects that the key reaches, by id.
 func (e *Engine) ListProjects(ctx context.Context, c Caller, page Page) (List[Project], error) {
-	return listRecords(ctx, e, c.Tenant, projectKey("")[:2], page, func(it store.Item) (Project, bool, error) {
-		var p project
-		err := json.Unmarshal(it.Value, &p)
-		return p.Project, c.MaySee(p.ID), err
+	return listPage(ctx, e, c.Tenant, kindProject.All(), page, func(_ []byte, p *project) (Project, bool) {
+		return p.Project, c.MaySee(p.ID)
 	})
 }
 
-// DeleteProject makes a project's sessions, settings and decisions unreachable at once; a sweep removes them.
-func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
+// ofEachProject makes a kind out of what is done project by project, in the order of their ids. A place is the
+// project's id, a zero byte, and a place within the project.
+func (e *Engine) ofEachProject(expire func(ctx context.Context, tenant string, p *project, s Settings, at []byte) (
+	removed int, next []byte, err error)) func(context.Context, string, []byte) (int, []byte, error) {
+	return func(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
+		id, within, _ := bytes.Cut(at, []byte{sep})
+		all := prefixRange(projectKey("")[:2])
+		all.From, all.Limit = append(all.From, id...), 2
+		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{all}})
+		if err != nil || len(r.Ranges[0]) == 0 {
+			return 0, nil, err
+		}
+		found := r.Ranges[0]
+		name := func(it store.Item) []byte { return it.Key[2 : len(it.Key)-1] }
+		if !bytes.Equal(name(found[0]), id) || len(within) == 0 {
+			within = nil // it was deleted meanwhile, and this is the next one
+		}
+		var following []byte
+		if len(found) > 1 {
+			following = append(bytes.Clone(name(found[1])), sep)
+		}
+		p := new(project)
+		if found[0].Damaged || json.Unmarshal(found[0].Value, p) != nil {
+			e.log.Error("a project's record is damaged; its data is not held against its retention", "tenant", tenant)
+			return 0, following, nil
+		}
+		s, err := e.settings(p.Set)
+		if err != nil {
+			return 0, nil, err
+		}
+		removed, next, err := expire(ctx, tenant, p, s, within)
+		if gone, ok := errors.AsType[*Error](err); ok && gone.Kind == NotFound {
+			return removed, following, nil // deleted meanwhile
+		}
+		if err == nil && next != nil {
+			following = append(append(bytes.Clone(name(found[0])), sep), next...)
+		}
+		return removed, following, err
+	}
+}
+
+func (e *Engine) livingProjects(ctx context.Context, tenant string) (map[incarnation]bool, error) {
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{prefixRange(projectKey("")[:2])}})
+	if err != nil {
+		return nil, err
+	}
+	living := map[incarnation]bool{}
+	for _, it := range r.Ranges[0] {
+		var p project
+		if it.Damaged {
+			return nil, errDamaged
+		}
+		if err := json.Unmarshal(it.Value, &p); err != nil {
+			return nil, err
+		}
+		living[p.Incarnation] = true
+	}
+	return living, nil
+}
+
+// deleteProject makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps
+// them.
+func (e *Engine) deleteProject(ctx context.Context, c Caller, id string) error {
 	if !validID(id) || !c.MaySee(id) {
 		return errorf(NotFound, "not_found", "no project %q", id)
 	}
@@ -121,9 +205,8 @@ func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
 			return struct{}{}, err
 		}
 		t.delete(projectKey(id))
-		t.put(sweepKey(sweepProject, rec.Incarnation[:]), []byte{0})
+		t.put(kindProjectJob.Key(rec.Incarnation), []byte{0})
 		return struct{}{}, nil
 	})
-	e.tallies.forget(c.Tenant)
 	return err
 }

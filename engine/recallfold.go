@@ -66,7 +66,7 @@ func (e *Engine) foldSpace(ctx context.Context, tenant string, p incarnation, sp
 	default:
 		return false, nil // few enough to be searched as they are
 	}
-	return true, unlessLost(err)
+	return true, lostRace(err)
 }
 
 func readEpoch(value []byte) uint32 {
@@ -74,14 +74,6 @@ func readEpoch(value []byte) uint32 {
 		return 0
 	}
 	return binary.BigEndian.Uint32(value)
-}
-
-// unlessLost leaves out an error that only says that somebody else came first: the work is found and done again.
-func unlessLost(err error) error {
-	if lost := (*store.ConflictError)(nil); errors.As(err, &lost) {
-		return nil
-	}
-	return err
 }
 
 // readCorpus reads what is in the blocks of a space, with its record, which is damaged where it does not parse either.

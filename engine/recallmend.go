@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -58,7 +57,7 @@ func (e *Engine) mendSpace(ctx context.Context, tenant string, p incarnation, sp
 	}
 	e.log.Error("records of a recall index are damaged and were made anew", "tenant", tenant, "space", string(space))
 	t.putIndex()
-	return unlessLost(e.commit(ctx, tenant, t.batch))
+	return lostRace(e.commit(ctx, tenant, t.batch))
 }
 
 // countDocuments counts what is in the blocks of a space.
@@ -98,20 +97,14 @@ func placesOf(items []store.Item) map[recall.Place]bool {
 
 // eachDocument walks documents, or what says where they are, a chunk at a time.
 func (e *Engine) eachDocument(ctx context.Context, tenant string, rng store.Range, do func(store.Item)) error {
-	for rng.Limit = mendChunk; ; {
-		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	rng.Limit = mendChunk
+	for it, err := range e.scan(ctx, tenant, rng) {
 		if err != nil {
 			return err
 		}
-		found := r.Ranges[0]
-		for _, it := range found {
-			do(it)
-		}
-		if len(found) < rng.Limit {
-			return nil
-		}
-		rng.From = append(slices.Clone(found[len(found)-1].Key), 0)
+		do(it)
 	}
+	return nil
 }
 
 // passagesOf finds where a memory's passages are by walking the documents: those of its session, or those that stand alone.

@@ -24,7 +24,7 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 		return false, err
 	}
 	if len(dead.Ranges[0]) > 0 {
-		return true, unlessLost(e.removeDead(ctx, tenant, p, recallTranscript, dead.Ranges[0][0]))
+		return true, lostRace(e.removeDead(ctx, tenant, p, recallTranscript, dead.Ranges[0][0]))
 	}
 	if len(r.Ranges[0]) > 0 {
 		t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
@@ -36,7 +36,7 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 			return false, err
 		}
 		t.putIndex()
-		return true, unlessLost(e.commit(ctx, tenant, t.batch))
+		return true, lostRace(e.commit(ctx, tenant, t.batch))
 	}
 	return false, e.commit(ctx, tenant, store.Batch{Delete: [][]byte{
 		recallStreamPrefix(p, recallTranscript, recallStream, s.stream()), unindexedKey(p, s)}})

@@ -126,7 +126,7 @@ func (e *Engine) markBacklog(ctx context.Context, tenant string, job store.Item)
 	} else {
 		b.Put = append(b.Put, store.Pair{Key: job.Key, Value: append([]byte{0}, last...)})
 	}
-	return unlessLost(e.commit(ctx, tenant, b))
+	return lostRace(e.commit(ctx, tenant, b))
 }
 
 // stepTranscripts does one unit of the work of indexing transcripts, if a tenant has any.
@@ -141,7 +141,7 @@ func (e *Engine) stepTranscripts(ctx context.Context, tenant string) (done bool,
 	case len(r.Ranges[0]) > 0:
 		return true, e.markBacklog(ctx, tenant, r.Ranges[0][0])
 	case len(r.Ranges[1]) > 0:
-		return true, unlessLost(e.indexSession(ctx, tenant, r.Ranges[1][0]))
+		return true, lostRace(e.indexSession(ctx, tenant, r.Ranges[1][0]))
 	}
 	return false, nil
 }

@@ -65,13 +65,13 @@ func (a *assembly) remember() error {
 	}
 	for _, rec := range records {
 		if rec != nil { // else it was forgotten meanwhile
-			a.memories = append(a.memories, rec.remembered())
+			a.memories = append(a.memories, rememberedOf(rec))
 		}
 	}
 	return nil
 }
 
-func (r *memoryRecord) remembered() remembered {
+func rememberedOf(r *memoryRecord) remembered {
 	return remembered{Key: r.Key, Incarnation: r.Incarnation, Version: r.Version, category: r.Category, content: r.Content}
 }
 
@@ -103,8 +103,8 @@ const (
 	maxRemembered = 64 << 10
 )
 
-// inject puts the memories that fit in front of the table, best first, as one system-class message. They get half of the
-// tokens that what must stay leaves.
+// inject puts the memories that fit in front of the table, best first, as one system-class message. They get half of
+// the tokens that what must stay leaves.
 func (a *assembly) inject() error {
 	a.injected = 0
 	if len(a.memories) == 0 {
@@ -192,7 +192,7 @@ func (e *Engine) readRemembered(ctx context.Context, tenant string, p *project, 
 			return nil, errorf(Gone, "memory_purged", "version %d of memory %q, which this decision used, is purged",
 				want.Version, want.Key)
 		}
-		out = append(out, found[at].remembered())
+		out = append(out, rememberedOf(found[at]))
 	}
 	return out, nil
 }

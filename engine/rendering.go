@@ -52,6 +52,8 @@ func (a *assembly) Truncate(text string, tokens int) string {
 	return chat.Truncate(text, tokens, a.count)
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // render appends the decided window in the format asked for, and identifies it by the SHA-256 of its parts' sums, which
 // are remembered, and a CRC-32C over its bytes, which shows a change in how parts are joined.
 func (a *assembly) render(dst []byte) (chat.Window, error) {
@@ -79,8 +81,8 @@ func (a *assembly) render(dst []byte) (chat.Window, error) {
 	}
 	w := b.Finish()
 	sum := sha256.Sum256(a.sums)
-	crc := crc32.Update(0, a.e.castagnoli, w.Messages)
-	crc = crc32.Update(crc32.Update(crc, a.e.castagnoli, w.Text), a.e.castagnoli, []byte(w.System))
+	crc := crc32.Update(0, castagnoli, w.Messages)
+	crc = crc32.Update(crc32.Update(crc, castagnoli, w.Text), castagnoli, []byte(w.System))
 	a.result.hash = binary.BigEndian.AppendUint32(sum[:], crc)
 	return w, nil
 }

@@ -8,11 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -51,7 +48,7 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	}
 	a := &assembly{e: e, ctx: ctx, tenant: c.Tenant, inputs: inputs{at: d.At, seed: seed, extent: x, bare: d.Bare,
 		tight:   d.Tight,
-		request: req, resolved: pinned, outcomes: d.Steps}, scratch: new(scratch)}
+		request: req, ready: pinned, outcomes: d.Steps}, scratch: new(scratch)}
 	if err := a.prepare(); err != nil {
 		return nil, err
 	}
@@ -83,39 +80,8 @@ func (a *assembly) purgedMeanwhile(err error, p *project, d *decision) error {
 	return err
 }
 
-// pinned makes a decision's own settings and steps ready again.
-func (e *Engine) pinned(ctx context.Context, tenant string, eff *effective) (*resolved, error) {
-	r := &resolved{settings: eff.Settings, encoding: eff.Settings.encoding(), steps: slices.Clone(eff.Steps),
-		fallback: slices.Clone(eff.Fallback)}
-	for _, steps := range [][]step{r.steps, r.fallback} {
-		for i := range steps {
-			s := &steps[i]
-			if s.Broken != "" {
-				continue // it did not run then
-			}
-			b, err := hex.DecodeString(strings.TrimPrefix(s.Hex, "sha256:"))
-			if err != nil || len(b) != len(s.Digest) {
-				return nil, fmt.Errorf("%w: a decision's policy digest", errDamaged)
-			}
-			s.Digest = plan.Digest(b)
-			if kept, err := e.stored(ctx, tenant, s.Digest); err != nil {
-				return nil, err
-			} else if !kept {
-				return nil, modulePurged(fmt.Sprintf("%s@%d", s.Policy, s.Version), s.Digest)
-			}
-			policy, err := e.policyOf(ctx, tenant, s.Digest)
-			if err != nil {
-				return nil, err
-			}
-			if s.entries, err = policy.Manifest.Config(s.Config); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return r, nil
-}
-
-// Replay computes a decision's window again and appends whether it is the same, and the window.
+// Replay computes a decision's window again and appends whether it is the same, and the window. It answers not_found, and
+// session_purged, memory_purged, summary_purged, module_purged or pipeline_purged where an input is no longer stored.
 func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst []byte) ([]byte, error) {
 	p, d, eff, err := e.readDecision(ctx, c, projectID, id)
 	if err != nil {
@@ -125,16 +91,18 @@ func (e *Engine) Replay(ctx context.Context, c Caller, projectID, id string, dst
 	if err != nil {
 		return dst, err
 	}
-	dst, _, err = a.appendWindow(append(dst, `{"window":{`...))
+	dst = a.openWindow(append(dst, `{"window":{`...))
+	w, err := a.make(dst)
 	if err = a.purgedMeanwhile(err, p, d); err != nil {
 		return dst, err
 	}
+	dst = a.closeWindow(dst, &w)
 	dst = strconv.AppendBool(append(dst, `},"equal":`...), hex.EncodeToString(a.result.hash) == d.Window)
 	return append(append(append(dst, `,"decision_id":"`...), id...), `"}`...), nil
 }
 
 // Decision appends a decision with its report, which is computed again. Where an input was purged, report is null and
-// purged says which.
+// purged says which. Decision answers not_found, session_purged and pipeline_purged.
 func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, dst []byte) ([]byte, error) {
 	p, d, eff, err := e.readDecision(ctx, c, projectID, id)
 	if err != nil {
@@ -150,7 +118,7 @@ func (e *Engine) Decision(ctx context.Context, c Caller, projectID, id string, d
 		"request": d.Request, "summary": nil, "report": nil}
 	a, err := e.again(ctx, c, p, d, eff)
 	if err == nil {
-		_, err = a.window(nil)
+		_, err = a.make(nil)
 		err = a.purgedMeanwhile(err, p, d)
 	}
 	known, isKnown := err.(*Error)

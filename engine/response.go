@@ -36,23 +36,21 @@ func (a *assembly) appendRest(dst []byte, w *chat.Window) []byte {
 	return append(dst, '}')
 }
 
-// appendWindow makes the window and appends it as the members format, messages, system and text of an object.
-func (a *assembly) appendWindow(dst []byte) ([]byte, chat.Window, error) {
-	dst = append(append(append(dst, `"format":"`...), a.format.String()...), `","messages":`...)
+// openWindow appends the beginning of a window's members format, messages, text and system, up to where its messages
+// follow; closeWindow appends the rest, once the window is made.
+func (a *assembly) openWindow(dst []byte) []byte {
+	return append(append(append(dst, `"format":"`...), a.format.String()...), `","messages":`...)
+}
+
+func (a *assembly) closeWindow(dst []byte, w *chat.Window) []byte {
 	if a.format == chat.Text {
-		w, err := a.window(nil)
-		dst = chat.AppendString(append(dst, `[],"text":`...), string(w.Text))
-		return dst, w, err
-	}
-	w, err := a.window(dst)
-	if err != nil {
-		return dst, w, err
+		return chat.AppendString(append(dst, `[],"text":`...), string(w.Text))
 	}
 	dst = w.Buf
 	if w.System != "" {
 		dst = chat.AppendString(append(dst, `,"system":`...), w.System)
 	}
-	return dst, w, nil
+	return dst
 }
 
 func (a *assembly) appendUsage(dst []byte, w *chat.Window) []byte {

@@ -110,7 +110,7 @@ func (e *Engine) selfTestWindow(ctx context.Context, tenant string, p plan.Polic
 	if wrong := s.configure(r.settings, "config", t.Config, p); wrong != nil {
 		return nil, wrong
 	}
-	ready, err := r.resolve(nil)
+	ready, err := r.make(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (e *Engine) selfTestWindow(ctx context.Context, tenant string, p plan.Polic
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.window(nil)
+	_, err = a.make(nil)
 	return a, err
 }
 

@@ -2,12 +2,40 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// SessionSpec asks for a session.
+type SessionSpec struct {
+	ID    string `json:"id,omitempty"`
+	Kind  string `json:"kind,omitempty"` // chat (default) or background
+	Agent string `json:"agent,omitempty"`
+	Title string `json:"title,omitempty"`
+}
+
+// Session is one conversation, as listed.
+type Session struct {
+	ID              string     `json:"id"`
+	Kind            string     `json:"kind"`
+	Agent           string     `json:"agent"`
+	Title           string     `json:"title"`
+	Turns           uint32     `json:"turns"`
+	Messages        uint64     `json:"messages"`
+	Tokens          uint64     `json:"tokens"`
+	Summary         *string    `json:"summary"`
+	SummarizedCount uint64     `json:"summarized_count"`
+	CreatedAt       *time.Time `json:"created_at"`
+	LastActivityAt  *time.Time `json:"last_activity_at"`
+}
+
+// unborn stands for the incarnation of a session that does not exist yet, so that deleting it finds its decisions too.
+func unborn(session string) incarnation {
+	sum := sha256.Sum256([]byte("unborn session " + session))
+	return incarnation(sum[:8])
+}
 
 // Kinds of sessions.
 const (
@@ -105,7 +133,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
-		r, err := e.resolve(p)
+		r, err := e.setupOf(p)
 		if err != nil {
 			return Session{}, err
 		}
@@ -116,7 +144,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, project
 		if got[0].Value != nil {
 			return Session{}, errorf(Conflict, "session_exists", "session %q exists", id)
 		}
-		h := spec.head(e, t.now)
+		h := spec.head(e.newIncarnation(), t.now)
 		return h.session(id, r.encoding), t.putJSON(headKey(p.Incarnation, id), h)
 	})
 }
@@ -142,22 +170,13 @@ func (s *SessionSpec) check() error {
 	return invalidField("kind", "invalid_value", "must be chat or background")
 }
 
-func (s *SessionSpec) head(e *Engine, now time.Time) *head {
+func (s *SessionSpec) head(sinc incarnation, now time.Time) *head {
 	kind := s.Kind
 	if kind == "" {
 		kind = kindChat
 	}
-	return &head{Incarnation: e.newIncarnation(), Kind: kind, Agent: s.Agent, Title: s.Title, Created: now,
+	return &head{Incarnation: sinc, Kind: kind, Agent: s.Agent, Title: s.Title, Created: now,
 		LastActivity: now}
-}
-
-// project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted.
-func (t *tx) project(c Caller, id string) (*project, error) {
-	p, _, raw, err := t.e.readProject(t.ctx, c, id, nil)
-	if err == nil {
-		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(id), Value: raw})
-	}
-	return p, err
 }
 
 // GetSession describes a session.
@@ -166,7 +185,7 @@ func (e *Engine) GetSession(ctx context.Context, c Caller, projectID, id string)
 	if err != nil {
 		return Session{}, err
 	}
-	r, err := e.resolve(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return Session{}, err
 	}
@@ -180,18 +199,16 @@ func (e *Engine) ListSessions(ctx context.Context, c Caller, projectID string, p
 	if err != nil {
 		return List[Session]{}, err
 	}
-	r, err := e.resolve(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return List[Session]{}, err
 	}
-	prefix := headPrefix(p.Incarnation)
 	heads := map[string]*head{}
-	out, err := listRecords(ctx, e, c.Tenant, prefix, page, func(it store.Item) (Session, bool, error) {
-		h := new(head)
-		err := json.Unmarshal(it.Value, h)
-		id := string(it.Key[len(prefix) : len(it.Key)-1])
+	rng := kindSession.Under(p.Incarnation)
+	out, err := listPage(ctx, e, c.Tenant, rng, page, func(key []byte, h *head) (Session, bool) {
+		_, id, _ := kindSession.Split(key)
 		heads[id] = h
-		return h.session(id, r.encoding), id != DefaultSession || h.Turns > 0, err
+		return h.session(id, r.encoding), id != DefaultSession || h.Turns > 0
 	})
 	if err != nil {
 		return out, err
@@ -252,12 +269,16 @@ func (t *tx) dropSession(pinc incarnation, id string, h *head) {
 		t.delete(openCallsKey(pinc, id))
 	}
 	t.delete(summaryJobKey(h.Incarnation))
-	t.put(sweepKey(sweepSession, h.Incarnation[:]), pinc[:])
+	t.put(kindSessionJob.Key(h.Incarnation), pinc[:])
 	t.dropUnborn(pinc, id)
 }
 
 // dropUnborn has the decisions swept that were made before the session was.
 func (t *tx) dropUnborn(pinc incarnation, id string) {
-	before := unborn(id)
-	t.put(sweepKey(sweepSession, before[:]), pinc[:])
+	t.put(kindSessionJob.Key(unborn(id)), pinc[:])
+}
+
+// openSessions makes ready what sessions need; messageBytes bounds what a tenant's messages may take, 0 means no bound.
+func (e *Engine) openSessions(tokens Tokenizer, messageBytes int64) {
+	e.tokens, e.tallies.limit = tokens, messageBytes
 }

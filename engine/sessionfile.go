@@ -2,12 +2,50 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 )
+
+// SessionFile is a session's transcript on its own: state/sessions/<session_id>.json.
+type SessionFile struct {
+	Version int          `json:"version"` // 1
+	Session SessionSpec  `json:"session"`
+	Created time.Time    `json:"created_at"`
+	Turns   []FileTurn   `json:"turns"`
+	Summary *FileSummary `json:"summary,omitempty"`
+}
+
+// FileSummary is the running summary of a SessionFile.
+type FileSummary struct {
+	Text  string    `json:"text"`
+	Turns [2]uint32 `json:"covers_turns"`
+	// Covers is how many of the file's first messages are behind it; Count those of them that it covers: all but
+	// delegations'.
+	Covers uint64 `json:"covers"`
+	Count  uint64 `json:"covers_messages"`
+	Model  string `json:"model,omitempty"`
+	Prompt string `json:"prompt,omitempty"`
+}
+
+// FileTurn is one turn of a SessionFile.
+type FileTurn struct {
+	Turn      uint32        `json:"turn"`
+	CreatedAt time.Time     `json:"created_at"`
+	Messages  []FileMessage `json:"messages"`
+}
+
+// FileMessage is one message of a SessionFile: its JSON as posted, with what it took from its turn.
+type FileMessage struct {
+	Format     string          `json:"format"`
+	Agent      string          `json:"agent,omitempty"`
+	Delegation string          `json:"delegation_id,omitempty"`
+	CreatedAt  time.Time       `json:"created_at"`
+	Message    json.RawMessage `json:"message"`
+}
 
 // maxFile bounds a session's file, in bytes: what is exported can be imported again.
 const maxFile = 64 << 20
@@ -82,7 +120,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
-		r, err := e.resolve(p)
+		r, err := e.setupOf(p)
 		if err != nil {
 			return Session{}, err
 		}

@@ -5,9 +5,62 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
+)
+
+// Settings are a project's defaults for assembling.
+type Settings struct {
+	SessionHistoryDepth       int            `json:"session_history_depth"`
+	HistoryMaxMessages        int            `json:"history_max_messages"`
+	HistoryMaxTokens          int            `json:"history_max_tokens"`
+	SummaryEnabled            bool           `json:"summary_enabled"`
+	SummaryThreshold          int            `json:"summary_threshold"`
+	SummaryKeepLast           int            `json:"summary_keep_last"`
+	SummaryModel              string         `json:"summary_model"`
+	SummaryMode               string         `json:"summary_mode"`
+	SummaryWaitMS             int            `json:"summary_wait_ms"`
+	ConversationRetentionDays *int           `json:"conversation_retention_days"`
+	DailyMemoryDays           int            `json:"daily_memory_days"`
+	DecisionRetentionDays     int            `json:"decision_retention_days"`
+	Tokenizer                 string         `json:"tokenizer"`
+	Pipeline                  []PipelineStep `json:"pipeline"`
+}
+
+// PipelineStep names a policy (its live version, or name@version) and its config.
+type PipelineStep struct {
+	Policy  string          `json:"policy"`
+	Config  json.RawMessage `json:"config,omitempty"`
+	OnError string          `json:"on_error,omitempty"` // "" or "skip": go on; "error": refuse the request
+}
+
+// Encodings are the tokenizers that every stored message is counted with.
+var Encodings = [2]string{"o200k_base", "cl100k_base"}
+
+// jsonType names a Go type as JSON users know it.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	}
+	return "an object"
+}
+
+const (
+	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
+	MaxBudget = 1 << 30
+	// maxConsidered is how many stored messages one window looks at, at most.
+	maxConsidered = 4096
 )
 
 const defaultHistoryMaxTokens = 8000
@@ -17,6 +70,23 @@ const maxPipeline = 16
 
 // defaultPipeline is what a project runs that sets none.
 var defaultPipeline = [...]string{"delegation-filter", "summarise", "depth-compress", "tool-pair-trim"}
+
+// pipelines are what projects ask of policies; engine.New gives them.
+type pipelines struct {
+	// check refuses settings whose pipeline cannot run. Where the pipeline changed, check sees to it that the commit of
+	// t and the deletion of a policy that the pipeline names exclude each other.
+	check func(t *tx, s Settings, changed bool) error
+	// builtIn tells whether a name is that of a policy that this program comes with.
+	builtIn func(name string) bool
+}
+
+// openProjects makes ready what projects need; maxTokens is the default of history_max_tokens, 0 means 8,000.
+func (e *Engine) openProjects(maxTokens int, p pipelines) {
+	if e.maxTokens = maxTokens; maxTokens == 0 {
+		e.maxTokens = defaultHistoryMaxTokens
+	}
+	e.pipelines = p
+}
 
 func (e *Engine) defaultSettings() Settings {
 	s := Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: e.maxTokens,
@@ -45,7 +115,7 @@ func (e *Engine) settings(set json.RawMessage) (Settings, error) {
 	return s, err
 }
 
-// Settings answers a project's settings, defaults filled in.
+// Settings answers a project's settings, defaults filled in, or not_found.
 func (e *Engine) Settings(ctx context.Context, c Caller, id string) (Settings, error) {
 	p, _, _, err := e.readProject(ctx, c, id, nil)
 	if err != nil {
@@ -54,7 +124,10 @@ func (e *Engine) Settings(ctx context.Context, c Caller, id string) (Settings, e
 	return e.settings(p.Set)
 }
 
-// PatchSettings changes the settings that the patch names; null puts one back to its default.
+// PatchSettings changes the settings that the patch names; null puts one back to its default. It answers not_found where
+// there is no such project, unknown_field, wrong_type, out_of_range, invalid_value or too_long where a setting is wrong,
+// unknown_policy or invalid_config where a step of the pipeline is, and policy_unavailable where a module cannot be
+// loaded now.
 func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch json.RawMessage) (Settings, error) {
 	var changes map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &changes); err != nil || changes == nil {
@@ -105,7 +178,7 @@ func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch j
 			return Settings{}, err
 		}
 		_, changed := changes["pipeline"]
-		if err := t.checkPipeline(s, changed); err != nil {
+		if err := e.pipelines.check(t, s, changed); err != nil {
 			return Settings{}, err
 		}
 		return s, t.putJSON(projectKey(id), p)

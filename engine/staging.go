@@ -35,7 +35,7 @@ func (s *staging) expects() []store.Expect {
 
 // stage begins a session where nobody sees it.
 func (t *tx) stage(p *project, spec *SessionSpec, created time.Time) (*staging, error) {
-	s := &staging{head: spec.head(t.e, t.now), project: p.Incarnation}
+	s := &staging{head: spec.head(t.e.newIncarnation(), t.now), project: p.Incarnation}
 	if !created.IsZero() {
 		s.head.Created = created.UTC()
 	}
@@ -49,7 +49,7 @@ func (t *tx) stage(p *project, spec *SessionSpec, created time.Time) (*staging, 
 // add writes the next turn, as many turns in one commit as it holds well, so that a long session does not wait for the
 // disk once a turn.
 func (s *staging) add(turn *parsedTurn) error {
-	if _, err := turn.write(s.w, s.head, &s.open); err != nil {
+	if _, err := s.w.e.writeTurn(s.w, turn, s.head, &s.open); err != nil {
 		return err
 	}
 	if s.w.writes() < stagedWrites && s.w.bytes() < stagedBytes {

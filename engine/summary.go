@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -31,8 +30,8 @@ func (h *head) covered() summaryHead {
 	return *h.Summary
 }
 
-// summaryRecord is one version of a session's running summary, immutable. What identifies it beside the messages that it
-// covers is there too.
+// summaryRecord is one version of a session's running summary, immutable. What identifies it beside the messages that
+// it covers is there too.
 type summaryRecord struct {
 	Text      string    `json:"text"`
 	FirstTurn uint32    `json:"first_turn"` // of the messages covered
@@ -133,6 +132,9 @@ func (f *FileSummary) checkTurns(turns []*parsedTurn) error {
 	return f.within(c)
 }
 
+// maxSummaryText bounds a summary's text, in bytes: what is longer is no summary.
+const maxSummaryText = 64 << 10
+
 // covering is what a summary may cover of the turns seen so far.
 type covering struct {
 	turns               uint32
@@ -166,32 +168,4 @@ func (f *FileSummary) within(c covering) error {
 		return invalidField("summary.covers_turns", "out_of_range", "must be the first and the last turn covered")
 	}
 	return nil
-}
-
-// Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
-func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
-	s := a.summary
-	if s == nil {
-		return 0, "", 0
-	}
-	flat := 0
-	if a.format == chat.Text {
-		flat = 1
-	}
-	counted := &s.tokens[flat][a.encoding]
-	if counted.Load() == 0 {
-		counted.Store(1 + int64(a.NoticeTokens(s.notice)))
-	}
-	return s.Covers, s.notice, uint32(counted.Load() - 1)
-}
-
-// appendSummary appends the summary that a window shows, or null.
-func (a *assembly) appendSummary(dst []byte) []byte {
-	if !a.showsSummary() {
-		return append(dst, "null"...)
-	}
-	dst = chat.AppendString(append(dst, `{"text":`...), a.summary.Text)
-	dst = fmt.Appendf(dst, `,"covers_turns":[%d,%d],"covers_messages":%d,"version":%d}`, a.summary.FirstTurn,
-		a.summary.LastTurn, a.summary.Count, a.summary.version)
-	return dst
 }

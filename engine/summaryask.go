@@ -3,10 +3,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -35,48 +33,6 @@ func (e *Engine) summaryDue(job *summaryJob) time.Time {
 		return timeOf(job.NotYet)
 	}
 	return timeOf(max(job.NotYet, job.Lease))
-}
-
-// showsSummary tells whether the window holds the running summary.
-func (a *assembly) showsSummary() bool {
-	return a.summary != nil && slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
-		return it.Change == plan.Notice && it.Kind == plan.KindSummary
-	})
-}
-
-// summaryWanted is the last message up to which the window's pipeline asks for a longer summary than there is; 0: it
-// asks for none, or none could be made.
-func (a *assembly) summaryWanted() uint64 {
-	if a.e.summariser == nil || a.bare || a.result.ask == 0 {
-		return 0
-	}
-	cut := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
-	if cut <= a.covered.Covers && a.summary != nil {
-		return 0
-	}
-	return cut
-}
-
-// summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
-// delegation, asked, or, where there is none, before the newest atom.
-func summaryCut(rows []*row, cut, asked uint64) uint64 {
-	newest := slices.Backward(rows)
-	bound := asked
-	for _, r := range newest {
-		if bound == 0 && r.role == plan.RoleUser && r.delegationID == 0 { // a head of before asked was kept
-			bound = r.seq
-		}
-	}
-	if bound == 0 && len(rows) > 0 {
-		bound = rows[len(rows)-1].call
-	}
-	cut = min(cut, max(bound, 1)-1)
-	for _, r := range newest {
-		if r.seq > cut && r.call <= cut && r.call != unknownCall {
-			cut = r.call - 1
-		}
-	}
-	return cut
 }
 
 // askSummary sees to it that there is a job that extends a session's summary up to a message, and gives its place in
@@ -117,32 +73,24 @@ func (e *Engine) askSummary(ctx context.Context, c Caller, projectID, session st
 	return e.summaries.add(c.Tenant, sinc, *due), nil
 }
 
-// wantSummary asks for the summary that a window would like to have. In mode wait it waits for it and tells whether the
-// window should be made again.
-func (e *Engine) wantSummary(ctx context.Context, c Caller, projectID, session string, p *project, a *assembly,
-	waited bool) (again bool) {
-	through := a.summaryWanted()
-	if through == 0 || a.request.Pipeline != nil && c.Role < RoleAgent { // a reader changes nothing, nor has it paid for
-		return false
-	}
-	entry, err := e.askSummary(ctx, c, projectID, session, a.extent.incarnation, through)
+// makeWanted sees to it that the summary that a window wishes for is made. Where the window may wait, it waits and
+// tells whether the session has another summary by then.
+func (e *Engine) makeWanted(ctx context.Context, w summaryWish) (changed bool) {
+	entry, err := e.askSummary(ctx, w.caller, w.project, w.session, w.sinc, w.through)
 	if err != nil {
-		e.log.Warn("a summary could not be asked for; the window goes without it", "tenant", c.Tenant, "error", err)
+		e.log.Warn("a summary could not be asked for; the window goes without it", "tenant", w.caller.Tenant, "error", err)
 		return false
 	}
-	if entry == nil || waited || a.settings.SummaryMode != "wait" {
-		return false
-	}
-	return e.awaitSummary(ctx, c.Tenant, headKey(p.Incarnation, session), entry, a)
+	return entry != nil && w.wait > 0 && e.awaitSummary(ctx, &w, entry)
 }
 
 // foreignPoll is how often a wait looks for a summary that another server makes.
 const foreignPoll = 200 * time.Millisecond
 
-// awaitSummary waits for an attempt on a job, at most as long as the settings say, and tells whether the session has
+// awaitSummary waits for an attempt on a job, at most as long as a window may, and tells whether the session has
 // another summary than the window was made with. A job that backs off for longer is not waited for.
-func (e *Engine) awaitSummary(ctx context.Context, tenant string, key []byte, entry *summaryEntry, a *assembly) bool {
-	wait := time.Duration(a.settings.SummaryWaitMS) * time.Millisecond
+func (e *Engine) awaitSummary(ctx context.Context, w *summaryWish, entry *summaryEntry) bool {
+	wait, key := w.wait, headKey(w.pinc, w.session)
 	if deadline, ok := ctx.Deadline(); ok { // the window itself takes time too
 		wait = min(wait, time.Until(deadline)/2)
 	}
@@ -163,12 +111,12 @@ func (e *Engine) awaitSummary(ctx context.Context, tenant string, key []byte, en
 			ended = true
 		case <-poll.C:
 		}
-		r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
+		r, err := e.store.Read(ctx, w.caller.Tenant, store.Query{Keys: [][]byte{key}})
 		if err != nil {
 			return false
 		}
 		var h head
-		if r.Keys[0].Value == nil || json.Unmarshal(r.Keys[0].Value, &h) != nil || h.covered() != a.covered {
+		if r.Keys[0].Value == nil || json.Unmarshal(r.Keys[0].Value, &h) != nil || h.covered() != w.had {
 			return true
 		}
 		if ended {
@@ -189,7 +137,8 @@ type SummaryAnswer struct {
 	Queued bool `json:"queued"`
 }
 
-// ActOnSummary refreshes or resets a session's summary. Until a refresh is through, the running summary stays.
+// ActOnSummary refreshes or resets a session's summary. The running summary stays until a refresh is done. It answers
+// invalid_value for an unknown action, no_summariser for a refresh without a provider, and not_found.
 func (e *Engine) ActOnSummary(ctx context.Context, c Caller, once Once, projectID, id string, act SummaryAction,
 ) (SummaryAnswer, error) {
 	switch act.Action {
@@ -236,7 +185,7 @@ func (t *tx) sessionForSummary(c Caller, projectID, id string, sinc incarnation)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	set, err := t.e.resolve(p)
+	set, err := t.e.setupOf(p)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -270,7 +219,7 @@ func (e *Engine) refreshSummary(ctx context.Context, c Caller, once Once, projec
 	if err != nil {
 		return SummaryAnswer{}, err
 	}
-	set, err := e.resolve(p)
+	set, err := e.setupOf(p)
 	if err != nil {
 		return SummaryAnswer{}, err
 	}
@@ -326,21 +275,4 @@ func (t *tx) askAnew(projectID string, p *project, id string, sinc incarnation, 
 		job.Attempts, job.NotYet, job.Less = there.Attempts, there.NotYet, there.Less
 	}
 	return t.e.summaryDue(&job), t.putJSON(key, job)
-}
-
-// allBut is the last message to cover so that the newest keep ones of no delegation are left.
-func (v *view) allBut(keep int) uint64 {
-	rows := make([]*row, len(v.rows))
-	for i := range v.rows {
-		rows[i] = &v.rows[i]
-	}
-	for _, r := range slices.Backward(rows) {
-		if r.delegationID != 0 {
-			continue
-		}
-		if keep--; keep < 0 {
-			return summaryCut(rows, r.seq, v.head.Asked)
-		}
-	}
-	return 0
 }

@@ -13,15 +13,15 @@ const (
 	// summaryWorkers is how many calls of the provider run at once, summariesPerTenant how many of them for one tenant.
 	summaryWorkers     = 4
 	summariesPerTenant = 2
-	// maxWaiting bounds the jobs of a tenant that a process remembers; the store holds them all, and looks at it, a page
-	// each, find the rest.
+	// maxWaiting bounds the jobs of a tenant that a process remembers; the store holds them all, and looks at it, a
+	// page each, find the rest.
 	maxWaiting = 1000
 	// summaryPage is how many jobs one look reads.
 	summaryPage = 64
 )
 
 // summaryQueue is what this process knows of the summaries to be made, tenant by tenant, so that each has its turn.
-// What there is to do is said by the records in the store alone. The zero value is ready after open.
+// What there is to do is said by the records in the store alone. openSummaries makes it ready.
 type summaryQueue struct {
 	mu      sync.Mutex
 	tenants []*summaryLine // the next one's turn first
@@ -47,7 +47,10 @@ type summaryEntry struct {
 	tried   chan struct{} // closed when the next attempt has ended
 }
 
-func (q *summaryQueue) open() {
+// openSummaries makes ready what summaries need; with a nil summariser none are made.
+func (e *Engine) openSummaries(s Summariser) {
+	e.summariser = s
+	q := &e.summaries
 	q.waiting, q.changed = map[incarnation]*summaryEntry{}, make(chan struct{})
 	q.holds, q.pages = map[string]time.Time{}, map[string][]byte{}
 }
@@ -108,11 +111,12 @@ func (q *summaryQueue) watch() <-chan struct{} {
 	return q.changed
 }
 
-// summaryJobs are the jobs that the next look at a tenant reads. A look that finds none is followed by one from the start.
+// summaryJobs are the jobs that the next look at a tenant reads. A look that finds none is followed by one from the
+// start.
 func (q *summaryQueue) summaryJobs(tenant string) store.Range {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	jobs := prefixRange(sweepPrefix(jobSummary))
+	jobs := kindSummaryJob.All()
 	if after := q.pages[tenant]; after != nil {
 		jobs.From = append(after[:len(after):len(after)], 0)
 		delete(q.pages, tenant)
@@ -121,8 +125,8 @@ func (q *summaryQueue) summaryJobs(tenant string) store.Range {
 	return jobs
 }
 
-// queueSummaries notes jobs that this process may not know yet, of a start before or of other servers, and tells whether
-// there may be more of them. Those that failed often wait for somebody to ask.
+// queueSummaries notes jobs that this process may not know yet, of a start before or of other servers, and tells
+// whether there may be more of them. Those that failed often wait for somebody to ask.
 func (e *Engine) queueSummaries(tenant string, found []store.Item) (more bool) {
 	for _, it := range found {
 		var job summaryJob

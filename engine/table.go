@@ -77,7 +77,7 @@ func (a *assembly) tabulate() error {
 	a.closeAtom(atom, last)
 	a.made = t.items
 	req.Strings, req.Tags = n.strings, n.tags
-	if err := a.mark(); err != nil {
+	if err := a.flagMandatory(); err != nil {
 		return err
 	}
 	return a.inject()
@@ -129,8 +129,8 @@ func (a *assembly) closeAtom(at int, last uint64) {
 	}
 }
 
-// mark flags what must stay and refuses a budget that cannot hold it.
-func (a *assembly) mark() error {
+// flagMandatory flags what must stay and refuses a budget that cannot hold it.
+func (a *assembly) flagMandatory() error {
 	t, law := &a.table, a.law(a.limits)
 	atom, user := -1, -1
 	for i := len(t.items) - 1; i >= 0 && (atom < 0 || user < 0); i-- {

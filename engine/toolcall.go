@@ -79,7 +79,7 @@ func (e *Engine) CallTool(ctx context.Context, c Caller, once Once, projectID st
 	default:
 		out, err = e.toolForget(ctx, c, once, projectID, args)
 	}
-	if fault, ok := errors.AsType[*Error](err); ok && fault.modelsOwn() {
+	if fault, ok := errors.AsType[*Error](err); ok && modelsOwn(fault) {
 		return ToolResult{
 			Content:    fmt.Sprintf("%s failed, and nothing was changed. %s", clipped(call.Name, 64), fault.Detail),
 			Structured: ToolFailure{ToolError{fault.Code, fault.Detail, fault.Fields}},
@@ -90,7 +90,7 @@ func (e *Engine) CallTool(ctx context.Context, c Caller, once Once, projectID st
 }
 
 // modelsOwn tells whether a model that is told of the error can do better.
-func (e *Error) modelsOwn() bool {
+func modelsOwn(e *Error) bool {
 	switch e.Kind {
 	case Invalid:
 		return e.Code != "idempotency_key_reused" // the client's

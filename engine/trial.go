@@ -25,13 +25,14 @@ type PolicyRunRequest struct {
 }
 
 // RunPolicy makes a window of a transcript with one policy and appends it, with its report, to dst. Nothing is stored.
+// It answers not_found where there is no such version, and what Assemble answers for a wrong request.
 func (e *Engine) RunPolicy(ctx context.Context, c Caller, name string, version int, req *PolicyRunRequest, dst []byte,
 ) ([]byte, error) {
 	r, err := e.resolverFor(ctx, c.Tenant, name, version)
 	if err != nil {
 		return dst, err
 	}
-	ready, err := r.resolve([]PipelineStep{{Policy: versionName(name, version), Config: req.Config}})
+	ready, err := r.make([]PipelineStep{{Policy: versionName(name, version), Config: req.Config}})
 	if err != nil {
 		return dst, err
 	}
@@ -47,25 +48,14 @@ func (e *Engine) RunPolicy(ctx context.Context, c Caller, name string, version i
 	a.skipped = skipped
 	dst = append(append(append(dst, `{"policy":"`...), name...), `","version":`...)
 	dst = append(strconv.AppendInt(dst, int64(version), 10), ',')
-	dst, w, err := a.appendWindow(dst)
+	dst = a.openWindow(dst)
+	w, err := a.make(dst)
 	if err != nil {
 		return dst, err
 	}
+	dst = a.closeWindow(dst, &w)
 	dst = strconv.AppendUint(append(dst, `,"fuel":`...), a.result.steps[0].Fuel, 10)
 	return a.appendRest(dst, &w), nil
-}
-
-// resolverFor resolves pipelines that name a version, which must exist, of a policy, built in or the tenant's own.
-func (e *Engine) resolverFor(ctx context.Context, tenant, name string, version int) (*resolver, error) {
-	set, err := e.readPolicies(ctx, tenant, e.ownPolicies([]PipelineStep{{Policy: name}}))
-	if err != nil {
-		return nil, err
-	}
-	r := &resolver{e: e, ctx: ctx, tenant: tenant, settings: e.defaultSettings(), policies: set}
-	if !r.find(new(step), versionName(name, version)) {
-		return nil, noVersion(name, version)
-	}
-	return r, nil
 }
 
 // turns are a request's transcript.
@@ -108,12 +98,12 @@ func splitTurns(format chat.Format, messages []json.RawMessage) ([]*parsedTurn, 
 }
 
 // trial makes ready to assemble from a transcript that is stored nowhere.
-func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, at time.Time, r *resolved,
+func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, at time.Time, r *ready,
 	req *ContextRequest) (*assembly, error) {
 	h, open, v := &head{Kind: kindChat}, new(openCalls), &view{}
 	for _, t := range turns {
 		h.Turns++
-		headers, err := t.place(ctx, e, h, open, at)
+		headers, err := e.numberTurn(ctx, t, h, open, at)
 		if err != nil {
 			return nil, err
 		}
@@ -125,6 +115,6 @@ func (e *Engine) trial(ctx context.Context, tenant string, turns []*parsedTurn, 
 	}
 	v.head = h
 	a := &assembly{e: e, ctx: ctx, tenant: tenant, view: v, scratch: new(scratch),
-		inputs: inputs{at: at.UnixMilli(), extent: h.extent(), request: req, resolved: r}}
+		inputs: inputs{at: at.UnixMilli(), extent: h.extent(), request: req, ready: r}}
 	return a, a.prepare()
 }

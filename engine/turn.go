@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"hash/maphash"
 	"slices"
 	"strconv"
 	"time"
@@ -12,6 +11,38 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// TurnRequest is what one run of an agent added.
+type TurnRequest struct {
+	SessionID    string            `json:"session_id,omitempty"`
+	Agent        string            `json:"agent,omitempty"`
+	DelegationID *string           `json:"delegation_id,omitempty"`
+	Format       string            `json:"format,omitempty"`
+	Messages     []json.RawMessage `json:"messages"`
+}
+
+// TurnResponse acknowledges a committed turn.
+type TurnResponse struct {
+	SessionID string        `json:"session_id"`
+	Turn      uint32        `json:"turn"`
+	Revision  uint64        `json:"revision"`
+	Tokens    uint64        `json:"tokens"`
+	Messages  []TurnMessage `json:"messages"`
+	Skipped   []Skipped     `json:"skipped"`
+}
+
+// TurnMessage is one message of a committed turn.
+type TurnMessage struct {
+	ID     string `json:"id"`
+	Role   string `json:"role"`
+	Tokens uint32 `json:"tokens"`
+}
+
+// Skipped says which posted message was not stored, and why.
+type Skipped struct {
+	Index int    `json:"index"`
+	Code  string `json:"code"`
+}
 
 // maxTurnMessages bounds one turn: its packed headers are one record, and it commits in one transaction.
 const maxTurnMessages = 4096
@@ -28,7 +59,7 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 		return TurnResponse{}, err
 	}
 	// Before the session is locked: counting tokens takes most of a turn's time.
-	if err := t.measure(ctx, e); err != nil {
+	if err := e.measureTurn(ctx, t); err != nil {
 		return TurnResponse{}, err
 	}
 	size := t.size()
@@ -41,7 +72,7 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 	}
 	defer unlock()
 	out, err := update(ctx, e, c, once, func(tx *tx) (TurnResponse, error) {
-		return t.append(tx, c, projectID, req.SessionID)
+		return e.append(tx, t, c, projectID, req.SessionID)
 	})
 	if err == nil {
 		e.tallies.add(c.Tenant, size)
@@ -57,24 +88,18 @@ func (t *parsedTurn) size() (n int64) {
 	return n
 }
 
-// lockSession makes the appends of this process to one session queue up, so that they rarely have to retry.
+// lockSession makes this process's writers to one session queue up.
 func (e *Engine) lockSession(ctx context.Context, tenant, project, session string) (unlock func(), err error) {
-	lock := e.appends[maphash.String(e.seed, tenant+"\x00"+project+"\x00"+session)%uint64(len(e.appends))]
-	select {
-	case lock <- struct{}{}:
-		return func() { <-lock }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return e.lock(ctx, tenant+"\x00"+project+"\x00"+session)
 }
 
 // append collects the writes that add the turn to its session.
-func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnResponse, error) {
+func (e *Engine) append(tx *tx, t *parsedTurn, c Caller, projectID, session string) (TurnResponse, error) {
 	p, h, open, err := tx.sessionForAppend(c, projectID, session)
 	if err != nil {
 		return TurnResponse{}, err
 	}
-	r, err := tx.e.resolve(p)
+	r, err := e.setupOf(p)
 	if err != nil {
 		return TurnResponse{}, err
 	}
@@ -83,7 +108,7 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 	if len(t.messages) == 0 {
 		return out, nil
 	}
-	headers, err := t.write(tx, h, open)
+	headers, err := e.writeTurn(tx, t, h, open)
 	if err != nil {
 		return TurnResponse{}, err
 	}
@@ -102,11 +127,11 @@ func (t *parsedTurn) append(tx *tx, c Caller, projectID, session string) (TurnRe
 	return out, tx.putJSON(headKey(p.Incarnation, session), h)
 }
 
-// write collects the records of the turn's messages as the session's next turn and brings head and open up to date.
-func (t *parsedTurn) write(tx *tx, h *head, open *openCalls) ([]header, error) {
+// writeTurn collects the records of the turn's messages as the session's next turn and brings head and open up to date.
+func (e *Engine) writeTurn(tx *tx, t *parsedTurn, h *head, open *openCalls) ([]header, error) {
 	h.Turns++
 	h.Revision++
-	headers, err := t.place(tx.ctx, tx.e, h, open, tx.now)
+	headers, err := e.numberTurn(tx.ctx, t, h, open, tx.now)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +172,7 @@ func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *h
 	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(projectID), Value: raw},
 		store.Expect{Key: keys[0], Value: got[0].Value})
 	if got[0].Value == nil {
-		h := (&SessionSpec{}).head(t.e, t.now)
+		h := (&SessionSpec{}).head(t.e.newIncarnation(), t.now)
 		return p, h, &openCalls{Incarnation: h.Incarnation}, nil
 	}
 	h, open := new(head), new(openCalls)
@@ -173,10 +198,10 @@ func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
 	}
 }
 
-// place gives the turn's messages their places after the session's last, answers open calls with results, and counts
+// numberTurn numbers the turn's messages behind the session's last one, answers open calls with results, and counts
 // tokens. open is brought up to date.
-func (t *parsedTurn) place(ctx context.Context, e *Engine, h *head, open *openCalls, now time.Time) ([]header, error) {
-	if err := t.measure(ctx, e); err != nil {
+func (e *Engine) numberTurn(ctx context.Context, t *parsedTurn, h *head, open *openCalls, now time.Time) ([]header, error) {
+	if err := e.measureTurn(ctx, t); err != nil {
 		return nil, err
 	}
 	headers := slices.Clone(t.headers) // a retry starts from what was measured
@@ -212,8 +237,8 @@ func (t *parsedTurn) place(ctx context.Context, e *Engine, h *head, open *openCa
 	return headers, nil
 }
 
-// measure makes the headers of the turn's messages as far as the messages alone tell, once.
-func (t *parsedTurn) measure(ctx context.Context, e *Engine) error {
+// measureTurn makes the headers of the turn's messages as far as the messages alone tell, once.
+func (e *Engine) measureTurn(ctx context.Context, t *parsedTurn) error {
 	for len(t.headers) < len(t.messages) {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -138,7 +138,7 @@ type crossChecks interface {
 // verifyStore reads a sealed store whole and holds every record against its kind and against the others. Nothing else
 // may write meanwhile. It changes nothing. rooms makes the checks of one tenant, in the order that they finish.
 func verifyStore(ctx context.Context, s store.Store, rooms func() []roomChecks) (*Report, error) {
-	v := &verifier{kinds: recordKinds(), rooms: rooms, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
+	v := &verifier{rooms: rooms, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*space{}}
 	if err := store.Snapshot(ctx, s, v.visit); err != nil {
 		return nil, err
@@ -148,7 +148,6 @@ func verifyStore(ctx context.Context, s store.Store, rooms func() []roomChecks) 
 }
 
 type verifier struct {
-	kinds  []recordKind
 	rooms  func() []roomChecks
 	report Report
 	at     *space
@@ -156,7 +155,7 @@ type verifier struct {
 }
 
 func (v *verifier) space(tenant string) *space {
-	s := newSpace(tenant, append([]roomChecks{&ownChecks{v.kindOf}}, v.rooms()...))
+	s := newSpace(tenant, append([]roomChecks{ownChecks{}}, v.rooms()...))
 	v.spaces[tenant] = s
 	return s
 }
@@ -170,7 +169,7 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 	}
 	v.report.Records++
 	v.report.Bytes += int64(len(it.Key) + len(it.Value))
-	kind := v.kindOf(tenant, it.Key)
+	kind := kindOf(tenant, it.Key)
 	if kind == nil {
 		v.at.at("unknown", it.Key).wrong(foundUnknown, "the key %q begins like no record of this version",
 			it.Key[:min(len(it.Key), 24)])
@@ -178,16 +177,6 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 	}
 	v.report.Kinds[kind.name]++
 	v.at.visit(kind.name, it)
-	return nil
-}
-
-func (v *verifier) kindOf(tenant string, key []byte) *recordKind {
-	for i := range v.kinds {
-		k := &v.kinds[i]
-		if (k.in == inBoth || k.in == inSystem == (tenant == systemTenant)) && k.is(key) {
-			return k
-		}
-	}
 	return nil
 }
 

@@ -150,6 +150,9 @@ func (s *space) projectName(pinc incarnation) string {
 	return "(incarnation " + pinc.String() + ")"
 }
 
+// idIn reads the client's id that a key ends with, after a prefix of so many bytes.
+func idIn(key []byte, prefix int) string { return string(key[prefix : len(key)-1]) }
+
 // fingerprint stands for a value in sums of what is expected, less what came: such a sum is zero where both are equal.
 func fingerprint[T comparable](s *space, v T) uint64 { return maphash.Comparable(s.seed, v) }
 
@@ -199,11 +202,9 @@ func anyDamaged(parts []store.Item) bool {
 }
 
 // ownChecks are of what belongs to no room: idempotent answers, imports under way, and when records expire.
-type ownChecks struct {
-	kindOf func(tenant string, key []byte) *recordKind
-}
+type ownChecks struct{}
 
-func (c *ownChecks) checks() []recordCheck {
+func (c ownChecks) checks() []recordCheck {
 	return []recordCheck{
 		{kind: "idempotent", record: expires[onceRecord]},
 		{kind: "job_import", record: c.importJob},
@@ -211,7 +212,7 @@ func (c *ownChecks) checks() []recordCheck {
 	}
 }
 
-func (c *ownChecks) importJob(s *space, it store.Item) {
+func (ownChecks) importJob(s *space, it store.Item) {
 	if string(it.Value) != stagedBoard {
 		s.sized(it, len(incarnation{}), "an incarnation")
 	}
@@ -222,12 +223,12 @@ func (c *ownChecks) importJob(s *space, it store.Item) {
 var keepTheirTime = []string{"idempotent", "audit", "usage"}
 
 // expiry holds an entry's key against the records that expire: its value says nothing.
-func (c *ownChecks) expiry(s *space, it store.Item) {
+func (ownChecks) expiry(s *space, it store.Item) {
 	if !it.Damaged && len(it.Value) != 1 {
 		s.malformed("an expiry entry holds %d bytes", len(it.Value))
 	}
 	names := splitExpiry(it.Key)
-	kind := c.kindOf(s.tenant, names)
+	kind := kindOf(s.tenant, names)
 	if kind != nil && s.checks[kind.name].expiry != nil {
 		s.checks[kind.name].expiry(s, it.Key)
 		return
@@ -239,7 +240,7 @@ func (c *ownChecks) expiry(s *space, it store.Item) {
 	}
 }
 
-func (c *ownChecks) finish(s *space) {
+func (ownChecks) finish(s *space) {
 	for key, kind := range s.expiring {
 		s.at(kind, []byte(key)).missing("the expiry index does not name it, so that it would stay for good")
 	}

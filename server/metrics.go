@@ -3,83 +3,95 @@ package server
 import (
 	"bytes"
 	"fmt"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/expfmt"
 )
 
-// latencyBounds are the upper bounds of the latency histogram's buckets.
-var latencyBounds = [...]time.Duration{
-	250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
-	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond,
-	250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 10 * time.Second,
+// metrics are what the server counts of itself, with what Go's runtime and the operating system know of the process.
+type metrics struct {
+	inFlight, streams atomic.Int64
+
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
 }
 
-// metrics are the server's own counters. Counting is a few atomic additions; the text is made when it is asked for.
-type metrics struct{ inFlight, streams atomic.Int64 }
+// newMetrics makes the counters of a server of that version. Each server has a registry of its own, because tests run
+// several servers in one process.
+func newMetrics(version string) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mneme_http_requests_total",
+			Help: "Requests answered, by route and status.",
+		}, []string{"method", "route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mneme_http_request_duration_seconds",
+			Help:    "Time from a request's headers to its answer.",
+			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+		}, []string{"method", "route"}),
+	}
+	gauge := func(name, help string, value func() float64, labels prometheus.Labels) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
+	}
+	m.registry.MustRegister(m.requests, m.duration,
+		gauge("mneme_http_requests_in_flight", "Requests being answered now.",
+			func() float64 { return float64(m.inFlight.Load()) }, nil),
+		gauge("mneme_http_streams_open", "Answers being streamed now.",
+			func() float64 { return float64(m.streams.Load()) }, nil),
+		gauge("mneme_build_info", "The version that runs.",
+			func() float64 { return 1 }, prometheus.Labels{"version": version}),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
 
-// routeMetrics are the counters of one route.
+// routeMetrics are the counters of one route. Each is made when it is first counted, so that /metrics lists only what
+// happened, and is kept, because finding it by its labels costs an allocation.
 type routeMetrics struct {
-	statuses [600]atomic.Uint64 // by status code
-	buckets  [len(latencyBounds) + 1]atomic.Uint64
-	nanos    atomic.Int64
+	statuses [600]atomic.Pointer[prometheus.Counter] // by status code
+	request  func(status int) prometheus.Counter
+	duration func() prometheus.Observer
+}
+
+// route makes the counters of a route.
+func (m *metrics) route(method, path string) *routeMetrics {
+	return &routeMetrics{
+		request: func(status int) prometheus.Counter {
+			return m.requests.WithLabelValues(method, path, strconv.Itoa(status))
+		},
+		duration: sync.OnceValue(func() prometheus.Observer { return m.duration.WithLabelValues(method, path) }),
+	}
 }
 
 func (m *routeMetrics) observe(status int, took time.Duration) {
-	m.statuses[status%len(m.statuses)].Add(1)
-	i := 0
-	for i < len(latencyBounds) && took > latencyBounds[i] {
-		i++
+	kept := &m.statuses[status%len(m.statuses)]
+	counter := kept.Load()
+	if counter == nil {
+		made := m.request(status)
+		counter = &made
+		kept.Store(counter)
 	}
-	m.buckets[i].Add(1)
-	m.nanos.Add(int64(took))
+	(*counter).Inc()
+	m.duration().Observe(took.Seconds())
 }
 
 // exposition writes all metrics in Prometheus' text format.
-func (s *Server) exposition() []byte {
+func (m *metrics) exposition() ([]byte, error) {
+	families, err := m.registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gathering metrics: %w", err)
+	}
 	var b bytes.Buffer
-	b.WriteString("# HELP mneme_http_requests_total Requests answered, by route and status.\n" +
-		"# TYPE mneme_http_requests_total counter\n")
-	for _, r := range s.counted() {
-		for status := range r.metrics.statuses {
-			if n := r.metrics.statuses[status].Load(); n > 0 {
-				fmt.Fprintf(&b, "mneme_http_requests_total{method=%q,route=%q,status=\"%d\"} %d\n",
-					r.method, r.path, status, n)
-			}
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, family); err != nil {
+			return nil, fmt.Errorf("writing metrics: %w", err)
 		}
 	}
-	b.WriteString("# HELP mneme_http_request_duration_seconds Time from a request's headers to its answer.\n" +
-		"# TYPE mneme_http_request_duration_seconds histogram\n")
-	for _, r := range s.counted() {
-		r.histogram(&b)
-	}
-	fmt.Fprintf(&b, "# HELP mneme_http_requests_in_flight Requests being answered now.\n"+
-		"# TYPE mneme_http_requests_in_flight gauge\nmneme_http_requests_in_flight %d\n", s.metrics.inFlight.Load())
-	fmt.Fprintf(&b, "# HELP mneme_http_streams_open Answers being streamed now.\n"+
-		"# TYPE mneme_http_streams_open gauge\nmneme_http_streams_open %d\n", s.metrics.streams.Load())
-	fmt.Fprintf(&b, "# HELP mneme_build_info The version that runs.\n"+
-		"# TYPE mneme_build_info gauge\nmneme_build_info{version=%q} 1\n", s.version)
-	return b.Bytes()
+	return b.Bytes(), nil
 }
-
-func (r *route) histogram(b *bytes.Buffer) {
-	var total uint64
-	var cumulative [len(latencyBounds) + 1]uint64
-	for i := range r.metrics.buckets {
-		total += r.metrics.buckets[i].Load()
-		cumulative[i] = total
-	}
-	if total == 0 {
-		return
-	}
-	const name = "mneme_http_request_duration_seconds"
-	labels := fmt.Sprintf("method=%q,route=%q", r.method, r.path)
-	for i, bound := range latencyBounds {
-		fmt.Fprintf(b, "%s_bucket{%s,le=\"%g\"} %d\n", name, labels, bound.Seconds(), cumulative[i])
-	}
-	fmt.Fprintf(b, "%s_bucket{%s,le=\"+Inf\"} %d\n", name, labels, total)
-	fmt.Fprintf(b, "%s_sum{%s} %g\n", name, labels, time.Duration(r.metrics.nanos.Load()).Seconds())
-	fmt.Fprintf(b, "%s_count{%s} %d\n", name, labels, total)
-}
-
-// counted are the routes, and the one that stands for requests without a route.
-func (s *Server) counted() []*route { return append(s.routes[:len(s.routes):len(s.routes)], s.noRoute) }

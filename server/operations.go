@@ -25,7 +25,8 @@ func (s *Server) ready(ctx context.Context, c *call[nothing]) (status, error) {
 }
 
 func (s *Server) metricsText(context.Context, *call[nothing]) (blob, error) {
-	return blob{contentType: "text/plain; version=0.0.4; charset=utf-8", body: s.exposition()}, nil
+	text, err := s.metrics.exposition()
+	return blob{contentType: "text/plain; version=0.0.4; charset=utf-8", body: text}, err
 }
 
 // openAPI copies the description: what is answered becomes Fiber's buffer, to be written over by later answers.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRequestID(t *testing.T) {
@@ -50,6 +51,11 @@ func TestMetricsAndLog(t *testing.T) {
 			t.Errorf("no line %s", want)
 		}
 	}
+	for _, family := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "process_start_time_seconds"} {
+		if !strings.Contains(text, "\n"+family+" ") {
+			t.Errorf("no %s", family)
+		}
+	}
 	log := s.log.String()
 	for _, never := range []string{"agent/", "SECRETKEY", "secret_field", "secret=query"} {
 		if strings.Contains(log, never) {
@@ -60,6 +66,15 @@ func TestMetricsAndLog(t *testing.T) {
 		!strings.Contains(log, `"tenant":"SECRETTENANT","key":"key_agent"`) ||
 		!strings.Contains(log, `"path":"/nowhere","status":404`) {
 		t.Errorf("log:\n%s", log)
+	}
+}
+
+// Every request is counted, so counting must cost no allocation.
+func TestCountingAllocatesNothing(t *testing.T) {
+	r := newMetrics("test").route("GET", "/healthz")
+	r.observe(http.StatusOK, time.Millisecond)
+	if n := testing.AllocsPerRun(100, func() { r.observe(http.StatusOK, time.Millisecond) }); n != 0 {
+		t.Errorf("%g allocations", n)
 	}
 }
 

@@ -111,11 +111,11 @@ func (s *Server) register() {
 	asFiber := strings.NewReplacer("{", ":", "}", "")
 	s.routes = s.table()
 	for _, r := range s.routes {
-		r.metrics = new(routeMetrics)
+		r.metrics = s.metrics.route(r.method, r.path)
 		if r.method == http.MethodGet {
 			s.app.Add(http.MethodHead, asFiber.Replace(r.path), s.serve(r))
 		}
 		s.app.Add(r.method, asFiber.Replace(r.path), s.serve(r))
 	}
-	s.noRoute = &route{path: "none", metrics: new(routeMetrics)}
+	s.noRoute = &route{path: "none", metrics: s.metrics.route("", "none")}
 }

@@ -51,7 +51,7 @@ type Server struct {
 	description []byte // openapi.yaml as JSON
 	mcp         *mcp.Server
 
-	metrics   metrics
+	metrics   *metrics
 	exchanges sync.Pool
 	idPrefix  string
 	lastID    atomic.Uint64
@@ -99,7 +99,8 @@ func newServer(o Options, l limits) (*Server, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup}
+	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
+		metrics: newMetrics(o.Version)}
 	s.rates.limit = o.RateLimit
 	s.mcp = mcp.New(mcp.DescribeAll(o.Engine.Tools()), o.Version, o.Logger)
 	s.exchanges.New = func() any { return new(exchange) }

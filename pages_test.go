@@ -1,0 +1,155 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// block is a fenced block of a document: a file where its info string names one, else what its language says.
+type block struct {
+	language, file, text string
+	line                 int
+}
+
+func readBlocks(t *testing.T, name string) []block {
+	t.Helper()
+	doc, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []block
+	inside := false
+	for i, line := range strings.SplitAfter(string(doc), "\n") {
+		info, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && !inside:
+			b := block{line: i + 1}
+			b.language, b.file, _ = strings.Cut(strings.TrimSpace(info), " ")
+			blocks = append(blocks, b)
+			inside = true
+		case fence:
+			inside = false
+		case inside:
+			blocks[len(blocks)-1].text += line
+		}
+	}
+	return blocks
+}
+
+// follow does what a page tells its reader to do, in one shell and against a real server: files are written, commands are
+// run, and an answer that the page shows is the one that the command before it gave.
+func follow(t *testing.T, page string, environment ...string) {
+	t.Helper()
+	const separator = "\x1e"
+	blocks := readBlocks(t, page)
+	script := "set -euo pipefail\n"
+	var commands, answers int
+	for _, b := range blocks {
+		switch {
+		case b.file != "":
+			script += fmt.Sprintf("cat >%s <<'END-OF-FILE'\n%sEND-OF-FILE\n", b.file, b.text)
+		case b.language == "sh":
+			script += b.text + "printf '" + separator + "'\n"
+			commands++
+		case b.language == "json" || b.language == "text":
+			answers++
+		}
+	}
+	if commands < 2 || answers < 1 {
+		t.Fatalf("the page has %d commands and %d answers", commands, answers)
+	}
+	// Older versions of Node run no TypeScript; the pages' programs are JavaScript too.
+	script = strings.ReplaceAll(script, ".ts", ".mjs")
+	checkout, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, filepath.Join(t.TempDir(), "data"))
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
+	shell.Dir = t.TempDir()
+	shell.Env = append(os.Environ(), "MNEME="+checkout, "MNEME_URL="+p.url, "API="+p.url+"/api/v1", "KEY="+p.key)
+	shell.Env = append(shell.Env, environment...)
+	var stderr strings.Builder
+	shell.Stderr = &stderr
+	out, err := shell.Output()
+	outputs := strings.Split(string(out), separator)
+	if err != nil {
+		t.Fatalf("%v after %d of %d commands\n%s%s", err, len(outputs)-1, commands, out, stderr.String())
+	}
+	ran := 0
+	for _, b := range blocks {
+		switch {
+		case b.file != "":
+		case b.language == "sh":
+			ran++
+		case b.language == "json":
+			b.check(t, outputs[ran-1])
+		case b.language == "text":
+			parts := strings.Split(strings.TrimSpace(b.text), "…")
+			for i := range parts {
+				parts[i] = regexp.QuoteMeta(parts[i])
+			}
+			if !regexp.MustCompile(strings.Join(parts, ".*")).MatchString(outputs[ran-1]) {
+				t.Errorf("line %d: the page's answer is not in\n%s", b.line, outputs[ran-1])
+			}
+		}
+	}
+}
+
+// check holds an answer that the page shows as JSON against the one that a command gave.
+func (b block) check(t *testing.T, answer string) {
+	t.Helper()
+	var want, got any
+	if err := json.Unmarshal([]byte(b.text), &want); err != nil {
+		t.Fatalf("line %d: %v", b.line, err)
+	}
+	if err := json.Unmarshal([]byte(answer), &got); err != nil {
+		t.Fatalf("line %d: %v in %q", b.line, err, answer)
+	}
+	if where := differs(want, got); where != "" {
+		t.Errorf("line %d: the page's answer differs at %s from\n%s", b.line, where, answer)
+	}
+}
+
+// differs says where got lacks something of want, "" for nowhere: objects may have more fields, "…" is anything.
+func differs(want, got any) string {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		for name, value := range w {
+			field, has := g[name]
+			if !ok || !has {
+				return "." + name
+			}
+			if where := differs(value, field); where != "" {
+				return "." + name + where
+			}
+		}
+		return ""
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return "[]"
+		}
+		for i := range w {
+			if where := differs(w[i], g[i]); where != "" {
+				return fmt.Sprintf("[%d]%s", i, where)
+			}
+		}
+		return ""
+	}
+	if want == got || want == "…" && got != nil {
+		return ""
+	}
+	return fmt.Sprintf(": %v, not %v", got, want)
+}
+
+func TestMemoriesPage(t *testing.T) { follow(t, "docs/MEMORIES.md") }
+
+func TestBoardsPage(t *testing.T) { follow(t, "docs/BOARDS.md") }
