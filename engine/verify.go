@@ -16,8 +16,8 @@ type Report struct {
 	Records int            `json:"records"`
 	Bytes   int64          `json:"bytes"` // of keys and values
 	Kinds   map[string]int `json:"kinds"` // records of each kind
-	// Findings are what is wrong, Leftovers what an interrupted change may leave: harmless, removed in time. Both name
-	// at most maxFindings; the counts are of all.
+	// Findings are what is wrong. Leftovers are what an interrupted change may leave: they do no harm and are removed
+	// in time. Both lists name at most maxFindings; the counts are of all.
 	Findings      []Finding `json:"findings"`
 	FindingCount  int       `json:"finding_count"`
 	Leftovers     []Finding `json:"leftovers"`
@@ -38,7 +38,7 @@ type Finding struct {
 	Key     string `json:"key,omitempty"` // of the record, in hex
 
 	pinc        incarnation // of the project, until its name is known
-	unlessSwept bool        // it counts for nothing where the project is to be swept
+	unlessSwept bool        // the finding is dropped where the project is to be swept
 	harmless    bool
 }
 
@@ -52,18 +52,94 @@ const (
 	foundMismatch  = "mismatch"     // it contradicts others
 )
 
+// subject is what a finding is about: a record, and the project and session that it is of.
+type subject struct {
+	in          *space
+	kind        string
+	key         []byte
+	pinc        incarnation
+	session     string
+	unlessSwept bool
+}
+
+func (s *space) at(kind string, key []byte) subject { return subject{in: s, kind: kind, key: key} }
+
+func (a subject) of(pinc incarnation, session string) subject {
+	a.pinc, a.session = pinc, session
+	return a
+}
+
+// inProject drops the finding where the project is to be swept, because a sweep removes records piece by piece.
+func (a subject) inProject(pinc incarnation) subject {
+	a.pinc, a.unlessSwept = pinc, true
+	return a
+}
+
+func (a subject) malformed(format string, args ...any) *Finding {
+	return a.wrong(foundMalformed, format, args...)
+}
+
+func (a subject) missing(format string, args ...any) *Finding {
+	return a.wrong(foundMissing, format, args...)
+}
+
+func (a subject) orphan(format string, args ...any) *Finding {
+	return a.wrong(foundOrphan, format, args...)
+}
+
+func (a subject) mismatch(format string, args ...any) *Finding {
+	return a.wrong(foundMismatch, format, args...)
+}
+
+func (a subject) wrong(code, format string, args ...any) *Finding {
+	f := &Finding{Tenant: a.in.tenant, Session: a.session, Kind: a.kind, Code: code, pinc: a.pinc,
+		unlessSwept: a.unlessSwept}
+	if len(a.in.findings) <= 2*maxFindings { // of more, which nobody reads, only the number counts
+		f.Detail, f.Key = fmt.Sprintf(format, args...), hex.EncodeToString(a.key)
+	}
+	a.in.findings = append(a.in.findings, f)
+	return f
+}
+
 // maxFindings bounds what a report names.
 const maxFindings = 1000
 
-// Verify reads a sealed store whole and holds every record against its kind and against the others. Nothing else may
-// write meanwhile. It changes nothing. What it keeps in memory grows with the number of sessions and memories, and of the
-// documents of one index and the entries of one board, not with what they hold.
-func Verify(ctx context.Context, s store.Store) (*Report, error) {
-	v := &verifier{kinds: map[string]recordKind{}, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
+// recordCheck is how a room checks the records of one kind.
+type recordCheck struct {
+	kind string
+	// record holds one record, in the order of keys, against those before it and notes what later ones need. A damaged
+	// record comes too, without a value: its finding is made already.
+	record func(s *space, it store.Item)
+	// expiry takes an entry of the expiry index that names a record of this kind. It is nil where the index holds no
+	// more than the record's key.
+	expiry func(s *space, key []byte)
+}
+
+// roomChecks are one room's checks of one tenant, with what they know of it.
+type roomChecks interface {
+	checks() []recordCheck
+	// finish does what needs all of the tenant's records.
+	finish(s *space)
+}
+
+// checkList is a room's checks where nothing is left for the end.
+type checkList []recordCheck
+
+func (l checkList) checks() []recordCheck { return l }
+
+func (checkList) finish(*space) {}
+
+// crossChecks are those of a room that needs records of the system space too.
+type crossChecks interface {
+	// across holds a tenant, all of whose records came, against what the same room knows of the system space.
+	across(s *space, system roomChecks)
+}
+
+// verifyStore reads a sealed store whole and holds every record against its kind and against the others. Nothing else
+// may write meanwhile. It changes nothing. rooms makes the checks of one tenant, in the order that they finish.
+func verifyStore(ctx context.Context, s store.Store, rooms func() []roomChecks) (*Report, error) {
+	v := &verifier{rooms: rooms, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*space{}}
-	for _, k := range recordKinds() {
-		v.kinds[k.name] = k
-	}
 	if err := store.Snapshot(ctx, s, v.visit); err != nil {
 		return nil, err
 	}
@@ -72,10 +148,16 @@ func Verify(ctx context.Context, s store.Store) (*Report, error) {
 }
 
 type verifier struct {
-	kinds  map[string]recordKind // by name
+	rooms  func() []roomChecks
 	report Report
 	at     *space
 	spaces map[string]*space // by tenant, kept as far as others need them
+}
+
+func (v *verifier) space(tenant string) *space {
+	s := newSpace(tenant, append([]roomChecks{ownChecks{}}, v.rooms()...))
+	v.spaces[tenant] = s
+	return s
 }
 
 func (v *verifier) visit(tenant string, it store.Item) error {
@@ -83,79 +165,58 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 		if v.at != nil {
 			v.at.finish()
 		}
-		v.at = newSpace(tenant)
-		v.spaces[tenant] = v.at
+		v.at = v.space(tenant)
 	}
 	v.report.Records++
 	v.report.Bytes += int64(len(it.Key) + len(it.Value))
-	of := kindOf(tenant, it.Key)
-	if of == nil {
-		v.at.wrong("unknown", it.Key, foundUnknown, "the key %q begins like no record of this version", clipKey(it.Key))
+	kind := kindOf(tenant, it.Key)
+	if kind == nil {
+		v.at.at("unknown", it.Key).wrong(foundUnknown, "the key %q begins like no record of this version",
+			it.Key[:min(len(it.Key), 24)])
 		return nil
 	}
-	kind := v.kinds[of.name]
 	v.report.Kinds[kind.name]++
-	v.at.kind = kind.name
-	if it.Damaged {
-		v.at.wrong(kind.name, it.Key, foundDamaged, "the record fails its checksum")
-		v.at.lastFound = len(v.at.findings) - 1
-		if kind.damaged != nil {
-			kind.damaged(v.at, it.Key)
-		}
-		return nil
-	}
-	kind.check(v.at, it.Key, it.Value)
+	v.at.visit(kind.name, it)
 	return nil
 }
 
-func clipKey(key []byte) []byte { return key[:min(len(key), 24)] }
-
-// end holds the tenants against each other and gathers what was found in them.
+// end holds the tenants against the system space and gathers what was found in them.
 func (v *verifier) end() {
 	if v.at != nil {
 		v.at.finish()
 	}
 	system := v.spaces[systemTenant]
 	if system == nil {
-		system = newSpace(systemTenant)
+		system = v.space(systemTenant)
+		system.finish()
 	}
-	v.tenants(system)
+	v.report.Tenants = len(system.tenants)
+	for id, deleting := range system.tenants {
+		if deleting {
+			delete(v.spaces, id) // half of it is gone, and the rest follows
+			continue
+		}
+		s := v.spaces[id]
+		if s == nil {
+			s = v.space(id)
+			s.finish()
+		}
+		s.across(system)
+	}
 	for _, tenant := range slices.Sorted(maps.Keys(v.spaces)) {
 		s := v.spaces[tenant]
-		if t, ok := system.tenants[tenant]; ok && t.Deleting {
-			continue // half of it is gone, and the rest follows
+		if _, known := system.tenants[tenant]; !known && s != system {
+			f := s.at("tenant", tenantKey(tenant)).orphan("there are records of a tenant that does not exist")
+			// Making a tenant begins with its mark, its project and its key; a crash may leave it at that.
+			f.harmless = !s.inUse && len(s.projects) <= 1
 		}
 		for _, f := range s.findings {
-			if f.unlessSwept && s.sweptProjects[f.pinc] {
+			if f.unlessSwept && s.swept[f.pinc] {
 				continue
 			}
 			f.Project = s.projectName(f.pinc)
-			v.add(f)
+			v.add(*f)
 		}
-	}
-}
-
-// tenants holds the records of tenants against their spaces.
-func (v *verifier) tenants(system *space) {
-	for id, t := range system.tenants {
-		v.report.Tenants++
-		s := v.spaces[id]
-		if s == nil {
-			s = newSpace(id)
-			v.spaces[id] = s
-		}
-		if s.live == (incarnation{}) && !t.Deleting {
-			s.wrong("live", liveKey, foundMissing, "the tenant's mark is not there: no key of it works")
-		}
-		s.pipelines(system.builtIns)
-	}
-	for id, s := range v.spaces {
-		if _, ok := system.tenants[id]; ok || id == systemTenant {
-			continue
-		}
-		f := s.wrong("tenant", tenantKey(id), foundOrphan, "there are records of a tenant that does not exist")
-		// Making a tenant begins with its mark, its project and its key; a crash may leave it at that.
-		f.harmless = len(s.heads) == 0 && s.policies == nil && len(s.boards) == 0 && !s.remembers && len(s.projects) <= 1
 	}
 }
 
@@ -167,92 +228,4 @@ func (v *verifier) add(f Finding) {
 	if *count++; len(*list) < maxFindings {
 		*list = append(*list, f)
 	}
-}
-
-// space is one tenant's records as far as they were seen: what later ones are held against.
-type space struct {
-	tenant    string
-	kind      string // of the record at hand
-	findings  []Finding
-	lastFound int // the finding that the record at hand is damaged
-
-	live     incarnation
-	keys     map[string]incarnation // API key -> the tenant that it was made in
-	lostKeys int
-	projects map[incarnation]string
-	named    []namedPolicy // in projects' pipelines
-	expiring map[string]string
-	tenants  map[string]tenantRecord // system space only
-	builtIns map[string]bool         // system space only
-
-	sessionChecks
-	decisionChecks
-	policyChecks
-	memoryChecks
-	recallChecks
-	boardChecks
-}
-
-func newSpace(tenant string) *space {
-	s := &space{tenant: tenant, keys: map[string]incarnation{}, projects: map[incarnation]string{},
-		expiring: map[string]string{}, tenants: map[string]tenantRecord{}, builtIns: map[string]bool{}}
-	s.sessionChecks.init()
-	s.decisionChecks.init()
-	s.policyChecks.init()
-	s.memoryChecks.init()
-	s.recallChecks.init()
-	s.boardChecks.init()
-	return s
-}
-
-// wrong notes a finding. What it returns may be added to until the next one.
-func (s *space) wrong(kind string, key []byte, code, format string, args ...any) *Finding {
-	if len(s.findings) > 2*maxFindings { // more than anybody reads: only their number counts
-		s.findings = append(s.findings, Finding{Tenant: s.tenant, Kind: kind, Code: code})
-	} else {
-		s.findings = append(s.findings, Finding{Tenant: s.tenant, Kind: kind, Code: code,
-			Detail: fmt.Sprintf(format, args...), Key: hex.EncodeToString(key)})
-	}
-	return &s.findings[len(s.findings)-1]
-}
-
-// bad is wrong for the record at hand.
-func (s *space) bad(key []byte, code, format string, args ...any) *Finding {
-	return s.wrong(s.kind, key, code, format, args...)
-}
-
-// damage is the finding that the record at hand is damaged.
-func (s *space) damage() *Finding { return &s.findings[s.lastFound] }
-
-// of says which project and session a finding is about.
-func (f *Finding) of(pinc incarnation, session string) *Finding {
-	f.pinc, f.Session = pinc, session
-	return f
-}
-
-func (s *space) projectName(pinc incarnation) string {
-	if pinc == (incarnation{}) {
-		return ""
-	}
-	if name, ok := s.projects[pinc]; ok {
-		return name
-	}
-	return "(incarnation " + pinc.String() + ")"
-}
-
-// finish does what needs all of the tenant's records, and lets go of what no other tenant needs.
-func (s *space) finish() {
-	s.finishSessions()
-	s.finishDecisions()
-	s.finishPolicies()
-	s.finishRecords()
-	s.finishRecall()
-	s.finishMemories()
-	s.finishBoards()
-}
-
-// belongs tells whether a project lives, or its sweep is still to come.
-func (s *space) belongs(pinc incarnation) bool {
-	_, ok := s.projects[pinc]
-	return ok || s.sweptProjects[pinc]
 }

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/binary"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -12,12 +12,11 @@ import (
 // boardChecks is what is known of a tenant's boards. Their records come before what is on them, which comes board by
 // board: entries by time, entries, agents, postings, notifications. Jobs come last.
 type boardChecks struct {
-	boards     map[incarnation]*boardSeen
-	lostBoards int
-	due        map[string]bool       // jobs that boards say there are
-	swept      map[string]bool       // prefixes to be swept
-	strays     map[string]*straySeen // what is of no board or of no agent, by the prefix that would sweep it
-	boardNow   *boardSeen
+	boards map[incarnation]*boardSeen
+	lost   bool                  // a board's record cannot be read
+	swept  map[string]bool       // prefixes to be swept
+	strays map[string]*straySeen // what is of no board or of no agent, by the prefix that would sweep it
+	now    *boardSeen
 }
 
 // straySeen counts records that only a sweep may still have to do with.
@@ -27,9 +26,23 @@ type straySeen struct {
 	count int
 }
 
-func (c *boardChecks) init() {
-	c.boards, c.due, c.swept = map[incarnation]*boardSeen{}, map[string]bool{}, map[string]bool{}
-	c.strays = map[string]*straySeen{}
+func newBoardChecks() *boardChecks {
+	return &boardChecks{boards: map[incarnation]*boardSeen{}, swept: map[string]bool{}, strays: map[string]*straySeen{}}
+}
+
+func (c *boardChecks) checks() []recordCheck {
+	sweep := func(_ *space, it store.Item) { c.swept[string(it.Key[3:])] = true }
+	return []recordCheck{
+		{kind: "board", record: c.board},
+		{kind: "board_time", record: c.time},
+		{kind: "board_entry", record: c.entry},
+		{kind: "board_agent", record: c.agent},
+		{kind: "board_postings", record: c.postings},
+		{kind: "board_notice", record: c.notice},
+		{kind: "job_board", record: sweep},
+		{kind: "job_inbox", record: sweep},
+		{kind: "job_board_due", record: c.due},
+	}
 }
 
 // boardSeen is what a board's record promises, and follows what is on it.
@@ -37,9 +50,9 @@ type boardSeen struct {
 	board
 	ended   bool
 	entries []entrySeen // ascending
-	parts   []store.Item
+	parts   valueParts
 	agents  map[incarnation]*agentSeen // by inbox
-	notices map[incarnation]uint64     // the sums of what entries say of the notifications they raised, less those that came
+	notices map[incarnation]uint64     // the sum of those that entries say they raised, less those that came
 	leads   int
 	all     uint64 // entries that postings say there are
 	chat    uint64
@@ -56,194 +69,153 @@ type entrySeen struct {
 	lost  bool
 }
 
-type agentSeen struct {
-	agentRecord
-	notices, unread, mentions uint64
+// entryTerm is an entry under a term that it is found by.
+type entryTerm struct {
+	seq  uint64
+	term string
 }
 
-func (s *space) board(key, value []byte) {
+func (c *boardChecks) board(s *space, it store.Item) {
 	b := &boardSeen{agents: map[incarnation]*agentSeen{}, notices: map[incarnation]uint64{}}
-	id := idIn(key, 2)
-	if !s.decode(key, value, &b.board) {
-		s.lostBoards++
+	id := idIn(it.Key, 2)
+	if !s.decode(it, &b.board) {
+		c.lost = true
 		return
 	}
 	if b.ID != id || b.Incarnation == (incarnation{}) || b.Chat > b.Entries || b.Entries > b.Last {
-		s.bad(key, foundMalformed, "board %q calls itself %q, incarnation %s, with %d entries of %d, %d of them chat", id, b.ID,
+		s.malformed("board %q calls itself %q, incarnation %s, with %d entries of %d, %d of them chat", id, b.ID,
 			b.Incarnation, b.Entries, b.Last, b.Chat)
 	}
-	if other := s.boards[b.Incarnation]; other != nil {
-		s.bad(key, foundMismatch, "boards %q and %q have one incarnation", id, other.ID)
+	if other := c.boards[b.Incarnation]; other != nil {
+		s.mismatch("boards %q and %q have one incarnation", id, other.ID)
 		return
 	}
-	s.boards[b.Incarnation] = b
+	c.boards[b.Incarnation], s.inUse = b, true
 	switch {
 	case b.Due != nil:
-		s.due[string(boardDueKey(*b.Due, id))] = true
+		job := boardDueKey(*b.Due, id)
+		s.expect(job, s.at("job_board_due", job), "the board %q is to be looked at %s, and no job does it", id,
+			b.Due.Truncate(time.Millisecond).UTC().Format(time.RFC3339))
 	case b.RetentionDays != nil:
-		s.bad(key, foundMismatch, "board %q keeps entries for %d days and is never looked at", id, *b.RetentionDays)
+		s.mismatch("board %q keeps entries for %d days and is never looked at", id, *b.RetentionDays)
 	}
 }
 
-func (s *space) damagedBoard([]byte) { s.lostBoards++ }
-
-// onBoard gives the board that a record is of; nil where there is none.
-func (s *space) onBoard(key []byte) *boardSeen {
-	binc := incarnation(key[2:])
-	if s.boardNow != nil && s.boardNow.Incarnation == binc {
-		return s.boardNow
+// on gives the board that a record is on; nil where there is none.
+func (c *boardChecks) on(s *space, key []byte) *boardSeen {
+	if binc := incarnation(key[2:]); c.now == nil || c.now.Incarnation != binc {
+		c.end(s)
+		if c.now = c.boards[binc]; c.now == nil {
+			c.stray(s, boardPrefix(binc), key)
+			return nil
+		}
 	}
-	s.endBoard()
-	if s.boardNow = s.boards[binc]; s.boardNow == nil {
-		s.stray(boardPrefix(binc), key)
+	if s.kind != "board_entry" {
+		c.now.endEntry(s, c.now.parts.take())
 	}
-	return s.boardNow
+	return c.now
 }
 
-func (s *space) stray(prefix, key []byte) {
-	g := s.strays[string(prefix)]
+func (c *boardChecks) stray(s *space, prefix, key []byte) {
+	g := c.strays[string(prefix)]
 	if g == nil {
 		g = &straySeen{first: slices.Clone(key), kind: s.kind}
-		s.strays[string(prefix)] = g
+		c.strays[string(prefix)] = g
 	}
 	g.count++
 }
 
 func (b *boardSeen) find(seq uint64) *entrySeen {
-	at, ok := slices.BinarySearchFunc(b.entries, seq, func(e entrySeen, seq uint64) int {
-		switch {
-		case e.seq < seq:
-			return -1
-		case e.seq > seq:
-			return 1
-		}
-		return 0
-	})
-	if !ok {
-		return nil
+	bySeq := func(e entrySeen, seq uint64) int { return cmp.Compare(e.seq, seq) }
+	if at, ok := slices.BinarySearchFunc(b.entries, seq, bySeq); ok {
+		return &b.entries[at]
 	}
-	return &b.entries[at]
+	return nil
 }
 
-func (s *space) boardTime(key, value []byte) {
-	if len(value) != 1 {
-		s.bad(key, foundMalformed, "an entry by time holds %d bytes", len(value))
+// time takes an entry by its key, damaged or not: the value says nothing.
+func (c *boardChecks) time(s *space, it store.Item) {
+	if !it.Damaged && len(it.Value) != 1 {
+		s.malformed("an entry by time holds %d bytes", len(it.Value))
 	}
-	s.damagedBoardTime(key)
-}
-
-// damagedBoardTime takes an entry by its key: the value says nothing.
-func (s *space) damagedBoardTime(key []byte) {
-	b := s.onBoard(key)
+	b := c.on(s, it.Key)
 	if b == nil {
 		return
 	}
-	e := entrySeen{seq: entryTimeSeq(key), ms: entryTimeAt(key).UnixMilli()}
+	e := entrySeen{seq: entryTimeSeq(it.Key), ms: entryTimeAt(it.Key).UnixMilli()}
 	if n := len(b.entries); n > 0 && b.entries[n-1].seq >= e.seq || e.seq == 0 || e.seq > b.Last ||
 		e.ms > b.LastAt.UnixMilli() {
-		s.bad(key, foundMismatch, "board %q: entry %d of %s is out of order, or later than the last, %d of %s", b.ID, e.seq,
+		s.mismatch("board %q: entry %d of %s is out of order, or later than the last, %d of %s", b.ID, e.seq,
 			timeOf(e.ms), b.Last, b.LastAt)
 		return
 	}
 	b.entries = append(b.entries, e)
 }
 
-func (s *space) boardEntry(key, value []byte) {
-	s.entryPart(store.Item{Key: slices.Clone(key), Value: slices.Clone(value)})
-}
-
-func (s *space) damagedBoardEntry(key []byte) {
-	s.entryPart(store.Item{Key: slices.Clone(key), Damaged: true})
-}
-
-func entrySeq(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-10:]) }
-
-func (s *space) entryPart(it store.Item) {
-	b := s.onBoard(it.Key)
-	if b == nil {
-		return
+func (c *boardChecks) entry(s *space, it store.Item) {
+	if b := c.on(s, it.Key); b != nil {
+		b.endEntry(s, b.parts.add(it, 2))
 	}
-	if len(b.parts) > 0 && entrySeq(b.parts[0].Key) != entrySeq(it.Key) {
-		s.endEntry(b)
-	}
-	b.parts = append(b.parts, it)
 }
 
 // endEntry holds an entry, all of whose parts came, against the index by time, and notes what it must be found by.
-func (s *space) endEntry(b *boardSeen) {
-	parts := b.parts
-	if b.parts = nil; len(parts) == 0 {
+func (b *boardSeen) endEntry(s *space, parts []store.Item) {
+	if len(parts) == 0 {
 		return
 	}
 	key := parts[0].Key
-	wrong := func(code, format string, args ...any) { s.wrong("board_entry", key, code, format, args...) }
-	seq := entrySeq(key)
+	seq := binary.BigEndian.Uint64(key[len(key)-10:])
+	wrong := s.at("board_entry", key)
 	at := b.find(seq)
 	if at == nil {
-		wrong(foundMismatch, "board %q: entry %d is not among its entries by time", b.ID, seq)
+		wrong.mismatch("board %q: entry %d is not among its entries by time", b.ID, seq)
 		at = new(entrySeen)
 	}
-	at.came, at.lost = true, true
-	if slices.ContainsFunc(parts, func(p store.Item) bool { return p.Damaged }) {
-		b.lostEntries = true
-		return
-	}
+	at.came = true
 	e := joinEntry(seq, parts)
 	if e == nil {
-		wrong(foundMalformed, "board %q: entry %d cannot be read from its %d parts", b.ID, seq, len(parts))
-		b.lostEntries = true
+		if !anyDamaged(parts) {
+			wrong.malformed("board %q: entry %d cannot be read from its %d parts", b.ID, seq, len(parts))
+		}
+		at.lost, b.lostEntries = true, true
 		return
 	}
 	if at.seq == seq && at.ms != e.Created {
-		wrong(foundMismatch, "board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq, timeOf(e.Created),
-			timeOf(at.ms))
+		wrong.mismatch("board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq,
+			timeOf(e.Created), timeOf(at.ms))
 	}
-	at.lost = false
 	for _, term := range e.terms(wordsOf(e.content, maxWords)) {
-		at.terms += s.print(seq, term)
+		at.terms += fingerprint(s, entryTerm{seq, term})
 	}
 	for _, n := range e.Notified {
-		b.notices[n.Inbox] += s.print(n.Seq, n.Kind, binary.BigEndian.AppendUint64(nil, seq)...)
+		b.notices[n.Inbox] += fingerprint(s, noticeSeen{n.Seq, seq, n.Kind})
 	}
 }
 
 // joinEntry reads an entry from all its parts, or gives nil.
 func joinEntry(seq uint64, parts []store.Item) *storedEntry {
-	for i, p := range parts {
-		if int(binary.BigEndian.Uint16(p.Key[len(p.Key)-2:])) != i {
-			return nil
-		}
-	}
 	e, want := parseEntry(seq, parts[0])
-	if e.damaged || want != len(parts) {
+	if e.damaged || want != len(parts) || missingPart(parts, 2) >= 0 || anyDamaged(parts) {
 		return nil
 	}
-	if len(parts) > 1 {
-		e.content += string(joinBody(parts[1:]))
-	}
+	e.content += string(joinBody(parts[1:]))
 	if len(e.content) != e.Size {
 		return nil
 	}
 	return e
 }
 
-// print is the fingerprint of a number, a word, and perhaps more.
-func (s *space) print(n uint64, word string, more ...byte) uint64 {
-	b := append(binary.BigEndian.AppendUint64(nil, n), more...)
-	return maphash.Bytes(s.seed, append(b, word...))
-}
-
-func (s *space) boardPostings(key, value []byte) {
-	b := s.onBoard(key)
+func (c *boardChecks) postings(s *space, it store.Item) {
+	b := c.on(s, it.Key)
 	if b == nil {
 		return
 	}
-	s.endEntry(b)
-	term, block := string(key[2+8+1:len(key)-9]), postingsBlock(key)
-	p, ok := decodePostings(value)
+	term, block := string(it.Key[2+8+1:len(it.Key)-9]), postingsBlock(it.Key)
+	p, ok := decodePostings(it.Value)
 	if !ok || p.count() == 0 {
-		s.bad(key, foundMalformed, "board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
-		b.lostPostings = true
+		if b.lostPostings = true; !it.Damaged {
+			s.malformed("board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
+		}
 		return
 	}
 	switch term {
@@ -255,88 +227,69 @@ func (s *space) boardPostings(key, value []byte) {
 	for _, seq := range p.numbers(nil, block) {
 		e := b.find(seq)
 		if e == nil {
-			s.bad(key, foundOrphan, "board %q: entry %d is to be found by %q and is not there", b.ID, seq, term)
+			s.orphan("board %q: entry %d is to be found by %q and is not there", b.ID, seq, term)
 			return
 		}
-		e.terms -= s.print(seq, term)
+		e.terms -= fingerprint(s, entryTerm{seq, term})
 	}
 }
 
-func (s *space) damagedBoardPostings(key []byte) {
-	if b := s.onBoard(key); b != nil {
-		b.lostPostings = true
-	}
-}
-
-// endBoard holds what came of a board against what its record promises.
-func (s *space) endBoard() {
-	b := s.boardNow
-	if s.boardNow = nil; b == nil {
+// end holds what came of a board against what its record promises.
+func (c *boardChecks) end(s *space) {
+	b := c.now
+	if c.now = nil; b == nil {
 		return
 	}
-	s.endEntry(b)
+	b.endEntry(s, b.parts.take())
 	b.ended = true
-	wrong := func(kind string, key []byte, code, format string, args ...any) {
-		s.wrong(kind, key, code, format, args...)
-	}
 	for _, e := range b.entries {
 		key := entryKey(b.Incarnation, e.seq, 0)
 		switch {
 		case !e.came:
-			wrong("board_entry", key, foundMissing, "board %q: entry %d is not there", b.ID, e.seq)
+			s.at("board_entry", key).missing("board %q: entry %d is not there", b.ID, e.seq)
 		case e.terms != 0 && !e.lost && !b.lostPostings:
-			wrong("board_entry", key, foundMismatch, "board %q: entry %d is not found by what it says", b.ID, e.seq)
+			s.at("board_entry", key).mismatch("board %q: entry %d is not found by what it says", b.ID, e.seq)
 		}
 	}
+	wrong := s.at("board", boardKey(b.ID))
 	if uint64(len(b.entries)) != b.Entries {
-		wrong("board", boardKey(b.ID), foundMismatch, "board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
+		wrong.mismatch("board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
 	}
 	if (b.all != b.Entries || b.chat != b.Chat) && !b.lostPostings {
-		wrong("board", boardKey(b.ID), foundMismatch, "board %q counts %d entries, %d of them chat; the index has %d and %d", b.ID,
+		wrong.mismatch("board %q counts %d entries, %d of them chat; the index has %d and %d", b.ID,
 			b.Entries, b.Chat, b.all, b.chat)
 	}
 	if b.leads > 1 {
-		wrong("board", boardKey(b.ID), foundMismatch, "board %q has %d leads", b.ID, b.leads)
+		wrong.mismatch("board %q has %d leads", b.ID, b.leads)
 	}
-	s.inboxes(b)
+	b.inboxes(s)
 	b.entries, b.agents, b.notices = nil, nil, nil
 }
 
-func (s *space) boardJob(key, _ []byte) { s.damagedBoardJob(key) }
-
-func (s *space) damagedBoardJob(key []byte) { s.swept[string(key[3:])] = true }
-
-func (s *space) boardDueJob(key, _ []byte) { s.damagedBoardDueJob(key) }
-
-func (s *space) damagedBoardDueJob(key []byte) {
-	if !s.due[string(key)] && s.lostBoards == 0 {
-		s.bad(key, foundOrphan, "the board %q is to be looked at, but not then", dueBoardID(key)).harmless = true
+// due takes the job that is to look at a board.
+func (c *boardChecks) due(s *space, it store.Item) {
+	if !s.came(it.Key) && !c.lost {
+		s.orphan("the board %q is to be looked at, but not then", dueBoardID(it.Key)).harmless = true
 	}
-	delete(s.due, string(key))
 }
 
-func (s *space) finishBoards() {
-	s.endBoard()
-	for binc, b := range s.boards {
+func (c *boardChecks) finish(s *space) {
+	c.end(s)
+	for binc, b := range c.boards {
 		if !b.ended {
-			s.boardNow = b
-			s.endBoard()
+			c.now = b
+			c.end(s)
 		}
-		if s.swept[string(boardPrefix(binc))] {
-			s.wrong("board", boardKey(b.ID), foundMismatch, "board %q lives and is to be swept", b.ID)
+		if c.swept[string(boardPrefix(binc))] {
+			s.at("board", boardKey(b.ID)).mismatch("board %q lives and is to be swept", b.ID)
 		}
 	}
-	for prefix, g := range s.strays {
+	for prefix, g := range c.strays {
 		whole := prefix[:len(boardPrefix(incarnation{}))]
-		lost := s.lostBoards > 0 && s.boards[incarnation([]byte(whole[2:]))] == nil
-		staged := s.staged[incarnation([]byte(whole[2:]))] // of an import under way
-		if !s.swept[prefix] && !s.swept[whole] && !lost && !staged {
-			s.wrong(g.kind, g.first, foundOrphan, "%d records are of no board, or of no agent", g.count)
+		binc := incarnation([]byte(whole[2:]))
+		lost := c.lost && c.boards[binc] == nil
+		if !c.swept[prefix] && !c.swept[whole] && !lost && !s.staged[binc] {
+			s.at(g.kind, g.first).orphan("%d records are of no board, or of no agent", g.count)
 		}
 	}
-	for key := range s.due {
-		s.wrong("job_board_due", []byte(key), foundMissing, "the board %q is to be looked at %s, and no job does it",
-			dueBoardID([]byte(key)), timeOf(int64(binary.BigEndian.Uint64([]byte(key)[3:]))).Format(time.RFC3339))
-	}
-	s.due = nil
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/binary"
 	"encoding/json"
-	"hash/maphash"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
@@ -11,18 +10,25 @@ import (
 )
 
 // memoryChecks is what is known of a tenant's memories. What they were before comes first, then their records, then the
-// time index; of their project, its index and their expiry is heard later.
+// time index; of their project, their places in the index and their expiry is heard later.
 type memoryChecks struct {
+	index    *indexChecks
 	before   map[memoryName][]versionSeen // of memories that did not come yet
 	memories map[memoryName]*memorySeen
-	expiries map[string]memoryName // entries that must be in the expiry index
-	ofOne    []store.Item          // parts of the record at hand
-
-	remembers bool // there is a memory
+	parts    valueParts
 }
 
-func (c *memoryChecks) init() {
-	c.before, c.memories, c.expiries = map[memoryName][]versionSeen{}, map[memoryName]*memorySeen{}, map[string]memoryName{}
+func newMemoryChecks(index *indexChecks) *memoryChecks {
+	return &memoryChecks{index: index, before: map[memoryName][]versionSeen{}, memories: map[memoryName]*memorySeen{}}
+}
+
+func (c *memoryChecks) checks() []recordCheck {
+	return []recordCheck{
+		{kind: "memory", record: c.part, expiry: c.expiry},
+		{kind: "memory_version", record: c.part},
+		{kind: "memory_time", record: c.time},
+		{kind: "recall_memory", record: c.passages},
+	}
 }
 
 type memoryName struct {
@@ -31,6 +37,14 @@ type memoryName struct {
 }
 
 func (n memoryName) record() []byte { return memoryKey(n.pinc, n.key, 0) }
+
+// at is a memory, or one of its versions before.
+func (n memoryName) at(s *space, version int) subject {
+	if version == 0 {
+		return s.at("memory", n.record()).inProject(n.pinc)
+	}
+	return s.at("memory_version", memoryVersionKey(n.pinc, n.key, version, 0)).inProject(n.pinc)
+}
 
 // versionSeen is a version whose record is kept.
 type versionSeen struct {
@@ -49,80 +63,51 @@ type memorySeen struct {
 	lost    bool   // it cannot be read: nothing of it is known
 }
 
-// inProject says which project a finding is about. It counts for nothing where that is to be swept: what is being swept
-// goes piece by piece.
-func (f *Finding) inProject(pinc incarnation) *Finding {
-	f.pinc, f.unlessSwept = pinc, true
-	return f
+func (c *memoryChecks) part(s *space, it store.Item) {
+	s.about(incarnation(it.Key[3:]), "")
+	c.endMemory(s, c.parts.add(it, 1))
 }
 
-func (s *space) memoryPart(key, value []byte) { s.addMemoryPart(store.Item{Key: key, Value: value}) }
-
-func (s *space) damagedMemoryPart(key []byte) {
-	s.damage().pinc = incarnation(key[3:])
-	s.addMemoryPart(store.Item{Key: key, Damaged: true})
-}
-
-// addMemoryPart gathers the parts of a memory, or of what one was before.
-func (s *space) addMemoryPart(it store.Item) {
-	if n := len(s.ofOne); n > 0 && string(memoryOf(s.ofOne[n-1].Key)) != string(memoryOf(it.Key)) {
-		s.endMemory()
-	}
-	s.ofOne = append(s.ofOne, store.Item{Key: slices.Clone(it.Key), Value: slices.Clone(it.Value), Damaged: it.Damaged})
-}
-
-// memoryOf is a key without the number of its part.
-func memoryOf(key []byte) []byte { return key[:len(key)-1] }
-
-func (s *space) endMemory() {
-	parts := s.ofOne
-	if s.ofOne = nil; len(parts) == 0 {
+// endMemory takes a memory, or what one was before, all of whose parts came.
+func (c *memoryChecks) endMemory(s *space, parts []store.Item) {
+	if len(parts) == 0 {
 		return
 	}
 	key := parts[0].Key
-	name := memoryName{pinc: incarnation(key[3:])}
-	end := len(key) - 2
-	version := 0
-	if key[2] == 'h' {
+	end, kind, version, old := len(key)-2, "memory", 0, key[2] == 'h'
+	if old {
 		end -= 4
-		version = int(binary.BigEndian.Uint32(key[end+1:]))
+		kind, version = "memory_version", int(binary.BigEndian.Uint32(key[end+1:]))
 	}
-	name.key = string(key[3+8 : end])
-	kind := "memory"
-	if version > 0 {
-		kind = "memory_version"
-	}
-	wrong := func(code, format string, args ...any) { s.wrong(kind, key, code, format, args...).inProject(name.pinc) }
+	name := memoryName{incarnation(key[3:]), string(key[3+8 : end])}
+	wrong := s.at(kind, key).inProject(name.pinc)
 	rec := joinMemory(parts)
 	switch {
-	case slices.ContainsFunc(parts, func(p store.Item) bool { return p.Damaged }): // told already
-		rec = nil
+	case anyDamaged(parts): // told already
 	case rec == nil:
-		wrong(foundMalformed, "%q cannot be read from its %d parts", name.key, len(parts))
+		wrong.malformed("%q cannot be read from its %d parts", name.key, len(parts))
 	case rec.Key != name.key || rec.Incarnation == (incarnation{}) || !slices.Contains(memoryCategories, rec.Category):
-		wrong(foundMalformed, "%q calls itself %q, its category %q", name.key, rec.Key, rec.Category)
+		wrong.malformed("%q calls itself %q, its category %q", name.key, rec.Key, rec.Category)
 		rec = nil
-	case key[2] == 'h' && (version == 0 || rec.Version != version || rec.Replaced == nil):
-		wrong(foundMalformed, "what %q was in version %d is of version %d", name.key, version, rec.Version)
+	case old && (version == 0 || rec.Version != version || rec.Replaced == nil):
+		wrong.malformed("what %q was in version %d is of version %d", name.key, version, rec.Version)
 		rec = nil
 	}
-	if key[2] == 'h' {
-		seen := versionSeen{keptVersion: keptVersion{Version: version}, lost: rec == nil}
-		if rec != nil {
-			seen.Bytes, seen.Parts, seen.of = rec.Bytes, rec.Parts, rec.Incarnation
-		}
-		s.before[name] = append(s.before[name], seen)
+	if !old {
+		c.remember(s, name, rec, wrong)
 		return
 	}
-	s.remember(name, rec, wrong)
+	seen := versionSeen{keptVersion: keptVersion{Version: version}, lost: rec == nil}
+	if rec != nil {
+		seen.Bytes, seen.Parts, seen.of = rec.Bytes, rec.Parts, rec.Incarnation
+	}
+	c.before[name] = append(c.before[name], seen)
 }
 
 // joinMemory reads a record, or nil.
 func joinMemory(parts []store.Item) *memoryRecord {
-	for i, p := range parts {
-		if int(p.Key[len(p.Key)-1]) != i || p.Damaged {
-			return nil
-		}
+	if missingPart(parts, 1) >= 0 || anyDamaged(parts) {
+		return nil
 	}
 	rec := decodeMemory(parts)
 	if rec.damaged || rec.Parts != len(parts) || rec.Bytes != len(rec.Content) {
@@ -131,133 +116,160 @@ func joinMemory(parts []store.Item) *memoryRecord {
 	return rec
 }
 
-// remember holds a memory against its versions, and notes what is to come; rec is nil where it cannot be read.
-func (s *space) remember(name memoryName, rec *memoryRecord, wrong func(string, string, ...any)) {
+// remember notes what a memory promises; rec is nil where it cannot be read.
+func (c *memoryChecks) remember(s *space, name memoryName, rec *memoryRecord, wrong subject) {
 	m := &memorySeen{lost: rec == nil}
-	s.memories[name], s.remembers = m, true
-	kept := s.before[name]
-	delete(s.before, name)
+	c.memories[name], s.inUse = m, true
+	kept := c.before[name]
+	delete(c.before, name)
 	if rec == nil {
 		return
 	}
 	m.updated = rec.UpdatedAt.UnixMilli()
 	if entry, err := rec.entry(); err == nil {
-		m.entry = maphash.Bytes(s.seed, entry)
+		m.entry = fingerprint(s, string(entry))
 	}
 	d := rec.doc()
-	m.doc = s.docPrint(&recall.Document{ID: d.id, Category: categoriesOfIndex[d.category], Session: d.session, Group: d.source,
-		Tags: d.tags, Importance: d.importance, Created: d.created, Expires: d.expires})
+	m.doc = documentPrint(s, &recall.Document{ID: d.id, Category: categoriesOfIndex[d.category], Session: d.session,
+		Group: d.source, Tags: d.tags, Importance: d.importance, Created: d.created, Expires: d.expires})
 	if rec.ExpiresAt != nil {
-		s.expiries[string(expiryKey(*rec.ExpiresAt, name.record()))] = name
+		s.expect(expiryKey(*rec.ExpiresAt, name.record()), name.at(s, 0),
+			"the expiry index does not name the memory %q, so that it would stay for good", name.key)
 	}
+	c.versions(s, name, rec, kept, wrong)
+}
+
+// versions holds what a memory says that it was against the versions that are kept.
+func (c *memoryChecks) versions(s *space, name memoryName, rec *memoryRecord, kept []versionSeen, wrong subject) {
 	if rec.Version <= len(rec.History) || rec.Replaced != nil {
-		wrong(foundMalformed, "%q is in version %d and has %d before it", name.key, rec.Version, len(rec.History))
+		wrong.malformed("%q is in version %d and has %d before it", name.key, rec.Version, len(rec.History))
 	}
 	for i, said := range rec.History {
 		at := slices.IndexFunc(kept, func(v versionSeen) bool { return v.Version == said.Version })
 		switch {
 		case at < 0:
-			s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, said.Version, 0), foundMissing,
-				"version %d of %q is not there", said.Version, name.key).inProject(name.pinc)
+			name.at(s, said.Version).missing("version %d of %q is not there", said.Version, name.key)
 		case !kept[at].lost && (kept[at].keptVersion != said || kept[at].of != rec.Incarnation):
-			wrong(foundMismatch, "%q says of version %d that it has %d bytes in %d parts, it has %d in %d, of %s", name.key,
+			wrong.mismatch("%q says of version %d that it has %d bytes in %d parts, it has %d in %d, of %s", name.key,
 				said.Version, said.Bytes, said.Parts, kept[at].Bytes, kept[at].Parts, kept[at].of)
 		case said.Version >= rec.Version || i > 0 && said.Version <= rec.History[i-1].Version:
-			wrong(foundMalformed, "%q is in version %d and has a version %d before it", name.key, rec.Version, said.Version)
+			wrong.malformed("%q is in version %d and has a version %d before it", name.key, rec.Version, said.Version)
 		}
 	}
 	for _, v := range kept {
 		if !slices.ContainsFunc(rec.History, func(said keptVersion) bool { return said.Version == v.Version }) {
-			s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, v.Version, 0), foundOrphan,
-				"%q has no version %d", name.key, v.Version).inProject(name.pinc)
+			name.at(s, v.Version).orphan("%q has no version %d", name.key, v.Version)
 		}
 	}
 }
 
-// docPrint is the fingerprint of what an indexed document says of its memory, but for words.
-func (s *space) docPrint(d *recall.Document) uint64 {
-	meta := recall.Document{ID: d.ID, Category: d.Category, Session: d.Session, Group: d.Group, Tags: d.Tags,
-		Importance: d.Importance, Created: d.Created, Expires: d.Expires}
-	return maphash.Bytes(s.seed, meta.Append(nil))
-}
-
-func (s *space) memoryTime(key, value []byte) {
-	s.endMemory()
-	at, name := timeEntry(key)
-	m := s.memories[name]
-	wrong := func(code, format string, args ...any) { s.bad(key, code, format, args...).inProject(name.pinc) }
-	var entry memoryEntry
-	if err := json.Unmarshal(value, &entry); err != nil {
-		wrong(foundMalformed, "it does not decode: %v", err)
+// time holds an entry of the time index against its memory.
+func (c *memoryChecks) time(s *space, it store.Item) {
+	c.endMemory(s, c.parts.take())
+	updated, id := splitMemoryTime(it.Key)
+	name, at := memoryName{incarnation(it.Key[3:]), id}, updated.UnixMilli()
+	m := c.memories[name]
+	s.about(name.pinc, "")
+	if it.Damaged {
+		if m != nil && (m.lost || m.updated == at) {
+			m.timed = true
+		}
+		return
+	}
+	wrong := s.inProject(name.pinc)
+	if err := json.Unmarshal(it.Value, new(memoryEntry)); err != nil {
+		wrong.malformed("it does not decode: %v", err)
 	}
 	switch {
 	case m == nil:
-		wrong(foundMissing, "the time index names the memory %q, which is not there", name.key)
+		wrong.missing("the time index names the memory %q, which is not there", id)
 		return
 	case m.lost:
 	case m.updated != at:
-		wrong(foundMismatch, "the time index has %q at %s, it was changed at %s", name.key, timeOf(at), timeOf(m.updated))
+		wrong.mismatch("the time index has %q at %s, it was changed at %s", id, timeOf(at), timeOf(m.updated))
 		return
-	case m.entry != maphash.Bytes(s.seed, value):
-		wrong(foundMismatch, "the time index says of %q: %q, the memory does not", name.key, value)
+	case m.entry != fingerprint(s, string(it.Value)):
+		wrong.mismatch("the time index says of %q: %q, the memory does not", id, it.Value)
 	}
 	m.timed = true
 }
 
-func (s *space) damagedMemoryTime(key []byte) {
-	s.endMemory()
-	at, name := timeEntry(key)
-	s.damage().pinc = name.pinc
-	if m := s.memories[name]; m != nil && (m.lost || m.updated == at) {
-		m.timed = true
-	}
-}
-
-func timeEntry(key []byte) (ms int64, of memoryName) {
-	at, name := splitMemoryTime(key)
-	return at.UnixMilli(), memoryName{incarnation(key[3:]), name}
-}
-
-// memoryExpiry holds an entry of the expiry index that names a memory against it.
-func (s *space) memoryExpiry(key []byte) {
-	pinc, id, ok := splitMemoryKey(splitExpiry(key))
-	if _, due := s.expiries[string(key)]; due && ok {
-		delete(s.expiries, string(key))
+// passages holds where a memory's passages are to be against the documents there.
+func (c *memoryChecks) passages(s *space, it store.Item) {
+	x := c.index.corpus(s, it.Key)
+	if x == nil {
 		return
 	}
-	if m := s.memories[memoryName{pinc, id}]; m == nil || !m.lost {
-		s.bad(key, foundMissing, "the expiry index names the memory %q, which does not expire then", id).inProject(pinc)
+	name := memoryName{x.pinc, string(it.Key[2+8+2:])}
+	m := c.memories[name]
+	switch {
+	case it.Damaged:
+		if x.lost = true; m != nil {
+			m.indexed = true
+		}
+		return
+	case m == nil:
+		s.orphan("the index names the memory %q, which is not there", name.key)
+		return
+	}
+	m.indexed = true
+	var at passagesAt
+	if !s.decode(it, &at) {
+		x.lost = true
+		return
+	}
+	if at.Count == 0 {
+		s.malformed("the memory %q is to have no passage", name.key)
+	}
+	for i := range at.Count {
+		d := x.docs[at.place(i)]
+		switch {
+		case d == nil && x.lost:
+			return
+		case d == nil:
+			s.missing("passage %d of %d of the memory %q is not there", i+1, at.Count, name.key)
+			return
+		case d.id != name.key:
+			s.mismatch("passage %d of the memory %q is of the memory %q", i+1, name.key, d.id)
+		case !m.lost && d.doc != m.doc:
+			s.mismatch("the index says something else of the memory %q than its record", name.key)
+		}
+		d.claimed = true
 	}
 }
 
-// finishMemories tells what was promised and did not come.
-func (s *space) finishMemories() {
-	s.endMemory()
-	missing := func(n memoryName, format string) {
-		s.wrong("memory", n.record(), foundMissing, format, n.key).inProject(n.pinc)
+// expiry holds an entry of the expiry index that names a memory against it.
+func (c *memoryChecks) expiry(s *space, key []byte) {
+	pinc, id, _ := splitMemoryKey(splitExpiry(key))
+	if s.came(key) {
+		return
 	}
+	if m := c.memories[memoryName{pinc, id}]; m == nil || !m.lost {
+		s.inProject(pinc).missing("the expiry index names the memory %q, which does not expire then", id)
+	}
+}
+
+// finish tells what was promised and did not come.
+func (c *memoryChecks) finish(s *space) {
+	c.endMemory(s, c.parts.take())
 	homeless := map[incarnation]memoryName{}
-	for name, m := range s.memories {
-		if !s.belongs(name.pinc) && s.lostProjects == 0 {
+	for name, m := range c.memories {
+		if !s.belongs(name.pinc) {
 			homeless[name.pinc] = name
 		}
 		if !m.timed {
-			missing(name, "the time index does not name the memory %q, so that no list shows it")
+			name.at(s, 0).missing("the time index does not name the memory %q, so that no list shows it", name.key)
 		}
-		if _, ok := s.projects[name.pinc]; ok && !m.indexed {
-			missing(name, "the index does not name the memory %q, so that it is not recalled")
+		if s.lives(name.pinc) && !m.indexed {
+			name.at(s, 0).missing("the index does not name the memory %q, so that it is not recalled", name.key)
 		}
 	}
-	for _, name := range s.expiries {
-		missing(name, "the expiry index does not name the memory %q, so that it would stay for good")
-	}
-	for name, versions := range s.before {
-		s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, versions[0].Version, 0), foundOrphan,
-			"%d versions of a memory %q that does not exist", len(versions), name.key).inProject(name.pinc)
+	for name, versions := range c.before {
+		first := name.at(s, versions[0].Version)
+		first.orphan("%d versions of a memory %q that does not exist", len(versions), name.key)
 	}
 	for pinc, name := range homeless {
-		s.wrong("memory", name.record(), foundOrphan, "memories of a project that does not exist, %q among them", name.key).
-			pinc = pinc
+		s.at("memory", name.record()).of(pinc, "").
+			orphan("memories of a project that does not exist, %q among them", name.key)
 	}
-	s.memories, s.expiries, s.before = nil, nil, nil
 }

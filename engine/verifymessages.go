@@ -1,20 +1,19 @@
 package engine
 
 import (
-	"hash/maphash"
+	"encoding/binary"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// messagesSeen follows one session's messages: all bodies, then all headers.
+// messagesSeen follows one session's messages: all bodies, then all headers, then summaries.
 type messagesSeen struct {
 	sinc   incarnation
 	head   *headSeen // nil: there is none
 	first  []byte    // key of the first record
 	count  int       // of records
-	seq    uint64    // of the body at hand
-	parts  []store.Item
+	parts  valueParts
 	last   uint64     // message that was seen whole or in part
 	bodies []bodySeen // that could be read, ascending
 	next   int        // of bodies, to be held against the headers that come
@@ -29,218 +28,202 @@ type messagesSeen struct {
 // bodySeen is a message's number and the fingerprint of the header in its body.
 type bodySeen struct{ seq, sum uint64 }
 
-// messages gives the session that a record belongs to, or nil where it is not worth a look: it is to be swept.
-func (s *space) messages(key []byte) *messagesSeen {
+// messages gives the session that a record belongs to, or nil where the record is not worth a look: it is to be swept.
+func (c *sessionChecks) messages(s *space, key []byte) *messagesSeen {
 	sinc := incarnation(key[2:])
-	if s.now == nil || s.now.sinc != sinc {
-		s.endMessages()
-		s.now = &messagesSeen{sinc: sinc, head: s.heads[sinc], first: slices.Clone(key)}
+	if c.now == nil || c.now.sinc != sinc {
+		c.endMessages(s)
+		c.now = &messagesSeen{sinc: sinc, head: c.heads[sinc], first: slices.Clone(key)}
 	}
-	if s.now.count++; s.now.head == nil {
+	m := c.now
+	if m.count++; m.head == nil {
 		return nil
 	}
-	return s.now
-}
-
-// about notes a finding about the session whose messages are coming.
-func (s *space) about(m *messagesSeen, key []byte, code, format string, args ...any) {
-	s.bad(key, code, format, args...).of(m.head.pinc, m.head.session)
-}
-
-func (s *space) body(key, value []byte) { s.bodyPart(store.Item{Key: key, Value: value}) }
-
-func (s *space) damagedBody(key []byte) {
-	if m := s.bodyPart(store.Item{Key: key, Damaged: true}); m != nil {
-		s.damage().of(m.head.pinc, m.head.session)
+	s.about(m.head.pinc, m.head.session)
+	if s.kind != "body" {
+		m.endBody(s, m.parts.take())
 	}
-}
-
-func (s *space) bodyPart(it store.Item) *messagesSeen {
-	m := s.messages(it.Key)
-	if m == nil {
-		return nil
-	}
-	if seq := bodySeq(it.Key); seq != m.seq {
-		s.endBody(m)
-		m.seq = seq
-	}
-	m.parts = append(m.parts, store.Item{Key: slices.Clone(it.Key), Value: slices.Clone(it.Value), Damaged: it.Damaged})
 	return m
 }
 
-// endBody holds a message's body, all of whose parts came, against its place.
-func (s *space) endBody(m *messagesSeen) {
-	if len(m.parts) == 0 {
-		return
-	}
-	kind := s.kind
-	s.kind = "body"
-	defer func() { s.kind, m.parts = kind, nil }()
-	key := m.parts[0].Key
-	if m.seq != m.last+1 {
-		s.about(m, bodyKey(m.sinc, m.last+1, 0), foundMissing, "messages %d to %d are not there", m.last+1, m.seq-1)
-	}
-	m.last = m.seq
-	whole := true
-	for i, part := range m.parts {
-		if part.Damaged {
-			return // told already
-		}
-		whole = whole && string(part.Key) == string(bodyKey(m.sinc, m.seq, uint16(i)))
-	}
-	h, msg, err := parseBody(joinBody(m.parts))
-	switch {
-	case !whole || err != nil:
-		s.about(m, key, foundMalformed, "the body of message %d cannot be read from its %d parts", m.seq, len(m.parts))
-	case h.seq != m.seq:
-		s.about(m, key, foundMismatch, "the body of message %d says that it is that of %d", m.seq, h.seq)
-	case int(h.calls) != len(msg.Calls):
-		s.about(m, key, foundMismatch, "message %d makes %d calls, its header says %d", m.seq, len(msg.Calls), h.calls)
-	default:
-		m.bodies = append(m.bodies, bodySeen{h.seq, s.fingerprint(h)})
+func (c *sessionChecks) body(s *space, it store.Item) {
+	if m := c.messages(s, it.Key); m != nil {
+		m.endBody(s, m.parts.add(it, 2))
 	}
 }
 
-func (s *space) fingerprint(h *header) uint64 {
-	return maphash.Bytes(s.seed, appendHeaders(nil, []header{*h}))
+// endBody holds a message's body, all of whose parts came, against its place.
+func (m *messagesSeen) endBody(s *space, parts []store.Item) {
+	if len(parts) == 0 {
+		return
+	}
+	seq := bodySeq(parts[0].Key)
+	wrong := m.head.at(s, "body", parts[0].Key)
+	if seq != m.last+1 {
+		m.head.at(s, "body", bodyKey(m.sinc, m.last+1, 0)).missing("messages %d to %d are not there", m.last+1, seq-1)
+	}
+	m.last = seq
+	if anyDamaged(parts) {
+		return // told already
+	}
+	h, msg, err := parseBody(joinBody(parts))
+	switch {
+	case missingPart(parts, 2) >= 0 || err != nil:
+		wrong.malformed("the body of message %d cannot be read from its %d parts", seq, len(parts))
+	case h.seq != seq:
+		wrong.mismatch("the body of message %d says that it is that of %d", seq, h.seq)
+	case int(h.calls) != len(msg.Calls):
+		wrong.mismatch("message %d makes %d calls, its header says %d", seq, len(msg.Calls), h.calls)
+	default:
+		m.bodies = append(m.bodies, bodySeen{h.seq, headerPrint(s, h)})
+	}
+}
+
+func headerPrint(s *space, h *header) uint64 {
+	return fingerprint(s, string(appendHeaders(nil, []header{*h})))
 }
 
 // fits tells whether a header is the one in the message's body, as far as that could be read.
-func (s *space) fits(m *messagesSeen, h *header) bool {
+func (m *messagesSeen) fits(s *space, h *header) bool {
 	for m.next < len(m.bodies) && m.bodies[m.next].seq < h.seq {
 		m.next++
 	}
-	return m.next == len(m.bodies) || m.bodies[m.next].seq != h.seq || m.bodies[m.next].sum == s.fingerprint(h)
+	return m.next == len(m.bodies) || m.bodies[m.next].seq != h.seq || m.bodies[m.next].sum == headerPrint(s, h)
 }
 
-func (s *space) headers(key, value []byte) {
-	m := s.messages(key)
-	if m == nil || !s.nextTurn(m, key) {
+func (c *sessionChecks) headers(s *space, it store.Item) {
+	m, turn := c.messages(s, it.Key), binary.BigEndian.Uint32(it.Key[len(it.Key)-4:])
+	switch {
+	case m == nil:
 		return
-	}
-	hs, rest, err := parseHeaders(value)
-	if err != nil || len(rest) > 0 || len(hs) == 0 {
-		s.about(m, key, foundMalformed, "the headers of turn %d cannot be read", m.turn)
-		m.lost = true
+	case turn == 0:
+		s.malformed("turns are numbered from 1")
 		return
-	}
-	for i := range hs {
-		h := &hs[i]
-		if m.lost { // what came before is not known: go on from here
-			m.placed, m.lost = h.seq-1, false
-			m.head.calls = nil
-		}
-		m.placed++
-		m.tokens[0] += uint64(h.tokens[0])
-		m.tokens[1] += uint64(h.tokens[1])
-		if h.calls > 0 && m.head.calls != nil {
-			m.head.calls[h.seq] = h.calls
-		}
-		switch {
-		case h.seq != m.placed || h.turn != m.turn:
-			s.about(m, key, foundMismatch, "turn %d has message %d of turn %d where %d should be", m.turn, h.seq, h.turn, m.placed)
-			m.placed = h.seq
-		case h.call > h.seq:
-			s.about(m, key, foundMismatch, "message %d answers the later message %d", h.seq, h.call)
-		case !s.fits(m, h):
-			s.about(m, key, foundMismatch, "message %d has one header with its turn and another with its body", h.seq)
-		}
-	}
-}
-
-// nextTurn holds a header record against the one before it.
-func (s *space) nextTurn(m *messagesSeen, key []byte) bool {
-	s.endBody(m)
-	turn := uint32(0)
-	for _, b := range key[len(key)-4:] {
-		turn = turn<<8 | uint32(b)
-	}
-	if turn == 0 {
-		s.about(m, key, foundMalformed, "turns are numbered from 1")
-		return false
-	}
-	if turn != m.turn+1 {
-		s.about(m, headersKey(m.sinc, m.turn+1), foundMissing, "the headers of turns %d to %d are not there", m.turn+1, turn-1)
+	case turn != m.turn+1:
+		gap := m.head.at(s, "headers", headersKey(m.sinc, m.turn+1))
+		gap.missing("the headers of turns %d to %d are not there", m.turn+1, turn-1)
 		m.lost = true
 	}
 	m.turn = turn
-	return true
+	hs, rest, err := parseHeaders(it.Value)
+	if err != nil || len(rest) > 0 || len(hs) == 0 {
+		if m.lost = true; !it.Damaged {
+			s.malformed("the headers of turn %d cannot be read", turn)
+		}
+		return
+	}
+	for i := range hs {
+		m.place(s, &hs[i])
+	}
 }
 
-func (s *space) damagedHeaders(key []byte) {
-	if m := s.messages(key); m != nil {
-		s.damage().of(m.head.pinc, m.head.session)
-		if s.nextTurn(m, key) {
-			m.lost = true
-		}
+// place holds a header of the turn at hand against the messages before it and against its body.
+func (m *messagesSeen) place(s *space, h *header) {
+	if m.lost { // what came before is not known: go on from here
+		m.placed, m.lost = h.seq-1, false
+		m.head.calls = nil
+	}
+	m.placed++
+	m.tokens[0] += uint64(h.tokens[0])
+	m.tokens[1] += uint64(h.tokens[1])
+	if h.calls > 0 && m.head.calls != nil {
+		m.head.calls[h.seq] = h.calls
+	}
+	switch {
+	case h.seq != m.placed || h.turn != m.turn:
+		s.mismatch("turn %d has message %d of turn %d where %d should be", m.turn, h.seq, h.turn, m.placed)
+		m.placed = h.seq
+	case h.call > h.seq:
+		s.mismatch("message %d answers the later message %d", h.seq, h.call)
+	case !m.fits(s, h):
+		s.mismatch("message %d has one header with its turn and another with its body", h.seq)
+	}
+}
+
+// summary is one version of a session's running summary: the one that its head names, or one before it.
+func (c *sessionChecks) summary(s *space, it store.Item) {
+	m := c.messages(s, it.Key)
+	if m == nil {
+		return
+	}
+	version, now := binary.BigEndian.Uint32(it.Key[len(it.Key)-4:]), m.head.covered()
+	m.summarised = m.summarised || version == now.Version
+	if version < now.Version || now.Covers == 0 { // kept for a while, for the sake of decisions
+		s.expires(it.Key)
+	}
+	var rec summaryRecord
+	if !s.decode(it, &rec) {
+		return
+	}
+	switch {
+	case version == 0 || version > now.Version:
+		s.mismatch("version %d of the summary; the session has had %d", version, now.Version)
+	case version == now.Version && now.Covers > 0 && (rec.Covers != now.Covers || rec.Count != now.Count):
+		s.mismatch("the summary covers %d messages up to %d, the session says %d up to %d", rec.Count,
+			rec.Covers, now.Count, now.Covers)
+	case rec.Covers > m.head.Messages || rec.Count > rec.Covers:
+		s.mismatch("the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers,
+			m.head.Messages)
 	}
 }
 
 // endMessages holds what came of a session against what its head promises.
-func (s *space) endMessages() {
-	m := s.now
-	if s.now = nil; m == nil {
+func (c *sessionChecks) endMessages(s *space) {
+	m := c.now
+	if c.now = nil; m == nil {
 		return
 	}
 	h := m.head
 	if h == nil {
-		s.headless(m)
+		c.stray(s, m)
 		return
 	}
-	s.endBody(m)
+	m.endBody(s, m.parts.take())
 	h.came = true
-	if s.sweptSessions[m.sinc] {
-		s.wrong("session", headKey(h.pinc, h.session), foundMismatch, "the session lives and its messages are to be swept").
-			of(h.pinc, h.session)
+	key := headKey(h.pinc, h.session)
+	if c.swept[m.sinc] {
+		h.at(s, "session", key).mismatch("the session lives and its messages are to be swept")
 	}
 	if s.staged[m.sinc] {
-		s.wrong("session", headKey(h.pinc, h.session), foundMismatch, "the session lives and is still being imported").
-			of(h.pinc, h.session)
+		h.at(s, "session", key).mismatch("the session lives and is still being imported")
 	}
-	s.sums(h, m)
+	m.sums(s, key)
 }
 
 // sums holds a head's counts against what was counted.
-func (s *space) sums(h *headSeen, m *messagesSeen) {
-	wrong := func(kind, code, format string, args ...any) {
-		s.wrong(kind, headKey(h.pinc, h.session), code, format, args...).of(h.pinc, h.session)
-	}
+func (m *messagesSeen) sums(s *space, key []byte) {
+	h := m.head
 	if sum := h.covered(); sum.Covers > 0 && !m.summarised {
-		wrong("summary", foundMissing, "version %d of the session's summary is not there", sum.Version)
+		h.at(s, "summary", key).missing("version %d of the session's summary is not there", sum.Version)
 	}
 	if m.last != h.Messages {
-		wrong("body", foundMissing, "the session has %d messages, its bodies end with %d", h.Messages, m.last)
+		h.at(s, "body", key).missing("the session has %d messages, its bodies end with %d", h.Messages, m.last)
 	}
 	if m.turn != h.Turns {
-		wrong("headers", foundMissing, "the session has %d turns, its headers end with %d", h.Turns, m.turn)
+		h.at(s, "headers", key).missing("the session has %d turns, its headers end with %d", h.Turns, m.turn)
 	}
-	if m.lost || m.turn != h.Turns {
+	// Where anything was found about the session already, its tokens cannot be right.
+	told := func(f *Finding) bool { return f.pinc == h.pinc && f.Session == h.session }
+	switch {
+	case m.lost || m.turn != h.Turns:
 		h.calls = nil
+	case m.placed != h.Messages:
+		h.at(s, "session", key).mismatch("the session has %d messages, its turns have %d", h.Messages, m.placed)
+	case m.tokens != h.Tokens && !slices.ContainsFunc(s.findings, told):
+		h.at(s, "session", key).mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.tokens)
+	}
+}
+
+// stray judges messages of no session: they must be about to go.
+func (c *sessionChecks) stray(s *space, m *messagesSeen) {
+	if c.swept[m.sinc] || s.staged[m.sinc] {
 		return
 	}
-	if m.placed != h.Messages {
-		wrong("session", foundMismatch, "the session has %d messages, its turns have %d", h.Messages, m.placed)
-	} else if m.tokens != h.Tokens && !s.told(h) {
-		wrong("session", foundMismatch, "the session counts %v tokens, its messages have %v", h.Tokens, m.tokens)
+	whose := "no session"
+	if c.headless {
+		whose = "no session and are to be swept"
+	} else if len(c.lostHeads) > 0 {
+		whose = "a session whose head is lost: one of those that are damaged"
 	}
-}
-
-// told tells whether there is a finding about the session already: its sums cannot be right then.
-func (s *space) told(h *headSeen) bool {
-	return slices.ContainsFunc(s.findings, func(f Finding) bool { return f.pinc == h.pinc && f.Session == h.session })
-}
-
-// headless judges messages of no session: they must be about to go.
-func (s *space) headless(m *messagesSeen) {
-	switch {
-	case s.sweptSessions[m.sinc] || s.staged[m.sinc]:
-	case s.sweptHeadless:
-		s.wrong("body", m.first, foundOrphan, "%d records of messages belong to no session and are to be swept", m.count).
-			harmless = true
-	case len(s.lostHeads) > 0:
-		s.wrong("body", m.first, foundOrphan, "%d records of messages belong to a session whose head is lost: one of those "+
-			"that are damaged", m.count)
-	default:
-		s.wrong("body", m.first, foundOrphan, "%d records of messages belong to no session", m.count)
-	}
+	s.at("body", m.first).orphan("%d records of messages belong to %s", m.count, whose).harmless = c.headless
 }

@@ -2,88 +2,88 @@ package engine
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"hash"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // policyChecks is what is known of the policies in a space. Their records come before usage, modules and versions.
 type policyChecks struct {
-	policies     map[string]*policyRecord // nil: none, as in most tenants
-	lostPolicies bool                     // a record is damaged: what it names is not known
-	modules      map[plan.Digest]int      // named -> size, -1 where none is said
-	versions     map[string]bool          // policyVersionKey of those that were named and did not come yet
-	usage        policyUsage              // as counted
-	usageSeen    bool
-
-	moduleNow *moduleSeen
+	projects  *projectChecks
+	names     map[string]bool     // of policies
+	builtIns  map[string]bool     // in the system space
+	lost      bool                // a record cannot be read: what it names is not known
+	modules   map[plan.Digest]int // named, and not seen yet -> size, -1 where none is said
+	usage     policyUsage         // as counted
+	usageSeen bool
+	now       *moduleSeen
 }
 
-func (c *policyChecks) init() { c.modules, c.versions = map[plan.Digest]int{}, map[string]bool{} }
+func newPolicyChecks(projects *projectChecks) *policyChecks {
+	return &policyChecks{projects: projects, names: map[string]bool{}, builtIns: map[string]bool{},
+		modules: map[plan.Digest]int{}}
+}
 
-// namedPolicy is an entry of a project's pipeline.
-type namedPolicy struct{ project, ref string }
+func (c *policyChecks) checks() []recordCheck {
+	return []recordCheck{
+		{kind: "policy", record: c.policy},
+		{kind: "policy_version", record: c.version},
+		{kind: "policy_usage", record: c.used},
+		{kind: "module", record: c.module},
+		{kind: "built_in", record: c.builtIn},
+	}
+}
 
-func (s *space) policy(key, value []byte) {
-	rec := new(policyRecord)
-	name := idIn(key, 2)
-	if !s.decode(key, value, rec) {
-		s.lostPolicies = true
+func (c *policyChecks) policy(s *space, it store.Item) {
+	var rec policyRecord
+	name := idIn(it.Key, 2)
+	if !s.decode(it, &rec) {
+		c.lost = true
 		return
 	}
-	if s.policies == nil {
-		s.policies = map[string]*policyRecord{}
-	}
-	s.policies[name] = rec
+	c.names[name], s.inUse = true, true
 	if rec.Name != name || rec.version(rec.Live) == nil {
-		s.bad(key, foundMalformed, "policy %q calls itself %q and has no version %d, which is to be live", name, rec.Name, rec.Live)
+		s.malformed("policy %q calls itself %q and has no version %d, which is to be live", name, rec.Name,
+			rec.Live)
 	}
 	for i, v := range rec.Versions {
 		if len(v.Digest) != sha256.Size || v.Version > rec.Last || i > 0 && v.Version <= rec.Versions[i-1].Version {
-			s.bad(key, foundMalformed, "policy %q: version %d is out of order or has no digest", name, v.Version)
+			s.malformed("policy %q: version %d is out of order or has no digest", name, v.Version)
 			continue
 		}
-		s.usage.Versions++
-		s.usage.Bytes += int64(v.Size)
-		s.modules[plan.Digest(v.Digest)] = v.Size
-		s.versions[string(policyVersionKey(name, v.Version))] = true
+		c.usage.Versions++
+		c.usage.Bytes += int64(v.Size)
+		c.modules[plan.Digest(v.Digest)] = v.Size
+		key := policyVersionKey(name, v.Version)
+		s.expect(key, s.at("policy_version", key), "what the version's module says of itself is not there")
 	}
 }
 
-func (s *space) damagedPolicy([]byte) { s.lostPolicies = true }
-
-func (s *space) policyUsage(key, value []byte) {
+func (c *policyChecks) used(s *space, it store.Item) {
 	var rec policyUsage
-	s.usageSeen = true
-	if s.decode(key, value, &rec) && rec != s.usage && !s.lostPolicies {
-		s.bad(key, foundMismatch, "it counts %d versions of %d bytes, there are %d of %d", rec.Versions, rec.Bytes,
-			s.usage.Versions, s.usage.Bytes)
+	c.usageSeen = true
+	if s.decode(it, &rec) && rec != c.usage && !c.lost {
+		s.mismatch("it counts %d versions of %d bytes, there are %d of %d", rec.Versions, rec.Bytes,
+			c.usage.Versions, c.usage.Bytes)
 	}
 }
 
-func (s *space) damagedUsage([]byte) { s.usageSeen = true }
-
-func (s *space) builtIn(key, value []byte) {
+func (c *policyChecks) builtIn(s *space, it store.Item) {
 	var rec builtInRecord
-	s.builtIns[idIn(key, 2)] = true
-	if !s.decode(key, value, &rec) {
-		s.lostPolicies = true
+	c.builtIns[idIn(it.Key, 2)] = true
+	if !s.decode(it, &rec) {
+		c.lost = true
 		return
 	}
 	for _, d := range rec.Digests {
 		if len(d) != sha256.Size {
-			s.bad(key, foundMalformed, "a digest of %d bytes", len(d))
+			s.malformed("a digest of %d bytes", len(d))
 			continue
 		}
-		s.modules[plan.Digest(d)] = -1
+		c.modules[plan.Digest(d)] = -1
 	}
-}
-
-func (s *space) damagedBuiltIn(key []byte) {
-	s.builtIns[idIn(key, 2)] = true
-	s.lostPolicies = true
 }
 
 // moduleSeen follows one module's parts.
@@ -95,85 +95,66 @@ type moduleSeen struct {
 	lost   bool // told already
 }
 
-func (s *space) module(key, value []byte) {
-	m := s.modulePart(key)
-	m.sum.Write(value)
-	m.size += len(value)
-}
-
-func (s *space) damagedModule(key []byte) { s.modulePart(key).lost = true }
-
-func (s *space) modulePart(key []byte) *moduleSeen {
-	digest := plan.Digest(key[2:])
-	if s.moduleNow == nil || s.moduleNow.digest != digest {
-		s.endModule()
-		s.moduleNow = &moduleSeen{digest: digest, sum: sha256.New()}
+func (c *policyChecks) module(s *space, it store.Item) {
+	digest := plan.Digest(it.Key[2:])
+	if c.now == nil || c.now.digest != digest {
+		c.endModule(s)
+		c.now = &moduleSeen{digest: digest, sum: sha256.New()}
 	}
-	m := s.moduleNow
-	if part := int(binary.BigEndian.Uint16(key[len(key)-2:])); part != m.parts && !m.lost {
-		s.bad(key, foundMissing, "part %d of the module is not there", m.parts)
+	m := c.now
+	if partNumber(it.Key, 2) != m.parts && !m.lost {
+		s.missing("part %d of the module is not there", m.parts)
 		m.lost = true
 	}
+	m.lost = m.lost || it.Damaged
 	m.parts++
-	return m
+	m.sum.Write(it.Value)
+	m.size += len(it.Value)
 }
 
-func (s *space) endModule() {
-	m := s.moduleNow
-	if s.moduleNow = nil; m == nil {
+func (c *policyChecks) endModule(s *space) {
+	m := c.now
+	if c.now = nil; m == nil {
 		return
 	}
-	size, named := s.modules[m.digest]
-	delete(s.modules, m.digest)
-	key := moduleKey(m.digest)
+	size, named := c.modules[m.digest]
+	delete(c.modules, m.digest)
+	wrong := s.at("module", moduleKey(m.digest))
 	switch {
-	case !named && !s.lostPolicies:
-		s.wrong("module", key, foundOrphan, "no policy names the module %s", hexDigest(m.digest))
+	case !named && !c.lost:
+		wrong.orphan("no policy names the module %s", hexDigest(m.digest))
 	case m.lost:
 	case plan.Digest(m.sum.Sum(nil)) != m.digest:
-		s.wrong("module", key, foundMismatch, "the module is not the one that its digest names: %s", hexDigest(m.digest))
+		wrong.mismatch("the module is not the one that its digest names: %s", hexDigest(m.digest))
 	case named && size >= 0 && size != m.size:
-		s.wrong("module", key, foundMismatch, "the module has %d bytes, its policy says %d", m.size, size)
+		wrong.mismatch("the module has %d bytes, its policy says %d", m.size, size)
 	}
 }
 
-func (s *space) policyVersion(key, value []byte) {
-	var facts PolicyFacts
-	s.decode(key, value, &facts)
-	s.damagedVersion(key)
+func (c *policyChecks) version(s *space, it store.Item) {
+	s.decode(it, new(PolicyFacts))
+	if !s.came(it.Key) && !c.lost {
+		s.orphan("no policy has this version")
+	}
 }
 
-func (s *space) damagedVersion(key []byte) {
-	if !s.versions[string(key)] && !s.lostPolicies {
-		s.bad(key, foundOrphan, "no policy has this version")
+func (c *policyChecks) finish(s *space) {
+	c.endModule(s)
+	for digest := range c.modules {
+		s.at("module", moduleKey(digest)).missing("the module %s is not there", hexDigest(digest))
 	}
-	delete(s.versions, string(key))
+	if !c.usageSeen && c.usage.Versions > 0 {
+		s.at("policy_usage", policyUsageKey()).missing("the count of %d versions is not there", c.usage.Versions)
+	}
 }
 
-func (s *space) finishPolicies() {
-	s.endModule()
-	for digest := range s.modules {
-		s.wrong("module", moduleKey(digest), foundMissing, "the module %s is not there", hexDigest(digest))
-	}
-	for key := range s.versions {
-		s.wrong("policy_version", []byte(key), foundMissing, "what the version's module says of itself is not there")
-	}
-	if !s.usageSeen && s.usage.Versions > 0 {
-		s.wrong("policy_usage", policyUsageKey(), foundMissing, "the count of %d versions is not there", s.usage.Versions)
-	}
-	s.modules, s.versions = nil, nil
-}
-
-// pipelines holds what projects name against what there is.
-func (s *space) pipelines(builtIns map[string]bool) {
-	for _, n := range s.named {
-		name, _, _ := strings.Cut(n.ref, "@")
-		if builtIns[name] || s.lostPolicies {
-			continue
-		}
-		if s.policies[name] == nil {
-			s.wrong("project", projectKey(n.project), foundMissing, "the pipeline of project %q names the policy %q, which is not "+
-				"there", n.project, n.ref)
+// across holds what projects name against what there is.
+func (c *policyChecks) across(s *space, system roomChecks) {
+	for _, n := range c.projects.pipelines {
+		name, _, _ := strings.Cut(n.policy, "@")
+		if !system.(*policyChecks).builtIns[name] && !c.lost && !c.names[name] {
+			s.at("project", projectKey(n.project)).
+				missing("the pipeline of project %q names the policy %q, which is not there", n.project, n.policy)
 		}
 	}
 }

@@ -1,33 +1,39 @@
 package engine
 
 import (
-	"hash/maphash"
+	"bytes"
 	"maps"
 	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // sessionChecks is what is known of a tenant's sessions. Heads come before jobs, those before messages, those before
 // projects, open calls and decisions.
 type sessionChecks struct {
-	heads         map[incarnation]*headSeen
-	byName        map[string]*headSeen // by openCallsKey
-	lostHeads     map[string]bool      // damaged ones, by openCallsKey
-	lostProjects  int
-	sweptSessions map[incarnation]bool // a job is to sweep them
-	sweptProjects map[incarnation]bool
-	sweptTenants  map[string]bool
-	sweptHeadless bool                 // a job is to look for messages of no session
-	staged        map[incarnation]bool // under import
-
-	seed maphash.Seed
-	now  *messagesSeen // the session whose messages are coming
+	heads     map[incarnation]*headSeen
+	byName    map[string]*headSeen // by openCallsKey
+	lostHeads map[string]bool      // damaged ones, by openCallsKey
+	swept     map[incarnation]bool // a job is to sweep them
+	headless  bool                 // a job is to look for messages of no session
+	now       *messagesSeen        // the session whose messages are coming
 }
 
-func (c *sessionChecks) init() {
-	c.heads, c.byName, c.lostHeads = map[incarnation]*headSeen{}, map[string]*headSeen{}, map[string]bool{}
-	c.sweptSessions, c.staged = map[incarnation]bool{}, map[incarnation]bool{}
-	c.sweptProjects, c.sweptTenants = map[incarnation]bool{}, map[string]bool{}
-	c.seed = maphash.MakeSeed()
+func newSessionChecks() *sessionChecks {
+	return &sessionChecks{heads: map[incarnation]*headSeen{}, byName: map[string]*headSeen{},
+		lostHeads: map[string]bool{}, swept: map[incarnation]bool{}}
+}
+
+func (c *sessionChecks) checks() []recordCheck {
+	return []recordCheck{
+		{kind: "session", record: c.head},
+		{kind: "job_session", record: c.job},
+		{kind: "job_headless", record: func(*space, store.Item) { c.headless = true }},
+		{kind: "body", record: c.body},
+		{kind: "headers", record: c.headers},
+		{kind: "summary", record: c.summary},
+		{kind: "open_calls", record: c.openCalls},
+	}
 }
 
 // headSeen is what a session's head promises.
@@ -40,91 +46,93 @@ type headSeen struct {
 	opened  bool              // its open calls did
 }
 
-func (s *space) head(key, value []byte) {
-	h := &headSeen{pinc: incarnation(key[2:]), session: idIn(key, 2+8)}
-	if !s.decode(key, value, &h.head) {
-		s.lastFound = len(s.findings) - 1
-		s.damagedHead(key)
+// at is a record of the session.
+func (h *headSeen) at(s *space, kind string, key []byte) subject {
+	return s.at(kind, key).of(h.pinc, h.session)
+}
+
+// of is the record at hand, as one of this session.
+func (h *headSeen) of(s *space) subject { return s.of(h.pinc, h.session) }
+
+func (c *sessionChecks) head(s *space, it store.Item) {
+	h := &headSeen{pinc: incarnation(it.Key[2:]), session: idIn(it.Key, 2+8)}
+	s.about(h.pinc, h.session)
+	name := string(openCallsKey(h.pinc, h.session))
+	if !s.decode(it, &h.head) {
+		c.lostHeads[name] = true
 		return
 	}
-	if other, ok := s.heads[h.Incarnation]; ok {
-		s.bad(key, foundMismatch, "sessions %q and %q share one set of messages", h.session, other.session).of(h.pinc, h.session)
+	if other, ok := c.heads[h.Incarnation]; ok {
+		s.mismatch("sessions %q and %q share one set of messages", h.session, other.session)
 	}
 	if h.Kind != kindChat && h.Kind != kindBackground || uint64(h.Turns) > h.Messages {
-		s.bad(key, foundMalformed, "it tells of %d turns, %d messages and the kind %q", h.Turns, h.Messages, h.Kind).
-			of(h.pinc, h.session)
+		s.malformed("it tells of %d turns, %d messages and the kind %q", h.Turns, h.Messages, h.Kind)
 	}
 	if h.OpenCalls > 0 {
 		h.calls = map[uint64]uint16{}
 	}
-	s.heads[h.Incarnation] = h
-	s.byName[string(openCallsKey(h.pinc, h.session))] = h
+	c.heads[h.Incarnation], c.byName[name], s.inUse = h, h, true
 }
 
-func (s *space) damagedHead(key []byte) {
-	pinc, session := incarnation(key[2:]), idIn(key, 2+8)
-	s.lostHeads[string(openCallsKey(pinc, session))] = true
-	s.damage().of(pinc, session)
+// missing tells whether a session is not there and nothing says why.
+func (c *sessionChecks) missing(session incarnation) bool {
+	return c.heads[session] == nil && !c.goes(session)
 }
 
-func (s *space) openCalls(key, value []byte) {
+// goes tells whether a session is to be swept, or may be one whose head is damaged.
+func (c *sessionChecks) goes(session incarnation) bool {
+	return c.swept[session] || len(c.lostHeads) > 0
+}
+
+func (c *sessionChecks) job(s *space, it store.Item) {
+	s.sized(it, len(incarnation{}), "an incarnation")
+	c.swept[incarnation(it.Key[3:])] = true
+}
+
+func (c *sessionChecks) openCalls(s *space, it store.Item) {
+	c.endMessages(s)
+	s.about(incarnation(it.Key[2:]), idIn(it.Key, 2+8))
+	h := c.byName[string(it.Key)]
+	switch {
+	case h != nil:
+		h.opened = true
+	case !c.lostHeads[string(it.Key)]:
+		s.orphan("open calls of a session that does not exist")
+	}
 	var rec openCalls
-	h := s.openCallsHead(key)
-	if !s.decode(key, value, &rec) || h == nil {
+	if !s.decode(it, &rec) || h == nil {
 		return
 	}
 	if rec.Incarnation != h.Incarnation || len(rec.Calls) != h.OpenCalls {
-		s.bad(key, foundMismatch, "it lists %d open calls of %s, the session has %d and is %s", len(rec.Calls), rec.Incarnation,
-			h.OpenCalls, h.Incarnation).of(h.pinc, h.session)
+		s.mismatch("it lists %d open calls of %s, the session has %d and is %s", len(rec.Calls),
+			rec.Incarnation, h.OpenCalls, h.Incarnation)
 		return
 	}
-	for _, c := range rec.Calls {
-		if n, ok := h.calls[c.Seq]; h.calls != nil && (!ok || c.Index >= n) {
-			s.bad(key, foundMismatch, "call %q is to be open, but message %d makes no call %d", c.ID, c.Seq, c.Index).
-				of(h.pinc, h.session)
+	for _, call := range rec.Calls {
+		if n, ok := h.calls[call.Seq]; h.calls != nil && (!ok || call.Index >= n) {
+			s.mismatch("call %q is to be open, but message %d makes no call %d", call.ID, call.Seq, call.Index)
 		}
 	}
 }
 
-// openCallsHead finds the session whose open calls these are.
-func (s *space) openCallsHead(key []byte) *headSeen {
-	s.endMessages()
-	h := s.byName[string(key)]
-	if h != nil {
-		h.opened = true
-	} else if !s.lostHeads[string(key)] {
-		s.bad(key, foundOrphan, "open calls of a session that does not exist").of(incarnation(key[2:]), idIn(key, 2+8))
-	}
-	return h
-}
-
-func (s *space) damagedOpenCalls(key []byte) {
-	s.damage().of(incarnation(key[2:]), idIn(key, 2+8))
-	s.openCallsHead(key)
-}
-
-func (s *space) finishSessions() {
-	s.endMessages()
-	for _, sinc := range slices.SortedFunc(maps.Keys(s.heads), func(a, b incarnation) int { return slices.Compare(a[:], b[:]) }) {
-		h := s.heads[sinc]
+func (c *sessionChecks) finish(s *space) {
+	c.endMessages(s)
+	inOrder := func(a, b incarnation) int { return bytes.Compare(a[:], b[:]) }
+	for _, sinc := range slices.SortedFunc(maps.Keys(c.heads), inOrder) {
+		h := c.heads[sinc]
 		key := headKey(h.pinc, h.session)
-		if !s.belongs(h.pinc) && s.lostProjects == 0 {
-			s.wrong("session", key, foundOrphan, "the session's project does not exist").of(h.pinc, h.session)
+		if !s.belongs(h.pinc) {
+			h.at(s, "session", key).orphan("the session's project does not exist")
 		}
 		if !h.came && h.Messages > 0 {
-			s.wrong("body", key, foundMissing, "of the session's %d messages none is there", h.Messages).of(h.pinc, h.session)
+			h.at(s, "body", key).missing("of the session's %d messages none is there", h.Messages)
 		}
 		if h.OpenCalls > 0 && !h.opened {
-			s.wrong("open_calls", openCallsKey(h.pinc, h.session), foundMissing, "the session's %d open calls are not there",
-				h.OpenCalls).of(h.pinc, h.session)
+			open := h.at(s, "open_calls", openCallsKey(h.pinc, h.session))
+			open.missing("the session's %d open calls are not there", h.OpenCalls)
 		}
-		h.calls = nil
-	}
-	for sinc := range s.sweptSessions {
-		if h, ok := s.heads[sinc]; ok && !h.came {
-			s.wrong("job_session", sweepKey(sweepSession, sinc[:]), foundMismatch, "the session lives and is to be swept").
-				of(h.pinc, h.session)
+		if c.swept[sinc] && !h.came {
+			h.at(s, "job_session", sweepKey(sweepSession, sinc[:])).mismatch("the session lives and is to be swept")
 		}
 	}
-	s.byName = nil
 }

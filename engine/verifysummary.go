@@ -1,53 +1,13 @@
 package engine
 
-import "encoding/binary"
+import "github.com/seed-0906e6bc/mneme/engine/store"
 
-// summary is one version of a session's running summary: the one that its head names, or one before it.
-func (s *space) summary(key, value []byte) {
-	m := s.messages(key)
-	if m == nil {
-		return
-	}
-	s.endBody(m)
-	version, now := binary.BigEndian.Uint32(key[len(key)-4:]), m.head.covered()
-	m.summarised = m.summarised || version == now.Version
-	if version < now.Version || now.Covers == 0 { // kept for decisions' sake, for a while
-		s.expires(key)
-	}
-	var rec summaryRecord
-	if !s.decode(key, value, &rec) {
-		return
-	}
-	switch {
-	case version == 0 || version > now.Version:
-		s.about(m, key, foundMismatch, "version %d of the summary; the session has had %d", version, now.Version)
-	case version == now.Version && now.Covers > 0 && (rec.Covers != now.Covers || rec.Count != now.Count):
-		s.about(m, key, foundMismatch, "the summary covers %d messages up to %d, the session says %d up to %d", rec.Count,
-			rec.Covers, now.Count, now.Covers)
-	case rec.Covers > m.head.Messages || rec.Count > rec.Covers:
-		s.about(m, key, foundMismatch, "the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers,
-			m.head.Messages)
-	}
-}
-
-func (s *space) damagedSummary(key []byte) {
-	if m := s.messages(key); m != nil {
-		s.damage().of(m.head.pinc, m.head.session)
-		s.endBody(m)
-		m.summarised = m.summarised || binary.BigEndian.Uint32(key[len(key)-4:]) == m.head.covered().Version
-	}
-}
-
-func (s *space) summaryJob(key, value []byte) {
-	var rec summaryJob
-	s.decode(key, value, &rec)
-	if s.heads[incarnation(key[3:])] == nil {
-		s.bad(key, foundOrphan, "a summary of a session that does not exist is to be made").harmless = true
-	}
-}
-
-func (s *space) usageDay(key, value []byte) {
-	var rec usage
-	s.decode(key, value, &rec)
-	s.expires(key)
+// summaryChecks are of summaries that are still to be made. Those that are made are checked with their sessions.
+func summaryChecks(sessions *sessionChecks) checkList {
+	return checkList{{kind: "job_summary", record: func(s *space, it store.Item) {
+		s.decode(it, new(summaryJob))
+		if sessions.heads[incarnation(it.Key[3:])] == nil && !it.Damaged {
+			s.orphan("a summary of a session that does not exist is to be made").harmless = true
+		}
+	}}}
 }
