@@ -177,8 +177,8 @@ func (e *Engine) units(ctx context.Context, tenant string) []unit {
 	return []unit{
 		{e.summaries.summaryJobs(tenant), func(found []store.Item) (bool, error) { return e.queueSummaries(tenant, found), nil }},
 		{expiredRange(now, sweepChunk/2), func(found []store.Item) (bool, error) { return true, e.expire(ctx, tenant, found) }},
-		{dueImports(now, sweepChunk/2), func(found []store.Item) (bool, error) {
-			return true, e.sweepImports(ctx, tenant, found)
+		{dueStaged(now, sweepChunk/2), func(found []store.Item) (bool, error) {
+			return true, e.sweepStaged(ctx, tenant, found)
 		}},
 		first(sweepSession, e.sweepSession),
 		first(sweepProject, e.sweepProject),
@@ -219,21 +219,6 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	}
 	done, err = e.stepRetention(ctx, tenant, r.Keys[0])
 	return done && err == nil, errors.Join(failed, err)
-}
-
-// sweepImports turns imports that ran out into sweeps of what they wrote.
-func (e *Engine) sweepImports(ctx context.Context, tenant string, due []store.Item) error {
-	var b store.Batch
-	for _, it := range due {
-		b.Delete = append(b.Delete, it.Key)
-		written := incarnation(it.Key[len(it.Key)-8:])
-		if string(it.Value) == stagedBoard {
-			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepPrefixed, boardPrefix(written)), Value: []byte{0}})
-		} else {
-			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, written[:]), Value: it.Value})
-		}
-	}
-	return e.commit(ctx, tenant, b)
 }
 
 // expire removes what the expiry index says is due: single records together, memories each with all that is theirs.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -55,4 +56,9 @@ func invalidField(field, code, format string, args ...any) *Error {
 	detail := fmt.Sprintf(format, args...)
 	return &Error{Kind: Invalid, Code: code, Detail: field + ": " + detail,
 		Fields: []FieldError{{Field: field, Code: code, Detail: detail}}}
+}
+
+func isNotFound(err error) bool {
+	known, ok := errors.AsType[*Error](err)
+	return ok && known.Kind == NotFound
 }

@@ -30,7 +30,7 @@ func (e *Engine) sweepHeadless(ctx context.Context, tenant string, job store.Ite
 		return err
 	}
 	// Jobs before heads: an import swaps one for the other.
-	for _, kind := range []byte{sweepSession, sweepImport} {
+	for _, kind := range []byte{sweepSession, sweepStaged} {
 		err := e.eachRecord(ctx, tenant, prefixRange(sweepPrefix(kind)), func(it store.Item) {
 			delete(orphans, incarnation(it.Key[len(it.Key)-8:]))
 		})

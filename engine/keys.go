@@ -28,8 +28,9 @@ import (
 //	j s <sinc> | j p <pinc>    sweeps to do: a session's messages, a project's sessions
 //	j d <pinc>                 decisions of a project to be emptied, those made up to the time it says
 //	j h <pinc>                 messages to look for whose session's head was damaged and is deleted
-//	j i <expiry ms> <inc>      what an import under way wrote, a session's messages or a board's things, to be swept if it
-//	                           does not end
+//	j i <expiry ms> <key>      what is staged, to be swept where it is not revealed by then: the key is that of the
+//	                           sweep's job
+//	f <digest>                 import of a tenant's file under way, by its SHA-256: how far it is
 //	j y <sinc>                 summary to make or extend
 //	u day                      what was used that day
 //	g name                     policy: its versions, and which is live
@@ -206,7 +207,7 @@ const (
 	sweepSession  = 's'
 	sweepProject  = 'p'
 	sweepTenant   = 't'
-	sweepImport   = 'i'
+	sweepStaged   = 'i'
 	sweepHeadless = 'h'
 	// sweepDecisions empties the decisions of a project that lives on.
 	sweepDecisions = 'd'
@@ -214,17 +215,18 @@ const (
 
 const jobSummary = 'y'
 
-// stagedBoard is the value of such a job where it is of a board; of a session it is the project's incarnation.
-const stagedBoard = "board"
-
-// stagedKey is the job of what an import wrote; dueImports covers those that ran out by now.
-func stagedKey(until time.Time, s incarnation) []byte {
-	return append(binary.BigEndian.AppendUint64(sweepPrefix(sweepImport), uint64(until.UnixMilli())), s[:]...)
+// stagedKey is the job of what is staged. It names the job that sweeps it. dueStaged covers those that ran out by now.
+func stagedKey(until time.Time, sweep []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(sweepPrefix(sweepStaged), uint64(until.UnixMilli())), sweep...)
 }
 
-func dueImports(now time.Time, limit int) store.Range {
-	return store.Range{From: sweepPrefix(sweepImport), To: stagedKey(now, incarnation{}), Limit: limit}
+func dueStaged(now time.Time, limit int) store.Range {
+	return store.Range{From: sweepPrefix(sweepStaged), To: stagedKey(now, nil), Limit: limit}
 }
+
+func stagedSweep(key []byte) []byte { return key[len(sweepPrefix(sweepStaged))+8:] }
+
+func importKey(digest [32]byte) []byte { return append([]byte{'f', sep}, digest[:]...) }
 
 func sweepPrefix(kind byte) []byte { return []byte{'j', sep, kind} }
 

@@ -53,7 +53,7 @@ func TestImportOfFormerBuild(t *testing.T) {
 	k := newKit(t)
 	k.now = header.At.Add(time.Minute)
 	k.tenant("moved")
-	k.imported("", file)
+	k.imported(file)
 	k.drain()
 	if r := k.verify(); !r.Clean() || r.LeftoverCount > 0 {
 		t.Fatalf("%+v %+v", r.Findings, r.Leftovers)

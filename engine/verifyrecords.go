@@ -99,7 +99,7 @@ func (s *space) damagedExpiry(key []byte) {
 	}
 	if _, ok := s.expiring[names]; ok {
 		delete(s.expiring, names)
-	} else if strings.ContainsAny(names[:1], "iau") { // what else expires may go before its time
+	} else if strings.ContainsAny(names[:1], "iauf") { // what else expires may go before its time
 		s.bad(key, foundMissing, "the expiry index names the record %x, which is not there", names)
 	}
 }
@@ -112,14 +112,23 @@ func (s *space) sessionJob(key, value []byte) {
 // What a job is about stands in its key.
 func (s *space) damagedSessionJob(key []byte) { s.sweptSessions[incarnation(key[3:])] = true }
 
-func (s *space) importJob(key, value []byte) {
-	if string(value) != stagedBoard {
-		s.incarnationIn(key, value)
+// importProgress is an import of a tenant's file that is not finished.
+func (s *space) importProgress(key, value []byte) {
+	var rec importProgress
+	if s.decode(key, value, &rec) && rec.Lines < 2 {
+		s.bad(key, foundMalformed, "it tells of %d lines, of which the first is no record", rec.Lines)
 	}
-	s.damagedImportJob(key)
+	s.expires(key)
 }
 
-func (s *space) damagedImportJob(key []byte) { s.staged[incarnation(key[3+8:])] = true }
+func (s *space) stagedSession(key, value []byte) {
+	s.incarnationIn(key, value)
+	s.damagedStaged(key)
+}
+
+func (s *space) stagedBoard(key, _ []byte) { s.damagedStaged(key) }
+
+func (s *space) damagedStaged(key []byte) { s.staged[incarnation(key[len(key)-8:])] = true }
 
 func (s *space) projectJob(key, _ []byte) { s.damagedProjectJob(key) }
 
