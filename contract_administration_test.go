@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"testing"
 )
 
@@ -38,8 +40,13 @@ func (c *contract) administration(t *testing.T, p *program, reader string) {
 		try(key, "POST", retention, "", "", 403)
 	}
 	put(p.key, "", file, 409)
-	put(p.key, "?on_conflict=skip", file, 200)
-	put(p.key, "?on_conflict=merge", file, 422)
+	moved := `{"mneme_export":1,"tenant":"t","created_at":"2026-01-01T00:00:00Z"}
+{"type":"project","id":"moved","name":"Moved","created_at":"2026-01-01T00:00:00Z"}
+`
+	sum := sha256.Sum256([]byte(moved))
+	moved += `{"type":"end","records":{"project":1},"sha256":"` + hex.EncodeToString(sum[:]) + "\"}\n"
+	put(p.key, "?on_conflict=fail", moved, 200)
+	put(p.key, "?on_conflict=skip", moved, 422)
 	put(p.key, "", file[:len(file)-9], 422)
 	put(p.key, "", "", 400)
 	put("", "", file, 401)

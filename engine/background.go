@@ -200,21 +200,6 @@ func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err 
 	return done && err == nil, errors.Join(failed, err)
 }
 
-// sweepImports turns imports that ran out into sweeps of what they wrote.
-func (e *Engine) sweepImports(ctx context.Context, tenant string, due []store.Item) error {
-	var b store.Batch
-	for _, it := range due {
-		b.Delete = append(b.Delete, it.Key)
-		written := incarnation(it.Key[len(it.Key)-8:])
-		if string(it.Value) == stagedBoard {
-			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepPrefixed, boardPrefix(written)), Value: []byte{0}})
-		} else {
-			b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, written[:]), Value: it.Value})
-		}
-	}
-	return e.commit(ctx, tenant, b)
-}
-
 // prefixJobs are the jobs that name a prefix: kindBoardJob and kindInboxJob.
 var prefixJobs = prefixRange([]byte(jobPrefix + "c"))
 

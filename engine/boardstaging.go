@@ -2,57 +2,46 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// boardStaging is a board whose entries are written but that nobody can see yet. The job sweeps them away again unless
-// the commit that makes the board takes it back in time.
-type boardStaging struct {
-	im   *importing
-	inc  incarnation
-	job  []byte
-	chat uint64
-
+// stagedBoard is a board whose entries are written but that nobody can see yet.
+type stagedBoard struct {
+	*staging
+	inc      incarnation
+	chat     uint64
 	waiting  []*parsedPost
 	postings map[string][]uint64 // by key: the numbers that the waiting entries have in it
 	bytes    int
 }
 
-// stageBoard begins a board where nobody sees it. Its incarnation begins as given, so that the ids of its entries are
-// those of the file, and is of nothing that the tenant has or is about to sweep.
-func (im *importing) stageBoard(begin []byte) (*boardStaging, error) {
-	t := im.tx()
-	if err := t.expectLive(im.caller); err != nil {
-		return nil, err
-	}
-	s := &boardStaging{im: im, postings: map[string][]uint64{}}
+// stageBoard begins a board. Its incarnation begins as given, so that the ids of its entries are those of the file, and
+// is of nothing that the tenant has or is about to sweep.
+func (e *Engine) stageBoard(ctx context.Context, c Caller, begin []byte) (*stagedBoard, error) {
+	s := &stagedBoard{postings: map[string][]uint64{}}
+	var sweep []byte
 	for taken := true; taken; {
-		s.inc = im.e.newIncarnation()
+		s.inc = e.newIncarnation()
 		copy(s.inc[:], begin)
+		sweep = sweepKey(sweepPrefixed, boardPrefix(s.inc))
 		things := prefixRange(boardPrefix(s.inc))
 		things.Limit, things.KeysOnly = 1, true
-		r, err := im.e.store.Read(im.ctx, t.tenant, store.Query{Ranges: []store.Range{things},
-			Keys: [][]byte{sweepKey(sweepPrefixed, boardPrefix(s.inc))}})
+		r, err := e.store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{things}, Keys: [][]byte{sweep}})
 		if err != nil {
 			return nil, err
 		}
 		taken = len(r.Ranges[0]) > 0 || r.Keys[0].Value != nil || r.Keys[0].Damaged
 	}
-	s.job = stagedKey(t.now.Add(importLife), s.inc)
-	t.put(s.job, []byte(stagedBoard))
-	return s, im.e.commit(im.ctx, t.tenant, t.batch)
+	var err error
+	s.staging, err = e.stage(ctx, c, store.Pair{Key: sweep, Value: []byte{0}})
+	return s, err
 }
 
-func (s *boardStaging) expect() store.Expect {
-	return store.Expect{Key: s.job, Value: []byte(stagedBoard)}
-}
-
-// add writes an entry, as many in one commit as it holds well.
-func (s *boardStaging) add(p *parsedPost) error {
+// post writes an entry, as many in one commit as it holds well.
+func (s *stagedBoard) post(p *parsedPost) error {
 	terms := p.terms(p.words)
 	if len(s.waiting) == purgeEntries || s.bytes+p.Size > stagedBytes || len(s.postings)+len(terms) > purgeTerms {
 		if err := s.flush(); err != nil {
@@ -70,18 +59,13 @@ func (s *boardStaging) add(p *parsedPost) error {
 	return nil
 }
 
-// flush commits the waiting entries, unless the job ran out: then what was written is being swept.
-func (s *boardStaging) flush() error {
-	if len(s.waiting) == 0 {
-		return nil
-	}
-	t := s.im.tx()
-	t.batch.Expect = append(t.batch.Expect, s.expect())
+// flush commits the waiting entries with their postings.
+func (s *stagedBoard) flush() error {
 	var q store.Query
 	for _, key := range slices.Sorted(maps.Keys(s.postings)) {
 		q.Keys = append(q.Keys, []byte(key))
 	}
-	r, err := t.e.store.Read(t.ctx, t.tenant, q)
+	r, err := s.read(q)
 	if err != nil {
 		return err
 	}
@@ -93,28 +77,15 @@ func (s *boardStaging) flush() error {
 		for _, seq := range s.postings[string(it.Key)] {
 			found.set(seq)
 		}
-		t.put(it.Key, found.encode())
+		s.w.put(it.Key, found.encode())
 	}
 	at := &board{Incarnation: s.inc}
 	for _, p := range s.waiting {
-		t.put(entryTimeKey(s.inc, p.Created, p.seq), []byte{0})
-		if err := t.putEntry(at, &p.storedEntry); err != nil {
+		s.w.put(entryTimeKey(s.inc, p.Created, p.seq), []byte{0})
+		if err := s.w.putEntry(at, &p.storedEntry); err != nil {
 			return err
 		}
 	}
 	s.waiting, s.postings, s.bytes = nil, map[string][]uint64{}, 0
-	err = t.e.commit(t.ctx, t.tenant, t.batch)
-	if swept := (*store.ConflictError)(nil); errors.As(err, &swept) {
-		err = errorf(Unavailable, "import_expired", "a board may take %s to be imported; import the file again", importLife)
-	}
-	return err
-}
-
-// abandon has what was staged swept. Where this fails too, the job does it later.
-func (s *boardStaging) abandon(ctx context.Context) {
-	sweep := store.Batch{Delete: [][]byte{s.job},
-		Put: []store.Pair{{Key: sweepKey(sweepPrefixed, boardPrefix(s.inc)), Value: []byte{0}}}}
-	if err := s.im.e.commit(ctx, s.im.caller.Tenant, sweep); err != nil {
-		s.im.e.log.Error("sweeping a failed import; it is tried again later", "error", err)
-	}
+	return s.staging.flush()
 }

@@ -8,7 +8,10 @@ import (
 	"encoding/json"
 	"hash"
 	"io"
+	"strings"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // A tenant's file is NDJSON: a header, one record a line, and a last line with counts and the SHA-256 over all bytes
@@ -20,6 +23,8 @@ const exportVersion = 1
 type fileLine struct {
 	Type string `json:"type"`
 }
+
+func (l fileLine) kind() string { return l.Type }
 
 type fileHeader struct {
 	Version int       `json:"mneme_export"`
@@ -36,49 +41,52 @@ type fileTrailer struct {
 
 const trailerType = "end"
 
-// portable is one kind of data of a tenant's file. On import each line of its types is checked first, in the order of
-// the file, and only when the whole file has passed is any stored.
-type portable struct {
-	types  []string
-	export func(x *exporting) error
-	check  func(im *importing, line *importLine) error
-	store  func(im *importing, line *importLine) error
+// transferPart is what one room has in a tenant's file. Lines of its types come to it in the order of the file, first
+// each to check, and only when the whole file has passed each to store. What a part knows of the file under way is in
+// the part, which is made anew for each file.
+type transferPart interface {
+	types() []string
+	export(x *exporting) error
+	// check holds a line against what must be. It notes with conflict what is taken already.
+	check(im *importing, line *importLine) error
+	// fits asks the quota for all that was checked.
+	fits(im *importing) error
+	store(im *importing, line *importLine) error
+	// end comes, in both goes, when a run of the part's lines is over: nothing may be half begun.
+	end(im *importing) error
+	// abandon gives up what is half stored, because the import failed.
+	abandon(ctx context.Context)
 }
 
-// portable lists all that a tenant's file holds, in its order: what others name comes before them.
-func (e *Engine) portable() []portable {
-	return []portable{
-		{[]string{"policy", "policy_module"}, exportPolicies, checkPolicy, storePolicy},
-		{[]string{"project"}, exportProjects, checkProject, storeProject},
-		{[]string{"session", "turn", "session_end"}, exportSessions, checkSession, storeSession},
-		{[]string{memoryType}, exportMemories, checkMemory, storeMemory},
-		{[]string{"board", "board_agent", "board_entry", "board_end"}, exportBoards, checkBoard, storeBoard},
-	}
-}
+// simplePart is a part without a quota of its own, of which no line is half of something.
+type simplePart struct{}
+
+func (simplePart) fits(*importing) error   { return nil }
+func (simplePart) end(*importing) error    { return nil }
+func (simplePart) abandon(context.Context) {}
 
 // exporting is a tenant's file on its way out.
 type exporting struct {
 	ctx     context.Context
-	e       *Engine
 	caller  Caller
-	w       io.Writer
+	from    store.Store
+	to      io.Writer
 	sum     hash.Hash
 	records map[string]int
 	line    bytes.Buffer
 }
 
-// ExportTenant writes a tenant's file to w, in bounded memory. A session that is deleted meanwhile is left out; what is
-// written meanwhile may be in it or not, each turn whole.
-func (e *Engine) ExportTenant(ctx context.Context, c Caller, w io.Writer) error {
+// exportFile writes a tenant's file of the parts.
+func (e *Engine) exportFile(ctx context.Context, c Caller, w io.Writer, parts []transferPart) error {
 	if err := c.wholeTenant(); err != nil {
 		return err
 	}
-	x := &exporting{ctx: ctx, e: e, caller: c, w: w, sum: sha256.New(), records: map[string]int{}}
+	x := &exporting{ctx: ctx, caller: c, from: e.store, to: w, sum: sha256.New(), records: map[string]int{}}
 	if err := x.write(fileHeader{exportVersion, c.Tenant, e.now()}); err != nil {
 		return err
 	}
-	for _, kind := range e.portable() {
-		if err := kind.export(x); err != nil {
+	for _, part := range parts {
+		if err := part.export(x); err != nil {
 			return err
 		}
 	}
@@ -89,15 +97,23 @@ func (e *Engine) ExportTenant(ctx context.Context, c Caller, w io.Writer) error 
 func (e *Engine) MayExport(c Caller) error { return c.wholeTenant() }
 
 // put writes one record.
-func (x *exporting) put(kind string, record any) error {
-	x.records[kind]++
+func (x *exporting) put(record interface{ kind() string }) error {
+	x.records[record.kind()]++
 	return x.write(record)
 }
 
-func (x *exporting) write(record any) error {
-	if err := x.ctx.Err(); err != nil {
-		return err
+// putRaw writes one record that is encoded already.
+func (x *exporting) putRaw(kind string, pieces ...[]byte) error {
+	x.records[kind]++
+	x.line.Reset()
+	for _, p := range pieces {
+		x.line.Write(p)
 	}
+	x.line.WriteByte('\n')
+	return x.send()
+}
+
+func (x *exporting) write(record any) error {
 	x.line.Reset()
 	enc := json.NewEncoder(&x.line)
 	enc.SetEscapeHTML(false)
@@ -109,7 +125,55 @@ func (x *exporting) write(record any) error {
 
 // send writes the line at hand, which ends with a newline.
 func (x *exporting) send() error {
+	if err := x.ctx.Err(); err != nil {
+		return err
+	}
 	x.sum.Write(x.line.Bytes())
-	_, err := x.w.Write(x.line.Bytes())
+	_, err := x.to.Write(x.line.Bytes())
 	return err
 }
+
+// eachExported visits the JSON records under a prefix, a page at a time.
+func eachExported[T any](x *exporting, prefix []byte, visit func(*T) error) error {
+	rng := prefixRange(prefix)
+	rng.Limit = 64
+	for {
+		r, err := x.from.Read(x.ctx, x.caller.Tenant, store.Query{Ranges: []store.Range{rng}})
+		if err != nil {
+			return err
+		}
+		for _, it := range r.Ranges[0] {
+			if it.Damaged {
+				return errDamaged
+			}
+			record := new(T)
+			if err := json.Unmarshal(it.Value, record); err != nil {
+				return err
+			}
+			if err := visit(record); err != nil {
+				return err
+			}
+			rng.From = append(it.Key, 0)
+		}
+		if len(r.Ranges[0]) < rng.Limit {
+			return nil
+		}
+	}
+}
+
+// nameSet tells names apart that come again, at 16 bytes each however long they are.
+type nameSet map[[16]byte]bool
+
+func nameSum(parts []string) [16]byte {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return [16]byte(sum[:16])
+}
+
+// add tells whether a name is new.
+func (s nameSet) add(parts ...string) bool {
+	n := len(s)
+	s[nameSum(parts)] = true
+	return len(s) > n
+}
+
+func (s nameSet) has(parts ...string) bool { return s[nameSum(parts)] }

@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"encoding/json"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // boardLine begins a board; its agents, its entries and its end follow. Notifications are not part of a file: they were
@@ -37,35 +34,12 @@ type boardEnd struct {
 	Deleted bool   `json:"deleted,omitempty"`
 }
 
-func exportBoards(x *exporting) error {
-	rng := prefixRange(boardKey("")[:2])
-	rng.Limit = 64
-	for {
-		r, err := x.e.store.Read(x.ctx, x.caller.Tenant, store.Query{Ranges: []store.Range{rng}})
-		if err != nil {
-			return err
-		}
-		for _, it := range r.Ranges[0] {
-			if it.Damaged {
-				return errDamaged
-			}
-			b := new(board)
-			if err := json.Unmarshal(it.Value, b); err != nil {
-				return err
-			}
-			if err := x.board(b); err != nil {
-				return err
-			}
-			rng.From = append(it.Key, 0)
-		}
-		if len(r.Ranges[0]) < rng.Limit {
-			return nil
-		}
-	}
+func (p *boardPart) export(x *exporting) error {
+	return eachExported(x, boardKey("")[:2], func(b *board) error { return p.exportBoard(x, b) })
 }
 
-func (x *exporting) board(b *board) error {
-	feed, err := x.e.ExportBoard(x.ctx, x.caller, b.ID)
+func (p *boardPart) exportBoard(x *exporting, b *board) error {
+	feed, err := p.e.ExportBoard(x.ctx, x.caller, b.ID)
 	if isNotFound(err) {
 		return nil // deleted since its record was read
 	}
@@ -73,22 +47,22 @@ func (x *exporting) board(b *board) error {
 		return err
 	}
 	defer feed.Close()
-	if b, err = x.e.readBoard(x.ctx, x.caller, b.ID); isNotFound(err) {
+	if b, err = p.e.readBoard(x.ctx, x.caller, b.ID); isNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	agents, err := x.e.boardAgents(x.ctx, x.caller.Tenant, b)
+	agents, err := p.e.boardAgents(x.ctx, x.caller.Tenant, b)
 	if err != nil {
 		return err
 	}
-	err = x.put("board", boardLine{fileLine{"board"}, b.ID, b.Name, b.RetentionDays, b.Projects, b.Created, b.Last})
+	err = x.put(boardLine{fileLine{"board"}, b.ID, b.Name, b.RetentionDays, b.Projects, b.Created, b.Last})
 	if err != nil {
 		return err
 	}
 	for _, a := range agents {
-		if err := x.put("board_agent", boardAgentLine{fileLine{"board_agent"}, a.shown(b)}); err != nil {
+		if err := x.put(boardAgentLine{fileLine{"board_agent"}, a.shown(b)}); err != nil {
 			return err
 		}
 	}
@@ -96,7 +70,7 @@ func (x *exporting) board(b *board) error {
 	for {
 		events, err := feed.Next(x.ctx)
 		if end.Deleted = isNotFound(err); end.Deleted || err == nil && len(events) == 0 {
-			return x.put("board_end", end)
+			return x.put(end)
 		}
 		if err != nil {
 			return err
@@ -104,10 +78,11 @@ func (x *exporting) board(b *board) error {
 		for _, event := range events {
 			entry := event.Data.(BoardEntry)
 			if entry.Damaged {
-				return errorf(Internal, "storage_damaged", "entry %s of board %q cannot be read, so the export would not be whole",
+				return errorf(Internal, "storage_damaged",
+					"entry %s of board %q cannot be read, so the export would not be whole",
 					entry.ID, b.ID)
 			}
-			if err := x.put("board_entry", boardEntryLine{fileLine{"board_entry"}, entry}); err != nil {
+			if err := x.put(boardEntryLine{fileLine{"board_entry"}, entry}); err != nil {
 				return err
 			}
 			end.Entries++

@@ -1,13 +1,21 @@
 package engine
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// projectPart is what a tenant's file holds of projects. Whether a policy is known, and whether settings can be used,
+// is told by those who know policies.
+type projectPart struct {
+	simplePart
+	e      *Engine
+	knows  func(im *importing, policy string) error
+	usable func(t *tx, s Settings) error
+}
+
+func (*projectPart) types() []string { return []string{"project"} }
 
 // projectLine is a project with the settings that were set.
 type projectLine struct {
@@ -18,42 +26,19 @@ type projectLine struct {
 	Settings json.RawMessage `json:"settings,omitempty"`
 }
 
-// eachProject visits the tenant's projects by id, a page at a time.
-func (x *exporting) eachProject(visit func(*project) error) error {
-	rng := prefixRange(projectKey("")[:2])
-	rng.Limit = 64
-	for {
-		r, err := x.e.store.Read(x.ctx, x.caller.Tenant, store.Query{Ranges: []store.Range{rng}})
-		if err != nil {
-			return err
-		}
-		for _, it := range r.Ranges[0] {
-			if it.Damaged {
-				return errDamaged
-			}
-			p := new(project)
-			if err := json.Unmarshal(it.Value, p); err != nil {
-				return err
-			}
-			if err := visit(p); err != nil {
-				return err
-			}
-			rng.From = append(it.Key, 0)
-		}
-		if len(r.Ranges[0]) < rng.Limit {
-			return nil
-		}
-	}
+// eachProject visits the tenant's projects by id.
+func eachProject(x *exporting, visit func(*project) error) error {
+	return eachExported(x, projectKey("")[:2], visit)
 }
 
-func exportProjects(x *exporting) error {
-	return x.eachProject(func(p *project) error {
-		return x.put("project", projectLine{fileLine{"project"}, p.ID, p.Name, p.CreatedAt, p.Set})
+func (*projectPart) export(x *exporting) error {
+	return eachProject(x, func(p *project) error {
+		return x.put(projectLine{fileLine{"project"}, p.ID, p.Name, p.CreatedAt, p.Set})
 	})
 }
 
-// project reads a line and holds it against all that does not depend on the store.
-func (im *importing) project(line *importLine) (in projectLine, s Settings, err error) {
+// read reads a line and holds it against all that does not depend on the store.
+func (p *projectPart) read(line *importLine) (in projectLine, s Settings, err error) {
 	if err := line.into(&in); err != nil {
 		return in, s, err
 	}
@@ -63,91 +48,64 @@ func (im *importing) project(line *importLine) (in projectLine, s Settings, err 
 	if len(in.Name) > 256 {
 		return in, s, invalidField("name", "too_long", "must be at most 256 bytes")
 	}
-	if s, err = im.e.settings(in.Settings); err != nil {
+	if s, err = p.e.settings(in.Settings); err != nil {
 		return in, s, invalidField("settings", "invalid_value", "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return in, s, s.check()
 }
 
-func checkProject(im *importing, line *importLine) error {
-	in, s, err := im.project(line)
+func (p *projectPart) check(im *importing, line *importLine) error {
+	in, s, err := p.read(line)
 	if err != nil {
 		return err
 	}
 	for _, step := range s.Pipeline {
 		name, _, _ := strings.Cut(step.Policy, "@")
-		if err := im.knowsPolicy(name); err != nil {
+		if err := p.knows(im, name); err != nil {
 			return err
 		}
 	}
-	im.projects[in.ID] = true
-	p, _, _, err := im.e.readProject(im.ctx, im.caller, in.ID, nil)
+	if err := im.claim("project", in.ID); err != nil {
+		return err
+	}
+	have, _, _, err := p.e.readProject(im.ctx, im.caller, in.ID, nil)
 	if isNotFound(err) {
 		return nil
 	}
-	if err == nil && p.clashes(&in) {
-		im.conflict("project %q exists with a name or settings of its own", in.ID)
+	if err == nil && !have.empty() {
+		im.conflict(line, "project %q exists", in.ID)
 	}
 	return err
 }
 
-// knowsPolicy refuses a name that neither the file nor the tenant has a policy for.
-func (im *importing) knowsPolicy(name string) error {
-	if im.policies[name] || im.e.pipelines.builtIn(name) {
-		return nil
-	}
-	rec, err := im.tx().policy(name)
-	if err == nil && rec == nil {
-		err = invalidField("settings.pipeline", "unknown_policy", "no policy %q", name)
-	}
-	return err
+// empty tells whether a project is the one that every tenant is born with, and says nothing yet.
+func (p *project) empty() bool {
+	return p.ID == DefaultProject && p.Name == "" && (len(p.Set) == 0 || string(p.Set) == "{}")
 }
 
-// clashes tells whether a project says other than the file. One that says nothing yet, as `default` of a new tenant
-// does, takes what the file says.
-func (p *project) clashes(in *projectLine) bool {
-	said := p.Name != "" || len(p.Set) > 0 && string(p.Set) != "{}"
-	return said && !(p.Name == in.Name && sameJSON(p.Set, in.Settings))
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	var one, two bytes.Buffer
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) == len(b)
-	}
-	return json.Compact(&one, a) == nil && json.Compact(&two, b) == nil && bytes.Equal(one.Bytes(), two.Bytes())
-}
-
-func storeProject(im *importing, line *importLine) error {
-	in, s, err := im.project(line)
-	if err != nil {
+func (p *projectPart) store(im *importing, line *importLine) error {
+	in, s, err := p.read(line)
+	if err != nil || line.stored {
 		return err
 	}
-	how, err := update(im.ctx, im.e, im.caller, Once{}, func(t *tx) (string, error) {
+	return im.commit("project", line.number, func(t *tx) (int, error) {
 		got, err := t.get(projectKey(in.ID))
 		if err != nil {
-			return "", err
+			return 0, err
 		}
-		how := "imported"
-		rec := &project{Project: Project{ID: in.ID, CreatedAt: in.Created.UTC()}, Incarnation: im.e.newIncarnation()}
+		rec := &project{Project: Project{ID: in.ID, CreatedAt: in.Created.UTC()}, Incarnation: p.e.newIncarnation()}
 		if got[0].Value != nil {
 			if err := json.Unmarshal(got[0].Value, rec); err != nil {
-				return "", err
+				return 0, err
 			}
-			if rec.clashes(&in) {
-				if how = "replaced"; im.mode == conflictSkip {
-					return "skipped", nil
-				}
+			if !rec.empty() {
+				return 0, errorf(Conflict, "import_conflict", "project %q was made meanwhile", in.ID)
 			}
 		}
 		rec.Name, rec.Set = in.Name, in.Settings
-		if err := im.e.pipelines.check(t, s, true); err != nil {
-			return "", err
+		if err := p.usable(t, s); err != nil {
+			return 0, err
 		}
-		return how, t.putJSON(projectKey(in.ID), rec)
+		return 1, t.putJSON(projectKey(in.ID), rec)
 	})
-	if err == nil {
-		im.note(how, "project")
-	}
-	return err
 }

@@ -40,16 +40,16 @@ type sessionEnd struct {
 	Deleted bool   `json:"deleted,omitempty"`
 }
 
-func exportSessions(x *exporting) error {
-	return x.eachProject(func(p *project) error {
+func (p *sessionPart) export(x *exporting) error {
+	return eachProject(x, func(project *project) error {
 		var after []byte
 		for more := true; more; more = after != nil {
-			heads, next, err := x.e.readHeads(x.ctx, x.caller.Tenant, p.Incarnation, after)
+			heads, next, err := p.e.readHeads(x.ctx, x.caller.Tenant, project.Incarnation, after)
 			if err != nil {
 				return err
 			}
 			for i := range heads {
-				if err := x.session(p, &heads[i]); err != nil {
+				if err := p.exportSession(x, project, &heads[i]); err != nil {
 					return err
 				}
 			}
@@ -59,28 +59,28 @@ func exportSessions(x *exporting) error {
 	})
 }
 
-func (x *exporting) session(p *project, h *namedHead) error {
-	summary, err := x.e.fileSummary(x.ctx, x.caller.Tenant, &h.head)
+func (p *sessionPart) exportSession(x *exporting, project *project, h *namedHead) error {
+	summary, err := p.e.fileSummary(x.ctx, x.caller.Tenant, &h.head)
 	if err != nil {
 		return err
 	}
-	err = x.put("session", sessionLine{fileLine{"session"}, p.ID,
+	err = x.put(sessionLine{fileLine{"session"}, project.ID,
 		SessionSpec{ID: h.id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}, h.Created, h.LastActivity, summary})
 	if err != nil {
 		return err
 	}
 	t := &turnWriter{x: x}
-	err = x.e.eachBody(x.ctx, x.caller.Tenant, h.extent(), t.add)
+	err = p.e.eachBody(x.ctx, x.caller.Tenant, h.extent(), t.add)
 	if err == nil {
 		err = t.flush()
 	}
 	if err != nil {
-		gone, gerr := x.e.sessionGone(x.ctx, x.caller.Tenant, headKey(p.Incarnation, h.id), h.Incarnation)
+		gone, gerr := p.e.sessionGone(x.ctx, x.caller.Tenant, headKey(project.Incarnation, h.id), h.Incarnation)
 		if gerr != nil || !gone {
 			return err
 		}
 	}
-	return x.put("session_end", sessionEnd{fileLine{"session_end"}, t.turns, err != nil})
+	return x.put(sessionEnd{fileLine{"session_end"}, t.turns, err != nil})
 }
 
 // turnWriter gathers messages into lines, one a turn.
@@ -94,7 +94,8 @@ type turnWriter struct {
 func (t *turnWriter) add(seq uint64, body []byte) error {
 	h, m, err := parseBody(body)
 	if err != nil || h.seq != seq {
-		return errorf(Internal, "storage_damaged", "message %d of a session cannot be read, so the export would not be whole", seq)
+		return errorf(Internal, "storage_damaged",
+			"message %d of a session cannot be read, so the export would not be whole", seq)
 	}
 	if h.turn != t.turn {
 		if err := t.flush(); err != nil {
@@ -138,27 +139,23 @@ func (t *turnWriter) flush() error {
 	if err != nil {
 		return err
 	}
-	line := &t.x.line
-	line.Reset()
-	line.Write(start[:len(start)-1])
-	line.WriteString(`,"messages":[`)
-	line.Write(bytes.Join(t.messages, []byte{','}))
-	line.WriteString("]}\n")
+	messages := bytes.Join(t.messages, []byte{','})
 	t.messages = t.messages[:0]
 	t.turns++
-	t.x.records["turn"]++
-	return t.x.send()
+	return t.x.putRaw("turn", start[:len(start)-1], []byte(`,"messages":[`), messages, []byte("]}"))
 }
 
 // bodiesAtOnce bounds the records that one read of a long session brings to memory.
 const bodiesAtOnce = 64
 
 // eachBody visits the bodies of an extent in order; nil where one is damaged or missing.
-func (e *Engine) eachBody(ctx context.Context, tenant string, x extent, visit func(seq uint64, body []byte) error) error {
+func (e *Engine) eachBody(ctx context.Context, tenant string, x extent, visit func(seq uint64,
+	body []byte) error) error {
 	if x.messages == 0 {
 		return nil
 	}
-	rng := store.Range{From: bodyKey(x.incarnation, 1, 0), To: bodyKey(x.incarnation, x.messages+1, 0), Limit: bodiesAtOnce}
+	rng := store.Range{From: bodyKey(x.incarnation, 1, 0), To: bodyKey(x.incarnation, x.messages+1, 0),
+		Limit: bodiesAtOnce}
 	next := uint64(1)
 	var parts []store.Item
 	emit := func() error {

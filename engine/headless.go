@@ -30,7 +30,7 @@ func (e *Engine) sweepHeadless(ctx context.Context, tenant string, job store.Ite
 		return err
 	}
 	// Read jobs first: an import's last commit deletes its job and writes the head.
-	for _, kind := range []byte{sweepSession, sweepImport} {
+	for _, kind := range []byte{sweepSession, sweepStaged} {
 		for it, err := range e.scan(ctx, tenant, prefixRange(sweepPrefix(kind))) {
 			if err != nil {
 				return err

@@ -99,7 +99,7 @@ func TestHeadlessSweepSparesImports(t *testing.T) {
 	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "talk"); err != nil {
 		t.Fatal(err)
 	}
-	job := append(append([]byte("j\x00i"), 0x7f, 0, 0, 0, 0, 0, 0, 0), "underway"...)
+	job := append(append([]byte("j\x00i"), 0x7f, 0, 0, 0, 0, 0, 0, 0), "j\x00sunderway"...)
 	write(t, k.store, engine.DefaultTenant, job, []byte("ofprojec"))
 	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00underwayb"), make([]byte, 10)...), []byte("coming in"))
 	k.drain()

@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,9 +69,14 @@ func household(t testing.TB) *kit {
 	}
 	must(k.DeleteTenant(ctx, "leaving"))
 	write(t, k.store, engine.DefaultTenant, append([]byte("j\x00h"), "incarnat"...), []byte{0})
-	// An import whose process was killed.
-	job := append(append([]byte("j\x00i"), 0, 0, 1, 0, 0, 0, 0, 0), "incarnat"...)
-	write(t, k.store, engine.DefaultTenant, job, []byte("ofprojec"))
+	// An import whose process was killed amid a session, and one amid a board.
+	job := append([]byte("j\x00i"), 0, 0, 1, 0, 0, 0, 0, 0)
+	write(t, k.store, engine.DefaultTenant, append(slices.Clone(job), "j\x00sincarnat"...), []byte("ofprojec"))
+	write(t, k.store, engine.DefaultTenant, append(slices.Clone(job), "j\x00cc\x00incarnbd"...), []byte{0})
+	underWay := append([]byte("f\x00"), strings.Repeat("incarnat", 4)...)
+	write(t, k.store, engine.DefaultTenant, underWay, []byte(`{"lines":3}`))
+	expiry := binary.BigEndian.AppendUint64([]byte("x\x00"), uint64(k.clock().Add(time.Hour).UnixMilli()))
+	write(t, k.store, engine.DefaultTenant, append(expiry, underWay...), []byte{0})
 	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00incarnatb"), make([]byte, 10)...), []byte("half"))
 	return k
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,18 +11,29 @@ import (
 // maxEntryNumber bounds the numbers that a file may give to entries: there is room for more behind it.
 const maxEntryNumber = 1 << 48
 
+// boardPart is what a tenant's file holds of boards.
+type boardPart struct {
+	simplePart
+	e  *Engine
+	at *boardImport // the board at hand
+}
+
+func (*boardPart) types() []string {
+	return []string{"board", "board_agent", "board_entry", "board_end"}
+}
+
 // boardImport is a board on its way in.
 type boardImport struct {
 	line    boardLine
 	agents  []BoardAgent
 	entries uint64
-	skip    bool
+	deleted bool // while it was being exported
 
 	series  string // what the ids of its entries begin with
 	last    uint64 // number of the newest so far
 	newest  time.Time
 	entry   *parsedPost // the one read last
-	staged  *boardStaging
+	staged  *stagedBoard
 	largest string // id of the last agent
 	lead    bool
 }
@@ -30,15 +42,15 @@ func (s *boardLine) spec() *BoardSpec {
 	return &BoardSpec{Name: s.Name, RetentionDays: s.RetentionDays, Projects: s.Projects}
 }
 
-// boardPart reads a line of a board and holds it against all that does not depend on the store.
-func (im *importing) boardPart(line *importLine) error {
-	b := im.board
+// read reads a line of a board and holds it against all that does not depend on the store.
+func (p *boardPart) read(im *importing, line *importLine) error {
+	b := p.at
 	if line.kind == "board" {
 		if b != nil {
 			return errorf(Invalid, "invalid_export", "the board before has no end")
 		}
 		b = new(boardImport)
-		im.board = b
+		p.at = b
 		if err := line.into(&b.line); err != nil {
 			return err
 		}
@@ -64,9 +76,10 @@ func (im *importing) boardPart(line *importLine) error {
 		return err
 	}
 	if end.Entries != b.entries {
-		return invalidField("entries", "invalid_value", "the board ends with %d entries, the file has %d", end.Entries, b.entries)
+		return invalidField("entries", "invalid_value", "the board ends with %d entries, the file has %d", end.Entries,
+			b.entries)
 	}
-	b.skip = b.skip || end.Deleted
+	b.deleted = end.Deleted
 	return nil
 }
 
@@ -82,7 +95,8 @@ func (b *boardImport) readAgent(line *importLine) error {
 	case in.BoardID != b.line.ID:
 		return errorf(Invalid, "invalid_export", "an agent of board %q amid board %q", in.BoardID, b.line.ID)
 	case b.entries > 0 || in.ID <= b.largest:
-		return invalidField("id", "out_of_order", "agents must go up by id, before the entries; %q follows %q", in.ID, b.largest)
+		return invalidField("id", "out_of_order", "agents must go up by id, before the entries; %q follows %q", in.ID,
+			b.largest)
 	case len(b.agents) == maxBoardAgents:
 		return invalidField("id", "too_many", "a board may have at most %d agents", maxBoardAgents)
 	case in.Lead && b.lead:
@@ -115,7 +129,8 @@ func (b *boardImport) readEntry(line *importLine) error {
 	case !ok:
 		return invalidField("id", "invalid_id", "must be the id of an entry")
 	case b.series != "" && series != b.series || seq <= b.last || seq > b.line.Last:
-		return invalidField("id", "out_of_order", "the entries of a board must go up by number, to last at most; %s follows %s_%012d",
+		return invalidField("id", "out_of_order",
+			"the entries of a board must go up by number, to last at most; %s follows %s_%012d",
 			in.ID, b.series, b.last)
 	case at.UnixMilli() < 0 || at.Before(b.newest):
 		return invalidField("created_at", "out_of_range", "the times of a board never go back")
@@ -146,132 +161,111 @@ func seriesOf(series string) ([]byte, bool) {
 	return begin, ok && err == nil && len(begin) == 5 && idAlphabet.EncodeToString(begin) == encoded
 }
 
-func checkBoard(im *importing, line *importLine) error {
-	if err := im.boardPart(line); err != nil {
+func (p *boardPart) check(im *importing, line *importLine) error {
+	if err := p.read(im, line); err != nil {
 		return err
 	}
-	switch b := im.board; line.kind {
+	switch b := p.at; line.kind {
 	case "board":
-		if b.line.ID <= im.lastBoard {
-			return invalidField("id", "out_of_order", "boards must go up by id; %q follows %q", b.line.ID, im.lastBoard)
+		if err := im.claim("board", b.line.ID); err != nil {
+			return err
 		}
-		im.lastBoard = b.line.ID
-		_, err := im.e.readBoard(im.ctx, im.caller, b.line.ID)
+		_, err := p.e.readBoard(im.ctx, im.caller, b.line.ID)
 		if err == nil {
-			im.conflict("board %q exists", b.line.ID)
+			im.conflict(line, "board %q exists", b.line.ID)
 		} else if !isNotFound(err) {
 			return err
 		}
 	case "board_end":
-		im.board = nil
+		p.at = nil
 	}
 	return nil
 }
 
-func storeBoard(im *importing, line *importLine) error {
-	if b := im.board; b != nil && b.skip && line.kind != "board_end" {
-		if line.kind == "board_entry" {
-			b.entries++
-		}
+func (p *boardPart) end(*importing) error {
+	if p.at != nil {
+		return errorf(Invalid, "invalid_export", "the last board has no end")
+	}
+	return nil
+}
+
+func (p *boardPart) abandon(ctx context.Context) {
+	if p.at != nil && p.at.staged != nil {
+		p.at.staged.abandon(ctx)
+	}
+}
+
+func (p *boardPart) store(im *importing, line *importLine) error {
+	if line.stored {
 		return nil
 	}
-	if err := im.boardPart(line); err != nil {
+	if err := p.read(im, line); err != nil {
 		return err
 	}
-	b := im.board
-	switch line.kind {
-	case "board":
-		_, err := im.e.readBoard(im.ctx, im.caller, b.line.ID)
-		if err == nil && im.mode == conflictSkip {
-			b.skip = true
-			im.note("skipped", "board")
-		} else if isNotFound(err) {
-			return nil
-		}
-		return err
-	case "board_entry":
-		if b.staged == nil {
-			begin, _ := seriesOf(b.series)
-			var err error
-			if b.staged, err = im.stageBoard(begin); err != nil {
-				return err
-			}
-		}
-		return b.staged.add(b.entry)
-	case "board_end":
-		if b.staged == nil && !b.skip {
-			var err error
-			if b.staged, err = im.stageBoard(nil); err != nil {
-				return err
-			}
-		}
-		if err := im.endBoard(); err != nil {
+	b := p.at
+	if b.staged == nil && (line.kind == "board_entry" || line.kind == "board_end") {
+		begin, _ := seriesOf(b.series)
+		var err error
+		if b.staged, err = p.e.stageBoard(im.ctx, im.caller, begin); err != nil {
 			return err
 		}
-		im.board = nil
+	}
+	switch line.kind {
+	case "board_entry":
+		return b.staged.post(b.entry)
+	case "board_end":
+		if err := p.reveal(im, line); err != nil {
+			return err
+		}
+		p.at = nil
 	}
 	return nil
 }
 
-// endBoard makes the board one that is seen, or forgets one that was deleted while it was being exported.
-func (im *importing) endBoard() error {
-	b := im.board
-	if b.skip {
-		if b.staged != nil {
-			b.staged.abandon(im.ctx)
-		}
+// reveal makes the board one that is seen, or forgets one that was deleted while it was being exported.
+func (p *boardPart) reveal(im *importing, line *importLine) error {
+	b := p.at
+	if b.deleted {
+		b.staged.abandon(im.ctx)
 		return nil
 	}
 	if err := b.staged.flush(); err != nil {
 		return err
 	}
-	unlock, err := im.e.lockBoard(im.ctx, im.caller.Tenant, b.line.ID)
+	unlock, err := p.e.lockBoard(im.ctx, im.caller.Tenant, b.line.ID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	how, err := update(im.ctx, im.e, im.caller, Once{}, func(t *tx) (string, error) {
-		old, err := t.board(im.caller, b.line.ID, false)
-		if err != nil && !isNotFound(err) {
-			return "", err
+	err = im.commit("board", line.number, func(t *tx) (int, error) {
+		if _, err := t.board(im.caller, b.line.ID, false); err == nil {
+			return 0, errorf(Conflict, "import_conflict", "board %q was made meanwhile", b.line.ID)
+		} else if !isNotFound(err) {
+			return 0, err
 		}
-		how := "imported"
-		if err == nil {
-			if how = "replaced"; im.mode != conflictReplace {
-				return "", errorf(Conflict, "import_conflict", "board %q was made meanwhile", b.line.ID)
-			}
-			t.put(sweepKey(sweepPrefixed, boardPrefix(old.Incarnation)), []byte{0})
-		}
-		return how, b.reveal(t, old)
+		return 1, p.put(t, b)
 	})
 	if err == nil {
-		im.note(how, "board")
-		im.e.followers.wake(topicOf(im.caller.Tenant, b.line.ID))
-		im.e.poke(im.caller.Tenant)
+		p.e.followers.wake(topicOf(im.caller.Tenant, b.line.ID))
+		p.e.poke(im.caller.Tenant)
 	}
 	return err
 }
 
-// reveal collects the writes that make the staged board one that is seen, in place of the board before, if any.
-func (b *boardImport) reveal(t *tx, old *board) error {
+// put collects the writes that make the staged board one that is seen.
+func (p *boardPart) put(t *tx, b *boardImport) error {
 	s := b.staged
-	t.batch.Expect = append(t.batch.Expect, s.expect())
-	t.delete(s.job)
-	rec := &board{ID: b.line.ID, Incarnation: s.inc, Revision: 1, Name: b.line.Name, RetentionDays: b.line.RetentionDays,
-		Projects: b.line.Projects, Created: toTheMillisecond(b.line.Created), Last: b.line.Last, LastAt: b.newest, Entries: b.entries,
-		Chat: s.chat}
-	if old != nil {
-		rec.Due = old.Due
-	}
-	var due *time.Time
+	s.reveal(t)
+	rec := &board{ID: b.line.ID, Incarnation: s.inc, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
+		RetentionDays: b.line.RetentionDays, Created: toTheMillisecond(b.line.Created), Last: b.line.Last,
+		LastAt: b.newest, Entries: b.entries, Chat: s.chat}
 	if rec.RetentionDays != nil {
-		due = &t.now
+		t.schedule(rec, &t.now)
 	}
-	t.schedule(rec, due)
 	for i := range b.agents {
 		a := &b.agents[i]
-		err := t.putJSON(boardAgentKey(s.inc, a.ID), agentRecord{ID: a.ID, DisplayName: a.DisplayName, Lead: a.Lead, Paused: a.Paused,
-			Created: toTheMillisecond(a.CreatedAt), Inbox: t.e.newIncarnation()})
+		err := t.putJSON(boardAgentKey(s.inc, a.ID), agentRecord{ID: a.ID, DisplayName: a.DisplayName, Lead: a.Lead,
+			Paused: a.Paused, Created: toTheMillisecond(a.CreatedAt), Inbox: p.e.newIncarnation()})
 		if err != nil {
 			return err
 		}

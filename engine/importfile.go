@@ -14,8 +14,10 @@ import (
 
 // importLine is one record of the file.
 type importLine struct {
-	kind string
-	raw  []byte
+	kind   string
+	number int
+	raw    []byte
+	stored bool // An import of the file that was broken off had stored it.
 }
 
 func (l *importLine) into(v any) error {
@@ -27,31 +29,48 @@ func (l *importLine) into(v any) error {
 	return nil
 }
 
-// each visits the records of a file with what is to be done with their kind, and holds the file against its trailer.
-func (im *importing) each(file io.ReadSeeker, do func(*portable) func(*importing, *importLine) error) error {
+// each visits the records of a file with what their part is to do, and holds the file against its last line.
+func (im *importing) each(file io.ReadSeeker, do func(transferPart, *importing, *importLine) error) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	kinds := map[string]func(*importing, *importLine) error{}
-	list := im.e.portable()
-	for i := range list {
-		for _, t := range list[i].types {
-			kinds[t] = do(&list[i])
+	of := map[string]transferPart{}
+	for _, part := range im.parts {
+		for _, t := range part.types() {
+			of[t] = part
 		}
 	}
+	im.records = map[string]int{}
 	in, sum := &lineReader{r: bufio.NewReaderSize(file, 1<<16)}, sha256.New()
+	var at transferPart // whose lines are coming
 	for number := 1; ; number++ {
 		if err := im.ctx.Err(); err != nil {
 			return err
 		}
 		raw, err := in.next()
 		if err == io.EOF {
-			return errorf(Invalid, "export_incomplete", "the file ends after %d lines without its last line; nothing was imported",
+			return errorf(Invalid, "export_incomplete",
+				"the file ends after %d lines without its last line; nothing was imported",
 				number-1)
 		}
-		var last bool
+		line := &importLine{number: number, raw: raw, stored: number <= im.progress.Lines}
 		if err == nil {
-			last, err = im.line(number, raw, sum.Sum(nil), kinds)
+			line.kind, err = line.begin()
+		}
+		part, last := of[line.kind], line.kind == trailerType
+		if err == nil && number > 1 && part == nil && !last {
+			err = errorf(Invalid, "unknown_record", "no record is of the type %q; a newer server may know it",
+				line.kind)
+		}
+		if err == nil && at != nil && part != at {
+			err = at.end(im)
+		}
+		if at = part; err == nil && part != nil {
+			im.records[line.kind]++
+			err = do(part, im, line)
+		}
+		if err == nil && last {
+			err = im.finish(line, sum.Sum(nil))
 		}
 		if err != nil {
 			return atLine(number, err)
@@ -66,35 +85,21 @@ func (im *importing) each(file io.ReadSeeker, do func(*portable) func(*importing
 	}
 }
 
-// line takes one line of the file and tells whether it is the last.
-func (im *importing) line(number int, raw, sum []byte, kinds map[string]func(*importing, *importLine) error) (last bool,
-	err error) {
-	if number == 1 {
+// begin reads the type of a line. The first line is the header, which has none.
+func (l *importLine) begin() (string, error) {
+	if l.number == 1 {
 		var h fileHeader
-		if err := json.Unmarshal(raw, &h); err != nil || h.Version != exportVersion {
-			return false, errorf(Invalid, "invalid_export", `a tenant's file begins with {"mneme_export":%d, …`, exportVersion)
+		if err := json.Unmarshal(l.raw, &h); err != nil || h.Version != exportVersion {
+			return "", errorf(Invalid, "invalid_export", `a tenant's file begins with {"mneme_export":%d, …`,
+				exportVersion)
 		}
-		return false, nil
+		return "", nil
 	}
 	var kind fileLine
-	if err := json.Unmarshal(raw, &kind); err != nil {
-		return false, errorf(Invalid, "invalid_export", "not JSON: %s", err)
+	if err := json.Unmarshal(l.raw, &kind); err != nil {
+		return "", errorf(Invalid, "invalid_export", "not JSON: %s", err)
 	}
-	if kind.Type != memoryType {
-		if err := im.storeMemories(); err != nil {
-			return false, err
-		}
-	}
-	record := &importLine{kind.Type, raw}
-	if kind.Type == trailerType {
-		return true, im.finish(record, sum)
-	}
-	do := kinds[kind.Type]
-	if do == nil {
-		return false, errorf(Invalid, "unknown_record", "no record is of the type %q; a newer server may know it", kind.Type)
-	}
-	im.report.Records[kind.Type]++
-	return false, do(im, record)
+	return kind.Type, nil
 }
 
 // finish holds what was read against what the last line says.
@@ -103,17 +108,12 @@ func (im *importing) finish(line *importLine, sum []byte) error {
 	if err := line.into(&t); err != nil {
 		return err
 	}
-	switch p := im.underWay; {
-	case t.SHA256 != hex.EncodeToString(sum):
+	if t.SHA256 != hex.EncodeToString(sum) {
 		return errorf(Invalid, "checksum_mismatch", "the file is not as it was written; export it again")
-	case !maps.Equal(t.Records, im.report.Records):
-		return errorf(Invalid, "checksum_mismatch", "the file says that it holds %v and holds %v", t.Records, im.report.Records)
-	case im.session != nil:
-		return errorf(Invalid, "invalid_export", "the last session has no end")
-	case im.board != nil:
-		return errorf(Invalid, "invalid_export", "the last board has no end")
-	case p != nil && p.seen < len(p.line.Versions):
-		return errorf(Invalid, "invalid_export", "policy %q lacks modules", p.line.Name)
+	}
+	if !maps.Equal(t.Records, im.records) {
+		return errorf(Invalid, "checksum_mismatch", "the file says that it holds %v and holds %v", t.Records,
+			im.records)
 	}
 	return nil
 }

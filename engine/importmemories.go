@@ -8,11 +8,12 @@ const maxPlaced = 1 << 43
 // memoryBatch gathers memories that one commit stores.
 type memoryBatch struct {
 	lines []*memoryLine
+	last  int // number of the last line
 	bytes int64
 }
 
-// memory reads a line and holds it against all that does not depend on the store.
-func (im *importing) memory(line *importLine) (*memoryLine, error) {
+// read reads a line and holds it against all that does not depend on the store.
+func (*memoryPart) read(line *importLine) (*memoryLine, error) {
 	in := new(memoryLine)
 	if err := line.into(in); err != nil {
 		return nil, err
@@ -30,7 +31,8 @@ func (im *importing) memory(line *importLine) (*memoryLine, error) {
 	for i := range in.History {
 		v := &in.History[i]
 		if v.Key != in.Key || v.Version <= last || v.Version >= in.Version {
-			return nil, invalidField("history", "invalid_value", "must be earlier versions of the memory, the oldest first")
+			return nil, invalidField("history", "invalid_value",
+				"must be earlier versions of the memory, the oldest first")
 		}
 		if err := v.Memory.readmit(); err != nil {
 			return nil, err
@@ -68,7 +70,8 @@ func (m *Memory) readmit() error {
 	case m.Version < 1 || m.Version > 1<<31-1:
 		return invalidField("version", "out_of_range", "must count from 1")
 	case m.CreatedAt.UnixMilli() < 0 || m.UpdatedAt.Before(m.CreatedAt) || m.UpdatedAt.UnixMilli() >= maxPlaced:
-		return invalidField("updated_at", "out_of_range", "must not lie before created_at, nor that before 1970, nor after 2248")
+		return invalidField("updated_at", "out_of_range",
+			"must not lie before created_at, nor that before 1970, nor after 2248")
 	case m.Category == categoryDaily && m.ExpiresAt == nil:
 		return invalidField("expires_at", "required", "a daily memory of a file says when it expires")
 	}
@@ -89,41 +92,39 @@ func checkWriter(keyID, agent string) error {
 	return nil
 }
 
-func checkMemory(im *importing, line *importLine) error {
-	in, err := im.memory(line)
+func (p *memoryPart) check(im *importing, line *importLine) error {
+	in, err := p.read(line)
 	if err != nil {
 		return err
 	}
-	if !im.projects[in.Project] {
-		return invalidField("project", "unknown_project", "no project %q comes before it in the file", in.Project)
-	}
-	if !im.keys.add(in.Project, in.Key) {
-		return invalidField("key", "repeated", "memory %q of project %q comes twice", in.Key, in.Project)
-	}
-	if in.expired(im.e.now()) {
-		return nil
-	}
-	p, _, _, err := im.e.readProject(im.ctx, im.caller, in.Project, nil)
-	if err != nil && !isNotFound(err) {
+	if err := im.needs("project", in.Project); err != nil {
 		return err
 	}
-	var have *memoryRecord
-	if err == nil {
-		found, err := im.e.loadLive(im.ctx, im.caller.Tenant, p, []string{in.Key})
-		if err != nil {
-			return err
-		}
-		have = found[0]
+	if err := im.claim(memoryType, in.Project, in.Key); err != nil {
+		return err
 	}
-	if have != nil {
-		im.conflict("memory %q of project %q exists", in.Key, in.Project)
-		if im.mode == conflictSkip {
-			return nil
-		}
-		im.memories.subtract(memoryAmount{1, have.weight()})
+	if line.stored || in.expired(p.e.now()) {
+		return nil
 	}
-	im.memories.add(memoryAmount{1, in.weight()})
-	return nil
+	p.adds.add(memoryAmount{1, in.weight()})
+	project, _, _, err := p.e.readProject(im.ctx, im.caller, in.Project, nil)
+	if isNotFound(err) { // the project is yet to be made
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	found, err := p.e.loadLive(im.ctx, im.caller.Tenant, project, []string{in.Key})
+	if err == nil && found[0] != nil {
+		im.conflict(line, "memory %q of project %q exists", in.Key, in.Project)
+	}
+	return err
+}
+
+func (p *memoryPart) fits(im *importing) error {
+	use := p.e.memoryUse.reserve(im.caller.Tenant)
+	defer use.end(false)
+	return use.reserve(im.ctx, p.adds, p.e.now())
 }
 
 func (l *memoryLine) expired(now time.Time) bool {
@@ -138,98 +139,85 @@ func (l *memoryLine) weight() int64 {
 	return int64(n)
 }
 
-// storeMemory adds a memory to the batch at hand. One that takes another's place stands in a batch of its own: what
-// taking that out of the index writes is not known beforehand.
-func storeMemory(im *importing, line *importLine) error {
-	in, err := im.memory(line)
-	if err != nil {
+// store adds a memory to the batch at hand.
+func (p *memoryPart) store(im *importing, line *importLine) error {
+	in, err := p.read(line)
+	if err != nil || line.stored {
 		return err
 	}
-	b := &im.batch
-	if len(b.lines) == memoriesExported || b.bytes+in.weight() > stagedBytes || im.mode == conflictReplace {
-		if err := im.storeMemories(); err != nil {
+	if len(p.batch.lines) == memoriesExported || p.batch.bytes+in.weight() > stagedBytes {
+		if err := p.end(im); err != nil {
 			return err
 		}
 	}
-	b.lines, b.bytes = append(b.lines, in), b.bytes+in.weight()
+	b := &p.batch
+	b.lines, b.bytes, b.last = append(b.lines, in), b.bytes+in.weight(), line.number
 	return nil
 }
 
-// storeMemories commits the batch at hand.
-func (im *importing) storeMemories() error {
-	b := im.batch
-	if im.batch = (memoryBatch{}); len(b.lines) == 0 {
+// end commits the batch at hand.
+func (p *memoryPart) end(im *importing) error {
+	b := p.batch
+	if p.batch = (memoryBatch{}); len(b.lines) == 0 {
 		return nil
 	}
-	use := im.e.memoryUse.reserve(im.caller.Tenant)
-	done, err := update(im.ctx, im.e, im.caller, Once{}, func(t *tx) ([]string, error) {
-		var change memoryAmount
-		done := make([]string, len(b.lines))
-		for i, in := range b.lines {
-			var err error
-			if done[i], err = im.putMemory(t, in, &change); err != nil {
-				return nil, err
+	use := p.e.memoryUse.reserve(im.caller.Tenant)
+	err := im.commit(memoryType, b.last, func(t *tx) (stored int, err error) {
+		var adds memoryAmount
+		for _, in := range b.lines {
+			if in.expired(t.now) {
+				continue
 			}
+			if err := p.put(im, t, in, &adds); err != nil {
+				return 0, err
+			}
+			stored++
 		}
-		return done, use.reserve(t.ctx, change, t.now)
+		return stored, use.reserve(t.ctx, adds, t.now)
 	})
 	use.end(err == nil)
-	if err == nil {
-		for _, how := range done {
-			im.note(how, memoryType)
-		}
-	}
 	return err
 }
 
-// putMemory collects the writes of one memory and says what became of it.
-func (im *importing) putMemory(t *tx, in *memoryLine, change *memoryAmount) (how string, err error) {
-	if in.expired(t.now) {
-		return "skipped", nil
-	}
-	p, err := t.project(im.caller, in.Project)
+// put collects the writes of one memory. One of the key may be there still that has expired.
+func (p *memoryPart) put(im *importing, t *tx, in *memoryLine, adds *memoryAmount) error {
+	project, err := t.project(im.caller, in.Project)
 	if err != nil {
-		return "", err
+		return err
 	}
-	old, err := t.memory(p, in.Key)
+	old, err := t.memory(project, in.Key)
 	if err != nil {
-		return "", err
+		return err
 	}
-	how = "imported"
 	if old != nil && !old.expired(t.now) {
-		switch how = "replaced"; im.mode {
-		case conflictSkip:
-			return "skipped", nil
-		case conflictFail:
-			return "", errorf(Conflict, "import_conflict", "memory %q of project %q was made meanwhile", in.Key, in.Project)
-		}
+		return errorf(Conflict, "import_conflict", "memory %q of project %q was made meanwhile", in.Key, in.Project)
 	}
-	rec := &memoryRecord{Memory: in.Memory, Incarnation: t.e.newIncarnation()}
+	rec := &memoryRecord{Memory: in.Memory, Incarnation: p.e.newIncarnation()}
 	written := map[string]bool{}
 	for i := range in.History {
 		v := &in.History[i]
 		kept := memoryRecord{Memory: v.Memory, Incarnation: rec.Incarnation, Replaced: &v.Replaced}
 		parts, err := kept.encode()
 		if err != nil {
-			return "", err
+			return err
 		}
 		for part, value := range parts {
-			key := memoryVersionKey(p.Incarnation, in.Key, v.Version, part)
+			key := memoryVersionKey(project.Incarnation, in.Key, v.Version, part)
 			t.put(key, value)
 			written[string(key)] = true
 		}
 		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes, Parts: kept.Parts})
 	}
 	if old != nil {
-		change.subtract(memoryAmount{1, old.weight()})
+		adds.subtract(memoryAmount{1, old.weight()})
 		for _, kept := range old.History {
 			for part := range kept.Parts {
-				if key := memoryVersionKey(p.Incarnation, in.Key, kept.Version, part); !written[string(key)] {
+				if key := memoryVersionKey(project.Incarnation, in.Key, kept.Version, part); !written[string(key)] {
 					t.delete(key)
 				}
 			}
 		}
 	}
-	change.add(memoryAmount{1, rec.weight()})
-	return how, t.putMemory(p, rec, old)
+	adds.add(memoryAmount{1, rec.weight()})
+	return t.putMemory(project, rec, old)
 }

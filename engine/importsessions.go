@@ -1,48 +1,58 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 )
+
+// sessionPart is what a tenant's file holds of sessions.
+type sessionPart struct {
+	e     *Engine
+	at    *sessionImport // the session at hand
+	bytes int64          // of messages, that the file adds
+}
+
+func (*sessionPart) types() []string { return []string{"session", "turn", "session_end"} }
 
 // sessionImport is a session on its way in.
 type sessionImport struct {
 	line   sessionLine
 	turns  uint32
-	skip   bool
 	size   int64     // of its messages, in bytes
 	open   openCalls // these while it is checked
 	seen   covering
-	staged *staging // this while it is stored
+	staged *stagedSession // this while it is stored
 }
 
 // taken tells whether the session's id is another's. An empty dashboard is nobody's.
 func (s *sessionLine) taken(h *head) bool { return h != nil && (s.ID != DefaultSession || h.Turns > 0) }
 
-func checkSession(im *importing, line *importLine) error {
+func (p *sessionPart) check(im *importing, line *importLine) error {
 	switch line.kind {
 	case "session":
-		return im.beginCheck(line)
+		return p.checkBegin(im, line)
 	case "turn":
-		turn, err := im.turn(line)
+		turn, err := p.turn(line)
 		if err != nil {
 			return err
 		}
-		return im.session.follow(turn)
+		return p.at.follow(turn)
 	}
-	end, err := im.sessionEnd(line)
+	end, err := p.finish(line)
 	if err == nil && !end.Deleted {
-		im.messageBytes += im.session.size
-		err = im.session.line.Summary.within(im.session.seen)
+		if !line.stored {
+			p.bytes += p.at.size
+		}
+		err = p.at.line.Summary.within(p.at.seen)
 	}
-	im.session = nil
+	p.at = nil
 	return err
 }
 
-func (im *importing) beginCheck(line *importLine) error {
-	s, err := im.beginSession(line)
+func (p *sessionPart) checkBegin(im *importing, line *importLine) error {
+	s, err := p.begin(line)
 	if err != nil {
 		return err
 	}
@@ -52,47 +62,43 @@ func (im *importing) beginCheck(line *importLine) error {
 	if err := checkID("id", s.line.ID); err != nil {
 		return err
 	}
-	if !im.projects[s.line.Project] {
-		return invalidField("project", "unknown_project", "no project %q comes before it in the file", s.line.Project)
+	if err := im.needs("project", s.line.Project); err != nil {
+		return err
 	}
-	// The order of an export, by which a session that comes twice shows.
-	at := [2]string{s.line.Project, s.line.ID}
-	if slices.Compare(im.lastSession[:], at[:]) >= 0 {
-		return invalidField("id", "out_of_order", "sessions must go up by project and id; %q follows %q", at, im.lastSession)
+	if err := im.claim("session", s.line.Project, s.line.ID); err != nil {
+		return err
 	}
-	im.lastSession = at
-	_, h, _, err := im.e.readHead(im.ctx, im.caller, s.line.Project, s.line.ID)
+	_, h, _, err := p.e.readHead(im.ctx, im.caller, s.line.Project, s.line.ID)
 	if isNotFound(err) { // the project is yet to be made
 		return nil
 	}
 	if err == nil && s.line.taken(h) {
-		im.conflict("session %q of project %q exists", s.line.ID, s.line.Project)
+		im.conflict(line, "session %q of project %q exists", s.line.ID, s.line.Project)
 	}
 	return err
 }
 
-// beginSession reads a session's first line.
-func (im *importing) beginSession(line *importLine) (*sessionImport, error) {
-	if im.session != nil {
+// begin reads a session's first line.
+func (p *sessionPart) begin(line *importLine) (*sessionImport, error) {
+	if p.at != nil {
 		return nil, errorf(Invalid, "invalid_export", "the session before has no end")
 	}
-	s := new(sessionImport)
-	im.session = s
-	return s, line.into(&s.line)
+	p.at = new(sessionImport)
+	return p.at, line.into(&p.at.line)
 }
 
 // turn reads the next turn of the session at hand.
-func (im *importing) turn(line *importLine) (*parsedTurn, error) {
-	if im.session == nil {
+func (p *sessionPart) turn(line *importLine) (*parsedTurn, error) {
+	if p.at == nil {
 		return nil, errorf(Invalid, "invalid_export", "a turn without a session")
 	}
 	var in turnLine
 	if err := line.into(&in); err != nil {
 		return nil, err
 	}
-	if im.session.turns++; in.Turn != im.session.turns {
+	if p.at.turns++; in.Turn != p.at.turns {
 		return nil, invalidField("turn", "invalid_turn", "turn numbers must go up from 1 without a gap; %d is next",
-			im.session.turns)
+			p.at.turns)
 	}
 	file := FileTurn{Turn: in.Turn}
 	for _, m := range in.Messages {
@@ -106,7 +112,7 @@ func (im *importing) turn(line *importLine) (*parsedTurn, error) {
 		err = invalidField("turn", "invalid_turn", "turn %d has no message that can be stored", in.Turn)
 	}
 	if err == nil {
-		im.session.size += turn.size()
+		p.at.size += turn.size()
 	}
 	return turn, err
 }
@@ -129,73 +135,74 @@ func (s *sessionImport) follow(t *parsedTurn) error {
 	return nil
 }
 
-func (im *importing) sessionEnd(line *importLine) (end sessionEnd, err error) {
-	if im.session == nil {
+// finish reads a session's last line.
+func (p *sessionPart) finish(line *importLine) (end sessionEnd, err error) {
+	if p.at == nil {
 		return end, errorf(Invalid, "invalid_export", "the end of a session that was not begun")
 	}
 	if err := line.into(&end); err != nil {
 		return end, err
 	}
-	if end.Turns != im.session.turns {
+	if end.Turns != p.at.turns {
 		return end, invalidField("turns", "invalid_turn", "the session ends with %d turns, the file has %d", end.Turns,
-			im.session.turns)
+			p.at.turns)
 	}
 	return end, nil
 }
 
-func storeSession(im *importing, line *importLine) error {
+func (p *sessionPart) fits(im *importing) error { return p.e.checkQuota(im.ctx, im.caller, p.bytes) }
+
+func (p *sessionPart) end(*importing) error {
+	if p.at != nil {
+		return errorf(Invalid, "invalid_export", "the last session has no end")
+	}
+	return nil
+}
+
+func (p *sessionPart) abandon(ctx context.Context) {
+	if p.at != nil && p.at.staged != nil {
+		p.at.staged.abandon(ctx)
+	}
+}
+
+func (p *sessionPart) store(im *importing, line *importLine) error {
+	if line.stored {
+		return nil
+	}
 	switch line.kind {
 	case "session":
-		return im.beginStore(line)
-	case "turn":
-		if im.session.skip {
-			im.session.turns++
-			return nil
-		}
-		turn, err := im.turn(line)
+		s, err := p.begin(line)
 		if err != nil {
 			return err
 		}
-		return im.session.staged.add(turn)
+		project, _, _, err := p.e.readHead(im.ctx, im.caller, s.line.Project, s.line.ID)
+		if err != nil {
+			return err
+		}
+		s.staged, err = p.e.stageSession(im.ctx, im.caller, project, &s.line.SessionSpec, s.line.Created)
+		return err
+	case "turn":
+		turn, err := p.turn(line)
+		if err != nil {
+			return err
+		}
+		return p.e.stageTurn(p.at.staged, turn)
 	}
-	end, err := im.sessionEnd(line)
-	if err == nil && !im.session.skip {
-		err = im.endStore(end)
+	end, err := p.finish(line)
+	if err == nil {
+		err = p.reveal(im, line, end)
 	}
 	if err == nil {
-		im.session = nil
+		p.at = nil
 	}
 	return err
 }
 
-// beginStore stages the session, unless it is to be left as it is.
-func (im *importing) beginStore(line *importLine) error {
-	s, err := im.beginSession(line)
-	if err != nil {
-		return err
-	}
-	t := im.tx()
-	if err := t.expectLive(im.caller); err != nil {
-		return err
-	}
-	p, h, _, err := im.e.readHead(im.ctx, im.caller, s.line.Project, s.line.ID)
-	if err != nil {
-		return err
-	}
-	if s.line.taken(h) && im.mode == conflictSkip {
-		s.skip = true
-		im.note("skipped", "session")
-		return nil
-	}
-	s.staged, err = t.stage(p, &s.line.SessionSpec, s.line.Created)
-	return err
-}
-
-// endStore makes the session one that is seen, or forgets one that was deleted while it was being exported.
-func (im *importing) endStore(end sessionEnd) error {
-	s := im.session
+// reveal makes the session one that is seen, or forgets one that was deleted while it was being exported.
+func (p *sessionPart) reveal(im *importing, line *importLine, end sessionEnd) error {
+	s := p.at
 	if end.Deleted {
-		im.e.abandon(im.ctx, im.caller.Tenant, s.staged)
+		s.staged.abandon(im.ctx)
 		return nil
 	}
 	if err := s.staged.flush(); err != nil {
@@ -204,40 +211,34 @@ func (im *importing) endStore(end sessionEnd) error {
 	if !s.line.LastActivity.IsZero() {
 		s.staged.head.LastActivity = s.line.LastActivity.UTC()
 	}
-	how := "imported"
-	freed := uint64(0)
-	_, err := update(im.ctx, im.e, im.caller, Once{}, func(t *tx) (struct{}, error) {
-		p, err := t.project(im.caller, s.line.Project)
+	err := im.commit("session", line.number, func(t *tx) (int, error) {
+		project, err := t.project(im.caller, s.line.Project)
 		if err != nil {
-			return struct{}{}, err
+			return 0, err
 		}
-		if p.Incarnation != s.staged.project {
-			return struct{}{}, errorf(Conflict, "import_conflict", "project %q was deleted meanwhile", p.ID)
+		if project.Incarnation != s.staged.project {
+			return 0, errorf(Conflict, "import_conflict", "project %q was deleted meanwhile", project.ID)
 		}
-		got, err := t.get(headKey(p.Incarnation, s.line.ID))
+		got, err := t.get(headKey(project.Incarnation, s.line.ID))
 		if err != nil {
-			return struct{}{}, err
+			return 0, err
 		}
-		var before *head
 		if got[0].Value != nil {
-			before = new(head)
+			before := new(head)
 			if err := json.Unmarshal(got[0].Value, before); err != nil {
-				return struct{}{}, err
+				return 0, err
 			}
-			taken := s.line.taken(before)
-			if taken && im.mode != conflictReplace {
-				return struct{}{}, errorf(Conflict, "import_conflict", "session %q was made meanwhile", s.line.ID)
+			if s.line.taken(before) {
+				return 0, errorf(Conflict, "import_conflict", "session %q was made meanwhile", s.line.ID)
 			}
-			if freed = before.Bytes; taken {
-				how = "replaced"
-			}
+			t.put(sweepKey(sweepSession, before.Incarnation[:]), project.Incarnation[:])
+			t.dropUnborn(project.Incarnation, s.line.ID)
 		}
-		_, err = t.reveal(s.staged, p, s.line.ID, s.line.Summary, before)
-		return struct{}{}, err
+		_, err = s.staged.putHead(t, project, s.line.ID, s.line.Summary)
+		return 1, err
 	})
 	if err == nil {
-		im.note(how, "session")
-		im.e.tallies.add(im.caller.Tenant, s.size-int64(freed))
+		p.e.tallies.add(im.caller.Tenant, s.size)
 	}
 	return err
 }

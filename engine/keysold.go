@@ -89,7 +89,7 @@ const (
 	sweepSession  = 's'
 	sweepProject  = 'p'
 	sweepTenant   = 't'
-	sweepImport   = 'i'
+	sweepStaged   = 'i'
 	sweepHeadless = 'h'
 	// sweepDecisions empties the decisions of a project that lives on.
 	sweepDecisions = 'd'
@@ -99,18 +99,6 @@ const (
 	jobUnindexed   = 'u'
 	jobBacklog     = 'b'
 )
-
-// stagedBoard is the value of an import's job where it is of a board; of a session it is the project's incarnation.
-const stagedBoard = "board"
-
-// stagedKey is the job of what an import wrote; dueImports covers those that ran out by now.
-func stagedKey(until time.Time, s incarnation) []byte { return kindImportJob.Key(until, s) }
-
-func dueImports(now time.Time, limit int) store.Range {
-	rng := kindImportJob.Before(now)
-	rng.Limit = limit
-	return rng
-}
 
 func sweepPrefix(kind byte) []byte { return append([]byte(jobPrefix), kind) }
 

@@ -22,6 +22,7 @@ var (
 	kindOnce   = both(key1("idempotent", "i\x00", bytes16("hash"), "answer to an idempotent request"))
 	kindExpiry = both(key2("expiry", "x\x00", earliestFirst("time"), lastKey("key"),
 		"the named record goes at that time"))
+	kindImport = key1("import", "f\x00", bytes32("sha256"), "import of a tenant's file under way: how far it is")
 	kindDailyJob = both(key0("retention", "r\x00", "the daily job: when it is due, and how far it has come"))
 )
 
@@ -122,8 +123,10 @@ var (
 	kindDecisionsJob = key1("job_decisions", jobPrefix+"d", inc("project"), "decisions up to a time are to be emptied")
 	kindHeadlessJob  = key1("job_headless", jobPrefix+"h", inc("project"),
 		"look for messages of sessions whose damaged head was deleted")
-	kindImportJob = key2("job_import", jobPrefix+"i", earliestFirst("time"), inc("written"),
-		"what an import wrote of a session or a board; it is swept at that time unless the import ends")
+	kindStagedSessionJob = key2("job_import", jobPrefix+"i", earliestFirst("time").then(jobPrefix+"s"), inc("session"),
+		"session that is staged; it is swept at that time unless it is revealed")
+	kindStagedBoardJob = key2("job_import_board", jobPrefix+"i", earliestFirst("time").then(jobPrefix+"cc\x00"),
+		inc("board"), "board that is staged; it is swept at that time unless it is revealed")
 	kindSummaryJob = key1("job_summary", jobPrefix+"y", inc("session"), "summary to be made or extended")
 	kindFoldJob    = key2("job_fold", jobPrefix+"f", inc("project"), oneOf("space", "mt"),
 		"documents to be put into blocks")

@@ -114,7 +114,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 	if err := e.checkQuota(ctx, c, size); err != nil {
 		return Session{}, err
 	}
-	var staged *staging
+	var staged *stagedSession
 	s, err := update(ctx, e, c, once, func(t *tx) (Session, error) {
 		p, err := t.project(c, projectID)
 		if err != nil {
@@ -133,11 +133,11 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 				"session %q exists; delete it first or import under another id", f.Session.ID)
 		}
 		if staged == nil { // once, however often the commit below is tried
-			if staged, err = t.stage(p, &f.Session, f.Created); err != nil {
+			if staged, err = e.stageSession(ctx, c, p, &f.Session, f.Created); err != nil {
 				return Session{}, err
 			}
 			for _, turn := range turns {
-				if err := staged.add(turn); err != nil {
+				if err := e.stageTurn(staged, turn); err != nil {
 					return Session{}, err
 				}
 			}
@@ -145,7 +145,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 				return Session{}, err
 			}
 		}
-		h, err := t.reveal(staged, p, f.Session.ID, f.Summary, nil)
+		h, err := staged.putHead(t, p, f.Session.ID, f.Summary)
 		if err != nil {
 			return Session{}, err
 		}
@@ -155,7 +155,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 	case err == nil:
 		e.tallies.add(c.Tenant, size)
 	case staged != nil:
-		e.abandon(ctx, c.Tenant, staged)
+		staged.abandon(ctx)
 	}
 	return s, err
 }

@@ -11,9 +11,9 @@ import (
 // sessionUnits are the background work of sessions.
 func (e *Engine) sessionUnits() []unit {
 	return []unit{
-		{func(_ string, now time.Time) store.Range { return dueImports(now, sweepChunk/2) },
+		{func(_ string, now time.Time) store.Range { return dueStaged(now, sweepChunk/2) },
 			func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
-				return true, e.sweepImports(ctx, tenant, found)
+				return true, e.sweepStaged(ctx, tenant, found)
 			}},
 		firstJob(kindHeadlessJob.All(), e.sweepHeadless),
 	}

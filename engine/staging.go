@@ -8,48 +8,50 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// importLife is how long an import may take before what it wrote is swept.
-const importLife = time.Hour
+// stagingLife is how long something may be staged before it is swept.
+const stagingLife = time.Hour
 
-// A commit of an import is sent once it holds this many records or bytes.
+// A commit of what is staged is sent once it holds this many records or bytes.
 const (
 	stagedWrites = 1000
 	stagedBytes  = 1 << 20
 )
 
-// staging is a session whose messages are written but that nobody can see yet. The job sweeps them away again unless
-// the commit that gives the session its head takes it back in time.
+// staging writes something that is too large for one commit where nobody sees it: under an incarnation that no record
+// names yet. One last commit, of reveal, makes it seen as a whole. Until then a job stands ready to have it swept.
 type staging struct {
-	head    *head
-	open    openCalls
-	project incarnation
-	job     []byte
-	w       *tx // collects what the next commit writes
+	w     *tx // It collects what the next commit writes.
+	live  incarnation
+	job   []byte
+	sweep store.Pair // the job that removes what was written
 }
 
-// expects are the preconditions of all that is staged: the tenant lives, and the job was not taken by the sweep, which
-// may have removed what was written before.
-func (s *staging) expects() []store.Expect {
-	return []store.Expect{{Key: liveKey, Value: s.w.live[:]}, {Key: s.job, Value: s.project[:]}}
-}
-
-// stage begins a session where nobody sees it.
-func (t *tx) stage(p *project, spec *SessionSpec, created time.Time) (*staging, error) {
-	s := &staging{head: spec.head(t.e.newIncarnation(), t.now), project: p.Incarnation}
-	if !created.IsZero() {
-		s.head.Created = created.UTC()
+// stage begins to write. Sweep is the job that removes all that will be written; its key ends with the incarnation.
+func (e *Engine) stage(ctx context.Context, c Caller, sweep store.Pair) (*staging, error) {
+	t := &tx{ctx: ctx, e: e, tenant: c.Tenant, now: e.now()}
+	if err := t.expectLive(c); err != nil {
+		return nil, err
 	}
-	s.open.Incarnation = s.head.Incarnation
-	s.job = stagedKey(t.now.Add(importLife), s.head.Incarnation)
-	s.w = &tx{ctx: t.ctx, e: t.e, tenant: t.tenant, live: t.live, now: t.now}
-	job := store.Batch{Expect: s.expects()[:1], Put: []store.Pair{{Key: s.job, Value: p.Incarnation[:]}}}
-	return s, t.e.commit(t.ctx, t.tenant, job)
+	s := &staging{w: t, live: t.live, job: stagedKey(t.now.Add(stagingLife), sweep.Key), sweep: sweep}
+	t.put(s.job, sweep.Value)
+	err := e.commit(ctx, t.tenant, t.batch)
+	s.clear()
+	return s, err
 }
 
-// add writes the next turn, as many turns in one commit as it holds well, so that a long session does not wait for the
-// disk once a turn.
-func (s *staging) add(turn *parsedTurn) error {
-	if _, err := s.w.e.writeTurn(s.w, turn, s.head, &s.open); err != nil {
+// expects are the preconditions of all that is staged: the tenant lives, and nothing took the job away, which would
+// mean that what was written before is being swept.
+func (s *staging) expects() []store.Expect {
+	return []store.Expect{{Key: liveKey, Value: s.live[:]}, {Key: s.job, Value: s.sweep.Value}}
+}
+
+func (s *staging) clear() {
+	s.w = &tx{ctx: s.w.ctx, e: s.w.e, tenant: s.w.tenant, live: s.live, now: s.w.now}
+}
+
+// add lets do write more. Small pieces share a commit, so that they need not wait for the disk one by one.
+func (s *staging) add(do func(w *tx) error) error {
+	if err := do(s.w); err != nil {
 		return err
 	}
 	if s.w.writes() < stagedWrites && s.w.bytes() < stagedBytes {
@@ -58,47 +60,64 @@ func (s *staging) add(turn *parsedTurn) error {
 	return s.flush()
 }
 
+// read reads what was written, or anything else, without expecting it unchanged.
+func (s *staging) read(q store.Query) (store.Result, error) {
+	return s.w.e.store.Read(s.w.ctx, s.w.tenant, q)
+}
+
+// flush commits what is still waiting. It answers import_interrupted where the tenant or the job is gone.
 func (s *staging) flush() error {
 	if s.w.writes() == 0 {
 		return nil
 	}
 	s.w.batch.Expect = s.expects()
 	err := s.w.e.commit(s.w.ctx, s.w.tenant, s.w.batch)
-	s.w.batch = store.Batch{}
+	s.clear()
 	if lost := (*store.ConflictError)(nil); errors.As(err, &lost) {
-		return errorf(Conflict, "import_interrupted", "the tenant was deleted meanwhile, or the session took longer than %s",
-			importLife)
+		return errorf(Conflict, "import_interrupted",
+			"the tenant was deleted meanwhile, or one thing took longer than %s", stagingLife)
 	}
 	return err
 }
 
-// reveal collects the writes that make the staged session one that is seen, in place of the head before, if any.
-func (t *tx) reveal(s *staging, p *project, id string, summary *FileSummary, before *head) (*head, error) {
-	h := *s.head
+// reveal adds to a commit that names the incarnation what keeps the sweep away.
+func (s *staging) reveal(t *tx) {
 	t.batch.Expect = append(t.batch.Expect, s.expects()[1])
 	t.delete(s.job)
-	if before != nil {
-		h.OpenCalls = before.OpenCalls
-		t.delete(summaryJobKey(before.Incarnation))
-		t.put(sweepKey(sweepSession, before.Incarnation[:]), s.project[:])
-		t.dropUnborn(s.project, id)
-	}
-	if err := t.putOpenCalls(p, id, &h, &s.open); err != nil {
-		return nil, err
-	}
-	if err := summary.put(t, &h); err != nil {
-		return nil, err
-	}
-	t.markUnindexed(p, &h, id)
-	return &h, t.putJSON(headKey(s.project, id), &h)
 }
 
-// abandon has what was staged swept. Where this fails too, the job does it later, or whatever took the job away.
-func (e *Engine) abandon(ctx context.Context, tenant string, s *staging) {
-	sweep := store.Batch{Expect: s.expects(), Delete: [][]byte{s.job},
-		Put: []store.Pair{{Key: sweepKey(sweepSession, s.head.Incarnation[:]), Value: s.project[:]}}}
-	err := e.commit(ctx, tenant, sweep)
-	if lost := (*store.ConflictError)(nil); err != nil && !errors.As(err, &lost) {
+// abandon has what was written swept now. Where that fails, the job does it later.
+func (s *staging) abandon(ctx context.Context) {
+	e := s.w.e
+	err := e.commit(ctx, s.w.tenant, store.Batch{Expect: s.expects(), Delete: [][]byte{s.job},
+		Put: []store.Pair{s.sweep}})
+	if err = lostRace(err); err != nil {
 		e.log.Error("sweeping a failed import; it is tried again later", "error", err)
 	}
+}
+
+// sweepStaged puts, for what was staged too long ago, the jobs that sweep it.
+func (e *Engine) sweepStaged(ctx context.Context, tenant string, due []store.Item) error {
+	var b store.Batch
+	for _, it := range due {
+		b.Delete = append(b.Delete, it.Key)
+		b.Put = append(b.Put, store.Pair{Key: stagedSweep(it.Key), Value: it.Value})
+	}
+	return e.commit(ctx, tenant, b)
+}
+
+// stagedAt is the first part of the keys of jobs of what is staged: until when it may stay so.
+var stagedAt = earliestFirst("time")
+
+// stagedKey is the job of what is staged, kindStagedSessionJob for one: its key ends with the key of the job that sweeps
+// it.
+func stagedKey(until time.Time, sweep []byte) []byte {
+	return append(stagedAt.append([]byte(jobPrefix+"i"), until), sweep...)
+}
+
+func stagedSweep(key []byte) []byte { return key[len(stagedKey(time.Time{}, nil)):] }
+
+// dueStaged covers the jobs of what ran out by now.
+func dueStaged(now time.Time, limit int) store.Range {
+	return store.Range{From: []byte(jobPrefix + "i"), To: stagedKey(now, nil), Limit: limit}
 }

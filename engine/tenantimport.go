@@ -3,81 +3,57 @@ package engine
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
-
-	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"time"
 )
 
-// Bounds of a tenant's file, in bytes: of all of it, and of one line.
+// Bounds of a tenant's file, in bytes: of all of it, and of one line, which holds at most a turn.
 const (
 	maxImport     = 64 << 30
-	maxImportLine = 3 * maxFile
+	maxImportLine = 192 << 20
 )
 
-// What becomes of a project, session, memory, board or policy that exists already.
-const (
-	conflictFail    = "fail"    // nothing at all is imported
-	conflictSkip    = "skip"    // it stays as it is
-	conflictReplace = "replace" // the file's takes its place
-)
-
-// ImportSpec says how a tenant's file is to be imported. OnConflict is fail (also where it is empty), skip or replace.
+// ImportSpec says how a tenant's file is to be imported. OnConflict may be empty or "fail", which is the only way:
+// where a name is taken, nothing is imported.
 type ImportSpec struct {
 	OnConflict string
 }
 
-// ImportReport counts what became of a file's projects, sessions, memories, boards and policies.
+// ImportReport counts the projects, sessions, memories, boards and policies of a file that were imported.
 type ImportReport struct {
 	Imported map[string]int `json:"imported"`
-	Skipped  map[string]int `json:"skipped"`
-	Replaced map[string]int `json:"replaced"`
 	Records  map[string]int `json:"records"` // lines of the file, by type
 }
 
 // importing is a tenant's file on its way in.
 type importing struct {
-	ctx    context.Context
-	e      *Engine
-	caller Caller
-	mode   string
-	report ImportReport
-
-	projects     map[string]bool // that the file names so far
-	policies     map[string]bool
-	facts        map[plan.Digest]*PolicyFacts
-	policyUsage  policyUsage
-	messageBytes int64
-	underWay     *policyImport
-	session      *sessionImport
-	lastSession  [2]string
-	keys         keysSeen     // of memories
-	memories     memoryAmount // that the file adds
-	batch        memoryBatch
-	board        *boardImport
-	lastBoard    string
-	conflicts    int
-	refusal      *Error
+	ctx       context.Context
+	e         *Engine
+	caller    Caller
+	parts     []transferPart
+	digest    [sha256.Size]byte
+	progress  importProgress
+	names     nameSet        // of things that were checked so far, by kind
+	records   map[string]int // read so far, by type
+	conflicts int
+	refusal   *Error
 }
 
-// ImportTenant adds what a tenant's file holds to the caller's tenant. The file is first kept on disk and checked from
-// its first line to its checksum; a fault anywhere, or with fail a conflict, stores nothing. Then project by project,
-// session by session, memory by memory and so on is stored, each whole or not at all: a crash then leaves some, and the
-// same file with skip adds
-// the rest.
-func (e *Engine) ImportTenant(ctx context.Context, c Caller, once Once, spec ImportSpec, body io.Reader) (ImportReport,
-	error) {
+// importFile imports a tenant's file into its parts. Done adds to the last commit.
+func (e *Engine) importFile(ctx context.Context, c Caller, once Once, spec ImportSpec, body io.Reader,
+	parts []transferPart,
+	done func(*tx, ImportReport) error) (ImportReport, error) {
 	if err := c.wholeTenant(); err != nil {
 		return ImportReport{}, err
 	}
-	if spec.OnConflict == "" {
-		spec.OnConflict = conflictFail
-	}
-	if !slices.Contains([]string{conflictFail, conflictSkip, conflictReplace}, spec.OnConflict) {
-		return ImportReport{}, invalidField("on_conflict", "invalid_value", "must be fail, skip or replace")
+	if spec.OnConflict != "" && spec.OnConflict != "fail" {
+		return ImportReport{}, invalidField("on_conflict", "invalid_value",
+			"must be fail: a name that is taken is neither skipped nor replaced; an import that was broken off goes on "+
+				"when the same file is sent again")
 	}
 	file, sum, err := e.spool(ctx, body)
 	if err != nil {
@@ -88,7 +64,10 @@ func (e *Engine) ImportTenant(ctx context.Context, c Caller, once Once, spec Imp
 	if prior, found, err := givenBefore[ImportReport](ctx, e, c, once); found || err != nil {
 		return prior, err
 	}
-	im := &importing{ctx: ctx, e: e, caller: c, mode: spec.OnConflict, facts: map[plan.Digest]*PolicyFacts{}}
+	im := &importing{ctx: ctx, e: e, caller: c, parts: parts, digest: [sha256.Size]byte(sum), names: nameSet{}}
+	if im.progress, err = im.tx().importProgress(im.digest); err != nil {
+		return ImportReport{}, err
+	}
 	if err := im.check(file); err != nil {
 		return ImportReport{}, err
 	}
@@ -96,8 +75,11 @@ func (e *Engine) ImportTenant(ctx context.Context, c Caller, once Once, spec Imp
 		return ImportReport{}, err
 	}
 	return update(ctx, e, c, once, func(t *tx) (ImportReport, error) {
-		return im.report, t.audit(c, "tenant.import", c.Tenant, fmt.Sprintf("imported %v, skipped %v, replaced %v",
-			im.report.Imported, im.report.Skipped, im.report.Replaced))
+		out := ImportReport{im.progress.Imported, im.records}
+		if err := im.progress.finish(t, im.digest); err != nil {
+			return out, err
+		}
+		return out, done(t, out)
 	})
 }
 
@@ -141,22 +123,31 @@ func (e *Engine) room() error {
 	return nil
 }
 
-// tx is a transaction for reading, or one that is committed elsewhere.
+// tx is a transaction for reading.
 func (im *importing) tx() *tx {
 	return &tx{ctx: im.ctx, e: im.e, tenant: im.caller.Tenant, now: im.e.now()}
 }
 
-// conflict notes what exists already, where that is not to be skipped or replaced.
-func (im *importing) conflict(format string, args ...any) {
-	if im.mode == conflictFail {
-		im.clash(format, args...)
+// claim notes the name of something in the file, and refuses one that comes twice.
+func (im *importing) claim(kind string, name ...string) error {
+	if !im.names.add(append(name, kind)...) {
+		return errorf(Invalid, "repeated", "%s %q comes twice", kind, name)
 	}
+	return nil
 }
 
-// clash notes what cannot be imported at all; skipping leaves it alone.
-func (im *importing) clash(format string, args ...any) {
+// needs refuses the name of something that the file has not told of before.
+func (im *importing) needs(kind, name string) error {
+	if !im.names.has(name, kind) {
+		return invalidField(kind, "unknown_"+kind, "no %s %q comes before it in the file", kind, name)
+	}
+	return nil
+}
+
+// conflict notes that the name of something in the file is taken, unless it is this import that took it.
+func (im *importing) conflict(line *importLine, format string, args ...any) {
 	const named = 20
-	if im.mode == conflictSkip {
+	if line.stored {
 		return
 	}
 	if im.refusal == nil {
@@ -167,55 +158,102 @@ func (im *importing) clash(format string, args ...any) {
 	}
 }
 
-func (im *importing) note(how, kind string) {
-	counts := map[string]map[string]int{"imported": im.report.Imported, "skipped": im.report.Skipped,
-		"replaced": im.report.Replaced}
-	counts[how][kind]++
-}
-
 // check goes through the whole file and stores nothing.
 func (im *importing) check(file io.ReadSeeker) error {
-	im.begin()
-	if err := im.each(file, func(p *portable) func(*importing, *importLine) error { return p.check }); err != nil {
+	if err := im.each(file, transferPart.check); err != nil {
 		return err
 	}
 	if im.refusal != nil {
-		im.refusal.Detail = fmt.Sprintf("%d things in the file clash with what is stored, the first being: %s; nothing was "+
-			"imported; on_conflict=skip or replace says what to do", im.conflicts, im.refusal.Fields[0].Detail)
+		im.refusal.Detail = fmt.Sprintf("%d things in the file clash with what is stored, the first being: %s; "+
+			"nothing was imported; delete or rename what is in the way", im.conflicts, im.refusal.Fields[0].Detail)
 		return im.refusal
 	}
-	if err := im.e.checkQuota(im.ctx, im.caller, im.messageBytes); err != nil {
-		return err
+	for _, part := range im.parts {
+		if err := part.fits(im); err != nil {
+			return err
+		}
 	}
-	use := im.e.memoryUse.reserve(im.caller.Tenant)
-	if err := use.reserve(im.ctx, im.memories, im.e.now()); err != nil {
-		return err
-	}
-	use.end(false)
-	usage, err := im.tx().policyUsage()
-	if err != nil || im.policyUsage.Versions == 0 {
-		return err
-	}
-	usage.Versions += im.policyUsage.Versions - 1 // the quota is asked for one more
-	return im.e.policyQuota.check(usage, int(im.policyUsage.Bytes))
+	return nil
 }
 
 // store goes through the file again and stores what it holds.
 func (im *importing) store(file io.ReadSeeker) error {
-	im.begin()
-	err := im.each(file, func(p *portable) func(*importing, *importLine) error { return p.store })
-	if s := im.session; err != nil && s != nil && s.staged != nil {
-		im.e.abandon(context.WithoutCancel(im.ctx), im.caller.Tenant, s.staged)
-	}
-	if b := im.board; err != nil && b != nil && b.staged != nil {
-		b.staged.abandon(context.WithoutCancel(im.ctx))
+	err := im.each(file, transferPart.store)
+	for _, part := range im.parts {
+		if err != nil {
+			part.abandon(context.WithoutCancel(im.ctx))
+		}
 	}
 	return err
 }
 
-func (im *importing) begin() {
-	im.report = ImportReport{map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}}
-	im.projects, im.policies = map[string]bool{}, map[string]bool{}
-	im.underWay, im.session, im.board, im.lastSession, im.lastBoard = nil, nil, nil, [2]string{}, ""
-	im.memories, im.batch, im.keys = memoryAmount{}, memoryBatch{}, keysSeen{}
+// commit stores what do collects and, in the same commit, that the file is stored up to a line. Do says how many things
+// of the kind it stores.
+func (im *importing) commit(kind string, line int, do func(*tx) (n int, err error)) error {
+	next, err := update(im.ctx, im.e, im.caller, Once{}, func(t *tx) (importProgress, error) {
+		next, err := im.progress.advance(t, im.digest, line)
+		if err != nil {
+			return next, err
+		}
+		n, err := do(t)
+		if err != nil {
+			return next, err
+		}
+		if n > 0 {
+			next.Imported[kind] += n
+		}
+		return next, t.putJSON(kindImport.Key(im.digest), next)
+	})
+	if err == nil {
+		im.progress = next
+	}
+	return err
+}
+
+// importProgress is the record of an import under way, by the file's SHA-256. It is there from the first commit to the
+// last, so the same file sent again goes on where its import was broken off. It goes by itself after a while: then what
+// is stored counts as anybody's.
+type importProgress struct {
+	Lines    int            `json:"lines"` // stored whole, with all before them
+	Imported map[string]int `json:"imported"`
+	Until    time.Time      `json:"until"`
+}
+
+// importProgress reads how far the import of a file is.
+func (t *tx) importProgress(digest [sha256.Size]byte) (p importProgress, err error) {
+	got, err := t.get(kindImport.Key(digest))
+	if err == nil && got[0].Value != nil {
+		err = json.Unmarshal(got[0].Value, &p)
+	}
+	if p.Imported == nil {
+		p.Imported = map[string]int{}
+	}
+	return p, err
+}
+
+// advance is the progress up to a line, expecting that nobody else has moved it. Of the first it notes when it goes.
+func (p *importProgress) advance(t *tx, digest [sha256.Size]byte, line int) (importProgress, error) {
+	next, err := t.importProgress(digest)
+	if err != nil {
+		return next, err
+	}
+	if next.Lines != p.Lines {
+		return next, errorf(Conflict, "import_conflict", "another request imports this file, or this one took too long")
+	}
+	if next.Lines == 0 {
+		next.Until = t.now.Add(onceLife)
+		t.put(expiryKey(next.Until, kindImport.Key(digest)), []byte{0})
+	}
+	next.Lines = line
+	return next, nil
+}
+
+// finish removes the record, because all is stored.
+func (p *importProgress) finish(t *tx, digest [sha256.Size]byte) error {
+	now, err := t.importProgress(digest)
+	if err == nil && now.Lines == p.Lines && p.Lines > 0 {
+		t.delete(kindImport.Key(digest))
+		t.delete(expiryKey(p.Until, kindImport.Key(digest)))
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,13 +37,13 @@ func (k *kit) export() []byte {
 	return out.Bytes()
 }
 
-func (k *kit) tryImport(mode string, file []byte) (engine.ImportReport, error) {
-	return k.ImportTenant(k.Context(), k.admin, engine.Once{}, engine.ImportSpec{OnConflict: mode}, bytes.NewReader(file))
+func (k *kit) tryImport(file []byte) (engine.ImportReport, error) {
+	return k.ImportTenant(k.Context(), k.admin, engine.Once{}, engine.ImportSpec{}, bytes.NewReader(file))
 }
 
-func (k *kit) imported(mode string, file []byte) engine.ImportReport {
+func (k *kit) imported(file []byte) engine.ImportReport {
 	k.Helper()
-	r, err := k.tryImport(mode, file)
+	r, err := k.tryImport(file)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -161,9 +162,9 @@ func TestTenantRoundTrip(t *testing.T) {
 	other := newKit(t) // another server
 	other.now = k.clock()
 	other.tenant("two")
-	r := other.imported("", file)
+	r := other.imported(file)
 	if r.Imported["session"] != 5 || r.Imported["project"] != 2 || r.Imported["policy"] != 1 || r.Records["turn"] != 83 ||
-		r.Imported["memory"] != 27 || r.Imported["board"] != 3 || len(r.Skipped)+len(r.Replaced) > 0 {
+		r.Imported["memory"] != 27 || r.Imported["board"] != 3 {
 		t.Errorf("%+v", r)
 	}
 	other.drain()
@@ -194,7 +195,7 @@ func TestTenantRoundTrip(t *testing.T) {
 	again := newKit(t)
 	again.now = k.clock()
 	again.tenant("one")
-	again.imported("", file)
+	again.imported(file)
 	a, b := lines(file), lines(again.export())
 	if len(a) != len(b) {
 		t.Fatalf("%d lines, then %d", len(a), len(b))
@@ -283,7 +284,7 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		"an unknown project": {edit(`"type":"session","project":"default"`, `"type":"session","project":"nowhere"`), "unknown_project"},
 		"a bad id":           {edit(`"id":"long"`, `"id":"lo ng"`), "invalid_id"},
 		"a board unknown":    {edit(`"board_id":"infra","content":"/pause"`, `"board_id":"x","content":"/pause"`), "invalid_export"},
-		"a board twice":      {edit(`"type":"board","id":"quiet"`, `"type":"board","id":"infra"`), "out_of_order"},
+		"a board twice":      {edit(`"type":"board","id":"quiet"`, `"type":"board","id":"infra"`), "repeated"},
 		"an entry's id":      {edit(`"id":"bme_`, `"id":"bmx_`), "invalid_id"},
 		"an entry's number":  {edit(`_000000000002"`, `_000000000001"`), "out_of_order"},
 		"an entry's chat":    {edit(`"is_chat":true`, `"is_chat":false`), "invalid_value"},
@@ -297,7 +298,7 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		"a later version":    {edit(`"expires_at":null,"version":2`, `"expires_at":null,"version":9`), "invalid_value"},
 		"an unknown kind":    {edit(`"category":"daily"`, `"category":"weekly"`), "invalid_value"},
 		"core for a time":    {edit(`"category":"daily"`, `"category":"core"`), "core_never_expires"},
-		"a session twice":    {edit(`"id":"empty"`, `"id":"dashboard"`), "out_of_order"},
+		"a session twice":    {edit(`"id":"empty"`, `"id":"dashboard"`), "repeated"},
 		"a turn left out":    {without(`"turn":7,`), "invalid_turn"},
 		"no end of session":  {without(`"type":"session_end","turns":80`), "invalid_export"},
 		"a result no call":   {edit(`"tool_call_id":"c"`, `"tool_call_id":"x"`), "invalid_messages"},
@@ -307,7 +308,7 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		"a module left out":  {without(`"type":"policy_module"`), "invalid_value"},
 		"a live version":     {edit(`"live":1`, `"live":2`), "invalid_value"},
 	} {
-		_, err := k.tryImport("", c.file)
+		_, err := k.tryImport(c.file)
 		refused := (*engine.Error)(nil)
 		if !errors.As(err, &refused) || refused.Kind != engine.Invalid {
 			t.Errorf("%s: %v", name, err)
@@ -326,62 +327,55 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 	_, err := k.ImportTenant(t.Context(), narrow, engine.Once{}, engine.ImportSpec{}, bytes.NewReader(file))
 	wantKind(t, err, engine.Forbidden)
 	wantKind(t, k.ExportTenant(t.Context(), narrow, io.Discard), engine.Forbidden)
-	_, err = k.tryImport("merge", file)
-	wantKind(t, err, engine.Invalid)
-	k.imported("", file) // and the file itself is good
+	for _, way := range []string{"skip", "replace", "merge"} {
+		_, err = k.ImportTenant(t.Context(), k.admin, engine.Once{}, engine.ImportSpec{OnConflict: way}, bytes.NewReader(file))
+		if refused := wantKind(t, err, engine.Invalid); refused.Fields[0].Field != "on_conflict" {
+			t.Errorf("%s: %v", way, refused)
+		}
+	}
+	k.imported(file) // and the file itself is good
 }
 
-// What exists is kept, replaced, or a reason to import nothing at all.
+// A name that is taken, by whatever, is a reason to import nothing at all.
 func TestImportConflicts(t *testing.T) {
 	k := newKit(t)
 	k.tenant("one")
 	k.settle()
-	file, want := k.export(), k.shown()
+	file := k.export()
 
 	k.tenant("two")
 	k.post("long", user("ours"))
 	k.setIn(engine.DefaultProject, `{"session_history_depth":7}`)
-	_, err := k.tryImport("fail", file)
+	foreign := wasmtest.Policy(wasmtest.Manifest("foreign"), wasmtest.Keep())
+	k.upload("mine", foreign)
+	k.remember(engine.MemorySpec{Key: "home", Content: "our cabin"})
+	k.write("infra", "our infrastructure", "ours")
+	_, err := k.tryImport(file)
 	refused := wantKind(t, err, engine.Conflict)
-	if refused.Code != "import_conflict" || len(refused.Fields) != 2 || !strings.Contains(fmt.Sprint(refused.Fields), `"long"`) {
-		t.Errorf("%+v", refused)
+	var taken []string
+	for _, f := range refused.Fields {
+		taken = append(taken, f.Detail)
 	}
-	if got := k.sessions(); len(got) != 1 {
+	want := []string{`policy "mine" exists`, `project "default" exists`, `session "long" of project "default" exists`,
+		`memory "home" of project "default" exists`, `board "infra" exists`}
+	if refused.Code != "import_conflict" || !slices.Equal(taken, want) {
+		t.Errorf("%s: %q", refused, taken)
+	}
+	if got := k.sessions(); len(got) != 1 || k.holds("two", "Lisbon") {
 		t.Errorf("a refused import left %v", got)
-	}
-	r := k.imported("skip", file)
-	if r.Imported["session"] != 4 || r.Skipped["session"] != 1 || r.Skipped["project"] != 1 || r.Imported["project"] != 1 {
-		t.Errorf("skip: %+v", r)
-	}
-	if w := k.ask(`{"session_id":"long"}`); w.Usage["history_messages"] != 1 {
-		t.Errorf("the session that was to stay shows %s", w.raw)
-	}
-	if r = k.imported("skip", file); len(r.Imported) != 1 || r.Imported["project"] != 1 || r.Skipped["session"] != 5 {
-		t.Errorf("skip once more: %+v", r)
-	}
-	if r = k.imported("replace", file); r.Replaced["session"] != 5 || r.Replaced["project"] != 1 {
-		t.Errorf("replace: %+v", r)
-	}
-	k.drain()
-	if got := k.shown(); strings.Join(got[1:], "\n") != strings.Join(want[1:], "\n") {
-		t.Error("after replacing, the tenant shows something else than the file's")
-	}
-	if k.holds("two", "ours") {
-		t.Error("the replaced session's messages are still stored")
 	}
 
-	// A version of a policy never changes.
+	// All is taken once it was imported, what says the same included, but for a project that says nothing.
 	k.tenant("three")
-	foreign := wasmtest.Policy(wasmtest.Manifest("foreign"), wasmtest.Keep())
-	if _, _, err := k.UploadPolicy(t.Context(), k.admin, engine.Once{}, "mine", foreign); err != nil {
-		t.Fatal(err)
+	r := k.imported(file)
+	_, err = k.tryImport(file)
+	refused = wantKind(t, err, engine.Conflict)
+	things := -1
+	for _, n := range r.Imported {
+		things += n
 	}
-	for _, mode := range []string{"fail", "replace"} {
-		_, err = k.tryImport(mode, file)
-		wantKind(t, err, engine.Conflict)
-	}
-	if got := k.sessions(); len(got) != 0 {
-		t.Errorf("a refused import left %v", got)
+	if said := fmt.Sprintf("%d things", things); !strings.HasPrefix(refused.Detail, said) {
+		t.Errorf("%s, want %s", refused, said)
 	}
 }
 

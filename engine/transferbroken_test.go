@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
 // breaking is a store that fails all commits from a point on.
@@ -27,7 +30,8 @@ func (b *breaking) Commit(ctx context.Context, tenant string, batch store.Batch)
 	return b.Store.Commit(ctx, tenant, batch)
 }
 
-// Wherever an import breaks off, each session is there whole or not at all, and the same file with skip adds the rest.
+// Wherever an import breaks off, each thing is there whole or not at all, and the same file goes on there: in the end
+// all is stored once.
 func TestImportBrokenOff(t *testing.T) {
 	source := newKit(t)
 	source.tenant("one")
@@ -44,14 +48,33 @@ func TestImportBrokenOff(t *testing.T) {
 	for i := range 70 {
 		source.keep(fmt.Sprintf("fact%02d", i), strings.Repeat("long ago ", i+1))
 	}
+	for n := range 3 { // versions are stored one by one
+		source.upload("mine", wasmtest.Policy(wasmtest.Manifest(fmt.Sprint(n)), wasmtest.Keep()))
+	}
 	file, want := source.export(), source.shown()
+	settled := func(k *kit, raw store.Store) map[string]int {
+		k.advance(2 * time.Hour) // what was staged when it broke off is swept
+		k.drain()
+		r := verify(t, raw)
+		if !r.Clean() || r.LeftoverCount > 0 {
+			t.Fatalf("%+v", r)
+		}
+		return r.Kinds
+	}
+	unbroken := openKit(t, memstore.New())
+	unbroken.now = source.clock()
+	unbroken.tenant("two")
+	report := unbroken.imported(file)
+	unbroken.drain()
+	unbroken.shown() // which keeps decisions
+	kinds := settled(unbroken, unbroken.store)
 	for left := 0; ; left++ {
 		b := &breaking{Store: memstore.New(), left: 1 << 30}
 		k := openKit(t, b)
 		k.now = source.clock()
 		k.tenant("two")
 		b.left = left
-		_, err := k.tryImport("", file)
+		_, err := k.tryImport(file)
 		b.left = 1 << 30
 		whole := map[string]uint32{"long": 12, "short": 1}
 		list, lerr := k.ListSessions(t.Context(), k.admin, engine.DefaultProject, engine.Page{})
@@ -70,11 +93,100 @@ func TestImportBrokenOff(t *testing.T) {
 			}
 			return
 		}
-		k.imported("skip", file)
+		if r := k.imported(file); fmt.Sprint(r) != fmt.Sprint(report) {
+			t.Fatalf("broken off after %d commits and gone on, it reports %v, want %v", left, r, report)
+		}
 		k.drain()
 		if got := k.shown(); strings.Join(got[1:], "\n") != strings.Join(want[1:], "\n") {
-			t.Fatalf("broken off after %d commits, then added to, it shows something else", left)
+			t.Fatalf("broken off after %d commits and gone on, it shows something else", left)
 		}
+		if got := settled(k, b.Store); !maps.Equal(got, kinds) {
+			t.Fatalf("broken off after %d commits and gone on, it stores %v, want %v", left, got, kinds)
+		}
+	}
+}
+
+// brokenOff gives a tenant into which the import of a file of its two sessions broke off after the first.
+func brokenOff(t *testing.T, m *meddler) (k *kit, file []byte) {
+	t.Helper()
+	source := newKit(t)
+	source.tenant("one")
+	source.post("a", user("first"))
+	source.post("b", user("second"))
+	file = source.export()
+	k = openKit(t, m)
+	k.tenant("two")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	m.before = func(string) {
+		if len(k.sessions()) == 1 {
+			stop()
+		}
+	}
+	if _, err := k.ImportTenant(ctx, k.admin, engine.Once{}, engine.ImportSpec{}, bytes.NewReader(file)); err == nil {
+		t.Fatal("it did not break")
+	}
+	m.before = nil
+	if got := fmt.Sprint(k.sessions()); got != "[a]" {
+		t.Fatalf("the import that broke off left %s", got)
+	}
+	return k, file
+}
+
+// Only the same file goes on, only for a while, and only what it stored itself is not in its way.
+func TestImportGoesOn(t *testing.T) {
+	m := &meddler{Store: memstore.New()}
+	k, file := brokenOff(t, m)
+	if r := verify(t, m.Store); !r.Clean() || r.Kinds["import"] != 1 {
+		t.Errorf("of an import that broke off: %+v", r)
+	}
+	other := lines(file)
+	_, err := k.tryImport(sealed(append(other[:len(other)-1:len(other)-1],
+		`{"type":"project","id":"late","name":"","created_at":"2026-01-01T00:00:00Z"}`)))
+	if refused := wantKind(t, err, engine.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
+		`session "a"`) {
+		t.Errorf("another file: %+v", refused)
+	}
+	k.post("b", user("ours"))
+	_, err = k.tryImport(file)
+	if refused := wantKind(t, err, engine.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
+		`session "b"`) {
+		t.Errorf("a session that was made meanwhile: %+v", refused)
+	}
+	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "b"); err != nil {
+		t.Fatal(err)
+	}
+	k.imported(file)
+	if _, err = k.tryImport(file); err == nil {
+		t.Error("an import that was finished goes on")
+	}
+
+	m = &meddler{Store: memstore.New()}
+	k, file = brokenOff(t, m)
+	k.advance(25 * time.Hour)
+	k.drain()
+	if _, err = k.tryImport(file); err == nil {
+		t.Error("an import goes on a day later")
+	}
+	if r := verify(t, m.Store); !r.Clean() || r.Kinds["import"] != 0 {
+		t.Errorf("after a day: %+v", r)
+	}
+}
+
+// A file that two requests import at once is stored once: one of them gives way.
+func TestImportTwiceAtOnce(t *testing.T) {
+	m := &meddler{Store: memstore.New()}
+	k, file := brokenOff(t, m)
+	m.before = func(string) {
+		m.before = nil
+		k.imported(file)
+	}
+	_, err := k.tryImport(file)
+	wantKind(t, err, engine.Conflict)
+	k.advance(2 * time.Hour)
+	k.drain()
+	if r := verify(t, m.Store); !r.Clean() || r.LeftoverCount > 0 || r.Kinds["session"] != 2 || r.Kinds["body"] != 2 {
+		t.Errorf("%+v", r)
 	}
 }
 
@@ -84,8 +196,9 @@ func TestImportLeavesNoFile(t *testing.T) {
 	k := openKit(t, memstore.New(), func(o *engine.Options) { o.SpoolDir = dir })
 	k.post("s", user("x"))
 	file := k.export()
+	k.tenant("two")
 	for _, f := range [][]byte{file, file[:10]} {
-		_, err := k.tryImport("skip", f)
+		_, err := k.tryImport(f)
 		if (err == nil) != (len(f) == len(file)) {
 			t.Fatal(err)
 		}
@@ -117,7 +230,7 @@ func TestExportBesideDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.tenant("two")
-	k.imported("", out.Bytes())
+	k.imported(out.Bytes())
 	if got := fmt.Sprint(k.sessions()); got != "[b]" {
 		t.Errorf("imported %s", got)
 	}
@@ -158,7 +271,7 @@ func TestImportIntoADeletedTenant(t *testing.T) {
 				k.drain()
 			}
 		}
-		_, err := k.tryImport("", file)
+		_, err := k.tryImport(file)
 		if deleted := m.before == nil; deleted && err == nil {
 			t.Errorf("at commit %d: the import into a deleted tenant succeeds", at)
 		} else if !deleted {
@@ -191,12 +304,12 @@ func TestSummariesMove(t *testing.T) {
 	k.tenant("two")
 	body := lines(whole)
 	wrong := strings.Replace(strings.Join(body[:len(body)-1], "\n"), `"covers":2`, `"covers":9`, 1)
-	_, err = k.tryImport("", sealed(strings.Split(wrong, "\n")))
+	_, err = k.tryImport(sealed(strings.Split(wrong, "\n")))
 	wantKind(t, err, engine.Invalid)
 	if got := k.sessions(); len(got) != 0 {
 		t.Fatalf("a refused import left %v", got)
 	}
-	k.imported("", whole)
+	k.imported(whole)
 	moved, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "summed")
 	if err != nil || moved.Summary == nil || *moved.Summary != *file.Summary {
 		t.Errorf("the summary came as %+v, %v", moved.Summary, err)

@@ -144,7 +144,7 @@ func TestImportedBoardGoesOn(t *testing.T) {
 	}
 	newest, before := page.Items[0], page.Items[1]
 	k.tenant("two")
-	k.imported("", file)
+	k.imported(file)
 	feed, err := k.FollowBoard(t.Context(), k.admin, "infra", engine.BoardFollow{After: before.ID})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestImportedMemoryGoesOn(t *testing.T) {
 	k.settleMemories()
 	file := k.export()
 	k.tenant("two")
-	k.imported("", file)
+	k.imported(file)
 	if m := k.remember(engine.MemorySpec{Key: "home", Content: "Ada lives in Braga"}); m.Version != 4 {
 		t.Errorf("the next version is %d", m.Version)
 	}
@@ -208,51 +208,6 @@ func TestImportedMemoryGoesOn(t *testing.T) {
 	}
 }
 
-// What exists is kept, replaced whole, or a reason to import nothing at all.
-func TestImportConflictsOfMemoriesAndBoards(t *testing.T) {
-	k := newKit(t)
-	k.tenant("one")
-	k.settleMemories()
-	k.settleBoards(manyWords)
-	file, want := k.export(), k.shown()
-	k.tenant("two")
-	k.remember(engine.MemorySpec{Key: "home", Content: "our cabin"})
-	k.remember(engine.MemorySpec{Key: "home", Content: "our castle"})
-	k.write("infra", "our infrastructure", "ours")
-	_, err := k.tryImport("fail", file)
-	refused := wantKind(t, err, engine.Conflict)
-	if len(refused.Fields) != 2 || !strings.Contains(fmt.Sprint(refused.Fields), `board "infra"`) ||
-		!strings.Contains(fmt.Sprint(refused.Fields), `memory "home"`) {
-		t.Errorf("%+v", refused)
-	}
-	if n := len(k.memories(engine.MemoryFilter{}, 50)); n != 1 {
-		t.Errorf("a refused import left %d memories", n)
-	}
-	r := k.imported("skip", file)
-	if r.Imported["memory"] != 26 || r.Skipped["memory"] != 1 || r.Imported["board"] != 2 || r.Skipped["board"] != 1 {
-		t.Errorf("skip: %+v", r)
-	}
-	if m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "home"); err != nil || m.Content != "our castle" {
-		t.Errorf("the memory that was to stay is %+v, %v", m, err)
-	}
-	if got := k.contents("infra", engine.BoardQuery{}); fmt.Sprint(got) != "[our infrastructure]" {
-		t.Errorf("the board that was to stay shows %v", got)
-	}
-	k.drain()
-	if r = k.imported("replace", file); r.Replaced["memory"] != 27 || r.Replaced["board"] != 3 {
-		t.Errorf("replace: %+v", r)
-	}
-	k.drain()
-	if got := k.shown(); strings.Join(got[1:], "\n") != strings.Join(want[1:], "\n") {
-		t.Error("after replacing, the tenant shows something else than the file's")
-	}
-	for _, word := range []string{"our c", "our infrastructure"} {
-		if k.holds("two", word) {
-			t.Errorf("%q, which was replaced, is still stored", word)
-		}
-	}
-}
-
 // The quota of memories holds for imports: a file that does not fit stores nothing.
 func TestImportWithinMemoryQuota(t *testing.T) {
 	source := newKit(t)
@@ -263,7 +218,7 @@ func TestImportWithinMemoryQuota(t *testing.T) {
 		k := openKit(t, memstore.New(), quota(engine.MemoryQuota{Count: count}))
 		k.now = source.clock()
 		k.tenant("two")
-		_, err := k.tryImport("", file)
+		_, err := k.tryImport(file)
 		if fits != (err == nil) {
 			t.Errorf("27 memories, room for %d: %v", count, err)
 		}
@@ -311,7 +266,7 @@ func TestImportOfBoardThatEndsHalfway(t *testing.T) {
 				}
 				return halfway(k)
 			}
-			if _, err := k.tryImport("", file); err == nil {
+			if _, err := k.tryImport(file); err == nil {
 				t.Fatal("it went through")
 			}
 			h.before = nil
@@ -326,7 +281,7 @@ func TestImportOfBoardThatEndsHalfway(t *testing.T) {
 			if k.holds("two", "deployment") {
 				t.Error("what was written is still stored")
 			}
-			k.imported("skip", file)
+			k.imported(file)
 			k.wholeBoards()
 		})
 	}

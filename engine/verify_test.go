@@ -42,7 +42,7 @@ func wantClean(t testing.TB, r *engine.Report) {
 
 // kinds are all kinds of records that there are.
 var kinds = strings.Fields(`body headers summary decision effective session open_calls idempotent expiry audit live key project
-	job_session job_project job_import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in
+	job_session job_project job_import job_import_board import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in
 	job_decisions retention key_use memory memory_version memory_time recall_document recall_dead recall_block recall_memory
 	recall_stream recall_fresh recall_language recall_corpus job_fold job_unindexed job_backlog board board_entry board_time board_postings
 	board_agent board_notice job_board job_inbox job_board_due`)
@@ -207,7 +207,7 @@ func verifyLost(t *testing.T, k *kit) {
 		}
 		one.put(t, k.store, one.value)
 	}
-	for _, kind := range strings.Fields(`j p zd ze mb mh ms u h o i x a l g y w q t n er eh et vd vf vx vt vk vn vs b ce cd ci
+	for _, kind := range strings.Fields(`j p zd ze mb mh ms u h o i x a f l g y w q t n er eh et vd vf vx vt vk vn vs b ce cd ci
 		cg cn`) {
 		if noticed[kind] == 0 {
 			t.Errorf("no loss of a record %s was noticed", kind)

@@ -207,20 +207,33 @@ type ownChecks struct{}
 func (c ownChecks) checks() []recordCheck {
 	return []recordCheck{
 		{kind: "idempotent", record: expires[onceRecord]},
-		{kind: "job_import", record: c.importJob},
+		{kind: "import", record: c.imports},
+		{kind: "job_import", record: c.stagedSession},
+		{kind: "job_import_board", record: c.staged},
 		{kind: "expiry", record: c.expiry},
 	}
 }
 
-func (ownChecks) importJob(s *space, it store.Item) {
-	if string(it.Value) != stagedBoard {
-		s.sized(it, len(incarnation{}), "an incarnation")
+func (ownChecks) imports(s *space, it store.Item) {
+	var rec importProgress
+	if s.decode(it, &rec) && rec.Lines < 2 {
+		s.malformed("it tells of %d lines, of which the first is no record", rec.Lines)
 	}
-	s.staged[incarnation(it.Key[3+8:])] = true
+	s.expires(it.Key)
+}
+
+func (c ownChecks) stagedSession(s *space, it store.Item) {
+	s.sized(it, len(incarnation{}), "an incarnation")
+	c.staged(s, it)
+}
+
+// staged notes what a job names: its key ends with the incarnation.
+func (ownChecks) staged(s *space, it store.Item) {
+	s.staged[incarnation(it.Key[len(it.Key)-8:])] = true
 }
 
 // keepTheirTime are the kinds whose records are there until they expire. Others that expire may be removed before.
-var keepTheirTime = []string{"idempotent", "audit", "usage"}
+var keepTheirTime = []string{"idempotent", "audit", "usage", "import"}
 
 // expiry holds an entry's key against the records that expire: its value says nothing.
 func (ownChecks) expiry(s *space, it store.Item) {

@@ -91,12 +91,12 @@ func (c *conversation) aged(days map[string]int) {
 				{"format": "openai.chat", "created_at": at, "message": user("from " + n)}}},
 			object{"type": "session_end", "turns": 1})
 	}
-	c.imported(tenantFile(c.t, records...), "?on_conflict=skip").want(200)
+	c.imported(tenantFile(c.t, records...)).want(200)
 }
 
-func (c *conversation) imported(file []byte, query string) reply {
+func (c *conversation) imported(file []byte) reply {
 	c.t.Helper()
-	return c.do("POST", "/api/v1/import"+query, file, "Content-Type", "application/x-ndjson")
+	return c.do("POST", "/api/v1/import", file, "Content-Type", "application/x-ndjson")
 }
 
 // TestSeed003HowItWorks: of 30 turns at depth 20, turns 1 to 10 appear as their question alone, 11 to 30 with the answer.
@@ -282,14 +282,13 @@ func TestTenantMoves(t *testing.T) {
 	there := start(t, t.TempDir()).client(t)
 	moved := converse(there, "s")
 	before := moved.stats().Total
-	moved.imported(file[:len(file)-2], "").problem(422)
-	moved.imported(bytes.Replace(file, []byte("<b>"), []byte("<i>"), 1), "").wantCode(422, "checksum_mismatch")
+	moved.imported(file[:len(file)-2]).problem(422)
+	moved.imported(bytes.Replace(file, []byte("<b>"), []byte("<i>"), 1)).wantCode(422, "checksum_mismatch")
 	if moved.stats().Total != before {
 		t.Error("a faulty file left something")
 	}
-	moved.imported(file, "").want(200)
-	moved.imported(file, "").wantCode(409, "import_conflict")
-	moved.imported(file, "?on_conflict=skip").want(200)
+	moved.imported(file).want(200)
+	moved.imported(file).wantCode(409, "import_conflict")
 	for _, session := range []string{"dashboard", "s-openai.chat", "s-anthropic.messages", "s-openai.responses"} {
 		one, two := pages(t, c, session, "asc", 1000), pages(t, moved, session, "asc", 1000)
 		if len(one) == 0 || len(one) != len(two) {

@@ -177,7 +177,7 @@ func administrationRows() []matrixRow {
 	return []matrixRow{
 		{route: "GET " + conversations + "/stats", least: admin, ok: 200, query: "project_id={project}", out: 404},
 		{route: "GET /api/v1/export", least: admin, ok: 200, in: 403, out: 403, varies: true, lines: true},
-		{route: "POST /api/v1/import", least: admin, ok: 200, query: "on_conflict=replace", send: sendTenantFile, in: 403, out: 403},
+		{route: "POST /api/v1/import", least: admin, ok: 200, send: sendTenantFile, in: 403, out: 403},
 		{route: "POST /api/v1/admin/retention", least: admin, ok: 200, in: 403, out: 403},
 		{route: "DELETE " + conversations + "/purge", least: admin, ok: 200, query: "project_id={project}&older_than_days=0",
 			out: 404, consumes: true},
@@ -210,11 +210,12 @@ func glance(c client, method, path, _ string) reply {
 	}
 }
 
-// sendTenantFile imports a project of a session that every tenant has.
+// sendTenantFile imports a project that nobody has, with a session.
 func sendTenantFile(c client, method, path, _ string) reply {
 	at := "2026-01-01T00:00:00Z"
-	file := tenantFile(c.t, object{"type": "project", "id": "shared", "name": "imported", "created_at": at},
-		object{"type": "session", "project": "shared", "id": "came", "created_at": at, "last_activity_at": at},
+	project := mneme.unique("came")
+	file := tenantFile(c.t, object{"type": "project", "id": project, "name": "imported", "created_at": at},
+		object{"type": "session", "project": project, "id": "came", "created_at": at, "last_activity_at": at},
 		object{"type": "turn", "turn": 1, "messages": []object{
 			{"format": "openai.chat", "created_at": at, "message": user("imported")}}},
 		object{"type": "session_end", "turns": 1})

@@ -152,14 +152,14 @@ func (c client) anythingShared(random *rand.Rand) error {
 	case 14:
 		return c.change("POST", "/api/v1/admin/retention", nil)
 	}
-	return c.change("POST", "/api/v1/import?on_conflict=replace", c.tenantOf(random), "Content-Type", "application/x-ndjson")
+	return c.change("POST", "/api/v1/import", c.tenantOf(random), "Content-Type", "application/x-ndjson")
 }
 
 // tenantOf is a file to import: one project and one session.
 func (c client) tenantOf(random *rand.Rand) []byte {
-	at := "2026-01-01T00:00:00Z"
-	return tenantFile(c.t, object{"type": "project", "id": "other", "name": "imported", "created_at": at},
-		object{"type": "session", "project": "other", "id": fmt.Sprint("s", random.IntN(6)), "created_at": at, "last_activity_at": at},
+	at, project := "2026-01-01T00:00:00Z", fmt.Sprint("imported", random.IntN(100))
+	return tenantFile(c.t, object{"type": "project", "id": project, "name": "imported", "created_at": at},
+		object{"type": "session", "project": project, "id": fmt.Sprint("s", random.IntN(6)), "created_at": at, "last_activity_at": at},
 		object{"type": "turn", "turn": 1, "messages": []object{
 			{"format": "openai.chat", "created_at": at, "message": user("imported")}}},
 		object{"type": "session_end", "turns": 1})
