@@ -34,4 +34,5 @@ func parseBound(field, text string, last bool) (*time.Time, error) {
 	return nil, invalidField(field, "invalid_time", "must be a time as 2026-03-05T14:30:00Z or a day as 2026-03-05")
 }
 
+// toTheMillisecond is a time as records keep it.
 func toTheMillisecond(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
