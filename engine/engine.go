@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -38,15 +37,6 @@ type Tokenizer interface {
 	// Count counts in one encoding, by its name; CountBoth in all of Encodings, in that order.
 	Count(encoding, text string) int
 	CountBoth(text string) [2]uint32
-}
-
-// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and hold
-// no zero byte.
-type Analyser interface {
-	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
-	Document(text string) (terms []string, latin string)
-	// Query gives the words of a query that say something, with their terms in any of the languages named.
-	Query(text string, languages []string) []recall.Word
 }
 
 // Encodings are the tokenizers that every stored message is counted with.
@@ -125,10 +115,10 @@ type Engine struct {
 	removed       removals
 	keyUses       keyUses
 	tallies       tallies
-	wake          chan struct{} // a job was queued
-	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
-	followers     broadcast     // of boards and inboxes
-	mending       sync.Mutex    // of records of recall indexes: one at a time
+	wake          chan struct{}   // a job was queued
+	indexed       atomic.Uint32   // memories since the last thought of putting them into blocks
+	followers     broadcast       // of boards and inboxes
+	sources       map[byte]source // of the spaces of recall indexes
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
@@ -156,6 +146,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	e.alone, e.summariser = o.Alone, o.Summariser
 	e.summaries.open()
+	e.sources = map[byte]source{recallMemories: e.indexMemories, recallTranscript: e.indexTranscripts}
 	e.policyQuota = o.Policies.orDefault()
 	e.memoryUse = newMemoryUse(e, o.Memories)
 	e.tallies.limit = o.MessageBytes

@@ -88,6 +88,14 @@ func (i *incarnation) UnmarshalText(b []byte) error {
 	return err
 }
 
+// stream is the incarnation as a number, by which the recall index knows a session.
+func (i incarnation) stream() uint64 { return binary.BigEndian.Uint64(i[:]) }
+
+func incarnationOf(stream uint64) (i incarnation) {
+	binary.BigEndian.PutUint64(i[:], stream)
+	return i
+}
+
 func idKey(kind byte, id string) []byte {
 	return append(append([]byte{kind, sep}, id...), sep)
 }

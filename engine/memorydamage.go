@@ -22,7 +22,7 @@ func isDamagedMemory(err error) bool {
 // deleteDamagedMemory collects the writes that remove what can be found of a memory whose record cannot be read. Recall's
 // index knows by itself which words it held.
 func (t *tx) deleteDamagedMemory(p *project, key string) error {
-	if err := t.unindexMemory(p, recallDoc{id: key}); err != nil {
+	if err := t.deleteDocument(p.Incarnation, key); err != nil {
 		return err
 	}
 	version := memoryVersionKey(p.Incarnation, key, 0, 0)

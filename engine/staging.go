@@ -64,7 +64,7 @@ func (s *staging) flush() error {
 	}
 	s.w.batch.Expect = s.expects()
 	err := s.w.e.commit(s.w.ctx, s.w.tenant, s.w.batch)
-	s.w.batch = store.Batch{}
+	s.w.clear()
 	if lost := (*store.ConflictError)(nil); errors.As(err, &lost) {
 		return errorf(Conflict, "import_interrupted", "the tenant was deleted meanwhile, or the session took longer than %s",
 			importLife)

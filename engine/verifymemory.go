@@ -144,9 +144,8 @@ func (s *space) remember(name memoryName, rec *memoryRecord, wrong func(string, 
 	if entry, err := rec.entry(); err == nil {
 		m.entry = maphash.Bytes(s.seed, entry)
 	}
-	d := rec.doc()
-	m.doc = s.docPrint(&recall.Document{ID: d.id, Category: categoriesOfIndex[d.category], Session: d.session, Group: d.source,
-		Tags: d.tags, Importance: d.importance, Created: d.created, Expires: d.expires})
+	doc := rec.doc()
+	m.doc = s.docPrint(&doc)
 	if rec.ExpiresAt != nil {
 		s.expiries[string(expiryKey(*rec.ExpiresAt, name.record()))] = name
 	}
@@ -244,7 +243,7 @@ func (s *space) finishMemories() {
 		if !m.timed {
 			missing(name, "the time index does not name the memory %q, so that no list shows it")
 		}
-		if _, ok := s.projects[name.pinc]; ok && !m.indexed {
+		if _, ok := s.projects[name.pinc]; ok && !m.indexed && !m.lost && !s.rebuilt[name.pinc][recallMemories] {
 			missing(name, "the index does not name the memory %q, so that it is not recalled")
 		}
 	}

@@ -17,6 +17,7 @@ type recallChecks struct {
 	marked    map[incarnation]bool                   // sessions with messages to be indexed
 	backlog   map[incarnation]string                 // the session that a project's marking has come to
 	foldJobs  map[string]bool                        // project and space
+	rebuilt   map[incarnation]map[byte]bool          // spaces that are being built again
 	streams   map[incarnation]map[uint64]streamState // how far sessions are indexed, by project
 	homeless  map[incarnation][]byte                 // the first record of indexes of no project
 	indexNow  *recallSeen
@@ -27,7 +28,7 @@ type recallChecks struct {
 func (c *recallChecks) init() {
 	c.searched, c.marked, c.backlog = map[incarnation]bool{}, map[incarnation]bool{}, map[incarnation]string{}
 	c.foldJobs, c.streams = map[string]bool{}, map[incarnation]map[uint64]streamState{}
-	c.homeless = map[incarnation][]byte{}
+	c.homeless, c.rebuilt = map[incarnation][]byte{}, map[incarnation]map[byte]bool{}
 }
 
 // recallSeen follows one space of an index: documents, fresh ones, where memories are, languages, streams, what is in
@@ -59,7 +60,7 @@ type docSeen struct {
 }
 
 // index gives the space that a record is of; nil where it is not worth a look: the project's index is to be swept, or
-// the project is unknown.
+// is being built again, or the project is unknown.
 func (s *space) index(key []byte) *recallSeen {
 	pinc, space := incarnation(key[2:]), key[2+8]
 	if now := s.indexNow; now != nil && now.pinc == pinc && now.space == space {
@@ -70,6 +71,9 @@ func (s *space) index(key []byte) *recallSeen {
 		if !s.sweptProjects[pinc] && s.lostProjects == 0 && s.homeless[pinc] == nil {
 			s.homeless[pinc] = slices.Clone(key)
 		}
+		return nil
+	}
+	if s.rebuilt[pinc][space] {
 		return nil
 	}
 	s.indexNow = &recallSeen{pinc: pinc, space: space, oldest: math.MaxUint32, docs: map[recall.Place]*docSeen{}, ends: map[uint64]uint64{},

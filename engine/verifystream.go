@@ -1,6 +1,10 @@
 package engine
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
 
 // recallStream says where a stream of memories goes on, or how far a session is indexed.
 func (s *space) recallStream(key, value []byte) {
@@ -62,9 +66,24 @@ func (s *space) damagedRecallStream(key []byte) {
 	}
 }
 
-func (s *space) foldJob(key, _ []byte) { s.foldJobs[string(key[3:])] = true }
+func (s *space) foldJob(key, value []byte) {
+	s.foldJobs[string(key[3:])] = true
+	if stateOf(store.Item{Value: value}) != indexReady {
+		s.damagedFoldJob(key)
+	}
+}
 
-func (s *space) damagedFoldJob(key []byte) { s.foldJobs[string(key[3:])] = true }
+// damagedFoldJob notes a space that is dropped and built again, transcripts by marking their sessions anew.
+func (s *space) damagedFoldJob(key []byte) {
+	pinc, space := spaceOf(key)
+	s.foldJobs[string(key[3:])] = true
+	if s.rebuilt[pinc] == nil {
+		s.rebuilt[pinc] = map[byte]bool{}
+	}
+	if s.rebuilt[pinc][space] = true; space == recallTranscript {
+		s.backlog[pinc] = ""
+	}
+}
 
 func (s *space) unindexedJob(key, value []byte) {
 	pinc, sinc := incarnation(key[3:]), incarnation(key[3+8:])
