@@ -198,8 +198,9 @@ func (e *Engine) liveMemory(ctx context.Context, c Caller, projectID, key string
 	return nil, nil, err
 }
 
-// ForgetMemory removes a memory, its history and its place in the index in one commit; of a memory with many distinct words
-// the last postings go later, and count for nothing until then. Forgetting what is not there succeeds and says so.
+// ForgetMemory removes a memory, its history and its place in the index in one commit; of a memory with many distinct
+// words the last postings go later, and count for nothing until then. Forgetting what is not there succeeds and says
+// so.
 func (e *Engine) ForgetMemory(ctx context.Context, c Caller, once Once, projectID, key string) (Forgotten, error) {
 	use := e.memoryUse.reserve(c.Tenant)
 	forgotten, err := update(ctx, e, c, once, func(t *tx) (bool, error) {

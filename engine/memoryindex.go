@@ -18,44 +18,49 @@ var categoriesOfIndex = map[string]recall.Category{categoryCore: recall.Core, ca
 
 // doc is the memory as the index knows it, but for its words.
 func (r *memoryRecord) doc() recall.Document {
-	d := recall.Document{ID: r.Key, Category: categoriesOfIndex[r.Category], Session: r.session(), Group: r.Source, Tags: r.Tags,
-		Importance: r.Importance, Created: r.UpdatedAt}
+	d := recall.Document{ID: r.Key, Category: categoriesOfIndex[r.Category], Session: r.session(), Group: r.Source,
+		Tags: r.Tags, Importance: r.Importance, Created: r.UpdatedAt}
 	if r.ExpiresAt != nil {
 		d.Expires = *r.ExpiresAt
 	}
 	return d
 }
 
-// indexMemories indexes some of a project's memories again, after its index was dropped. One that is damaged is left out.
-func (e *Engine) indexMemories(ctx context.Context, tenant string, pinc incarnation, after string) (next string, err error) {
-	p := &project{Incarnation: pinc}
-	rng := prefixRange(memoryPrefix('r', pinc))
+// indexMemories indexes some of a project's memories again, after its index was dropped: those that were changed
+// longest ago first, because in a session they stand in that order. One that is damaged is left out, and one that was
+// changed since the index was dropped is there already.
+func (e *Engine) indexMemories(ctx context.Context, tenant string, pinc incarnation, after string) (
+	next string, err error,
+) {
+	p, prefix := &project{Incarnation: pinc}, memoryPrefix('t', pinc)
+	rng := prefixRange(prefix)
 	if after != "" {
-		rng.From = prefixEnd(memoryParts(p, after))
+		rng.To = append(prefix[:len(prefix):len(prefix)], after...)
 	}
-	rng.KeysOnly, rng.Limit = true, reindexChunk
+	rng.Reverse, rng.KeysOnly, rng.Limit = true, true, reindexChunk
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil || len(r.Ranges[0]) == 0 {
 		return "", err
 	}
 	return update(ctx, e, Caller{Tenant: tenant}, Once{}, func(t *tx) (last string, err error) {
 		for _, it := range r.Ranges[0] {
-			_, key, _ := splitMemoryKey(it.Key)
-			if key == last {
-				continue // another part of it
-			}
 			if t.bytes() > reindexBytes {
 				break
 			}
-			last = key
-			rec, err := t.memory(p, key)
-			if isDamagedMemory(err) || err == nil && rec == nil {
-				continue
-			}
+			last = string(it.Key[len(prefix):])
+			_, key := splitMemoryTime(it.Key)
+			there, err := t.hasDocument(pinc, key)
 			if err != nil {
 				return "", err
 			}
-			if err := t.putDocument(pinc, rec.doc(), rec.Content); err != nil {
+			rec, err := t.memory(p, key)
+			if isDamagedMemory(err) {
+				continue
+			}
+			if err == nil && rec != nil && !there {
+				err = t.putDocument(pinc, rec.doc(), rec.Content)
+			}
+			if err != nil {
 				return "", err
 			}
 		}

@@ -62,8 +62,8 @@ type RecallTerm struct {
 // RecallResult is what was found, best first.
 type RecallResult struct {
 	Data []RecallHit `json:"data"`
-	// Incomplete says that hits may be missing: UnindexedMessages of the transcript were not searched yet, and asking again
-	// later finds them; or there is more than one answer takes, or damage.
+	// Incomplete says that hits may be missing: UnindexedMessages of the transcript were not searched yet, and asking
+	// again later finds them; or there is more than one answer takes, or damage.
 	Incomplete        bool   `json:"incomplete,omitempty"`
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
 
@@ -138,12 +138,13 @@ func (q *RecallQuery) check() (*recallRequest, error) {
 		return nil, invalidField("limit", "out_of_range", "must be from 1 to %d", maxRecallLimit)
 	}
 	if len(q.Query) > maxRecallQuery {
-		return nil, invalidField("query", "too_long", "must be at most %d bytes; ask with the words that matter", maxRecallQuery)
+		return nil, invalidField("query", "too_long", "must be at most %d bytes; ask with the words that matter",
+			maxRecallQuery)
 	}
 	text := strings.TrimSpace(q.Query)
 	if r.words = text != "" && text != "*"; !r.words && text == "" && q.Since == "" && q.Until == "" {
-		return nil, invalidField("query", "query_needed", `give words to look for, "*" for the most recent, or a time bound `+
-			`(since, until)`)
+		return nil, invalidField("query", "query_needed",
+			`give words to look for, "*" for the most recent, or a time bound (since, until)`)
 	}
 	r.filter = recall.Filter{Tags: q.Tags, Group: q.Source, Session: q.SessionID}
 	if q.Category != "" {
@@ -245,7 +246,8 @@ func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *re
 }
 
 func whyOf(y recall.Why) RecallWhy {
-	out := RecallWhy{Terms: []RecallTerm{}, Neighbours: y.Neighbours, Session: y.Session, Date: y.Date, Importance: y.Importance}
+	out := RecallWhy{Terms: []RecallTerm{}, Neighbours: y.Neighbours, Session: y.Session, Date: y.Date,
+		Importance: y.Importance}
 	for _, t := range y.Terms {
 		out.Terms = append(out.Terms, RecallTerm{t.Word, t.Share})
 	}

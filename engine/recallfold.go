@@ -87,8 +87,8 @@ func (e *Engine) foldSpace(ctx context.Context, tenant string, job store.Item) (
 }
 
 // readCorpus reads what is in the blocks of a space, with its record.
-func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (it store.Item, c corpusRecord,
-	err error,
+func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (
+	it store.Item, c corpusRecord, err error,
 ) {
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{recallPrefix(p, space, recallCorpus)}})
 	if err != nil {
@@ -140,8 +140,8 @@ func (e *Engine) removeDead(ctx context.Context, tenant string, p incarnation, s
 	return e.commit(ctx, tenant, t.batch)
 }
 
-// fold puts the first fresh documents of a space into blocks, at most so many. The batch expects the space's job, its corpus
-// and its epoch as they were read.
+// fold puts the first fresh documents of a space into blocks, at most so many. The batch expects the space's job, its
+// corpus and its epoch as they were read.
 func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space byte, corpus corpusRecord, epoch uint32,
 	expect []store.Expect, limit int,
 ) error {
@@ -226,9 +226,7 @@ func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, 
 			var key []byte
 			from := 0 // what is not before the block
 			if items := r.Ranges[i]; len(items) > 0 {
-				from, _ = slices.BinarySearchFunc(ps, splitPlace(items[0].Key), func(p recall.Posting, at recall.Place) int {
-					return p.Compare(at)
-				})
+				from, _ = slices.BinarySearchFunc(ps, splitPlace(items[0].Key), recall.Posting.Compare)
 				key = items[0].Key
 				if block, err = recall.ReadBlock(nil, items[0].Value); err != nil {
 					return nil, errBroken

@@ -11,16 +11,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// The index of a project has a space for its memories and one for its transcripts. A document is written as one record,
-// in the batch of what it stands for; a job puts many at once into blocks, which hold a term's postings by place.
-// Queries read both. Everything that changes blocks expects the space's corpus record unchanged and raises its version,
-// so that blocks need no preconditions of their own. Documents that wait for their block lie under an epoch, which moves on
-// every so often and which their writers expect: a query starts from the oldest epoch in use, and does not pass by all that
-// was deleted before, which an LSM tree keeps for a while. A document's record names its terms: taking it out removes exactly
-// what was put in.
+// The index of a project has a space for its memories and one for its transcripts. It knows documents only, and nothing
+// of what they are made of. A document is written as one record, in the batch of what it stands for; a job puts many at
+// once into blocks, which hold a term's postings by place. Queries read both. Everything that changes blocks expects
+// the space's corpus record unchanged and raises its version, so that blocks need no preconditions of their own.
+// Documents that wait for their block lie under an epoch, which moves on every so often and which their writers expect.
+// A query starts from the oldest epoch in use, because starting there avoids scanning the tombstones of documents that
+// are in blocks already. A document's record names its terms: taking it out removes exactly what was put in.
 
-// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and hold
-// no zero byte.
+// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and
+// hold no zero byte.
 type Analyser interface {
 	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
 	Document(text string) (terms []string, latin string)
@@ -52,8 +52,9 @@ func decodeCorpus(it store.Item) (c corpusRecord, err error) {
 	return c, err
 }
 
-// changeIndex collects a change of a space, which goes by what the batch read of it. A space that is being dropped changes in
-// nothing else: what it stands for is indexed again afterwards. A space that turns out to be damaged is dropped.
+// changeIndex collects a change of a space, which goes by what the batch read of it. A space that is being dropped
+// changes in nothing else: what it stands for is indexed again afterwards. A space that turns out to be damaged is
+// dropped.
 func (t *tx) changeIndex(p incarnation, space byte, change func() error) (done bool, err error) {
 	job, err := t.look(foldKey(p, space))
 	if err != nil || stateOf(job[0]) == indexDropped {
@@ -89,13 +90,14 @@ func (at passagesAt) place(i uint64) recall.Place {
 	return recall.Place{Stream: at.First.Stream, Pos: at.First.Pos + i}
 }
 
-// putDocument makes a text findable in the batch that writes what it is of, in place of what its id had before. The batch
-// reads all that it needs for that in one round trip.
+// putDocument makes a text findable in the batch that writes what it is of, in place of what its id had before. The
+// batch reads all that it needs for that in one round trip.
 func (t *tx) putDocument(p incarnation, doc recall.Document, text string) error {
 	terms, latin := t.e.analyser.Document(text)
 	passages, lens := recall.Passages(terms)
 	at := passagesAt{First: recall.Place{Stream: streamOf(doc.Session)}, Count: uint64(len(passages))}
-	keys := append(foldKeys(p, recallMemories, latin), recallPlacesKey(p, doc.ID), recallPrefix(p, recallMemories, recallEpoch))
+	keys := append(foldKeys(p, recallMemories, latin), recallPlacesKey(p, doc.ID),
+		recallPrefix(p, recallMemories, recallEpoch))
 	if at.First.Stream != 0 {
 		keys = append(keys, recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream))
 	}
@@ -124,6 +126,12 @@ func (t *tx) putDocument(p incarnation, doc recall.Document, text string) error 
 		return t.putJSON(recallPlacesKey(p, doc.ID), at)
 	})
 	return err
+}
+
+// hasDocument tells whether the index knows an id.
+func (t *tx) hasDocument(p incarnation, id string) (bool, error) {
+	got, err := t.look(recallPlacesKey(p, id))
+	return err == nil && got[0].Value != nil, err
 }
 
 // nextPlace chooses where passages begin: in a session behind the last; without one at a place of their own that says
@@ -163,7 +171,9 @@ func (t *tx) expectFree(p incarnation, at *passagesAt) {
 }
 
 // addDocuments adds documents to those that wait for their block, under the epoch that it answers.
-func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, languages ...string) (epoch uint32, err error) {
+func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, languages ...string) (
+	epoch uint32, err error,
+) {
 	epochKey := recallPrefix(p, space, recallEpoch)
 	keys := foldKeys(p, space, languages...)
 	got, err := t.look(append(keys, epochKey)...)
@@ -188,8 +198,8 @@ func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, lan
 	return epoch, nil
 }
 
-// foldKeys names the job that puts a space's documents into blocks, and notes of the languages that some were stemmed in. The
-// job stays as long as the project, because what ends it could not tell whether a document comes just then.
+// foldKeys names the job that puts a space's documents into blocks, and notes of the languages that some were stemmed
+// in. The job stays as long as the project, because what ends it could not tell whether a document comes just then.
 func foldKeys(p incarnation, space byte, languages ...string) [][]byte {
 	keys := [][]byte{foldKey(p, space)}
 	for _, latin := range languages {

@@ -6,13 +6,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// An index can be made again from what it stands for. So a damaged record of it never fails what people ask for: the space
-// that it is of is dropped and built again, a piece at a time, and queries say meanwhile that hits may be missing. The job of
-// the space says how far that is. Every change of the space expects the job as it read it, so that nothing that was read before
-// a rebuild is written behind it.
+// An index can be made again from what it stands for. So a damaged record of it never fails what people ask for: the
+// space that it is of is dropped and built again, a piece at a time, and queries say meanwhile that hits may be
+// missing. The job of the space says how far that is. Every change of the space expects the job as it read it, so that
+// nothing that was read before a rebuild is written behind it.
 
-// The states of a space are the first byte of its job. The generation comes next, which is new with every rebuild, and in a space
-// that is being built the place that it has come to.
+// The states of a space are the first byte of its job. The generation comes next, which is new with every rebuild, and
+// in a space that is being built the place that it has come to.
 const (
 	indexReady   = iota
 	indexDropped // Its records are removed, and what changes meanwhile is not indexed.
@@ -32,8 +32,8 @@ func stateOf(job store.Item) byte {
 
 const generationSize = 8
 
-// source indexes a piece of what a space stands for, from behind a place on. It answers where the next piece begins, "" being
-// the end.
+// source indexes a piece of what a space stands for, from behind a place on. It answers where the next piece begins, ""
+// being the end.
 type source func(ctx context.Context, tenant string, p incarnation, after string) (next string, err error)
 
 // rebuilding is the value of the job of a space that is to be dropped and built again.
@@ -50,8 +50,8 @@ func (t *tx) startRebuild(p incarnation, space byte) {
 	t.put(foldKey(p, space), t.e.rebuilding())
 }
 
-// rebuildSpace has a space built again of which the job was read. A job that is gone went with its project, and one that is damaged
-// says so itself.
+// rebuildSpace has a space built again of which the job was read. A job that is gone went with its project, and one
+// that is damaged says so itself.
 func (e *Engine) rebuildSpace(ctx context.Context, tenant string, job store.Item) error {
 	if job.Damaged || job.Value == nil {
 		return nil

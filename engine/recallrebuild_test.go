@@ -12,7 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// damageIndex flips a byte of records of a recall index: those of a space and kind, or with all false the first of them.
+// damageIndex flips a byte of records of a recall index: those of a space and kind, or with all false the first of
+// them.
 func (k *kit) damageIndex(kind string, all bool) {
 	k.Helper()
 	var b store.Batch
@@ -35,8 +36,8 @@ func (k *kit) damageIndex(kind string, all bool) {
 	}
 }
 
-// Damage of any record of the memories' index fails nothing: the index is built again, answers say so meanwhile, and once that
-// is done everything that was stored is found, before the damage and after, and nothing that was forgotten.
+// Damage of any record of the memories' index fails nothing: the index is built again, answers say so meanwhile, and
+// once that is done everything that was stored is found, before the damage and after, and nothing that was forgotten.
 func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 	for _, kind := range []string{"mf", "md", "mt", "ms", "mk", "mn", "mw", "ml", "job"} {
 		for _, all := range []bool{false, true} {
@@ -142,9 +143,8 @@ func (k *kit) wantWhole() {
 	}
 }
 
-// Whatever is stored and forgotten between the pieces of a rebuild, by two servers and across a restart: recall finds in the end
-// what there is. Verify finds nothing wrong at any time but the
-// damage itself.
+// Whatever is stored and forgotten between the pieces of a rebuild, by two servers and across a restart: recall finds
+// in the end what there is. Verify finds nothing wrong at any time but the damage itself.
 func TestRebuildAmongChanges(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -237,7 +237,8 @@ func TestDamagedDocumentIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Nor does damage of what a transcript's index knows: the sessions are indexed again, and deleted ones do not come back.
+// Nor does damage of what a transcript's index knows: the sessions are indexed again, and deleted ones do not come
+// back.
 func TestDamagedTranscriptIndexIsBuiltAgain(t *testing.T) {
 	for _, kind := range []string{"tf", "td", "tt", "ts", "tn", "tw", "job"} {
 		t.Run(kind, func(t *testing.T) {

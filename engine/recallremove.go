@@ -35,8 +35,8 @@ func (t *tx) removePassages(p incarnation, id string) error {
 	return t.removeDocuments(p, recallMemories, at.Epoch, places)
 }
 
-// removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings stay
-// are marked as dead, and a job removes them. The epoch is that of those that still wait for their block.
+// removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings
+// stay are marked as dead, and a job removes them. The epoch is that of those that still wait for their block.
 func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []recall.Place) error {
 	corpusKey := recallPrefix(p, space, recallCorpus)
 	ask, folded := [][]byte{corpusKey}, make([][]byte, len(places))

@@ -25,7 +25,8 @@ type query struct {
 	viewer string // It sees the documents of this group and those of none. Empty: it sees all.
 	limit  int
 	// Where unindexed is there, it gives documents that are to be searched although they are not in the index, and the
-	// languages that they were stemmed in. What it goes by is what keys hold in the state of the index that is searched.
+	// languages that they were stemmed in. What it goes by is what keys hold in the state of the index that is
+	// searched.
 	keys      [][]byte
 	unindexed func(held []store.Item) (docs []recall.Document, languages []string, err error)
 	// accept, where it is there, has the last word on a hit.
@@ -49,9 +50,11 @@ type search struct {
 	ranking *recall.Ranking
 }
 
-// search gives the best hits of a query, as many as it asks for. It is incomplete where the index is being built, or is damaged,
-// which begins that.
-func (e *Engine) search(ctx context.Context, tenant string, p incarnation, q *query) (hits []hit, incomplete bool, err error) {
+// search gives the best hits of a query, as many as it asks for. It is incomplete where the index is being built, or is
+// damaged, which begins that.
+func (e *Engine) search(ctx context.Context, tenant string, p incarnation, q *query) (
+	hits []hit, incomplete bool, err error,
+) {
 	s := &search{e: e, ctx: ctx, tenant: tenant, p: p, query: q, now: e.now(), visible: map[recall.Place]bool{}}
 	languages, err := s.languages()
 	if err != nil {
@@ -95,8 +98,8 @@ func (s *search) languages() ([]string, error) {
 	return out, nil
 }
 
-// rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It adds those
-// of what is not indexed.
+// rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It
+// adds those of what is not indexed.
 func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	words := s.e.analyser.Query(s.text, languages)
 	words = words[:min(len(words), maxQueryWords)]
@@ -174,8 +177,8 @@ type asked struct {
 	length int // of all postings, about
 }
 
-// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. For a viewer
-// it leaves that to ranking, because what a viewer may not see must not decide.
+// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. For a
+// viewer it leaves that to ranking, because what a viewer may not see must not decide.
 func (s *search) rarest(words []recall.Word, blocks [][]store.Item) []asked {
 	out := make([]asked, len(words))
 	for i, w := range words {
@@ -241,8 +244,8 @@ func (s *search) hidden(group string) bool {
 	return s.viewer != "" && group != "" && group != s.viewer
 }
 
-// shown leaves out the postings of documents that the viewer may not see. A posting has but a hash of its group: where that is
-// the viewer's, the document says whether the group is.
+// shown leaves out the postings of documents that the viewer may not see. A posting has but a hash of its group: where
+// that is the viewer's, the document says whether the group is.
 func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
 	viewer := s.viewer
 	if viewer == "" {

@@ -35,7 +35,8 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 	if err != nil {
 		return false, err
 	}
-	if done && len(r.Ranges[0]) == 0 || !done && t.writes() == 0 { // In an index that is being dropped, nothing is left either.
+	// Nothing is left, or the index is being dropped as a whole.
+	if done && len(r.Ranges[0]) == 0 || !done && t.writes() == 0 {
 		t.delete(recallStreamPrefix(p, recallTranscript, recallStream, s.stream()))
 		t.delete(unindexedKey(p, s))
 		err := e.commit(ctx, tenant, t.batch)

@@ -74,8 +74,8 @@ func (e *Engine) enableTranscripts(ctx context.Context, c Caller, projectID stri
 	return nil
 }
 
-// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's value
-// is a zero byte and the id of the session that it has come to.
+// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's
+// value is a zero byte and the id of the session that it has come to.
 func (e *Engine) markBacklog(ctx context.Context, tenant string, job store.Item) error {
 	p := incarnation(job.Key[len(sweepPrefix(jobBacklog)):])
 	rng := prefixRange(headPrefix(p))
@@ -137,11 +137,12 @@ type marked struct {
 // keysOfMark names what readMark reads.
 func keysOfMark(p incarnation, mark store.Item) [][]byte {
 	sinc := incarnation(mark.Key[len(mark.Key)-8:])
-	return [][]byte{headKey(p, string(mark.Value[8:])), recallStreamPrefix(p, recallTranscript, recallStream, sinc.stream())}
+	return [][]byte{headKey(p, string(mark.Value[8:])),
+		recallStreamPrefix(p, recallTranscript, recallStream, sinc.stream())}
 }
 
-// readMark gives a marked session, or nil where it is gone. The error is errDamaged where its head is damaged, and errBroken where
-// how far it is indexed is.
+// readMark gives a marked session, or nil where it is gone. The error is errDamaged where its head is damaged, and
+// errBroken where how far it is indexed is.
 func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	m := &marked{id: string(mark.Value[8:]), sinc: incarnation(mark.Key[len(mark.Key)-8:])}
 	if got[0].Damaged || got[0].Value != nil && json.Unmarshal(got[0].Value, &m.head) != nil {
@@ -157,12 +158,13 @@ func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	return m, nil
 }
 
-// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. Nothing is done while the
-// index is being dropped.
+// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. Nothing is done
+// while the index is being dropped.
 func (e *Engine) indexSession(ctx context.Context, tenant string, mark store.Item) (done bool, err error) {
 	p := incarnation(mark.Key[len(sweepPrefix(jobUnindexed)):][:8])
 	if len(mark.Value) < 8 {
-		e.log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew", "tenant", tenant)
+		e.log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew",
+			"tenant", tenant)
 		return true, e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}},
 			Delete: [][]byte{mark.Key}})
 	}
@@ -211,7 +213,9 @@ func (t *tx) indexMessages(p incarnation, mark store.Item) error {
 }
 
 // indexTranscripts has the transcripts of a project indexed again, after its index was dropped.
-func (e *Engine) indexTranscripts(ctx context.Context, tenant string, p incarnation, _ string) (next string, err error) {
+func (e *Engine) indexTranscripts(ctx context.Context, tenant string, p incarnation, _ string) (
+	next string, err error,
+) {
 	return "", e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}}})
 }
 
@@ -220,8 +224,8 @@ type workBudget struct{ messages, bytes int }
 
 func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
 
-// analyseTail makes documents of a session's messages behind those that are indexed, as far as the budget goes, and moves
-// the session's state behind them.
+// analyseTail makes documents of a session's messages behind those that are indexed, as far as the budget goes, and
+// moves the session's state behind them.
 func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budget *workBudget) (
 	docs []recall.Document, languages []string, err error,
 ) {
@@ -273,9 +277,11 @@ type tail struct {
 	damaged   bool   // something is left out of it
 }
 
-// analyseTails makes documents of marked sessions' messages that were not indexed as of the state that the keys of the marks were
-// read in. Where a session is named, it is of that one only.
-func (e *Engine) analyseTails(ctx context.Context, tenant, session string, marks, held []store.Item) (out tail, err error) {
+// analyseTails makes documents of marked sessions' messages that were not indexed as of the state that the keys of the
+// marks were read in. Where a session is named, it is of that one only.
+func (e *Engine) analyseTails(ctx context.Context, tenant, session string, marks, held []store.Item) (
+	out tail, err error,
+) {
 	budget := &workBudget{tailMessages, tailBytes}
 	for i, mark := range marks {
 		m, err := readMark(mark, held[2*i:2*i+2])

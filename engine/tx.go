@@ -71,8 +71,8 @@ func (t *tx) get(keys ...[]byte) ([]store.Item, error) {
 	return out, err
 }
 
-// look is get for records that can be made again. A damaged one comes as such and is no precondition, because nobody knows
-// its bytes. Keys that were read before are not read again.
+// look is get for records that can be made again. A damaged one comes as such and is no precondition, because nobody
+// knows its bytes. Keys that were read before are not read again.
 func (t *tx) look(keys ...[]byte) ([]store.Item, error) {
 	var ask [][]byte
 	for _, key := range keys {

@@ -243,7 +243,7 @@ func (s *space) finishMemories() {
 		if !m.timed {
 			missing(name, "the time index does not name the memory %q, so that no list shows it")
 		}
-		if _, ok := s.projects[name.pinc]; ok && !m.indexed && !m.lost && !s.rebuilt[name.pinc][recallMemories] {
+		if _, ok := s.projects[name.pinc]; ok && !m.indexed && !m.lost {
 			missing(name, "the index does not name the memory %q, so that it is not recalled")
 		}
 	}

@@ -118,6 +118,9 @@ func (s *space) damagedBacklogJob(key []byte) { s.backlog[incarnation(key[3:])] 
 // finishRecall tells of sessions that nothing will index, and of indexes that nothing will remove.
 func (s *space) finishRecall() {
 	s.endIndex()
+	for name, m := range s.memories {
+		m.indexed = m.indexed || s.rebuilt[name.pinc][recallMemories]
+	}
 	for sinc, h := range s.heads {
 		if !s.searched[h.pinc] || s.marked[sinc] || h.Messages == s.streams[h.pinc][sinc.stream()].Messages {
 			continue
