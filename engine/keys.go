@@ -49,7 +49,7 @@ import (
 //	v <pinc> space n stream    how far a stream is: its next position, and what of a session is indexed
 //	v <pinc> space l language  that some document's words were stemmed in that language
 //	v <pinc> space s           how many documents are in blocks, and their length
-//	j f <pinc> space           that there are documents, which are put into blocks
+//	j f <pinc> space           that there are documents, which are put into blocks; how far a damaged index is built again
 //	j u <pinc> <sinc>          session with messages that are not indexed
 //	j b <pinc>                 a project's sessions still to be marked so, from one on
 //	r                          the daily job: when it is due, and how far it has come (in the system space, too)
