@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // An API key reads mk_ID_SECRET_TENANT: the tenant it belongs to and its id are in clear, so that one read in that
@@ -37,9 +34,8 @@ func (e *Engine) newSecret(tenant, id string) (token string, hash []byte) {
 	return token, sum[:]
 }
 
-func errUnknownKey() error {
-	return errorf(Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
-}
+// HoldsSecret keeps the key out of stored answers, which are sealed.
+func (KeyCreated) HoldsSecret() {}
 
 // Authenticate tells who bears a token. Its errors do not tell an unknown key from a wrong one.
 func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error) {
@@ -56,19 +52,12 @@ func (e *Engine) Authenticate(ctx context.Context, token string) (Caller, error)
 	if !validID(id) || !validID(tenant) {
 		return Caller{}, errUnknownKey()
 	}
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{apiKeyKey(id)}})
+	rec, err := e.keys.get(ctx, e, tenant, tenant+"/"+id, kindKey.Key(id))
 	if err != nil {
 		return Caller{}, err
 	}
-	if r.Keys[0].Damaged {
-		return Caller{}, errDamaged
-	}
-	if r.Keys[0].Value == nil {
+	if rec == nil {
 		return Caller{}, errUnknownKey()
-	}
-	rec, err := e.keys.decode(tenant+"/"+id, r.Keys[0].Value)
-	if err != nil {
-		return Caller{}, err
 	}
 	now := e.now()
 	match := subtle.ConstantTimeCompare(sum[:], rec.Hash) == 1
@@ -124,7 +113,7 @@ func (e *Engine) CreateKey(ctx context.Context, c Caller, once Once, spec KeySpe
 		id := e.newID("", 10)
 		token, hash := e.newSecret(c.Tenant, id)
 		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.now}, Hash: hash, Tenant: t.live}
-		return KeyCreated{ID: id, Key: token}, t.putJSON(apiKeyKey(id), rec)
+		return KeyCreated{ID: id, Key: token}, t.putJSON(kindKey.Key(id), rec)
 	})
 }
 
@@ -138,7 +127,7 @@ func (e *Engine) RotateKey(ctx context.Context, c Caller, once Once, id string) 
 		token, hash := e.newSecret(c.Tenant, id)
 		until := t.now.Add(rotationOverlap)
 		rec.Previous, rec.PreviousUntil, rec.Hash, rec.RotatedAt = rec.Hash, &until, hash, &t.now
-		return KeyCreated{ID: id, Key: token, PreviousValidUntil: &until}, t.putJSON(apiKeyKey(id), rec)
+		return KeyCreated{ID: id, Key: token, PreviousValidUntil: &until}, t.putJSON(kindKey.Key(id), rec)
 	})
 }
 
@@ -149,7 +138,7 @@ func (e *Engine) DeleteKey(ctx context.Context, c Caller, id string) error {
 		if errors.Is(err, errDamaged) && c.Projects == nil { // it opens nothing, and nobody else could remove it
 			err = nil
 		}
-		t.delete(apiKeyKey(id))
+		t.delete(kindKey.Key(id))
 		return struct{}{}, err
 	})
 	if err != nil {
@@ -163,18 +152,11 @@ func (t *tx) readKey(c Caller, id string) (*keyRecord, error) {
 	if !validID(id) {
 		return nil, errorf(NotFound, "not_found", "no such key")
 	}
-	got, err := t.get(apiKeyKey(id))
+	rec, err := getTx[keyRecord](t, kindKey.Key(id))
 	if err != nil {
 		return nil, err
 	}
-	if got[0].Value == nil {
-		return nil, errorf(NotFound, "not_found", "no key %q", id)
-	}
-	rec := new(keyRecord)
-	if err := json.Unmarshal(got[0].Value, rec); err != nil {
-		return nil, err
-	}
-	if !c.covers(rec.Projects) {
+	if rec == nil || !c.covers(rec.Projects) {
 		return nil, errorf(NotFound, "not_found", "no key %q", id)
 	}
 	return rec, nil
@@ -182,10 +164,8 @@ func (t *tx) readKey(c Caller, id string) (*keyRecord, error) {
 
 // ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
 func (e *Engine) ListKeys(ctx context.Context, c Caller, page Page) (List[Key], error) {
-	out, err := listRecords(ctx, e, c.Tenant, apiKeyKey("")[:2], page, func(it store.Item) (Key, bool, error) {
-		var rec keyRecord
-		err := json.Unmarshal(it.Value, &rec)
-		return rec.Key, c.covers(rec.Projects), err
+	out, err := listPage(ctx, e, c.Tenant, kindKey.All(), page, func(_ []byte, rec *keyRecord) (Key, bool) {
+		return rec.Key, c.covers(rec.Projects)
 	})
 	if err != nil {
 		return out, err

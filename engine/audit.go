@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // auditLife is how long audit entries are kept.
@@ -26,10 +23,10 @@ type AuditEntry struct {
 func (t *tx) audit(c Caller, action, subject, detail string) error {
 	var id [8]byte
 	t.e.random(id[:])
-	key := auditKey(t.now, id)
+	key := kindAudit.Key(t.now, id)
 	entry := AuditEntry{ID: "aud_" + idAlphabet.EncodeToString(id[:]), At: t.now, KeyID: c.KeyID, Role: c.Role.String(),
 		Action: action, Subject: subject, Detail: detail}
-	t.put(expiryKey(t.now.Add(auditLife), key), []byte{0})
+	t.put(kindExpiry.Key(t.now.Add(auditLife), key), []byte{0})
 	return t.putJSON(key, entry)
 }
 
@@ -38,8 +35,7 @@ func (e *Engine) ListAudit(ctx context.Context, c Caller, page Page) (List[Audit
 	if err := c.wholeTenant(); err != nil {
 		return List[AuditEntry]{}, err
 	}
-	return listRecords(ctx, e, c.Tenant, auditKey(time.Time{}, [8]byte{})[:2], page,
-		func(it store.Item) (entry AuditEntry, show bool, err error) {
-			return entry, true, json.Unmarshal(it.Value, &entry)
-		})
+	return listPage(ctx, e, c.Tenant, kindAudit.All(), page, func(_ []byte, entry *AuditEntry) (AuditEntry, bool) {
+		return *entry, true
+	})
 }

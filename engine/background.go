@@ -257,14 +257,6 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) er
 	return failed
 }
 
-// lostRace is err unless another process did the same work meanwhile: then what is left is found again.
-func lostRace(err error) error {
-	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
-		return nil
-	}
-	return err
-}
-
 // Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and every
 // so often a look for what came due. Summaries are made beside it, several at once.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -201,10 +200,8 @@ func (e *Engine) GetBoard(ctx context.Context, c Caller, id string) (Board, erro
 
 // ListBoards pages through the boards that the key reaches, by id.
 func (e *Engine) ListBoards(ctx context.Context, c Caller, page Page) (List[Board], error) {
-	return listRecords(ctx, e, c.Tenant, boardKey("")[:2], page, func(it store.Item) (Board, bool, error) {
-		var b board
-		err := json.Unmarshal(it.Value, &b)
-		return b.shown(), c.reaches(&b), err
+	return listPage(ctx, e, c.Tenant, kindBoard.All(), page, func(_ []byte, b *board) (Board, bool) {
+		return b.shown(), c.reaches(b)
 	})
 }
 

@@ -141,12 +141,8 @@ func (e *Engine) ListBoardAgents(ctx context.Context, c Caller, id string, page 
 	if err != nil {
 		return List[BoardAgent]{}, err
 	}
-	return listRecords(ctx, e, c.Tenant, boardAgentPrefix(b.Incarnation), page,
-		func(it store.Item) (BoardAgent, bool, error) {
-			var a agentRecord
-			err := json.Unmarshal(it.Value, &a)
-			return a.shown(b), true, err
-		})
+	return listPage(ctx, e, c.Tenant, kindBoardAgent.Under(b.Incarnation), page,
+		func(_ []byte, a *agentRecord) (BoardAgent, bool) { return a.shown(b), true })
 }
 
 // DeleteBoardAgent removes an agent from a board, with its inbox.

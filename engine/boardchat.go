@@ -16,8 +16,6 @@ const (
 const (
 	commandPause  = "/pause"
 	commandResume = "/resume"
-	// DefaultSpeaker is who speaks where nobody is named, and whoever bears a tenant's first key.
-	DefaultSpeaker = "User"
 	// leadName mentions whoever is the board's lead.
 	leadName = "lead"
 	// maxSnippet is the longest snippet, in characters; a longer text loses what does not fit with the ellipsis.

@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -89,5 +88,3 @@ func kindName(k plan.Kind) string {
 	}
 	return "chat"
 }
-
-func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

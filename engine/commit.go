@@ -7,14 +7,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// commit writes a batch, sees to it that jobs in it get done, and puts a store's refusals into the words of the edge. A
-// lost precondition stays a *store.ConflictError.
+// commit writes a batch, tells e.committed of it, and puts a store's refusals into the words of the edge. A lost
+// precondition stays a *store.ConflictError.
 func (e *Engine) commit(ctx context.Context, tenant string, b store.Batch) error {
 	err := e.store.Commit(ctx, tenant, b)
-	if err == nil {
-		e.queueWork(tenant, b)
+	if err == nil && e.committed != nil {
+		e.committed(tenant, b)
 	}
 	return Worded(err)
+}
+
+// lostRace leaves out an error that only says that another writer came first, for work that is found and done again.
+func lostRace(err error) error {
+	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
+		return nil
+	}
+	return err
 }
 
 // Worded puts a store's refusals into the words of the edge. Every other error comes back as it is.

@@ -88,6 +88,7 @@ type Engine struct {
 	log       *slog.Logger
 	clock     func() time.Time
 	entropy   io.Reader
+	committed func(tenant string, b store.Batch) // is told of every commit; nil: nobody is
 	rootKey   [32]byte
 	hasRoot   bool
 	maxTokens int
@@ -144,6 +145,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if o.HotBytes == 0 {
 		o.HotBytes = 64 << 20
 	}
+	e.committed = e.queueWork
 	e.alone, e.summariser = o.Alone, o.Summariser
 	e.summaries.open()
 	e.sources = map[byte]source{recallMemories: e.indexMemories, recallTranscript: e.indexTranscripts}

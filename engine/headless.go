@@ -29,25 +29,25 @@ func (e *Engine) sweepHeadless(ctx context.Context, tenant string, job store.Ite
 	if err != nil {
 		return err
 	}
-	// Jobs before heads: an import swaps one for the other.
+	// Read jobs first: an import's last commit deletes its job and writes the head.
 	for _, kind := range []byte{sweepSession, sweepImport} {
-		err := e.eachRecord(ctx, tenant, prefixRange(sweepPrefix(kind)), func(it store.Item) {
+		for it, err := range e.scan(ctx, tenant, prefixRange(sweepPrefix(kind))) {
+			if err != nil {
+				return err
+			}
 			delete(orphans, incarnation(it.Key[len(it.Key)-8:]))
-		})
-		if err != nil {
-			return err
 		}
 	}
 	damaged := false
-	err = e.eachRecord(ctx, tenant, prefixRange([]byte{'h', sep}), func(it store.Item) {
+	for it, err := range e.scan(ctx, tenant, kindSession.All()) {
+		if err != nil {
+			return err
+		}
 		var h head
 		if it.Damaged || json.Unmarshal(it.Value, &h) != nil {
 			damaged = true
 		}
 		delete(orphans, h.Incarnation)
-	})
-	if err != nil {
-		return err
 	}
 	b := store.Batch{Delete: [][]byte{job.Key}}
 	for sinc := range orphans {
@@ -66,7 +66,7 @@ func (e *Engine) sweepHeadless(ctx context.Context, tenant string, job store.Ite
 // messageOwners are the incarnations that any messages are stored under.
 func (e *Engine) messageOwners(ctx context.Context, tenant string) (map[incarnation]bool, error) {
 	owners := map[incarnation]bool{}
-	all := prefixRange([]byte{'m', sep})
+	all := sessionRecords.All()
 	for {
 		first, err := e.firstKey(ctx, tenant, all)
 		if err != nil || first == nil {
@@ -75,24 +75,5 @@ func (e *Engine) messageOwners(ctx context.Context, tenant string) (map[incarnat
 		sinc := incarnation(first.Key[2:])
 		owners[sinc] = true
 		all.From = prefixEnd(sessionPrefix(sinc))
-	}
-}
-
-// eachRecord visits a range in pieces, whatever its length. Each piece is of one state, the whole is not.
-func (e *Engine) eachRecord(ctx context.Context, tenant string, rng store.Range, visit func(store.Item)) error {
-	rng.Limit = sweepChunk
-	for {
-		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-		if err != nil {
-			return err
-		}
-		items := r.Ranges[0]
-		for _, it := range items {
-			visit(it)
-		}
-		if len(items) < rng.Limit {
-			return nil
-		}
-		rng.From = append(items[len(items)-1].Key, 0)
 	}
 }

@@ -48,7 +48,7 @@ func (e *Engine) noteUse(ctx context.Context, tenant, id string, now time.Time) 
 		return
 	}
 	value := binary.BigEndian.AppendUint64(nil, uint64(now.UnixMilli()))
-	err := e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: keyUseKey(id), Value: value}}})
+	err := e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: kindKeyUse.Key(id), Value: value}}})
 	if err != nil {
 		e.log.Warn("the last use of a key was not written", "tenant", tenant, "key", id, "error", err)
 	}
@@ -61,7 +61,7 @@ func (e *Engine) fillUses(ctx context.Context, tenant string, keys []Key) error 
 	}
 	names := make([][]byte, len(keys))
 	for i := range keys {
-		names[i] = keyUseKey(keys[i].ID)
+		names[i] = kindKeyUse.Key(keys[i].ID)
 	}
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: names})
 	if err != nil {
@@ -82,5 +82,5 @@ func (e *Engine) fillUses(ctx context.Context, tenant string, keys []Key) error 
 
 // dropUse removes what is known of a deleted key's use.
 func (e *Engine) dropUse(ctx context.Context, tenant, id string) error {
-	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{keyUseKey(id)}})
+	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{kindKeyUse.Key(id)}})
 }

@@ -12,50 +12,37 @@ const (
 	maxPage     = 1000
 )
 
-// listRecords pages through the records under a prefix. read decodes one, or says that it is not to be shown.
-func listRecords[T any](ctx context.Context, e *Engine, tenant string, prefix []byte, page Page,
-	read func(store.Item) (T, bool, error)) (List[T], error) {
-	out := List[T]{Data: []T{}}
-	rng := prefixRange(prefix)
-	limit, after, err := page.decode()
+// listPage pages through a range. show makes of a record what is listed, or says that it is not to be shown.
+func listPage[T, S any](ctx context.Context, e *Engine, tenant string, rng store.Range, page Page,
+	show func(key []byte, value *T) (S, bool)) (List[S], error) {
+	out := List[S]{Data: []S{}}
+	limit, from, err := page.decode()
 	if err != nil {
 		return out, err
 	}
-	if after != nil {
-		rng.From = append(append(append([]byte(nil), prefix...), after...), 0)
+	prefix := rng.From
+	if from != nil {
+		rng.From = after(append(prefix[:len(prefix):len(prefix)], from...))
 	}
 	rng.Limit = limit + 1
 	var last []byte
-	for {
-		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	for it, err := range each[T](ctx, e, tenant, rng) {
 		if err != nil {
 			return out, err
 		}
-		for _, it := range r.Ranges[0] {
-			if it.Damaged {
-				return out, errDamaged
-			}
-			v, show, err := read(it)
-			if err != nil {
-				return out, err
-			}
-			if !show {
-				continue
-			}
-			if len(out.Data) == limit {
-				out.HasMore = true
-				cursor := base64.RawURLEncoding.EncodeToString(last[len(prefix):])
-				out.NextCursor = &cursor
-				return out, nil
-			}
-			out.Data, last = append(out.Data, v), it.Key
+		shown, ok := show(it.Key, it.Value)
+		if !ok {
+			continue
 		}
-		n := len(r.Ranges[0])
-		if n < rng.Limit {
-			return out, nil
+		if len(out.Data) == limit {
+			out.HasMore = true
+			cursor := base64.RawURLEncoding.EncodeToString(last[len(prefix):])
+			out.NextCursor = &cursor
+			break
 		}
-		rng.From = append(append([]byte(nil), r.Ranges[0][n-1].Key...), 0)
+		out.Data, last = append(out.Data, shown), it.Key
 	}
+	return out, nil
 }
 
 // decode gives a page's bounds; after is nil for the first page.
@@ -67,7 +54,8 @@ func (p Page) decode() (limit int, after []byte, err error) {
 		return 0, nil, invalidField("limit", "out_of_range", "must be from 1 to %d", maxPage)
 	}
 	if p.Cursor != "" {
-		if after, err = base64.RawURLEncoding.DecodeString(p.Cursor); err != nil || len(after) == 0 || len(after) > 256 {
+		after, err = base64.RawURLEncoding.DecodeString(p.Cursor)
+		if err != nil || len(after) == 0 || len(after) > 256 {
 			return 0, nil, invalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
 		}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -41,6 +42,18 @@ func (m *memo[T]) decode(name string, raw []byte) (*T, error) {
 	}
 	m.last[name] = memoEntry[T]{raw, value}
 	return value, nil
+}
+
+// get reads one record, nil where there is none. name is as in decode.
+func (m *memo[T]) get(ctx context.Context, e *Engine, tenant, name string, key []byte) (*T, error) {
+	it, err := e.readItem(ctx, tenant, key)
+	if err != nil || it.Value == nil {
+		if it.Damaged {
+			err = damaged(tenant, key)
+		}
+		return nil, err
+	}
+	return m.decode(name, it.Value)
 }
 
 // peek gives the latest value under a name, which may be stale: good for a guess that is checked later.

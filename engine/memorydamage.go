@@ -39,14 +39,18 @@ func (t *tx) deleteDamagedMemory(p *project, key string) error {
 			t.delete(it.Key)
 		}
 	}
-	return t.e.eachRecord(t.ctx, t.tenant, prefixRange(memoryPrefix('t', p.Incarnation)), func(it store.Item) {
+	for it, err := range t.e.scan(t.ctx, t.tenant, prefixRange(memoryPrefix('t', p.Incarnation))) {
+		if err != nil {
+			return err
+		}
 		if _, named := splitMemoryTime(it.Key); named != key {
-			return
+			continue
 		}
 		t.delete(it.Key)
 		var entry memoryEntry
 		if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
 			t.delete(expiryKey(timeOf(entry.Expires), memoryKey(p.Incarnation, key, 0)))
 		}
-	})
+	}
+	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // MemoryQuota bounds the memories of one tenant; 0 is no bound. Bytes counts content, what memories were before
@@ -156,17 +154,18 @@ func (r *reservation) end(committed bool) {
 // counts twice until the next recount: too much is refused rather than too little.
 func (r *reservation) recount(ctx context.Context, now time.Time) error {
 	kept := r.tally.pending
-	err := r.use.e.eachRecord(ctx, r.tenant, prefixRange(memoryTimes()), func(it store.Item) {
+	for it, err := range r.use.e.scan(ctx, r.tenant, prefixRange(memoryTimes())) {
+		if err != nil {
+			return err
+		}
 		var entry memoryEntry
 		if it.Damaged || json.Unmarshal(it.Value, &entry) != nil {
 			r.use.e.logDamagedEntry(r.tenant)
 		}
 		kept.add(memoryAmount{1, int64(entry.Bytes + entry.Before)})
-	})
-	if err == nil {
-		r.tally.kept, r.tally.counted = kept, now
 	}
-	return err
+	r.tally.kept, r.tally.counted = kept, now
+	return nil
 }
 
 func (r *memoryRecord) weight() int64 { return int64(len(r.Content) + r.bytesBefore()) }

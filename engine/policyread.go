@@ -76,10 +76,8 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 	if err != nil {
 		return List[Policy]{}, err
 	}
-	own, err := listRecords(ctx, e, c.Tenant, policyKey("")[:2], page, func(it store.Item) (Policy, bool, error) {
-		rec := new(policyRecord)
-		err := json.Unmarshal(it.Value, rec)
-		return e.policyShown(c.Tenant, rec), true, err
+	own, err := listPage(ctx, e, c.Tenant, kindPolicy.All(), page, func(_ []byte, rec *policyRecord) (Policy, bool) {
+		return e.policyShown(c.Tenant, rec), true
 	})
 	if err != nil {
 		return List[Policy]{}, err

@@ -96,10 +96,8 @@ func (e *Engine) GetProject(ctx context.Context, c Caller, id string) (Project, 
 
 // ListProjects pages through the projects that the key reaches, by id.
 func (e *Engine) ListProjects(ctx context.Context, c Caller, page Page) (List[Project], error) {
-	return listRecords(ctx, e, c.Tenant, projectKey("")[:2], page, func(it store.Item) (Project, bool, error) {
-		var p project
-		err := json.Unmarshal(it.Value, &p)
-		return p.Project, c.MaySee(p.ID), err
+	return listPage(ctx, e, c.Tenant, kindProject.All(), page, func(_ []byte, p *project) (Project, bool) {
+		return p.Project, c.MaySee(p.ID)
 	})
 }
 

@@ -184,14 +184,12 @@ func (e *Engine) ListSessions(ctx context.Context, c Caller, projectID string, p
 	if err != nil {
 		return List[Session]{}, err
 	}
-	prefix := headPrefix(p.Incarnation)
 	heads := map[string]*head{}
-	out, err := listRecords(ctx, e, c.Tenant, prefix, page, func(it store.Item) (Session, bool, error) {
-		h := new(head)
-		err := json.Unmarshal(it.Value, h)
-		id := string(it.Key[len(prefix) : len(it.Key)-1])
+	rng := kindSession.Under(p.Incarnation)
+	out, err := listPage(ctx, e, c.Tenant, rng, page, func(key []byte, h *head) (Session, bool) {
+		_, id, _ := kindSession.Split(key)
 		heads[id] = h
-		return h.session(id, r.encoding), id != DefaultSession || h.Turns > 0, err
+		return h.session(id, r.encoding), id != DefaultSession || h.Turns > 0
 	})
 	if err != nil {
 		return out, err

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// DefaultSpeaker is the preferred name of who bears a tenant's first key, and who speaks where nobody is named.
+const DefaultSpeaker = "User"
 
 // tenantRecord is stored in the system space. A deleted tenant keeps it, marked, until its space is swept.
 type tenantRecord struct {
@@ -14,23 +16,19 @@ type tenantRecord struct {
 	Deleting bool `json:"deleting,omitempty"`
 }
 
-func (e *Engine) readTenant(ctx context.Context, id string) (*tenantRecord, error) {
-	r, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{tenantKey(id)}})
-	if err != nil || r.Keys[0].Value == nil {
-		return nil, err
-	}
-	rec := new(tenantRecord)
-	return rec, json.Unmarshal(r.Keys[0].Value, rec)
-}
+// HoldsSecret keeps the admin key out of stored answers, which are sealed.
+func (TenantCreated) HoldsSecret() {}
 
 // TenantExists tells whether a tenant can be worked in.
 func (e *Engine) TenantExists(ctx context.Context, id string) (bool, error) {
-	rec, err := e.readTenant(ctx, id)
+	rec, err := get[tenantRecord](ctx, e, systemTenant, kindTenant.Key(id))
 	return rec != nil && !rec.Deleting, err
 }
 
-// CreateTenant makes a tenant with project `default` and an admin key.
-func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (TenantCreated, error) {
+// createTenant makes a tenant with an admin key. prepare makes what belongs into the space of every tenant; it may be
+// called again after a crash or a lost race, and finds then what it made before.
+func (e *Engine) createTenant(ctx context.Context, once Once, spec TenantSpec, prepare func(admin Caller) error) (
+	TenantCreated, error) {
 	if err := checkID("id", spec.ID); err != nil {
 		return TenantCreated{}, err
 	}
@@ -38,19 +36,20 @@ func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (
 	admin := Caller{Tenant: spec.ID, Role: RoleTenantAdmin}
 	var key KeyCreated
 	out, err := update(ctx, e, system, once, func(t *tx) (TenantCreated, error) {
-		got, err := t.get(tenantKey(spec.ID))
+		prior, err := getTx[tenantRecord](t, kindTenant.Key(spec.ID))
 		if err != nil {
 			return TenantCreated{}, err
 		}
-		if got[0].Value != nil {
-			return TenantCreated{}, errorf(Conflict, "tenant_exists", "tenant %q exists or is still being deleted", spec.ID)
+		if prior != nil {
+			return TenantCreated{}, errorf(Conflict, "tenant_exists", "tenant %q exists or is still being deleted",
+				spec.ID)
 		}
 		if admin.incarnation, err = e.enliven(ctx, spec.ID); err != nil {
 			return TenantCreated{}, err
 		}
 		// The tenant's own space first: a crash before the record below leaves a key that nobody was told, and the
 		// next attempt succeeds.
-		if _, _, err := e.PutProject(ctx, admin, DefaultProject, ProjectSpec{}); err != nil {
+		if err := prepare(admin); err != nil {
 			return TenantCreated{}, err
 		}
 		if key.ID == "" {
@@ -61,7 +60,7 @@ func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (
 			}
 		}
 		rec := tenantRecord{Tenant: Tenant{ID: spec.ID, Name: spec.Name, CreatedAt: t.now}}
-		return TenantCreated{ID: spec.ID, AdminKey: key.Key}, t.putJSON(tenantKey(spec.ID), rec)
+		return TenantCreated{ID: spec.ID, AdminKey: key.Key}, t.putJSON(kindTenant.Key(spec.ID), rec)
 	})
 	if key.ID != "" && out.AdminKey != key.Key { // lost to another request for the same id
 		if err := e.DeleteKey(ctx, admin, key.ID); err != nil {
@@ -73,17 +72,18 @@ func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (
 
 // enliven marks a tenant's space as that of a living tenant. Two requests for one new tenant share the mark.
 func (e *Engine) enliven(ctx context.Context, id string) (live incarnation, err error) {
+	key := kindLive.Key()
 	for {
-		r, err := e.store.Read(ctx, id, store.Query{Keys: [][]byte{liveKey}})
+		prior, err := e.readItem(ctx, id, key)
 		if err != nil {
 			return live, err
 		}
-		if len(r.Keys[0].Value) == len(live) {
-			return incarnation(r.Keys[0].Value), nil
+		if len(prior.Value) == len(live) {
+			return incarnation(prior.Value), nil
 		}
 		live = e.newIncarnation()
-		err = e.commit(ctx, id, store.Batch{Expect: []store.Expect{{Key: liveKey, Value: r.Keys[0].Value}},
-			Put: []store.Pair{{Key: liveKey, Value: live[:]}}})
+		err = e.commit(ctx, id, store.Batch{Expect: []store.Expect{{Key: key, Value: prior.Value}},
+			Put: []store.Pair{{Key: key, Value: live[:]}}})
 		if conflict := (*store.ConflictError)(nil); !errors.As(err, &conflict) {
 			return live, err
 		}
@@ -92,45 +92,35 @@ func (e *Engine) enliven(ctx context.Context, id string) (live incarnation, err 
 
 // ListTenants pages through the tenants by id.
 func (e *Engine) ListTenants(ctx context.Context, page Page) (List[Tenant], error) {
-	return listRecords(ctx, e, systemTenant, tenantKey("")[:2], page, func(it store.Item) (Tenant, bool, error) {
-		var rec tenantRecord
-		err := json.Unmarshal(it.Value, &rec)
-		return rec.Tenant, !rec.Deleting, err
+	return listPage(ctx, e, systemTenant, kindTenant.All(), page, func(_ []byte, rec *tenantRecord) (Tenant, bool) {
+		return rec.Tenant, !rec.Deleting
 	})
 }
 
-// DeleteTenant shuts a tenant at once and sweeps its data in the background. Its id is free again after that.
-func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
+// deleteTenant shuts a tenant at once and leaves a job that sweeps its space.
+func (e *Engine) deleteTenant(ctx context.Context, id string) error {
 	system := Caller{Tenant: systemTenant, Role: RoleRoot}
 	_, err := update(ctx, e, system, Once{}, func(t *tx) (struct{}, error) {
-		got, err := t.get(tenantKey(id))
+		rec, err := getTx[tenantRecord](t, kindTenant.Key(id))
 		if err != nil {
 			return struct{}{}, err
 		}
-		var rec tenantRecord
-		if got[0].Value != nil {
-			err = json.Unmarshal(got[0].Value, &rec)
-		}
-		if err != nil {
-			return struct{}{}, err
-		}
-		if got[0].Value == nil {
+		if rec == nil {
 			return struct{}{}, errorf(NotFound, "not_found", "no tenant %q", id)
 		}
 		rec.Deleting = true
-		t.put(sweepKey(sweepTenant, []byte(id)), []byte{0})
-		return struct{}{}, t.putJSON(tenantKey(id), rec)
+		t.put(kindTenantJob.Key(id), []byte{0})
+		return struct{}{}, t.putJSON(kindTenant.Key(id), rec)
 	})
 	if err != nil {
 		return err
 	}
-	e.tallies.forget(id)
 	// Its mark and its keys go before the answer: none works afterwards, and nothing that is under way is stored.
-	if err := e.commit(ctx, id, store.Batch{Delete: [][]byte{liveKey}}); err != nil {
+	if err := e.commit(ctx, id, store.Batch{Delete: [][]byte{kindLive.Key()}}); err != nil {
 		return err
 	}
 	for more := true; more; {
-		if more, err = e.deleteRange(ctx, id, prefixRange(apiKeyKey("")[:2])); err != nil {
+		if more, err = e.deleteRange(ctx, id, kindKey.All()); err != nil {
 			return err
 		}
 	}

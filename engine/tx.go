@@ -2,13 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,9 +13,6 @@ import (
 // maxAttempts bounds the retries of one optimistic update. Only other writers' successes cause a retry, so reaching
 // it means the record is very contended, not that nothing moves.
 const maxAttempts = 64
-
-// onceLife is how long an idempotent answer is kept.
-const onceLife = 24 * time.Hour
 
 // tx collects one atomic change. What it reads it also expects unchanged at commit.
 type tx struct {
@@ -65,8 +57,8 @@ func (t *tx) expectLive(c Caller) error {
 // writes the key.
 func (t *tx) get(keys ...[]byte) ([]store.Item, error) {
 	out, err := t.look(keys...)
-	if slices.ContainsFunc(out, func(it store.Item) bool { return it.Damaged }) {
-		return nil, errDamaged
+	if i := slices.IndexFunc(out, func(it store.Item) bool { return it.Damaged }); i >= 0 {
+		return nil, damaged(t.tenant, out[i].Key)
 	}
 	return out, err
 }
@@ -178,8 +170,9 @@ func (t *tx) bytes() (n int) {
 	return n
 }
 
-// errDamaged is answered where a record that everything hangs on failed its checksum.
-var errDamaged = errors.New("a stored record failed its checksum")
+func errUnknownKey() error {
+	return errorf(Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
+}
 
 // update runs fn and commits what it collected, again from the start while other writers win. With once, the answer
 // is stored in the same commit and given again to the same request.
@@ -231,95 +224,4 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 		}
 	}
 	return zero, errorf(Unavailable, "contended", "other writers kept winning; try again")
-}
-
-// record is the key of the answer to a request; nil where it is not idempotent.
-func (o Once) record(c Caller) []byte {
-	if o.Key == "" {
-		return nil
-	}
-	h := sha256.Sum256([]byte(c.KeyID + "\x00" + o.Key))
-	return onceKey([16]byte(h[:16]))
-}
-
-// givenBefore looks up the answer to a request that takes too long to be run only to find that it was.
-func givenBefore[T any](ctx context.Context, e *Engine, c Caller, once Once) (out T, found bool, err error) {
-	if once.Key == "" {
-		return out, false, nil
-	}
-	return given[T](ctx, e, c.Tenant, once.record(c), once)
-}
-
-// onceRecord is a stored answer. Answer is JSON, encrypted where it holds a secret.
-type onceRecord struct {
-	Body   []byte `json:"body"`
-	Answer []byte `json:"answer"`
-	Sealed bool   `json:"sealed,omitempty"`
-}
-
-// given looks up the answer that an idempotent request got before.
-func given[T any](ctx context.Context, e *Engine, tenant string, key []byte, once Once) (out T, found bool, err error) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
-	if err == nil && r.Keys[0].Damaged {
-		err = errDamaged
-	}
-	if err != nil || r.Keys[0].Value == nil {
-		return out, false, err
-	}
-	var rec onceRecord
-	if err := json.Unmarshal(r.Keys[0].Value, &rec); err != nil {
-		return out, false, fmt.Errorf("decoding an idempotency record: %w", err)
-	}
-	if !hmac.Equal(rec.Body, once.Body[:]) {
-		return out, true, errorf(Invalid, "idempotency_key_reused",
-			"this Idempotency-Key was used with another request; use a new key for a new request")
-	}
-	if rec.Sealed {
-		aead, err := onceCipher(once)
-		if err != nil {
-			return out, true, err
-		}
-		n := aead.NonceSize()
-		if rec.Answer, err = aead.Open(nil, rec.Answer[:n], rec.Answer[n:], nil); err != nil {
-			return out, true, errorf(Conflict, "idempotency_sealed",
-				"this request succeeded before, but its answer holds a secret that only the same key may see again")
-		}
-	}
-	return out, true, json.Unmarshal(rec.Answer, &out)
-}
-
-// secret marks answers that may not be stored in clear.
-type secret interface{ holdsSecret() }
-
-func (KeyCreated) holdsSecret()    {}
-func (TenantCreated) holdsSecret() {}
-
-func (e *Engine) sealOnce(once Once, out any) ([]byte, error) {
-	answer, err := json.Marshal(out)
-	if err != nil {
-		return nil, err
-	}
-	rec := onceRecord{Body: once.Body[:], Answer: answer}
-	if _, ok := out.(secret); ok {
-		aead, err := onceCipher(once)
-		if err != nil {
-			return nil, err
-		}
-		nonce := make([]byte, aead.NonceSize())
-		e.random(nonce)
-		rec.Sealed, rec.Answer = true, aead.Seal(nonce, nonce, answer, nil)
-	}
-	return json.Marshal(rec)
-}
-
-// onceCipher keys the encryption of a stored secret with the caller's token, of which the store only has a hash.
-func onceCipher(once Once) (cipher.AEAD, error) {
-	mac := hmac.New(sha256.New, []byte(once.Seal))
-	mac.Write([]byte("mneme idempotent answer\x00" + once.Key))
-	mac.Write(once.Body[:])
-	block, err := aes.NewCipher(mac.Sum(nil))
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCM(block)
 }

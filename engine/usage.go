@@ -2,12 +2,8 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // usageLife is how long the usage of a day is kept.
@@ -47,24 +43,20 @@ type UsageDay struct {
 
 // use adds to the tenant's usage, in the commit of what used it.
 func (t *tx) use(u usage) error {
-	key := usageKey(day(t.now))
-	var sum usage
-	got, err := t.get(key)
-	if errors.Is(err, errDamaged) { // better a day counted anew than what was paid for thrown away
+	key := kindUsage.Key(day(t.now))
+	sum, err := getTx[usage](t, key)
+	switch {
+	case errors.Is(err, errDamaged): // counting the day anew is better than failing what was paid for
 		t.e.log.Error("a day's usage is damaged; it is counted anew", "tenant", t.tenant)
-		sum.add(u)
-		return t.putJSON(key, sum)
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case sum == nil:
+		t.put(kindExpiry.Key(t.now.Add(usageLife), key), []byte{0})
 	}
-	if got[0].Value == nil {
-		t.put(expiryKey(t.now.Add(usageLife), key), []byte{0})
-	} else if err := json.Unmarshal(got[0].Value, &sum); err != nil {
-		return err
+	if sum != nil {
+		u.add(*sum)
 	}
-	sum.add(u)
-	return t.putJSON(key, sum)
+	return t.putJSON(key, u)
 }
 
 // Usage tells what the tenant used.
@@ -73,24 +65,20 @@ func (e *Engine) Usage(ctx context.Context, c Caller) (Usage, error) {
 	if err := c.wholeTenant(); err != nil {
 		return out, err
 	}
-	rng := prefixRange(usageKey(0)[:2])
+	rng := kindUsage.All()
 	rng.Reverse = true
-	r, err := e.store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil {
-		return out, err
-	}
-	for _, it := range r.Ranges[0] {
-		if it.Damaged {
+	for it, err := range each[usage](ctx, e, c.Tenant, rng) {
+		if errors.Is(err, errDamaged) {
 			e.log.Error("a day's usage is damaged; it is left out", "tenant", c.Tenant)
 			continue
 		}
-		var u usage
-		if err := json.Unmarshal(it.Value, &u); err != nil {
+		if err != nil {
 			return out, err
 		}
-		date := time.Unix(int64(binary.BigEndian.Uint16(it.Key[2:]))*86400, 0).UTC().Format(time.DateOnly)
-		out.Days = append(out.Days, UsageDay{date, u})
-		out.add(u)
+		day, _ := kindUsage.Split(it.Key)
+		date := time.Unix(int64(day)*86400, 0).UTC().Format(time.DateOnly)
+		out.Days = append(out.Days, UsageDay{date, *it.Value})
+		out.add(*it.Value)
 	}
 	return out, nil
 }

@@ -1,0 +1,95 @@
+package engine
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+)
+
+// onceLife is how long an idempotent answer is kept.
+const onceLife = 24 * time.Hour
+
+// Secret is an answer that may not be stored in clear.
+type Secret interface{ HoldsSecret() }
+
+// record is the key of the answer to a request; nil where it is not idempotent.
+func (o Once) record(c Caller) []byte {
+	if o.Key == "" {
+		return nil
+	}
+	h := sha256.Sum256([]byte(c.KeyID + "\x00" + o.Key))
+	return onceKey([16]byte(h[:16]))
+}
+
+// givenBefore looks up the answer to a request that takes too long to be run only to find that it was.
+func givenBefore[T any](ctx context.Context, e *Engine, c Caller, once Once) (out T, found bool, err error) {
+	if once.Key == "" {
+		return out, false, nil
+	}
+	return given[T](ctx, e, c.Tenant, once.record(c), once)
+}
+
+// onceRecord is a stored answer. Answer is JSON, encrypted where it holds a secret.
+type onceRecord struct {
+	Body   []byte `json:"body"`
+	Answer []byte `json:"answer"`
+	Sealed bool   `json:"sealed,omitempty"`
+}
+
+// given looks up the answer that an idempotent request got before.
+func given[T any](ctx context.Context, e *Engine, tenant string, key []byte, once Once) (out T, found bool, err error) {
+	rec, err := get[onceRecord](ctx, e, tenant, key)
+	if rec == nil || err != nil {
+		return out, false, err
+	}
+	if !hmac.Equal(rec.Body, once.Body[:]) {
+		return out, true, errorf(Invalid, "idempotency_key_reused",
+			"this Idempotency-Key was used with another request; use a new key for a new request")
+	}
+	if rec.Sealed {
+		aead, err := onceCipher(once)
+		if err != nil {
+			return out, true, err
+		}
+		n := aead.NonceSize()
+		if rec.Answer, err = aead.Open(nil, rec.Answer[:n], rec.Answer[n:], nil); err != nil {
+			return out, true, errorf(Conflict, "idempotency_sealed",
+				"this request succeeded before, but its answer holds a secret that only the same key may see again")
+		}
+	}
+	return out, true, json.Unmarshal(rec.Answer, &out)
+}
+
+func (e *Engine) sealOnce(once Once, out any) ([]byte, error) {
+	answer, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	rec := onceRecord{Body: once.Body[:], Answer: answer}
+	if _, ok := out.(Secret); ok {
+		aead, err := onceCipher(once)
+		if err != nil {
+			return nil, err
+		}
+		nonce := make([]byte, aead.NonceSize())
+		e.random(nonce)
+		rec.Sealed, rec.Answer = true, aead.Seal(nonce, nonce, answer, nil)
+	}
+	return json.Marshal(rec)
+}
+
+// onceCipher keys the encryption of a stored secret with the caller's token, of which the store only has a hash.
+func onceCipher(once Once) (cipher.AEAD, error) {
+	mac := hmac.New(sha256.New, []byte(once.Seal))
+	mac.Write([]byte("mneme idempotent answer\x00" + once.Key))
+	mac.Write(once.Body[:])
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}

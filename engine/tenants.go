@@ -1,0 +1,17 @@
+package engine
+
+import "context"
+
+// CreateTenant makes a tenant with project `default` and an admin key.
+func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (TenantCreated, error) {
+	return e.createTenant(ctx, once, spec, func(admin Caller) error {
+		_, _, err := e.PutProject(ctx, admin, DefaultProject, ProjectSpec{})
+		return err
+	})
+}
+
+// DeleteTenant shuts a tenant at once and sweeps its data in the background. Its id is free again after that.
+func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
+	defer e.tallies.forget(id)
+	return e.deleteTenant(ctx, id)
+}
