@@ -12,18 +12,8 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
-
-// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and
-// hold no zero byte.
-type Analyser interface {
-	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
-	Document(text string) (terms []string, latin string)
-	// Query gives the words of a query that say something, with their terms in any of the languages named.
-	Query(text string, languages []string) []recall.Word
-}
 
 // Options are what an Engine is made of.
 type Options struct {
@@ -97,8 +87,8 @@ type Engine struct {
 
 	// index
 	analyser Analyser
-	indexed  atomic.Uint32 // memories since the last thought of putting them into blocks
-	mending  sync.Mutex    // of records of recall indexes: one at a time
+	indexed  atomic.Uint32   // memories since the last thought of putting them into blocks
+	sources  map[byte]source // of the spaces of recall indexes
 
 	// policy
 	host          PolicyHost
@@ -137,6 +127,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.openTenants(o.RootKey)
 	e.openProjects(o.HistoryMaxTokens, pipelines{check: e.checkPipeline, builtIn: e.isBuiltIn})
 	e.openSessions(o.Tokens, o.MessageBytes)
+	e.sources = map[byte]source{recallMemories: e.indexMemories, recallTranscript: e.indexTranscripts}
 	e.memoryUse = newMemoryUse(e, o.Memories)
 	if err := e.openPolicies(ctx, o.Host, o.Policies, o.BuiltIns); err != nil {
 		return nil, "", err

@@ -129,7 +129,7 @@ var (
 		inc("board"), "board that is staged; it is swept at that time unless it is revealed")
 	kindSummaryJob = key1("job_summary", jobPrefix+"y", inc("session"), "summary to be made or extended")
 	kindFoldJob    = key2("job_fold", jobPrefix+"f", inc("project"), oneOf("space", "mt"),
-		"documents to be put into blocks")
+		"documents to be put into blocks, and how far a damaged index is built again")
 	kindUnindexedJob = key2("job_unindexed", jobPrefix+"u", inc("project"), inc("session"),
 		"session with messages that are not indexed")
 	kindBacklogJob = key1("job_backlog", jobPrefix+"b", inc("project"),

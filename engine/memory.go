@@ -84,7 +84,7 @@ func (e *Engine) StoreMemory(ctx context.Context, c Caller, once Once, projectID
 		return Memory{}, false, err
 	}
 	use := e.memoryUse.reserve(c.Tenant)
-	out, err := update(ctx, e, c, once, func(t *tx) (stored, error) { return spec.store(t, c, projectID, use) })
+	out, err := update(ctx, e, c, once, func(t *tx) (stored, error) { return spec.store(e, t, c, projectID, use) })
 	use.end(err == nil)
 	if err != nil {
 		return Memory{}, false, err
@@ -98,14 +98,14 @@ func (e *Engine) StoreMemory(ctx context.Context, c Caller, once Once, projectID
 }
 
 // store collects the writes that make the spec its key's next version.
-func (s *MemorySpec) store(t *tx, c Caller, projectID string, use *reservation) (out stored, err error) {
+func (s *MemorySpec) store(e *Engine, t *tx, c Caller, projectID string, use *reservation) (out stored, err error) {
 	p, err := t.project(c, projectID)
 	if err != nil {
 		return out, err
 	}
 	rec := &memoryRecord{Memory: s.memory(c)}
 	if rec.Key == "" {
-		rec.Key = t.e.newID("mem_", 10)
+		rec.Key = e.newID("mem_", 10)
 		out.Made = rec.Key
 	}
 	old, err := t.memory(p, rec.Key)
@@ -113,7 +113,7 @@ func (s *MemorySpec) store(t *tx, c Caller, projectID string, use *reservation) 
 		return out, err
 	}
 	rec.Version, rec.CreatedAt, rec.UpdatedAt = 1, t.now, t.now
-	if rec.ExpiresAt, err = t.e.memoryExpiry(p, s, t.now); err != nil {
+	if rec.ExpiresAt, err = e.memoryExpiry(p, s, t.now); err != nil {
 		return out, err
 	}
 	if old != nil && !old.expired(t.now) {
@@ -122,7 +122,7 @@ func (s *MemorySpec) store(t *tx, c Caller, projectID string, use *reservation) 
 		}
 	} else {
 		out.Created = true
-		rec.Incarnation = t.e.newIncarnation()
+		rec.Incarnation = e.newIncarnation()
 		t.deleteMemoryHistory(p, old)
 	}
 	if err := use.take(t, old, rec); err != nil {
@@ -198,8 +198,9 @@ func (e *Engine) liveMemory(ctx context.Context, c Caller, projectID, key string
 	return nil, nil, err
 }
 
-// ForgetMemory removes a memory, its history and its place in the index in one commit; of a memory with many distinct words
-// the last postings go later, and count for nothing until then. Forgetting what is not there succeeds and says so.
+// ForgetMemory removes a memory, its history and its place in the index in one commit; of a memory with many distinct
+// words the last postings go later, and count for nothing until then. Forgetting what is not there succeeds and says
+// so.
 func (e *Engine) ForgetMemory(ctx context.Context, c Caller, once Once, projectID, key string) (Forgotten, error) {
 	use := e.memoryUse.reserve(c.Tenant)
 	forgotten, err := update(ctx, e, c, once, func(t *tx) (bool, error) {

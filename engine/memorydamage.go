@@ -19,10 +19,10 @@ func isDamagedMemory(err error) bool {
 	return ok && fault.Code == memoryDamaged
 }
 
-// deleteDamagedMemory collects the writes that remove what can be found of a memory whose record cannot be read. Recall's
+// deleteDamagedMemory collects the writes that remove what can be found of a memory whose record cannot be read. The
 // index knows by itself which words it held.
 func (t *tx) deleteDamagedMemory(p *project, key string) error {
-	if err := t.unindexMemory(p, recallDoc{id: key}); err != nil {
+	if err := t.deleteDocument(p.Incarnation, key); err != nil {
 		return err
 	}
 	version := memoryVersionKey(p.Incarnation, key, 0, 0)
@@ -39,27 +39,18 @@ func (t *tx) deleteDamagedMemory(p *project, key string) error {
 			t.delete(it.Key)
 		}
 	}
-	rng := prefixRange(memoryPrefix('t', p.Incarnation))
-	rng.Limit = scanChunk
-	for {
-		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{rng}})
+	for it, err := range t.e.scan(t.ctx, t.tenant, prefixRange(memoryPrefix('t', p.Incarnation))) {
 		if err != nil {
 			return err
 		}
-		for _, it := range r.Ranges[0] {
-			if _, named := splitMemoryTime(it.Key); named != key {
-				continue
-			}
-			t.delete(it.Key)
-			var entry memoryEntry
-			if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
-				t.delete(expiryKey(timeOf(entry.Expires), memoryKey(p.Incarnation, key, 0)))
-			}
+		if _, named := splitMemoryTime(it.Key); named != key {
+			continue
 		}
-		n := len(r.Ranges[0])
-		if n < rng.Limit {
-			return nil
+		t.delete(it.Key)
+		var entry memoryEntry
+		if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
+			t.delete(expiryKey(timeOf(entry.Expires), memoryKey(p.Incarnation, key, 0)))
 		}
-		rng.From = append(r.Ranges[0][n-1].Key, 0)
 	}
+	return nil
 }

@@ -182,7 +182,7 @@ type memoryScan struct {
 func (s *memoryScan) collect(limit int) error {
 	for looked := 0; ; {
 		s.rng.Limit = scanChunk
-		if s.filter.any() {
+		if s.filter.empty() {
 			s.rng.Limit = min(scanChunk, limit+1-len(s.keys))
 		}
 		if bytes.Compare(s.rng.From, s.rng.To) >= 0 {
@@ -208,8 +208,8 @@ func (s *memoryScan) collect(limit int) error {
 	}
 }
 
-// look takes one entry, and tells whether it matches and finds the page full. A damaged entry lists nothing: its memory can
-// still be read, found by words, stored anew and forgotten.
+// look takes one entry, and tells whether it matches and finds the page full. A damaged entry lists nothing: its memory
+// can still be read, found by words, stored anew and forgotten.
 func (s *memoryScan) look(it store.Item, limit int) (full bool) {
 	var entry memoryEntry
 	if it.Damaged || json.Unmarshal(it.Value, &entry) != nil {
@@ -234,7 +234,7 @@ func (e *Engine) logDamagedEntry(tenant string) {
 	e.log.Error("an entry of the index of memories by time is damaged; lists leave its memory out", "tenant", tenant)
 }
 
-// any tells whether every memory of the range matches, save those that are past their expiry.
-func (f *MemoryFilter) any() bool {
+// empty tells whether every memory of the range matches, save those that are past their expiry.
+func (f *MemoryFilter) empty() bool {
 	return f.Category == "" && f.Source == "" && f.SessionID == "" && len(f.Tags) == 0
 }

@@ -183,8 +183,8 @@ func (w *world) checkHistory(key string, versions remembered) {
 	}
 }
 
-// Whatever is stored, overwritten, forgotten and expired, in whatever order and across restarts, memories are what a map
-// says.
+// Whatever is stored, overwritten, forgotten and expired, in whatever order and across restarts, memories are what a
+// map says.
 func TestMemoriesAreAMap(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// MemoryQuota bounds the memories of one tenant; 0 is no bound. Bytes counts content, what memories were before included.
+// MemoryQuota bounds the memories of one tenant; 0 is no bound. Bytes counts content, what memories were before
+// included.
 type MemoryQuota struct {
 	Count int
 	Bytes int64
@@ -155,27 +154,18 @@ func (r *reservation) end(committed bool) {
 // counts twice until the next recount: too much is refused rather than too little.
 func (r *reservation) recount(ctx context.Context, now time.Time) error {
 	kept := r.tally.pending
-	rng := prefixRange(memoryTimes())
-	rng.Limit = scanChunk
-	for {
-		got, err := r.use.e.store.Read(ctx, r.tenant, store.Query{Ranges: []store.Range{rng}})
+	for it, err := range r.use.e.scan(ctx, r.tenant, prefixRange(memoryTimes())) {
 		if err != nil {
 			return err
 		}
-		items := got.Ranges[0]
-		for _, it := range items {
-			var entry memoryEntry
-			if it.Damaged || json.Unmarshal(it.Value, &entry) != nil {
-				r.use.e.logDamagedEntry(r.tenant)
-			}
-			kept.add(memoryAmount{1, int64(entry.Bytes + entry.Before)})
+		var entry memoryEntry
+		if it.Damaged || json.Unmarshal(it.Value, &entry) != nil {
+			r.use.e.logDamagedEntry(r.tenant)
 		}
-		if len(items) < rng.Limit {
-			r.tally.kept, r.tally.counted = kept, now
-			return nil
-		}
-		rng.From = append(items[len(items)-1].Key, 0)
+		kept.add(memoryAmount{1, int64(entry.Bytes + entry.Before)})
 	}
+	r.tally.kept, r.tally.counted = kept, now
+	return nil
 }
 
 func (r *memoryRecord) weight() int64 { return int64(len(r.Content) + r.bytesBefore()) }

@@ -55,16 +55,6 @@ func (r *memoryRecord) session() string {
 	return *r.SessionID
 }
 
-// doc is the memory as the index knows it.
-func (r *memoryRecord) doc() recallDoc {
-	d := recallDoc{id: r.Key, text: r.Content, created: r.UpdatedAt, category: r.Category, source: r.Source,
-		session: r.session(), tags: r.Tags, importance: r.Importance}
-	if r.ExpiresAt != nil {
-		d.expires = *r.ExpiresAt
-	}
-	return d
-}
-
 // encode splits the record into the values of its parts, all but the last of them full.
 func (r *memoryRecord) encode() ([][]byte, error) {
 	bare := *r
@@ -239,7 +229,7 @@ func (t *tx) putMemory(p *project, rec, old *memoryRecord) error {
 		t.put(expiryKey(*rec.ExpiresAt, memoryKey(p.Incarnation, rec.Key, 0)), []byte{0})
 	}
 	if old == nil {
-		return t.indexMemory(p, rec.doc(), nil)
+		return t.putDocument(p.Incarnation, rec.doc(), rec.Content)
 	}
 	for i := rec.Parts; i < old.Parts; i++ {
 		t.delete(memoryKey(p.Incarnation, rec.Key, i))
@@ -250,8 +240,7 @@ func (t *tx) putMemory(p *project, rec, old *memoryRecord) error {
 	if old.ExpiresAt != nil && (rec.ExpiresAt == nil || !rec.ExpiresAt.Equal(*old.ExpiresAt)) {
 		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, rec.Key, 0)))
 	}
-	before := old.doc()
-	return t.indexMemory(p, rec.doc(), &before)
+	return t.putDocument(p.Incarnation, rec.doc(), rec.Content)
 }
 
 // putMemoryVersion keeps old as what rec was before.
@@ -277,7 +266,7 @@ func (t *tx) deleteMemory(p *project, old *memoryRecord) error {
 		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, old.Key, 0)))
 	}
 	t.deleteMemoryHistory(p, old)
-	return t.unindexMemory(p, old.doc())
+	return t.deleteDocument(p.Incarnation, old.Key)
 }
 
 func (t *tx) deleteMemoryHistory(p *project, old *memoryRecord) {

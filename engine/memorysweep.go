@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -16,11 +14,8 @@ func (e *Engine) expireMemory(ctx context.Context, tenant string, due []byte) er
 	_, err := update(ctx, e, Caller{Tenant: tenant}, Once{}, func(t *tx) (struct{}, error) {
 		rec, err := t.memory(p, key)
 		if isDamagedMemory(err) {
-			err = t.deleteDamagedMemory(p, key)
-			if !slices.ContainsFunc(t.batch.Delete, func(k []byte) bool { return bytes.Equal(k, due) }) {
-				t.delete(due)
-			}
-			return struct{}{}, err
+			t.delete(due)
+			return struct{}{}, t.deleteDamagedMemory(p, key)
 		}
 		if err != nil {
 			return struct{}{}, err

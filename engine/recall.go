@@ -10,20 +10,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 )
 
-// recallDoc is what the index knows of a document.
-type recallDoc struct {
-	id       string // memory key
-	text     string
-	created  time.Time
-	category string
-	source   string
-	session  string
-	tags     []string
-	// importance is from 0 to 1.
-	importance float64
-	expires    time.Time // zero: never
-}
-
 // RecallQuery asks for memories or messages. All is optional, but a query without words needs a time bound or "*".
 type RecallQuery struct {
 	Query     string   `json:"query,omitempty"`
@@ -76,8 +62,8 @@ type RecallTerm struct {
 // RecallResult is what was found, best first.
 type RecallResult struct {
 	Data []RecallHit `json:"data"`
-	// Incomplete says that hits may be missing: UnindexedMessages of the transcript were not searched yet, and asking again
-	// later finds them; or there is more than one answer takes, or damage.
+	// Incomplete says that hits may be missing: UnindexedMessages of the transcript were not searched yet, and asking
+	// again later finds them; or there is more than one answer takes, or damage.
 	Incomplete        bool   `json:"incomplete,omitempty"`
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
 
@@ -101,8 +87,7 @@ const (
 	maxRecallLimit     = 100
 	maxRecallQuery     = 32 << 10 // bytes
 	maxRecallBytes     = 8 << 20  // of content in one answer
-	maxQueryWords      = 256
-	memoriesAtOnce     = 8 // read, of which each may have a mebibyte
+	memoriesAtOnce     = 8        // read, of which each may have a mebibyte
 )
 
 // Scopes of a query.
@@ -153,12 +138,13 @@ func (q *RecallQuery) check() (*recallRequest, error) {
 		return nil, invalidField("limit", "out_of_range", "must be from 1 to %d", maxRecallLimit)
 	}
 	if len(q.Query) > maxRecallQuery {
-		return nil, invalidField("query", "too_long", "must be at most %d bytes; ask with the words that matter", maxRecallQuery)
+		return nil, invalidField("query", "too_long", "must be at most %d bytes; ask with the words that matter",
+			maxRecallQuery)
 	}
 	text := strings.TrimSpace(q.Query)
 	if r.words = text != "" && text != "*"; !r.words && text == "" && q.Since == "" && q.Until == "" {
-		return nil, invalidField("query", "query_needed", `give words to look for, "*" for the most recent, or a time bound `+
-			`(since, until)`)
+		return nil, invalidField("query", "query_needed",
+			`give words to look for, "*" for the most recent, or a time bound (since, until)`)
 	}
 	r.filter = recall.Filter{Tags: q.Tags, Group: q.Source, Session: q.SessionID}
 	if q.Category != "" {
@@ -229,16 +215,14 @@ func memoryHit(m *Memory) RecallHit {
 
 // recallMemories finds memories by words.
 func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *recallRequest, out *RecallResult) error {
-	s := &search{e: e, ctx: ctx, tenant: c.Tenant, p: p.Incarnation, space: recallMemories, request: r, filter: r.filter}
-	s.filter.Stream = streamOf(r.SessionID)
-	if err := s.read(nil); err != nil {
-		return err
-	}
-	hits, err := s.best(nil)
+	q := &query{space: recallMemories, text: r.Query, filter: r.filter, limit: r.Limit}
+	q.filter.Stream = streamOf(r.SessionID)
+	hits, incomplete, err := e.search(ctx, c.Tenant, p.Incarnation, q)
 	if err != nil {
 		return err
 	}
-	s.report(out)
+	out.Incomplete = out.Incomplete || incomplete
+	now := e.now()
 	for some := range slices.Chunk(hits, memoriesAtOnce) {
 		keys := make([]string, len(some))
 		for i, h := range some {
@@ -249,14 +233,23 @@ func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *re
 			return err
 		}
 		for i, rec := range recs {
-			if rec == nil || rec.expired(s.now) || !r.memories.matches(rec.summary(), s.now) {
+			if rec == nil || rec.expired(now) || !r.memories.matches(rec.summary(), now) {
 				continue // it changed meanwhile
 			}
 			h := memoryHit(&rec.Memory)
-			if h.Score, h.Why = some[i].score, some[i].why; !out.add(h) {
+			if h.Score, h.Why = some[i].score, whyOf(some[i].why); !out.add(h) {
 				return nil
 			}
 		}
 	}
 	return nil
+}
+
+func whyOf(y recall.Why) RecallWhy {
+	out := RecallWhy{Terms: []RecallTerm{}, Neighbours: y.Neighbours, Session: y.Session, Date: y.Date,
+		Importance: y.Importance}
+	for _, t := range y.Terms {
+		out.Terms = append(out.Terms, RecallTerm{t.Word, t.Share})
+	}
+	return out
 }

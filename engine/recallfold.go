@@ -23,18 +23,17 @@ const (
 	foldEpoch  = 512 // documents that leave an epoch until the next begins
 )
 
-// stepFold puts a chunk of fresh documents into blocks, or takes the postings of a dead one out, in any of a tenant's
-// indexes.
+// stepFold does one unit of work on any of a tenant's indexes: what their jobs say, and else it puts a chunk of fresh
+// documents into blocks, or takes the postings of a dead one out.
 func (e *Engine) stepFold(ctx context.Context, tenant string) (done bool, err error) {
 	jobs := prefixRange(sweepPrefix(jobFold))
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{jobs}})
 	if err != nil {
 		return false, err
 	}
-	var failed error // one index's trouble is no other's
+	var failed error // Go on with the next index: an error here must not stop the others.
 	for _, job := range r.Ranges[0] {
-		pinc, space := incarnation(job.Key[len(jobs.From):len(job.Key)-1]), job.Key[len(job.Key)-1]
-		done, err := e.foldSpace(ctx, tenant, pinc, space)
+		done, err := e.stepSpace(ctx, tenant, job)
 		if failed = errors.Join(failed, err); done && err == nil || ctx.Err() != nil {
 			return done, failed
 		}
@@ -42,9 +41,25 @@ func (e *Engine) stepFold(ctx context.Context, tenant string) (done bool, err er
 	return false, failed
 }
 
-// foldSpace does one unit of one space's job, if it is due.
-func (e *Engine) foldSpace(ctx context.Context, tenant string, p incarnation, space byte) (bool, error) {
-	it, corpus, err := e.readCorpus(ctx, tenant, p, space)
+// stepSpace does one unit of one space's job, if it is due.
+func (e *Engine) stepSpace(ctx context.Context, tenant string, job store.Item) (done bool, err error) {
+	state := stateOf(job)
+	if state == indexDropped {
+		return true, lostRace(e.dropPiece(ctx, tenant, job))
+	}
+	done, err = e.foldSpace(ctx, tenant, job)
+	switch {
+	case errors.Is(err, errBroken):
+		return true, lostRace(e.rebuildSpace(ctx, tenant, job))
+	case err == nil && !done && state == indexBuilt:
+		return true, lostRace(e.buildPiece(ctx, tenant, job))
+	}
+	return done, lostRace(err)
+}
+
+func (e *Engine) foldSpace(ctx context.Context, tenant string, job store.Item) (done bool, err error) {
+	p, space := spaceOf(job.Key)
+	record, corpus, err := e.readCorpus(ctx, tenant, p, space)
 	if err != nil {
 		return false, err
 	}
@@ -55,39 +70,32 @@ func (e *Engine) foldSpace(ctx context.Context, tenant string, p incarnation, sp
 	if err != nil {
 		return false, err
 	}
+	epoch, err := readEpoch(r.Keys[0])
+	if err != nil {
+		return false, err
+	}
 	waiting := r.Ranges[0]
 	switch {
-	case it.Damaged, r.Keys[0].Damaged:
-		err = e.mendSpace(ctx, tenant, p, space)
 	case len(r.Ranges[1]) > 0:
-		err = e.removeDead(ctx, tenant, p, space, r.Ranges[1][0])
-	case len(waiting) >= foldAt, len(waiting) > 0 && freshEpoch(waiting[0].Key) < readEpoch(r.Keys[0].Value):
-		err = e.fold(ctx, tenant, p, space, foldChunk)
-	default:
-		return false, nil // few enough to be searched as they are
+		return true, e.removeDead(ctx, tenant, p, space, r.Ranges[1][0])
+	case len(waiting) >= foldAt, len(waiting) > 0 && freshEpoch(waiting[0].Key) < epoch:
+		expect := []store.Expect{{Key: job.Key, Value: job.Value}, {Key: record.Key, Value: record.Value},
+			{Key: r.Keys[0].Key, Value: r.Keys[0].Value}}
+		return true, e.fold(ctx, tenant, p, space, corpus, epoch, expect, foldChunk)
 	}
-	return true, lostRace(err)
+	return false, nil // few enough to be searched as they are
 }
 
-func readEpoch(value []byte) uint32 {
-	if len(value) != 4 {
-		return 0
-	}
-	return binary.BigEndian.Uint32(value)
-}
-
-// readCorpus reads what is in the blocks of a space, with its record, which is damaged where it does not parse either.
-func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (it store.Item, c corpusRecord,
-	err error,
+// readCorpus reads what is in the blocks of a space, with its record.
+func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (
+	it store.Item, c corpusRecord, err error,
 ) {
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{recallPrefix(p, space, recallCorpus)}})
 	if err != nil {
 		return it, c, err
 	}
-	it = r.Keys[0]
-	c, whole := decodeCorpus(it)
-	it.Damaged = !whole
-	return it, c, nil
+	c, err = decodeCorpus(r.Keys[0])
+	return r.Keys[0], c, err
 }
 
 // freshRange covers the documents that wait for their block, from an epoch on.
@@ -101,99 +109,81 @@ func freshRange(p incarnation, space byte, oldest uint32) store.Range {
 func (e *Engine) removeDead(ctx context.Context, tenant string, p incarnation, space byte, dead store.Item) error {
 	at := splitPlace(dead.Key)
 	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
-	key := recallPlace(p, space, recallDocument, at)
-	got, err := t.indexGet(dead.Key, key)
-	if err != nil || got[0].Value == nil && !got[0].Damaged {
-		return err
-	}
-	c, whole, err := t.corpus(p, space)
-	if err != nil {
-		return err
-	}
-	if !whole {
-		return e.mendSpace(ctx, tenant, p, space) // first; the mark stays
-	}
-	t.indexDelete(dead.Key)
-	if got[1].Value != nil || got[1].Damaged {
-		d := readDocument(at, got[1], true)
+	_, err := t.changeIndex(p, space, func() error {
+		corpusKey := recallPrefix(p, space, recallCorpus)
+		got, err := t.look(recallPlace(p, space, recallDocument, at), corpusKey, dead.Key)
+		if err != nil {
+			return err
+		}
+		t.delete(dead.Key)
+		if got[0].Value == nil && !got[0].Damaged {
+			return nil
+		}
+		corpus, err := decodeCorpus(got[1])
+		if err != nil {
+			return err
+		}
+		d := readDocument(at, got[0], true)
 		if d == nil {
-			return e.strip(ctx, tenant, p, space, at)
+			return errBroken
 		}
 		if err := t.removePostings(p, space, d); err != nil {
 			return err
 		}
-		t.indexDelete(key)
-		if err := t.putCorpus(p, space, c); err != nil {
-			return err
-		}
+		t.delete(got[0].Key)
+		corpus.Version++
+		return t.putJSON(corpusKey, corpus)
+	})
+	if err != nil {
+		return err
 	}
-	t.putIndex()
 	return e.commit(ctx, tenant, t.batch)
 }
 
-// fold puts the first fresh documents of a space into blocks, at most so many.
-func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space byte, limit int) error {
-	record, corpus, err := e.readCorpus(ctx, tenant, p, space)
-	if err != nil {
-		return err
-	}
-	epochKey := recallPrefix(p, space, recallEpoch)
+// fold puts the first fresh documents of a space into blocks, at most so many. The batch expects the space's job, its
+// corpus and its epoch as they were read.
+func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space byte, corpus corpusRecord, epoch uint32,
+	expect []store.Expect, limit int,
+) error {
 	rng := freshRange(p, space, corpus.Oldest)
 	rng.Limit = limit + 1
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{epochKey}, Ranges: []store.Range{rng}})
-	if err != nil {
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil || len(r.Ranges[0]) == 0 {
 		return err
 	}
-	if len(r.Ranges[0]) == 0 {
-		return nil
-	}
-	if record.Damaged || r.Keys[0].Damaged {
-		return e.mendSpace(ctx, tenant, p, space)
-	}
-	epoch := readEpoch(r.Keys[0].Value)
-	b := store.Batch{Expect: []store.Expect{{Key: recallPrefix(p, space, recallCorpus), Value: record.Value},
-		{Key: epochKey, Value: r.Keys[0].Value}}}
-	oldest := epoch // that is left
+	b := store.Batch{Expect: slices.Clone(expect)}
+	folded := corpus
+	folded.Oldest = epoch // that is left
 	added := map[string][]recall.Posting{}
 	size := 0
-	var lost []store.Item
 	for _, it := range r.Ranges[0] {
 		at := splitPlace(it.Key)
 		d := readDocument(at, it, true)
 		if d == nil {
-			lost = append(lost, it)
-			continue
+			return errBroken
 		}
 		size += 2 * (len(it.Key) + len(it.Value))
 		if n := len(b.Put); n == limit || n > 0 && (size > foldBytes/2 || len(added)+len(d.Terms) > foldTerms) {
-			oldest = freshEpoch(it.Key)
+			folded.Oldest = freshEpoch(it.Key)
 			break
 		}
 		for _, t := range d.Terms {
 			added[t.Term] = append(added[t.Term], d.Posting(t.Count))
 		}
-		corpus.Documents++
-		corpus.Terms += uint64(d.Len)
+		folded.Documents++
+		folded.Terms += uint64(d.Len)
 		b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 		b.Delete = append(b.Delete, it.Key)
 		b.Put = append(b.Put, store.Pair{Key: recallPlace(p, space, recallDocument, at), Value: it.Value})
 	}
-	for _, it := range lost {
-		if err := e.restore(ctx, tenant, p, space, it); err != nil {
-			return err
-		}
-	}
-	if len(lost) > 0 {
-		return nil // what was read has changed
-	}
 	documents := len(b.Put)
-	corpus.Version++
-	corpus.Oldest = oldest
-	if corpus.Folded += documents; corpus.Folded >= foldEpoch {
-		corpus.Folded = 0
-		b.Put = append(b.Put, store.Pair{Key: epochKey, Value: binary.BigEndian.AppendUint32(nil, epoch+1)})
+	folded.Version++
+	if folded.Folded += documents; folded.Folded >= foldEpoch {
+		folded.Folded = 0
+		b.Put = append(b.Put, store.Pair{Key: recallPrefix(p, space, recallEpoch),
+			Value: binary.BigEndian.AppendUint32(nil, epoch+1)})
 	}
-	value, err := json.Marshal(corpus)
+	value, err := json.Marshal(folded)
 	if err != nil {
 		return err
 	}
@@ -206,7 +196,7 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 		size += len(block.Key) + len(block.Value)
 	}
 	if b.Put = append(b.Put, blocks...); documents > 1 && (size > foldBytes || len(b.Put)+len(b.Delete) > foldWrites) {
-		return e.fold(ctx, tenant, p, space, documents/2)
+		return e.fold(ctx, tenant, p, space, corpus, epoch, expect, documents/2)
 	}
 	return e.commit(ctx, tenant, b)
 }
@@ -236,15 +226,10 @@ func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, 
 			var key []byte
 			from := 0 // what is not before the block
 			if items := r.Ranges[i]; len(items) > 0 {
-				from, _ = slices.BinarySearchFunc(ps, splitPlace(items[0].Key), func(p recall.Posting, at recall.Place) int {
-					return p.Compare(at)
-				})
-				// Behind a damaged block a new one begins: the damaged one stays, and queries say that it is missing.
-				if block, err = recall.ReadBlock(nil, items[0].Value); err == nil {
-					key = items[0].Key
-				} else {
-					e.log.Error("a block of a recall index is damaged", "tenant", tenant)
-					block = nil
+				from, _ = slices.BinarySearchFunc(ps, splitPlace(items[0].Key), recall.Posting.Compare)
+				key = items[0].Key
+				if block, err = recall.ReadBlock(nil, items[0].Value); err != nil {
+					return nil, errBroken
 				}
 			}
 			for n, chunk := range recall.Merge(block, ps[from:]) {

@@ -11,18 +11,17 @@ import (
 type hit struct {
 	doc   *recall.Document
 	score float64
-	why   RecallWhy
+	why   recall.Why
 }
 
-// best gives the best hits, as many as asked for: each memory or message once. accept, where there is one, has the last
-// word.
-func (s *search) best(accept func(*recall.Document) (bool, error)) (hits []hit, err error) {
+// best gives the best hits, as many as asked for: what several passages are of comes once.
+func (s *search) best() (hits []hit, err error) {
 	type identity struct {
 		id             string
 		stream, number uint64
 	}
 	seen := map[identity]bool{}
-	for n := s.request.Limit + 4; len(hits) < s.request.Limit; n = min(2*n, maxOfOneRead) {
+	for n := s.limit + 4; len(hits) < s.limit; n = min(2*n, documentsAtOnce) {
 		var some []recall.Candidate
 		for len(some) < n {
 			c, ok := s.ranking.Next()
@@ -39,7 +38,7 @@ func (s *search) best(accept func(*recall.Document) (bool, error)) (hits []hit, 
 			return nil, err
 		}
 		for i, d := range docs {
-			if d == nil || !s.filter.Passes(d, s.now) || len(hits) == s.request.Limit {
+			if d == nil || !s.filter.Passes(d, s.now) || s.hidden(d.Group) || len(hits) == s.limit {
 				continue
 			}
 			id := identity{id: d.ID}
@@ -50,14 +49,14 @@ func (s *search) best(accept func(*recall.Document) (bool, error)) (hits []hit, 
 				continue
 			}
 			seen[id] = true
-			if accept != nil {
-				if ok, err := accept(d); err != nil {
+			if s.accept != nil {
+				if ok, err := s.accept(d); err != nil {
 					return nil, err
 				} else if !ok {
 					continue
 				}
 			}
-			hits = append(hits, hit{d, some[i].Score, whyOf(s.ranking.Why(some[i]))})
+			hits = append(hits, hit{d, some[i].Score, s.ranking.Why(some[i])})
 		}
 	}
 	return hits, nil
@@ -91,21 +90,4 @@ func (s *search) documents(of []recall.Candidate) ([]*recall.Document, error) {
 		out[stored[n]], s.damaged = d, s.damaged || d == nil
 	}
 	return out, nil
-}
-
-// report says in the answer, and to the operator, that something of the index is damaged and was left out.
-func (s *search) report(out *RecallResult) {
-	if s.damaged {
-		out.Incomplete = true
-		s.e.log.Error("records of a recall index are damaged; answers leave out what they hold", "tenant", s.tenant,
-			"space", string(s.space))
-	}
-}
-
-func whyOf(y recall.Why) RecallWhy {
-	out := RecallWhy{Terms: []RecallTerm{}, Neighbours: y.Neighbours, Session: y.Session, Date: y.Date, Importance: y.Importance}
-	for _, t := range y.Terms {
-		out.Terms = append(out.Terms, RecallTerm{t.Word, t.Share})
-	}
-	return out
 }

@@ -4,19 +4,29 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// The index of a project has a space for its memories and one for its transcripts. A document is written as one record,
-// in the batch of what it stands for; a job puts many at once into blocks, which hold a term's postings by place.
-// Queries read both. Everything that changes blocks expects the space's corpus record unchanged and raises its version,
-// so that blocks need no preconditions of their own. Documents that wait for their block lie under an epoch, which moves on
-// every so often and which their writers expect: a query starts from the oldest epoch in use, and does not pass by all that
-// was deleted before, which an LSM tree keeps for a while. A document's record names its terms: taking it out removes exactly
-// what was put in.
+// The index of a project has a space for its memories and one for its transcripts. It knows documents only, and nothing
+// of what they are made of. A document is written as one record, in the batch of what it stands for; a job puts many at
+// once into blocks, which hold a term's postings by place. Queries read both. Everything that changes blocks expects
+// the space's corpus record unchanged and raises its version, so that blocks need no preconditions of their own.
+// Documents that wait for their block lie under an epoch, which moves on every so often and which their writers expect.
+// A query starts from the oldest epoch in use, because starting there avoids scanning the tombstones of documents that
+// are in blocks already. A document's record names its terms: taking it out removes exactly what was put in.
+
+// Analyser turns texts into the terms of the recall index, safe for concurrent use. Terms are at most 512 bytes and
+// hold no zero byte.
+type Analyser interface {
+	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
+	Document(text string) (terms []string, latin string)
+	// Query gives the words of a query that say something, with their terms in any of the languages named.
+	Query(text string, languages []string) []recall.Word
+}
 
 // corpusRecord says what is in the blocks of a space.
 type corpusRecord struct {
@@ -28,106 +38,36 @@ type corpusRecord struct {
 	Folded int    `json:"folded,omitempty"`
 }
 
-// indexChange is what one batch changes in recall indexes; a key may be changed again before it is committed.
-type indexChange struct {
-	read    map[string]store.Item
-	written map[string][]byte // nil: deleted
-	blocks  int               // rewritten
-}
-
 // maxBlockRewrites bounds the blocks that one batch rewrites to take documents out. Postings of documents beyond it are
 // removed by a job; the documents are gone at once.
 const maxBlockRewrites = 1500
 
-func (t *tx) indexed() *indexChange {
-	if t.index == nil {
-		t.index = &indexChange{read: map[string]store.Item{}, written: map[string][]byte{}}
+// errBroken is met where a record of an index is damaged: the space is built again.
+var errBroken = errors.New("a record of a recall index is damaged")
+
+func decodeCorpus(it store.Item) (c corpusRecord, err error) {
+	if it.Damaged || it.Value != nil && json.Unmarshal(it.Value, &c) != nil {
+		err = errBroken
 	}
-	return t.index
+	return c, err
 }
 
-// indexGet reads keys of an index as the batch leaves them, and expects what it read unchanged: but nothing of a damaged
-// one, whose bytes nobody knows.
-func (t *tx) indexGet(keys ...[]byte) ([]store.Item, error) {
-	c := t.indexed()
-	var ask [][]byte
-	for _, key := range keys {
-		_, read := c.read[string(key)]
-		if _, written := c.written[string(key)]; !read && !written {
-			ask = append(ask, key)
-			c.read[string(key)] = store.Item{}
+// changeIndex collects a change of a space, which goes by what the batch read of it. A space that is being dropped
+// changes in nothing else: what it stands for is indexed again afterwards. A space that turns out to be damaged is
+// dropped.
+func (t *tx) changeIndex(p incarnation, space byte, change func() error) (done bool, err error) {
+	job, err := t.look(foldKey(p, space))
+	if err != nil || stateOf(job[0]) == indexDropped {
+		if err == nil && job[0].Damaged {
+			t.startRebuild(p, space)
 		}
+		return false, err
 	}
-	if len(ask) > 0 {
-		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: ask})
-		if err != nil {
-			return nil, err
-		}
-		for _, it := range r.Keys {
-			c.read[string(it.Key)] = it
-			if !it.Damaged {
-				t.batch.Expect = append(t.batch.Expect, store.Expect{Key: it.Key, Value: it.Value})
-			}
-		}
+	if err = change(); errors.Is(err, errBroken) {
+		t.startRebuild(p, space)
+		return false, nil
 	}
-	out := make([]store.Item, len(keys))
-	for i, key := range keys {
-		out[i] = c.read[string(key)]
-		if value, written := c.written[string(key)]; written {
-			out[i] = store.Item{Key: key, Value: value}
-		}
-	}
-	return out, nil
-}
-
-func (t *tx) indexPut(key, value []byte) { t.indexed().written[string(key)] = value }
-
-func (t *tx) indexDelete(key []byte) { t.indexed().written[string(key)] = nil }
-
-// putIndex adds what the batch changes in indexes to its writes.
-func (t *tx) putIndex() {
-	if t.index == nil {
-		return
-	}
-	for key, value := range t.index.written {
-		if value == nil {
-			t.delete([]byte(key))
-		} else {
-			t.put([]byte(key), value)
-		}
-	}
-	t.index = nil
-}
-
-// corpus reads what is in the blocks of a space, for a change of them. Where the record is damaged there can be none until
-// mendSpace has made it anew.
-func (t *tx) corpus(p incarnation, space byte) (c corpusRecord, whole bool, err error) {
-	got, err := t.indexGet(recallPrefix(p, space, recallCorpus))
-	if err != nil {
-		return c, false, err
-	}
-	c, whole = decodeCorpus(got[0])
-	return c, whole, nil
-}
-
-func decodeCorpus(it store.Item) (c corpusRecord, whole bool) {
-	if it.Value == nil {
-		return c, !it.Damaged
-	}
-	return c, json.Unmarshal(it.Value, &c) == nil
-}
-
-// drop takes a document out of the counts, which a mended record may have a little wrong.
-func (c *corpusRecord) drop(terms uint32) {
-	c.Documents -= min(c.Documents, 1)
-	c.Terms -= min(c.Terms, uint64(terms))
-}
-
-func (t *tx) putCorpus(p incarnation, space byte, c corpusRecord) error {
-	c.Version++
-	b, err := json.Marshal(c)
-	t.indexPut(recallPrefix(p, space, recallCorpus), b)
-	return err
+	return err == nil, err
 }
 
 // streamOf is the stream of memories that name a session.
@@ -150,75 +90,72 @@ func (at passagesAt) place(i uint64) recall.Place {
 	return recall.Place{Stream: at.First.Stream, Pos: at.First.Pos + i}
 }
 
-var categoriesOfIndex = map[string]recall.Category{categoryCore: recall.Core, categoryDaily: recall.Daily,
-	categoryConversation: recall.Conversation}
-
-// indexMemory makes a memory recallable in the batch that writes it. old is what its key held before, or nil.
-func (t *tx) indexMemory(p *project, d recallDoc, old *recallDoc) error {
-	if old != nil {
-		if err := t.unindexMemory(p, *old); err != nil {
+// putDocument makes a text findable in the batch that writes what it is of, in place of what its id had before. The
+// batch reads all that it needs for that in one round trip.
+func (t *tx) putDocument(p incarnation, doc recall.Document, text string) error {
+	terms, latin := t.e.analyser.Document(text)
+	passages, lens := recall.Passages(terms)
+	at := passagesAt{First: recall.Place{Stream: streamOf(doc.Session)}, Count: uint64(len(passages))}
+	keys := append(foldKeys(p, recallMemories, latin), recallPlacesKey(p, doc.ID),
+		recallPrefix(p, recallMemories, recallEpoch))
+	if at.First.Stream != 0 {
+		keys = append(keys, recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream))
+	}
+	if _, err := t.look(keys...); err != nil {
+		return err
+	}
+	_, err := t.changeIndex(p, recallMemories, func() error {
+		if err := t.removePassages(p, doc.ID); err != nil {
 			return err
 		}
-	}
-	doc := recall.Document{ID: d.id, Category: categoriesOfIndex[d.category], Session: d.session, Group: d.source, Tags: d.tags,
-		Importance: d.importance, Created: d.created, Expires: d.expires}
-	terms, latin := t.e.analyser.Document(d.text)
-	passages, lens := recall.Passages(terms)
-	at := passagesAt{First: recall.Place{Stream: streamOf(d.session)}, Count: uint64(len(passages))}
-	var err error
-	if at.Epoch, err = t.epoch(p.Incarnation, recallMemories); err != nil {
-		return err
-	}
-	if err := t.nextPlace(p.Incarnation, &at, d.created); err != nil {
-		return err
-	}
-	for i := range passages {
-		doc.Place, doc.Terms, doc.Len = at.place(uint64(i)), passages[i], lens[i]
-		t.putFresh(p.Incarnation, recallMemories, at.Epoch, &doc)
-	}
-	b, err := json.Marshal(at)
-	if err != nil {
-		return err
-	}
-	t.indexPut(recallPlacesKey(p.Incarnation, d.id), b)
-	return t.putFoldJob(p.Incarnation, recallMemories, latin)
+		if err := t.nextPlace(p, &at, doc.Created); err != nil {
+			return err
+		}
+		docs := make([]recall.Document, len(passages))
+		for i := range docs {
+			docs[i] = doc
+			docs[i].Place, docs[i].Terms, docs[i].Len = at.place(uint64(i)), passages[i], lens[i]
+		}
+		var err error
+		if at.Epoch, err = t.addDocuments(p, recallMemories, docs, latin); err != nil {
+			return err
+		}
+		if at.First.Stream == 0 {
+			t.expectFree(p, &at)
+		}
+		return t.putJSON(recallPlacesKey(p, doc.ID), at)
+	})
+	return err
+}
+
+// hasDocument tells whether the index knows an id.
+func (t *tx) hasDocument(p incarnation, id string) (bool, error) {
+	got, err := t.look(recallPlacesKey(p, id))
+	return err == nil && got[0].Value != nil, err
 }
 
 // nextPlace chooses where passages begin: in a session behind the last; without one at a place of their own that says
 // but when it was changed, so that writers do not wait for one another.
 func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
-	if at.First.Stream != 0 {
-		key := recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream)
-		got, err := t.indexGet(key)
-		if err != nil {
-			return err
-		}
-		damaged := got[0].Damaged
-		switch {
-		case damaged: // behind all that there can be
-			t.e.log.Error("the place in a stream of memories is damaged; it is made anew", "tenant", t.tenant)
-			at.First.Pos = t.scattered(t.now)
-		case len(got[0].Value) == 8:
-			at.First.Pos = binary.BigEndian.Uint64(got[0].Value)
-		default:
-			at.First.Pos = 1
-		}
-		t.indexPut(key, binary.BigEndian.AppendUint64(nil, at.First.Pos+at.Count))
-		if damaged {
-			t.expectFree(p, at)
-		}
+	if at.First.Stream == 0 {
+		var random [4]byte
+		t.e.random(random[:])
+		at.First.Pos = uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
 		return nil
 	}
-	at.First.Pos = t.scattered(changed)
-	t.expectFree(p, at)
+	key := recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream)
+	got, err := t.look(key)
+	if err != nil {
+		return err
+	}
+	at.First.Pos = 1
+	if value := got[0].Value; len(value) == 8 {
+		at.First.Pos = binary.BigEndian.Uint64(value)
+	} else if got[0].Damaged || value != nil {
+		return errBroken
+	}
+	t.put(key, binary.BigEndian.AppendUint64(nil, at.First.Pos+at.Count))
 	return nil
-}
-
-// scattered is a position that grows with time, by more than one memory has passages, and that is another for each.
-func (t *tx) scattered(changed time.Time) uint64 {
-	var random [4]byte
-	t.e.random(random[:])
-	return uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
 }
 
 // expectFree has the batch fail where something stands at the places already.
@@ -233,51 +170,53 @@ func (t *tx) expectFree(p incarnation, at *passagesAt) {
 	}
 }
 
-// epoch is the one that documents are written in; the batch expects that it is still so.
-func (t *tx) epoch(p incarnation, space byte) (uint32, error) {
-	key := recallPrefix(p, space, recallEpoch)
-	got, err := t.indexGet(key)
-	if err == nil && got[0].Damaged {
-		if err := t.e.mendSpace(t.ctx, t.tenant, p, space); err != nil {
-			return 0, err
-		}
-		delete(t.index.read, string(key))
-		if got, err = t.indexGet(key); err == nil && got[0].Damaged {
-			err = errDamaged
-		}
-	}
+// addDocuments adds documents to those that wait for their block, under the epoch that it answers.
+func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, languages ...string) (
+	epoch uint32, err error,
+) {
+	epochKey := recallPrefix(p, space, recallEpoch)
+	keys := foldKeys(p, space, languages...)
+	got, err := t.look(append(keys, epochKey)...)
 	if err != nil {
 		return 0, err
 	}
-	return readEpoch(got[0].Value), nil
-}
-
-func (t *tx) putFresh(p incarnation, space byte, epoch uint32, d *recall.Document) {
-	t.indexPut(recallFreshKey(p, space, epoch, d.Place), d.Append(nil))
-}
-
-// putOnce writes keys that are there already most of the time: written anew by every batch they would be slow to scan.
-func (t *tx) putOnce(keys ...[]byte) error {
-	got, err := t.indexGet(keys...)
+	if epoch, err = readEpoch(got[len(keys)]); err != nil {
+		return 0, err
+	}
+	for i := range docs {
+		t.put(recallFreshKey(p, space, epoch, docs[i].Place), docs[i].Append(nil))
+	}
+	// Keys that are there already most of the time would be slow to scan if every batch wrote them anew.
 	for i, key := range keys {
-		if err == nil && got[i].Value == nil {
-			t.indexPut(key, []byte{0})
+		if got[i].Value == nil {
+			t.put(key, []byte{0})
 		}
 	}
-	return err
+	if t.e.indexed.Add(1)%foldAt == 0 {
+		t.e.poke(t.tenant)
+	}
+	return epoch, nil
 }
 
-// putFoldJob has the space's documents put into blocks, and notes a language that some were stemmed in. The job stays as
-// long as the project, because what ends it could not tell whether a document comes just then.
-func (t *tx) putFoldJob(p incarnation, space byte, languages ...string) error {
+// foldKeys names the job that puts a space's documents into blocks, and notes of the languages that some were stemmed
+// in. The job stays as long as the project, because what ends it could not tell whether a document comes just then.
+func foldKeys(p incarnation, space byte, languages ...string) [][]byte {
 	keys := [][]byte{foldKey(p, space)}
 	for _, latin := range languages {
 		if latin != "" {
 			keys = append(keys, recallLanguageKey(p, space, latin))
 		}
 	}
-	if t.e.indexed.Add(1)%foldAt == 0 {
-		t.e.poke(t.tenant)
+	return keys
+}
+
+// readEpoch reads the epoch that documents are written in.
+func readEpoch(it store.Item) (uint32, error) {
+	switch {
+	case len(it.Value) == 4:
+		return binary.BigEndian.Uint32(it.Value), nil
+	case it.Damaged || it.Value != nil:
+		return 0, errBroken
 	}
-	return t.putOnce(keys...)
+	return 0, nil
 }

@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // recallMessages finds messages by words.
@@ -15,7 +17,7 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 			return err
 		}
 	}
-	s := &search{e: e, ctx: ctx, tenant: c.Tenant, p: p.Incarnation, space: recallTranscript, request: r, filter: r.filter}
+	q := &query{space: recallTranscript, text: r.Query, filter: r.filter, viewer: r.viewer, limit: r.Limit}
 	if r.SessionID != "" {
 		_, h, err := e.existing(ctx, c, p.ID, r.SessionID)
 		if fault, ok := errors.AsType[*Error](err); ok && fault.Kind == NotFound && r.Scope == scopeBoth {
@@ -24,32 +26,27 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 		if err != nil {
 			return err
 		}
-		s.filter.Stream = h.Incarnation.stream()
+		q.filter.Stream = h.Incarnation.stream()
 	}
-	marks, err := s.marks(out)
+	marks, err := e.readMarks(ctx, c.Tenant, p.Incarnation, out)
 	if err != nil {
 		return err
 	}
-	if err := s.read(marks); err != nil {
-		return err
+	for _, m := range marks {
+		q.keys = append(q.keys, keysOfMark(p.Incarnation, m)...)
 	}
-	if s.tail.rest > 0 {
-		out.Incomplete = true
-		out.UnindexedMessages += s.tail.rest
-	}
-	if len(s.tail.docs) >= indexChunk {
-		e.poke(c.Tenant)
+	var unindexed tail
+	q.unindexed = func(held []store.Item) ([]recall.Document, []string, error) {
+		unindexed, err = e.analyseTails(ctx, c.Tenant, r.SessionID, marks, held)
+		return unindexed.docs, unindexed.languages, err
 	}
 	live := map[string]incarnation{}
-	hits, err := s.best(func(d *recall.Document) (bool, error) {
-		if s.hidden(d.Group) {
-			return false, nil
-		}
+	q.accept = func(d *recall.Document) (bool, error) {
 		is, known := live[d.Session]
 		if !known {
 			_, h, _, err := e.readHead(ctx, c, p.ID, d.Session)
 			if errors.Is(err, errDamaged) {
-				s.damaged, err = true, nil
+				out.Incomplete, err = true, nil
 			}
 			if err != nil {
 				return false, err
@@ -60,11 +57,16 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 			live[d.Session] = is
 		}
 		return is.stream() == d.Stream, nil // else it is a deleted session's, to be swept
-	})
+	}
+	hits, incomplete, err := e.search(ctx, c.Tenant, p.Incarnation, q)
 	if err != nil {
 		return err
 	}
-	s.report(out)
+	out.Incomplete = out.Incomplete || incomplete || unindexed.damaged || unindexed.rest > 0
+	out.UnindexedMessages += unindexed.rest
+	if len(unindexed.docs) >= indexChunk {
+		e.poke(c.Tenant)
+	}
 	for _, h := range hits {
 		m, err := e.messageHit(ctx, c.Tenant, incarnationOf(h.doc.Stream), h.doc.Number, h.doc.Session)
 		if err != nil {
@@ -73,11 +75,27 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 		if m == nil {
 			continue
 		}
-		if m.Score, m.Why = h.score, h.why; !out.add(*m) {
+		if m.Score, m.Why = h.score, whyOf(h.why); !out.add(*m) {
 			return nil
 		}
 	}
 	return nil
+}
+
+// readMarks gives the marks of a project's sessions with messages that are not indexed.
+func (e *Engine) readMarks(ctx context.Context, tenant string, p incarnation, out *RecallResult) ([]store.Item, error) {
+	rng := prefixRange(unindexedPrefix(p))
+	rng.Limit = tailSessions
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{backlogKey(p)}, Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	found := len(r.Ranges[0])
+	marks := slices.DeleteFunc(r.Ranges[0], func(it store.Item) bool { return len(it.Value) < 8 })
+	if r.Keys[0].Value != nil || found == rng.Limit || len(marks) < found {
+		out.Incomplete = true
+	}
+	return marks, nil
 }
 
 // messageHit reads a message; nil where it cannot be read.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -46,6 +47,21 @@ func (m *recallModel) store(spec engine.MemorySpec, at, expires time.Time) {
 			d.counts[term]++
 		}
 		m.docs = append(m.docs, d)
+	}
+}
+
+// rebuild places what is there anew, as an index that was dropped is built again: what was changed longest ago comes
+// first.
+func (m *recallModel) rebuild() {
+	slices.SortStableFunc(m.docs, func(a, b *modelDoc) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(b.spec.Key, a.spec.Key))
+	})
+	m.next, m.languages = map[string]int{}, map[string]bool{}
+	for _, d := range m.docs {
+		m.next[d.spec.SessionID]++
+		d.pos = m.next[d.spec.SessionID]
+		_, latin := analyser().Document(d.spec.Content)
+		m.languages[latin] = true
 	}
 }
 
@@ -165,7 +181,8 @@ func rngOf(i int) *rand.Rand { return rand.New(rand.NewPCG(uint64(i), 1)) }
 
 func pick(r *rand.Rand, of ...string) string { return of[r.IntN(len(of))] }
 
-// Whatever is stored, overwritten, forgotten, expired, put into blocks and restarted: recall answers as the model does.
+// Whatever is stored, overwritten, forgotten, expired, put into blocks, built again and restarted: recall answers as
+// the model does.
 func TestRecallEqualsModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -175,7 +192,7 @@ func TestRecallEqualsModel(t *testing.T) {
 			k := openKit(t, raw)
 			m := &recallModel{next: map[string]int{}, languages: map[string]bool{}}
 			for range 400 {
-				switch n := r.IntN(40); {
+				switch n := r.IntN(41); {
 				case n < 28:
 					words := 1 + r.IntN(12)
 					if r.IntN(60) == 0 {
@@ -210,10 +227,15 @@ func TestRecallEqualsModel(t *testing.T) {
 					m.remove(func(d *modelDoc) bool { return d.spec.Key == key })
 				case n < 36:
 					k.advance(time.Duration(r.IntN(20)) * time.Hour)
-				case n < 39:
+				case n < 40:
 					k.drain()
 					// What expires now is no longer shown, and swept from the next millisecond on.
 					m.remove(func(d *modelDoc) bool { return !d.expires.IsZero() && d.expires.Before(k.clock()) })
+					if n == 39 {
+						k.damageFoldJob('m')
+						k.drain()
+						m.rebuild()
+					}
 				default:
 					now := k.clock()
 					k = openKit(t, raw, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{byte(r.IntN(256))}) })

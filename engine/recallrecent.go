@@ -71,8 +71,8 @@ func (e *Engine) recentMessages(ctx context.Context, c Caller, p *project, r *re
 	return nil
 }
 
-// lastActive gives the sessions that may have the newest messages, the last active first: of so many sessions none further
-// back can be needed, unless those have nothing that the query may show.
+// lastActive gives the sessions that may have the newest messages, the last active first: of so many sessions none
+// further back can be needed, unless those have nothing that the query may show.
 func (e *Engine) lastActive(ctx context.Context, tenant string, p *project, r *recallRequest, out *RecallResult) (
 	sessions []namedHead, err error,
 ) {

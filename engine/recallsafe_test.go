@@ -32,8 +32,8 @@ func (f *failing) Commit(ctx context.Context, tenant string, b store.Batch) erro
 	return errors.New("the machine stopped")
 }
 
-// Whichever write is the last before the machine stops: the index holds the words of the memories that there are, and no
-// others.
+// Whichever write is the last before the machine stops: the index holds the words of the memories that there are, and
+// no others.
 func TestIndexAndRecordsAgreeAfterAStop(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for at := int64(1); ; at++ {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -10,40 +11,76 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// maxQueryWords bounds the words of a query, documentsAtOnce the documents that are read in one round trip.
+const (
+	maxQueryWords   = 256
+	documentsAtOnce = 512
+)
+
+// query asks for the documents of one space that its words fit best.
+type query struct {
+	space  byte
+	text   string
+	filter recall.Filter
+	viewer string // It sees the documents of this group and those of none. Empty: it sees all.
+	limit  int
+	// Where unindexed is there, it gives documents that are to be searched although they are not in the index, and the
+	// languages that they were stemmed in. What it goes by is what keys hold in the state of the index that is
+	// searched.
+	keys      [][]byte
+	unindexed func(held []store.Item) (docs []recall.Document, languages []string, err error)
+	// accept, where it is there, has the last word on a hit.
+	accept func(*recall.Document) (bool, error)
+}
+
 // search is one query of one space of an index.
 type search struct {
-	e       *Engine
-	ctx     context.Context
-	tenant  string
-	p       incarnation
-	space   byte
-	request *recallRequest
-	filter  recall.Filter
-	now     time.Time
+	e      *Engine
+	ctx    context.Context
+	tenant string
+	p      incarnation
+	*query
+	now time.Time
 
-	damaged bool                  // something of the index, which the answer leaves out
+	job     store.Item            // of the space
+	damaged bool                  // something of the index is, which the answer leaves out
 	visible map[recall.Place]bool // of places whose group may be the viewer's: whether it is
 	fresh   []*recall.Document    // not in blocks, sorted by place
 	dead    map[recall.Place]bool
-	tail    tail
 	ranking *recall.Ranking
 }
 
-// marks are the project's sessions with messages that are not indexed.
-func (s *search) marks(out *RecallResult) ([]store.Item, error) {
-	rng := prefixRange(unindexedPrefix(s.p))
-	rng.Limit = tailSessions
-	r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Keys: [][]byte{backlogKey(s.p)}, Ranges: []store.Range{rng}})
+// search gives the best hits of a query, as many as it asks for. It is incomplete where the index is being built, or is
+// damaged, which begins that.
+func (e *Engine) search(ctx context.Context, tenant string, p incarnation, q *query) (
+	hits []hit, incomplete bool, err error,
+) {
+	s := &search{e: e, ctx: ctx, tenant: tenant, p: p, query: q, now: e.now(), visible: map[recall.Place]bool{}}
+	languages, err := s.languages()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if r.Keys[0].Value != nil || len(r.Ranges[0]) == rng.Limit {
-		out.Incomplete = true
+	// Older than the state that is searched: what an epoch held since is in blocks, or further on.
+	_, before, err := e.readCorpus(ctx, tenant, p, q.space)
+	if err != nil && !errors.Is(err, errBroken) {
+		return nil, false, err
 	}
-	found := len(r.Ranges[0])
-	marks := slices.DeleteFunc(r.Ranges[0], func(it store.Item) bool { return len(it.Value) < 8 })
-	s.damaged = s.damaged || len(marks) < found
-	return marks, nil
+	for known := -1; known < len(languages); { // else the words of the query mean more than they were read for
+		known = len(languages)
+		if languages, err = s.rank(languages, before.Oldest); err != nil {
+			return nil, false, err
+		}
+	}
+	if hits, err = s.best(); err != nil {
+		return nil, false, err
+	}
+	state := stateOf(s.job)
+	if s.damaged && state != indexDropped {
+		if err := lostRace(e.rebuildSpace(ctx, tenant, s.job)); err != nil {
+			e.log.Error("a damaged recall index cannot be built again yet", "tenant", tenant, "error", err)
+		}
+	}
+	return hits, s.damaged || state != indexReady, nil
 }
 
 // languages are those that some document of the space was stemmed in.
@@ -61,45 +98,15 @@ func (s *search) languages() ([]string, error) {
 	return out, nil
 }
 
-// read ranks the space's documents, and of marked sessions the messages that are not indexed, as of one state of the
-// store.
-func (s *search) read(marks []store.Item) error {
-	s.now, s.visible = s.e.now(), map[recall.Place]bool{}
-	languages, err := s.languages()
-	if err != nil {
-		return err
-	}
-	// Older than the state that is searched: what an epoch held since is in blocks, or further on.
-	_, before, err := s.e.readCorpus(s.ctx, s.tenant, s.p, s.space)
-	for err == nil {
-		s.fresh, s.dead, s.tail = nil, map[recall.Place]bool{}, tail{languages: map[string]bool{}}
-		if err = s.readAs(languages, before.Oldest, marks); err != nil {
-			break
-		}
-		known := len(languages)
-		for l := range s.tail.languages {
-			if !slices.Contains(languages, l) {
-				languages = append(languages, l)
-			}
-		}
-		if len(languages) == known {
-			break // else the words of the query mean more than they were read for
-		}
-	}
-	return err
-}
-
-// readAs ranks with the words of the query stemmed in these languages.
-func (s *search) readAs(languages []string, oldest uint32, marks []store.Item) error {
-	words := s.e.analyser.Query(s.request.Query, languages)
+// rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It
+// adds those of what is not indexed.
+func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
+	words := s.e.analyser.Query(s.text, languages)
 	words = words[:min(len(words), maxQueryWords)]
 	dead := prefixRange(recallPrefix(s.p, s.space, recallDead))
 	dead.KeysOnly = true
-	q := store.Query{Keys: [][]byte{recallPrefix(s.p, s.space, recallCorpus)},
-		Ranges: []store.Range{freshRange(s.p, s.space, oldest), dead}}
-	for _, m := range marks {
-		q.Keys = append(q.Keys, keysOfMark(s.p, m)...)
-	}
+	own := [][]byte{foldKey(s.p, s.space), recallPrefix(s.p, s.space, recallCorpus)}
+	q := store.Query{Keys: append(own, s.keys...), Ranges: []store.Range{freshRange(s.p, s.space, oldest), dead}}
 	for _, w := range words {
 		for _, term := range w.Terms {
 			q.Ranges = append(q.Ranges, prefixRange(recallTermPrefix(s.p, s.space, term)))
@@ -107,13 +114,18 @@ func (s *search) readAs(languages []string, oldest uint32, marks []store.Item) e
 	}
 	r, err := s.e.store.Read(s.ctx, s.tenant, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	in, whole := decodeCorpus(r.Keys[0])
-	s.dead = placesOf(r.Ranges[1])
-	s.readFresh(r.Ranges[0])
-	if err := s.readTails(marks, r.Keys[1:]); err != nil {
-		return err
+	s.job, s.fresh, s.dead, s.ranking = r.Keys[0], nil, map[recall.Place]bool{}, new(recall.Ranking)
+	in, err := decodeCorpus(r.Keys[1])
+	if s.damaged = s.damaged || err != nil; err != nil || stateOf(s.job) == indexDropped {
+		return languages, nil // Nothing says how much its records still hold together.
+	}
+	for _, it := range r.Ranges[1] {
+		s.dead[splitPlace(it.Key)] = true
+	}
+	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
+		return nil, err
 	}
 	corpus := recall.Corpus{Documents: in.Documents, Terms: in.Terms}
 	for _, d := range s.fresh {
@@ -124,16 +136,38 @@ func (s *search) readAs(languages []string, oldest uint32, marks []store.Item) e
 	postings := make([]recall.Postings, len(asked))
 	for i, a := range asked {
 		if postings[i], err = s.gather(a.Word, a.blocks); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if !whole {
-		s.e.log.Error("how much is in a recall index is damaged; it is guessed until a job has counted it", "tenant", s.tenant)
-		s.e.poke(s.tenant)
-		corpus = guess(postings)
+	s.ranking, err = recall.Rank(s.ctx, postings, corpus, recall.Dates(s.text), &s.filter)
+	return languages, err
+}
+
+// readFresh takes up the documents that wait for their block, and those that are not indexed.
+func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]string, error) {
+	for _, it := range waiting {
+		if d := readDocument(splitPlace(it.Key), it, true); d != nil {
+			s.fresh = append(s.fresh, d)
+		} else {
+			s.damaged = true
+		}
 	}
-	s.ranking, err = recall.Rank(s.ctx, postings, corpus, recall.Dates(s.request.Query), &s.filter)
-	return err
+	if s.unindexed != nil {
+		docs, stemmed, err := s.unindexed(held)
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			s.fresh = append(s.fresh, &docs[i])
+		}
+		for _, l := range stemmed {
+			if !slices.Contains(languages, l) {
+				languages = append(languages, l)
+			}
+		}
+	}
+	slices.SortFunc(s.fresh, func(a, b *recall.Document) int { return a.Compare(b.Place) })
+	return languages, nil
 }
 
 // asked is a word of the query with the blocks of each of its terms.
@@ -143,14 +177,15 @@ type asked struct {
 	length int // of all postings, about
 }
 
-// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. Not for a viewer, for whom what it may not see must not decide.
+// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. For a
+// viewer it leaves that to ranking, because what a viewer may not see must not decide.
 func (s *search) rarest(words []recall.Word, blocks [][]store.Item) []asked {
 	out := make([]asked, len(words))
 	for i, w := range words {
 		out[i] = asked{Word: w, blocks: blocks[:len(w.Terms)]}
 		blocks = blocks[len(w.Terms):]
 	}
-	if len(words) <= recall.MaxWords || s.request.viewer != "" {
+	if len(words) <= recall.MaxWords || s.viewer != "" {
 		return out
 	}
 	for i := range out {
@@ -171,50 +206,7 @@ func (s *search) rarest(words []recall.Word, blocks [][]store.Item) []asked {
 	return out
 }
 
-// guess says of what there is in blocks as much as the words at hand tell.
-func guess(words []recall.Postings) (c recall.Corpus) {
-	for _, w := range words {
-		if n := uint64(len(w.List)); n > c.Documents {
-			c = recall.Corpus{Documents: n}
-			for _, p := range w.List {
-				c.Terms += uint64(p.Len)
-			}
-		}
-	}
-	return c
-}
-
-func (s *search) readFresh(items []store.Item) {
-	for _, it := range items {
-		if d := readDocument(splitPlace(it.Key), it, true); d != nil {
-			s.fresh = append(s.fresh, d)
-		} else {
-			s.damaged = true
-		}
-	}
-}
-
-// readTails takes up the messages of marked sessions that are not indexed; got is what keysOfMark name.
-func (s *search) readTails(marks, got []store.Item) error {
-	var sessions []*marked
-	for i, mark := range marks {
-		m, whole := readMark(mark, got[2*i:2*i+2])
-		s.damaged = s.damaged || !whole
-		if whole && m != nil && (s.request.SessionID == "" || s.request.SessionID == m.id) {
-			sessions = append(sessions, m)
-		}
-	}
-	if err := s.e.analyseTails(s.ctx, s.tenant, sessions, &s.tail); err != nil {
-		return err
-	}
-	for i := range s.tail.docs {
-		s.fresh = append(s.fresh, &s.tail.docs[i])
-	}
-	slices.SortFunc(s.fresh, func(a, b *recall.Document) int { return a.Compare(b.Place) })
-	return nil
-}
-
-// gather puts one word's postings together, without those of what is gone and of messages that the viewer may not see.
+// gather puts one word's postings together, without those of what is gone and of what the viewer may not see.
 func (s *search) gather(w recall.Word, blocks [][]store.Item) (recall.Postings, error) {
 	if err := s.ctx.Err(); err != nil {
 		return recall.Postings{}, err
@@ -247,16 +239,16 @@ func (s *search) gather(w recall.Word, blocks [][]store.Item) (recall.Postings, 
 	return recall.Gather(w.Text, lists...), nil
 }
 
-// hidden tells whether the viewer may not see messages of a group.
+// hidden tells whether the viewer may not see documents of a group.
 func (s *search) hidden(group string) bool {
-	return s.space == recallTranscript && s.request.viewer != "" && group != "" && group != s.request.viewer
+	return s.viewer != "" && group != "" && group != s.viewer
 }
 
-// shown leaves out the postings of messages that the viewer may not see. A posting has but a hash of its group: where that is
-// the viewer's, the document says whether the group is.
+// shown leaves out the postings of documents that the viewer may not see. A posting has but a hash of its group: where
+// that is the viewer's, the document says whether the group is.
 func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
-	viewer := s.request.viewer
-	if viewer == "" || s.space != recallTranscript {
+	viewer := s.viewer
+	if viewer == "" {
 		return list, nil
 	}
 	list = slices.DeleteFunc(list, func(p recall.Posting) bool { return recall.GroupHidden(p.Attrs, viewer) })
@@ -266,7 +258,7 @@ func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
 			ask = append(ask, p.Place)
 		}
 	}
-	for places := range slices.Chunk(ask, maxOfOneRead) {
+	for places := range slices.Chunk(ask, documentsAtOnce) {
 		q := store.Query{Keys: make([][]byte, len(places))}
 		for i, at := range places {
 			q.Keys[i] = recallPlace(s.p, s.space, recallDocument, at)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -12,40 +13,42 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 	if more, err := e.sweepFresh(ctx, tenant, p, s); more || err != nil {
 		return more, err
 	}
-	rng := prefixRange(recallStreamPrefix(p, recallTranscript, recallDocument, s.stream()))
-	rng.Limit, rng.KeysOnly = 32, true
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	folded := prefixRange(recallStreamPrefix(p, recallTranscript, recallDocument, s.stream()))
+	folded.Limit, folded.KeysOnly = 32, true
+	dead := prefixRange(recallStreamPrefix(p, recallTranscript, recallDead, s.stream()))
+	dead.Limit = 1
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{folded, dead}})
 	if err != nil {
 		return false, err
 	}
-	dead, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{
-		prefixRange(recallStreamPrefix(p, recallTranscript, recallDead, s.stream()))}})
+	if len(r.Ranges[1]) > 0 {
+		return true, lostRace(e.removeDead(ctx, tenant, p, recallTranscript, r.Ranges[1][0]))
+	}
+	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
+	done, err := t.changeIndex(p, recallTranscript, func() error {
+		places := make([]recall.Place, len(r.Ranges[0]))
+		for i, it := range r.Ranges[0] {
+			places[i] = splitPlace(it.Key)
+		}
+		return t.removeDocuments(p, recallTranscript, 0, places)
+	})
 	if err != nil {
 		return false, err
 	}
-	if len(dead.Ranges[0]) > 0 {
-		return true, lostRace(e.removeDead(ctx, tenant, p, recallTranscript, dead.Ranges[0][0]))
+	// Nothing is left, or the index is being dropped as a whole.
+	if done && len(r.Ranges[0]) == 0 || !done && t.writes() == 0 {
+		t.delete(recallStreamPrefix(p, recallTranscript, recallStream, s.stream()))
+		t.delete(unindexedKey(p, s))
+		err := e.commit(ctx, tenant, t.batch)
+		return err != nil, lostRace(err)
 	}
-	if len(r.Ranges[0]) > 0 {
-		t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
-		var places []recall.Place
-		for _, it := range r.Ranges[0] {
-			places = append(places, splitPlace(it.Key))
-		}
-		if err := t.removeDocuments(p, recallTranscript, 0, places, nil); err != nil {
-			return false, err
-		}
-		t.putIndex()
-		return true, lostRace(e.commit(ctx, tenant, t.batch))
-	}
-	return false, e.commit(ctx, tenant, store.Batch{Delete: [][]byte{
-		recallStreamPrefix(p, recallTranscript, recallStream, s.stream()), unindexedKey(p, s)}})
+	return true, lostRace(e.commit(ctx, tenant, t.batch))
 }
 
 // sweepFresh removes what waits for its block of a deleted session, of which nothing can come any more.
 func (e *Engine) sweepFresh(ctx context.Context, tenant string, p, s incarnation) (more bool, err error) {
 	_, corpus, err := e.readCorpus(ctx, tenant, p, recallTranscript)
-	if err != nil {
+	if err != nil && !errors.Is(err, errBroken) {
 		return false, err
 	}
 	rng := freshRange(p, recallTranscript, corpus.Oldest)

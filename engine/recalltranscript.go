@@ -2,9 +2,8 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
-	"maps"
+	"errors"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
@@ -26,19 +25,6 @@ const (
 	backlogAtOnce   = 4 // chunks that the first query marks itself
 )
 
-// markUnindexed leaves word that a session has messages to be indexed. It costs one small blind write, and nothing in a
-// project whose transcripts nobody searches.
-func (t *tx) markUnindexed(p *project, h *head, session string) {
-	if p.Recalls && h.Messages > 0 {
-		t.put(unindexedKey(p.Incarnation, h.Incarnation), unindexedMark(h, session))
-	}
-}
-
-// unindexedMark differs with every turn, so that who is done with the session does not remove a later mark.
-func unindexedMark(h *head, session string) []byte {
-	return append(binary.BigEndian.AppendUint64(nil, h.Messages), session...)
-}
-
 // streamState says how far a session is indexed.
 type streamState struct {
 	Messages uint64 `json:"messages"` // indexed, from the first
@@ -51,13 +37,6 @@ func readStreamState(value []byte) (s streamState, err error) {
 		err = json.Unmarshal(value, &s)
 	}
 	return s, err
-}
-
-func (s incarnation) stream() uint64 { return binary.BigEndian.Uint64(s[:]) }
-
-func incarnationOf(stream uint64) (s incarnation) {
-	binary.BigEndian.PutUint64(s[:], stream)
-	return s
 }
 
 // enableTranscripts makes a project's turns mark their sessions, and has the sessions that it has marked.
@@ -95,8 +74,8 @@ func (e *Engine) enableTranscripts(ctx context.Context, c Caller, projectID stri
 	return nil
 }
 
-// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's value
-// is a zero byte and the id of the session that it has come to.
+// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's
+// value is a zero byte and the id of the session that it has come to.
 func (e *Engine) markBacklog(ctx context.Context, tenant string, job store.Item) error {
 	p := incarnation(job.Key[len(sweepPrefix(jobBacklog)):])
 	rng := prefixRange(headPrefix(p))
@@ -141,90 +120,103 @@ func (e *Engine) stepTranscripts(ctx context.Context, tenant string) (done bool,
 	case len(r.Ranges[0]) > 0:
 		return true, e.markBacklog(ctx, tenant, r.Ranges[0][0])
 	case len(r.Ranges[1]) > 0:
-		return true, lostRace(e.indexSession(ctx, tenant, r.Ranges[1][0]))
+		done, err := e.indexSession(ctx, tenant, r.Ranges[1][0])
+		return done, lostRace(err)
 	}
 	return false, nil
 }
 
 // marked is a session with messages that are not indexed, as of one state of the store.
 type marked struct {
-	id      string
-	sinc    incarnation
-	head    head
-	rawHead []byte
-	state   streamState
-	raw     []byte // of the state
+	id    string
+	sinc  incarnation
+	head  head
+	state streamState
 }
 
 // keysOfMark names what readMark reads.
 func keysOfMark(p incarnation, mark store.Item) [][]byte {
 	sinc := incarnation(mark.Key[len(mark.Key)-8:])
-	return [][]byte{headKey(p, string(mark.Value[8:])), recallStreamPrefix(p, recallTranscript, recallStream, sinc.stream())}
+	return [][]byte{headKey(p, string(mark.Value[8:])),
+		recallStreamPrefix(p, recallTranscript, recallStream, sinc.stream())}
 }
 
-// readMark gives a marked session, or nil where it is gone; not whole where its head or how far it is indexed is damaged.
-func readMark(mark store.Item, got []store.Item) (m *marked, whole bool) {
-	m = &marked{id: string(mark.Value[8:]), sinc: incarnation(mark.Key[len(mark.Key)-8:]), rawHead: got[0].Value, raw: got[1].Value}
-	if got[0].Damaged || m.rawHead != nil && json.Unmarshal(m.rawHead, &m.head) != nil {
-		return nil, false
+// readMark gives a marked session, or nil where it is gone. The error is errDamaged where its head is damaged, and
+// errBroken where how far it is indexed is.
+func readMark(mark store.Item, got []store.Item) (*marked, error) {
+	m := &marked{id: string(mark.Value[8:]), sinc: incarnation(mark.Key[len(mark.Key)-8:])}
+	if got[0].Damaged || got[0].Value != nil && json.Unmarshal(got[0].Value, &m.head) != nil {
+		return nil, errDamaged
 	}
-	if m.rawHead == nil || m.head.Incarnation != m.sinc {
-		return nil, true
+	if got[0].Value == nil || m.head.Incarnation != m.sinc {
+		return nil, nil
 	}
 	var err error
-	m.state, err = readStreamState(m.raw)
-	return m, err == nil && !got[1].Damaged
+	if m.state, err = readStreamState(got[1].Value); err != nil || got[1].Damaged {
+		return nil, errBroken
+	}
+	return m, nil
 }
 
-// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one.
-func (e *Engine) indexSession(ctx context.Context, tenant string, mark store.Item) error {
+// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. Nothing is done
+// while the index is being dropped.
+func (e *Engine) indexSession(ctx context.Context, tenant string, mark store.Item) (done bool, err error) {
 	p := incarnation(mark.Key[len(sweepPrefix(jobUnindexed)):][:8])
 	if len(mark.Value) < 8 {
-		e.log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew", "tenant", tenant)
-		return e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}}, Delete: [][]byte{mark.Key}})
-	}
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: keysOfMark(p, mark)})
-	if err != nil {
-		return err
-	}
-	m, whole := readMark(mark, r.Keys)
-	if !whole {
-		return e.mendSession(ctx, tenant, p, mark, m, r.Keys)
+		e.log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew",
+			"tenant", tenant)
+		return true, e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}},
+			Delete: [][]byte{mark.Key}})
 	}
 	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
 	t.batch.Expect = []store.Expect{{Key: mark.Key, Value: mark.Value}}
-	if m == nil {
-		t.delete(mark.Key)
-		return e.commit(ctx, tenant, t.batch)
+	indexed, err := t.changeIndex(p, recallTranscript, func() error { return t.indexMessages(p, mark) })
+	if err != nil || !indexed && t.writes() == 0 {
+		return false, err
 	}
+	return true, e.commit(ctx, tenant, t.batch)
+}
+
+// indexMessages collects the writes that index a chunk of a marked session's messages.
+func (t *tx) indexMessages(p incarnation, mark store.Item) error {
 	// The session's head stands for its life: nothing is indexed of one that is being swept.
-	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: r.Keys[0].Key, Value: m.rawHead},
-		store.Expect{Key: r.Keys[1].Key, Value: m.raw})
+	got, err := t.look(keysOfMark(p, mark)...)
+	if err != nil {
+		return err
+	}
+	m, err := readMark(mark, got)
+	if errors.Is(err, errDamaged) {
+		t.e.log.Error("a session's head is damaged; its messages are not indexed", "tenant", t.tenant)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		t.delete(mark.Key) // until a turn sets the next
+		return nil
+	}
 	before := m.state.Next
-	docs, languages, err := e.analyseTail(ctx, tenant, m, &workBudget{indexChunk, indexChunkBytes})
+	docs, languages, err := t.e.analyseTail(t.ctx, t.tenant, m, &workBudget{indexChunk, indexChunkBytes})
 	if err != nil {
 		return err
-	}
-	epoch, err := t.epoch(p, recallTranscript)
-	if err != nil {
-		return err
-	}
-	for i := range docs {
-		t.putFresh(p, recallTranscript, epoch, &docs[i])
 	}
 	if m.state.Next > before {
-		if err := t.putFoldJob(p, recallTranscript, slices.Collect(maps.Keys(languages))...); err != nil {
+		if _, err := t.addDocuments(p, recallTranscript, docs, languages...); err != nil {
 			return err
 		}
 	}
 	if m.state.Messages == m.head.Messages {
 		t.delete(mark.Key)
 	}
-	t.putIndex()
-	if err := t.putJSON(r.Keys[1].Key, m.state); err != nil {
-		return err
-	}
-	return e.commit(ctx, tenant, t.batch)
+	return t.putJSON(got[1].Key, m.state)
+}
+
+// indexTranscripts has the transcripts of a project indexed again, after its index was dropped.
+func (e *Engine) indexTranscripts(ctx context.Context, tenant string, p incarnation, _ string) (
+	next string, err error,
+) {
+	return "", e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}}})
 }
 
 // workBudget bounds how many messages are analysed, and their bytes, until either is used up.
@@ -232,12 +224,11 @@ type workBudget struct{ messages, bytes int }
 
 func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
 
-// analyseTail makes documents of a session's messages behind those that are indexed, as far as the budget goes, and moves
-// the session's state behind them.
+// analyseTail makes documents of a session's messages behind those that are indexed, as far as the budget goes, and
+// moves the session's state behind them.
 func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budget *workBudget) (
-	docs []recall.Document, languages map[string]bool, err error,
+	docs []recall.Document, languages []string, err error,
 ) {
-	languages = map[string]bool{}
 	for m.state.Messages < m.head.Messages && budget.left() {
 		first := m.state.Messages + 1
 		n := min(uint64(budget.messages), 64, m.head.Messages-first+1)
@@ -263,8 +254,8 @@ func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budg
 			if len(terms) == 0 {
 				continue
 			}
-			if latin != "" {
-				languages[latin] = true
+			if latin != "" && !slices.Contains(languages, latin) {
+				languages = append(languages, latin)
 			}
 			passages, lens := recall.Passages(terms)
 			for i := range passages {
@@ -281,24 +272,31 @@ func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budg
 // tail is what a query searches of transcripts beside their index.
 type tail struct {
 	docs      []recall.Document
-	languages map[string]bool
+	languages []string
 	rest      uint64 // messages beyond its bounds
+	damaged   bool   // something is left out of it
 }
 
-// analyseTails makes documents of marked sessions' messages that were not indexed as of the state that they were read in.
-func (e *Engine) analyseTails(ctx context.Context, tenant string, sessions []*marked, out *tail) error {
+// analyseTails makes documents of marked sessions' messages that were not indexed as of the state that the keys of the
+// marks were read in. Where a session is named, it is of that one only.
+func (e *Engine) analyseTails(ctx context.Context, tenant, session string, marks, held []store.Item) (
+	out tail, err error,
+) {
 	budget := &workBudget{tailMessages, tailBytes}
-	for _, m := range sessions {
-		if m == nil {
+	for i, mark := range marks {
+		m, err := readMark(mark, held[2*i:2*i+2])
+		if err != nil {
+			out.damaged = true
+		}
+		if m == nil || session != "" && session != m.id {
 			continue
 		}
 		docs, languages, err := e.analyseTail(ctx, tenant, m, budget)
 		if err != nil {
-			return err
+			return out, err
 		}
-		maps.Copy(out.languages, languages)
-		out.docs = append(out.docs, docs...)
+		out.docs, out.languages = append(out.docs, docs...), append(out.languages, languages...)
 		out.rest += m.head.Messages - m.state.Messages
 	}
-	return nil
+	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -21,7 +22,15 @@ type tx struct {
 	live   incarnation // the tenant's
 	now    time.Time
 	batch  store.Batch
-	index  *indexChange // what the batch changes in recall indexes, or nil
+	keys   map[string]txKey // those that it has read or writes
+}
+
+// txKey is what a tx knows of a key.
+type txKey struct {
+	read bool       // The precondition is in the batch, unless the record is damaged.
+	was  store.Item // The store held this, where it was read.
+	// Put and Delete of the batch hold the key's write at one less than this. 0 means that there is none.
+	put, deleted int
 }
 
 // expectLive makes it a precondition that the tenant is the one that the caller's key was made in: nothing is written
@@ -44,24 +53,104 @@ func (t *tx) expectLive(c Caller) error {
 	return nil
 }
 
-// get reads keys from one consistent state and makes their values preconditions of the commit.
+// get reads keys as the batch leaves them. What the store holds is a precondition of the commit, also where the batch
+// writes the key.
 func (t *tx) get(keys ...[]byte) ([]store.Item, error) {
-	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: keys})
-	if err != nil {
-		return nil, err
+	out, err := t.look(keys...)
+	if i := slices.IndexFunc(out, func(it store.Item) bool { return it.Damaged }); i >= 0 {
+		return nil, damaged(t.tenant, out[i].Key)
 	}
-	for _, it := range r.Keys {
-		if it.Damaged {
-			return nil, damaged(t.tenant, it.Key)
-		}
-		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: it.Key, Value: it.Value})
-	}
-	return r.Keys, nil
+	return out, err
 }
 
-func (t *tx) put(key, value []byte) {
-	t.batch.Put = append(t.batch.Put, store.Pair{Key: key, Value: value})
+// look is get for records that can be made again. A damaged one comes as such and is no precondition, because nobody
+// knows its bytes. Keys that were read before are not read again.
+func (t *tx) look(keys ...[]byte) ([]store.Item, error) {
+	var ask [][]byte
+	for _, key := range keys {
+		if !t.keys[string(key)].read {
+			ask = append(ask, key)
+		}
+	}
+	if len(ask) > 0 {
+		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: ask})
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range r.Keys {
+			k := t.keys[string(it.Key)]
+			k.read, k.was = true, it
+			t.know(it.Key, k)
+			if !it.Damaged {
+				t.batch.Expect = append(t.batch.Expect, store.Expect{Key: it.Key, Value: it.Value})
+			}
+		}
+	}
+	out := make([]store.Item, len(keys))
+	for i, key := range keys {
+		out[i] = t.left(t.keys[string(key)].was)
+	}
+	return out, nil
 }
+
+// left gives a record that was read as the batch leaves it.
+func (t *tx) left(it store.Item) store.Item {
+	switch k := t.keys[string(it.Key)]; {
+	case k.put > 0:
+		return store.Item{Key: it.Key, Value: append([]byte{}, t.batch.Put[k.put-1].Value...)}
+	case k.deleted > 0:
+		return store.Item{Key: it.Key}
+	}
+	return it
+}
+
+func (t *tx) know(key []byte, k txKey) {
+	if t.keys == nil {
+		t.keys = make(map[string]txKey, 16)
+	}
+	t.keys[string(key)] = k
+}
+
+// put writes a key. The last write of a key in a batch is the one that counts.
+func (t *tx) put(key, value []byte) {
+	k := t.unwritten(key)
+	t.batch.Put = append(t.batch.Put, store.Pair{Key: key, Value: value})
+	k.put = len(t.batch.Put)
+	t.know(key, k)
+}
+
+func (t *tx) delete(key []byte) {
+	k := t.unwritten(key)
+	t.batch.Delete = append(t.batch.Delete, key)
+	k.deleted = len(t.batch.Delete)
+	t.know(key, k)
+}
+
+// unwritten takes an earlier write of a key out of the batch; the last write takes its place in the list.
+func (t *tx) unwritten(key []byte) txKey {
+	k := t.keys[string(key)]
+	if n := len(t.batch.Put); k.put > 0 {
+		last := t.batch.Put[n-1]
+		t.batch.Put[k.put-1] = last
+		t.batch.Put = t.batch.Put[:n-1]
+		moved := t.keys[string(last.Key)]
+		moved.put = k.put
+		t.keys[string(last.Key)] = moved
+	}
+	if n := len(t.batch.Delete); k.deleted > 0 {
+		last := t.batch.Delete[n-1]
+		t.batch.Delete[k.deleted-1] = last
+		t.batch.Delete = t.batch.Delete[:n-1]
+		moved := t.keys[string(last)]
+		moved.deleted = k.deleted
+		t.keys[string(last)] = moved
+	}
+	k.put, k.deleted = 0, 0
+	return k
+}
+
+// clear begins the next batch of a tx that commits several.
+func (t *tx) clear() { t.batch, t.keys = store.Batch{}, nil }
 
 func (t *tx) putJSON(key []byte, v any) error {
 	b, err := json.Marshal(v)
@@ -80,8 +169,6 @@ func (t *tx) bytes() (n int) {
 	}
 	return n
 }
-
-func (t *tx) delete(key []byte) { t.batch.Delete = append(t.batch.Delete, key) }
 
 func errUnknownKey() error {
 	return errorf(Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
@@ -110,7 +197,6 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 			}
 			return zero, err
 		}
-		t.putIndex()
 		if record != nil {
 			b, err := e.sealOnce(once, out)
 			if err != nil {

@@ -11,8 +11,9 @@ import (
 // indexChecks is what is known of a tenant's indexes. They come after jobs and projects, corpus by corpus. The words of
 // a document's record are not held against its text: another version of the analyser may have found them.
 type indexChecks struct {
-	folds    map[string]bool        // jobs, by project and corpus
-	homeless map[incarnation][]byte // the first record of indexes of no project
+	folds    map[string]bool               // jobs, by project and corpus
+	rebuilt  map[incarnation]map[byte]bool // corpora that are being built again
+	homeless map[incarnation][]byte        // the first record of indexes of no project
 	now      *corpusSeen
 	term     []byte       // that blocks are coming of
 	last     recall.Place // the last posting of the block before
@@ -20,15 +21,17 @@ type indexChecks struct {
 	// Recall says what there is of transcripts.
 	ofMessage func(s *space, key []byte, x *corpusSeen, d *recall.Document)
 	goes      func(stream uint64) bool // its session is to be swept, or may be damaged
+	again     func(pinc incarnation)   // the project's sessions will be marked to be indexed again
 }
 
 func newIndexChecks() *indexChecks {
-	return &indexChecks{folds: map[string]bool{}, homeless: map[incarnation][]byte{}}
+	return &indexChecks{folds: map[string]bool{}, rebuilt: map[incarnation]map[byte]bool{},
+		homeless: map[incarnation][]byte{}}
 }
 
 func (c *indexChecks) checks() []recordCheck {
 	return []recordCheck{
-		{kind: "job_fold", record: func(_ *space, it store.Item) { c.folds[string(it.Key[3:])] = true }},
+		{kind: "job_fold", record: c.fold},
 		{kind: "recall_document", record: c.document},
 		{kind: "recall_fresh", record: c.document},
 		{kind: "recall_epoch", record: c.epoch},
@@ -36,6 +39,22 @@ func (c *indexChecks) checks() []recordCheck {
 		{kind: "recall_corpus", record: c.counts},
 		{kind: "recall_block", record: c.block},
 		{kind: "recall_dead", record: c.dead},
+	}
+}
+
+// fold notes a corpus with a job, and whether the corpus is dropped and built again.
+func (c *indexChecks) fold(_ *space, it store.Item) {
+	c.folds[string(it.Key[3:])] = true
+	if !it.Damaged && stateOf(it) == indexReady {
+		return
+	}
+	pinc, space := spaceOf(it.Key)
+	if c.rebuilt[pinc] == nil {
+		c.rebuilt[pinc] = map[byte]bool{}
+	}
+	c.rebuilt[pinc][space] = true
+	if space == recallTranscript {
+		c.again(pinc)
 	}
 }
 
@@ -80,7 +99,7 @@ type termPosting struct {
 }
 
 // corpus gives the one that a record is of; nil where the record is not worth a look: the project's index is to be
-// swept, or the project is unknown.
+// swept or is being built again, or the project is unknown.
 func (c *indexChecks) corpus(s *space, key []byte) *corpusSeen {
 	pinc, space := incarnation(key[2:]), key[2+8]
 	if x := c.now; x == nil || x.pinc != pinc || x.space != space {
@@ -89,6 +108,9 @@ func (c *indexChecks) corpus(s *space, key []byte) *corpusSeen {
 			if !s.belongs(pinc) && c.homeless[pinc] == nil {
 				c.homeless[pinc] = slices.Clone(key)
 			}
+			return nil
+		}
+		if c.rebuilt[pinc][space] {
 			return nil
 		}
 		c.now = &corpusSeen{pinc: pinc, space: space, oldest: math.MaxUint32, docs: map[recall.Place]*docSeen{},

@@ -25,6 +25,7 @@ func newRecallChecks(projects *projectChecks, sessions *sessionChecks, index *in
 	c := &recallChecks{projects: projects, sessions: sessions, index: index, marked: map[incarnation]bool{},
 		backlog: map[incarnation]string{}, streams: map[projectStream]uint64{}}
 	index.ofMessage = c.ofMessage
+	index.again = func(pinc incarnation) { c.backlog[pinc] = "" }
 	index.goes = func(stream uint64) bool { return sessions.goes(incarnationOf(stream)) }
 	return c
 }

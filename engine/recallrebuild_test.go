@@ -1,0 +1,288 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+)
+
+// damageIndex flips a byte of records of a recall index: those of a space and kind, or with all false the first of
+// them.
+func (k *kit) damageIndex(kind string, all bool) {
+	k.Helper()
+	var b store.Batch
+	r, err := k.store.Read(k.Context(), engine.DefaultTenant, store.Query{Ranges: []store.Range{{}}})
+	if err != nil {
+		k.Fatal(err)
+	}
+	for _, it := range r.Ranges[0] {
+		if strings.HasPrefix(string(it.Key), "v\x00") && strings.HasPrefix(string(it.Key[10:]), kind) && (all || b.Put == nil) {
+			flipped := append([]byte(nil), it.Value...)
+			flipped[len(flipped)/2] ^= 1
+			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: flipped})
+		}
+	}
+	if len(b.Put) == 0 {
+		k.Fatalf("there is no record %q", kind)
+	}
+	if err := k.store.Commit(k.Context(), engine.DefaultTenant, b); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// Damage of any record of the memories' index fails nothing: the index is built again, answers say so meanwhile, and
+// once that is done everything that was stored is found, before the damage and after, and nothing that was forgotten.
+func TestDamagedIndexIsBuiltAgain(t *testing.T) {
+	for _, kind := range []string{"mf", "md", "mt", "ms", "mk", "mn", "mw", "ml", "job"} {
+		for _, all := range []bool{false, true} {
+			t.Run(fmt.Sprint(kind, all), func(t *testing.T) {
+				k := openKit(t, memstore.New())
+				for i := range 520 { // more than an epoch
+					k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common number", i),
+						SessionID: pick(rngOf(i), "", "s")})
+				}
+				k.drain()
+				k.remember(engine.MemorySpec{Key: "note", Content: "perishable pear", Category: "daily", SessionID: "s"})
+				k.remember(engine.MemorySpec{Key: "alone", Content: "lonely plum"})
+				k.post("dash", user("hi"))
+				if kind == "job" {
+					k.damageFoldJob('m')
+				} else {
+					k.damageIndex(kind, all)
+				}
+
+				k.recall(engine.RecallQuery{Query: "pear common plum"})
+				k.ask(`{"session_id":"dash","memories":{"query":"pear common"},"pending":[{"role":"user","content":"x"}]}`)
+				k.remember(engine.MemorySpec{Key: "new", Content: "fresh quince", SessionID: "s"})
+				if !k.forget("alone") || !k.forget("m0") || !k.forget("m1") {
+					t.Error("not forgotten")
+				}
+				for i := 2; i < 520; i += 9 { // which meets all that is damaged
+					k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common other", i), SessionID: "s"})
+				}
+				if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "dash"); err != nil {
+					t.Fatal(err)
+				}
+				rebuilt := k.rebuild(engine.RecallQuery{Query: "common"})
+				if !rebuilt && kind != "ml" {
+					t.Error("no answer was incomplete")
+				}
+				k.advance(9 * 24 * time.Hour)
+				for i := range 80 { // so many that all go into blocks
+					k.remember(engine.MemorySpec{Key: fmt.Sprint("later", i), Content: fmt.Sprint("later ", i)})
+				}
+				k.drain()
+				for _, it := range k.everything(engine.DefaultTenant) {
+					if it.Key[0] == 'm' {
+						t.Errorf("of a deleted session there is %q", it.Key)
+					}
+				}
+				for _, q := range []string{"pear", "plum", "number0", "number1", "number2", "number11"} {
+					if got := k.found(engine.RecallQuery{Query: q}); len(got) > 0 {
+						t.Errorf("%q, once gone, finds %q", q, got)
+					}
+				}
+				for i := 2; i < 520; i++ {
+					word := fmt.Sprint("number", i)
+					if i%9 == 2 {
+						word = fmt.Sprint("other", i)
+					}
+					if r := k.recall(engine.RecallQuery{Query: word, Limit: 1}); r.Incomplete || len(r.Data) != 1 || r.Data[0].Key != fmt.Sprint("m", i) {
+						t.Fatalf("in the end %q finds %d, incomplete: %v", word, len(r.Data), r.Incomplete)
+					}
+				}
+				if got := k.found(engine.RecallQuery{Query: "quince"}); len(got) == 0 || got[0] != "new" {
+					t.Errorf("in the end %q", got)
+				}
+				k.wantWhole()
+			})
+		}
+	}
+}
+
+// damageFoldJob flips a byte of the job of the default project's index.
+func (k *kit) damageFoldJob(space byte) {
+	k.Helper()
+	for _, it := range k.everything(engine.DefaultTenant) {
+		if strings.HasPrefix(string(it.Key), "j\x00f") && it.Key[len(it.Key)-1] == space {
+			it.Value[0] ^= 1
+			if err := k.store.Commit(k.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value}}}); err != nil {
+				k.Fatal(err)
+			}
+		}
+	}
+}
+
+// rebuild does all the work there is, and tells whether the query's answer was incomplete meanwhile.
+func (k *kit) rebuild(q engine.RecallQuery) (incomplete bool) {
+	k.Helper()
+	for more := true; more; {
+		incomplete = incomplete || k.recall(q).Incomplete
+		var err error
+		if more, err = k.Step(k.Context()); err != nil {
+			k.Fatal(err)
+		}
+	}
+	if k.recall(q).Incomplete {
+		k.Error("in the end the answer is incomplete")
+	}
+	return incomplete
+}
+
+// wantWhole fails where anything in the store is wrong.
+func (k *kit) wantWhole() {
+	k.Helper()
+	for _, f := range k.verify().Findings {
+		k.Errorf("%s %s: %s", f.Kind, f.Code, f.Detail)
+	}
+}
+
+// Whatever is stored and forgotten between the pieces of a rebuild, by two servers and across a restart: recall finds
+// in the end what there is. Verify finds nothing wrong at any time but the damage itself.
+func TestRebuildAmongChanges(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 11))
+			raw := memstore.New()
+			k := openKit(t, raw)
+			ask := engine.RecallQuery{Query: "needle", Scope: "transcript", Limit: 100}
+			k.recall(ask)
+			living := map[string]string{}
+			change := func() {
+				key := fmt.Sprint("k", r.IntN(300))
+				switch n := r.IntN(10); {
+				case n < 6:
+					text := fmt.Sprint("common word", r.IntN(1_000_000))
+					k.remember(engine.MemorySpec{Key: key, Content: text, SessionID: pick(r, "", "s")})
+					living[key] = text
+				case n < 9:
+					k.forget(key)
+					delete(living, key)
+				default:
+					k.post(pick(r, "s1", "s2"), user(fmt.Sprint("needle ", r.IntN(1_000_000))))
+				}
+			}
+			for range 400 {
+				change()
+			}
+			k.drain()
+			k.damageIndex("mt", true)
+			k.damageIndex("tf", true)
+			k.recall(engine.RecallQuery{Query: "common", Scope: "both"})
+			for more := true; more; {
+				for range r.IntN(4) {
+					change()
+				}
+				for _, f := range k.verify().Findings {
+					if f.Code != "damaged" { // which it says until that is dropped
+						t.Fatalf("%s %s: %s", f.Kind, f.Code, f.Detail)
+					}
+				}
+				if r.IntN(4) == 0 {
+					k = openKit(t, raw, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{byte(r.IntN(256))}) })
+				}
+				var err error
+				if more, err = k.Step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k.drain()
+			for i := range 300 {
+				key := fmt.Sprint("k", i)
+				text := living[key]
+				if text == "" {
+					continue
+				}
+				got := k.recall(engine.RecallQuery{Query: text, Limit: 1})
+				if got.Incomplete || len(got.Data) != 1 || got.Data[0].Content != text {
+					t.Fatalf("%q finds %+v", text, got)
+				}
+			}
+			total := 0
+			for after := ""; ; {
+				page, err := k.ListMemories(t.Context(), k.admin, engine.DefaultProject, engine.MemoryFilter{}, engine.Page{Limit: 100, Cursor: after})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if total += len(page.Data); !page.HasMore {
+					break
+				}
+				after = *page.NextCursor
+			}
+			if total != len(living) {
+				t.Errorf("%d memories are listed, %d live", total, len(living))
+			}
+			k.wantWhole()
+		})
+	}
+}
+
+// A damaged document that waits for its block is said to be missing, and made again from its memory.
+func TestDamagedDocumentIsMadeAgain(t *testing.T) {
+	k := openKit(t, memstore.New())
+	k.remember(engine.MemorySpec{Key: "note", Content: "ripe pear"})
+	k.damageIndex("mf", false)
+	if r := k.recall(engine.RecallQuery{Query: "pear"}); len(r.Data) > 0 || !r.Incomplete {
+		t.Errorf("%d found, incomplete: %v", len(r.Data), r.Incomplete)
+	}
+	k.drain()
+	if r := k.recall(engine.RecallQuery{Query: "pear"}); len(r.Data) != 1 || r.Incomplete {
+		t.Errorf("in the end %d found, incomplete: %v", len(r.Data), r.Incomplete)
+	}
+}
+
+// Nor does damage of what a transcript's index knows: the sessions are indexed again, and deleted ones do not come
+// back.
+func TestDamagedTranscriptIndexIsBuiltAgain(t *testing.T) {
+	for _, kind := range []string{"tf", "td", "tt", "ts", "tn", "tw", "job"} {
+		t.Run(kind, func(t *testing.T) {
+			k := openKit(t, memstore.New())
+			ask := engine.RecallQuery{Query: "needle", Scope: "transcript", Limit: 100}
+			k.post("first", user("one needle"))
+			k.post("gone", user("lost needle"))
+			k.recall(ask)
+			for i := range 640 {
+				k.post(pick(rngOf(i), "s1", "s2"), user(fmt.Sprint("common number", i)))
+				if i%100 == 99 {
+					k.drain()
+				}
+			}
+			k.post("s3", user("third needle"))
+			k.drain()
+			if kind == "job" {
+				k.damageFoldJob('t')
+			} else {
+				k.damageIndex(kind, true)
+			}
+			if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "gone"); err != nil {
+				t.Fatal(err)
+			}
+			k.post("first", user("last needle"))
+			if !k.rebuild(engine.RecallQuery{Query: "common needle", Scope: "transcript", Limit: 100}) {
+				t.Error("no answer was incomplete")
+			}
+			for _, text := range []string{"last needle", "one needle", "third needle", "common number0", "common number639"} {
+				if got := k.found(engine.RecallQuery{Query: text, Scope: "transcript"}); len(got) == 0 || got[0] != text {
+					t.Errorf("%q finds %q", text, got)
+				}
+			}
+			k.wantWhole()
+			for _, s := range []string{"first", "s1", "s3"} {
+				if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			k.drain()
+			if got := k.found(ask); len(got) > 0 {
+				t.Errorf("of deleted sessions: %q", got)
+			}
+			k.wantWhole()
+		})
+	}
+}
