@@ -57,6 +57,11 @@ func parseDecisionID(s string) (d decisionID, ok bool) {
 	return decisionID{binary.BigEndian.Uint16(b), incarnation(b[2:10]), [14]byte(b[10:])}, true
 }
 
+// decisionKey begins the parts of a decision.
+func decisionKey(p incarnation, id decisionID) []byte {
+	return kindDecision.Under4(p, id.day, id.session, id.unique).From
+}
+
 // decisionDay reads the day out of a decision's key.
 func decisionDay(key []byte) uint16 { return binary.BigEndian.Uint16(key[2+8:]) }
 

@@ -59,8 +59,11 @@ const maxFindings = 1000
 // write meanwhile. It changes nothing. What it keeps in memory grows with the number of sessions and memories, and of the
 // documents of one index and the entries of one board, not with what they hold.
 func Verify(ctx context.Context, s store.Store) (*Report, error) {
-	v := &verifier{kinds: recordKinds(), report: Report{Kinds: map[string]int{}, Findings: []Finding{},
+	v := &verifier{kinds: map[string]recordKind{}, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*space{}}
+	for _, k := range recordKinds() {
+		v.kinds[k.name] = k
+	}
 	if err := store.Snapshot(ctx, s, v.visit); err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func Verify(ctx context.Context, s store.Store) (*Report, error) {
 }
 
 type verifier struct {
-	kinds  []recordKind
+	kinds  map[string]recordKind // by name
 	report Report
 	at     *space
 	spaces map[string]*space // by tenant, kept as far as others need them
@@ -85,11 +88,12 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 	}
 	v.report.Records++
 	v.report.Bytes += int64(len(it.Key) + len(it.Value))
-	kind := v.kindOf(tenant, it.Key)
-	if kind == nil {
+	of := kindOf(tenant, it.Key)
+	if of == nil {
 		v.at.wrong("unknown", it.Key, foundUnknown, "the key %q begins like no record of this version", clipKey(it.Key))
 		return nil
 	}
+	kind := v.kinds[of.name]
 	v.report.Kinds[kind.name]++
 	v.at.kind = kind.name
 	if it.Damaged {
@@ -101,16 +105,6 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 		return nil
 	}
 	kind.check(v.at, it.Key, it.Value)
-	return nil
-}
-
-func (v *verifier) kindOf(tenant string, key []byte) *recordKind {
-	for i := range v.kinds {
-		k := &v.kinds[i]
-		if (k.in == inBoth || k.in == inSystem == (tenant == systemTenant)) && k.is(key) {
-			return k
-		}
-	}
 	return nil
 }
 

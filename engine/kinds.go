@@ -1,0 +1,137 @@
+package engine
+
+import "github.com/seed-0906e6bc/mneme/engine/store"
+
+// kinds.go is the table of everything that is stored: one line declares a kind's name, the layout of its keys and what
+// its records hold. A kind lies in the spaces of tenants unless it says otherwise. A record under a key of no kind is
+// a finding of Verify.
+//
+// An incarnation is 8 random bytes, new whenever a project, a session, a board or an inbox is made, so that what was
+// deleted can be swept later without being seen again.
+
+const loose = string(store.Loose)
+
+// The tenant.
+var (
+	kindLive   = key0("live", "l\x00", "the tenant's incarnation, which every change in the tenant expects")
+	kindKey    = key1("key", "k\x00", id("key"), "API key")
+	kindKeyUse = key1("key_use", loose+"u", lastID("key"), "when an API key was last used, about")
+	kindUsage  = key1("usage", "u\x00", u16("day"), "what was used on that day")
+	kindAudit  = key2("audit", "a\x00", newestFirst("time"), bytes8("id"), "audit entry")
+	kindTenant = system(key1("tenant", "t\x00", id("tenant"), "tenant"))
+	kindOnce   = both(key1("idempotent", "i\x00", bytes16("hash"), "answer to an idempotent request"))
+	kindExpiry = both(key2("expiry", "x\x00", earliestFirst("time"), lastKey("key"),
+		"the named record goes at that time"))
+	kindDailyJob = both(key0("retention", "r\x00", "the daily job: when it is due, and how far it has come"))
+)
+
+// Projects and policies.
+var (
+	kindProject       = key1("project", "p\x00", id("project"), "project with its settings")
+	kindPolicy        = key1("policy", "g\x00", id("policy"), "policy: its versions, and which of them is live")
+	kindPolicyVersion = key2("policy_version", "y\x00", id("policy"), u32("version"),
+		"what a version's manifest and its checks say")
+	kindPolicyUsage = key0("policy_usage", "q\x00", "how many policy versions the tenant keeps, and their bytes")
+	kindModule      = both(key2("module", "w\x00", bytes32("sha256"), u16("part"),
+		"policy module in parts; those that come with Mneme lie in the system space"))
+	kindBuiltIn = system(key1("built_in", "n\x00", id("policy"), "policy that comes with Mneme: its versions"))
+)
+
+// Sessions and the decisions made for them.
+var (
+	kindSession = key2("session", "h\x00", inc("project"), id("session"),
+		"head of a session: counts and the incarnation of its messages")
+	kindOpenCalls = key2("open_calls", "o\x00", inc("project"), id("session"),
+		"the session's open calls, with what their results need")
+	kindBody = key3("body", "m\x00", inc("session").then("b"), u64("seq"), u16("part"),
+		"message in parts: its header, its format and its JSON as posted")
+	kindHeaders   = key2("headers", "m\x00", inc("session").then("h"), u32("turn"), "packed headers of one turn")
+	kindSummary   = key2("summary", "m\x00", inc("session").then("s"), u32("version"), "version of the running summary")
+	kindEffective = key3("effective", loose+"e", inc("project"), u16("day"), bytes16("hash"),
+		"settings and pinned pipeline that decisions of the day name by their hash")
+	kindDecision = key5("decision", loose+"d", inc("project"), u16("day"), inc("session"), bytes14("unique"),
+		u16("part"), "decision: what a window was made of")
+
+	// sessionRecords are the messages of a session, their headers and its summary.
+	sessionRecords = group[incarnation]{"m\x00", inc("session")}
+)
+
+// Memories and recall indexes. A space is m for memories or t for the transcript. A document's place is a stream and a
+// position in it.
+var (
+	kindMemory = key3("memory", "e\x00r", inc("project"), id("key"), u8("part"),
+		"memory in parts: what it says of itself, and its content")
+	kindMemoryVersion = key4("memory_version", "e\x00h", inc("project"), id("key"), u32("version"), u8("part"),
+		"what a memory was before, in parts")
+	kindMemoryTime = key3("memory_time", "e\x00t", inc("project"), newestFirst("time"), lastID("key"),
+		"memories by their last change: what filters ask of them")
+	kindRecallDocument = key4("recall_document", "v\x00", inc("project"), recallSpace("d"), u64("stream"), u64("pos"),
+		"document whose postings are in blocks")
+	kindRecallFresh = key5("recall_fresh", "v\x00", inc("project"), recallSpace("f"), u32("epoch"), u64("stream"),
+		u64("pos"), "document whose postings are not in blocks yet")
+	kindRecallEpoch = key2("recall_epoch", "v\x00", inc("project"), recallSpace("w"),
+		"epoch that documents are written in until their postings are in blocks")
+	kindRecallDead = key4("recall_dead", "v\x00", inc("project"), recallSpace("x"), u64("stream"), u64("pos"),
+		"the document is gone, but its postings are not")
+	kindRecallBlock = key5("recall_block", "v\x00", inc("project"), recallSpace("t"), term("term"), u64("stream"),
+		u64("pos"), "block of a term's postings, by the place of its first")
+	kindRecallMemory = key2("recall_memory", "v\x00", inc("project").then("mk"), lastID("key"),
+		"where a memory's passages are")
+	kindRecallStream = key3("recall_stream", "v\x00", inc("project"), recallSpace("n"), u64("stream"),
+		"next position of a stream, and what of a session is indexed")
+	kindRecallLanguage = key3("recall_language", "v\x00", inc("project"), recallSpace("l"), anything("language"),
+		"the words of some document were stemmed in that language")
+	kindRecallCorpus = key2("recall_corpus", "v\x00", inc("project"), recallSpace("s"),
+		"how many documents are in blocks, and their length")
+
+	// recallRecords are the recall indexes of a project.
+	recallRecords = group[incarnation]{"v\x00", inc("project")}
+)
+
+// recallSpace is a space of a recall index and a kind of its records.
+func recallSpace(kind string) part[byte] { return oneOf("space", "mt").then(kind) }
+
+// Boards.
+var (
+	kindBoard = key1("board", "b\x00", id("board"), "board: its name, its counts and the incarnation of what is on it")
+	kindEntry = key3("board_entry", "c\x00", inc("board").then("e"), u64("seq"), u16("part"), "entry in parts")
+
+	kindEntryTime = key3("board_time", "c\x00", inc("board").then("d"), earliestFirst("time"), u64("seq"),
+		"entries by time")
+	kindPostings = key3("board_postings", "c\x00", inc("board").then("i"), term("term"), u64("block"),
+		"which of a block of 1,024 entries have a term: all, a tag or a word")
+	kindBoardAgent = key2("board_agent", "c\x00", inc("board").then("g"), id("agent"),
+		"agent of the board, with the head of the agent's inbox")
+	kindNotice = key3("board_notice", "c\x00", inc("board").then("n"), inc("inbox"), u64("seq"),
+		"notification in an inbox")
+
+	// boardRecords are all that is on a board.
+	boardRecords = group[incarnation]{"c\x00", inc("board")}
+)
+
+// Jobs: records that say that there is work, until the work is done.
+var (
+	kindSessionJob   = key1("job_session", jobPrefix+"s", inc("session"), "sweep of a session's messages")
+	kindProjectJob   = key1("job_project", jobPrefix+"p", inc("project"), "sweep of a project's sessions and memories")
+	kindDecisionsJob = key1("job_decisions", jobPrefix+"d", inc("project"), "decisions up to a time are to be emptied")
+	kindHeadlessJob  = key1("job_headless", jobPrefix+"h", inc("project"),
+		"look for messages of sessions whose damaged head was deleted")
+	kindImportJob = key2("job_import", jobPrefix+"i", earliestFirst("time"), inc("written"),
+		"what an import wrote of a session or a board; it is swept at that time unless the import ends")
+	kindSummaryJob = key1("job_summary", jobPrefix+"y", inc("session"), "summary to be made or extended")
+	kindFoldJob    = key2("job_fold", jobPrefix+"f", inc("project"), oneOf("space", "mt"),
+		"documents to be put into blocks")
+	kindUnindexedJob = key2("job_unindexed", jobPrefix+"u", inc("project"), inc("session"),
+		"session with messages that are not indexed")
+	kindBacklogJob = key1("job_backlog", jobPrefix+"b", inc("project"),
+		"the project's sessions that are still to be marked so")
+	kindBoardJob = key1("job_board", jobPrefix+"cc\x00", inc("board"), "sweep of what is on a deleted board")
+	kindInboxJob = key2("job_inbox", jobPrefix+"cc\x00", inc("board").then("n"), inc("inbox"),
+		"sweep of a deleted inbox")
+	kindBoardDueJob = key2("job_board_due", jobPrefix+"e", earliestFirst("due"), lastID("board"),
+		"look for what is past a board's retention")
+	kindTenantJob = system(key1("job_tenant", jobPrefix+"t", anything("tenant"), "sweep of a deleted tenant"))
+)
+
+// jobPrefix begins the key of every job.
+const jobPrefix = "j\x00"

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"bytes"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var write = flag.Bool("write", false, "write docs/STORAGE.md instead of comparing it")
+
+//go:generate go test -run TestStorageDocument -write
+
+// TestStorageDocument holds docs/STORAGE.md against the table of kinds.
+func TestStorageDocument(t *testing.T) {
+	const path = "../docs/STORAGE.md"
+	want := storageDocument()
+	if *write {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s is not what the kinds say (%v): run go generate ./engine", path, err)
+	}
+}
+
+// value makes a value of a part's type. Texts have only letters that every text may have.
+func value(of reflect.Type, r *rand.Rand) any {
+	switch reflect.Zero(of).Interface().(type) {
+	case string:
+		return string('a'+rune(r.IntN(26))) + strings.Repeat("x", r.IntN(5))
+	case []byte:
+		return []byte{1, byte(r.Uint32()), 0}
+	case time.Time:
+		return timeOf(r.Int64N(1 << 44))
+	case byte:
+		return "mt"[r.IntN(2)]
+	}
+	v := reflect.New(of).Elem()
+	switch of.Kind() {
+	case reflect.Array:
+		for i := range v.Len() {
+			v.Index(i).SetUint(uint64(byte(r.Uint32())))
+		}
+	default:
+		v.SetUint(r.Uint64() >> (64 - of.Bits()))
+	}
+	return v.Interface()
+}
+
+// sample makes a key of a kind from parts that it makes up.
+func sample(k anyKind, r *rand.Rand) (key []byte, parts []any) {
+	method := reflect.ValueOf(k).MethodByName("Key")
+	var in []reflect.Value
+	for i := range method.Type().NumIn() {
+		parts = append(parts, value(method.Type().In(i), r))
+		in = append(in, reflect.ValueOf(parts[i]))
+	}
+	return method.Call(in)[0].Bytes(), parts
+}
+
+// TestKinds makes keys of every kind: each is split into what it was made of, and is of that kind only.
+func TestKinds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	names := map[string]bool{}
+	for _, k := range kinds {
+		base := k.base()
+		if names[base.name] || base.doc == "" {
+			t.Errorf("kind %q is named twice, or nothing says what it is", base.name)
+		}
+		names[base.name] = true
+		for range 50 {
+			key, parts := sample(k, r)
+			for _, other := range kinds {
+				if is := other.Is(key); is != (other == k) {
+					t.Errorf("the key %q of %s is of %s: %t", key, base.name, other.base().name, is)
+				}
+			}
+			for _, tenant := range []string{"acme", systemTenant} {
+				lies := base.in == inBoth || (base.in == inSystem) == (tenant == systemTenant)
+				if found := kindOf(tenant, key) == base; found != lies {
+					t.Errorf("a %s in %q is found: %t", base.name, tenant, found)
+				}
+			}
+			if all := base.All(); bytes.Compare(key, all.From) < 0 || bytes.Compare(key, all.To) >= 0 {
+				t.Errorf("All of %s leaves out %q", base.name, key)
+			}
+			if len(parts) == 0 {
+				continue
+			}
+			split := reflect.ValueOf(k).MethodByName("Split")
+			out := split.Call([]reflect.Value{reflect.ValueOf(key)})
+			for i, part := range parts {
+				if got := out[i].Interface(); !reflect.DeepEqual(got, part) {
+					t.Errorf("part %d of a %s was %v, is %v", i, base.name, part, got)
+				}
+			}
+			for _, broken := range [][]byte{nil, key[:len(base.prefix)], append([]byte("?"), key...), key[1:]} {
+				if out := split.Call([]reflect.Value{reflect.ValueOf(broken)}); out[len(parts)].Bool() {
+					t.Errorf("%q is split as a %s", broken, base.name)
+				}
+			}
+		}
+	}
+}
+
+// TestKindUnder holds Under, Under2 and so on against the keys of a kind: they cover those that begin with these parts.
+func TestKindUnder(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for _, k := range kinds {
+		for n, name := range []string{"Under", "Under2", "Under3", "Under4"} {
+			under := reflect.ValueOf(k).MethodByName(name)
+			if !under.IsValid() {
+				continue
+			}
+			key, parts := sample(k, r)
+			in := make([]reflect.Value, n+1)
+			for i := range in {
+				in[i] = reflect.ValueOf(parts[i])
+			}
+			from := under.Call(in)[0].Field(0).Bytes()
+			if !bytes.HasPrefix(key, from) {
+				t.Errorf("%s of %s begins with %q, the key is %q", name, k.base().name, from, key)
+			}
+		}
+	}
+}
+
+// TestKeyOrder holds the order of keys against what reading relies on.
+func TestKeyOrder(t *testing.T) {
+	early, late := time.UnixMilli(1_000).UTC(), time.UnixMilli(2_000).UTC()
+	p, s := incarnation{1}, incarnation{2}
+	for name, keys := range map[string][][]byte{
+		"expiry: what goes first comes first": {kindExpiry.Key(early, []byte("z")), kindExpiry.Key(late, []byte("a"))},
+		"audit: the newest comes first":       {kindAudit.Key(late, [8]byte{9}), kindAudit.Key(early, [8]byte{})},
+		"memories by time: newest first":      {kindMemoryTime.Key(p, late, "b"), kindMemoryTime.Key(p, early, "a")},
+		"usage: day by day":                   {kindUsage.Key(255), kindUsage.Key(256)},
+		"a session's records: messages, headers, summary": {kindBody.Key(s, 255, 1), kindBody.Key(s, 256, 0),
+			kindHeaders.Key(s, 1), kindHeaders.Key(s, 256), kindSummary.Key(s, 1)},
+		"sessions: the shorter id comes first": {kindSession.Key(p, "a"), kindSession.Key(p, "a-b"),
+			kindSession.Key(p, "b")},
+		"decisions: by day, session and moment": {kindDecision.Key(p, 1, incarnation{9}, [14]byte{9}, 1),
+			kindDecision.Key(p, 2, incarnation{1}, [14]byte{1}, 0),
+			kindDecision.Key(p, 2, incarnation{1}, [14]byte{1}, 1)},
+		"fresh documents: by epoch": {kindRecallFresh.Key(p, 'm', 1, 9, 9), kindRecallFresh.Key(p, 'm', 2, 0, 1)},
+		"blocks: by term and place": {kindRecallBlock.Key(p, 'm', "a", 9, 9), kindRecallBlock.Key(p, 'm', "b", 0, 1)},
+		"entries by time":           {kindEntryTime.Key(s, early, 9), kindEntryTime.Key(s, late, 1)},
+	} {
+		if !slices.IsSortedFunc(keys, bytes.Compare) {
+			t.Errorf("%s: %q", name, keys)
+		}
+	}
+}
+
+// TestKindAllocations counts what the keys of every turn and window cost.
+func TestKindAllocations(t *testing.T) {
+	p, session := incarnation{1}, "a-session-with-a-name-that-is-longer-than-32-bytes"
+	key := kindSession.Key(p, session)
+	for name, c := range map[string]struct {
+		most float64
+		do   func()
+	}{
+		"session":  {1, func() { key = kindSession.Key(p, session) }},
+		"headers":  {1, func() { key = kindHeaders.Key(p, 7) }},
+		"body":     {1, func() { key = kindBody.Key(p, 7, 0) }},
+		"is":       {0, func() { kindBody.Is(key) }},
+		"body seq": {0, func() { kindBody.Split(key) }},
+	} {
+		if got := testing.AllocsPerRun(100, c.do); got > c.most {
+			t.Errorf("%s: %v allocations", name, got)
+		}
+	}
+}

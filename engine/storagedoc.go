@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// storageHead begins docs/STORAGE.md. An apostrophe stands for a backtick, which Go cannot have in such a text.
+const storageHead = `<!-- go generate ./engine writes this file from engine/kinds.go. -->
+# What is stored
+
+This is the list of everything that Mneme stores, with the layout of its keys: read it to make sense of a finding of
+'mneme verify'.
+
+A key begins with a letter and a zero byte. Loose records, which are written without waiting for the disk, begin with
+a 'z' and a letter instead. Behind that come the parts of the key:
+
+- '<project>' is an incarnation: 8 random bytes, new whenever a project, a session, a board or an inbox is made, so
+  that what was deleted can be removed later without being seen again.
+- 'session' is a text; it ends with a zero byte where anything follows it, because no text holds one.
+- 'seq:8' is a number or a hash of so many bytes. Numbers are big-endian, so that keys sort by them.
+- 'time:8' is a time in milliseconds; '-time:8' counts downwards, so that the newest record comes first.
+`
+
+// storageDocument writes docs/STORAGE.md from the table of kinds.
+func storageDocument() string {
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(storageHead, "'", "`"))
+	for in, title := range [...]string{inTenant: "In the space of a tenant", inSystem: "In the system space",
+		inBoth: "In both"} {
+		b.WriteString("\n## " + title + "\n| Kind | Key | What it holds |\n|---|---|---|\n")
+		for _, k := range kinds {
+			if k := k.base(); k.in == in {
+				b.WriteString("| " + k.name + " | `" + k.form() + "` | " + k.doc + " |\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// form writes the layout of the kind's keys.
+func (k *kind) form() string {
+	form := strings.TrimSpace(strings.ReplaceAll(k.prefix, "\x00", " "))
+	if store.IsLoose([]byte(k.prefix)) {
+		form = form[:1] + " " + form[1:]
+	}
+	for _, p := range k.parts {
+		form += " " + p.name
+		if p.end != "" {
+			form += " " + p.end
+		}
+	}
+	return form
+}
