@@ -106,7 +106,8 @@ type Engine struct {
 	policies      *registry
 	policyRecords memo[policyRecord]
 	policyQuota   PolicyQuota
-	memoryUse     *memoryUse
+	memoryUse     *tallies // nil: no quota
+	memoryQuota   MemoryQuota
 	breaker       breaker
 	alone         bool
 	summariser    Summariser
@@ -124,7 +125,8 @@ type Engine struct {
 	background    background
 	removed       removals
 	keyUses       keyUses
-	tallies       tallies
+	messageUse    *tallies      // nil: no quota
+	messageQuota  int64         // bytes
 	wake          chan struct{} // a job was queued
 	indexed       atomic.Uint32 // memories since the last thought of putting them into blocks
 	followers     broadcast     // of boards and inboxes
@@ -134,7 +136,7 @@ type Engine struct {
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
 // FirstKey is the admin key of tenant `default` where this call made the tenant, else empty.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
-	e = &Engine{store: o.Store, host: o.Host, tokens: o.Tokens, analyser: o.Analyser, log: o.Logger, clock: o.Now,
+	e = &Engine{store: longValues(o.Store), host: o.Host, tokens: o.Tokens, analyser: o.Analyser, log: o.Logger, clock: o.Now,
 		entropy: o.Random, maxTokens: o.HistoryMaxTokens, spoolDir: o.SpoolDir, wake: make(chan struct{}, 1)}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
@@ -157,8 +159,8 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.alone, e.summariser = o.Alone, o.Summariser
 	e.summaries.open()
 	e.policyQuota = o.Policies.orDefault()
-	e.memoryUse = newMemoryUse(e, o.Memories)
-	e.tallies.limit = o.MessageBytes
+	e.memoryUse, e.memoryQuota = e.newMemoryTallies(o.Memories), o.Memories
+	e.messageUse, e.messageQuota = e.newMessageTallies(o.MessageBytes), o.MessageBytes
 	e.removed.main.Store(true)
 	e.removed.loose.Store(true)
 	e.hot = newHotSessions(o.HotBytes)

@@ -228,7 +228,7 @@ func (p *policyImport) addVersion(t *tx, im *importing, rec *policyRecord, m *mo
 	slices.SortFunc(rec.Versions, func(a, b versionEntry) int { return a.Version - b.Version })
 	rec.Last = max(rec.Last, m.Version)
 	t.put(policyVersionKey(rec.Name, m.Version), facts)
-	t.putModule(digest, m.Module)
+	t.put(moduleKey(digest), m.Module)
 	usage.Versions++
 	usage.Bytes += int64(len(m.Module))
 	return t.putJSON(policyUsageKey(), usage)

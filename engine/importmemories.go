@@ -124,9 +124,9 @@ func checkMemory(im *importing, line *importLine) error {
 		if im.mode == conflictSkip {
 			return nil
 		}
-		im.memories.subtract(memoryAmount{1, have.weight()})
+		im.memories.subtract(amount{1, have.weight()})
 	}
-	im.memories.add(memoryAmount{1, in.weight()})
+	im.memories.add(amount{1, in.weight()})
 	return nil
 }
 
@@ -167,7 +167,7 @@ func (im *importing) storeMemories() error {
 	}
 	use := im.e.memoryUse.reserve(im.caller.Tenant)
 	done, err := update(im.ctx, im.e, im.caller, Once{}, func(t *tx) ([]string, error) {
-		var change memoryAmount
+		var change amount
 		done := make([]string, len(b.lines))
 		for i, in := range b.lines {
 			var err error
@@ -175,7 +175,7 @@ func (im *importing) storeMemories() error {
 				return nil, err
 			}
 		}
-		return done, use.reserve(t.ctx, change, t.now)
+		return done, im.e.holdMemories(t.ctx, use, change)
 	})
 	use.end(err == nil)
 	if err == nil {
@@ -187,7 +187,7 @@ func (im *importing) storeMemories() error {
 }
 
 // putMemory collects the writes of one memory and says what became of it.
-func (im *importing) putMemory(t *tx, in *memoryLine, change *memoryAmount) (how string, err error) {
+func (im *importing) putMemory(t *tx, in *memoryLine, change *amount) (how string, err error) {
 	if in.expired(t.now) {
 		return "skipped", nil
 	}
@@ -213,27 +213,23 @@ func (im *importing) putMemory(t *tx, in *memoryLine, change *memoryAmount) (how
 	for i := range in.History {
 		v := &in.History[i]
 		kept := memoryRecord{Memory: v.Memory, Incarnation: rec.Incarnation, Replaced: &v.Replaced}
-		parts, err := kept.encode()
+		value, err := kept.encode()
 		if err != nil {
 			return "", err
 		}
-		for part, value := range parts {
-			key := memoryVersionKey(p.Incarnation, in.Key, v.Version, part)
-			t.put(key, value)
-			written[string(key)] = true
-		}
-		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes, Parts: kept.Parts})
+		key := memoryVersionKey(p.Incarnation, in.Key, v.Version)
+		t.put(key, value)
+		written[string(key)] = true
+		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes})
 	}
 	if old != nil {
-		change.subtract(memoryAmount{1, old.weight()})
+		change.subtract(amount{1, old.weight()})
 		for _, kept := range old.History {
-			for part := range kept.Parts {
-				if key := memoryVersionKey(p.Incarnation, in.Key, kept.Version, part); !written[string(key)] {
-					t.delete(key)
-				}
+			if key := memoryVersionKey(p.Incarnation, in.Key, kept.Version); !written[string(key)] {
+				t.delete(key)
 			}
 		}
 	}
-	change.add(memoryAmount{1, rec.weight()})
+	change.add(amount{1, rec.weight()})
 	return how, t.putMemory(p, rec, old)
 }

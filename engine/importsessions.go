@@ -237,7 +237,7 @@ func (im *importing) endStore(end sessionEnd) error {
 	})
 	if err == nil {
 		im.note(how, "session")
-		im.e.tallies.add(im.caller.Tenant, s.size-int64(freed))
+		im.e.messageUse.add(im.caller.Tenant, amount{bytes: s.size - int64(freed)})
 	}
 	return err
 }

@@ -124,6 +124,6 @@ func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
 		t.put(sweepKey(sweepProject, rec.Incarnation[:]), []byte{0})
 		return struct{}{}, nil
 	})
-	e.tallies.forget(c.Tenant)
+	e.messageUse.forget(c.Tenant)
 	return err
 }

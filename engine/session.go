@@ -240,7 +240,7 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		return struct{}{}, nil
 	})
 	if err == nil {
-		e.tallies.add(c.Tenant, -int64(gone))
+		e.messageUse.add(c.Tenant, amount{bytes: -int64(gone)})
 	}
 	return err
 }

@@ -115,7 +115,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 	})
 	switch {
 	case err == nil:
-		e.tallies.add(c.Tenant, size)
+		e.messageUse.add(c.Tenant, amount{bytes: size})
 	case staged != nil:
 		e.abandon(ctx, c.Tenant, staged)
 	}

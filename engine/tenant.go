@@ -124,7 +124,7 @@ func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	e.tallies.forget(id)
+	e.messageUse.forget(id)
 	// Its mark and its keys go before the answer: none works afterwards, and nothing that is under way is stored.
 	if err := e.commit(ctx, id, store.Batch{Delete: [][]byte{liveKey}}); err != nil {
 		return err

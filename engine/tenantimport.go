@@ -54,8 +54,8 @@ type importing struct {
 	underWay     *policyImport
 	session      *sessionImport
 	lastSession  [2]string
-	keys         keysSeen     // of memories
-	memories     memoryAmount // that the file adds
+	keys         keysSeen // of memories
+	memories     amount   // that the file adds
 	batch        memoryBatch
 	board        *boardImport
 	lastBoard    string
@@ -188,7 +188,7 @@ func (im *importing) check(file io.ReadSeeker) error {
 		return err
 	}
 	use := im.e.memoryUse.reserve(im.caller.Tenant)
-	if err := use.reserve(im.ctx, im.memories, im.e.now()); err != nil {
+	if err := im.e.holdMemories(im.ctx, use, im.memories); err != nil {
 		return err
 	}
 	use.end(false)
@@ -217,5 +217,5 @@ func (im *importing) begin() {
 	im.report = ImportReport{map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}}
 	im.projects, im.policies = map[string]bool{}, map[string]bool{}
 	im.underWay, im.session, im.board, im.lastSession, im.lastBoard = nil, nil, nil, [2]string{}, ""
-	im.memories, im.batch, im.keys = memoryAmount{}, memoryBatch{}, keysSeen{}
+	im.memories, im.batch, im.keys = amount{}, memoryBatch{}, keysSeen{}
 }

@@ -64,7 +64,7 @@ func Verify(ctx context.Context, s store.Store) (*Report, error) {
 	for _, k := range recordKinds() {
 		v.kinds[k.name] = k
 	}
-	if err := store.Snapshot(ctx, s, v.visit); err != nil {
+	if err := store.Snapshot(ctx, longValues(s), v.visit); err != nil {
 		return nil, err
 	}
 	v.end()

@@ -5,8 +5,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"time"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // boardChecks is what is known of a tenant's boards. Their records come before what is on them, which comes board by
@@ -36,8 +34,7 @@ func (c *boardChecks) init() {
 type boardSeen struct {
 	board
 	ended   bool
-	entries []entrySeen // ascending
-	parts   []store.Item
+	entries []entrySeen                // ascending
 	agents  map[incarnation]*agentSeen // by inbox
 	notices map[incarnation]uint64     // the sums of what entries say of the notifications they raised, less those that came
 	leads   int
@@ -148,49 +145,37 @@ func (s *space) damagedBoardTime(key []byte) {
 	b.entries = append(b.entries, e)
 }
 
-func (s *space) boardEntry(key, value []byte) {
-	s.entryPart(store.Item{Key: slices.Clone(key), Value: slices.Clone(value)})
-}
-
 func (s *space) damagedBoardEntry(key []byte) {
-	s.entryPart(store.Item{Key: slices.Clone(key), Damaged: true})
+	if b := s.onBoard(key); b != nil {
+		s.entryCame(b, key)
+		b.lostEntries = true
+	}
 }
 
-func entrySeq(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-10:]) }
-
-func (s *space) entryPart(it store.Item) {
-	b := s.onBoard(it.Key)
-	if b == nil {
-		return
-	}
-	if len(b.parts) > 0 && entrySeq(b.parts[0].Key) != entrySeq(it.Key) {
-		s.endEntry(b)
-	}
-	b.parts = append(b.parts, it)
-}
-
-// endEntry holds an entry, all of whose parts came, against the index by time, and notes what it must be found by.
-func (s *space) endEntry(b *boardSeen) {
-	parts := b.parts
-	if b.parts = nil; len(parts) == 0 {
-		return
-	}
-	key := parts[0].Key
-	wrong := func(code, format string, args ...any) { s.wrong("board_entry", key, code, format, args...) }
-	seq := entrySeq(key)
+// entryCame notes that an entry is there, and gives what the index by time said of it. It counts as lost until it is read.
+func (s *space) entryCame(b *boardSeen, key []byte) *entrySeen {
+	_, seq, _ := kindEntry.Split(key)
 	at := b.find(seq)
 	if at == nil {
-		wrong(foundMismatch, "board %q: entry %d is not among its entries by time", b.ID, seq)
+		s.wrong("board_entry", key, foundMismatch, "board %q: entry %d is not among its entries by time", b.ID, seq)
 		at = new(entrySeen)
 	}
 	at.came, at.lost = true, true
-	if slices.ContainsFunc(parts, func(p store.Item) bool { return p.Damaged }) {
-		b.lostEntries = true
+	return at
+}
+
+// boardEntry holds an entry against the index by time, and notes what it must be found by.
+func (s *space) boardEntry(key, value []byte) {
+	b := s.onBoard(key)
+	if b == nil {
 		return
 	}
-	e := joinEntry(seq, parts)
-	if e == nil {
-		wrong(foundMalformed, "board %q: entry %d cannot be read from its %d parts", b.ID, seq, len(parts))
+	at := s.entryCame(b, key)
+	_, seq, _ := kindEntry.Split(key)
+	wrong := func(code, format string, args ...any) { s.wrong("board_entry", key, code, format, args...) }
+	e := parseEntry(seq, value)
+	if e.damaged {
+		wrong(foundMalformed, "board %q: entry %d cannot be read", b.ID, seq)
 		b.lostEntries = true
 		return
 	}
@@ -207,26 +192,6 @@ func (s *space) endEntry(b *boardSeen) {
 	}
 }
 
-// joinEntry reads an entry from all its parts, or gives nil.
-func joinEntry(seq uint64, parts []store.Item) *storedEntry {
-	for i, p := range parts {
-		if int(binary.BigEndian.Uint16(p.Key[len(p.Key)-2:])) != i {
-			return nil
-		}
-	}
-	e, want := parseEntry(seq, parts[0])
-	if e.damaged || want != len(parts) {
-		return nil
-	}
-	if len(parts) > 1 {
-		e.content += string(joinBody(parts[1:]))
-	}
-	if len(e.content) != e.Size {
-		return nil
-	}
-	return e
-}
-
 // print is the fingerprint of a number, a word, and perhaps more.
 func (s *space) print(n uint64, word string, more ...byte) uint64 {
 	b := append(binary.BigEndian.AppendUint64(nil, n), more...)
@@ -238,7 +203,6 @@ func (s *space) boardPostings(key, value []byte) {
 	if b == nil {
 		return
 	}
-	s.endEntry(b)
 	term, block := string(key[2+8+1:len(key)-9]), postingsBlock(key)
 	p, ok := decodePostings(value)
 	if !ok || p.count() == 0 {
@@ -274,13 +238,12 @@ func (s *space) endBoard() {
 	if s.boardNow = nil; b == nil {
 		return
 	}
-	s.endEntry(b)
 	b.ended = true
 	wrong := func(kind string, key []byte, code, format string, args ...any) {
 		s.wrong(kind, key, code, format, args...)
 	}
 	for _, e := range b.entries {
-		key := entryKey(b.Incarnation, e.seq, 0)
+		key := entryKey(b.Incarnation, e.seq)
 		switch {
 		case !e.came:
 			wrong("board_entry", key, foundMissing, "board %q: entry %d is not there", b.ID, e.seq)

@@ -7,7 +7,6 @@ func (s *space) boardAgent(key, value []byte) {
 	if b == nil {
 		return
 	}
-	s.endEntry(b)
 	a := new(agentSeen)
 	if !s.decode(key, value, &a.agentRecord) {
 		b.lostAgents = true
@@ -30,7 +29,6 @@ func (s *space) boardAgent(key, value []byte) {
 
 func (s *space) damagedBoardAgent(key []byte) {
 	if b := s.onBoard(key); b != nil {
-		s.endEntry(b)
 		b.lostAgents = true
 	}
 }
@@ -50,7 +48,6 @@ func (s *space) boardNotice(key, value []byte) {
 	if b == nil {
 		return
 	}
-	s.endEntry(b)
 	a := s.inbox(b, key)
 	if a == nil {
 		return
@@ -75,7 +72,6 @@ func (s *space) damagedBoardNotice(key []byte) {
 	if b == nil {
 		return
 	}
-	s.endEntry(b)
 	if a := s.inbox(b, key); a != nil {
 		b.lostNotices = true
 		s.countNotice(b, a, key)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/recall"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // memoryChecks is what is known of a tenant's memories. What they were before comes first, then their records, then the
@@ -16,7 +15,6 @@ type memoryChecks struct {
 	before   map[memoryName][]versionSeen // of memories that did not come yet
 	memories map[memoryName]*memorySeen
 	expiries map[string]memoryName // entries that must be in the expiry index
-	ofOne    []store.Item          // parts of the record at hand
 
 	remembers bool // there is a memory
 }
@@ -30,7 +28,7 @@ type memoryName struct {
 	key  string
 }
 
-func (n memoryName) record() []byte { return memoryKey(n.pinc, n.key, 0) }
+func (n memoryName) record() []byte { return memoryKey(n.pinc, n.key) }
 
 // versionSeen is a version whose record is kept.
 type versionSeen struct {
@@ -56,32 +54,17 @@ func (f *Finding) inProject(pinc incarnation) *Finding {
 	return f
 }
 
-func (s *space) memoryPart(key, value []byte) { s.addMemoryPart(store.Item{Key: key, Value: value}) }
-
-func (s *space) damagedMemoryPart(key []byte) {
+func (s *space) damagedMemory(key []byte) {
 	s.damage().pinc = incarnation(key[3:])
-	s.addMemoryPart(store.Item{Key: key, Damaged: true})
+	s.memoryRecord(key, nil)
 }
 
-// addMemoryPart gathers the parts of a memory, or of what one was before.
-func (s *space) addMemoryPart(it store.Item) {
-	if n := len(s.ofOne); n > 0 && string(memoryOf(s.ofOne[n-1].Key)) != string(memoryOf(it.Key)) {
-		s.endMemory()
-	}
-	s.ofOne = append(s.ofOne, store.Item{Key: slices.Clone(it.Key), Value: slices.Clone(it.Value), Damaged: it.Damaged})
-}
+func (s *space) memory(key, value []byte) { s.memoryRecord(key, value) }
 
-// memoryOf is a key without the number of its part.
-func memoryOf(key []byte) []byte { return key[:len(key)-1] }
-
-func (s *space) endMemory() {
-	parts := s.ofOne
-	if s.ofOne = nil; len(parts) == 0 {
-		return
-	}
-	key := parts[0].Key
+// memoryRecord holds a memory, or what one was before, against its key; value is nil where it is damaged.
+func (s *space) memoryRecord(key, value []byte) {
 	name := memoryName{pinc: incarnation(key[3:])}
-	end := len(key) - 2
+	end := len(key) - 1
 	version := 0
 	if key[2] == 'h' {
 		end -= 4
@@ -93,12 +76,13 @@ func (s *space) endMemory() {
 		kind = "memory_version"
 	}
 	wrong := func(code, format string, args ...any) { s.wrong(kind, key, code, format, args...).inProject(name.pinc) }
-	rec := joinMemory(parts)
+	rec := decodeMemory(value)
 	switch {
-	case slices.ContainsFunc(parts, func(p store.Item) bool { return p.Damaged }): // told already
+	case value == nil: // told already
 		rec = nil
-	case rec == nil:
-		wrong(foundMalformed, "%q cannot be read from its %d parts", name.key, len(parts))
+	case rec.damaged:
+		wrong(foundMalformed, "%q cannot be read", name.key)
+		rec = nil
 	case rec.Key != name.key || rec.Incarnation == (incarnation{}) || !slices.Contains(memoryCategories, rec.Category):
 		wrong(foundMalformed, "%q calls itself %q, its category %q", name.key, rec.Key, rec.Category)
 		rec = nil
@@ -109,26 +93,12 @@ func (s *space) endMemory() {
 	if key[2] == 'h' {
 		seen := versionSeen{keptVersion: keptVersion{Version: version}, lost: rec == nil}
 		if rec != nil {
-			seen.Bytes, seen.Parts, seen.of = rec.Bytes, rec.Parts, rec.Incarnation
+			seen.Bytes, seen.of = rec.Bytes, rec.Incarnation
 		}
 		s.before[name] = append(s.before[name], seen)
 		return
 	}
 	s.remember(name, rec, wrong)
-}
-
-// joinMemory reads a record, or nil.
-func joinMemory(parts []store.Item) *memoryRecord {
-	for i, p := range parts {
-		if int(p.Key[len(p.Key)-1]) != i || p.Damaged {
-			return nil
-		}
-	}
-	rec := decodeMemory(parts)
-	if rec.damaged || rec.Parts != len(parts) || rec.Bytes != len(rec.Content) {
-		return nil
-	}
-	return rec
 }
 
 // remember holds a memory against its versions, and notes what is to come; rec is nil where it cannot be read.
@@ -157,18 +127,18 @@ func (s *space) remember(name memoryName, rec *memoryRecord, wrong func(string, 
 		at := slices.IndexFunc(kept, func(v versionSeen) bool { return v.Version == said.Version })
 		switch {
 		case at < 0:
-			s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, said.Version, 0), foundMissing,
+			s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, said.Version), foundMissing,
 				"version %d of %q is not there", said.Version, name.key).inProject(name.pinc)
 		case !kept[at].lost && (kept[at].keptVersion != said || kept[at].of != rec.Incarnation):
-			wrong(foundMismatch, "%q says of version %d that it has %d bytes in %d parts, it has %d in %d, of %s", name.key,
-				said.Version, said.Bytes, said.Parts, kept[at].Bytes, kept[at].Parts, kept[at].of)
+			wrong(foundMismatch, "%q says of version %d that it has %d bytes, it has %d, of %s", name.key, said.Version, said.Bytes,
+				kept[at].Bytes, kept[at].of)
 		case said.Version >= rec.Version || i > 0 && said.Version <= rec.History[i-1].Version:
 			wrong(foundMalformed, "%q is in version %d and has a version %d before it", name.key, rec.Version, said.Version)
 		}
 	}
 	for _, v := range kept {
 		if !slices.ContainsFunc(rec.History, func(said keptVersion) bool { return said.Version == v.Version }) {
-			s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, v.Version, 0), foundOrphan,
+			s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, v.Version), foundOrphan,
 				"%q has no version %d", name.key, v.Version).inProject(name.pinc)
 		}
 	}
@@ -182,7 +152,6 @@ func (s *space) docPrint(d *recall.Document) uint64 {
 }
 
 func (s *space) memoryTime(key, value []byte) {
-	s.endMemory()
 	at, name := timeEntry(key)
 	m := s.memories[name]
 	wrong := func(code, format string, args ...any) { s.bad(key, code, format, args...).inProject(name.pinc) }
@@ -205,7 +174,6 @@ func (s *space) memoryTime(key, value []byte) {
 }
 
 func (s *space) damagedMemoryTime(key []byte) {
-	s.endMemory()
 	at, name := timeEntry(key)
 	s.damage().pinc = name.pinc
 	if m := s.memories[name]; m != nil && (m.lost || m.updated == at) {
@@ -232,7 +200,6 @@ func (s *space) memoryExpiry(key []byte) {
 
 // finishMemories tells what was promised and did not come.
 func (s *space) finishMemories() {
-	s.endMemory()
 	missing := func(n memoryName, format string) {
 		s.wrong("memory", n.record(), foundMissing, format, n.key).inProject(n.pinc)
 	}
@@ -252,7 +219,7 @@ func (s *space) finishMemories() {
 		missing(name, "the expiry index does not name the memory %q, so that it would stay for good")
 	}
 	for name, versions := range s.before {
-		s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, versions[0].Version, 0), foundOrphan,
+		s.wrong("memory_version", memoryVersionKey(name.pinc, name.key, versions[0].Version), foundOrphan,
 			"%d versions of a memory %q that does not exist", len(versions), name.key).inProject(name.pinc)
 	}
 	for pinc, name := range homeless {

@@ -3,19 +3,16 @@ package engine
 import (
 	"hash/maphash"
 	"slices"
-
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // messagesSeen follows one session's messages: all bodies, then all headers.
 type messagesSeen struct {
 	sinc   incarnation
-	head   *headSeen // nil: there is none
-	first  []byte    // key of the first record
-	count  int       // of records
-	seq    uint64    // of the body at hand
-	parts  []store.Item
-	last   uint64     // message that was seen whole or in part
+	head   *headSeen  // nil: there is none
+	first  []byte     // key of the first record
+	count  int        // of records
+	seq    uint64     // of the body at hand
+	last   uint64     // message that was seen
 	bodies []bodySeen // that could be read, ascending
 	next   int        // of bodies, to be held against the headers that come
 	turn   uint32     // last that was seen
@@ -47,51 +44,36 @@ func (s *space) about(m *messagesSeen, key []byte, code, format string, args ...
 	s.bad(key, code, format, args...).of(m.head.pinc, m.head.session)
 }
 
-func (s *space) body(key, value []byte) { s.bodyPart(store.Item{Key: key, Value: value}) }
-
 func (s *space) damagedBody(key []byte) {
-	if m := s.bodyPart(store.Item{Key: key, Damaged: true}); m != nil {
+	if m := s.nextBody(key); m != nil {
 		s.damage().of(m.head.pinc, m.head.session)
 	}
 }
 
-func (s *space) bodyPart(it store.Item) *messagesSeen {
-	m := s.messages(it.Key)
+// nextBody holds a body record against the one before it.
+func (s *space) nextBody(key []byte) *messagesSeen {
+	m := s.messages(key)
 	if m == nil {
 		return nil
 	}
-	if seq := bodySeq(it.Key); seq != m.seq {
-		s.endBody(m)
-		m.seq = seq
+	m.seq = bodySeq(key)
+	if m.seq != m.last+1 {
+		s.about(m, bodyKey(m.sinc, m.last+1), foundMissing, "messages %d to %d are not there", m.last+1, m.seq-1)
 	}
-	m.parts = append(m.parts, store.Item{Key: slices.Clone(it.Key), Value: slices.Clone(it.Value), Damaged: it.Damaged})
+	m.last = m.seq
 	return m
 }
 
-// endBody holds a message's body, all of whose parts came, against its place.
-func (s *space) endBody(m *messagesSeen) {
-	if len(m.parts) == 0 {
+// body holds a message's body against its place.
+func (s *space) body(key, value []byte) {
+	m := s.nextBody(key)
+	if m == nil {
 		return
 	}
-	kind := s.kind
-	s.kind = "body"
-	defer func() { s.kind, m.parts = kind, nil }()
-	key := m.parts[0].Key
-	if m.seq != m.last+1 {
-		s.about(m, bodyKey(m.sinc, m.last+1, 0), foundMissing, "messages %d to %d are not there", m.last+1, m.seq-1)
-	}
-	m.last = m.seq
-	whole := true
-	for i, part := range m.parts {
-		if part.Damaged {
-			return // told already
-		}
-		whole = whole && string(part.Key) == string(bodyKey(m.sinc, m.seq, uint16(i)))
-	}
-	h, msg, err := parseBody(joinBody(m.parts))
+	h, msg, err := parseBody(value)
 	switch {
-	case !whole || err != nil:
-		s.about(m, key, foundMalformed, "the body of message %d cannot be read from its %d parts", m.seq, len(m.parts))
+	case err != nil:
+		s.about(m, key, foundMalformed, "the body of message %d cannot be read", m.seq)
 	case h.seq != m.seq:
 		s.about(m, key, foundMismatch, "the body of message %d says that it is that of %d", m.seq, h.seq)
 	case int(h.calls) != len(msg.Calls):
@@ -150,7 +132,6 @@ func (s *space) headers(key, value []byte) {
 
 // nextTurn holds a header record against the one before it.
 func (s *space) nextTurn(m *messagesSeen, key []byte) bool {
-	s.endBody(m)
 	turn := uint32(0)
 	for _, b := range key[len(key)-4:] {
 		turn = turn<<8 | uint32(b)
@@ -187,7 +168,6 @@ func (s *space) endMessages() {
 		s.headless(m)
 		return
 	}
-	s.endBody(m)
 	h.came = true
 	if s.sweptSessions[m.sinc] {
 		s.wrong("session", headKey(h.pinc, h.session), foundMismatch, "the session lives and its messages are to be swept").

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
-	"hash"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -17,8 +15,6 @@ type policyChecks struct {
 	versions     map[string]bool          // policyVersionKey of those that were named and did not come yet
 	usage        policyUsage              // as counted
 	usageSeen    bool
-
-	moduleNow *moduleSeen
 }
 
 func (c *policyChecks) init() { c.modules, c.versions = map[plan.Digest]int{}, map[string]bool{} }
@@ -86,54 +82,23 @@ func (s *space) damagedBuiltIn(key []byte) {
 	s.lostPolicies = true
 }
 
-// moduleSeen follows one module's parts.
-type moduleSeen struct {
-	digest plan.Digest
-	sum    hash.Hash
-	size   int
-	parts  int
-	lost   bool // told already
-}
+func (s *space) damagedModule(key []byte) { s.moduleRecord(key, nil) }
 
-func (s *space) module(key, value []byte) {
-	m := s.modulePart(key)
-	m.sum.Write(value)
-	m.size += len(value)
-}
+func (s *space) module(key, value []byte) { s.moduleRecord(key, value) }
 
-func (s *space) damagedModule(key []byte) { s.modulePart(key).lost = true }
-
-func (s *space) modulePart(key []byte) *moduleSeen {
-	digest := plan.Digest(key[2:])
-	if s.moduleNow == nil || s.moduleNow.digest != digest {
-		s.endModule()
-		s.moduleNow = &moduleSeen{digest: digest, sum: sha256.New()}
-	}
-	m := s.moduleNow
-	if part := int(binary.BigEndian.Uint16(key[len(key)-2:])); part != m.parts && !m.lost {
-		s.bad(key, foundMissing, "part %d of the module is not there", m.parts)
-		m.lost = true
-	}
-	m.parts++
-	return m
-}
-
-func (s *space) endModule() {
-	m := s.moduleNow
-	if s.moduleNow = nil; m == nil {
-		return
-	}
-	size, named := s.modules[m.digest]
-	delete(s.modules, m.digest)
-	key := moduleKey(m.digest)
+// moduleRecord holds a module against its digest and the policy that names it; value is nil where it is damaged.
+func (s *space) moduleRecord(key, value []byte) {
+	digest, _ := kindModule.Split(key)
+	size, named := s.modules[digest]
+	delete(s.modules, digest)
 	switch {
 	case !named && !s.lostPolicies:
-		s.wrong("module", key, foundOrphan, "no policy names the module %s", hexDigest(m.digest))
-	case m.lost:
-	case plan.Digest(m.sum.Sum(nil)) != m.digest:
-		s.wrong("module", key, foundMismatch, "the module is not the one that its digest names: %s", hexDigest(m.digest))
-	case named && size >= 0 && size != m.size:
-		s.wrong("module", key, foundMismatch, "the module has %d bytes, its policy says %d", m.size, size)
+		s.wrong("module", key, foundOrphan, "no policy names the module %s", hexDigest(digest))
+	case value == nil:
+	case sha256.Sum256(value) != digest:
+		s.wrong("module", key, foundMismatch, "the module is not the one that its digest names: %s", hexDigest(digest))
+	case named && size >= 0 && size != len(value):
+		s.wrong("module", key, foundMismatch, "the module has %d bytes, its policy says %d", len(value), size)
 	}
 }
 
@@ -151,7 +116,6 @@ func (s *space) damagedVersion(key []byte) {
 }
 
 func (s *space) finishPolicies() {
-	s.endModule()
 	for digest := range s.modules {
 		s.wrong("module", moduleKey(digest), foundMissing, "the module %s is not there", hexDigest(digest))
 	}

@@ -8,7 +8,6 @@ func (s *space) summary(key, value []byte) {
 	if m == nil {
 		return
 	}
-	s.endBody(m)
 	version, now := binary.BigEndian.Uint32(key[len(key)-4:]), m.head.covered()
 	m.summarised = m.summarised || version == now.Version
 	if version < now.Version || now.Covers == 0 { // kept for decisions' sake, for a while
@@ -33,7 +32,6 @@ func (s *space) summary(key, value []byte) {
 func (s *space) damagedSummary(key []byte) {
 	if m := s.messages(key); m != nil {
 		s.damage().of(m.head.pinc, m.head.session)
-		s.endBody(m)
 		m.summarised = m.summarised || binary.BigEndian.Uint32(key[len(key)-4:]) == m.head.covered().Version
 	}
 }
