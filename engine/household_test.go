@@ -70,7 +70,7 @@ func household(t testing.TB) *kit {
 	// An import whose process was killed.
 	job := append(append([]byte("j\x00i"), 0, 0, 1, 0, 0, 0, 0, 0), "incarnat"...)
 	write(t, k.store, engine.DefaultTenant, job, []byte("ofprojec"))
-	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00incarnatb"), make([]byte, 10)...), []byte("half"))
+	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00incarnatb"), make([]byte, 8)...), []byte("half"))
 	return k
 }
 

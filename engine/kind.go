@@ -114,8 +114,11 @@ func lengths() func(key []byte) store.Length {
 	}
 }
 
+// maxPiece is the longest piece of a long value. It leaves room for the seal, so that every record can be copied as it lies.
+const maxPiece = store.MaxValue - 64
+
 // longValues is a sealed store that takes values of any length under the keys of such kinds.
-func longValues(sealed store.Store) store.Store { return store.Long(sealed, lengths(), store.MaxValue) }
+func longValues(sealed store.Store) store.Store { return store.Long(sealed, lengths(), maxPiece) }
 
 // keyPart is a part of a key without its type.
 type keyPart struct {

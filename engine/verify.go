@@ -88,6 +88,11 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 	}
 	v.report.Records++
 	v.report.Bytes += int64(len(it.Key) + len(it.Value))
+	if store.IsRest(it.Key) {
+		v.report.Kinds["rest"]++
+		v.at.wrong("rest", it.Key, foundOrphan, "it is the rest of a long value that is not there")
+		return nil
+	}
 	of := kindOf(tenant, it.Key)
 	if of == nil {
 		v.at.wrong("unknown", it.Key, foundUnknown, "the key %q begins like no record of this version", clipKey(it.Key))

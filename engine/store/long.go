@@ -228,15 +228,21 @@ func (s *long) Snapshot(ctx context.Context, fn func(tenant string, it Item) err
 			owned[string(it.Key)] = 1<<16 - 1 // as many as there are
 		case s.isHead(&it):
 			owned[string(it.Key)] = s.restsOf(it.Value)
-			res, err := s.Read(ctx, tenant, Query{Keys: [][]byte{bytes.Clone(it.Key)}})
+			whole := it
+			again, err := s.join(ctx, tenant, []*Item{&whole}, map[string]digest{})
 			if err != nil {
 				return err
 			}
-			now := res.Keys[0]
-			if !now.Damaged && (now.Value == nil || digestOf(now.Value) != digest(it.Value[4:])) {
-				return ErrChanged
+			if again {
+				res, err := s.Read(ctx, tenant, Query{Keys: [][]byte{bytes.Clone(it.Key)}})
+				if err != nil {
+					return err
+				}
+				if whole = res.Keys[0]; !whole.Damaged {
+					return ErrChanged
+				}
 			}
-			it = now
+			it = whole
 		}
 		return fn(tenant, it)
 	})

@@ -40,14 +40,14 @@ func (s *long) concerns(b Batch) (bool, error) {
 		concerned = concerned || len(e.Value) >= s.piece && s.length(e.Key) != Plain
 	}
 	for _, p := range b.Put {
-		if reserved(p.Key) {
+		if IsRest(p.Key) {
 			return false, ErrReserved
 		}
 		length := s.length(p.Key)
 		concerned = concerned || length == Rewritten || length == Once && len(p.Value) >= s.piece
 	}
 	for _, key := range b.Delete {
-		if reserved(key) {
+		if IsRest(key) {
 			return false, ErrReserved
 		}
 		concerned = concerned || s.length(key) != Plain
@@ -55,7 +55,8 @@ func (s *long) concerns(b Batch) (bool, error) {
 	return concerned, nil
 }
 
-func reserved(key []byte) bool {
+// IsRest tells whether a key is that of a rest of a long value. A record above Long has no such key.
+func IsRest(key []byte) bool {
 	return len(key) >= len(restPrefix) && string(key[:len(restPrefix)]) == restPrefix ||
 		len(key) >= len(looseRests) && string(key[:len(looseRests)]) == looseRests
 }
