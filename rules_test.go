@@ -40,10 +40,11 @@ var libraries = map[string]string{
 // rooms says what each room may import of ours, by path prefix below the module; "" is the wiring.
 var rooms = map[string][]string{
 	"":                         {"engine", "hostapi", "policies", "server"},
-	"engine":                   {"engine/chat", "engine/plan", "engine/recall", "engine/store"},
+	"engine":                   {"engine/chat", "engine/fair", "engine/plan", "engine/recall", "engine/store"},
 	"engine/backup":            {"engine/store"},
 	"engine/chat":              {"engine/plan"},
 	"engine/chat/chattest":     {"engine/chat"},
+	"engine/fair":              {},
 	"engine/plan":              {},
 	"engine/recall":            {},
 	"engine/analysis":          {"engine/recall"},
@@ -55,7 +56,7 @@ var rooms = map[string][]string{
 	"engine/tokens":            {},
 	"engine/llm":               {"engine"},
 	"engine/llm/llmtest":       {},
-	"hostapi":                  {"engine/plan", "hostapi/wasm"},
+	"hostapi":                  {"engine/fair", "engine/plan", "hostapi/wasm"},
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies", "sdk/go"},
 	"sdk/go":                   {"sdk/go"},

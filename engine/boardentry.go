@@ -105,44 +105,32 @@ func parseNumberedID(prefix, field, id string, inc incarnation) (uint64, error) 
 	return seq, nil
 }
 
-// encode gives an entry's record and content behind each other, and in how many parts they are stored.
-func (s *storedEntry) encode() (raw []byte, parts int, err error) {
-	meta, err := json.Marshal(s.entryRecord)
-	if err != nil {
-		return nil, 0, err
-	}
-	raw = append(binary.BigEndian.AppendUint32(nil, uint32(len(meta))), meta...)
-	raw = append(raw, s.content...)
-	return raw, bodyParts(uint32(len(raw))), nil
-}
-
 func (t *tx) putEntry(b *board, s *storedEntry) error {
-	raw, parts, err := s.encode()
+	meta, err := json.Marshal(s.entryRecord)
 	if err != nil {
 		return err
 	}
-	for part := range parts {
-		t.put(entryKey(b.Incarnation, s.seq, part), raw[part*maxBodyPart:min(len(raw), (part+1)*maxBodyPart)])
-	}
+	raw := make([]byte, 0, 4+len(meta)+len(s.content))
+	raw = append(binary.BigEndian.AppendUint32(raw, uint32(len(meta))), meta...)
+	t.put(entryKey(b.Incarnation, s.seq), append(raw, s.content...))
 	return nil
 }
 
-// parseEntry reads an entry's first part; parts tells how many there are.
-func parseEntry(seq uint64, first store.Item) (s *storedEntry, parts int) {
+// parseEntry reads a stored entry: its record, and its content behind it.
+func parseEntry(seq uint64, value []byte) *storedEntry {
 	damaged := &storedEntry{seq: seq, damaged: true}
-	if len(first.Value) < 4 { // a damaged item has no value
-		return damaged, 1
+	if len(value) < 4 { // a damaged item has no value
+		return damaged
 	}
-	n := int(binary.BigEndian.Uint32(first.Value))
-	if n > len(first.Value)-4 {
-		return damaged, 1
+	n := int(binary.BigEndian.Uint32(value))
+	if n > len(value)-4 {
+		return damaged
 	}
-	s = &storedEntry{seq: seq}
-	if json.Unmarshal(first.Value[4:4+n], &s.entryRecord) != nil {
-		return damaged, 1
+	s := &storedEntry{seq: seq, content: string(value[4+n:])}
+	if json.Unmarshal(value[4:4+n], &s.entryRecord) != nil || len(s.content) != s.Size {
+		return damaged
 	}
-	s.content = string(first.Value[4+n:])
-	return s, bodyParts(uint32(4 + n + s.Size))
+	return s
 }
 
 // errEntryGone is answered for an entry that the index names and that is not there.
@@ -156,7 +144,7 @@ func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs 
 	for chunk := range slices.Chunk(seqs, 16) { // a few at a time, so that long ones are not all in memory at once
 		keys := make([][]byte, len(chunk))
 		for i, seq := range chunk {
-			keys[i] = entryKey(b.Incarnation, seq, 0)
+			keys[i] = entryKey(b.Incarnation, seq)
 		}
 		r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
 		if err != nil {
@@ -166,36 +154,14 @@ func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs 
 			if it.Value == nil && !it.Damaged && !lost {
 				return nil, errEntryGone
 			}
-			s, parts := parseEntry(chunk[i], it)
+			s := parseEntry(chunk[i], it.Value)
 			if budget -= s.Size; budget < 0 && len(out) > 0 {
 				return out, nil
-			}
-			if s, err = e.readRest(ctx, tenant, b, s, parts); err != nil {
-				return nil, err
 			}
 			out = append(out, s)
 		}
 	}
 	return out, nil
-}
-
-// readRest reads the parts of an entry behind the first.
-func (e *Engine) readRest(ctx context.Context, tenant string, b *board, s *storedEntry, parts int) (*storedEntry, error) {
-	if parts > 1 {
-		keys := make([][]byte, 0, parts-1)
-		for part := 1; part < parts; part++ {
-			keys = append(keys, entryKey(b.Incarnation, s.seq, part))
-		}
-		r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
-		if err != nil {
-			return nil, err
-		}
-		s.content += string(joinBody(r.Keys))
-	}
-	if len(s.content) != s.Size {
-		return &storedEntry{seq: s.seq, damaged: true}, nil
-	}
-	return s, nil
 }
 
 // ceilMS is the first millisecond that is not before t: entries are dated to the millisecond.

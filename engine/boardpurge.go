@@ -92,13 +92,7 @@ func (t *tx) remove(b *board, entries []*storedEntry) (int, error) {
 			key := string(postingsKey(b.Incarnation, term, s.seq/blockSize))
 			gone[key] = append(gone[key], s.seq)
 		}
-		_, parts, err := s.encode()
-		if err != nil {
-			return 0, err
-		}
-		for part := range parts {
-			t.delete(entryKey(b.Incarnation, s.seq, part))
-		}
+		t.delete(entryKey(b.Incarnation, s.seq))
 		t.delete(entryTimeKey(b.Incarnation, s.Created, s.seq))
 		b.Entries--
 		if s.isChat() {

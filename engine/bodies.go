@@ -37,21 +37,17 @@ func (a *assembly) load(rows []*row) error {
 }
 
 func (a *assembly) fetch(rows []*row) error {
-	var keys [][]byte
-	for _, r := range rows {
-		for part := range bodyParts(r.bodyBytes) {
-			keys = append(keys, bodyKey(a.extent.incarnation, r.seq, uint16(part)))
-		}
+	keys := make([][]byte, len(rows))
+	for i, r := range rows {
+		keys[i] = bodyKey(a.extent.incarnation, r.seq)
 	}
 	got, err := a.e.store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
 	if err != nil {
 		return err
 	}
-	items := got.Keys
-	for _, r := range rows {
-		n := bodyParts(r.bodyBytes)
-		h, m, err := parseBody(joinBody(items[:n]))
-		if items = items[n:]; err != nil || h.seq != r.seq {
+	for i, r := range rows {
+		h, m, err := parseBody(got.Keys[i].Value)
+		if err != nil || h.seq != r.seq {
 			r.damaged.Store(true)
 			a.damage++
 			continue

@@ -6,19 +6,10 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // A body record is the message's own header once more, its format in one byte, and its JSON as posted. The header
 // makes listings one scan, and lets a lost header record be made again.
-
-// bodyParts tells how many records a body of that many bytes takes.
-func bodyParts(bytes uint32) int {
-	return max(1, (int(bytes)+maxBodyPart-1)/maxBodyPart)
-}
-
-// maxBodyPart leaves room for what a store adds to a value.
-const maxBodyPart = store.MaxValue - 64
 
 // errBadBody is answered for a body record that does not parse.
 var errBadBody = errors.New("a message body does not parse")
@@ -36,7 +27,7 @@ func parseBody(b []byte) (*header, *chat.Message, error) {
 		return nil, nil, errBadBody
 	}
 	h := &hs[0]
-	if len(b) != int(h.bodyBytes) { // a part is missing
+	if len(b) != int(h.bodyBytes) {
 		return nil, nil, errBadBody
 	}
 	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
@@ -59,21 +50,6 @@ func elementsOf(format chat.Format, raw json.RawMessage) []json.RawMessage {
 		return items
 	}
 	return []json.RawMessage{raw}
-}
-
-// joinBody gives the bytes of a body from its parts, or nil where one is missing or damaged.
-func joinBody(parts []store.Item) []byte {
-	if len(parts) == 1 {
-		return parts[0].Value
-	}
-	var whole []byte
-	for _, p := range parts {
-		if p.Value == nil {
-			return nil
-		}
-		whole = append(whole, p.Value...)
-	}
-	return whole
 }
 
 // kindName is a kind of stored messages in the HTTP contract.

@@ -11,7 +11,7 @@ import (
 
 // openRecords makes ready what all records need; clock and entropy are the system's where they are nil.
 func (e *Engine) openRecords(s store.Store, log *slog.Logger, clock func() time.Time, entropy io.Reader, alone bool) {
-	e.store, e.log, e.clock, e.entropy, e.alone = s, log, clock, entropy, alone
+	e.store, e.log, e.clock, e.entropy, e.alone = longValues(s), log, clock, entropy, alone
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}

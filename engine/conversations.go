@@ -234,7 +234,7 @@ func (e *Engine) purgeSessions(ctx context.Context, p *purge, pinc incarnation, 
 		return n, t.audit(p.caller, p.action, p.project, p.describe(n))
 	})
 	if err == nil {
-		e.tallies.add(p.caller.Tenant, -int64(bytes))
+		e.messageUse.add(p.caller.Tenant, amount{bytes: -int64(bytes)})
 	}
 	return n, err
 }

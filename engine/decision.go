@@ -51,9 +51,8 @@ func parseDecisionID(s string) (d decisionID, ok bool) {
 	return decisionID{binary.BigEndian.Uint16(b), incarnation(b[2:10]), [14]byte(b[10:])}, true
 }
 
-// decisionKey begins the parts of a decision.
 func decisionKey(p incarnation, id decisionID) []byte {
-	return kindDecision.Under4(p, id.day, id.session, id.unique).From
+	return kindDecision.Key(p, id.day, id.session, id.unique)
 }
 
 // decisionDay reads the day out of a decision's key.
@@ -63,9 +62,6 @@ func decisionDay(key []byte) uint16 { return binary.BigEndian.Uint16(key[2+8:]) 
 func decisionMade(key []byte) time.Time {
 	return time.UnixMicro(int64(binary.BigEndian.Uint64(key[2+8+2+8:])))
 }
-
-// decisionPart reads the number of the part out of a decision's key.
-func decisionPart(key []byte) uint16 { return binary.BigEndian.Uint16(key[len(key)-2:]) }
 
 // decision identifies one window: all inputs, how each step ended, and the hash of the result. The report follows from
 // these and is not kept.
@@ -132,7 +128,7 @@ func (e *Engine) keepDecision(ctx context.Context, tenant string, p *project, a 
 	b = append(append(b, `,"request":`...), raw...)
 	b = append(b, '}')
 	key := decisionKey(p.Incarnation, id)
-	return e.putParts(ctx, tenant, key, b)
+	return e.commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}}, Put: []store.Pair{{Key: key, Value: b}}})
 }
 
 // secondKeep is when what decisions share is written again. A database that crashed beneath this process may have lost
@@ -203,27 +199,6 @@ func (e *Engine) readEffective(ctx context.Context, tenant string, pinc incarnat
 	return eff, nil
 }
 
-// partsPerCommit keeps the commits of a long decision well below what one may hold.
-const partsPerCommit = 8
-
-// putParts writes a loose record that may be longer than one value. Its first part comes last: until then there is
-// none.
-func (e *Engine) putParts(ctx context.Context, tenant string, key, value []byte) error {
-	for last := bodyParts(uint32(len(value))); last > 0; {
-		first := max(0, last-partsPerCommit)
-		var batch store.Batch
-		for part := first; part < last; part++ {
-			batch.Put = append(batch.Put, store.Pair{Key: binary.BigEndian.AppendUint16(key[:len(key):len(key)], uint16(part)),
-				Value: value[part*maxBodyPart : min(len(value), (part+1)*maxBodyPart)]})
-		}
-		if err := e.commit(ctx, tenant, batch); err != nil {
-			return err
-		}
-		last = first
-	}
-	return nil
-}
-
 // readDecision finds a decision of a project, and what it shares with others.
 func (e *Engine) readDecision(ctx context.Context, c Caller, projectID, name string) (*project, *decision,
 	*effective, error) {
@@ -236,18 +211,19 @@ func (e *Engine) readDecision(ctx context.Context, c Caller, projectID, name str
 	if !ok {
 		return nil, nil, nil, notFound
 	}
-	r, err := e.store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{prefixRange(decisionKey(p.Incarnation, id))}})
+	r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{decisionKey(p.Incarnation, id)}})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if len(r.Ranges[0]) == 0 {
+	it := r.Keys[0]
+	if it.Value == nil && !it.Damaged {
 		return nil, nil, nil, notFound
 	}
-	if len(r.Ranges[0]) == 1 && string(r.Ranges[0][0].Value) == purged {
+	if string(it.Value) == purged {
 		return nil, nil, nil, errorf(Gone, "session_purged", "the session that this decision was made for is deleted")
 	}
 	d := new(decision)
-	if err := json.Unmarshal(joinBody(r.Ranges[0]), d); err != nil {
+	if err := json.Unmarshal(it.Value, d); err != nil {
 		return nil, nil, nil, fmt.Errorf("%w: decoding a decision: %w", errDamaged, err)
 	}
 	eff, err := e.readEffective(ctx, c.Tenant, p.Incarnation, d)

@@ -81,9 +81,10 @@ type Engine struct {
 	pipelines pipelines
 
 	// session
-	tokens  Tokenizer
-	heads   memo[head]
-	tallies tallies
+	tokens       Tokenizer
+	heads        memo[head]
+	messageUse   *tallies // nil: no quota
+	messageQuota int64    // bytes
 
 	// index
 	analyser Analyser
@@ -99,7 +100,8 @@ type Engine struct {
 	prove         func(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error)
 
 	// memory
-	memoryUse *memoryUse
+	memoryUse   *tallies // nil: no quota
+	memoryQuota MemoryQuota
 
 	// window
 	hot          *hotSessions
@@ -128,7 +130,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.openProjects(o.HistoryMaxTokens, pipelines{check: e.checkPipeline, builtIn: e.isBuiltIn})
 	e.openSessions(o.Tokens, o.MessageBytes)
 	e.sources = map[byte]source{recallMemories: e.indexMemories, recallTranscript: e.indexTranscripts}
-	e.memoryUse = newMemoryUse(e, o.Memories)
+	e.openMemories(o.Memories)
 	if err := e.openPolicies(ctx, o.Host, o.Policies, o.BuiltIns); err != nil {
 		return nil, "", err
 	}

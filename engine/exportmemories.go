@@ -8,7 +8,7 @@ import (
 type memoryPart struct {
 	simplePart
 	e     *Engine
-	adds  memoryAmount
+	adds  amount
 	batch memoryBatch
 }
 

@@ -218,7 +218,7 @@ func (p *policyPart) addVersion(t *tx, rec *policyRecord, m *moduleLine) error {
 		CreatedAt: m.Created.UTC(), SetBack: m.SetBack})
 	rec.Last = m.Version
 	t.put(policyVersionKey(rec.Name, m.Version), facts)
-	t.putModule(digest, m.Module)
+	t.put(moduleKey(digest), m.Module)
 	usage.Versions++
 	usage.Bytes += int64(len(m.Module))
 	return t.putJSON(policyUsageKey(), usage)

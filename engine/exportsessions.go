@@ -145,59 +145,24 @@ func (t *turnWriter) flush() error {
 	return t.x.putRaw("turn", start[:len(start)-1], []byte(`,"messages":[`), messages, []byte("]}"))
 }
 
-// bodiesAtOnce bounds the records that one read of a long session brings to memory.
-const bodiesAtOnce = 64
+// bodiesAtOnce bounds the messages that one read of a long session brings to memory.
+const bodiesAtOnce = 32
 
 // eachBody visits the bodies of an extent in order; nil where one is damaged or missing.
 func (e *Engine) eachBody(ctx context.Context, tenant string, x extent, visit func(seq uint64,
 	body []byte) error) error {
-	if x.messages == 0 {
-		return nil
-	}
-	rng := store.Range{From: bodyKey(x.incarnation, 1, 0), To: bodyKey(x.incarnation, x.messages+1, 0),
-		Limit: bodiesAtOnce}
-	next := uint64(1)
-	var parts []store.Item
-	emit := func() error {
-		if len(parts) == 0 {
-			return nil
-		}
-		for ; next < bodySeq(parts[0].Key); next++ { // missing
-			if err := visit(next, nil); err != nil {
-				return err
-			}
-		}
-		err := visit(next, joinBody(parts))
-		next, parts = next+1, parts[:0]
-		return err
-	}
-	for {
-		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	for first := uint64(1); first <= x.messages; first += bodiesAtOnce {
+		bodies, err := e.readBodies(ctx, tenant, x.incarnation, first, min(first+bodiesAtOnce-1, x.messages))
 		if err != nil {
 			return err
 		}
-		for _, it := range r.Ranges[0] {
-			if len(parts) > 0 && bodySeq(it.Key) != bodySeq(parts[0].Key) {
-				if err := emit(); err != nil {
-					return err
-				}
-			}
-			parts = append(parts, it)
-		}
-		if n := len(r.Ranges[0]); n == rng.Limit {
-			rng.From = append(r.Ranges[0][n-1].Key, 0)
-			continue
-		}
-		if err := emit(); err != nil {
-			return err
-		}
-		for ; next <= x.messages; next++ {
-			if err := visit(next, nil); err != nil {
+		for i, body := range bodies {
+			if err := visit(first+uint64(i), body); err != nil {
 				return err
 			}
 		}
-		return nil
 	}
+	return nil
 }
 
 // sessionGone tells whether a session was deleted, or made anew, since its head was read.

@@ -101,7 +101,7 @@ func TestHeadlessSweepSparesImports(t *testing.T) {
 	}
 	job := append(append([]byte("j\x00i"), 0x7f, 0, 0, 0, 0, 0, 0, 0), "j\x00sunderway"...)
 	write(t, k.store, engine.DefaultTenant, job, []byte("ofprojec"))
-	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00underwayb"), make([]byte, 10)...), []byte("coming in"))
+	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00underwayb"), make([]byte, 8)...), []byte("coming in"))
 	k.drain()
 	if !k.holds(engine.DefaultTenant, "coming in") || k.holds(engine.DefaultTenant, "hello") {
 		t.Error("the sweep took the wrong messages")

@@ -77,7 +77,7 @@ func household(t testing.TB) *kit {
 	write(t, k.store, engine.DefaultTenant, underWay, []byte(`{"lines":3}`))
 	expiry := binary.BigEndian.AppendUint64([]byte("x\x00"), uint64(k.clock().Add(time.Hour).UnixMilli()))
 	write(t, k.store, engine.DefaultTenant, append(expiry, underWay...), []byte{0})
-	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00incarnatb"), make([]byte, 10)...), []byte("half"))
+	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00incarnatb"), make([]byte, 8)...), []byte("half"))
 	return k
 }
 

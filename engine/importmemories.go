@@ -106,7 +106,7 @@ func (p *memoryPart) check(im *importing, line *importLine) error {
 	if line.stored || in.expired(p.e.now()) {
 		return nil
 	}
-	p.adds.add(memoryAmount{1, in.weight()})
+	p.adds.add(amount{1, in.weight()})
 	project, _, _, err := p.e.readProject(im.ctx, im.caller, in.Project, nil)
 	if isNotFound(err) { // the project is yet to be made
 		return nil
@@ -124,7 +124,7 @@ func (p *memoryPart) check(im *importing, line *importLine) error {
 func (p *memoryPart) fits(im *importing) error {
 	use := p.e.memoryUse.reserve(im.caller.Tenant)
 	defer use.end(false)
-	return use.reserve(im.ctx, p.adds, p.e.now())
+	return p.e.holdMemories(im.ctx, use, p.adds)
 }
 
 func (l *memoryLine) expired(now time.Time) bool {
@@ -163,7 +163,7 @@ func (p *memoryPart) end(im *importing) error {
 	}
 	use := p.e.memoryUse.reserve(im.caller.Tenant)
 	err := im.commit(memoryType, b.last, func(t *tx) (stored int, err error) {
-		var adds memoryAmount
+		var adds amount
 		for _, in := range b.lines {
 			if in.expired(t.now) {
 				continue
@@ -173,14 +173,14 @@ func (p *memoryPart) end(im *importing) error {
 			}
 			stored++
 		}
-		return stored, use.reserve(t.ctx, adds, t.now)
+		return stored, p.e.holdMemories(t.ctx, use, adds)
 	})
 	use.end(err == nil)
 	return err
 }
 
 // put collects the writes of one memory. One of the key may be there still that has expired.
-func (p *memoryPart) put(im *importing, t *tx, in *memoryLine, adds *memoryAmount) error {
+func (p *memoryPart) put(im *importing, t *tx, in *memoryLine, adds *amount) error {
 	project, err := t.project(im.caller, in.Project)
 	if err != nil {
 		return err
@@ -197,27 +197,23 @@ func (p *memoryPart) put(im *importing, t *tx, in *memoryLine, adds *memoryAmoun
 	for i := range in.History {
 		v := &in.History[i]
 		kept := memoryRecord{Memory: v.Memory, Incarnation: rec.Incarnation, Replaced: &v.Replaced}
-		parts, err := kept.encode()
+		value, err := kept.encode()
 		if err != nil {
 			return err
 		}
-		for part, value := range parts {
-			key := memoryVersionKey(project.Incarnation, in.Key, v.Version, part)
-			t.put(key, value)
-			written[string(key)] = true
-		}
-		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes, Parts: kept.Parts})
+		key := memoryVersionKey(project.Incarnation, in.Key, v.Version)
+		t.put(key, value)
+		written[string(key)] = true
+		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes})
 	}
 	if old != nil {
-		adds.subtract(memoryAmount{1, old.weight()})
+		adds.subtract(amount{1, old.weight()})
 		for _, kept := range old.History {
-			for part := range kept.Parts {
-				if key := memoryVersionKey(project.Incarnation, in.Key, kept.Version, part); !written[string(key)] {
-					t.delete(key)
-				}
+			if key := memoryVersionKey(project.Incarnation, in.Key, kept.Version); !written[string(key)] {
+				t.delete(key)
 			}
 		}
 	}
-	adds.add(memoryAmount{1, rec.weight()})
+	adds.add(amount{1, rec.weight()})
 	return t.putMemory(project, rec, old)
 }

@@ -238,7 +238,7 @@ func (p *sessionPart) reveal(im *importing, line *importLine, end sessionEnd) er
 		return 1, err
 	})
 	if err == nil {
-		p.e.tallies.add(im.caller.Tenant, s.size)
+		p.e.messageUse.add(im.caller.Tenant, amount{bytes: s.size})
 	}
 	return err
 }

@@ -21,25 +21,24 @@ func builtInKey(name string) []byte    { return kindBuiltIn.Key(name) }
 func policyKey(name string) []byte     { return kindPolicy.Key(name) }
 func policyUsageKey() []byte           { return kindPolicyUsage.Key() }
 func onceKey(hash [16]byte) []byte     { return kindOnce.Key(hash) }
-func moduleKey(digest [32]byte) []byte { return kindModule.Under(digest).From }
+func moduleKey(digest [32]byte) []byte { return kindModule.Key(digest) }
 
 func policyVersionKey(name string, version int) []byte {
 	return kindPolicyVersion.Key(name, uint32(version))
 }
-func modulePartKey(digest [32]byte, part int) []byte { return kindModule.Key(digest, uint16(part)) }
 
-func headPrefix(p incarnation) []byte                       { return kindSession.Under(p).From }
-func headKey(p incarnation, session string) []byte          { return kindSession.Key(p, session) }
-func openCallsKey(p incarnation, session string) []byte     { return kindOpenCalls.Key(p, session) }
-func sessionPrefix(s incarnation) []byte                    { return sessionRecords.Under(s).From }
-func headersKey(s incarnation, turn uint32) []byte          { return kindHeaders.Key(s, turn) }
-func bodyKey(s incarnation, seq uint64, part uint16) []byte { return kindBody.Key(s, seq, part) }
-func summaryKey(s incarnation, version uint32) []byte       { return kindSummary.Key(s, version) }
-func summaryJobKey(s incarnation) []byte                    { return kindSummaryJob.Key(s) }
+func headPrefix(p incarnation) []byte                   { return kindSession.Under(p).From }
+func headKey(p incarnation, session string) []byte      { return kindSession.Key(p, session) }
+func openCallsKey(p incarnation, session string) []byte { return kindOpenCalls.Key(p, session) }
+func sessionPrefix(s incarnation) []byte                { return sessionRecords.Under(s).From }
+func headersKey(s incarnation, turn uint32) []byte      { return kindHeaders.Key(s, turn) }
+func bodyKey(s incarnation, seq uint64) []byte          { return kindBody.Key(s, seq) }
+func summaryKey(s incarnation, version uint32) []byte   { return kindSummary.Key(s, version) }
+func summaryJobKey(s incarnation) []byte                { return kindSummaryJob.Key(s) }
 
 // bodySeq reads the message's number out of a body key.
 func bodySeq(key []byte) uint64 {
-	_, seq, _, _ := kindBody.Split(key)
+	_, seq, _ := kindBody.Split(key)
 	return seq
 }
 
@@ -49,16 +48,15 @@ func memoryPrefix(kind byte, p incarnation) []byte { return append([]byte{'e', s
 // memoryTimes begins the time indexes of all of a tenant's projects.
 func memoryTimes() []byte { return kindMemoryTime.All().From }
 
-func memoryKey(p incarnation, key string, part int) []byte { return kindMemory.Key(p, key, byte(part)) }
+func memoryKey(p incarnation, key string) []byte { return kindMemory.Key(p, key) }
 
 // splitMemoryKey gives back what a memory's key was made of; not ok where it is the key of something else.
 func splitMemoryKey(k []byte) (p incarnation, key string, ok bool) {
-	p, key, _, ok = kindMemory.Split(k)
-	return p, key, ok
+	return kindMemory.Split(k)
 }
 
-func memoryVersionKey(p incarnation, key string, version, part int) []byte {
-	return kindMemoryVersion.Key(p, key, uint32(version), byte(part))
+func memoryVersionKey(p incarnation, key string, version int) []byte {
+	return kindMemoryVersion.Key(p, key, uint32(version))
 }
 
 func memoryTimeKey(p incarnation, at time.Time, key string) []byte {
@@ -182,8 +180,8 @@ func backlogKey(p incarnation) []byte          { return kindBacklogJob.Key(p) }
 func boardKey(id string) []byte        { return kindBoard.Key(id) }
 func boardPrefix(b incarnation) []byte { return boardRecords.Under(b).From }
 
-func entryKey(b incarnation, seq uint64, part int) []byte { return kindEntry.Key(b, seq, uint16(part)) }
-func entryTimePrefix(b incarnation) []byte                { return kindEntryTime.Under(b).From }
+func entryKey(b incarnation, seq uint64) []byte { return kindEntry.Key(b, seq) }
+func entryTimePrefix(b incarnation) []byte      { return kindEntryTime.Under(b).From }
 
 func entryTimeKey(b incarnation, ms int64, seq uint64) []byte {
 	return kindEntryTime.Key(b, timeOf(ms), seq)

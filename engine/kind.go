@@ -28,6 +28,7 @@ type kind struct {
 	name   string
 	in     int
 	prefix string
+	length store.Length // what its values may be
 	parts  []keyPart
 	doc    string
 }
@@ -52,6 +53,11 @@ func declare[K anyKind](k K, parts ...keyPart) K {
 func system[K anyKind](k K) K { k.base().in = inSystem; return k }
 
 func both[K anyKind](k K) K { k.base().in = inBoth; return k }
+
+// once says that the kind's values may be of any length and that none is ever put over another; rewritten, that one may be.
+func once[K anyKind](k K) K { k.base().length = store.Once; return k }
+
+func rewritten[K anyKind](k K) K { k.base().length = store.Rewritten; return k }
 
 func (k *kind) base() *kind { return k }
 
@@ -86,6 +92,33 @@ func kindOf(tenant string, key []byte) *kind {
 	}
 	return nil
 }
+
+// lengths tells what the values of a key may be. It asks only the kinds of long values, by the first byte of their keys,
+// because it is asked for every key that is written.
+func lengths() func(key []byte) store.Length {
+	var long [256][]anyKind
+	for _, k := range kinds {
+		if base := k.base(); base.length != store.Plain {
+			long[base.prefix[0]] = append(long[base.prefix[0]], k)
+		}
+	}
+	return func(key []byte) store.Length {
+		if len(key) > 0 {
+			for _, k := range long[key[0]] {
+				if k.Is(key) {
+					return k.base().length
+				}
+			}
+		}
+		return store.Plain
+	}
+}
+
+// maxPiece is the longest piece of a long value. It leaves room for the seal, so that every record can be copied as it lies.
+const maxPiece = store.MaxValue - 64
+
+// longValues is a sealed store that takes values of any length under the keys of such kinds.
+func longValues(sealed store.Store) store.Store { return store.Long(sealed, lengths(), maxPiece) }
 
 // keyPart is a part of a key without its type.
 type keyPart struct {

@@ -22,7 +22,7 @@ var (
 	kindOnce   = both(key1("idempotent", "i\x00", bytes16("hash"), "answer to an idempotent request"))
 	kindExpiry = both(key2("expiry", "x\x00", earliestFirst("time"), lastKey("key"),
 		"the named record goes at that time"))
-	kindImport = key1("import", "f\x00", bytes32("sha256"), "import of a tenant's file under way: how far it is")
+	kindImport   = key1("import", "f\x00", bytes32("sha256"), "import of a tenant's file under way: how far it is")
 	kindDailyJob = both(key0("retention", "r\x00", "the daily job: when it is due, and how far it has come"))
 )
 
@@ -33,8 +33,8 @@ var (
 	kindPolicyVersion = key2("policy_version", "y\x00", id("policy"), u32("version"),
 		"what a version's manifest and its checks say")
 	kindPolicyUsage = key0("policy_usage", "q\x00", "how many policy versions the tenant keeps, and their bytes")
-	kindModule      = both(key2("module", "w\x00", bytes32("sha256"), u16("part"),
-		"policy module in parts; those that come with Mneme lie in the system space"))
+	kindModule      = both(once(key1("module", "w\x00", bytes32("sha256"),
+		"policy module; those that come with Mneme lie in the system space")))
 	kindBuiltIn = system(key1("built_in", "n\x00", id("policy"), "policy that comes with Mneme: its versions"))
 )
 
@@ -44,14 +44,14 @@ var (
 		"head of a session: counts and the incarnation of its messages")
 	kindOpenCalls = key2("open_calls", "o\x00", inc("project"), id("session"),
 		"the session's open calls, with what their results need")
-	kindBody = key3("body", "m\x00", inc("session").then("b"), u64("seq"), u16("part"),
-		"message in parts: its header, its format and its JSON as posted")
+	kindBody = once(key2("body", "m\x00", inc("session").then("b"), u64("seq"),
+		"message: its header, its format and its JSON as posted"))
 	kindHeaders   = key2("headers", "m\x00", inc("session").then("h"), u32("turn"), "packed headers of one turn")
 	kindSummary   = key2("summary", "m\x00", inc("session").then("s"), u32("version"), "version of the running summary")
 	kindEffective = key3("effective", loose+"e", inc("project"), u16("day"), bytes16("hash"),
 		"settings and pinned pipeline that decisions of the day name by their hash")
-	kindDecision = key5("decision", loose+"d", inc("project"), u16("day"), inc("session"), bytes14("unique"),
-		u16("part"), "decision: what a window was made of")
+	kindDecision = rewritten(key4("decision", loose+"d", inc("project"), u16("day"), inc("session"), bytes14("unique"),
+		"decision: what a window was made of"))
 
 	// sessionRecords are the messages of a session, their headers and its summary.
 	sessionRecords = group[incarnation]{"m\x00", inc("session")}
@@ -60,10 +60,10 @@ var (
 // Memories and recall indexes. A space is m for memories or t for the transcript. A document's place is a stream and a
 // position in it.
 var (
-	kindMemory = key3("memory", "e\x00r", inc("project"), id("key"), u8("part"),
-		"memory in parts: what it says of itself, and its content")
-	kindMemoryVersion = key4("memory_version", "e\x00h", inc("project"), id("key"), u32("version"), u8("part"),
-		"what a memory was before, in parts")
+	kindMemory = rewritten(key2("memory", "e\x00r", inc("project"), id("key"),
+		"memory: what it says of itself, and its content"))
+	kindMemoryVersion = once(key3("memory_version", "e\x00h", inc("project"), id("key"), u32("version"),
+		"what a memory was before"))
 	kindMemoryTime = key3("memory_time", "e\x00t", inc("project"), newestFirst("time"), lastID("key"),
 		"memories by their last change: what filters ask of them")
 	kindRecallDocument = key4("recall_document", "v\x00", inc("project"), recallSpace("d"), u64("stream"), u64("pos"),
@@ -101,7 +101,7 @@ func recallSpace(kind string) part[byte] { return oneOf("space", "mt").then(kind
 // Boards.
 var (
 	kindBoard = key1("board", "b\x00", id("board"), "board: its name, its counts and the incarnation of what is on it")
-	kindEntry = key3("board_entry", "c\x00", inc("board").then("e"), u64("seq"), u16("part"), "entry in parts")
+	kindEntry = once(key2("board_entry", "c\x00", inc("board").then("e"), u64("seq"), "entry"))
 
 	kindEntryTime = key3("board_time", "c\x00", inc("board").then("d"), earliestFirst("time"), u64("seq"),
 		"entries by time")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // value makes a value of a part's type. Texts have only letters that every text may have.
@@ -128,13 +130,12 @@ func TestKeyOrder(t *testing.T) {
 		"audit: the newest comes first":       {kindAudit.Key(late, [8]byte{9}), kindAudit.Key(early, [8]byte{})},
 		"memories by time: newest first":      {kindMemoryTime.Key(p, late, "b"), kindMemoryTime.Key(p, early, "a")},
 		"usage: day by day":                   {kindUsage.Key(255), kindUsage.Key(256)},
-		"a session's records: messages, headers, summary": {kindBody.Key(s, 255, 1), kindBody.Key(s, 256, 0),
+		"a session's records: messages, headers, summary": {kindBody.Key(s, 255), kindBody.Key(s, 256),
 			kindHeaders.Key(s, 1), kindHeaders.Key(s, 256), kindSummary.Key(s, 1)},
 		"sessions: the shorter id comes first": {kindSession.Key(p, "a"), kindSession.Key(p, "a-b"),
 			kindSession.Key(p, "b")},
-		"decisions: by day, session and moment": {kindDecision.Key(p, 1, incarnation{9}, [14]byte{9}, 1),
-			kindDecision.Key(p, 2, incarnation{1}, [14]byte{1}, 0),
-			kindDecision.Key(p, 2, incarnation{1}, [14]byte{1}, 1)},
+		"decisions: by day, session and moment": {kindDecision.Key(p, 1, incarnation{9}, [14]byte{9}),
+			kindDecision.Key(p, 2, incarnation{1}, [14]byte{8}), kindDecision.Key(p, 2, incarnation{1}, [14]byte{9})},
 		"fresh documents: by epoch": {kindRecallFresh.Key(p, 'm', 1, 9, 9), kindRecallFresh.Key(p, 'm', 2, 0, 1)},
 		"blocks: by term and place": {kindRecallBlock.Key(p, 'm', "a", 9, 9), kindRecallBlock.Key(p, 'm', "b", 0, 1)},
 		"entries by time":           {kindEntryTime.Key(s, early, 9), kindEntryTime.Key(s, late, 1)},
@@ -148,19 +149,36 @@ func TestKeyOrder(t *testing.T) {
 // TestKindAllocations counts what the keys of every turn and window cost.
 func TestKindAllocations(t *testing.T) {
 	p, session := incarnation{1}, "a-session-with-a-name-that-is-longer-than-32-bytes"
-	key := kindSession.Key(p, session)
+	key, length := kindSession.Key(p, session), lengths()
 	for name, c := range map[string]struct {
 		most float64
 		do   func()
 	}{
 		"session":  {1, func() { key = kindSession.Key(p, session) }},
 		"headers":  {1, func() { key = kindHeaders.Key(p, 7) }},
-		"body":     {1, func() { key = kindBody.Key(p, 7, 0) }},
+		"body":     {1, func() { key = kindBody.Key(p, 7) }},
 		"is":       {0, func() { kindBody.Is(key) }},
+		"length":   {0, func() { length(key) }},
 		"body seq": {0, func() { kindBody.Split(key) }},
 	} {
 		if got := testing.AllocsPerRun(100, c.do); got > c.most {
 			t.Errorf("%s: %v allocations", name, got)
 		}
+	}
+}
+
+// TestLengths holds what the store is told of keys against their kinds.
+func TestLengths(t *testing.T) {
+	r, length, long := rand.New(rand.NewPCG(3, 3)), lengths(), 0
+	for _, k := range kinds {
+		key, _ := sample(k, r)
+		if got := length(key); got != k.base().length {
+			t.Errorf("the length of a %s is %d, want %d", k.base().name, got, k.base().length)
+		} else if got != store.Plain {
+			long++
+		}
+	}
+	if long != 6 || length(nil) != store.Plain {
+		t.Errorf("%d kinds have long values", long)
 	}
 }

@@ -68,7 +68,7 @@ func openKit(t testing.TB, raw store.Store, change ...func(*engine.Options)) *ki
 		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
 	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, Analyser: analyser(), BuiltIns: builtIns,
-		RootKey: "root-key", Now: k.clock, Random: entropy()}
+		RootKey: "root-key", Now: k.clock, Random: entropyFor(t, raw)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -94,8 +94,18 @@ func (k *kit) advance(d time.Duration) {
 }
 
 // entropy is a source of ids that repeats from run to run, safe for concurrent use.
-func entropy() io.Reader {
-	return &lockedReader{r: rand.NewChaCha8([32]byte{1})}
+func entropy(seed ...byte) io.Reader {
+	return &lockedReader{r: rand.NewChaCha8([32]byte(append(seed, make([]byte, 32-len(seed))...)))}
+}
+
+// entropyFor is another one where the store holds something already, so that two programs over it give different ids.
+func entropyFor(t testing.TB, raw store.Store) io.Reader {
+	r, err := raw.Read(t.Context(), engine.DefaultTenant, store.Query{Ranges: []store.Range{{KeysOnly: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(r.Ranges[0])
+	return entropy(1, byte(n), byte(n>>8))
 }
 
 type lockedReader struct {

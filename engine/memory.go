@@ -125,7 +125,7 @@ func (s *MemorySpec) store(e *Engine, t *tx, c Caller, projectID string, use *re
 		rec.Incarnation = e.newIncarnation()
 		t.deleteMemoryHistory(p, old)
 	}
-	if err := use.take(t, old, rec); err != nil {
+	if err := t.e.holdMemory(t.ctx, use, old, rec); err != nil {
 		return out, err
 	}
 	out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt = rec.Version, rec.CreatedAt, rec.UpdatedAt, rec.ExpiresAt
@@ -215,7 +215,7 @@ func (e *Engine) ForgetMemory(ctx context.Context, c Caller, once Once, projectI
 		if err != nil || old == nil {
 			return false, err
 		}
-		if err := use.take(t, old, nil); err != nil {
+		if err := e.holdMemory(t.ctx, use, old, nil); err != nil {
 			return false, err
 		}
 		return !old.expired(t.now), t.deleteMemory(p, old)

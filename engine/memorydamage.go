@@ -25,19 +25,15 @@ func (t *tx) deleteDamagedMemory(p *project, key string) error {
 	if err := t.deleteDocument(p.Incarnation, key); err != nil {
 		return err
 	}
-	version := memoryVersionKey(p.Incarnation, key, 0, 0)
-	own := []store.Range{prefixRange(memoryParts(p, key)), prefixRange(version[:len(version)-5])}
-	for i := range own {
-		own[i].KeysOnly = true
-	}
-	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: own})
+	t.delete(memoryKey(p.Incarnation, key))
+	versions := kindMemoryVersion.Under2(p.Incarnation, key)
+	versions.KeysOnly = true
+	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{versions}})
 	if err != nil {
 		return err
 	}
-	for _, found := range r.Ranges {
-		for _, it := range found {
-			t.delete(it.Key)
-		}
+	for _, it := range r.Ranges[0] {
+		t.delete(it.Key)
 	}
 	for it, err := range t.e.scan(t.ctx, t.tenant, prefixRange(memoryPrefix('t', p.Incarnation))) {
 		if err != nil {
@@ -49,7 +45,7 @@ func (t *tx) deleteDamagedMemory(p *project, key string) error {
 		t.delete(it.Key)
 		var entry memoryEntry
 		if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
-			t.delete(expiryKey(timeOf(entry.Expires), memoryKey(p.Incarnation, key, 0)))
+			t.delete(expiryKey(timeOf(entry.Expires), memoryKey(p.Incarnation, key)))
 		}
 	}
 	return nil

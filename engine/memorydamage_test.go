@@ -19,7 +19,8 @@ func (k *kit) damage(word string) {
 	}
 	var b store.Batch
 	for _, it := range r.Ranges[0] {
-		if strings.HasPrefix(string(it.Key), "e\x00r") && strings.Contains(string(it.Value), word) {
+		key := strings.TrimPrefix(string(it.Key), "\xff\xff\xff\xff") // of a rest
+		if strings.HasPrefix(key, "e\x00r") && strings.Contains(string(it.Value), word) {
 			flipped := append([]byte(nil), it.Value...)
 			flipped[len(flipped)/2] ^= 1
 			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: flipped})

@@ -58,12 +58,11 @@ func (e *Engine) pastVersions(ctx context.Context, tenant string, p *project, re
 	if len(asked) == 0 {
 		return out, nil
 	}
-	prefixes := make([][]byte, len(asked))
+	keys := make([][]byte, len(asked))
 	for i, kept := range asked {
-		k := memoryVersionKey(p.Incarnation, rec.Key, kept.Version, 0)
-		prefixes[i] = k[:len(k)-1]
+		keys[i] = memoryVersionKey(p.Incarnation, rec.Key, kept.Version)
 	}
-	versions, err := e.loadMemories(ctx, tenant, prefixes)
+	versions, err := e.loadMemories(ctx, tenant, keys)
 	if err != nil {
 		return out, err
 	}

@@ -21,12 +21,11 @@ type memoryRecord struct {
 	Memory
 	// Incarnation tells this memory from others that bore its key before, and from those after it is forgotten.
 	Incarnation incarnation   `json:"incarnation"`
-	Bytes       int           `json:"bytes"` // of the content
-	Parts       int           `json:"parts"`
+	Bytes       int           `json:"bytes"`             // of the content
 	History     []keptVersion `json:"history,omitempty"` // oldest first
 	Replaced    *replacement  `json:"replaced,omitempty"`
 
-	first   []byte // the first part as it is stored
+	stored  []byte // the record as it lies in the store
 	damaged bool   // it failed its checksum: all that is known of it is its key
 }
 
@@ -34,7 +33,6 @@ type memoryRecord struct {
 type keptVersion struct {
 	Version int `json:"version"`
 	Bytes   int `json:"bytes"`
-	Parts   int `json:"parts"`
 }
 
 // replacement says who overwrote a version, and when.
@@ -55,86 +53,46 @@ func (r *memoryRecord) session() string {
 	return *r.SessionID
 }
 
-// encode splits the record into the values of its parts, all but the last of them full.
-func (r *memoryRecord) encode() ([][]byte, error) {
+// encode gives the record as it is stored.
+func (r *memoryRecord) encode() ([]byte, error) {
+	r.Bytes = len(r.Content)
 	bare := *r
-	bare.Content, bare.Bytes = "", len(r.Content)
-	for bare.Parts = 1; ; bare.Parts++ {
-		meta, err := json.Marshal(&bare)
-		if err != nil {
-			return nil, err
-		}
-		size := binary.MaxVarintLen32 + len(meta) + len(r.Content)
-		if size > bare.Parts*maxBodyPart {
-			continue
-		}
-		whole := binary.AppendUvarint(make([]byte, 0, size), uint64(len(meta)))
-		whole = append(append(whole, meta...), r.Content...)
-		r.Bytes, r.Parts = bare.Bytes, bare.Parts
-		parts := make([][]byte, 0, r.Parts)
-		for range r.Parts {
-			n := min(len(whole), maxBodyPart)
-			parts, whole = append(parts, whole[:n]), whole[n:]
-		}
-		return parts, nil
-	}
-}
-
-// decodeMemory reads a record from its parts, or only what it says of itself where there is but the first of many.
-func decodeMemory(parts []store.Item) *memoryRecord {
-	damaged := &memoryRecord{damaged: true}
-	first := parts[0].Value
-	size, n := binary.Uvarint(first)
-	if n <= 0 || size > uint64(len(first)-n) {
-		return damaged
-	}
-	head := n + int(size)
-	rec := &memoryRecord{first: first}
-	if err := json.Unmarshal(first[n:head], rec); err != nil {
-		return damaged
-	}
-	if len(parts) == 1 && rec.Parts > 1 {
-		return rec
-	}
-	content := joinBody(parts)
-	if len(content)-head != rec.Bytes || len(parts) != rec.Parts {
-		return damaged
-	}
-	rec.Content = string(content[head:])
-	return rec
-}
-
-// loadMemories reads records by what their keys in the store begin with, the part left out; nil where there is none.
-func (e *Engine) loadMemories(ctx context.Context, tenant string, prefixes [][]byte) ([]*memoryRecord, error) {
-	out := make([]*memoryRecord, len(prefixes))
-	q := store.Query{Keys: make([][]byte, len(prefixes))}
-	for i, prefix := range prefixes {
-		q.Keys[i] = append(prefix[:len(prefix):len(prefix)], 0)
-	}
-	r, err := e.store.Read(ctx, tenant, q)
+	bare.Content = ""
+	meta, err := json.Marshal(&bare)
 	if err != nil {
 		return nil, err
 	}
-	var long []int // those of several parts, to be read whole from one state
-	var whole store.Query
-	for i, it := range r.Keys {
-		if it.Value == nil && !it.Damaged {
-			continue
-		}
-		if out[i] = decodeMemory(r.Keys[i : i+1]); out[i].Parts > 1 {
-			long, whole.Ranges = append(long, i), append(whole.Ranges, prefixRange(prefixes[i]))
-		}
+	whole := make([]byte, 0, binary.MaxVarintLen32+len(meta)+len(r.Content))
+	whole = binary.AppendUvarint(whole, uint64(len(meta)))
+	return append(append(whole, meta...), r.Content...), nil
+}
+
+// decodeMemory reads a stored record.
+func decodeMemory(stored []byte) *memoryRecord {
+	damaged := &memoryRecord{damaged: true}
+	size, n := binary.Uvarint(stored)
+	if n <= 0 || size > uint64(len(stored)-n) {
+		return damaged
 	}
-	if len(long) == 0 {
-		return out, nil
+	head := n + int(size)
+	rec := &memoryRecord{stored: stored}
+	if json.Unmarshal(stored[n:head], rec) != nil || len(stored)-head != rec.Bytes {
+		return damaged
 	}
-	if r, err = e.store.Read(ctx, tenant, whole); err != nil {
+	rec.Content = string(stored[head:])
+	return rec
+}
+
+// loadMemories reads records of memories, or of what they were before, by their keys in the store; nil where there is none.
+func (e *Engine) loadMemories(ctx context.Context, tenant string, keys [][]byte) ([]*memoryRecord, error) {
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
+	if err != nil {
 		return nil, err
 	}
-	for n, i := range long {
-		out[i] = nil // it may be gone meanwhile
-		if len(r.Ranges[n]) > 0 {
-			out[i] = decodeMemory(r.Ranges[n])
+	out := make([]*memoryRecord, len(keys))
+	for i, it := range r.Keys {
+		if it.Value != nil || it.Damaged {
+			out[i] = decodeMemory(it.Value)
 		}
 	}
 	return out, nil
@@ -153,11 +111,11 @@ func (e *Engine) readMemories(ctx context.Context, tenant string, p *project, ke
 
 // loadLive is loadMemories by keys, without what is past its expiry. Damage is reported to the operator.
 func (e *Engine) loadLive(ctx context.Context, tenant string, p *project, keys []string) ([]*memoryRecord, error) {
-	prefixes := make([][]byte, len(keys))
+	stored := make([][]byte, len(keys))
 	for i, key := range keys {
-		prefixes[i] = memoryParts(p, key)
+		stored[i] = memoryKey(p.Incarnation, key)
 	}
-	out, err := e.loadMemories(ctx, tenant, prefixes)
+	out, err := e.loadMemories(ctx, tenant, stored)
 	now := e.now()
 	for i, rec := range out {
 		switch {
@@ -171,23 +129,18 @@ func (e *Engine) loadLive(ctx context.Context, tenant string, p *project, keys [
 	return out, err
 }
 
-func memoryParts(p *project, key string) []byte {
-	k := memoryKey(p.Incarnation, key, 0)
-	return k[:len(k)-1]
-}
-
 // memory reads a memory to change it, expired or not, and expects it unchanged at commit.
 func (t *tx) memory(p *project, key string) (*memoryRecord, error) {
-	found, err := t.e.loadMemories(t.ctx, t.tenant, [][]byte{memoryParts(p, key)})
+	expect := store.Expect{Key: memoryKey(p.Incarnation, key)}
+	found, err := t.e.loadMemories(t.ctx, t.tenant, [][]byte{expect.Key})
 	if err != nil {
 		return nil, err
 	}
-	expect := store.Expect{Key: memoryKey(p.Incarnation, key, 0)}
 	if found[0] != nil {
 		if found[0].damaged {
 			return nil, errDamagedMemory(key)
 		}
-		expect.Value = found[0].first // which every change writes anew
+		expect.Value = found[0].stored
 	}
 	t.batch.Expect = append(t.batch.Expect, expect)
 	return found[0], nil
@@ -197,7 +150,7 @@ func (t *tx) memory(p *project, key string) (*memoryRecord, error) {
 func (r *memoryRecord) succeed(t *tx, p *project, old *memoryRecord) error {
 	r.Version, r.CreatedAt, r.Incarnation = old.Version+1, old.CreatedAt, old.Incarnation
 	r.History = append(old.History[:len(old.History):len(old.History)],
-		keptVersion{Version: old.Version, Bytes: old.Bytes, Parts: old.Parts})
+		keptVersion{Version: old.Version, Bytes: old.Bytes})
 	bytes := 0
 	for _, kept := range r.History {
 		bytes += kept.Bytes
@@ -210,35 +163,30 @@ func (r *memoryRecord) succeed(t *tx, p *project, old *memoryRecord) error {
 	return t.putMemoryVersion(p, r, old)
 }
 
-// putMemory collects the writes that store a record over old, nil where its key is free: parts, time index, expiry, and
-// the index that recall searches.
+// putMemory collects the writes that store a record over old, nil where its key is free: the record, time index, expiry,
+// and the index that recall searches.
 func (t *tx) putMemory(p *project, rec, old *memoryRecord) error {
-	parts, err := rec.encode()
+	value, err := rec.encode()
 	if err != nil {
 		return err
 	}
-	for i, value := range parts {
-		t.put(memoryKey(p.Incarnation, rec.Key, i), value)
-	}
+	t.put(memoryKey(p.Incarnation, rec.Key), value)
 	entry, err := rec.entry()
 	if err != nil {
 		return err
 	}
 	t.put(memoryTimeKey(p.Incarnation, rec.UpdatedAt, rec.Key), entry)
 	if rec.ExpiresAt != nil {
-		t.put(expiryKey(*rec.ExpiresAt, memoryKey(p.Incarnation, rec.Key, 0)), []byte{0})
+		t.put(expiryKey(*rec.ExpiresAt, memoryKey(p.Incarnation, rec.Key)), []byte{0})
 	}
 	if old == nil {
 		return t.putDocument(p.Incarnation, rec.doc(), rec.Content)
-	}
-	for i := rec.Parts; i < old.Parts; i++ {
-		t.delete(memoryKey(p.Incarnation, rec.Key, i))
 	}
 	if !old.UpdatedAt.Equal(rec.UpdatedAt) {
 		t.delete(memoryTimeKey(p.Incarnation, old.UpdatedAt, rec.Key))
 	}
 	if old.ExpiresAt != nil && (rec.ExpiresAt == nil || !rec.ExpiresAt.Equal(*old.ExpiresAt)) {
-		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, rec.Key, 0)))
+		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, rec.Key)))
 	}
 	return t.putDocument(p.Incarnation, rec.doc(), rec.Content)
 }
@@ -248,22 +196,17 @@ func (t *tx) putMemoryVersion(p *project, rec, old *memoryRecord) error {
 	kept := *old
 	kept.History = nil
 	kept.Replaced = &replacement{At: rec.UpdatedAt, KeyID: rec.KeyID, Agent: rec.Agent}
-	parts, err := kept.encode()
-	for i, value := range parts {
-		t.put(memoryVersionKey(p.Incarnation, old.Key, old.Version, i), value)
-	}
-	rec.History[len(rec.History)-1].Parts = len(parts)
+	value, err := kept.encode()
+	t.put(memoryVersionKey(p.Incarnation, old.Key, old.Version), value)
 	return err
 }
 
 // deleteMemory collects the writes that leave nothing of a memory.
 func (t *tx) deleteMemory(p *project, old *memoryRecord) error {
-	for i := range old.Parts {
-		t.delete(memoryKey(p.Incarnation, old.Key, i))
-	}
+	t.delete(memoryKey(p.Incarnation, old.Key))
 	t.delete(memoryTimeKey(p.Incarnation, old.UpdatedAt, old.Key))
 	if old.ExpiresAt != nil {
-		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, old.Key, 0)))
+		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, old.Key)))
 	}
 	t.deleteMemoryHistory(p, old)
 	return t.deleteDocument(p.Incarnation, old.Key)
@@ -279,7 +222,5 @@ func (t *tx) deleteMemoryHistory(p *project, old *memoryRecord) {
 }
 
 func (t *tx) deleteMemoryVersion(p *project, key string, kept keptVersion) {
-	for i := range kept.Parts {
-		t.delete(memoryVersionKey(p.Incarnation, key, kept.Version, i))
-	}
+	t.delete(memoryVersionKey(p.Incarnation, key, kept.Version))
 }

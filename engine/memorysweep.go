@@ -43,7 +43,7 @@ func (e *Engine) sweepMemories(ctx context.Context, tenant string, pinc incarnat
 		var entry memoryEntry
 		if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
 			_, key := splitMemoryTime(it.Key)
-			b.Delete = append(b.Delete, expiryKey(timeOf(entry.Expires), memoryKey(pinc, key, 0)))
+			b.Delete = append(b.Delete, expiryKey(timeOf(entry.Expires), memoryKey(pinc, key)))
 		}
 	}
 	if len(b.Delete) > 0 {

@@ -118,7 +118,7 @@ func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error 
 				return rec, nil
 			}
 			rec.Digests = append(rec.Digests, policy.Digest[:])
-			t.putModule(policy.Digest, b.Wasm)
+			t.put(moduleKey(policy.Digest), b.Wasm)
 			return rec, t.putJSON(builtInKey(b.Name), rec)
 		})
 		if err != nil {
@@ -162,20 +162,6 @@ func (e *Engine) builtIn(ctx context.Context, name string, version int) (plan.Di
 	return plan.Digest{}, nil
 }
 
-func (t *tx) putModule(digest plan.Digest, code []byte) {
-	for part := 0; part == 0 || len(code) > 0; part++ {
-		n := min(len(code), maxBodyPart)
-		t.put(modulePartKey(digest, part), code[:n])
-		code = code[n:]
-	}
-}
-
-func (t *tx) deleteModule(digest plan.Digest, size int) {
-	for part := range bodyParts(uint32(size)) {
-		t.delete(modulePartKey(digest, part))
-	}
-}
-
 // home is the tenant in whose space a module is kept: nobody runs what is neither built in nor its own.
 func (e *Engine) home(tenant string, digest plan.Digest) string {
 	if e.policies.isBuiltInModule(digest) {
@@ -184,16 +170,21 @@ func (e *Engine) home(tenant string, digest plan.Digest) string {
 	return tenant
 }
 
-// moduleParts reads of a module what rng asks for. A module that is not there may have come with another program.
-func (e *Engine) moduleParts(ctx context.Context, tenant string, digest plan.Digest, rng store.Range) ([]store.Item, error) {
+// moduleRecord reads a module, or only whether it is there. One that is not may have come with another program.
+func (e *Engine) moduleRecord(ctx context.Context, tenant string, digest plan.Digest, keysOnly bool) (*store.Item, error) {
+	key := moduleKey(digest)
+	rng := store.Range{From: key, To: append(key[:len(key):len(key)], 0), KeysOnly: keysOnly}
 	for looked := false; ; looked = true {
 		home := e.home(tenant, digest)
 		r, err := e.store.Read(ctx, home, store.Query{Ranges: []store.Range{rng}})
 		if err != nil {
 			return nil, err
 		}
-		if len(r.Ranges[0]) > 0 || home == systemTenant || looked {
-			return r.Ranges[0], nil
+		if found := r.Ranges[0]; len(found) > 0 {
+			return &found[0], nil
+		}
+		if home == systemTenant || looked {
+			return nil, nil
 		}
 		if err := e.learnBuiltIns(ctx); err != nil {
 			return nil, err
@@ -203,18 +194,17 @@ func (e *Engine) moduleParts(ctx context.Context, tenant string, digest plan.Dig
 
 // module fetches a module's bytes.
 func (e *Engine) module(ctx context.Context, tenant string, digest plan.Digest) ([]byte, error) {
-	parts, err := e.moduleParts(ctx, tenant, digest, prefixRange(moduleKey(digest)))
+	found, err := e.moduleRecord(ctx, tenant, digest, false)
 	if err != nil {
 		return nil, err
 	}
-	if len(parts) == 0 {
+	if found == nil {
 		return nil, modulePurged("", digest)
 	}
-	code := joinBody(parts)
-	if sha256.Sum256(code) != digest {
+	if sha256.Sum256(found.Value) != digest {
 		return nil, fmt.Errorf("%w: policy module %s", errDamaged, hexDigest(digest))
 	}
-	return code, nil
+	return found.Value, nil
 }
 
 func modulePurged(name string, digest plan.Digest) *Error {
@@ -226,10 +216,8 @@ func modulePurged(name string, digest plan.Digest) *Error {
 
 // stored tells whether a module is still kept for a tenant, whatever is in memory.
 func (e *Engine) stored(ctx context.Context, tenant string, digest plan.Digest) (bool, error) {
-	rng := prefixRange(moduleKey(digest))
-	rng.Limit, rng.KeysOnly = 1, true
-	first, err := e.moduleParts(ctx, tenant, digest, rng)
-	return len(first) > 0, err
+	found, err := e.moduleRecord(ctx, tenant, digest, true)
+	return found != nil, err
 }
 
 // policyOf tells what a module says of itself. It does not say that its compiled code is in memory.

@@ -180,7 +180,7 @@ func (t *tx) dropVersions(c Caller, rec *policyRecord, gone []versionEntry) erro
 		numbers[i] = strconv.Itoa(v.Version)
 		t.delete(policyVersionKey(rec.Name, v.Version))
 		if digest := plan.Digest(v.Digest); !shared[digest] {
-			t.deleteModule(digest, v.Size)
+			t.delete(moduleKey(digest))
 		}
 		usage.Versions--
 		usage.Bytes -= int64(v.Size)

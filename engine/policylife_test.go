@@ -88,7 +88,7 @@ func (k *kit) dump(tenant string) map[byte]int {
 	}
 	out := map[byte]int{}
 	for _, it := range r.Ranges[0] {
-		if strings.IndexByte("gywa", it.Key[0]) >= 0 {
+		if strings.IndexByte("gywa\xff", it.Key[0]) >= 0 {
 			out[it.Key[0]]++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // policyUsage is what a tenant keeps of policies. Every upload and deletion rewrites it, which makes them take turns.
@@ -107,12 +108,12 @@ func (u *uploading) commit(t *tx, c Caller) (out upload, err error) {
 	if err != nil {
 		return out, err
 	}
-	if len(facts) > maxBodyPart {
-		return out, refused(&plan.Refusal{Check: "manifest", Found: int64(len(facts)), Limit: maxBodyPart,
+	if len(facts) > store.MaxValue {
+		return out, refused(&plan.Refusal{Check: "manifest", Found: int64(len(facts)), Limit: store.MaxValue,
 			Detail: "description and config are too long"})
 	}
 	t.put(policyVersionKey(u.name, rec.Last), facts)
-	t.putModule(u.digest, u.code)
+	t.put(moduleKey(u.digest), u.code)
 	usage.Versions++
 	usage.Bytes += int64(len(u.code))
 	if err := t.putJSON(policyUsageKey(), usage); err != nil {

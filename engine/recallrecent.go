@@ -124,7 +124,8 @@ func (e *Engine) newestOf(ctx context.Context, tenant, id string, h *head, r *re
 	hits []RecallHit, err error,
 ) {
 	for last := h.Messages; last > 0 && len(hits) < r.Limit && budget.left(); {
-		bodies, first, err := e.readSome(ctx, tenant, h.Incarnation, last-min(last, 64)+1, last, true)
+		first := last - min(last, bodiesAtOnce) + 1
+		bodies, err := e.readBodies(ctx, tenant, h.Incarnation, first, last)
 		if err != nil {
 			return nil, err
 		}

@@ -231,8 +231,8 @@ func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budg
 ) {
 	for m.state.Messages < m.head.Messages && budget.left() {
 		first := m.state.Messages + 1
-		n := min(uint64(budget.messages), 64, m.head.Messages-first+1)
-		bodies, _, err := e.readSome(ctx, tenant, m.sinc, first, first+n-1, false)
+		n := min(uint64(budget.messages), bodiesAtOnce, m.head.Messages-first+1)
+		bodies, err := e.readBodies(ctx, tenant, m.sinc, first, first+n-1)
 		if err != nil {
 			return nil, nil, err
 		}

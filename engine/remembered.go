@@ -179,9 +179,8 @@ func (a *assembly) appendMemories(dst []byte) []byte {
 func (e *Engine) readRemembered(ctx context.Context, tenant string, p *project, d *decision) ([]remembered, error) {
 	out := make([]remembered, 0, len(d.Memories))
 	for _, want := range d.Memories {
-		current := memoryParts(p, want.Key)
-		past := memoryVersionKey(p.Incarnation, want.Key, want.Version, 0)
-		found, err := e.loadMemories(ctx, tenant, [][]byte{current, past[:len(past)-1]})
+		found, err := e.loadMemories(ctx, tenant, [][]byte{memoryKey(p.Incarnation, want.Key),
+			memoryVersionKey(p.Incarnation, want.Key, want.Version)})
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ func (b *broken) spoil(f func(key []byte) bool) {
 // bodyOf matches the body records of one message, by its number.
 func bodyOf(seq byte) func([]byte) bool {
 	return func(key []byte) bool {
-		return key[0] == 'm' && len(key) == 2+8+1+8+2 && key[10] == 'b' && key[18] == seq
+		return key[0] == 'm' && len(key) == 2+8+1+8 && key[10] == 'b' && key[18] == seq
 	}
 }
 

@@ -240,6 +240,7 @@ func TestServersOfTwoVersions(t *testing.T) {
 		if err != nil || p.Live != c.live || len(p.Versions) != 2 || p.Versions[c.live-1].State != "live" {
 			t.Errorf("server %d: %+v, error %v", i, p, err)
 		}
+		c.k.advance(time.Duration(i) * time.Millisecond) // the same ids would else be given at the same time
 		w := c.k.ask(`{"session_id":"s"}`)
 		for _, step := range w.Pipeline {
 			if step.Outcome != "ok" {

@@ -257,7 +257,7 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		return struct{}{}, nil
 	})
 	if err == nil {
-		e.tallies.add(c.Tenant, -int64(gone))
+		e.messageUse.add(c.Tenant, amount{bytes: -int64(gone)})
 	}
 	return err
 }
@@ -280,5 +280,6 @@ func (t *tx) dropUnborn(pinc incarnation, id string) {
 
 // openSessions makes ready what sessions need; messageBytes bounds what a tenant's messages may take, 0 means no bound.
 func (e *Engine) openSessions(tokens Tokenizer, messageBytes int64) {
-	e.tokens, e.tallies.limit = tokens, messageBytes
+	e.tokens = tokens
+	e.messageUse, e.messageQuota = e.newMessageTallies(messageBytes), messageBytes
 }

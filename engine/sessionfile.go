@@ -153,7 +153,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 	})
 	switch {
 	case err == nil:
-		e.tallies.add(c.Tenant, size)
+		e.messageUse.add(c.Tenant, amount{bytes: size})
 	case staged != nil:
 		staged.abandon(ctx)
 	}

@@ -42,6 +42,12 @@ a 'z' and a letter instead. Behind that come the parts of the key:
 - 'session' is a text; it ends with a zero byte where anything follows it, because no text holds one.
 - 'seq:8' is a number or a hash of so many bytes. Numbers are big-endian, so that keys sort by them.
 - 'time:8' is a time in milliseconds; '-time:8' counts downwards, so that the newest record comes first.
+
+A value has at most 512 KiB, except where it says "of any length". Of one that has
+64 bytes less or more, a head of that length lies under the key:
+its length (4 bytes), the first 16 bytes of its SHA-256, and its beginning. The rest lies in records under four bytes 0xff
+('z' and these where the key is loose), the key and the number of the piece (2 bytes), from 1 on. Each begins with those 16
+bytes. Behind every stored value stand 4 bytes of CRC-32C over tenant, key and value.
 `
 
 // storageDocument writes docs/STORAGE.md from the table of kinds.
@@ -53,7 +59,11 @@ func storageDocument() string {
 		b.WriteString("\n## " + title + "\n| Kind | Key | What it holds |\n|---|---|---|\n")
 		for _, k := range kinds {
 			if k := k.base(); k.in == in {
-				b.WriteString("| " + k.name + " | `" + k.form() + "` | " + k.doc + " |\n")
+				doc := k.doc
+				if k.length != store.Plain {
+					doc += "; of any length"
+				}
+				b.WriteString("| " + k.name + " | `" + k.form() + "` | " + doc + " |\n")
 			}
 		}
 	}

@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -24,18 +26,12 @@ const (
 // What there is to do is said by the records in the store alone. openSummaries makes it ready.
 type summaryQueue struct {
 	mu      sync.Mutex
-	tenants []*summaryLine // the next one's turn first
+	turns   *fair.Turns
+	lines   map[string][]*summaryEntry // by tenant, in the order in which they came
 	waiting map[incarnation]*summaryEntry
 	holds   map[string]time.Time // by model: the provider wants no calls before
 	pages   map[string][]byte    // by tenant: the last key that a look has read; none: it begins anew
 	changed chan struct{}        // closed when something may have come due
-}
-
-// summaryLine is one tenant's entries, in the order in which they came.
-type summaryLine struct {
-	tenant  string
-	entries []*summaryEntry
-	running int
 }
 
 // summaryEntry is one session whose summary is to be made.
@@ -51,6 +47,7 @@ type summaryEntry struct {
 func (e *Engine) openSummaries(s Summariser) {
 	e.summariser = s
 	q := &e.summaries
+	q.turns, q.lines = fair.NewTurns(summaryWorkers, summariesPerTenant), map[string][]*summaryEntry{}
 	q.waiting, q.changed = map[incarnation]*summaryEntry{}, make(chan struct{})
 	q.holds, q.pages = map[string]time.Time{}, map[string][]byte{}
 }
@@ -76,26 +73,15 @@ func (q *summaryQueue) add(tenant string, session incarnation, due time.Time) *s
 		}
 		return e
 	}
-	line := q.line(tenant)
-	if len(line.entries) >= maxWaiting {
+	if len(q.lines[tenant]) >= maxWaiting {
 		return nil
 	}
 	e := &summaryEntry{tenant: tenant, session: session, due: due, tried: make(chan struct{})}
 	q.waiting[session] = e
-	line.entries = append(line.entries, e)
+	q.lines[tenant] = append(q.lines[tenant], e)
+	q.turns.Wait(tenant)
 	q.signal()
 	return e
-}
-
-func (q *summaryQueue) line(tenant string) *summaryLine {
-	for _, l := range q.tenants {
-		if l.tenant == tenant {
-			return l
-		}
-	}
-	l := &summaryLine{tenant: tenant}
-	q.tenants = append(q.tenants, l)
-	return l
 }
 
 // signal wakes all who wait; under mu.
@@ -163,54 +149,53 @@ func (q *summaryQueue) take(now time.Time) (*summaryEntry, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var next time.Time
-	for i, l := range q.tenants {
-		if l.running >= summariesPerTenant {
-			continue
+	tenant, ok := q.turns.Next(func(tenant string) bool {
+		e := q.due(tenant, now)
+		if e != nil && e.due.After(now) && (next.IsZero() || e.due.Before(next)) {
+			next = e.due
 		}
-		for _, e := range l.entries {
-			if e.running {
-				continue
-			}
-			if e.due.After(now) {
-				if next.IsZero() || e.due.Before(next) {
-					next = e.due
-				}
-				continue
-			}
-			e.running = true
-			l.running++
-			q.tenants = append(append(q.tenants[:i:i], q.tenants[i+1:]...), l) // the others' turn comes first now
-			return e, time.Time{}
+		return e != nil && !e.due.After(now)
+	})
+	if !ok {
+		return nil, next
+	}
+	e := q.due(tenant, now)
+	e.running = true
+	return e, time.Time{}
+}
+
+// due is the tenant's first entry that no attempt runs on and that is due, or else will be due first; nil where there is none.
+func (q *summaryQueue) due(tenant string, now time.Time) (first *summaryEntry) {
+	for _, e := range q.lines[tenant] {
+		switch {
+		case e.running:
+		case !e.due.After(now):
+			return e
+		case first == nil || e.due.Before(first.due):
+			first = e
 		}
 	}
-	return nil, next
+	return first
 }
 
 // give puts an entry back after an attempt: due again at a time, or, at the zero time, done with.
 func (q *summaryQueue) give(e *summaryEntry, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at, l := 0, q.line(e.tenant)
-	for l.entries[at] != e {
-		at++
-	}
-	l.running--
+	at := slices.Index(q.lines[e.tenant], e)
+	line := slices.Delete(q.lines[e.tenant], at, at+1)
+	q.turns.Free(e.tenant)
 	e.running, e.due = false, due
 	close(e.tried)
 	e.tried = make(chan struct{})
-	l.entries = append(l.entries[:at:at], l.entries[at+1:]...)
 	if !due.IsZero() {
-		l.entries = append(l.entries, e) // behind those that wait already
+		line = append(line, e) // behind those that wait already
 	} else {
 		delete(q.waiting, e.session)
 	}
-	if len(l.entries) == 0 {
-		for i := range q.tenants {
-			if q.tenants[i] == l {
-				q.tenants = append(q.tenants[:i:i], q.tenants[i+1:]...)
-				break
-			}
-		}
+	if q.lines[e.tenant] = line; len(line) == 0 {
+		delete(q.lines, e.tenant)
+		q.turns.Leave(e.tenant)
 	}
 	q.signal()
 }

@@ -12,7 +12,7 @@ func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (
 
 // DeleteTenant shuts a tenant at once and sweeps its data in the background. Its id is free again after that.
 func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
-	defer e.tallies.forget(id)
+	defer e.messageUse.forget(id)
 	return e.deleteTenant(ctx, id)
 }
 
@@ -20,6 +20,6 @@ func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
 // answers not_found where the key reaches no such project.
 func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
 	err := e.deleteProject(ctx, c, id)
-	e.tallies.forget(c.Tenant)
+	e.messageUse.forget(c.Tenant)
 	return err
 }

@@ -110,57 +110,16 @@ func checkContiguous(hs []header, last uint64) error {
 // readBodies gives the bodies of messages first..last; nil where one is missing or damaged.
 func (e *Engine) readBodies(ctx context.Context, tenant string, sinc incarnation, first, last uint64) ([][]byte,
 	error) {
-	rng := store.Range{From: bodyKey(sinc, first, 0), To: bodyKey(sinc, last+1, 0)}
+	rng := store.Range{From: bodyKey(sinc, first), To: bodyKey(sinc, last+1)}
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
 		return nil, err
 	}
-	return bodiesOf(r.Ranges[0], first, last), nil
-}
-
-// bodiesOf puts the records of messages together.
-func bodiesOf(items []store.Item, first, last uint64) [][]byte {
 	bodies := make([][]byte, last-first+1)
-	for len(items) > 0 {
-		seq, n := bodySeq(items[0].Key), 1
-		for n < len(items) && bodySeq(items[n].Key) == seq {
-			n++
-		}
-		if seq >= first && seq <= last {
-			bodies[seq-first] = joinBody(items[:n])
-		}
-		items = items[n:]
+	for _, it := range r.Ranges[0] {
+		bodies[bodySeq(it.Key)-first] = it.Value
 	}
-	return bodies
-}
-
-// bodyRecords is how many records one piece of bodies has at most: 16 MiB, more than any one body.
-const bodyRecords = 32
-
-// readSome is readBodies for as many of the messages as one piece holds: the first, or with newest the last. From is the
-// number of the first that it gives.
-func (e *Engine) readSome(ctx context.Context, tenant string, sinc incarnation, first, last uint64, newest bool) (
-	bodies [][]byte, from uint64, err error,
-) {
-	rng := store.Range{From: bodyKey(sinc, first, 0), To: bodyKey(sinc, last+1, 0), Limit: bodyRecords + 1, Reverse: newest}
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil {
-		return nil, 0, err
-	}
-	items := r.Ranges[0]
-	if len(items) > bodyRecords {
-		cut := bodySeq(items[bodyRecords].Key) // some of its records may be missing
-		items = slices.DeleteFunc(items, func(it store.Item) bool { return bodySeq(it.Key) == cut })
-		if newest {
-			first = cut + 1
-		} else {
-			last = cut - 1
-		}
-	}
-	if newest {
-		slices.Reverse(items)
-	}
-	return bodiesOf(items, first, last), first, nil
+	return bodies, nil
 }
 
 // lost tells whether nothing is known of a message any more.

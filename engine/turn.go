@@ -75,7 +75,7 @@ func (e *Engine) AppendTurn(ctx context.Context, c Caller, once Once, projectID 
 		return e.append(tx, t, c, projectID, req.SessionID)
 	})
 	if err == nil {
-		e.tallies.add(c.Tenant, size)
+		e.messageUse.add(c.Tenant, amount{bytes: size})
 	}
 	return out, err
 }
@@ -146,9 +146,9 @@ func (e *Engine) writeTurn(tx *tx, t *parsedTurn, h *head, open *openCalls) ([]h
 		tx.putBody(h.Incarnation, hd, &t.messages[i].Message)
 	}
 	packed := appendHeaders(nil, headers)
-	if len(packed) > maxBodyPart {
+	if len(packed) > store.MaxValue {
 		return nil, errorf(TooLarge, "turn_too_large", "the turn's names and tags take %d bytes, at most %d are possible",
-			len(packed), maxBodyPart)
+			len(packed), store.MaxValue)
 	}
 	tx.put(headersKey(h.Incarnation, h.Turns), packed)
 	h.Messages += uint64(len(headers))
@@ -190,12 +190,9 @@ func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *h
 	return p, h, open, nil
 }
 
-// putBody writes a message's body, in parts where it is long.
+// putBody writes a message's body.
 func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
-	body := appendBody(make([]byte, 0, int(h.bodyBytes)), h, m)
-	for part := range bodyParts(uint32(len(body))) {
-		t.put(bodyKey(sinc, h.seq, uint16(part)), body[part*maxBodyPart:min(len(body), (part+1)*maxBodyPart)])
-	}
+	t.put(bodyKey(sinc, h.seq), appendBody(make([]byte, 0, int(h.bodyBytes)), h, m))
 }
 
 // numberTurn numbers the turn's messages behind the session's last one, answers open calls with results, and counts

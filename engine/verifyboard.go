@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -49,8 +48,7 @@ func (c *boardChecks) checks() []recordCheck {
 type boardSeen struct {
 	board
 	ended   bool
-	entries []entrySeen // ascending
-	parts   valueParts
+	entries []entrySeen                // ascending
 	agents  map[incarnation]*agentSeen // by inbox
 	notices map[incarnation]uint64     // the sum of those that entries say they raised, less those that came
 	leads   int
@@ -110,9 +108,6 @@ func (c *boardChecks) on(s *space, key []byte) *boardSeen {
 			return nil
 		}
 	}
-	if s.kind != "board_entry" {
-		c.now.endEntry(s, c.now.parts.take())
-	}
 	return c.now
 }
 
@@ -152,36 +147,28 @@ func (c *boardChecks) time(s *space, it store.Item) {
 	b.entries = append(b.entries, e)
 }
 
+// entry holds an entry against the index by time, and notes what it must be found by.
 func (c *boardChecks) entry(s *space, it store.Item) {
-	if b := c.on(s, it.Key); b != nil {
-		b.endEntry(s, b.parts.add(it, 2))
-	}
-}
-
-// endEntry holds an entry, all of whose parts came, against the index by time, and notes what it must be found by.
-func (b *boardSeen) endEntry(s *space, parts []store.Item) {
-	if len(parts) == 0 {
+	b := c.on(s, it.Key)
+	if b == nil {
 		return
 	}
-	key := parts[0].Key
-	seq := binary.BigEndian.Uint64(key[len(key)-10:])
-	wrong := s.at("board_entry", key)
+	_, seq, _ := kindEntry.Split(it.Key)
 	at := b.find(seq)
 	if at == nil {
-		wrong.mismatch("board %q: entry %d is not among its entries by time", b.ID, seq)
+		s.mismatch("board %q: entry %d is not among its entries by time", b.ID, seq)
 		at = new(entrySeen)
 	}
 	at.came = true
-	e := joinEntry(seq, parts)
-	if e == nil {
-		if !anyDamaged(parts) {
-			wrong.malformed("board %q: entry %d cannot be read from its %d parts", b.ID, seq, len(parts))
+	e := parseEntry(seq, it.Value)
+	if it.Damaged || e.damaged {
+		if at.lost, b.lostEntries = true, true; !it.Damaged {
+			s.malformed("board %q: entry %d cannot be read", b.ID, seq)
 		}
-		at.lost, b.lostEntries = true, true
 		return
 	}
 	if at.seq == seq && at.ms != e.Created {
-		wrong.mismatch("board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq,
+		s.mismatch("board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq,
 			timeOf(e.Created), timeOf(at.ms))
 	}
 	for _, term := range e.terms(wordsOf(e.content, maxWords)) {
@@ -190,19 +177,6 @@ func (b *boardSeen) endEntry(s *space, parts []store.Item) {
 	for _, n := range e.Notified {
 		b.notices[n.Inbox] += fingerprint(s, noticeSeen{n.Seq, seq, n.Kind})
 	}
-}
-
-// joinEntry reads an entry from all its parts, or gives nil.
-func joinEntry(seq uint64, parts []store.Item) *storedEntry {
-	e, want := parseEntry(seq, parts[0])
-	if e.damaged || want != len(parts) || missingPart(parts, 2) >= 0 || anyDamaged(parts) {
-		return nil
-	}
-	e.content += string(joinBody(parts[1:]))
-	if len(e.content) != e.Size {
-		return nil
-	}
-	return e
 }
 
 func (c *boardChecks) postings(s *space, it store.Item) {
@@ -240,10 +214,9 @@ func (c *boardChecks) end(s *space) {
 	if c.now = nil; b == nil {
 		return
 	}
-	b.endEntry(s, b.parts.take())
 	b.ended = true
 	for _, e := range b.entries {
-		key := entryKey(b.Incarnation, e.seq, 0)
+		key := entryKey(b.Incarnation, e.seq)
 		switch {
 		case !e.came:
 			s.at("board_entry", key).missing("board %q: entry %d is not there", b.ID, e.seq)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/hex"
-	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -11,7 +10,6 @@ import (
 // what they share.
 type decisionChecks struct {
 	sessions *sessionChecks
-	parts    valueParts
 }
 
 func newDecisionChecks(sessions *sessionChecks) *decisionChecks {
@@ -26,40 +24,21 @@ func (c *decisionChecks) checks() []recordCheck {
 	}
 }
 
+// decision holds a decision against its key.
 func (c *decisionChecks) decision(s *space, it store.Item) {
-	s.about(incarnation(it.Key[2:]), "")
-	c.end(s, c.parts.add(it, 2))
-}
-
-// end holds a decision, all of whose parts came, against its key.
-func (c *decisionChecks) end(s *space, parts []store.Item) {
-	if len(parts) == 0 {
-		return
-	}
-	key, pinc := parts[0].Key, incarnation(parts[0].Key[2:])
-	wrong := s.at("decision", key).of(pinc, "")
-	missing := missingPart(parts, 2)
+	pinc := incarnation(it.Key[2:])
+	s.about(pinc, "")
 	switch {
 	case !s.belongs(pinc): // a window may be answered while its project is being deleted
-		wrong.orphan("the decision's project does not exist").harmless = true
+		s.orphan("the decision's project does not exist").harmless = true
 		return
-	case missing == 0:
-		wrong.missing("the decision has no beginning: the one that wrote it did not get to its end").harmless = true
-		return
-	case anyDamaged(parts):
-		return
-	case missing > 0:
-		wrong.missing("part %d of the decision is not there", missing)
-		return
-	case len(parts) == 1 && string(parts[0].Value) == purged:
+	case it.Damaged || string(it.Value) == purged:
 		return
 	}
 	d := new(decision)
-	if err := json.Unmarshal(joinBody(parts), d); err != nil {
-		wrong.malformed("the decision does not decode from its %d parts: %v", len(parts), err)
-		return
+	if s.decode(it, d) {
+		c.decided(s, d, it.Key, s.of(pinc, d.Session))
 	}
-	c.decided(s, d, key, wrong.of(pinc, d.Session))
 }
 
 // decided holds a decision against its key and its session, and notes what it names.
@@ -85,9 +64,8 @@ func (c *decisionChecks) decided(s *space, d *decision, key []byte, wrong subjec
 
 // effective is what many decisions share.
 func (c *decisionChecks) effective(s *space, it store.Item) {
-	c.finish(s)
 	s.decode(it, new(effective))
 	s.came(it.Key)
 }
 
-func (c *decisionChecks) finish(s *space) { c.end(s, c.parts.take()) }
+func (c *decisionChecks) finish(*space) {}

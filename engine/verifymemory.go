@@ -14,7 +14,6 @@ type memoryChecks struct {
 	index    *indexChecks
 	before   map[memoryName][]versionSeen // of memories that did not come yet
 	memories map[memoryName]*memorySeen
-	parts    valueParts
 }
 
 func newMemoryChecks(index *indexChecks) *memoryChecks {
@@ -23,8 +22,8 @@ func newMemoryChecks(index *indexChecks) *memoryChecks {
 
 func (c *memoryChecks) checks() []recordCheck {
 	return []recordCheck{
-		{kind: "memory", record: c.part, expiry: c.expiry},
-		{kind: "memory_version", record: c.part},
+		{kind: "memory", record: c.memory, expiry: c.expiry},
+		{kind: "memory_version", record: c.memory},
 		{kind: "memory_time", record: c.time},
 		{kind: "recall_memory", record: c.passages},
 	}
@@ -35,14 +34,14 @@ type memoryName struct {
 	key  string
 }
 
-func (n memoryName) record() []byte { return memoryKey(n.pinc, n.key, 0) }
+func (n memoryName) record() []byte { return memoryKey(n.pinc, n.key) }
 
 // at is a memory, or one of its versions before.
 func (n memoryName) at(s *space, version int) subject {
 	if version == 0 {
 		return s.at("memory", n.record()).inProject(n.pinc)
 	}
-	return s.at("memory_version", memoryVersionKey(n.pinc, n.key, version, 0)).inProject(n.pinc)
+	return s.at("memory_version", memoryVersionKey(n.pinc, n.key, version)).inProject(n.pinc)
 }
 
 // versionSeen is a version whose record is kept.
@@ -62,29 +61,24 @@ type memorySeen struct {
 	lost    bool   // it cannot be read: nothing of it is known
 }
 
-func (c *memoryChecks) part(s *space, it store.Item) {
-	s.about(incarnation(it.Key[3:]), "")
-	c.endMemory(s, c.parts.add(it, 1))
-}
-
-// endMemory takes a memory, or what one was before, all of whose parts came.
-func (c *memoryChecks) endMemory(s *space, parts []store.Item) {
-	if len(parts) == 0 {
-		return
-	}
-	key := parts[0].Key
-	end, kind, version, old := len(key)-2, "memory", 0, key[2] == 'h'
+// memory takes a memory, or what one was before.
+func (c *memoryChecks) memory(s *space, it store.Item) {
+	key := it.Key
+	end, version, old := len(key)-1, 0, key[2] == 'h'
 	if old {
 		end -= 4
-		kind, version = "memory_version", int(binary.BigEndian.Uint32(key[end+1:]))
+		version = int(binary.BigEndian.Uint32(key[end+1:]))
 	}
 	name := memoryName{incarnation(key[3:]), string(key[3+8 : end])}
-	wrong := s.at(kind, key).inProject(name.pinc)
-	rec := joinMemory(parts)
+	s.about(name.pinc, "")
+	wrong := s.inProject(name.pinc)
+	rec := decodeMemory(it.Value)
 	switch {
-	case anyDamaged(parts): // told already
-	case rec == nil:
-		wrong.malformed("%q cannot be read from its %d parts", name.key, len(parts))
+	case it.Damaged: // told already
+		rec = nil
+	case rec.damaged:
+		wrong.malformed("%q cannot be read", name.key)
+		rec = nil
 	case rec.Key != name.key || rec.Incarnation == (incarnation{}) || !slices.Contains(memoryCategories, rec.Category):
 		wrong.malformed("%q calls itself %q, its category %q", name.key, rec.Key, rec.Category)
 		rec = nil
@@ -98,21 +92,9 @@ func (c *memoryChecks) endMemory(s *space, parts []store.Item) {
 	}
 	seen := versionSeen{keptVersion: keptVersion{Version: version}, lost: rec == nil}
 	if rec != nil {
-		seen.Bytes, seen.Parts, seen.of = rec.Bytes, rec.Parts, rec.Incarnation
+		seen.Bytes, seen.of = rec.Bytes, rec.Incarnation
 	}
 	c.before[name] = append(c.before[name], seen)
-}
-
-// joinMemory reads a record, or nil.
-func joinMemory(parts []store.Item) *memoryRecord {
-	if missingPart(parts, 1) >= 0 || anyDamaged(parts) {
-		return nil
-	}
-	rec := decodeMemory(parts)
-	if rec.damaged || rec.Parts != len(parts) || rec.Bytes != len(rec.Content) {
-		return nil
-	}
-	return rec
 }
 
 // remember notes what a memory promises; rec is nil where it cannot be read.
@@ -148,8 +130,8 @@ func (c *memoryChecks) versions(s *space, name memoryName, rec *memoryRecord, ke
 		case at < 0:
 			name.at(s, said.Version).missing("version %d of %q is not there", said.Version, name.key)
 		case !kept[at].lost && (kept[at].keptVersion != said || kept[at].of != rec.Incarnation):
-			wrong.mismatch("%q says of version %d that it has %d bytes in %d parts, it has %d in %d, of %s", name.key,
-				said.Version, said.Bytes, said.Parts, kept[at].Bytes, kept[at].Parts, kept[at].of)
+			wrong.mismatch("%q says of version %d that it has %d bytes, it has %d, of %s", name.key, said.Version,
+				said.Bytes, kept[at].Bytes, kept[at].of)
 		case said.Version >= rec.Version || i > 0 && said.Version <= rec.History[i-1].Version:
 			wrong.malformed("%q is in version %d and has a version %d before it", name.key, rec.Version, said.Version)
 		}
@@ -163,7 +145,6 @@ func (c *memoryChecks) versions(s *space, name memoryName, rec *memoryRecord, ke
 
 // time holds an entry of the time index against its memory.
 func (c *memoryChecks) time(s *space, it store.Item) {
-	c.endMemory(s, c.parts.take())
 	updated, id := splitMemoryTime(it.Key)
 	name, at := memoryName{incarnation(it.Key[3:]), id}, updated.UnixMilli()
 	m := c.memories[name]
@@ -249,7 +230,6 @@ func (c *memoryChecks) expiry(s *space, key []byte) {
 
 // finish tells what was promised and did not come.
 func (c *memoryChecks) finish(s *space) {
-	c.endMemory(s, c.parts.take())
 	homeless := map[incarnation]memoryName{}
 	for name, m := range c.memories {
 		if !s.belongs(name.pinc) {

@@ -10,11 +10,10 @@ import (
 // messagesSeen follows one session's messages: all bodies, then all headers, then summaries.
 type messagesSeen struct {
 	sinc   incarnation
-	head   *headSeen // nil: there is none
-	first  []byte    // key of the first record
-	count  int       // of records
-	parts  valueParts
-	last   uint64     // message that was seen whole or in part
+	head   *headSeen  // nil: there is none
+	first  []byte     // key of the first record
+	count  int        // of records
+	last   uint64     // message that was seen
 	bodies []bodySeen // that could be read, ascending
 	next   int        // of bodies, to be held against the headers that come
 	turn   uint32     // last that was seen
@@ -40,40 +39,31 @@ func (c *sessionChecks) messages(s *space, key []byte) *messagesSeen {
 		return nil
 	}
 	s.about(m.head.pinc, m.head.session)
-	if s.kind != "body" {
-		m.endBody(s, m.parts.take())
-	}
 	return m
 }
 
+// body holds a message's body against its place.
 func (c *sessionChecks) body(s *space, it store.Item) {
-	if m := c.messages(s, it.Key); m != nil {
-		m.endBody(s, m.parts.add(it, 2))
-	}
-}
-
-// endBody holds a message's body, all of whose parts came, against its place.
-func (m *messagesSeen) endBody(s *space, parts []store.Item) {
-	if len(parts) == 0 {
+	m := c.messages(s, it.Key)
+	if m == nil {
 		return
 	}
-	seq := bodySeq(parts[0].Key)
-	wrong := m.head.at(s, "body", parts[0].Key)
+	seq := bodySeq(it.Key)
 	if seq != m.last+1 {
-		m.head.at(s, "body", bodyKey(m.sinc, m.last+1, 0)).missing("messages %d to %d are not there", m.last+1, seq-1)
+		m.head.at(s, "body", bodyKey(m.sinc, m.last+1)).missing("messages %d to %d are not there", m.last+1, seq-1)
 	}
 	m.last = seq
-	if anyDamaged(parts) {
+	if it.Damaged {
 		return // told already
 	}
-	h, msg, err := parseBody(joinBody(parts))
+	h, msg, err := parseBody(it.Value)
 	switch {
-	case missingPart(parts, 2) >= 0 || err != nil:
-		wrong.malformed("the body of message %d cannot be read from its %d parts", seq, len(parts))
+	case err != nil:
+		s.malformed("the body of message %d cannot be read", seq)
 	case h.seq != seq:
-		wrong.mismatch("the body of message %d says that it is that of %d", seq, h.seq)
+		s.mismatch("the body of message %d says that it is that of %d", seq, h.seq)
 	case int(h.calls) != len(msg.Calls):
-		wrong.mismatch("message %d makes %d calls, its header says %d", seq, len(msg.Calls), h.calls)
+		s.mismatch("message %d makes %d calls, its header says %d", seq, len(msg.Calls), h.calls)
 	default:
 		m.bodies = append(m.bodies, bodySeen{h.seq, headerPrint(s, h)})
 	}
@@ -178,7 +168,6 @@ func (c *sessionChecks) endMessages(s *space) {
 		c.stray(s, m)
 		return
 	}
-	m.endBody(s, m.parts.take())
 	h.came = true
 	key := headKey(h.pinc, h.session)
 	if c.swept[m.sinc] {

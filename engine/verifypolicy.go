@@ -2,7 +2,6 @@ package engine
 
 import (
 	"crypto/sha256"
-	"hash"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -18,7 +17,6 @@ type policyChecks struct {
 	modules   map[plan.Digest]int // named, and not seen yet -> size, -1 where none is said
 	usage     policyUsage         // as counted
 	usageSeen bool
-	now       *moduleSeen
 }
 
 func newPolicyChecks(projects *projectChecks) *policyChecks {
@@ -86,48 +84,19 @@ func (c *policyChecks) builtIn(s *space, it store.Item) {
 	}
 }
 
-// moduleSeen follows one module's parts.
-type moduleSeen struct {
-	digest plan.Digest
-	sum    hash.Hash
-	size   int
-	parts  int
-	lost   bool // told already
-}
-
+// module holds a module against its digest and the policy that names it.
 func (c *policyChecks) module(s *space, it store.Item) {
-	digest := plan.Digest(it.Key[2:])
-	if c.now == nil || c.now.digest != digest {
-		c.endModule(s)
-		c.now = &moduleSeen{digest: digest, sum: sha256.New()}
-	}
-	m := c.now
-	if partNumber(it.Key, 2) != m.parts && !m.lost {
-		s.missing("part %d of the module is not there", m.parts)
-		m.lost = true
-	}
-	m.lost = m.lost || it.Damaged
-	m.parts++
-	m.sum.Write(it.Value)
-	m.size += len(it.Value)
-}
-
-func (c *policyChecks) endModule(s *space) {
-	m := c.now
-	if c.now = nil; m == nil {
-		return
-	}
-	size, named := c.modules[m.digest]
-	delete(c.modules, m.digest)
-	wrong := s.at("module", moduleKey(m.digest))
+	digest, _ := kindModule.Split(it.Key)
+	size, named := c.modules[digest]
+	delete(c.modules, digest)
 	switch {
 	case !named && !c.lost:
-		wrong.orphan("no policy names the module %s", hexDigest(m.digest))
-	case m.lost:
-	case plan.Digest(m.sum.Sum(nil)) != m.digest:
-		wrong.mismatch("the module is not the one that its digest names: %s", hexDigest(m.digest))
-	case named && size >= 0 && size != m.size:
-		wrong.mismatch("the module has %d bytes, its policy says %d", m.size, size)
+		s.orphan("no policy names the module %s", hexDigest(digest))
+	case it.Damaged:
+	case sha256.Sum256(it.Value) != digest:
+		s.mismatch("the module is not the one that its digest names: %s", hexDigest(digest))
+	case named && size >= 0 && size != len(it.Value):
+		s.mismatch("the module has %d bytes, its policy says %d", len(it.Value), size)
 	}
 }
 
@@ -139,7 +108,6 @@ func (c *policyChecks) version(s *space, it store.Item) {
 }
 
 func (c *policyChecks) finish(s *space) {
-	c.endModule(s)
 	for digest := range c.modules {
 		s.at("module", moduleKey(digest)).missing("the module %s is not there", hexDigest(digest))
 	}

@@ -156,51 +156,6 @@ func idIn(key []byte, prefix int) string { return string(key[prefix : len(key)-1
 // fingerprint stands for a value in sums of what is expected, less what came: such a sum is zero where both are equal.
 func fingerprint[T comparable](s *space, v T) uint64 { return maphash.Comparable(s.seed, v) }
 
-// valueParts gathers the records that one long value was split into: they follow one another, and only the numbers that
-// end their keys differ.
-type valueParts struct{ items []store.Item }
-
-// add takes a part, whose number is the last bytes of its key. It gives the parts of the value before where this part
-// is of another.
-func (p *valueParts) add(it store.Item, width int) (before []store.Item) {
-	if n := len(p.items); n > 0 && string(withoutPart(p.items[0].Key, width)) != string(withoutPart(it.Key, width)) {
-		before = p.take()
-	}
-	p.items = append(p.items, store.Item{Key: slices.Clone(it.Key), Value: slices.Clone(it.Value), Damaged: it.Damaged})
-	return before
-}
-
-func withoutPart(key []byte, width int) []byte { return key[:len(key)-width] }
-
-// take gives the parts that were gathered, and begins anew.
-func (p *valueParts) take() []store.Item {
-	items := p.items
-	p.items = nil
-	return items
-}
-
-// partNumber reads the number that ends a part's key, of one byte or two.
-func partNumber(key []byte, width int) (n int) {
-	for _, b := range key[len(key)-width:] {
-		n = n<<8 | int(b)
-	}
-	return n
-}
-
-// missingPart gives the number of the first part that is not in its place, or -1.
-func missingPart(parts []store.Item, width int) int {
-	for i, p := range parts {
-		if partNumber(p.Key, width) != i {
-			return i
-		}
-	}
-	return -1
-}
-
-func anyDamaged(parts []store.Item) bool {
-	return slices.ContainsFunc(parts, func(p store.Item) bool { return p.Damaged })
-}
-
 // ownChecks are of what belongs to no room: idempotent answers, imports under way, and when records expire.
 type ownChecks struct{}
 

@@ -123,15 +123,11 @@ func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc incarna
 func (e *Engine) emptyDecisions(ctx context.Context, tenant string, found []store.Item, until time.Time) error {
 	var b store.Batch
 	for _, it := range found {
-		switch {
-		case decisionMade(it.Key).After(until):
-		case decisionPart(it.Key) == 0:
+		if !decisionMade(it.Key).After(until) {
 			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
-		default:
-			b.Delete = append(b.Delete, it.Key)
 		}
 	}
-	if len(b.Put)+len(b.Delete) == 0 {
+	if len(b.Put) == 0 {
 		return nil
 	}
 	e.removed.loose.Store(true)

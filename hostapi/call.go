@@ -24,10 +24,10 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	if err != nil {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
 	}
-	if err := h.calls.enter(ctx, call.Tenant); err != nil {
+	if err := h.calls.Enter(ctx, call.Tenant); err != nil {
 		return failure(neverServed(err))
 	}
-	defer h.calls.leave(call.Tenant)
+	defer h.calls.Leave(call.Tenant)
 	key := poolKey{call.Tenant, m, l.size}
 	in := h.pool.take(key)
 	if in == nil {

@@ -193,7 +193,7 @@ func TestWaitingForASlot(t *testing.T) {
 	limits.Calls = 1
 	h := newHost(t, Options{Limits: limits})
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
-	if err := h.calls.enter(t.Context(), "other"); err != nil {
+	if err := h.calls.Enter(t.Context(), "other"); err != nil {
 		t.Fatal(err)
 	}
 	gone, cancel := context.WithCancel(context.Background())
@@ -206,7 +206,7 @@ func TestWaitingForASlot(t *testing.T) {
 	if out := h.Run(late, c); out.Status != plan.StatusTimeout {
 		t.Errorf("too late: %+v", out)
 	}
-	h.calls.leave("other")
+	h.calls.Leave("other")
 	if out := h.Run(context.Background(), c); out.Status != plan.StatusOK {
 		t.Errorf("free again: %+v", out)
 	}

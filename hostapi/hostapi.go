@@ -3,7 +3,7 @@
 // the request, the module and its config alone. It speaks the ABI mneme/1, which docs/ABI.md prints.
 //
 // A module passes through the files in this order: load.go, instrument.go, admit.go, package compiler, modules.go,
-// instance.go, pool.go, call.go. What bounds it stands in limits.go; gate.go, tank.go and memory.go hold it to that.
+// instance.go, pool.go, call.go. What bounds it stands in limits.go; tank.go and memory.go hold it to that.
 package hostapi
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
@@ -29,8 +30,8 @@ type Host struct {
 	newTimer func(func()) Timer
 	config   wazero.RuntimeConfig
 	compiler *compiler.Compiler // nil: the interpreter
-	compiles *gate
-	calls    *gate
+	compiles *fair.Gate
+	calls    *fair.Gate
 	modules  *modules
 	pool     *pool
 }
@@ -46,8 +47,8 @@ func New(o Options) (*Host, error) {
 	h := &Host{
 		limits:   o.Limits,
 		newTimer: o.NewTimer,
-		compiles: newGate(o.Limits.Compiles, 1),
-		calls:    newGate(o.Limits.Calls, o.Limits.Calls-1),
+		compiles: fair.NewGate(o.Limits.Compiles, 1),
+		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls-1),
 		pool:     newPool(o.Limits.IdleBytes),
 	}
 	h.modules = newModules(o.Limits.CodeBytes, h.unload)

@@ -50,10 +50,10 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 
 // share does work for a tenant in one of the places that calls have.
 func (h *Host) share(ctx context.Context, tenant string, work func() error) error {
-	if err := h.calls.enter(ctx, tenant); err != nil {
+	if err := h.calls.Enter(ctx, tenant); err != nil {
 		return err
 	}
-	defer h.calls.leave(tenant)
+	defer h.calls.Leave(tenant)
 	return work()
 }
 
@@ -120,10 +120,10 @@ func interpret(ctx context.Context, r wazero.Runtime, code []byte) (*compiler.Co
 
 // make compiles in a child, unless someone else did while this tenant waited for its turn.
 func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
-	if err := h.compiles.enter(ctx, tenant); err != nil {
+	if err := h.compiles.Enter(ctx, tenant); err != nil {
 		return err
 	}
-	defer h.compiles.leave(tenant)
+	defer h.compiles.Leave(tenant)
 	if h.compiler.Has(code) {
 		return nil
 	}

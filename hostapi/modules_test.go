@@ -135,7 +135,7 @@ func TestCompilingWaitsForOnesOwn(t *testing.T) {
 	limits.Calls, limits.Compiles = 2, 2
 	h := newHost(t, Options{Limits: limits})
 	known := mustLoad(t, h, says(1))
-	if err := h.compiles.enter(t.Context(), "t"); err != nil { // as an upload that takes long
+	if err := h.compiles.Enter(t.Context(), "t"); err != nil { // as an upload that takes long
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -151,7 +151,7 @@ func TestCompilingWaitsForOnesOwn(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
-	h.compiles.leave("t")
+	h.compiles.Leave("t")
 	if _, err := h.Load(t.Context(), "t", says(2)); err != nil {
 		t.Errorf("free again: %v", err)
 	}

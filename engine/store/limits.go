@@ -8,7 +8,7 @@ const (
 	MaxTenant = 128
 	// MaxKey is the longest key, in bytes.
 	MaxKey = 1 << 10
-	// MaxValue is the longest value a store takes, in bytes; longer data is split above the port.
+	// MaxValue is the longest value a backend takes, in bytes; Long cuts longer ones to pieces.
 	MaxValue = 512 << 10
 	// MaxBatch bounds the sum of key and value bytes of one Batch, preconditions included.
 	MaxBatch = 8 << 20
@@ -26,14 +26,21 @@ func CheckTenant(tenant string) error {
 
 // Check answers ErrTooLarge, ErrMixed or ErrDuplicate for a batch that no store takes. Every backend's Commit starts
 // with it.
-func (b Batch) Check(tenant string) error {
+func (b Batch) Check(tenant string) error { return b.check(tenant, nil) }
+
+// check is Check where length, if there is one, tells which values may be longer than MaxValue.
+func (b Batch) check(tenant string, length func(key []byte) Length) error {
 	if err := CheckTenant(tenant); err != nil {
 		return err
 	}
-	if len(b.Put)+len(b.Delete) > MaxWrites {
+	if len(b.Put)+len(b.Delete) > MaxWrites && !b.split {
 		return ErrTooLarge
 	}
-	m := meter{}
+	m := meter{length: length}
+	most := MaxBatch
+	if length != nil && len(b.Put) == 1 && len(b.Expect)+len(b.Delete) == 0 {
+		most = MaxLong
+	}
 	if b.sealed {
 		m.seal = sealSize
 	}
@@ -47,7 +54,7 @@ func (b Batch) Check(tenant string) error {
 		m.add(key, nil)
 	}
 	switch {
-	case m.tooLarge || m.bytes > MaxBatch:
+	case m.tooLarge || m.bytes > most && !b.split:
 		return ErrTooLarge
 	case m.loose && m.synced:
 		return ErrMixed
@@ -72,6 +79,7 @@ func (b Batch) IsLoose() bool {
 
 // meter sums up what a batch holds.
 type meter struct {
+	length        func(key []byte) Length // nil: all values are Plain
 	seal          int
 	bytes         int
 	tooLarge      bool
@@ -83,7 +91,7 @@ func (m *meter) add(key, value []byte) {
 	if value != nil {
 		size -= m.seal
 	}
-	if len(key) > MaxKey || size > MaxValue {
+	if len(key) > MaxKey || size > MaxValue && (m.length == nil || m.length(key) == Plain) {
 		m.tooLarge = true
 	}
 	m.bytes += len(key) + size

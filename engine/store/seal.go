@@ -13,11 +13,11 @@ const sealSize = 4
 // value does not fit its seal is read as Damaged, because backends may answer a flipped bit with other bytes and no
 // error. What a backend loses altogether stays an absent key: only numbering above the port can tell.
 func Seal(inner Store) Store {
-	return &sealed{inner: inner, table: crc32.MakeTable(crc32.Castagnoli)}
+	return &sealed{beneath: beneath{inner}, table: crc32.MakeTable(crc32.Castagnoli)}
 }
 
 type sealed struct {
-	inner Store
+	beneath
 	table *crc32.Table
 }
 
@@ -42,13 +42,13 @@ func (s *sealed) Commit(ctx context.Context, tenant string, b Batch) error {
 	for _, p := range b.Put {
 		size += len(p.Value)
 	}
-	if size > MaxBatch {
+	if size > MaxBatch && !b.split {
 		return ErrTooLarge // Said before copying it all.
 	}
 	var (
 		seed  = s.seed(tenant)
 		arena = make([]byte, 0, size+sealSize*(len(b.Expect)+len(b.Put)))
-		out   = Batch{Delete: b.Delete, sealed: true}
+		out   = Batch{Delete: b.Delete, sealed: true, split: b.split}
 	)
 	guard := func(key, value []byte) []byte {
 		start := len(arena)
@@ -86,34 +86,6 @@ func (s *sealed) Snapshot(ctx context.Context, fn func(tenant string, it Item) e
 		s.open(seed, one[:])
 		return fn(tenant, one[0])
 	})
-}
-
-func (s *sealed) Close() error { return s.inner.Close() }
-
-// Failed tells why the store beneath stopped writing, where it can tell.
-func (s *sealed) Failed() error {
-	if f, ok := s.inner.(interface{ Failed() error }); ok {
-		return f.Failed()
-	}
-	return nil
-}
-
-// Compact has the store beneath rewrite the files of one sort of keys without what was removed, where it can do that.
-func (s *sealed) Compact(ctx context.Context, loose bool) error {
-	if c, ok := s.inner.(interface {
-		Compact(context.Context, bool) error
-	}); ok {
-		return c.Compact(ctx, loose)
-	}
-	return nil
-}
-
-// Room tells why the store beneath has no room for more, where it can tell.
-func (s *sealed) Room() error {
-	if r, ok := s.inner.(interface{ Room() error }); ok {
-		return r.Room()
-	}
-	return nil
 }
 
 // open strips the seals of items in place.

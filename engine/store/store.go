@@ -54,6 +54,8 @@ type Batch struct {
 
 	// sealed says that Seal has lengthened every value, which the limits do not count.
 	sealed bool
+	// split says that Long has checked the batch before it cut long values to pieces, which are not counted again.
+	split bool
 }
 
 // Store keeps each tenant's keys apart: no call can see or change another tenant's. Safe for concurrent use.

@@ -33,3 +33,13 @@ func TestModel(t *testing.T) {
 		storetest.RunDurableModel(t, func(t *testing.T) store.Store { return store.Seal(open(t, dir)) }, seed, 400)
 	}
 }
+
+func TestLong(t *testing.T) {
+	storetest.RunLong(t, func(t *testing.T) store.Store { return open(t, t.TempDir()) })
+	for seed := range uint64(4) {
+		dir := t.TempDir()
+		storetest.RunDurableModel(t, func(t *testing.T) store.Store {
+			return store.Long(store.Seal(open(t, dir)), storetest.LongKeys, storetest.ModelPiece)
+		}, seed, 400)
+	}
+}

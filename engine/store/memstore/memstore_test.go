@@ -19,3 +19,15 @@ func TestSealed(t *testing.T) {
 		storetest.RunModel(t, open, seed, 500)
 	}
 }
+
+func TestLong(t *testing.T) {
+	storetest.RunLong(t, func(*testing.T) store.Store { return memstore.New() })
+	plain := func([]byte) store.Length { return store.Plain }
+	storetest.Run(t, func(*testing.T) store.Store { return store.Long(store.Seal(memstore.New()), plain, store.MaxValue) })
+	for seed := range uint64(20) {
+		open := func(*testing.T) store.Store {
+			return store.Long(store.Seal(memstore.New()), storetest.LongKeys, storetest.ModelPiece)
+		}
+		storetest.RunModel(t, open, seed, 500)
+	}
+}

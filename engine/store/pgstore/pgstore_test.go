@@ -54,3 +54,13 @@ func TestModel(t *testing.T) {
 		storetest.RunDurableModel(t, func(t *testing.T) store.Store { return store.Seal(openURL(t, url)) }, seed, 400)
 	}
 }
+
+func TestLong(t *testing.T) {
+	storetest.RunLong(t, func(t *testing.T) store.Store { return openURL(t, postgres.Database(t)) })
+	for seed := range uint64(2) {
+		url := postgres.Database(t)
+		storetest.RunDurableModel(t, func(t *testing.T) store.Store {
+			return store.Long(store.Seal(openURL(t, url)), storetest.LongKeys, storetest.ModelPiece)
+		}, seed, 400)
+	}
+}

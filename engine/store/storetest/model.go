@@ -65,6 +65,16 @@ func (m *model) run(steps int, durable bool) {
 	for _, tenant := range modelTenants {
 		m.read(tenant, store.Query{Ranges: []store.Range{{}, {Reverse: true}}})
 	}
+	m.walk()
+}
+
+// walk holds all that either store shows against the other: nothing may be left of what was removed.
+func (m *model) walk() {
+	m.t.Helper()
+	got, want := walk(m.t, m.real), walk(m.t, m.own)
+	if !reflect.DeepEqual(got, want) {
+		m.fail("a walk shows %+v\nwant %+v", got, want)
+	}
 }
 
 func (m *model) fail(format string, args ...any) {
@@ -156,6 +166,9 @@ func (m *model) anyKey() []byte { return m.key("\x00ayz{\xff") }
 
 func (m *model) value() []byte {
 	v := make([]byte, m.random.IntN(4))
+	if m.random.IntN(4) == 0 {
+		v = make([]byte, ModelPiece-2+m.random.IntN(4*ModelPiece))
+	}
 	for i := range v {
 		v[i] = byte('0' + m.random.IntN(3))
 	}

@@ -1,4 +1,4 @@
-package hostapi
+package fair
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 )
 
 // line sends tenants into a gate, in this order, and notes who comes through.
-func line(g *gate, tenants string) (through chan string) {
+func line(g *Gate, tenants string) (through chan string) {
 	through = make(chan string, len(tenants))
 	for _, t := range tenants {
 		go func() {
-			if g.enter(context.Background(), string(t)) == nil {
+			if g.Enter(context.Background(), string(t)) == nil {
 				through <- string(t)
 			}
 		}()
@@ -38,16 +38,16 @@ func TestGateIsFair(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := newGate(c.places, c.share)
+				g := NewGate(c.places, c.share)
 				for _, who := range c.holding {
-					if err := g.enter(t.Context(), string(who)); err != nil {
+					if err := g.Enter(t.Context(), string(who)); err != nil {
 						t.Fatal(err)
 					}
 				}
 				through := line(g, c.line)
 				got := ""
 				for _, who := range c.leave {
-					g.leave(string(who))
+					g.Leave(string(who))
 					synctest.Wait()
 					for len(through) > 0 {
 						got += <-through
@@ -57,13 +57,13 @@ func TestGateIsFair(t *testing.T) {
 					t.Errorf("came through: %q, want %q", got, c.want)
 				}
 				for range len(c.holding) + len(c.line) - len(c.leave) { // let everyone through
-					for who := range g.held {
-						g.leave(who)
+					for who := range g.turns.held {
+						g.Leave(who)
 						break
 					}
 					synctest.Wait()
 				}
-				if len(g.held) != 0 || len(g.waiting) != 0 || g.used != 0 {
+				if len(g.turns.held) != 0 || len(g.turns.waiting) != 0 || len(g.lines) != 0 || g.turns.used != 0 {
 					t.Errorf("not empty: %+v", g)
 				}
 			})
@@ -77,7 +77,7 @@ func TestGateModel(t *testing.T) {
 	const seed, places, share = 11, 4, 3
 	random := rand.New(rand.NewPCG(seed, 0))
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(places, share)
+		g := NewGate(places, share)
 		var cancels []context.CancelFunc
 		failed := make(chan error, 1)
 		for step := range 5_000 {
@@ -87,13 +87,13 @@ func TestGateModel(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancels = append(cancels, cancel)
 				go func() {
-					if err := g.enter(ctx, tenant); err != nil && !errors.Is(err, context.Canceled) {
+					if err := g.Enter(ctx, tenant); err != nil && !errors.Is(err, context.Canceled) {
 						failed <- err
 					}
 				}()
 			case action < 7:
-				if g.held[tenant] > 0 {
-					g.leave(tenant)
+				if g.turns.held[tenant] > 0 {
+					g.Leave(tenant)
 				}
 			case len(cancels) > 0:
 				i := random.IntN(len(cancels))
@@ -101,17 +101,17 @@ func TestGateModel(t *testing.T) {
 			}
 			synctest.Wait()
 			used := 0
-			for who, n := range g.held {
+			for who, n := range g.turns.held {
 				used += n
 				if n > share || n == 0 {
 					t.Fatalf("seed %d, step %d: %s holds %d", seed, step, who, n)
 				}
 			}
-			if used != g.used || used > places {
-				t.Fatalf("seed %d, step %d: %d hold, %d are counted", seed, step, used, g.used)
+			if used != g.turns.used || used > places {
+				t.Fatalf("seed %d, step %d: %d hold, %d are counted", seed, step, used, g.turns.used)
 			}
-			for who, q := range g.waiting {
-				if len(q.line) == 0 || used < places && g.held[who] < share {
+			for who := range g.turns.waiting {
+				if len(g.lines[who]) == 0 || used < places && g.turns.held[who] < share {
 					t.Fatalf("seed %d, step %d: %s waits for nothing", seed, step, who)
 				}
 			}
@@ -120,8 +120,8 @@ func TestGateModel(t *testing.T) {
 			cancel()
 		}
 		synctest.Wait()
-		if len(g.waiting) != 0 || len(failed) != 0 {
-			t.Errorf("seed %d: %d tenants still wait", seed, len(g.waiting))
+		if len(g.turns.waiting) != 0 || len(failed) != 0 {
+			t.Errorf("seed %d: %d tenants still wait", seed, len(g.turns.waiting))
 		}
 	})
 }
@@ -129,21 +129,21 @@ func TestGateModel(t *testing.T) {
 // A place that is given at the moment of giving up goes to the next.
 func TestGateGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(1, 1)
-		if err := g.enter(t.Context(), "a"); err != nil {
+		g := NewGate(1, 1)
+		if err := g.Enter(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- g.enter(ctx, "b") }()
+		go func() { ended <- g.Enter(ctx, "b") }()
 		synctest.Wait()
 		through := line(g, "c")
 		cancel()
-		g.leave("a")
+		g.Leave("a")
 		synctest.Wait()
 		err := <-ended
 		if err == nil {
-			g.leave("b")
+			g.Leave("b")
 		}
 		if got := <-through; got != "c" || err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("%q came through; %v", got, err)

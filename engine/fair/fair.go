@@ -1,0 +1,70 @@
+// Package fair shares a bounded number of places between tenants: one that has much to do does not keep the others from
+// their turn. Turns is the order alone, for a caller that has a lock and a queue of its own; Gate lets goroutines wait.
+package fair
+
+// Turns says whose turn it is: a free place goes to the tenant that holds the fewest, and of those to the one that was
+// served longest ago. Not safe for concurrent use.
+type Turns struct {
+	places int // in all
+	share  int // one tenant's at most
+
+	used    int
+	held    map[string]int
+	waiting map[string]uint64 // tenants with something in line: the turn of joining, or of being served last
+	turn    uint64            // counts who joined and who was served
+}
+
+// NewTurns has that many places, of which one tenant holds at most share.
+func NewTurns(places, share int) *Turns {
+	return &Turns{places: places, share: max(1, share), held: map[string]int{}, waiting: map[string]uint64{}}
+}
+
+// Take takes a place for a tenant at once, where one is free and the tenant does not hold its share.
+func (t *Turns) Take(tenant string) bool {
+	if t.used >= t.places || t.held[tenant] >= t.share {
+		return false
+	}
+	t.used++
+	t.held[tenant]++
+	return true
+}
+
+// Free gives a place back.
+func (t *Turns) Free(tenant string) {
+	t.used--
+	if t.held[tenant]--; t.held[tenant] == 0 {
+		delete(t.held, tenant)
+	}
+}
+
+// Wait notes that a tenant has something in line. Doing so again changes nothing.
+func (t *Turns) Wait(tenant string) {
+	if _, ok := t.waiting[tenant]; !ok {
+		t.turn++
+		t.waiting[tenant] = t.turn
+	}
+}
+
+// Leave notes that a tenant has nothing in line any more.
+func (t *Turns) Leave(tenant string) { delete(t.waiting, tenant) }
+
+// Next takes a place for the tenant whose turn it is, among those that wait and are ready; nil means that all are. Not ok
+// where no place is free or all of them have their share.
+func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
+	if t.used >= t.places {
+		return "", false
+	}
+	for name, served := range t.waiting {
+		held, least := t.held[name], t.held[tenant]
+		first := !ok || held < least || held == least && served < t.waiting[tenant]
+		if held < t.share && first && (ready == nil || ready(name)) {
+			tenant, ok = name, true
+		}
+	}
+	if ok {
+		t.turn++
+		t.waiting[tenant] = t.turn
+		t.Take(tenant)
+	}
+	return tenant, ok
+}

@@ -1,0 +1,80 @@
+package fair
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Gate lets a bounded number of holders through, in the order of Turns.
+type Gate struct {
+	mu    sync.Mutex
+	turns *Turns
+	lines map[string][]chan struct{} // by tenant, in the order of arrival; closed when its place is given
+}
+
+// NewGate has that many places, of which one tenant holds at most share.
+func NewGate(places, share int) *Gate {
+	return &Gate{turns: NewTurns(places, share), lines: map[string][]chan struct{}{}}
+}
+
+// Enter waits for a place, or for ctx to end, whose error it then answers.
+func (g *Gate) Enter(ctx context.Context, tenant string) error {
+	g.mu.Lock()
+	if g.turns.Take(tenant) {
+		g.mu.Unlock()
+		return nil
+	}
+	given := make(chan struct{})
+	g.turns.Wait(tenant)
+	g.lines[tenant] = append(g.lines[tenant], given)
+	g.mu.Unlock()
+	select {
+	case <-given:
+		return nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.giveUp(tenant, given) {
+		g.free(tenant) // it was given just now
+	}
+	return ctx.Err()
+}
+
+// Leave gives a place back.
+func (g *Gate) Leave(tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.free(tenant)
+}
+
+// free gives a place back and serves those in line.
+func (g *Gate) free(tenant string) {
+	g.turns.Free(tenant)
+	for {
+		next, ok := g.turns.Next(nil)
+		if !ok {
+			return
+		}
+		close(g.lines[next][0])
+		g.remove(next, 0)
+	}
+}
+
+// giveUp leaves the line; false where the place was given already.
+func (g *Gate) giveUp(tenant string, given chan struct{}) bool {
+	at := slices.Index(g.lines[tenant], given)
+	if at >= 0 {
+		g.remove(tenant, at)
+	}
+	return at >= 0
+}
+
+func (g *Gate) remove(tenant string, at int) {
+	g.lines[tenant] = slices.Delete(g.lines[tenant], at, at+1)
+	if len(g.lines[tenant]) == 0 {
+		delete(g.lines, tenant)
+		g.turns.Leave(tenant)
+	}
+}

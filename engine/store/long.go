@@ -1,0 +1,249 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
+
+// Length says what the values under a key may be.
+type Length uint8
+
+const (
+	// Plain values have at most MaxValue bytes.
+	Plain Length = iota
+	// Once is a value of any length under a key that is put while nothing stands there, or with the same value again.
+	Once
+	// Rewritten is a value of any length that may be put over another. A Put or Delete of such a key is cheapest with an
+	// Expect of what stands there, because that tells how long it is.
+	Rewritten
+)
+
+// MaxLong is the longest value that Long takes, in bytes, where it is the only write of its batch. Others are bounded by
+// MaxBatch alone.
+const MaxLong = 9 << 20
+
+// ErrReserved refuses keys under which Long keeps the rests of long values.
+var ErrReserved = errors.New("key is reserved for the rests of long values")
+
+// ErrChanged ends a Snapshot of Long that met a long value that was changed since the walk began.
+var ErrChanged = errors.New("a long value was changed behind the walk")
+
+// restPrefix begins the keys of the rests of synced values, looseRests those of loose ones.
+const (
+	restPrefix = "\xff\xff\xff\xff"
+	looseRests = string(rune(Loose)) + restPrefix
+)
+
+const (
+	digestSize = 16
+	headSize   = 4 + digestSize
+	// longAttempts bounds how often a read or a commit begins anew because others wrote the same long value.
+	longAttempts = 64
+)
+
+// Long returns a store that takes values of any length that one batch can hold; length tells which keys may have them.
+//
+// A value shorter than piece lies in inner as it is, so that it costs nothing more. Of a longer one, exactly piece bytes
+// lie under its key: the length of the whole, a digest of it, and its beginning. What follows lies in rests, records that
+// begin with the same digest: a reader that fetches them in a second read never joins pieces of two values. A batch writes
+// the pieces together, and takes away the rests of what stood there before. How many those are is said by the batch's
+// Expect of that key; without one, the keys of the rests are looked up, except for a Put of a key that is written Once.
+//
+// Long stands above Seal, which guards each piece. Backups copy pieces as they lie, from the store beneath.
+func Long(inner Store, length func(key []byte) Length, piece int) Store {
+	return &long{beneath: beneath{inner}, length: length, piece: piece}
+}
+
+type long struct {
+	beneath
+	length func(key []byte) Length
+	piece  int
+}
+
+type digest = [digestSize]byte
+
+func digestOf(value []byte) digest {
+	sum := sha256.Sum256(value)
+	return digest(sum[:digestSize])
+}
+
+// rests is how many rests a value of that many bytes has.
+func (s *long) rests(size int) int {
+	if size < s.piece {
+		return 0
+	}
+	each := s.piece - digestSize
+	return (size - (s.piece - headSize) + each - 1) / each
+}
+
+func restKey(key []byte, n int) []byte {
+	prefix := restPrefix
+	if IsLoose(key) {
+		prefix = looseRests
+	}
+	out := make([]byte, 0, len(prefix)+len(key)+2)
+	return binary.BigEndian.AppendUint16(append(append(out, prefix...), key...), uint16(n))
+}
+
+// splitRest gives back the key and the number of a rest; not ok where the key is not that of a rest.
+func splitRest(rest []byte) (key []byte, n int, ok bool) {
+	after, ok := bytes.CutPrefix(rest, []byte(restPrefix))
+	if !ok {
+		after, ok = bytes.CutPrefix(rest, []byte(looseRests))
+	}
+	if !ok || len(after) < 2 {
+		return nil, 0, false
+	}
+	end := len(after) - 2
+	return after[:end], int(binary.BigEndian.Uint16(after[end:])), true
+}
+
+// head is what lies under the key of a long value.
+func (s *long) head(value []byte) []byte {
+	sum := digestOf(value)
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, s.piece), uint32(len(value)))
+	return append(append(out, sum[:]...), value[:s.piece-headSize]...)
+}
+
+// isHead tells whether what lies under a key is the head of a long value. Nothing else has its length there.
+func (s *long) isHead(it *Item) bool { return len(it.Value) == s.piece && s.length(it.Key) != Plain }
+
+// Read answers a query as inner does, with the rests of long values fetched in a second read. Where those are not of the
+// same version, everything is read again; where they stay so, the value is damaged.
+func (s *long) Read(ctx context.Context, tenant string, q Query) (Result, error) {
+	query, joins := cutRanges(q)
+	var failed map[string]digest
+	for range longAttempts {
+		res, err := s.inner.Read(ctx, tenant, query)
+		if err != nil {
+			return Result{}, err
+		}
+		if joins != nil {
+			res.Ranges = joins.merge(res.Ranges)
+		}
+		heads := s.heads(nil, res.Keys)
+		for _, items := range res.Ranges {
+			heads = s.heads(heads, items)
+		}
+		if len(heads) == 0 {
+			return res, nil
+		}
+		if failed == nil {
+			failed = map[string]digest{}
+		}
+		if again, err := s.join(ctx, tenant, heads, failed); err != nil || !again {
+			return res, err
+		}
+	}
+	return Result{}, ErrUnavailable
+}
+
+// heads appends those of items that are heads of long values.
+func (s *long) heads(dst []*Item, items []Item) []*Item {
+	for i := range items {
+		if s.isHead(&items[i]) {
+			dst = append(dst, &items[i])
+		}
+	}
+	return dst
+}
+
+// join completes heads in place with their rests. Those that do not fit are noted in failed, and again asks for another
+// read; one that was noted before with the same digest is damaged.
+func (s *long) join(ctx context.Context, tenant string, heads []*Item, failed map[string]digest) (again bool, err error) {
+	var q Query
+	for _, it := range heads {
+		for n := range s.restsOf(it.Value) {
+			q.Keys = append(q.Keys, restKey(it.Key, n+1))
+		}
+	}
+	res, err := s.inner.Read(ctx, tenant, q)
+	if err != nil {
+		return false, err
+	}
+	rests := res.Keys
+	for _, it := range heads {
+		n := s.restsOf(it.Value)
+		whole := joined(it.Value, rests[:n])
+		sum := digest(it.Value[4:])
+		switch before, known := failed[string(it.Key)]; {
+		case whole != nil:
+			it.Value = whole
+		case known && before == sum:
+			it.Value, it.Damaged = nil, true
+		default:
+			failed[string(it.Key)], again = sum, true
+		}
+		rests = rests[n:]
+	}
+	return again, nil
+}
+
+// restsOf is how many rests a head names; none where its length is not that of a long value.
+func (s *long) restsOf(head []byte) int {
+	if size := binary.BigEndian.Uint32(head); size <= MaxLong {
+		return s.rests(int(size))
+	}
+	return 0
+}
+
+// joined is a value made of its pieces, or nil where they do not belong together.
+func joined(head []byte, rests []Item) []byte {
+	size := int(binary.BigEndian.Uint32(head))
+	if len(rests) == 0 {
+		return nil
+	}
+	whole := append(make([]byte, 0, size), head[headSize:]...)
+	for _, it := range rests {
+		after, ok := bytes.CutPrefix(it.Value, head[4:headSize])
+		if !ok || len(whole)+len(after) > size {
+			return nil
+		}
+		whole = append(whole, after...)
+	}
+	if len(whole) != size {
+		return nil
+	}
+	return whole
+}
+
+// Snapshot hands on what inner's walk shows, long values whole. Their rests are read beside the walk: where one was changed
+// since, the walk ends with ErrChanged. A rest that belongs to no value comes as the record that it is.
+func (s *long) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
+	var at string
+	owned := map[string]int{} // by key: how many rests its value has
+	return Snapshot(ctx, s.inner, func(tenant string, it Item) error {
+		if tenant != at {
+			at = tenant
+			clear(owned)
+		}
+		if key, n, ok := splitRest(it.Key); ok && n <= owned[string(key)] {
+			return nil
+		}
+		switch {
+		case it.Damaged && s.length(it.Key) != Plain:
+			owned[string(it.Key)] = 1<<16 - 1 // as many as there are
+		case s.isHead(&it):
+			owned[string(it.Key)] = s.restsOf(it.Value)
+			whole := it
+			again, err := s.join(ctx, tenant, []*Item{&whole}, map[string]digest{})
+			if err != nil {
+				return err
+			}
+			if again {
+				res, err := s.Read(ctx, tenant, Query{Keys: [][]byte{bytes.Clone(it.Key)}})
+				if err != nil {
+					return err
+				}
+				if whole = res.Keys[0]; !whole.Damaged {
+					return ErrChanged
+				}
+			}
+			it = whole
+		}
+		return fn(tenant, it)
+	})
+}
