@@ -65,8 +65,8 @@ var (
 // strictCodes are the constants of package strictjson.
 var strictCodes = []string{"UnknownField", "DuplicateField", "WrongType"}
 
-// codeIn is the code that a node makes an error with: a call such as errorf(Kind, "code", …), a field Code of an error,
-// or a constant of package chat.
+// codeIn is the code that a node makes an error with: a call such as errorf(Kind, "code", …), the field Code of an
+// error, or a constant of package chat.
 func codeIn(n ast.Node) (code, kind string) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -175,7 +175,8 @@ func TestErrorCodesAreInUse(t *testing.T) {
 func statusNamed(name string) int {
 	for kind, n := range map[engine.Kind]string{engine.BadRequest: "BadRequest", engine.Unauthorized: "Unauthorized",
 		engine.Forbidden: "Forbidden", engine.NotFound: "NotFound", engine.Conflict: "Conflict", engine.Gone: "Gone",
-		engine.TooLarge: "TooLarge", engine.Invalid: "Invalid", engine.Unavailable: "Unavailable", engine.NoSpace: "NoSpace"} {
+		engine.TooLarge: "TooLarge", engine.Invalid: "Invalid", engine.Unavailable: "Unavailable",
+		engine.NoSpace: "NoSpace"} {
 		if n == name {
 			return statusOf(kind)
 		}
@@ -194,18 +195,17 @@ var update = flag.Bool("update", false, "write docs/ERRORS.md anew")
 func TestErrorCodesAreDocumented(t *testing.T) {
 	const file = "../docs/ERRORS.md"
 	var b strings.Builder
-	b.WriteString(`# Error codes
+	b.WriteString(strings.ReplaceAll(`# Error codes
 
-Every failure is answered as ` + "`application/problem+json`" + ` (RFC 9457). Programs go by ` + "`code`" + `, which is stable; ` +
-		"`detail`" + ` says
-in words what was wrong, where, and what to do. ` + "`errors`" + ` lists the fields or messages at fault, each with a code of its
-own from the same table. ` + "`request_id`" + ` finds the request in the server's log.
+Every failure is answered as 'application/problem+json' (RFC 9457). Programs go by 'code', which is stable; 'detail'
+says in words what was wrong, where, and what to do. 'errors' lists the fields or messages at fault, each with a code
+from the same table. 'request_id' finds the request in the log of the server.
 
-This page is generated from the tables in the sources: ` + "`go generate ./server`" + `.
+This page is generated from the tables in the sources: 'go generate ./server'.
 
 | code | status | meaning | what to do |
 |---|---|---|---|
-`)
+`, "'", "`"))
 	lines := codeLines(t)
 	for _, code := range slices.Sorted(maps.Keys(lines)) {
 		l := lines[code]
