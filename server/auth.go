@@ -53,7 +53,8 @@ func (x *exchange) authorise(ctx context.Context) error {
 	return x.enterTenant(ctx)
 }
 
-// enterTenant lets root say with ?tenant= whose things it means. Any other key has its own tenant and knows no other.
+// enterTenant lets the root key choose a tenant with ?tenant=. Any other key works in its own tenant only: for it, other
+// tenants do not exist.
 func (x *exchange) enterTenant(ctx context.Context) error {
 	tenant := x.query("tenant")
 	if x.caller.Role != engine.RoleRoot {

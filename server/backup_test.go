@@ -142,7 +142,8 @@ func TestOneBackupAtATime(t *testing.T) {
 	s := start(t, backingUp(endless(ended)))
 	for range 2 {
 		res := s.backup()
-		if p := s.do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t); p.Code != "backup_running" {
+		p := s.do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t)
+		if p.Code != "backup_running" {
 			t.Errorf("a second backup: %+v", p)
 		}
 		_ = res.Body.Close()
@@ -151,7 +152,8 @@ func TestOneBackupAtATime(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	if got := s.do("HEAD", "/api/v1/admin/backup", "", "Authorization", "Bearer root"); got.status != 200 || len(got.body) > 0 {
+	got := s.do("HEAD", "/api/v1/admin/backup", "", "Authorization", "Bearer root")
+	if got.status != 200 || len(got.body) > 0 {
 		t.Errorf("HEAD: status %d, %d bytes", got.status, len(got.body))
 	}
 	if p := start(t).do("GET", "/api/v1/admin/backup", "", "Authorization", "Bearer root").problem(t); p.Status != 501 {

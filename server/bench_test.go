@@ -21,9 +21,12 @@ func BenchmarkContextRoute(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer devNull.Close()
-	site := start(b, answering("assemble", func(_ context.Context, c *call[engine.ContextRequest]) (spliced[window], error) {
+	answer := func(_ context.Context, c *call[engine.ContextRequest]) (spliced[window], error) {
 		return append(c.buffer(), stored...), nil
-	}), func(o *setup) { o.Logger = slog.New(slog.NewTextHandler(devNull, nil)) })
+	}
+	site := start(b, answering("assemble", answer), func(o *setup) {
+		o.Logger = slog.New(slog.NewTextHandler(devNull, nil))
+	})
 	bare := fiber.New(fiber.Config{DisableStartupMessage: true})
 	bare.Post(contextPath, func(c *fiber.Ctx) error { return c.Send(stored) })
 

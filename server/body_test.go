@@ -29,8 +29,10 @@ func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, anyTurn, small)
 	for _, chunked := range []bool{false, true} {
-		for n, status := range map[int]int{100: 201, 8 << 10: 201, 8<<10 + 1: 201, 100_000: 201, 100_001: 413, 5_000_000: 413} {
-			req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+turns, strings.NewReader(body(n)))
+		for n, status := range map[int]int{100: 201, 8 << 10: 201, 8<<10 + 1: 201, 100_000: 201, 100_001: 413,
+			5_000_000: 413} {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+turns,
+				strings.NewReader(body(n)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +65,8 @@ func TestRefusedUploadsGetTheirAnswer(t *testing.T) {
 		if key == "agent" {
 			key = s.key(key)
 		}
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n", turns, key, c.framing)
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n", turns, key,
+			c.framing)
 		chunk := bytes.Repeat([]byte("x"), 0xfffe)
 		for range 20_000_000 / len(chunk) {
 			var err error
@@ -92,7 +95,8 @@ func TestRefusedUploadsGetTheirAnswer(t *testing.T) {
 func TestRefusedBodyIsNotTheNextRequest(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	smuggled := "DELETE /api/v1/projects/default HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + s.key("tenant_admin") + "\r\n\r\n"
+	smuggled := "DELETE /api/v1/projects/default HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+		s.key("tenant_admin") + "\r\n\r\n"
 	padded := smuggled + strings.Repeat(" ", 40_000)
 	for name, request := range map[string]string{
 		"short":    fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(smuggled), smuggled),
@@ -160,7 +164,8 @@ func TestBrokenBodies(t *testing.T) {
 		"no chunks":        {"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
 	} {
 		conn := s.dial()
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s", turns, s.key("agent"), c.request)
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s", turns, s.key("agent"),
+			c.request)
 		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +267,8 @@ func TestStopIsBounded(t *testing.T) {
 		return ctx.Err()
 	}), limited(func(l *limits) { l.drain = time.Millisecond }))
 	conn := s.dial()
-	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 2\r\n\r\n{}", turns, s.key("agent"))
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 2\r\n\r\n{}",
+		turns, s.key("agent"))
 	<-running
 	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "did not finish") {
 		t.Errorf("stopped with %v", err)

@@ -36,7 +36,3 @@ func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out 
 	}
 	return s.engine.PurgeConversations(ctx, c.caller, spec)
 }
-
-func (s *Server) runRetention(ctx context.Context, c *call[nothing]) (engine.RetentionRun, error) {
-	return s.engine.RunRetention(ctx, c.caller)
-}

@@ -122,7 +122,7 @@ func (x *exchange) respond(resp any) error {
 	}
 }
 
-// serve is the way of every request that has a route.
+// serve handles every request that has a route.
 func (s *Server) serve(r *route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		x := s.begin(c, r)
@@ -168,7 +168,7 @@ func sane(id []byte) bool {
 	return 0 < len(id) && len(id) <= 128
 }
 
-// dispatch asks the cheap questions first: nobody without a key gets a body read.
+// dispatch does the cheap checks first: the body of a request without a valid key is never read.
 func (s *Server) dispatch(x *exchange) error {
 	if x.route.role != engine.RoleNone {
 		ctx, cancel := context.WithTimeout(s.base, s.limits.request)

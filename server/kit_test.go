@@ -175,7 +175,8 @@ func (s *site) key(name string) string {
 func (s *site) revoke(name string) {
 	s.t.Helper()
 	id := strings.Split(s.key(name), "_")[1]
-	if err := s.engine.DeleteKey(context.Background(), engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleRoot},
+	if err := s.engine.DeleteKey(context.Background(), engine.Caller{Tenant: engine.DefaultTenant,
+		Role: engine.RoleRoot},
 		id); err != nil {
 		s.t.Fatal(err)
 	}

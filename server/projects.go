@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine"
 )
@@ -23,15 +22,3 @@ func (s *Server) listProjects(ctx context.Context, c *call[nothing]) (engine.Lis
 func (s *Server) deleteProject(ctx context.Context, c *call[nothing]) (nothing, error) {
 	return nothing{}, s.engine.DeleteProject(ctx, c.caller, c.path("project"))
 }
-
-func (s *Server) settings(ctx context.Context, c *call[nothing]) (engine.Settings, error) {
-	return s.engine.Settings(ctx, c.caller, c.path("project"))
-}
-
-// patchSettings passes the patch on as it came: which fields it has, and which of them are null, is its meaning.
-func (s *Server) patchSettings(ctx context.Context, c *call[json.RawMessage]) (engine.Settings, error) {
-	return s.engine.PatchSettings(ctx, c.caller, c.path("project"), c.body)
-}
-
-// settingsPatch describes the body of a patch: any of the settings.
-type settingsPatch struct{ engine.Settings }

@@ -33,8 +33,9 @@ func TestRateLimit(t *testing.T) {
 	for n := range 3 {
 		want(ask([]string{"reader", "tenant_admin"}[n%2]), 200, map[string]string{ // any key of the tenant
 			"RateLimit-Policy": `"tenant";q=3;w=6`, "RateLimit": fmt.Sprintf(`"tenant";r=%d;t=%d`, 2-n, 2*(n+1)),
-			"RateLimit-Limit": "3", "RateLimit-Remaining": fmt.Sprint(2 - n), "RateLimit-Reset": fmt.Sprint(2 * (n + 1)),
-			"Retry-After": ""})
+			"RateLimit-Limit": "3", "RateLimit-Remaining": fmt.Sprint(2 - n),
+			"RateLimit-Reset": fmt.Sprint(2 * (n + 1)),
+			"Retry-After":     ""})
 	}
 	refused := ask("reader")
 	want(refused, 429, map[string]string{"Retry-After": "2", "RateLimit": `"tenant";r=0;t=6`})

@@ -22,22 +22,10 @@ func (s *Server) deleteSession(ctx context.Context, c *call[nothing]) (nothing, 
 	return nothing{}, s.engine.DeleteSession(ctx, c.caller, c.path("project"), c.path("session"))
 }
 
-func (s *Server) listMessages(ctx context.Context, c *call[nothing]) (list engine.List[engine.Message], err error) {
-	order := c.query("order")
-	if order != "" && order != "asc" && order != "desc" {
-		return list, invalidQuery("order", "invalid_value", "must be asc or desc")
-	}
-	return s.engine.ListMessages(ctx, c.caller, c.path("project"), c.path("session"), c.page, order == "desc")
-}
-
 func (s *Server) exportSession(ctx context.Context, c *call[nothing]) (engine.SessionFile, error) {
 	return s.engine.ExportSession(ctx, c.caller, c.path("project"), c.path("session"))
 }
 
 func (s *Server) importSession(ctx context.Context, c *call[engine.SessionFile]) (engine.Session, error) {
 	return s.engine.ImportSession(ctx, c.caller, c.once, c.path("project"), c.body)
-}
-
-func (s *Server) actOnSummary(ctx context.Context, c *call[engine.SummaryAction]) (engine.SummaryAnswer, error) {
-	return s.engine.ActOnSummary(ctx, c.caller, c.once, c.path("project"), c.path("session"), c.body)
 }

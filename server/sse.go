@@ -13,8 +13,8 @@ import (
 // retryAfter is how long readers are told to wait before they come back, in milliseconds.
 const retryAfter = "1000"
 
-// sse streams a feed as Server-Sent Events, for as long as reader, key, feed and server last. It reads from the store
-// what the reader has not had yet, whenever there is news: nothing is queued for anybody.
+// sse streams a feed as Server-Sent Events until the reader, the key, the feed or the server ends. Whenever there is
+// news it reads from the store what the reader has not had yet, so no reader has a queue.
 func (x *exchange) sse(event string, feed engine.Feed) streamed {
 	s, r, key, tenant := x.s, x.route, token(x.c), x.caller.Tenant
 	return streamed{contentType: "text/event-stream", close: feed.Close, run: func(out *stream) error {
@@ -48,7 +48,7 @@ func (p *pusher) run() error {
 		if err != nil || n < 0 {
 			return err
 		}
-		if n > 0 { // and there may be more: nothing is waited for, but the key is looked at as often
+		if n > 0 { // there may be more events, so do not wait for news, but check the key as often as when waiting
 			select {
 			case <-poll.C:
 				if !p.still() {
@@ -108,7 +108,7 @@ func (p *pusher) push() (int, error) {
 	return len(events), nil
 }
 
-// say writes what is no event and tells whether the reader is still there.
+// say writes a comment or a field that is no event. It tells whether the reader is still there.
 func (p *pusher) say(text string) bool {
 	_, _ = p.out.WriteString(text)
 	return p.out.Flush() == nil

@@ -309,7 +309,8 @@ func TestHundredsOfStreams(t *testing.T) {
 			t.Fatalf("first line %q", lines.Text())
 		}
 	}
-	if a := s.do("GET", "/metrics", ""); !strings.Contains(string(a.body), fmt.Sprintf("mneme_http_streams_open %d\n", streams)) {
+	if a := s.do("GET", "/metrics", ""); !strings.Contains(string(a.body),
+		fmt.Sprintf("mneme_http_streams_open %d\n", streams)) {
 		t.Errorf("metrics:\n%s", a.body)
 	}
 	if err := s.stop(); err != nil {

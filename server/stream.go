@@ -29,7 +29,7 @@ type streamed struct {
 	close       func()
 }
 
-// stream is the way out of a streamed response. It outlives the exchange that began it.
+// stream is what a streamed response is written to. It outlives the exchange that began it.
 type stream struct {
 	*bufio.Writer
 	ctx          context.Context // ends when the server begins to stop
@@ -37,8 +37,9 @@ type stream struct {
 	stall, drain time.Duration
 }
 
-// written is a response that write makes as long as it takes, and the reader takes something of it. One that fails, or
-// that the server's end cuts short, ends with a broken connection: never does it look whole.
+// written is a response that write produces piece by piece. It may take as long as its reader goes on reading. A
+// response that fails, or that the stopping server cuts short, ends with a broken connection, so that it never looks
+// whole.
 func (s *Server) written(contentType string, write func(ctx context.Context, w io.Writer) error) streamed {
 	return streamed{contentType: contentType, run: func(out *stream) error {
 		defer context.AfterFunc(s.streams, out.hurry)()
@@ -49,7 +50,8 @@ func (s *Server) written(contentType string, write func(ctx context.Context, w i
 	}}
 }
 
-// patient gives the reader time anew with each piece. It is no io.StringWriter, which would go round it.
+// patient extends the reader's time with each piece. It must not implement io.StringWriter, because WriteString would
+// then bypass it.
 type patient struct{ out *stream }
 
 func (p patient) Write(b []byte) (int, error) {
@@ -59,17 +61,17 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// extend gives the reader a bounded time from now on to take what is written: one who does not is cut off, and nothing
-// is kept for it.
+// extend gives the reader a bounded time from now on to take what is written. A reader who does not take it is cut off:
+// the server keeps nothing for later.
 func (s *stream) extend() error {
 	err := s.conn.SetWriteDeadline(time.Now().Add(s.stall))
-	if s.ctx.Err() != nil { // what hurried before this was undone by it
+	if s.ctx.Err() != nil { // the server is stopping, and the deadline above has undone hurry's
 		s.hurry()
 	}
 	return err
 }
 
-// hurry leaves a reader who is stuck only part of the time that the server gives those in flight when it stops.
+// hurry shortens the time of a stuck reader when the server stops, so that the stream ends within the server's drain.
 func (s *stream) hurry() { _ = s.conn.SetWriteDeadline(time.Now().Add(s.drain / 4)) }
 
 // Flush hands what was written to the reader.

@@ -61,7 +61,8 @@ func TestStreamedResponse(t *testing.T) {
 	}}
 	s := start(t, e.answer, limited(func(l *limits) { l.write = time.Second }))
 	conn := s.dial()
-	fmt.Fprintf(conn, "GET /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", s.key("tenant_admin"))
+	fmt.Fprintf(conn, "GET /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
+		s.key("tenant_admin"))
 	in := bufio.NewReader(conn)
 	res, err := http.ReadResponse(in, nil)
 	if err != nil || res.StatusCode != 200 || res.Header.Get("Content-Type") != ndjsonType {
@@ -80,7 +81,8 @@ func TestStreamedResponse(t *testing.T) {
 		t.Errorf("%d bytes of %d: %v", got, lines*len(someLine), err)
 	}
 	// The connection is good for another request.
-	fmt.Fprintf(conn, "HEAD /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", s.key("tenant_admin"))
+	fmt.Fprintf(conn, "HEAD /api/v1/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
+		s.key("tenant_admin"))
 	if res, err = http.ReadResponse(in, &http.Request{Method: "HEAD"}); err != nil || res.StatusCode != 200 {
 		t.Errorf("HEAD after it: %v, %v", res, err)
 	}
@@ -96,7 +98,8 @@ func TestStreamedResponseBreaks(t *testing.T) {
 	}
 	e.says(func() { e.refuse = nil })
 	for name, end := range map[string]func() error{
-		"an error": func() error { return errors.New("the disk is gone") }, "a panic": func() error { panic("a defect") },
+		"an error": func() error { return errors.New("the disk is gone") },
+		"a panic":  func() error { panic("a defect") },
 	} {
 		e.says(func() {
 			e.export = func(_ context.Context, w io.Writer) error {
@@ -183,7 +186,9 @@ func TestStreamedBody(t *testing.T) {
 	})
 
 	conn := s.dial()
-	fmt.Fprintf(conn, "POST /api/v1/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhalf", s.key("tenant_admin"))
+	fmt.Fprintf(conn,
+		"POST /api/v1/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nhalf",
+		s.key("tenant_admin"))
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || res.StatusCode != http.StatusRequestTimeout {
 		t.Errorf("a body that stops: %v, %v", res, err)

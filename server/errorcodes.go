@@ -1,0 +1,55 @@
+package server
+
+import "net/http"
+
+//go:generate go test -run TestErrorCodesAreDocumented -update .
+
+// edgeCode is a line of the edge's part of the table of error codes, beside engine.ErrorCodes.
+type edgeCode struct {
+	code            string
+	status          int
+	meaning, remedy string
+}
+
+// edgeCodes lists the codes of what is refused before the engine is asked, or in its place.
+var edgeCodes = []edgeCode{
+	{"backup_running", http.StatusConflict, "A backup is being taken.", "Wait until it has ended."},
+	{"backup_unsupported", http.StatusNotImplemented, "The store is a database that has backups of its own.",
+		"Use the database's."},
+	{"bad_request", http.StatusBadRequest, "The request is not valid HTTP.", "Correct the client."},
+	{"body_missing", http.StatusBadRequest, "The route needs a body.", "Send one of the type that the detail names."},
+	{"body_unexpected", http.StatusBadRequest, "The route takes no body.", "Send none."},
+	{"deadline_exceeded", http.StatusServiceUnavailable, "The request took too long.", "Send it again."},
+	{"headers_too_large", http.StatusRequestHeaderFieldsTooLarge, "The request line and headers are too long together.",
+		"Send less of them."},
+	{"incomplete_body", http.StatusBadRequest, "The body ended early or is not framed as its headers say.",
+		"Send it again."},
+	{"internal", http.StatusInternalServerError, "Something went wrong in the server.",
+		"Give the operator the request_id: the log says more."},
+	{"invalid_json", http.StatusBadRequest, "The body is not JSON; the detail says where.", "Correct the JSON."},
+	{"key_missing", http.StatusUnauthorized, "The request bears no key.",
+		"Send one as Authorization: Bearer KEY or X-Agent-Token: KEY."},
+	{"mcp_refused", http.StatusBadRequest,
+		"The request is none of the Model Context Protocol; the status is the protocol's.",
+		"Correct the client."},
+	{"method_not_allowed", http.StatusMethodNotAllowed, "The route does not take that method.",
+		"Use one that Allow names."},
+	{"method_unknown", http.StatusNotImplemented, "No route takes that method.", "Use a method of the description."},
+	{"not_ready", http.StatusServiceUnavailable, "The server cannot serve and store now.", "Ask again later."},
+	{"older_than_days_missing", http.StatusBadRequest, "A purge of a board does not say how old entries must be.",
+		"Send older_than_days; 0 deletes all."},
+	{"origin_refused", http.StatusForbidden, "The request comes from a page of another origin.",
+		"Send it from a program."},
+	{"parameter_missing", http.StatusBadRequest, "The query lacks a parameter, which errors names.", "Send it."},
+	{"rate_limited", http.StatusTooManyRequests, "The tenant has sent too many requests.", "Wait as Retry-After says."},
+	{"request_timeout", http.StatusRequestTimeout, "The request did not arrive in time.", "Send it again, faster."},
+	{"role_too_low", http.StatusForbidden, "The key's role is too low.",
+		"Use a key of the role that the detail names."},
+	{"server_unreachable", http.StatusServiceUnavailable, "`mneme mcp` does not reach the server that it speaks for.",
+		"Check its address and that it runs."},
+	{"shutting_down", http.StatusServiceUnavailable, "The server is stopping.", "Send the request again."},
+	{"unsupported_encoding", http.StatusUnsupportedMediaType, "The body is compressed.",
+		"Send it without a content encoding."},
+	{"unsupported_media_type", http.StatusUnsupportedMediaType, "The body is of another type than the route takes.",
+		"Send the type that the detail names."},
+}

@@ -1,0 +1,222 @@
+package server
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// codeUses finds the error codes that source files use, each with the kinds or statuses that stand beside it; "" where
+// none does.
+func codeUses(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	uses := map[string]map[string]bool{}
+	files := 0
+	for _, root := range []string{".", "../engine"} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			files++
+			file, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if code, kind := codeIn(n); len(code) > 3 && kind != "Internal" {
+					if uses[code] == nil {
+						uses[code] = map[string]bool{}
+					}
+					uses[code][kind] = true
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 100 {
+		t.Fatalf("saw %d files", files)
+	}
+	return uses
+}
+
+var (
+	isCode    = regexp.MustCompile(`^[a-z0-9]+(_[a-z0-9]+)*$`)
+	codeMaker = regexp.MustCompile(`^(?i)(errorf|invalidField|refuse|invalidQuery|fault)$`)
+)
+
+// strictCodes are the constants of package strictjson.
+var strictCodes = []string{"UnknownField", "DuplicateField", "WrongType"}
+
+// codeIn is the code that a node makes an error with: a call such as errorf(Kind, "code", …), the field Code of an
+// error, or a constant of package chat.
+func codeIn(n ast.Node) (code, kind string) {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		name := n.Fun
+		if s, ok := name.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "fmt" {
+				return "", ""
+			}
+			name = s.Sel
+		}
+		if id, ok := name.(*ast.Ident); !ok || !codeMaker.MatchString(id.Name) || len(n.Args) < 2 {
+			return "", ""
+		} else if strings.HasPrefix(strings.ToLower(id.Name), "invalid") {
+			return literal(n.Args[1]), "Invalid"
+		}
+		return literal(n.Args[1]), last(n.Args[0])
+	case *ast.CompositeLit:
+		if name := last(n.Type); !strings.HasSuffix(name, "Error") || name == "SummaryError" {
+			return "", ""
+		}
+		for _, e := range n.Elts {
+			if kv, ok := e.(*ast.KeyValueExpr); ok && last(kv.Key) == "Kind" {
+				kind = last(kv.Value)
+			} else if ok && last(kv.Key) == "Code" {
+				code = literal(kv.Value)
+			}
+		}
+		return code, kind
+	case *ast.ValueSpec:
+		name := n.Names[0].Name
+		if len(n.Values) == 1 && (strings.HasPrefix(name, "Code") || slices.Contains(strictCodes, name)) {
+			return literal(n.Values[0]), ""
+		}
+	}
+	return "", ""
+}
+
+func literal(e ast.Expr) string {
+	if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == gotoken.STRING {
+		if s, err := strconv.Unquote(lit.Value); err == nil && isCode.MatchString(s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// last is the last name of an expression such as engine.NotFound.
+func last(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// codeLine is a line of both tables together.
+type codeLine struct {
+	status          int
+	meaning, remedy string
+}
+
+func codeLines(t *testing.T) map[string]codeLine {
+	t.Helper()
+	out := map[string]codeLine{}
+	add := func(code string, l codeLine) {
+		if _, twice := out[code]; twice || l.meaning == "" || l.remedy == "" {
+			t.Errorf("%s stands twice in the table or is not explained", code)
+		}
+		out[code] = l
+	}
+	for _, c := range engine.ErrorCodes {
+		add(c.Code, codeLine{statusOf(c.Kind), c.Meaning, c.Remedy})
+	}
+	for _, c := range edgeCodes {
+		add(c.code, codeLine{c.status, c.meaning, c.remedy})
+	}
+	return out
+}
+
+// Every code that the sources use is in the table, with the status that it is used with, and no other is.
+func TestErrorCodesAreInUse(t *testing.T) {
+	t.Parallel()
+	lines, uses := codeLines(t), codeUses(t)
+	for code, kinds := range uses {
+		l, ok := lines[code]
+		if !ok {
+			t.Errorf("%s is not in the table", code)
+			continue
+		}
+		for kind := range kinds {
+			if status := statusNamed(kind); status != 0 && status != l.status {
+				t.Errorf("%s is used with %s and stands in the table with %d", code, kind, l.status)
+			}
+		}
+	}
+	for code := range lines {
+		if uses[code] == nil {
+			t.Errorf("%s is in the table and nowhere used", code)
+		}
+	}
+}
+
+// statusNamed is the status of a kind or of a constant of net/http; 0 where the name is none of them.
+func statusNamed(name string) int {
+	for kind, n := range map[engine.Kind]string{engine.BadRequest: "BadRequest", engine.Unauthorized: "Unauthorized",
+		engine.Forbidden: "Forbidden", engine.NotFound: "NotFound", engine.Conflict: "Conflict", engine.Gone: "Gone",
+		engine.TooLarge: "TooLarge", engine.Invalid: "Invalid", engine.Unavailable: "Unavailable",
+		engine.NoSpace: "NoSpace"} {
+		if n == name {
+			return statusOf(kind)
+		}
+	}
+	for status := 400; status < 600; status++ {
+		if text := http.StatusText(status); text != "" && "Status"+strings.ReplaceAll(text, " ", "") == name {
+			return status
+		}
+	}
+	return 0
+}
+
+var update = flag.Bool("update", false, "write docs/ERRORS.md anew")
+
+// docs/ERRORS.md is what the tables say.
+func TestErrorCodesAreDocumented(t *testing.T) {
+	const file = "../docs/ERRORS.md"
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(`# Error codes
+
+Every failure is answered as 'application/problem+json' (RFC 9457). Programs go by 'code', which is stable; 'detail'
+says in words what was wrong, where, and what to do. 'errors' lists the fields or messages at fault, each with a code
+from the same table. 'request_id' finds the request in the log of the server.
+
+This page is generated from the tables in the sources: 'go generate ./server'.
+
+| code | status | meaning | what to do |
+|---|---|---|---|
+`, "'", "`"))
+	lines := codeLines(t)
+	for _, code := range slices.Sorted(maps.Keys(lines)) {
+		l := lines[code]
+		fmt.Fprintf(&b, "| `%s` | %d | %s | %s |\n", code, l.status, l.meaning, l.remedy)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != b.String() {
+		t.Errorf("%s is not current (%v): go generate ./server", file, err)
+	}
+}
