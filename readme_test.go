@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,9 @@ import (
 func TestReadme(t *testing.T) {
 	for _, runtime := range []string{"python3", "node"} {
 		if _, err := exec.LookPath(runtime); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
 			t.Skip("the README's programs need it:", err)
 		}
 	}
