@@ -79,7 +79,7 @@ func (e *Engine) answer(ctx context.Context, ask *asking, dst []byte) (out []byt
 	dst = a.openWindow(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
 	w, err := a.make(dst)
 	if a.extent.turns > 0 && (a.damage > 0 || errors.Is(err, errDamaged)) {
-		if gone, lookErr := a.gone(headKey(p.Incarnation, ask.session)); lookErr != nil || gone {
+		if gone, lookErr := a.gone(kindSession.Key(p.Incarnation, ask.session)); lookErr != nil || gone {
 			return dst, gone, lookErr
 		}
 	}

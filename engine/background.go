@@ -112,10 +112,10 @@ func (e *Engine) stepLook(ctx context.Context) (more bool, err error) {
 		if failed = err; done {
 			return true, failed
 		}
-		from = tenantKey("")[:2]
+		from = kindTenant.All().From
 	}
 	for {
-		rng := store.Range{From: from, To: prefixEnd(tenantKey("")[:2]), Limit: 256}
+		rng := store.Range{From: from, To: kindTenant.All().To, Limit: 256}
 		r, err := e.store.Read(ctx, systemTenant, store.Query{Ranges: []store.Range{rng}})
 		if err != nil {
 			return false, errors.Join(failed, err)
@@ -175,7 +175,7 @@ func firstOf(jobs store.Range) func(string, time.Time) store.Range {
 
 // stepTenant does one piece of one tenant's work: the first that does not fail. The error is of those that did.
 func (e *Engine) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
-	q, now := store.Query{Keys: [][]byte{retentionKey}}, e.now()
+	q, now := store.Query{Keys: [][]byte{kindDailyJob.Key()}}, e.now()
 	for _, u := range e.units {
 		q.Ranges = append(q.Ranges, u.due(tenant, now))
 	}
@@ -206,7 +206,7 @@ var prefixJobs = prefixRange([]byte(jobPrefix + "c"))
 // sweepPrefixed removes a chunk of what begins with the prefix that a job names, and the job with the last one.
 func (e *Engine) sweepPrefixed(ctx context.Context, tenant string, job store.Item) error {
 	prefix := job.Key[len(prefixJobs.From):]
-	if len(prefix) < len(boardPrefix(incarnation{})) || prefix[0] != 'c' {
+	if len(prefix) < len(boardRecords.Under(incarnation{}).From) || prefix[0] != 'c' {
 		return errDamaged
 	}
 	if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {

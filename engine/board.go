@@ -59,7 +59,7 @@ func (e *Engine) readBoard(ctx context.Context, c Caller, id string) (*board, er
 	if !validID(id) {
 		return nil, errorf(NotFound, "not_found", "no such board")
 	}
-	r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{boardKey(id)}})
+	r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{kindBoard.Key(id)}})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (e *Engine) parseBoard(c Caller, id string, it store.Item) (*board, error) 
 
 // board reads a board and expects it unchanged. With made, one that is absent comes new, for the caller's projects.
 func (t *tx) board(c Caller, id string, made bool) (*board, error) {
-	got, err := t.get(boardKey(id))
+	got, err := t.get(kindBoard.Key(id))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func changeBoard[T any](ctx context.Context, e *Engine, c Caller, once Once, id 
 		if err != nil {
 			return zero, err
 		}
-		return out, t.putJSON(boardKey(id), b)
+		return out, t.putJSON(kindBoard.Key(id), b)
 	})
 	if err == nil {
 		e.followers.wake(topicOf(c.Tenant, id))
@@ -216,8 +216,8 @@ func (e *Engine) DeleteBoard(ctx context.Context, c Caller, id string) error {
 			return struct{}{}, err
 		}
 		t.schedule(b, nil)
-		t.delete(boardKey(id))
-		t.put(sweepKey(sweepPrefixed, boardPrefix(b.Incarnation)), []byte{0})
+		t.delete(kindBoard.Key(id))
+		t.put(kindBoardJob.Key(b.Incarnation), []byte{0})
 		return struct{}{}, t.audit(c, "board.delete", id, fmt.Sprintf("%d entries", b.Entries))
 	})
 	if err == nil {

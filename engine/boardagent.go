@@ -48,7 +48,7 @@ func decodeAgents(items []store.Item) ([]*agentRecord, error) {
 
 // boardAgents reads all agents of a board, by id.
 func (e *Engine) boardAgents(ctx context.Context, tenant string, b *board) ([]*agentRecord, error) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{prefixRange(boardAgentPrefix(b.Incarnation))}})
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{kindBoardAgent.Under(b.Incarnation)}})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (e *Engine) boardAgent(ctx context.Context, tenant string, b *board, id str
 	if !validID(id) {
 		return nil, missing
 	}
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{boardAgentKey(b.Incarnation, id)}})
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{kindBoardAgent.Key(b.Incarnation, id)}})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (e *Engine) PutBoardAgent(ctx context.Context, c Caller, id, agent string, 
 				a = other
 			case spec.Lead && other.Lead:
 				other.Lead = false
-				if err := t.putJSON(boardAgentKey(b.Incarnation, other.ID), other); err != nil {
+				if err := t.putJSON(kindBoardAgent.Key(b.Incarnation, other.ID), other); err != nil {
 					return BoardAgent{}, err
 				}
 			}
@@ -121,7 +121,7 @@ func (e *Engine) PutBoardAgent(ctx context.Context, c Caller, id, agent string, 
 		if spec.Paused != nil {
 			a.Paused = *spec.Paused
 		}
-		return a.shown(b), t.putJSON(boardAgentKey(b.Incarnation, agent), a)
+		return a.shown(b), t.putJSON(kindBoardAgent.Key(b.Incarnation, agent), a)
 	})
 	return out, created, err
 }
@@ -152,8 +152,8 @@ func (e *Engine) DeleteBoardAgent(ctx context.Context, c Caller, id, agent strin
 		if err != nil {
 			return struct{}{}, err
 		}
-		t.delete(boardAgentKey(b.Incarnation, agent))
-		t.put(sweepKey(sweepPrefixed, inboxPrefix(b.Incarnation, a.Inbox)), []byte{0})
+		t.delete(kindBoardAgent.Key(b.Incarnation, agent))
+		t.put(kindInboxJob.Key(b.Incarnation, a.Inbox), []byte{0})
 		return struct{}{}, t.audit(c, "board.agent_delete", id+"/"+agent, fmt.Sprintf("%d notifications", a.Notices))
 	})
 	e.poke(c.Tenant)
@@ -164,8 +164,8 @@ func (e *Engine) DeleteBoardAgent(ctx context.Context, c Caller, id, agent strin
 func (e *Engine) notices(ctx context.Context, tenant string, b *board, a *agentRecord, after uint64, limit int,
 	base string) ([]Notification, []uint64, error) {
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{{
-		From:  noticeKey(b.Incarnation, a.Inbox, after+1),
-		To:    noticeKey(b.Incarnation, a.Inbox, a.Last+1),
+		From:  kindNotice.Key(b.Incarnation, a.Inbox, after+1),
+		To:    kindNotice.Key(b.Incarnation, a.Inbox, a.Last+1),
 		Limit: limit,
 	}}})
 	if err != nil {
@@ -236,7 +236,7 @@ func (e *Engine) AckInbox(ctx context.Context, c Caller, once Once, id, agent st
 		if upTo > a.Acked {
 			// Counted, because a purge may have left gaps.
 			r, err := e.store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{{
-				From: noticeKey(b.Incarnation, a.Inbox, a.Acked+1), To: noticeKey(b.Incarnation, a.Inbox, upTo+1),
+				From: kindNotice.Key(b.Incarnation, a.Inbox, a.Acked+1), To: kindNotice.Key(b.Incarnation, a.Inbox, upTo+1),
 				KeysOnly: true}}})
 			if err != nil {
 				return InboxAcked{}, err
@@ -245,7 +245,7 @@ func (e *Engine) AckInbox(ctx context.Context, c Caller, once Once, id, agent st
 			a.Unread -= min(a.Unread, uint64(len(r.Ranges[0])))
 		}
 		return InboxAcked{UpTo: noticeID(a.Inbox, a.Acked), Unread: a.Unread},
-			t.putJSON(boardAgentKey(b.Incarnation, agent), a)
+			t.putJSON(kindBoardAgent.Key(b.Incarnation, agent), a)
 	})
 }
 
@@ -255,12 +255,12 @@ func (e *Engine) BoardStats(ctx context.Context, c Caller, id string) (BoardStat
 	if err != nil {
 		return BoardStats{}, err
 	}
-	oldest := prefixRange(entryTimePrefix(b.Incarnation))
+	oldest := kindEntryTime.Under(b.Incarnation)
 	oldest.Limit, oldest.KeysOnly = 1, true
 	newest := oldest
 	newest.Reverse = true
 	r, err := e.store.Read(ctx, c.Tenant, store.Query{
-		Ranges: []store.Range{oldest, newest, prefixRange(boardAgentPrefix(b.Incarnation))}})
+		Ranges: []store.Range{oldest, newest, kindBoardAgent.Under(b.Incarnation)}})
 	if err != nil {
 		return BoardStats{}, err
 	}

@@ -118,10 +118,10 @@ func (p *parsedPost) notify(t *tx, c Caller, b *board, agents []*agentRecord) er
 		a.Unread++
 		a.Notices++
 		p.Notified = append(p.Notified, notified{Agent: a.ID, Inbox: a.Inbox, Seq: a.Last, Kind: n.Kind})
-		if err := t.putJSON(noticeKey(b.Incarnation, a.Inbox, a.Last), n); err != nil {
+		if err := t.putJSON(kindNotice.Key(b.Incarnation, a.Inbox, a.Last), n); err != nil {
 			return err
 		}
-		if err := t.putJSON(boardAgentKey(b.Incarnation, a.ID), a); err != nil {
+		if err := t.putJSON(kindBoardAgent.Key(b.Incarnation, a.ID), a); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func (t *tx) putEntry(b *board, s *storedEntry) error {
 	}
 	raw := make([]byte, 0, 4+len(meta)+len(s.content))
 	raw = append(binary.BigEndian.AppendUint32(raw, uint32(len(meta))), meta...)
-	t.put(entryKey(b.Incarnation, s.seq), append(raw, s.content...))
+	t.put(kindEntry.Key(b.Incarnation, s.seq), append(raw, s.content...))
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (e *Engine) readEntries(ctx context.Context, tenant string, b *board, seqs 
 	for chunk := range slices.Chunk(seqs, 16) { // a few at a time, so that long ones are not all in memory at once
 		keys := make([][]byte, len(chunk))
 		for i, seq := range chunk {
-			keys[i] = entryKey(b.Incarnation, seq)
+			keys[i] = kindEntry.Key(b.Incarnation, seq)
 		}
 		r, err := e.store.Read(ctx, tenant, store.Query{Keys: keys})
 		if err != nil {

@@ -72,15 +72,15 @@ func (e *Engine) bound(ctx context.Context, tenant string, b *board, f *BoardFil
 	if f.Since == nil && f.Until == nil {
 		return nil
 	}
-	first := prefixRange(entryTimePrefix(b.Incarnation))
+	first := kindEntryTime.Under(b.Incarnation)
 	first.Limit, first.KeysOnly = 1, true
 	last := first
 	last.Reverse = true
 	if f.Since != nil {
-		first.From = entryTimeKey(b.Incarnation, ceilMS(*f.Since), 0)
+		first.From = kindEntryTime.Key(b.Incarnation, timeOf(ceilMS(*f.Since)), 0)
 	}
 	if f.Until != nil {
-		last.To = entryTimeKey(b.Incarnation, ceilMS(*f.Until), 0)
+		last.To = kindEntryTime.Key(b.Incarnation, timeOf(ceilMS(*f.Until)), 0)
 	}
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{first, last}})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *selection) find(ctx context.Context, e *Engine, tenant string, b *board
 	}
 	q := store.Query{Ranges: make([]store.Range, len(terms))}
 	for i, term := range terms {
-		q.Ranges[i] = store.Range{From: postingsKey(b.Incarnation, term, low), To: postingsKey(b.Incarnation, term, high+1)}
+		q.Ranges[i] = store.Range{From: kindPostings.Key(b.Incarnation, term, low), To: kindPostings.Key(b.Incarnation, term, high+1)}
 	}
 	r, err := e.store.Read(ctx, tenant, q)
 	if err != nil {

@@ -88,11 +88,11 @@ func (p *parsedPost) write(t *tx, c Caller, b *board) (BoardEntry, error) {
 	terms := p.terms(p.words)
 	q := store.Query{Keys: make([][]byte, len(terms))}
 	for i, term := range terms {
-		q.Keys[i] = postingsKey(b.Incarnation, term, p.seq/blockSize)
+		q.Keys[i] = kindPostings.Key(b.Incarnation, term, p.seq/blockSize)
 	}
 	if p.chat {
 		b.Chat++
-		q.Ranges = []store.Range{prefixRange(boardAgentPrefix(b.Incarnation))}
+		q.Ranges = []store.Range{kindBoardAgent.Under(b.Incarnation)}
 	}
 	r, err := t.e.store.Read(t.ctx, t.tenant, q)
 	if err != nil {
@@ -115,7 +115,7 @@ func (p *parsedPost) write(t *tx, c Caller, b *board) (BoardEntry, error) {
 		found.set(p.seq)
 		t.put(it.Key, found.encode())
 	}
-	t.put(entryTimeKey(b.Incarnation, p.Created, p.seq), []byte{0})
+	t.put(kindEntryTime.Key(b.Incarnation, timeOf(p.Created), p.seq), []byte{0})
 	err = t.putEntry(b, &p.storedEntry)
 	shown := p.shown(b)
 	shown.Content = ""

@@ -89,11 +89,11 @@ func (t *tx) remove(b *board, entries []*storedEntry) (int, error) {
 			break
 		}
 		for _, term := range terms {
-			key := string(postingsKey(b.Incarnation, term, s.seq/blockSize))
+			key := string(kindPostings.Key(b.Incarnation, term, s.seq/blockSize))
 			gone[key] = append(gone[key], s.seq)
 		}
-		t.delete(entryKey(b.Incarnation, s.seq))
-		t.delete(entryTimeKey(b.Incarnation, s.Created, s.seq))
+		t.delete(kindEntry.Key(b.Incarnation, s.seq))
+		t.delete(kindEntryTime.Key(b.Incarnation, timeOf(s.Created), s.seq))
 		b.Entries--
 		if s.isChat() {
 			b.Chat--
@@ -153,7 +153,7 @@ func (t *tx) withdraw(b *board, entries []*storedEntry) error {
 			if a == nil {
 				continue // deleted with its inbox
 			}
-			t.delete(noticeKey(b.Incarnation, n.Inbox, n.Seq))
+			t.delete(kindNotice.Key(b.Incarnation, n.Inbox, n.Seq))
 			changed[n.Inbox] = a
 			a.Notices--
 			if n.Seq > a.Acked {
@@ -165,7 +165,7 @@ func (t *tx) withdraw(b *board, entries []*storedEntry) error {
 		}
 	}
 	for _, a := range changed {
-		if err := t.putJSON(boardAgentKey(b.Incarnation, a.ID), a); err != nil {
+		if err := t.putJSON(kindBoardAgent.Key(b.Incarnation, a.ID), a); err != nil {
 			return err
 		}
 	}
@@ -178,10 +178,10 @@ func (t *tx) schedule(b *board, due *time.Time) {
 	case b.Due != nil && due != nil && due.Equal(*b.Due):
 		return
 	case b.Due != nil:
-		t.delete(boardDueKey(*b.Due, b.ID))
+		t.delete(kindBoardDueJob.Key(*b.Due, b.ID))
 	}
 	if b.Due = due; due != nil {
-		t.put(boardDueKey(*due, b.ID), []byte{0})
+		t.put(kindBoardDueJob.Key(*due, b.ID), []byte{0})
 	}
 }
 
@@ -190,7 +190,7 @@ func (t *tx) schedule(b *board, due *time.Time) {
 func (e *Engine) expireBoard(ctx context.Context, tenant string, job []byte) error {
 	id := dueBoardID(job)
 	_, err := changeBoard(ctx, e, Caller{Tenant: tenant}, Once{}, id, false, func(t *tx, b *board) (int, error) {
-		if b.RetentionDays == nil || b.Due == nil || string(boardDueKey(*b.Due, id)) != string(job) {
+		if b.RetentionDays == nil || b.Due == nil || string(kindBoardDueJob.Key(*b.Due, id)) != string(job) {
 			t.delete(job)
 			return 0, nil
 		}
@@ -219,7 +219,7 @@ func (e *Engine) expireBoard(ctx context.Context, tenant string, job []byte) err
 
 // scheduleNext sets a board's next look to when its oldest entry is past its time.
 func (t *tx) scheduleNext(b *board) error {
-	oldest, err := t.e.firstKey(t.ctx, t.tenant, prefixRange(entryTimePrefix(b.Incarnation)))
+	oldest, err := t.e.firstKey(t.ctx, t.tenant, kindEntryTime.Under(b.Incarnation))
 	if err != nil {
 		return err
 	}

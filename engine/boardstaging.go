@@ -26,8 +26,8 @@ func (e *Engine) stageBoard(ctx context.Context, c Caller, begin []byte) (*stage
 	for taken := true; taken; {
 		s.inc = e.newIncarnation()
 		copy(s.inc[:], begin)
-		sweep = sweepKey(sweepPrefixed, boardPrefix(s.inc))
-		things := prefixRange(boardPrefix(s.inc))
+		sweep = kindBoardJob.Key(s.inc)
+		things := boardRecords.Under(s.inc)
 		things.Limit, things.KeysOnly = 1, true
 		r, err := e.store.Read(ctx, c.Tenant, store.Query{Ranges: []store.Range{things}, Keys: [][]byte{sweep}})
 		if err != nil {
@@ -49,7 +49,7 @@ func (s *stagedBoard) post(p *parsedPost) error {
 		}
 	}
 	for _, term := range terms {
-		key := string(postingsKey(s.inc, term, p.seq/blockSize))
+		key := string(kindPostings.Key(s.inc, term, p.seq/blockSize))
 		s.postings[key] = append(s.postings[key], p.seq)
 	}
 	if p.chat {
@@ -81,7 +81,7 @@ func (s *stagedBoard) flush() error {
 	}
 	at := &board{Incarnation: s.inc}
 	for _, p := range s.waiting {
-		s.w.put(entryTimeKey(s.inc, p.Created, p.seq), []byte{0})
+		s.w.put(kindEntryTime.Key(s.inc, timeOf(p.Created), p.seq), []byte{0})
 		if err := s.w.putEntry(at, &p.storedEntry); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (a *assembly) load(rows []*row) error {
 func (a *assembly) fetch(rows []*row) error {
 	keys := make([][]byte, len(rows))
 	for i, r := range rows {
-		keys[i] = bodyKey(a.extent.incarnation, r.seq)
+		keys[i] = kindBody.Key(a.extent.incarnation, r.seq)
 	}
 	got, err := a.e.store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
 	if err != nil {

@@ -101,7 +101,7 @@ func (e *Engine) setBack(ctx context.Context, tenant string, s *step, v verdict,
 		if err := t.audit(Caller{}, "policy.set_back", versionName(s.Policy, s.Version), why); err != nil {
 			return 0, err
 		}
-		return rec.Live, t.putJSON(policyKey(s.Policy), rec)
+		return rec.Live, t.putJSON(kindPolicy.Key(s.Policy), rec)
 	})
 	attrs := []any{"tenant", tenant, "policy", s.Policy, "version", s.Version, "failures", failures,
 		"outcome", v.status, "detail", v.detail}

@@ -45,11 +45,11 @@ type namedHead struct {
 // damaged one is left out: whoever asks for the session is told.
 func (e *Engine) readHeads(ctx context.Context, tenant string, pinc incarnation, after []byte) (heads []namedHead,
 	next []byte, err error) {
-	prefix := headPrefix(pinc)
+	prefix := kindSession.Under(pinc).From
 	rng := prefixRange(prefix)
 	rng.Limit = headsAtOnce
 	if after != nil {
-		rng.From = append(headKey(pinc, string(after)), 0)
+		rng.From = append(kindSession.Key(pinc, string(after)), 0)
 	}
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
@@ -200,7 +200,7 @@ func (e *Engine) purgeApart(ctx context.Context, p *purge, pinc incarnation, ids
 func (e *Engine) purgeSessions(ctx context.Context, p *purge, pinc incarnation, ids []string) (int, error) {
 	keys := make([][]byte, len(ids))
 	for i, id := range ids {
-		keys[i] = headKey(pinc, id)
+		keys[i] = kindSession.Key(pinc, id)
 	}
 	var bytes uint64
 	n, err := update(ctx, e, p.caller, Once{}, func(t *tx) (n int, err error) {

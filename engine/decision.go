@@ -165,7 +165,7 @@ func (w *writtenToday) add(key string, again time.Time) {
 
 // keepEffective writes the settings and pinned pipeline that decisions of a day share, twice.
 func (e *Engine) keepEffective(ctx context.Context, tenant string, pinc incarnation, day uint16, r *ready) error {
-	key := effectiveKey(pinc, day, r.hash)
+	key := kindEffective.Key(pinc, day, r.hash)
 	name := tenant + string(key)
 	if e.writtenToday.has(name, e.now()) {
 		return nil
@@ -183,7 +183,7 @@ func (e *Engine) readEffective(ctx context.Context, tenant string, pinc incarnat
 	if err != nil || len(hash) != 16 {
 		return nil, fmt.Errorf("%w: a decision's pipeline", errDamaged)
 	}
-	key := effectiveKey(pinc, day(timeOf(d.At)), [16]byte(hash))
+	key := kindEffective.Key(pinc, day(timeOf(d.At)), [16]byte(hash))
 	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
 	if err != nil {
 		return nil, err

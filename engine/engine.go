@@ -159,6 +159,6 @@ func (e *Engine) Ready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	_, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{tenantKey(DefaultTenant)}})
+	_, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{kindTenant.Key(DefaultTenant)}})
 	return err
 }

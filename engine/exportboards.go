@@ -35,7 +35,7 @@ type boardEnd struct {
 }
 
 func (p *boardPart) export(x *exporting) error {
-	return eachExported(x, boardKey("")[:2], func(b *board) error { return p.exportBoard(x, b) })
+	return eachExported(x, kindBoard.Key("")[:2], func(b *board) error { return p.exportBoard(x, b) })
 }
 
 func (p *boardPart) exportBoard(x *exporting, b *board) error {

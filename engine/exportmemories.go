@@ -32,7 +32,7 @@ const memoriesExported = 32
 func (p *memoryPart) export(x *exporting) error {
 	seen := nameSet{}
 	return eachProject(x, func(project *project) error {
-		rng := prefixRange(memoryPrefix('t', project.Incarnation))
+		rng := kindMemoryTime.Under(project.Incarnation)
 		rng.Limit, rng.KeysOnly, rng.Reverse = memoriesExported, true, true
 		for {
 			r, err := p.e.store.Read(x.ctx, x.caller.Tenant, store.Query{Ranges: []store.Range{rng}})

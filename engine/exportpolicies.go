@@ -43,7 +43,7 @@ type moduleLine struct {
 }
 
 func (p *policyPart) export(x *exporting) error {
-	return eachExported(x, policyKey("")[:2], func(rec *policyRecord) error {
+	return eachExported(x, kindPolicy.Key("")[:2], func(rec *policyRecord) error {
 		line := policyLine{fileLine{"policy"}, rec.Name, rec.CreatedAt, rec.Live, rec.Before, rec.Last, []int{}}
 		for _, v := range rec.Versions {
 			line.Versions = append(line.Versions, v.Version)
@@ -190,14 +190,14 @@ func (p *policyPart) store(im *importing, line *importLine) error {
 			rec = &policyRecord{Name: p.at.line.Name, CreatedAt: p.at.line.Created.UTC(), Live: m.Version}
 		}
 		if err := p.addVersion(t, rec, &m); err != nil || !p.at.last() {
-			return 0, errors.Join(err, t.putJSON(policyKey(rec.Name), rec))
+			return 0, errors.Join(err, t.putJSON(kindPolicy.Key(rec.Name), rec))
 		}
 		rec.Last, rec.Live, rec.Before = p.at.line.Last, p.at.line.Live, p.at.line.Before
 		live := versionName(rec.Name, rec.Live) + " is live"
 		if err := t.audit(im.caller, "policy.import", rec.Name, live); err != nil {
 			return 0, err
 		}
-		return 1, t.putJSON(policyKey(rec.Name), rec)
+		return 1, t.putJSON(kindPolicy.Key(rec.Name), rec)
 	})
 }
 
@@ -217,9 +217,9 @@ func (p *policyPart) addVersion(t *tx, rec *policyRecord, m *moduleLine) error {
 	rec.Versions = append(rec.Versions, versionEntry{Version: m.Version, Digest: digest[:], Size: len(m.Module),
 		CreatedAt: m.Created.UTC(), SetBack: m.SetBack})
 	rec.Last = m.Version
-	t.put(policyVersionKey(rec.Name, m.Version), facts)
-	t.put(moduleKey(digest), m.Module)
+	t.put(kindPolicyVersion.Key(rec.Name, uint32(m.Version)), facts)
+	t.put(kindModule.Key(digest), m.Module)
 	usage.Versions++
 	usage.Bytes += int64(len(m.Module))
-	return t.putJSON(policyUsageKey(), usage)
+	return t.putJSON(kindPolicyUsage.Key(), usage)
 }

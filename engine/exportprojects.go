@@ -28,7 +28,7 @@ type projectLine struct {
 
 // eachProject visits the tenant's projects by id.
 func eachProject(x *exporting, visit func(*project) error) error {
-	return eachExported(x, projectKey("")[:2], visit)
+	return eachExported(x, kindProject.Key("")[:2], visit)
 }
 
 func (*projectPart) export(x *exporting) error {
@@ -89,7 +89,7 @@ func (p *projectPart) store(im *importing, line *importLine) error {
 		return err
 	}
 	return im.commit("project", line.number, func(t *tx) (int, error) {
-		got, err := t.get(projectKey(in.ID))
+		got, err := t.get(kindProject.Key(in.ID))
 		if err != nil {
 			return 0, err
 		}
@@ -106,6 +106,6 @@ func (p *projectPart) store(im *importing, line *importLine) error {
 		if err := p.usable(t, s); err != nil {
 			return 0, err
 		}
-		return 1, t.putJSON(projectKey(in.ID), rec)
+		return 1, t.putJSON(kindProject.Key(in.ID), rec)
 	})
 }

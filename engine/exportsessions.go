@@ -75,7 +75,7 @@ func (p *sessionPart) exportSession(x *exporting, project *project, h *namedHead
 		err = t.flush()
 	}
 	if err != nil {
-		gone, gerr := p.e.sessionGone(x.ctx, x.caller.Tenant, headKey(project.Incarnation, h.id), h.Incarnation)
+		gone, gerr := p.e.sessionGone(x.ctx, x.caller.Tenant, kindSession.Key(project.Incarnation, h.id), h.Incarnation)
 		if gerr != nil || !gone {
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 // deleteHeadless collects the writes that remove a session whose head is damaged. Which messages are its own was said by
 // the head alone, so they are looked for later.
 func (t *tx) deleteHeadless(p *project, session string) error {
-	t.delete(headKey(p.Incarnation, session))
-	t.delete(openCallsKey(p.Incarnation, session))
-	t.put(sweepKey(sweepHeadless, p.Incarnation[:]), []byte{0})
+	t.delete(kindSession.Key(p.Incarnation, session))
+	t.delete(kindOpenCalls.Key(p.Incarnation, session))
+	t.put(kindHeadlessJob.Key(p.Incarnation), []byte{0})
 	return nil
 }
 
@@ -20,18 +20,17 @@ func (t *tx) deleteHeadless(p *project, session string) error {
 // head of another session is damaged: they may be that one's. What is written meanwhile is safe: a session's head, or
 // the job of an import, is there before its messages are seen here.
 func (e *Engine) sweepHeadless(ctx context.Context, tenant string, job store.Item) error {
-	prefix := len(sweepPrefix(sweepHeadless))
-	if len(job.Key) != prefix+8 {
+	pinc, ok := kindHeadlessJob.Split(job.Key)
+	if !ok {
 		return errDamaged
 	}
-	pinc := incarnation(job.Key[prefix:])
 	orphans, err := e.messageOwners(ctx, tenant)
 	if err != nil {
 		return err
 	}
 	// Read jobs first: an import's last commit deletes its job and writes the head.
-	for _, kind := range []byte{sweepSession, sweepStaged} {
-		for it, err := range e.scan(ctx, tenant, prefixRange(sweepPrefix(kind))) {
+	for _, jobs := range []store.Range{kindSessionJob.All(), kindStagedSessionJob.All()} {
+		for it, err := range e.scan(ctx, tenant, jobs) {
 			if err != nil {
 				return err
 			}
@@ -54,7 +53,7 @@ func (e *Engine) sweepHeadless(ctx context.Context, tenant string, job store.Ite
 		if damaged {
 			break
 		}
-		b.Put = append(b.Put, store.Pair{Key: sweepKey(sweepSession, sinc[:]), Value: pinc[:]})
+		b.Put = append(b.Put, store.Pair{Key: kindSessionJob.Key(sinc), Value: pinc[:]})
 		if len(b.Put) == sweepChunk { // the rest is found again
 			b.Delete = nil
 			break
@@ -74,6 +73,6 @@ func (e *Engine) messageOwners(ctx context.Context, tenant string) (map[incarnat
 		}
 		sinc := incarnation(first.Key[2:])
 		owners[sinc] = true
-		all.From = prefixEnd(sessionPrefix(sinc))
+		all.From = sessionRecords.Under(sinc).To
 	}
 }

@@ -164,7 +164,7 @@ func (v *view) summaryItem(old *view) *store.Item {
 		v.summary = old.summary
 		return nil
 	}
-	return &store.Item{Key: summaryKey(v.head.Incarnation, s.Version)}
+	return &store.Item{Key: kindSummary.Key(v.head.Incarnation, s.Version)}
 }
 
 // at gives a view of an earlier state of a session, for replays. It is not kept.

@@ -264,13 +264,13 @@ func (p *boardPart) put(t *tx, b *boardImport) error {
 	}
 	for i := range b.agents {
 		a := &b.agents[i]
-		err := t.putJSON(boardAgentKey(s.inc, a.ID), agentRecord{ID: a.ID, DisplayName: a.DisplayName, Lead: a.Lead,
+		err := t.putJSON(kindBoardAgent.Key(s.inc, a.ID), agentRecord{ID: a.ID, DisplayName: a.DisplayName, Lead: a.Lead,
 			Paused: a.Paused, Created: toTheMillisecond(a.CreatedAt), Inbox: p.e.newIncarnation()})
 		if err != nil {
 			return err
 		}
 	}
-	return t.putJSON(boardKey(rec.ID), rec)
+	return t.putJSON(kindBoard.Key(rec.ID), rec)
 }
 
 func checkDisplayName(name string) error {

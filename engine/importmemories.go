@@ -201,7 +201,7 @@ func (p *memoryPart) put(im *importing, t *tx, in *memoryLine, adds *amount) err
 		if err != nil {
 			return err
 		}
-		key := memoryVersionKey(project.Incarnation, in.Key, v.Version)
+		key := kindMemoryVersion.Key(project.Incarnation, in.Key, uint32(v.Version))
 		t.put(key, value)
 		written[string(key)] = true
 		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes})
@@ -209,7 +209,7 @@ func (p *memoryPart) put(im *importing, t *tx, in *memoryLine, adds *amount) err
 	if old != nil {
 		adds.subtract(amount{1, old.weight()})
 		for _, kept := range old.History {
-			if key := memoryVersionKey(project.Incarnation, in.Key, kept.Version); !written[string(key)] {
+			if key := kindMemoryVersion.Key(project.Incarnation, in.Key, uint32(kept.Version)); !written[string(key)] {
 				t.delete(key)
 			}
 		}

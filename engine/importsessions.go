@@ -219,7 +219,7 @@ func (p *sessionPart) reveal(im *importing, line *importLine, end sessionEnd) er
 		if project.Incarnation != s.staged.project {
 			return 0, errorf(Conflict, "import_conflict", "project %q was deleted meanwhile", project.ID)
 		}
-		got, err := t.get(headKey(project.Incarnation, s.line.ID))
+		got, err := t.get(kindSession.Key(project.Incarnation, s.line.ID))
 		if err != nil {
 			return 0, err
 		}
@@ -231,7 +231,7 @@ func (p *sessionPart) reveal(im *importing, line *importLine, end sessionEnd) er
 			if s.line.taken(before) {
 				return 0, errorf(Conflict, "import_conflict", "session %q was made meanwhile", s.line.ID)
 			}
-			t.put(sweepKey(sweepSession, before.Incarnation[:]), project.Incarnation[:])
+			t.put(kindSessionJob.Key(before.Incarnation), project.Incarnation[:])
 			t.dropUnborn(project.Incarnation, s.line.ID)
 		}
 		_, err = s.staged.putHead(t, project, s.line.ID, s.line.Summary)

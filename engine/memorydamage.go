@@ -25,7 +25,7 @@ func (t *tx) deleteDamagedMemory(p *project, key string) error {
 	if err := t.deleteDocument(p.Incarnation, key); err != nil {
 		return err
 	}
-	t.delete(memoryKey(p.Incarnation, key))
+	t.delete(kindMemory.Key(p.Incarnation, key))
 	versions := kindMemoryVersion.Under2(p.Incarnation, key)
 	versions.KeysOnly = true
 	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{versions}})
@@ -35,7 +35,7 @@ func (t *tx) deleteDamagedMemory(p *project, key string) error {
 	for _, it := range r.Ranges[0] {
 		t.delete(it.Key)
 	}
-	for it, err := range t.e.scan(t.ctx, t.tenant, prefixRange(memoryPrefix('t', p.Incarnation))) {
+	for it, err := range t.e.scan(t.ctx, t.tenant, kindMemoryTime.Under(p.Incarnation)) {
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (t *tx) deleteDamagedMemory(p *project, key string) error {
 		t.delete(it.Key)
 		var entry memoryEntry
 		if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
-			t.delete(expiryKey(timeOf(entry.Expires), memoryKey(p.Incarnation, key)))
+			t.delete(kindExpiry.Key(timeOf(entry.Expires), kindMemory.Key(p.Incarnation, key)))
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (e *Engine) pastVersions(ctx context.Context, tenant string, p *project, re
 	}
 	keys := make([][]byte, len(asked))
 	for i, kept := range asked {
-		keys[i] = memoryVersionKey(p.Incarnation, rec.Key, kept.Version)
+		keys[i] = kindMemoryVersion.Key(p.Incarnation, rec.Key, uint32(kept.Version))
 	}
 	versions, err := e.loadMemories(ctx, tenant, keys)
 	if err != nil {

@@ -32,7 +32,7 @@ func (r *memoryRecord) doc() recall.Document {
 func (e *Engine) indexMemories(ctx context.Context, tenant string, pinc incarnation, after string) (
 	next string, err error,
 ) {
-	p, prefix := &project{Incarnation: pinc}, memoryPrefix('t', pinc)
+	p, prefix := &project{Incarnation: pinc}, kindMemoryTime.Under(pinc).From
 	rng := prefixRange(prefix)
 	if after != "" {
 		rng.To = append(prefix[:len(prefix):len(prefix)], after...)

@@ -92,13 +92,13 @@ func (f *MemoryFilter) matches(entry *memoryEntry, now time.Time) bool {
 
 // within is the part of a project's time index that the filter's times leave.
 func (f *MemoryFilter) within(p incarnation) store.Range {
-	rng := prefixRange(memoryPrefix('t', p))
+	rng := kindMemoryTime.Under(p)
 	if f.until != nil {
-		rng.From = memoryTimeKey(p, timeOf(max(0, f.until.UnixMilli())), "")
+		rng.From = kindMemoryTime.Key(p, timeOf(max(0, f.until.UnixMilli())), "")
 	}
 	if f.since != nil && f.since.UnixMilli() > 0 {
 		// A time between two milliseconds leaves out the first of them.
-		rng.To = memoryTimeKey(p, f.since.Add(time.Millisecond-1).Truncate(time.Millisecond).Add(-time.Millisecond), "")
+		rng.To = kindMemoryTime.Key(p, f.since.Add(time.Millisecond-1).Truncate(time.Millisecond).Add(-time.Millisecond), "")
 	}
 	return rng
 }
@@ -121,7 +121,7 @@ func (e *Engine) ListMemories(ctx context.Context, c Caller, projectID string, f
 		return out, err
 	}
 	s := &memoryScan{e: e, ctx: ctx, tenant: c.Tenant, filter: &f, rng: f.within(p.Incarnation), now: e.now()}
-	prefix := memoryPrefix('t', p.Incarnation)
+	prefix := kindMemoryTime.Under(p.Incarnation).From
 	if after != nil {
 		from := append(append(prefix[:len(prefix):len(prefix)], after...), 0)
 		s.rng.From = slices.MaxFunc([][]byte{from, s.rng.From}, bytes.Compare)

@@ -59,7 +59,7 @@ func (e *Engine) holdMemories(ctx context.Context, use *reservation, change amou
 
 // countMemories counts the entries of the time index.
 func (e *Engine) countMemories(ctx context.Context, tenant string) (kept amount, err error) {
-	for it, err := range e.scan(ctx, tenant, prefixRange(memoryTimes())) {
+	for it, err := range e.scan(ctx, tenant, kindMemoryTime.All()) {
 		if err != nil {
 			return kept, err
 		}

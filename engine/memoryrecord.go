@@ -113,7 +113,7 @@ func (e *Engine) readMemories(ctx context.Context, tenant string, p *project, ke
 func (e *Engine) loadLive(ctx context.Context, tenant string, p *project, keys []string) ([]*memoryRecord, error) {
 	stored := make([][]byte, len(keys))
 	for i, key := range keys {
-		stored[i] = memoryKey(p.Incarnation, key)
+		stored[i] = kindMemory.Key(p.Incarnation, key)
 	}
 	out, err := e.loadMemories(ctx, tenant, stored)
 	now := e.now()
@@ -131,7 +131,7 @@ func (e *Engine) loadLive(ctx context.Context, tenant string, p *project, keys [
 
 // memory reads a memory to change it, expired or not, and expects it unchanged at commit.
 func (t *tx) memory(p *project, key string) (*memoryRecord, error) {
-	expect := store.Expect{Key: memoryKey(p.Incarnation, key)}
+	expect := store.Expect{Key: kindMemory.Key(p.Incarnation, key)}
 	found, err := t.e.loadMemories(t.ctx, t.tenant, [][]byte{expect.Key})
 	if err != nil {
 		return nil, err
@@ -170,23 +170,23 @@ func (t *tx) putMemory(p *project, rec, old *memoryRecord) error {
 	if err != nil {
 		return err
 	}
-	t.put(memoryKey(p.Incarnation, rec.Key), value)
+	t.put(kindMemory.Key(p.Incarnation, rec.Key), value)
 	entry, err := rec.entry()
 	if err != nil {
 		return err
 	}
-	t.put(memoryTimeKey(p.Incarnation, rec.UpdatedAt, rec.Key), entry)
+	t.put(kindMemoryTime.Key(p.Incarnation, rec.UpdatedAt, rec.Key), entry)
 	if rec.ExpiresAt != nil {
-		t.put(expiryKey(*rec.ExpiresAt, memoryKey(p.Incarnation, rec.Key)), []byte{0})
+		t.put(kindExpiry.Key(*rec.ExpiresAt, kindMemory.Key(p.Incarnation, rec.Key)), []byte{0})
 	}
 	if old == nil {
 		return t.putDocument(p.Incarnation, rec.doc(), rec.Content)
 	}
 	if !old.UpdatedAt.Equal(rec.UpdatedAt) {
-		t.delete(memoryTimeKey(p.Incarnation, old.UpdatedAt, rec.Key))
+		t.delete(kindMemoryTime.Key(p.Incarnation, old.UpdatedAt, rec.Key))
 	}
 	if old.ExpiresAt != nil && (rec.ExpiresAt == nil || !rec.ExpiresAt.Equal(*old.ExpiresAt)) {
-		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, rec.Key)))
+		t.delete(kindExpiry.Key(*old.ExpiresAt, kindMemory.Key(p.Incarnation, rec.Key)))
 	}
 	return t.putDocument(p.Incarnation, rec.doc(), rec.Content)
 }
@@ -197,16 +197,16 @@ func (t *tx) putMemoryVersion(p *project, rec, old *memoryRecord) error {
 	kept.History = nil
 	kept.Replaced = &replacement{At: rec.UpdatedAt, KeyID: rec.KeyID, Agent: rec.Agent}
 	value, err := kept.encode()
-	t.put(memoryVersionKey(p.Incarnation, old.Key, old.Version), value)
+	t.put(kindMemoryVersion.Key(p.Incarnation, old.Key, uint32(old.Version)), value)
 	return err
 }
 
 // deleteMemory collects the writes that leave nothing of a memory.
 func (t *tx) deleteMemory(p *project, old *memoryRecord) error {
-	t.delete(memoryKey(p.Incarnation, old.Key))
-	t.delete(memoryTimeKey(p.Incarnation, old.UpdatedAt, old.Key))
+	t.delete(kindMemory.Key(p.Incarnation, old.Key))
+	t.delete(kindMemoryTime.Key(p.Incarnation, old.UpdatedAt, old.Key))
 	if old.ExpiresAt != nil {
-		t.delete(expiryKey(*old.ExpiresAt, memoryKey(p.Incarnation, old.Key)))
+		t.delete(kindExpiry.Key(*old.ExpiresAt, kindMemory.Key(p.Incarnation, old.Key)))
 	}
 	t.deleteMemoryHistory(p, old)
 	return t.deleteDocument(p.Incarnation, old.Key)
@@ -222,5 +222,5 @@ func (t *tx) deleteMemoryHistory(p *project, old *memoryRecord) {
 }
 
 func (t *tx) deleteMemoryVersion(p *project, key string, kept keptVersion) {
-	t.delete(memoryVersionKey(p.Incarnation, key, kept.Version))
+	t.delete(kindMemoryVersion.Key(p.Incarnation, key, uint32(kept.Version)))
 }

@@ -31,7 +31,7 @@ func (e *Engine) expireMemory(ctx context.Context, tenant string, due []byte) er
 
 // sweepMemories removes a chunk of a deleted project's memories and tells whether there was any.
 func (e *Engine) sweepMemories(ctx context.Context, tenant string, pinc incarnation) (more bool, err error) {
-	rng := prefixRange(memoryPrefix('t', pinc))
+	rng := kindMemoryTime.Under(pinc)
 	rng.Limit = sweepChunk / 4
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
@@ -43,14 +43,14 @@ func (e *Engine) sweepMemories(ctx context.Context, tenant string, pinc incarnat
 		var entry memoryEntry
 		if !it.Damaged && json.Unmarshal(it.Value, &entry) == nil && entry.Expires != 0 {
 			_, key := splitMemoryTime(it.Key)
-			b.Delete = append(b.Delete, expiryKey(timeOf(entry.Expires), memoryKey(pinc, key)))
+			b.Delete = append(b.Delete, kindExpiry.Key(timeOf(entry.Expires), kindMemory.Key(pinc, key)))
 		}
 	}
 	if len(b.Delete) > 0 {
 		return true, e.commit(ctx, tenant, b)
 	}
-	for _, kind := range []byte{'r', 'h'} {
-		if more, err := e.deleteRange(ctx, tenant, prefixRange(memoryPrefix(kind, pinc))); more || err != nil {
+	for _, rng := range []store.Range{kindMemory.Under(pinc), kindMemoryVersion.Under(pinc)} {
+		if more, err := e.deleteRange(ctx, tenant, rng); more || err != nil {
 			return more, err
 		}
 	}

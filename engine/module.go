@@ -105,7 +105,7 @@ func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error 
 		}
 		rec, err := update(ctx, e, system, Once{}, func(t *tx) (builtInRecord, error) {
 			var rec builtInRecord
-			got, err := t.get(builtInKey(b.Name))
+			got, err := t.get(kindBuiltIn.Key(b.Name))
 			if err != nil {
 				return rec, err
 			}
@@ -118,8 +118,8 @@ func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error 
 				return rec, nil
 			}
 			rec.Digests = append(rec.Digests, policy.Digest[:])
-			t.put(moduleKey(policy.Digest), b.Wasm)
-			return rec, t.putJSON(builtInKey(b.Name), rec)
+			t.put(kindModule.Key(policy.Digest), b.Wasm)
+			return rec, t.putJSON(kindBuiltIn.Key(b.Name), rec)
 		})
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (e *Engine) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error 
 
 // learnBuiltIns looks for versions that other programs over the store have brought since.
 func (e *Engine) learnBuiltIns(ctx context.Context) error {
-	all := prefixRange(builtInKey("")[:2])
+	all := kindBuiltIn.All()
 	r, err := e.store.Read(ctx, systemTenant, store.Query{Ranges: []store.Range{all}})
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (e *Engine) home(tenant string, digest plan.Digest) string {
 
 // moduleRecord reads a module, or only whether it is there. One that is not may have come with another program.
 func (e *Engine) moduleRecord(ctx context.Context, tenant string, digest plan.Digest, keysOnly bool) (*store.Item, error) {
-	key := moduleKey(digest)
+	key := kindModule.Key(digest)
 	rng := store.Range{From: key, To: append(key[:len(key):len(key)], 0), KeysOnly: keysOnly}
 	for looked := false; ; looked = true {
 		home := e.home(tenant, digest)

@@ -22,7 +22,7 @@ func (o Once) record(c Caller) []byte {
 		return nil
 	}
 	h := sha256.Sum256([]byte(c.KeyID + "\x00" + o.Key))
-	return onceKey([16]byte(h[:16]))
+	return kindOnce.Key([16]byte(h[:16]))
 }
 
 // givenBefore looks up the answer to a request that takes too long to be run only to find that it was.

@@ -39,9 +39,9 @@ func (t *tx) putOpenCalls(p *project, session string, h *head, open *openCalls) 
 	h.OpenCalls = len(open.Calls)
 	switch {
 	case h.OpenCalls > 0:
-		return t.putJSON(openCallsKey(p.Incarnation, session), open)
+		return t.putJSON(kindOpenCalls.Key(p.Incarnation, session), open)
 	case had > 0:
-		t.delete(openCallsKey(p.Incarnation, session))
+		t.delete(kindOpenCalls.Key(p.Incarnation, session))
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (t *tx) policy(name string) (*policyRecord, error) {
 	if !validID(name) {
 		return nil, nil
 	}
-	got, err := t.get(policyKey(name))
+	got, err := t.get(kindPolicy.Key(name))
 	if err != nil || got[0].Value == nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (e *Engine) checkPipeline(t *tx, s Settings, changed bool) error {
 	}
 	for _, rec := range r.policies.records {
 		rec.Pipelines++
-		if err := t.putJSON(policyKey(rec.Name), rec); err != nil {
+		if err := t.putJSON(kindPolicy.Key(rec.Name), rec); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func (e *Engine) SetLive(ctx context.Context, c Caller, name string, spec LiveSp
 		if err := t.audit(c, "policy.live", versionName(name, spec.Version), "instead of "+strconv.Itoa(was)); err != nil {
 			return nil, err
 		}
-		return rec, t.putJSON(policyKey(name), rec)
+		return rec, t.putJSON(kindPolicy.Key(name), rec)
 	})
 	if err != nil {
 		return Policy{}, err
@@ -139,7 +139,7 @@ func (t *tx) fits(name string, v *versionEntry) error {
 
 // eachPipeline visits the settings of all of the tenant's projects.
 func (t *tx) eachPipeline(visit func(project string, s Settings) error) error {
-	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{prefixRange(projectKey("")[:2])}})
+	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{kindProject.All()}})
 	if err != nil {
 		return err
 	}
@@ -178,31 +178,31 @@ func (t *tx) dropVersions(c Caller, rec *policyRecord, gone []versionEntry) erro
 	numbers := make([]string, len(gone))
 	for i, v := range gone {
 		numbers[i] = strconv.Itoa(v.Version)
-		t.delete(policyVersionKey(rec.Name, v.Version))
+		t.delete(kindPolicyVersion.Key(rec.Name, uint32(v.Version)))
 		if digest := plan.Digest(v.Digest); !shared[digest] {
-			t.delete(moduleKey(digest))
+			t.delete(kindModule.Key(digest))
 		}
 		usage.Versions--
 		usage.Bytes -= int64(v.Size)
 		rec.Before = slices.DeleteFunc(rec.Before, func(n int) bool { return n == v.Version })
 	}
-	if err := t.putJSON(policyUsageKey(), usage); err != nil {
+	if err := t.putJSON(kindPolicyUsage.Key(), usage); err != nil {
 		return err
 	}
 	if err := t.audit(c, "policy.delete", rec.Name, fmt.Sprintf("versions %s", strings.Join(numbers, ", "))); err != nil {
 		return err
 	}
 	if rec.Versions = kept; len(kept) == 0 {
-		t.delete(policyKey(rec.Name))
+		t.delete(kindPolicy.Key(rec.Name))
 		return nil
 	}
-	return t.putJSON(policyKey(rec.Name), rec)
+	return t.putJSON(kindPolicy.Key(rec.Name), rec)
 }
 
 // otherDigests are the modules that the tenant's other policies use: the same bytes are kept once. Uploads and
 // deletions take turns, so this holds until the commit.
 func (t *tx) otherDigests(name string) (map[plan.Digest]bool, error) {
-	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{prefixRange(policyKey("")[:2])}})
+	r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Ranges: []store.Range{kindPolicy.All()}})
 	if err != nil {
 		return nil, err
 	}

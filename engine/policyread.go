@@ -97,7 +97,7 @@ func (e *Engine) ListPolicies(ctx context.Context, c Caller, page Page) (List[Po
 	if len(shown) <= limit {
 		return List[Policy]{Data: shown, HasMore: own.HasMore, NextCursor: own.NextCursor}, nil
 	}
-	next := base64.RawURLEncoding.EncodeToString(policyKey(shown[limit-1].Name)[2:])
+	next := base64.RawURLEncoding.EncodeToString(kindPolicy.Key(shown[limit-1].Name)[2:])
 	return List[Policy]{Data: shown[:limit], HasMore: true, NextCursor: &next}, nil
 }
 
@@ -121,7 +121,7 @@ func (e *Engine) GetPolicyVersion(ctx context.Context, c Caller, name string, ve
 	if !validID(name) || version < 1 || version > maxVersion {
 		return PolicyVersion{}, noVersion(name, version)
 	}
-	r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{policyKey(name), policyVersionKey(name, version)}})
+	r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{kindPolicy.Key(name), kindPolicyVersion.Key(name, uint32(version))}})
 	if err != nil {
 		return PolicyVersion{}, err
 	}

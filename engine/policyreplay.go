@@ -196,7 +196,7 @@ func (e *Engine) sides(ctx context.Context, tenant string, p *project, out *Poli
 
 // firstSessions are a project's first sessions by id.
 func (e *Engine) firstSessions(ctx context.Context, tenant string, p *project, n int) ([]string, error) {
-	prefix := headPrefix(p.Incarnation)
+	prefix := kindSession.Under(p.Incarnation).From
 	rng := prefixRange(prefix)
 	rng.Limit, rng.KeysOnly = n, true
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})

@@ -23,7 +23,7 @@ func (s policySet) find(name string) *policyRecord {
 func policyKeys(names []string) [][]byte {
 	keys := make([][]byte, len(names))
 	for i, name := range names {
-		keys[i] = policyKey(name)
+		keys[i] = kindPolicy.Key(name)
 	}
 	return keys
 }

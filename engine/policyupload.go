@@ -19,7 +19,7 @@ type policyUsage struct {
 }
 
 func (t *tx) policyUsage() (u policyUsage, err error) {
-	got, err := t.get(policyUsageKey())
+	got, err := t.get(kindPolicyUsage.Key())
 	if err != nil || got[0].Value == nil {
 		return u, err
 	}
@@ -112,17 +112,17 @@ func (u *uploading) commit(t *tx, c Caller) (out upload, err error) {
 		return out, refused(&plan.Refusal{Check: "manifest", Found: int64(len(facts)), Limit: store.MaxValue,
 			Detail: "description and config are too long"})
 	}
-	t.put(policyVersionKey(u.name, rec.Last), facts)
-	t.put(moduleKey(u.digest), u.code)
+	t.put(kindPolicyVersion.Key(u.name, uint32(rec.Last)), facts)
+	t.put(kindModule.Key(u.digest), u.code)
 	usage.Versions++
 	usage.Bytes += int64(len(u.code))
-	if err := t.putJSON(policyUsageKey(), usage); err != nil {
+	if err := t.putJSON(kindPolicyUsage.Key(), usage); err != nil {
 		return out, err
 	}
 	if err := t.audit(c, "policy.upload", versionName(u.name, rec.Last), out.Digest); err != nil {
 		return out, err
 	}
-	return out, t.putJSON(policyKey(u.name), rec)
+	return out, t.putJSON(kindPolicy.Key(u.name), rec)
 }
 
 // admit takes a module through the host's checks and its own tests.

@@ -27,7 +27,7 @@ type Project struct {
 func (t *tx) project(c Caller, id string) (*project, error) {
 	p, _, raw, err := t.e.readProject(t.ctx, c, id, nil)
 	if err == nil {
-		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(id), Value: raw})
+		t.batch.Expect = append(t.batch.Expect, store.Expect{Key: kindProject.Key(id), Value: raw})
 	}
 	return p, err
 }
@@ -52,7 +52,7 @@ func (e *Engine) readProject(ctx context.Context, c Caller, id string, more func
 	}
 	name := c.Tenant + "/" + id
 	keys := make([][]byte, 1, 4)
-	keys[0] = projectKey(id)
+	keys[0] = kindProject.Key(id)
 	guess := e.projects.peek(name)
 	if guess != nil && more != nil {
 		keys = append(keys, more(guess.Incarnation)...)
@@ -94,7 +94,7 @@ func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec Proje
 		return p, false, errorf(NotFound, "not_found", "no project %q", id)
 	}
 	p, err = update(ctx, e, c, Once{}, func(t *tx) (Project, error) {
-		got, err := t.get(projectKey(id))
+		got, err := t.get(kindProject.Key(id))
 		if err != nil {
 			return Project{}, err
 		}
@@ -105,7 +105,7 @@ func (e *Engine) PutProject(ctx context.Context, c Caller, id string, spec Proje
 			}
 		}
 		rec.Name = spec.Name
-		return rec.Project, t.putJSON(projectKey(id), rec)
+		return rec.Project, t.putJSON(kindProject.Key(id), rec)
 	})
 	return p, created, err
 }
@@ -132,7 +132,7 @@ func (e *Engine) ofEachProject(expire func(ctx context.Context, tenant string, p
 	removed int, next []byte, err error)) func(context.Context, string, []byte) (int, []byte, error) {
 	return func(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
 		id, within, _ := bytes.Cut(at, []byte{sep})
-		all := prefixRange(projectKey("")[:2])
+		all := kindProject.All()
 		all.From, all.Limit = append(all.From, id...), 2
 		r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{all}})
 		if err != nil || len(r.Ranges[0]) == 0 {
@@ -168,7 +168,7 @@ func (e *Engine) ofEachProject(expire func(ctx context.Context, tenant string, p
 }
 
 func (e *Engine) livingProjects(ctx context.Context, tenant string) (map[incarnation]bool, error) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{prefixRange(projectKey("")[:2])}})
+	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{kindProject.All()}})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (e *Engine) deleteProject(ctx context.Context, c Caller, id string) error {
 		return errorf(NotFound, "not_found", "no project %q", id)
 	}
 	_, err := update(ctx, e, c, Once{}, func(t *tx) (struct{}, error) {
-		got, err := t.get(projectKey(id))
+		got, err := t.get(kindProject.Key(id))
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -204,7 +204,7 @@ func (e *Engine) deleteProject(ctx context.Context, c Caller, id string) error {
 		if err := json.Unmarshal(got[0].Value, &rec); err != nil {
 			return struct{}{}, err
 		}
-		t.delete(projectKey(id))
+		t.delete(kindProject.Key(id))
 		t.put(kindProjectJob.Key(rec.Incarnation), []byte{0})
 		return struct{}{}, nil
 	})

@@ -46,7 +46,7 @@ func (e *Engine) checkQuota(ctx context.Context, c Caller, more int64) error {
 
 // countMessages sums up the heads of the tenant's sessions.
 func (e *Engine) countMessages(ctx context.Context, tenant string) (n amount, err error) {
-	projects, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{prefixRange(projectKey("")[:2])}})
+	projects, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{kindProject.All()}})
 	if err != nil {
 		return n, err
 	}

@@ -26,7 +26,7 @@ const (
 // stepFold does one unit of work on any of a tenant's indexes: what their jobs say, and else it puts a chunk of fresh
 // documents into blocks, or takes the postings of a dead one out.
 func (e *Engine) stepFold(ctx context.Context, tenant string) (done bool, err error) {
-	jobs := prefixRange(sweepPrefix(jobFold))
+	jobs := kindFoldJob.All()
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{jobs}})
 	if err != nil {
 		return false, err
@@ -63,9 +63,9 @@ func (e *Engine) foldSpace(ctx context.Context, tenant string, job store.Item) (
 	if err != nil {
 		return false, err
 	}
-	fresh, dead := freshRange(p, space, corpus.Oldest), prefixRange(recallPrefix(p, space, recallDead))
+	fresh, dead := freshRange(p, space, corpus.Oldest), kindRecallDead.Under2(p, space)
 	fresh.Limit, fresh.KeysOnly, dead.Limit = foldAt, true, 1
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{recallPrefix(p, space, recallEpoch)},
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{kindRecallEpoch.Key(p, space)},
 		Ranges: []store.Range{fresh, dead}})
 	if err != nil {
 		return false, err
@@ -90,7 +90,7 @@ func (e *Engine) foldSpace(ctx context.Context, tenant string, job store.Item) (
 func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, space byte) (
 	it store.Item, c corpusRecord, err error,
 ) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{recallPrefix(p, space, recallCorpus)}})
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{kindRecallCorpus.Key(p, space)}})
 	if err != nil {
 		return it, c, err
 	}
@@ -100,8 +100,8 @@ func (e *Engine) readCorpus(ctx context.Context, tenant string, p incarnation, s
 
 // freshRange covers the documents that wait for their block, from an epoch on.
 func freshRange(p incarnation, space byte, oldest uint32) store.Range {
-	rng := prefixRange(recallPrefix(p, space, recallFresh))
-	rng.From = recallFreshFrom(p, space, oldest)
+	rng := kindRecallFresh.Under2(p, space)
+	rng.From = kindRecallFresh.Under3(p, space, oldest).From
 	return rng
 }
 
@@ -110,8 +110,8 @@ func (e *Engine) removeDead(ctx context.Context, tenant string, p incarnation, s
 	at := splitPlace(dead.Key)
 	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
 	_, err := t.changeIndex(p, space, func() error {
-		corpusKey := recallPrefix(p, space, recallCorpus)
-		got, err := t.look(recallPlace(p, space, recallDocument, at), corpusKey, dead.Key)
+		corpusKey := kindRecallCorpus.Key(p, space)
+		got, err := t.look(kindRecallDocument.Key(p, space, at.Stream, at.Pos), corpusKey, dead.Key)
 		if err != nil {
 			return err
 		}
@@ -174,20 +174,20 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 		folded.Terms += uint64(d.Len)
 		b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 		b.Delete = append(b.Delete, it.Key)
-		b.Put = append(b.Put, store.Pair{Key: recallPlace(p, space, recallDocument, at), Value: it.Value})
+		b.Put = append(b.Put, store.Pair{Key: kindRecallDocument.Key(p, space, at.Stream, at.Pos), Value: it.Value})
 	}
 	documents := len(b.Put)
 	folded.Version++
 	if folded.Folded += documents; folded.Folded >= foldEpoch {
 		folded.Folded = 0
-		b.Put = append(b.Put, store.Pair{Key: recallPrefix(p, space, recallEpoch),
+		b.Put = append(b.Put, store.Pair{Key: kindRecallEpoch.Key(p, space),
 			Value: binary.BigEndian.AppendUint32(nil, epoch+1)})
 	}
 	value, err := json.Marshal(folded)
 	if err != nil {
 		return err
 	}
-	b.Put = append(b.Put, store.Pair{Key: recallPrefix(p, space, recallCorpus), Value: value})
+	b.Put = append(b.Put, store.Pair{Key: kindRecallCorpus.Key(p, space), Value: value})
 	blocks, err := e.addPostings(ctx, tenant, p, space, added)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, 
 			if round == 0 {
 				slices.SortFunc(ps, func(a, b recall.Posting) int { return a.Compare(b.Place) })
 			}
-			q.Ranges[i] = blockOf(recallTermPrefix(p, space, term), ps[len(ps)-1].Place)
+			q.Ranges[i] = blockOf(kindRecallBlock.Under3(p, space, term).From, ps[len(ps)-1].Place)
 		}
 		r, err := e.store.Read(ctx, tenant, q)
 		if err != nil {
@@ -234,7 +234,7 @@ func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, 
 			}
 			for n, chunk := range recall.Merge(block, ps[from:]) {
 				if n > 0 || key == nil {
-					key = appendPlace(recallTermPrefix(p, space, term), chunk[0].Place)
+					key = appendPlace(kindRecallBlock.Under3(p, space, term).From, chunk[0].Place)
 				}
 				out = append(out, store.Pair{Key: key, Value: recall.AppendBlock(nil, chunk)})
 			}

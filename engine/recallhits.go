@@ -75,7 +75,7 @@ func (s *search) documents(of []recall.Candidate) ([]*recall.Document, error) {
 		case found:
 			out[i] = s.fresh[at]
 		case !s.dead[c.Place]:
-			keys, stored = append(keys, recallPlace(s.p, s.space, recallDocument, c.Place)), append(stored, i)
+			keys, stored = append(keys, kindRecallDocument.Key(s.p, s.space, c.Place.Stream, c.Place.Pos)), append(stored, i)
 		}
 	}
 	r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Keys: keys})

@@ -56,7 +56,7 @@ func decodeCorpus(it store.Item) (c corpusRecord, err error) {
 // changes in nothing else: what it stands for is indexed again afterwards. A space that turns out to be damaged is
 // dropped.
 func (t *tx) changeIndex(p incarnation, space byte, change func() error) (done bool, err error) {
-	job, err := t.look(foldKey(p, space))
+	job, err := t.look(kindFoldJob.Key(p, space))
 	if err != nil || stateOf(job[0]) == indexDropped {
 		if err == nil && job[0].Damaged {
 			t.startRebuild(p, space)
@@ -96,10 +96,10 @@ func (t *tx) putDocument(p incarnation, doc recall.Document, text string) error 
 	terms, latin := t.e.analyser.Document(text)
 	passages, lens := recall.Passages(terms)
 	at := passagesAt{First: recall.Place{Stream: streamOf(doc.Session)}, Count: uint64(len(passages))}
-	keys := append(foldKeys(p, recallMemories, latin), recallPlacesKey(p, doc.ID),
-		recallPrefix(p, recallMemories, recallEpoch))
+	keys := append(foldKeys(p, recallMemories, latin), kindRecallMemory.Key(p, doc.ID),
+		kindRecallEpoch.Key(p, recallMemories))
 	if at.First.Stream != 0 {
-		keys = append(keys, recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream))
+		keys = append(keys, kindRecallStream.Key(p, recallMemories, at.First.Stream))
 	}
 	if _, err := t.look(keys...); err != nil {
 		return err
@@ -123,14 +123,14 @@ func (t *tx) putDocument(p incarnation, doc recall.Document, text string) error 
 		if at.First.Stream == 0 {
 			t.expectFree(p, &at)
 		}
-		return t.putJSON(recallPlacesKey(p, doc.ID), at)
+		return t.putJSON(kindRecallMemory.Key(p, doc.ID), at)
 	})
 	return err
 }
 
 // hasDocument tells whether the index knows an id.
 func (t *tx) hasDocument(p incarnation, id string) (bool, error) {
-	got, err := t.look(recallPlacesKey(p, id))
+	got, err := t.look(kindRecallMemory.Key(p, id))
 	return err == nil && got[0].Value != nil, err
 }
 
@@ -143,7 +143,7 @@ func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
 		at.First.Pos = uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12)
 		return nil
 	}
-	key := recallStreamPrefix(p, recallMemories, recallStream, at.First.Stream)
+	key := kindRecallStream.Key(p, recallMemories, at.First.Stream)
 	got, err := t.look(key)
 	if err != nil {
 		return err
@@ -161,10 +161,10 @@ func (t *tx) nextPlace(p incarnation, at *passagesAt, changed time.Time) error {
 // expectFree has the batch fail where something stands at the places already.
 func (t *tx) expectFree(p incarnation, at *passagesAt) {
 	for i := range at.Count {
-		for _, key := range [][]byte{recallFreshKey(p, recallMemories, at.Epoch, at.place(i)),
-			recallFreshKey(p, recallMemories, max(at.Epoch, 1)-1, at.place(i)),
-			recallPlace(p, recallMemories, recallDocument, at.place(i)),
-			recallPlace(p, recallMemories, recallDead, at.place(i))} {
+		for _, key := range [][]byte{kindRecallFresh.Key(p, recallMemories, at.Epoch, at.place(i).Stream, at.place(i).Pos),
+			kindRecallFresh.Key(p, recallMemories, max(at.Epoch, 1)-1, at.place(i).Stream, at.place(i).Pos),
+			kindRecallDocument.Key(p, recallMemories, at.place(i).Stream, at.place(i).Pos),
+			kindRecallDead.Key(p, recallMemories, at.place(i).Stream, at.place(i).Pos)} {
 			t.batch.Expect = append(t.batch.Expect, store.Expect{Key: key})
 		}
 	}
@@ -174,7 +174,7 @@ func (t *tx) expectFree(p incarnation, at *passagesAt) {
 func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, languages ...string) (
 	epoch uint32, err error,
 ) {
-	epochKey := recallPrefix(p, space, recallEpoch)
+	epochKey := kindRecallEpoch.Key(p, space)
 	keys := foldKeys(p, space, languages...)
 	got, err := t.look(append(keys, epochKey)...)
 	if err != nil {
@@ -184,7 +184,7 @@ func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, lan
 		return 0, err
 	}
 	for i := range docs {
-		t.put(recallFreshKey(p, space, epoch, docs[i].Place), docs[i].Append(nil))
+		t.put(kindRecallFresh.Key(p, space, epoch, docs[i].Place.Stream, docs[i].Place.Pos), docs[i].Append(nil))
 	}
 	// Keys that are there already most of the time would be slow to scan if every batch wrote them anew.
 	for i, key := range keys {
@@ -201,10 +201,10 @@ func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, lan
 // foldKeys names the job that puts a space's documents into blocks, and notes of the languages that some were stemmed
 // in. The job stays as long as the project, because what ends it could not tell whether a document comes just then.
 func foldKeys(p incarnation, space byte, languages ...string) [][]byte {
-	keys := [][]byte{foldKey(p, space)}
+	keys := [][]byte{kindFoldJob.Key(p, space)}
 	for _, latin := range languages {
 		if latin != "" {
-			keys = append(keys, recallLanguageKey(p, space, latin))
+			keys = append(keys, kindRecallLanguage.Key(p, space, latin))
 		}
 	}
 	return keys

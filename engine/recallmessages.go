@@ -84,9 +84,9 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 
 // readMarks gives the marks of a project's sessions with messages that are not indexed.
 func (e *Engine) readMarks(ctx context.Context, tenant string, p incarnation, out *RecallResult) ([]store.Item, error) {
-	rng := prefixRange(unindexedPrefix(p))
+	rng := kindUnindexedJob.Under(p)
 	rng.Limit = tailSessions
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{backlogKey(p)}, Ranges: []store.Range{rng}})
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{kindBacklogJob.Key(p)}, Ranges: []store.Range{rng}})
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (e *Engine) rebuilding() []byte {
 // startRebuild has a space built again in the batch that met the damage.
 func (t *tx) startRebuild(p incarnation, space byte) {
 	t.e.logBroken(t.tenant, space)
-	t.put(foldKey(p, space), t.e.rebuilding())
+	t.put(kindFoldJob.Key(p, space), t.e.rebuilding())
 }
 
 // rebuildSpace has a space built again of which the job was read. A job that is gone went with its project, and one
@@ -76,7 +76,7 @@ func (e *Engine) dropPiece(ctx context.Context, tenant string, job store.Item) e
 		return e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: job.Key, Value: e.rebuilding()}}})
 	}
 	p, space := spaceOf(job.Key)
-	rng := prefixRange(append(recallProject(p), space))
+	rng := prefixRange(append(recallRecords.Under(p).From, space))
 	rng.KeysOnly, rng.Limit = true, sweepChunk
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {

@@ -85,7 +85,7 @@ func (e *Engine) lastActive(ctx context.Context, tenant string, p *project, r *r
 	}
 	last := func(a, b namedHead) int { return b.LastActivity.Compare(a.LastActivity) }
 	if r.SessionID != "" {
-		read, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{headKey(p.Incarnation, r.SessionID)}})
+		read, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{kindSession.Key(p.Incarnation, r.SessionID)}})
 		if err != nil || read.Keys[0].Value == nil {
 			out.Incomplete = out.Incomplete || err == nil && read.Keys[0].Damaged
 			return nil, err

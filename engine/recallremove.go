@@ -15,7 +15,7 @@ func (t *tx) deleteDocument(p incarnation, id string) error {
 }
 
 func (t *tx) removePassages(p incarnation, id string) error {
-	key := recallPlacesKey(p, id)
+	key := kindRecallMemory.Key(p, id)
 	got, err := t.look(key)
 	if err != nil {
 		return err
@@ -38,11 +38,11 @@ func (t *tx) removePassages(p incarnation, id string) error {
 // removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings
 // stay are marked as dead, and a job removes them. The epoch is that of those that still wait for their block.
 func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []recall.Place) error {
-	corpusKey := recallPrefix(p, space, recallCorpus)
+	corpusKey := kindRecallCorpus.Key(p, space)
 	ask, folded := [][]byte{corpusKey}, make([][]byte, len(places))
 	for i, at := range places {
-		ask = append(ask, recallFreshKey(p, space, epoch, at))
-		folded[i] = recallPlace(p, space, recallDocument, at)
+		ask = append(ask, kindRecallFresh.Key(p, space, epoch, at.Stream, at.Pos))
+		folded[i] = kindRecallDocument.Key(p, space, at.Stream, at.Pos)
 	}
 	// Who puts a document into blocks takes it from among the fresh ones, which is what this expects not to happen.
 	got, err := t.look(ask...)
@@ -74,7 +74,7 @@ func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []r
 		corpus.Documents--
 		corpus.Terms -= uint64(d.Len)
 		if blocks+len(d.Terms) > maxBlockRewrites {
-			t.put(recallPlace(p, space, recallDead, places[i]), []byte{0})
+			t.put(kindRecallDead.Key(p, space, places[i].Stream, places[i].Pos), []byte{0})
 			t.e.poke(t.tenant)
 			continue // the job is there as long as documents are
 		}
@@ -104,7 +104,7 @@ func readDocument(at recall.Place, it store.Item, terms bool) *recall.Document {
 func (t *tx) removePostings(p incarnation, space byte, d *recall.Document) error {
 	q := store.Query{Ranges: make([]store.Range, len(d.Terms))}
 	for i, term := range d.Terms {
-		q.Ranges[i] = blockOf(recallTermPrefix(p, space, term.Term), d.Place)
+		q.Ranges[i] = blockOf(kindRecallBlock.Under3(p, space, term.Term).From, d.Place)
 	}
 	r, err := t.e.store.Read(t.ctx, t.tenant, q)
 	if err != nil {

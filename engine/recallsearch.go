@@ -85,7 +85,7 @@ func (e *Engine) search(ctx context.Context, tenant string, p incarnation, q *qu
 
 // languages are those that some document of the space was stemmed in.
 func (s *search) languages() ([]string, error) {
-	rng := prefixRange(recallPrefix(s.p, s.space, recallLanguage))
+	rng := kindRecallLanguage.Under2(s.p, s.space)
 	rng.KeysOnly = true
 	r, err := s.e.store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
@@ -103,13 +103,13 @@ func (s *search) languages() ([]string, error) {
 func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	words := s.e.analyser.Query(s.text, languages)
 	words = words[:min(len(words), maxQueryWords)]
-	dead := prefixRange(recallPrefix(s.p, s.space, recallDead))
+	dead := kindRecallDead.Under2(s.p, s.space)
 	dead.KeysOnly = true
-	own := [][]byte{foldKey(s.p, s.space), recallPrefix(s.p, s.space, recallCorpus)}
+	own := [][]byte{kindFoldJob.Key(s.p, s.space), kindRecallCorpus.Key(s.p, s.space)}
 	q := store.Query{Keys: append(own, s.keys...), Ranges: []store.Range{freshRange(s.p, s.space, oldest), dead}}
 	for _, w := range words {
 		for _, term := range w.Terms {
-			q.Ranges = append(q.Ranges, prefixRange(recallTermPrefix(s.p, s.space, term)))
+			q.Ranges = append(q.Ranges, kindRecallBlock.Under3(s.p, s.space, term))
 		}
 	}
 	r, err := s.e.store.Read(s.ctx, s.tenant, q)
@@ -261,7 +261,7 @@ func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
 	for places := range slices.Chunk(ask, documentsAtOnce) {
 		q := store.Query{Keys: make([][]byte, len(places))}
 		for i, at := range places {
-			q.Keys[i] = recallPlace(s.p, s.space, recallDocument, at)
+			q.Keys[i] = kindRecallDocument.Key(s.p, s.space, at.Stream, at.Pos)
 		}
 		r, err := s.e.store.Read(s.ctx, s.tenant, q)
 		if err != nil {

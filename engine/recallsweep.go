@@ -13,9 +13,9 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 	if more, err := e.sweepFresh(ctx, tenant, p, s); more || err != nil {
 		return more, err
 	}
-	folded := prefixRange(recallStreamPrefix(p, recallTranscript, recallDocument, s.stream()))
+	folded := kindRecallDocument.Under3(p, recallTranscript, s.stream())
 	folded.Limit, folded.KeysOnly = 32, true
-	dead := prefixRange(recallStreamPrefix(p, recallTranscript, recallDead, s.stream()))
+	dead := kindRecallDead.Under3(p, recallTranscript, s.stream())
 	dead.Limit = 1
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{folded, dead}})
 	if err != nil {
@@ -37,8 +37,8 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 	}
 	// Nothing is left, or the index is being dropped as a whole.
 	if done && len(r.Ranges[0]) == 0 || !done && t.writes() == 0 {
-		t.delete(recallStreamPrefix(p, recallTranscript, recallStream, s.stream()))
-		t.delete(unindexedKey(p, s))
+		t.delete(kindRecallStream.Key(p, recallTranscript, s.stream()))
+		t.delete(kindUnindexedJob.Key(p, s))
 		err := e.commit(ctx, tenant, t.batch)
 		return err != nil, lostRace(err)
 	}
@@ -71,7 +71,7 @@ func (e *Engine) sweepFresh(ctx context.Context, tenant string, p, s incarnation
 
 // sweepRecall removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.
 func (e *Engine) sweepRecall(ctx context.Context, tenant string, p incarnation) (more bool, err error) {
-	for _, prefix := range [][]byte{recallProject(p), sweepKey(jobFold, p[:]), unindexedPrefix(p), backlogKey(p)} {
+	for _, prefix := range [][]byte{recallRecords.Under(p).From, kindFoldJob.Under(p).From, kindUnindexedJob.Under(p).From, kindBacklogJob.Key(p)} {
 		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
 			return more, err
 		}

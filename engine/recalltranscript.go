@@ -55,14 +55,14 @@ func (e *Engine) enableTranscripts(ctx context.Context, c Caller, projectID stri
 			return nil, err
 		}
 		rec.Recalls = true
-		t.put(backlogKey(p.Incarnation), []byte{0})
-		return p, t.putJSON(projectKey(projectID), rec)
+		t.put(kindBacklogJob.Key(p.Incarnation), []byte{0})
+		return p, t.putJSON(kindProject.Key(projectID), rec)
 	})
 	if err != nil {
 		return err
 	}
 	for range backlogAtOnce {
-		r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{backlogKey(p.Incarnation)}})
+		r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{kindBacklogJob.Key(p.Incarnation)}})
 		if err != nil || r.Keys[0].Value == nil {
 			return err
 		}
@@ -77,10 +77,10 @@ func (e *Engine) enableTranscripts(ctx context.Context, c Caller, projectID stri
 // markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's
 // value is a zero byte and the id of the session that it has come to.
 func (e *Engine) markBacklog(ctx context.Context, tenant string, job store.Item) error {
-	p := incarnation(job.Key[len(sweepPrefix(jobBacklog)):])
-	rng := prefixRange(headPrefix(p))
+	p, _ := kindBacklogJob.Split(job.Key)
+	rng := kindSession.Under(p)
 	if len(job.Value) > 1 { // a damaged job begins anew
-		rng.From = append(headKey(p, string(job.Value[1:])), 0)
+		rng.From = append(kindSession.Key(p, string(job.Value[1:])), 0)
 	}
 	rng.Limit = backlogChunk
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
@@ -93,12 +93,12 @@ func (e *Engine) markBacklog(ctx context.Context, tenant string, job store.Item)
 	}
 	last := ""
 	for _, it := range r.Ranges[0] {
-		last = string(it.Key[len(headPrefix(p)) : len(it.Key)-1])
+		last = string(it.Key[len(kindSession.Under(p).From) : len(it.Key)-1])
 		var h head
 		if it.Damaged || json.Unmarshal(it.Value, &h) != nil || h.Messages == 0 {
 			continue
 		}
-		b.Put = append(b.Put, store.Pair{Key: unindexedKey(p, h.Incarnation), Value: unindexedMark(&h, last)})
+		b.Put = append(b.Put, store.Pair{Key: kindUnindexedJob.Key(p, h.Incarnation), Value: unindexedMark(&h, last)})
 	}
 	if len(r.Ranges[0]) < rng.Limit {
 		b.Delete = append(b.Delete, job.Key)
@@ -110,7 +110,7 @@ func (e *Engine) markBacklog(ctx context.Context, tenant string, job store.Item)
 
 // stepTranscripts does one unit of the work of indexing transcripts, if a tenant has any.
 func (e *Engine) stepTranscripts(ctx context.Context, tenant string) (done bool, err error) {
-	backlog, marks := prefixRange(sweepPrefix(jobBacklog)), prefixRange(sweepPrefix(jobUnindexed))
+	backlog, marks := kindBacklogJob.All(), kindUnindexedJob.All()
 	backlog.Limit, marks.Limit = 1, 1
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{backlog, marks}})
 	if err != nil {
@@ -137,8 +137,8 @@ type marked struct {
 // keysOfMark names what readMark reads.
 func keysOfMark(p incarnation, mark store.Item) [][]byte {
 	sinc := incarnation(mark.Key[len(mark.Key)-8:])
-	return [][]byte{headKey(p, string(mark.Value[8:])),
-		recallStreamPrefix(p, recallTranscript, recallStream, sinc.stream())}
+	return [][]byte{kindSession.Key(p, string(mark.Value[8:])),
+		kindRecallStream.Key(p, recallTranscript, sinc.stream())}
 }
 
 // readMark gives a marked session, or nil where it is gone. The error is errDamaged where its head is damaged, and
@@ -161,11 +161,11 @@ func readMark(mark store.Item, got []store.Item) (*marked, error) {
 // indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. Nothing is done
 // while the index is being dropped.
 func (e *Engine) indexSession(ctx context.Context, tenant string, mark store.Item) (done bool, err error) {
-	p := incarnation(mark.Key[len(sweepPrefix(jobUnindexed)):][:8])
+	p, _, _ := kindUnindexedJob.Split(mark.Key)
 	if len(mark.Value) < 8 {
 		e.log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew",
 			"tenant", tenant)
-		return true, e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}},
+		return true, e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: kindBacklogJob.Key(p), Value: []byte{0}}},
 			Delete: [][]byte{mark.Key}})
 	}
 	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
@@ -216,7 +216,7 @@ func (t *tx) indexMessages(p incarnation, mark store.Item) error {
 func (e *Engine) indexTranscripts(ctx context.Context, tenant string, p incarnation, _ string) (
 	next string, err error,
 ) {
-	return "", e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: backlogKey(p), Value: []byte{0}}}})
+	return "", e.commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: kindBacklogJob.Key(p), Value: []byte{0}}}})
 }
 
 // workBudget bounds how many messages are analysed, and their bytes, until either is used up.

@@ -179,8 +179,8 @@ func (a *assembly) appendMemories(dst []byte) []byte {
 func (e *Engine) readRemembered(ctx context.Context, tenant string, p *project, d *decision) ([]remembered, error) {
 	out := make([]remembered, 0, len(d.Memories))
 	for _, want := range d.Memories {
-		found, err := e.loadMemories(ctx, tenant, [][]byte{memoryKey(p.Incarnation, want.Key),
-			memoryVersionKey(p.Incarnation, want.Key, want.Version)})
+		found, err := e.loadMemories(ctx, tenant, [][]byte{kindMemory.Key(p.Incarnation, want.Key),
+			kindMemoryVersion.Key(p.Incarnation, want.Key, uint32(want.Version))})
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func (e *Engine) again(ctx context.Context, c Caller, p *project, d *decision, e
 	}
 	x := extent{d.Extent.Incarnation, d.Extent.Turns, d.Extent.Messages}
 	if x.turns > 0 {
-		r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{headKey(p.Incarnation, d.Session)}})
+		r, err := e.store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{kindSession.Key(p.Incarnation, d.Session)}})
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func errSessionPurged(d *decision) error {
 // purgedMeanwhile tells damage from a session that was deleted while its window was made again.
 func (a *assembly) purgedMeanwhile(err error, p *project, d *decision) error {
 	if a.damage > 0 || errors.Is(err, errDamaged) {
-		if gone, lookErr := a.gone(headKey(p.Incarnation, d.Session)); lookErr != nil || gone {
+		if gone, lookErr := a.gone(kindSession.Key(p.Incarnation, d.Session)); lookErr != nil || gone {
 			return cmp.Or(lookErr, errSessionPurged(d))
 		}
 	}

@@ -120,7 +120,7 @@ var errRetentionElsewhere = errors.New("another process does the daily job")
 func (e *Engine) saveRetention(ctx context.Context, tenant string, s *retentionState, found *store.Item) error {
 	_, err := update(ctx, e, Caller{Tenant: tenant}, Once{}, func(t *tx) (struct{}, error) {
 		if found != nil && !found.Damaged {
-			now, err := t.get(retentionKey)
+			now, err := t.get(kindDailyJob.Key())
 			if err != nil {
 				return struct{}{}, err
 			}
@@ -128,7 +128,7 @@ func (e *Engine) saveRetention(ctx context.Context, tenant string, s *retentionS
 				return struct{}{}, errRetentionElsewhere
 			}
 		}
-		return struct{}{}, t.putJSON(retentionKey, s)
+		return struct{}{}, t.putJSON(kindDailyJob.Key(), s)
 	})
 	return err
 }

@@ -75,7 +75,7 @@ func (h *head) session(id string, encoding int) Session {
 // readHead gives a session's project and head, which must not be changed; the head is nil where there is none.
 func (e *Engine) readHead(ctx context.Context, c Caller, projectID, id string) (*project, *head, []byte, error) {
 	p, got, _, err := e.readProject(ctx, c, projectID, func(pinc incarnation) [][]byte {
-		return [][]byte{headKey(pinc, id)}
+		return [][]byte{kindSession.Key(pinc, id)}
 	})
 	if err != nil {
 		return nil, nil, nil, err
@@ -137,7 +137,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
-		got, err := t.get(headKey(p.Incarnation, id))
+		got, err := t.get(kindSession.Key(p.Incarnation, id))
 		if err != nil {
 			return Session{}, err
 		}
@@ -145,7 +145,7 @@ func (e *Engine) CreateSession(ctx context.Context, c Caller, once Once, project
 			return Session{}, errorf(Conflict, "session_exists", "session %q exists", id)
 		}
 		h := spec.head(e.newIncarnation(), t.now)
-		return h.session(id, r.encoding), t.putJSON(headKey(p.Incarnation, id), h)
+		return h.session(id, r.encoding), t.putJSON(kindSession.Key(p.Incarnation, id), h)
 	})
 }
 
@@ -232,7 +232,7 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 		if err != nil {
 			return struct{}{}, err
 		}
-		key := headKey(p.Incarnation, id)
+		key := kindSession.Key(p.Incarnation, id)
 		got, err := t.get(key)
 		if errors.Is(err, errDamaged) {
 			t.dropUnborn(p.Incarnation, id)
@@ -264,11 +264,11 @@ func (e *Engine) DeleteSession(ctx context.Context, c Caller, projectID, id stri
 
 // dropSession collects the writes that make a session be no more; its messages and decisions are swept.
 func (t *tx) dropSession(pinc incarnation, id string, h *head) {
-	t.delete(headKey(pinc, id))
+	t.delete(kindSession.Key(pinc, id))
 	if h.OpenCalls > 0 {
-		t.delete(openCallsKey(pinc, id))
+		t.delete(kindOpenCalls.Key(pinc, id))
 	}
-	t.delete(summaryJobKey(h.Incarnation))
+	t.delete(kindSummaryJob.Key(h.Incarnation))
 	t.put(kindSessionJob.Key(h.Incarnation), pinc[:])
 	t.dropUnborn(pinc, id)
 }

@@ -124,7 +124,7 @@ func (e *Engine) ImportSession(ctx context.Context, c Caller, once Once, project
 		if err != nil {
 			return Session{}, err
 		}
-		got, err := t.get(headKey(p.Incarnation, f.Session.ID))
+		got, err := t.get(kindSession.Key(p.Incarnation, f.Session.ID))
 		if err != nil {
 			return Session{}, err
 		}
@@ -246,6 +246,6 @@ func (f *FileSummary) put(t *tx, h *head) error {
 		return nil
 	}
 	h.Summary = &summaryHead{Version: 1, Covers: f.Covers, Count: f.Count}
-	return t.putJSON(summaryKey(h.Incarnation, 1), summaryRecord{Text: f.Text, FirstTurn: f.Turns[0], LastTurn: f.Turns[1],
+	return t.putJSON(kindSummary.Key(h.Incarnation, 1), summaryRecord{Text: f.Text, FirstTurn: f.Turns[0], LastTurn: f.Turns[1],
 		Covers: f.Covers, Count: f.Count, Model: f.Model, Prompt: f.Prompt, Created: t.now})
 }

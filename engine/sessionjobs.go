@@ -37,7 +37,7 @@ func (e *Engine) expireConversations(ctx context.Context, tenant string, p *proj
 
 // sweepHeads turns a chunk of a deleted project's sessions into jobs that sweep them, and tells whether there was any.
 func (e *Engine) sweepHeads(ctx context.Context, tenant string, pinc incarnation) (more bool, err error) {
-	rng := prefixRange(headPrefix(pinc))
+	rng := kindSession.Under(pinc)
 	rng.Limit = sweepChunk / 4
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil || len(r.Ranges[0]) == 0 {
@@ -46,8 +46,8 @@ func (e *Engine) sweepHeads(ctx context.Context, tenant string, pinc incarnation
 	var b store.Batch
 	damaged := false
 	for _, it := range r.Ranges[0] {
-		session := string(it.Key[len(headPrefix(pinc)) : len(it.Key)-1])
-		b.Delete = append(b.Delete, it.Key, openCallsKey(pinc, session))
+		session := string(it.Key[len(kindSession.Under(pinc).From) : len(it.Key)-1])
+		b.Delete = append(b.Delete, it.Key, kindOpenCalls.Key(pinc, session))
 		var h head
 		if !it.Damaged && json.Unmarshal(it.Value, &h) == nil {
 			b.Put = append(b.Put, store.Pair{Key: kindSessionJob.Key(h.Incarnation), Value: pinc[:]})

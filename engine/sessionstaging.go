@@ -30,7 +30,7 @@ func (e *Engine) stageSession(ctx context.Context, c Caller, p *project, spec *S
 
 // sweep is the job that removes the session's messages.
 func (s *stagedSession) sweep() store.Pair {
-	return store.Pair{Key: sweepKey(sweepSession, s.head.Incarnation[:]), Value: s.project[:]}
+	return store.Pair{Key: kindSessionJob.Key(s.head.Incarnation), Value: s.project[:]}
 }
 
 // stageTurn writes the next turn of a staged session.
@@ -52,5 +52,5 @@ func (s *stagedSession) putHead(t *tx, p *project, id string, summary *FileSumma
 		return nil, err
 	}
 	t.markUnindexed(p, &h, id)
-	return &h, t.putJSON(headKey(s.project, id), &h)
+	return &h, t.putJSON(kindSession.Key(s.project, id), &h)
 }

@@ -140,7 +140,7 @@ func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch j
 		return Settings{}, errorf(NotFound, "not_found", "no project %q", id)
 	}
 	return update(ctx, e, c, Once{}, func(t *tx) (Settings, error) {
-		got, err := t.get(projectKey(id))
+		got, err := t.get(kindProject.Key(id))
 		if err != nil {
 			return Settings{}, err
 		}
@@ -181,7 +181,7 @@ func (e *Engine) PatchSettings(ctx context.Context, c Caller, id string, patch j
 		if err := e.pipelines.check(t, s, changed); err != nil {
 			return Settings{}, err
 		}
-		return s, t.putJSON(projectKey(id), p)
+		return s, t.putJSON(kindProject.Key(id), p)
 	})
 }
 

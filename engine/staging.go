@@ -42,7 +42,7 @@ func (e *Engine) stage(ctx context.Context, c Caller, sweep store.Pair) (*stagin
 // expects are the preconditions of all that is staged: the tenant lives, and nothing took the job away, which would
 // mean that what was written before is being swept.
 func (s *staging) expects() []store.Expect {
-	return []store.Expect{{Key: liveKey, Value: s.live[:]}, {Key: s.job, Value: s.sweep.Value}}
+	return []store.Expect{{Key: kindLive.Key(), Value: s.live[:]}, {Key: s.job, Value: s.sweep.Value}}
 }
 
 func (s *staging) clear() {

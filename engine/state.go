@@ -28,7 +28,7 @@ func (e *Engine) readState(ctx context.Context, c Caller, projectID, session str
 	}
 	for {
 		p, got, _, err := e.readProject(ctx, c, projectID, func(pinc incarnation) [][]byte {
-			return append([][]byte{headKey(pinc, session)}, policyKeys(names)...)
+			return append([][]byte{kindSession.Key(pinc, session)}, policyKeys(names)...)
 		})
 		if err != nil {
 			return nil, err

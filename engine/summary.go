@@ -69,7 +69,7 @@ func (e *Engine) showSummaries(ctx context.Context, tenant string, shown []summa
 	var with []summaryOf
 	for _, s := range shown {
 		if sum := s.head.covered(); sum.Covers > 0 {
-			keys, with = append(keys, summaryKey(s.head.Incarnation, sum.Version)), append(with, s)
+			keys, with = append(keys, kindSummary.Key(s.head.Incarnation, sum.Version)), append(with, s)
 		}
 	}
 	if len(keys) == 0 {
@@ -90,7 +90,7 @@ func (e *Engine) showSummaries(ctx context.Context, tenant string, shown []summa
 // readSummary gives a version of a session's summary, or nil where it cannot be read: the window then goes without it,
 // and nothing is lost.
 func (e *Engine) readSummary(ctx context.Context, tenant string, sinc incarnation, version uint32) (*summary, error) {
-	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{summaryKey(sinc, version)}})
+	r, err := e.store.Read(ctx, tenant, store.Query{Keys: [][]byte{kindSummary.Key(sinc, version)}})
 	if err != nil {
 		return nil, err
 	}

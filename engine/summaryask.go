@@ -47,8 +47,8 @@ func (e *Engine) askSummary(ctx context.Context, c Caller, projectID, session st
 		if err != nil {
 			return nil, err
 		}
-		key := summaryJobKey(sinc)
-		got, err := t.get(headKey(p.Incarnation, session), key)
+		key := kindSummaryJob.Key(sinc)
+		got, err := t.get(kindSession.Key(p.Incarnation, session), key)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ const foreignPoll = 200 * time.Millisecond
 // awaitSummary waits for an attempt on a job, at most as long as a window may, and tells whether the session has
 // another summary than the window was made with. A job that backs off for longer is not waited for.
 func (e *Engine) awaitSummary(ctx context.Context, w *summaryWish, entry *summaryEntry) bool {
-	wait, key := w.wait, headKey(w.pinc, w.session)
+	wait, key := w.wait, kindSession.Key(w.pinc, w.session)
 	if deadline, ok := ctx.Deadline(); ok { // the window itself takes time too
 		wait = min(wait, time.Until(deadline)/2)
 	}
@@ -166,12 +166,12 @@ func (e *Engine) resetSummary(ctx context.Context, c Caller, once Once, projectI
 			return SummaryAnswer{}, err
 		}
 		if h.Turns > 0 {
-			t.delete(summaryJobKey(h.Incarnation))
+			t.delete(kindSummaryJob.Key(h.Incarnation))
 		}
 		if s := h.covered(); s.Covers > 0 {
 			t.retireSummary(h, set)
 			h.Summary = &summaryHead{Version: s.Version}
-			if err := t.putJSON(headKey(p.Incarnation, id), h); err != nil {
+			if err := t.putJSON(kindSession.Key(p.Incarnation, id), h); err != nil {
 				return SummaryAnswer{}, err
 			}
 		}
@@ -189,7 +189,7 @@ func (t *tx) sessionForSummary(c Caller, projectID, id string, sinc incarnation)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	got, err := t.get(headKey(p.Incarnation, id))
+	got, err := t.get(kindSession.Key(p.Incarnation, id))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -207,7 +207,7 @@ func (t *tx) sessionForSummary(c Caller, projectID, id string, sinc incarnation)
 // retireSummary lets the text of a session's summary go once no decision that used it is kept any more.
 func (t *tx) retireSummary(h *head, set *setup) {
 	until := t.now.AddDate(0, 0, set.settings.DecisionRetentionDays+1)
-	t.put(expiryKey(until, summaryKey(h.Incarnation, h.Summary.Version)), []byte{0})
+	t.put(kindExpiry.Key(until, kindSummary.Key(h.Incarnation, h.Summary.Version)), []byte{0})
 }
 
 func (e *Engine) refreshSummary(ctx context.Context, c Caller, once Once, projectID, id string) (SummaryAnswer, error) {
@@ -258,7 +258,7 @@ func (e *Engine) refreshSummary(ctx context.Context, c Caller, once Once, projec
 // askAnew makes sure of a job that makes a session's summary anew, and says when it is due: asking often makes no call
 // sooner, nor one that is under way worthless.
 func (t *tx) askAnew(projectID string, p *project, id string, sinc incarnation, through uint64) (time.Time, error) {
-	key := summaryJobKey(sinc)
+	key := kindSummaryJob.Key(sinc)
 	got, err := t.get(key)
 	if err != nil {
 		return time.Time{}, err

@@ -73,10 +73,10 @@ func (t *tx) setSummary(w *summaryWork, sinc incarnation, rec *summaryRecord) er
 		}
 	}
 	h.Summary = &summaryHead{Version: w.head.Version + 1, Covers: rec.Covers, Count: rec.Count}
-	if err := t.putJSON(summaryKey(sinc, h.Summary.Version), rec); err != nil {
+	if err := t.putJSON(kindSummary.Key(sinc, h.Summary.Version), rec); err != nil {
 		return err
 	}
-	return t.putJSON(headKey(p.Incarnation, w.job.Session), h)
+	return t.putJSON(kindSession.Key(p.Incarnation, w.job.Session), h)
 }
 
 // owns tells whether the job is still the one that was claimed, and expects it to be.

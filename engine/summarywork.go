@@ -43,7 +43,7 @@ type summaryWork struct {
 
 // workOnSummary makes one attempt and says when the next one is due; the zero time where the job is done.
 func (e *Engine) workOnSummary(ctx context.Context, entry *summaryEntry) (due time.Time, err error) {
-	w := &summaryWork{e: e, tenant: entry.tenant, key: summaryJobKey(entry.session)}
+	w := &summaryWork{e: e, tenant: entry.tenant, key: kindSummaryJob.Key(entry.session)}
 	if due, err = w.load(ctx); err != nil || w.record == nil || due.After(e.now()) {
 		return due, err
 	}

@@ -12,7 +12,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if !ok {
 		return errDamaged
 	}
-	if more, err := e.deleteRange(ctx, tenant, prefixRange(sessionPrefix(sinc))); more || err != nil {
+	if more, err := e.deleteRange(ctx, tenant, sessionRecords.Under(sinc)); more || err != nil {
 		return err
 	}
 	// Where the job's value is damaged, decisions go when their retention ends: an error would hold up the other jobs.
@@ -25,7 +25,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 			return err
 		}
 	}
-	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key, summaryJobKey(sinc)}})
+	return e.commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key, kindSummaryJob.Key(sinc)}})
 }
 
 // sweepProject turns a deleted project's sessions into session sweeps, then removes its memories, its decisions and its
@@ -57,5 +57,5 @@ func (e *Engine) sweepTenant(ctx context.Context, _ string, job store.Item) erro
 	if more, err := e.deleteRange(ctx, tenant, store.Range{From: []byte{store.Loose}}); more || err != nil {
 		return err
 	}
-	return e.commit(ctx, systemTenant, store.Batch{Delete: [][]byte{tenantKey(tenant), job.Key}})
+	return e.commit(ctx, systemTenant, store.Batch{Delete: [][]byte{kindTenant.Key(tenant), job.Key}})
 }

@@ -242,7 +242,7 @@ func (p *importProgress) advance(t *tx, digest [sha256.Size]byte, line int) (imp
 	}
 	if next.Lines == 0 {
 		next.Until = t.now.Add(onceLife)
-		t.put(expiryKey(next.Until, kindImport.Key(digest)), []byte{0})
+		t.put(kindExpiry.Key(next.Until, kindImport.Key(digest)), []byte{0})
 	}
 	next.Lines = line
 	return next, nil
@@ -253,7 +253,7 @@ func (p *importProgress) finish(t *tx, digest [sha256.Size]byte) error {
 	now, err := t.importProgress(digest)
 	if err == nil && now.Lines == p.Lines && p.Lines > 0 {
 		t.delete(kindImport.Key(digest))
-		t.delete(expiryKey(p.Until, kindImport.Key(digest)))
+		t.delete(kindExpiry.Key(p.Until, kindImport.Key(digest)))
 	}
 	return err
 }

@@ -30,7 +30,7 @@ func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want 
 	have, before := 0, x.turns+1
 	for have < want && before > 1 {
 		limit := max(1, (want-have+perTurn-1)/perTurn)
-		rng := store.Range{From: headersKey(x.incarnation, 1), To: headersKey(x.incarnation, before), Reverse: true,
+		rng := store.Range{From: kindHeaders.Key(x.incarnation, 1), To: kindHeaders.Key(x.incarnation, before), Reverse: true,
 			Limit: limit}
 		q := store.Query{Ranges: []store.Range{rng}}
 		if also != nil {
@@ -46,7 +46,7 @@ func (e *Engine) readHeaders(ctx context.Context, tenant string, x extent, want 
 		for i, it := range r.Ranges[0] {
 			turn := before - 1 - uint32(i)
 			hs, _, err := parseHeaders(it.Value) // a damaged item has no value
-			if err != nil || len(hs) == 0 || string(it.Key) != string(headersKey(x.incarnation, turn)) {
+			if err != nil || len(hs) == 0 || string(it.Key) != string(kindHeaders.Key(x.incarnation, turn)) {
 				return e.headersFromBodies(ctx, tenant, x, want)
 			}
 			newest = append(newest, hs)
@@ -110,7 +110,7 @@ func checkContiguous(hs []header, last uint64) error {
 // readBodies gives the bodies of messages first..last; nil where one is missing or damaged.
 func (e *Engine) readBodies(ctx context.Context, tenant string, sinc incarnation, first, last uint64) ([][]byte,
 	error) {
-	rng := store.Range{From: bodyKey(sinc, first), To: bodyKey(sinc, last+1)}
+	rng := store.Range{From: kindBody.Key(sinc, first), To: kindBody.Key(sinc, last+1)}
 	r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
 		return nil, err

@@ -124,7 +124,7 @@ func (e *Engine) append(tx *tx, t *parsedTurn, c Caller, projectID, session stri
 	h.LastActivity = tx.now
 	tx.markUnindexed(p, h, session)
 	out.Turn, out.Revision = h.Turns, h.Revision
-	return out, tx.putJSON(headKey(p.Incarnation, session), h)
+	return out, tx.putJSON(kindSession.Key(p.Incarnation, session), h)
 }
 
 // writeTurn collects the records of the turn's messages as the session's next turn and brings head and open up to date.
@@ -150,7 +150,7 @@ func (e *Engine) writeTurn(tx *tx, t *parsedTurn, h *head, open *openCalls) ([]h
 		return nil, errorf(TooLarge, "turn_too_large", "the turn's names and tags take %d bytes, at most %d are possible",
 			len(packed), store.MaxValue)
 	}
-	tx.put(headersKey(h.Incarnation, h.Turns), packed)
+	tx.put(kindHeaders.Key(h.Incarnation, h.Turns), packed)
 	h.Messages += uint64(len(headers))
 	return headers, nil
 }
@@ -160,7 +160,7 @@ func (e *Engine) writeTurn(tx *tx, t *parsedTurn, h *head, open *openCalls) ([]h
 func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *head, *openCalls, error) {
 	var keys [][]byte
 	p, got, raw, err := t.e.readProject(t.ctx, c, projectID, func(pinc incarnation) [][]byte {
-		keys = [][]byte{headKey(pinc, session), openCallsKey(pinc, session)}
+		keys = [][]byte{kindSession.Key(pinc, session), kindOpenCalls.Key(pinc, session)}
 		return keys
 	})
 	if err != nil {
@@ -169,7 +169,7 @@ func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *h
 	if got[0].Damaged || got[1].Damaged {
 		return nil, nil, nil, errDamaged
 	}
-	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: projectKey(projectID), Value: raw},
+	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: kindProject.Key(projectID), Value: raw},
 		store.Expect{Key: keys[0], Value: got[0].Value})
 	if got[0].Value == nil {
 		h := (&SessionSpec{}).head(t.e.newIncarnation(), t.now)
@@ -192,7 +192,7 @@ func (t *tx) sessionForAppend(c Caller, projectID, session string) (*project, *h
 
 // putBody writes a message's body.
 func (t *tx) putBody(sinc incarnation, h *header, m *chat.Message) {
-	t.put(bodyKey(sinc, h.seq), appendBody(make([]byte, 0, int(h.bodyBytes)), h, m))
+	t.put(kindBody.Key(sinc, h.seq), appendBody(make([]byte, 0, int(h.bodyBytes)), h, m))
 }
 
 // numberTurn numbers the turn's messages behind the session's last one, answers open calls with results, and counts

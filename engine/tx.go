@@ -40,7 +40,7 @@ func (t *tx) expectLive(c Caller) error {
 		return nil
 	}
 	if t.live = c.incarnation; t.live == (incarnation{}) {
-		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: [][]byte{liveKey}})
+		r, err := t.e.store.Read(t.ctx, t.tenant, store.Query{Keys: [][]byte{kindLive.Key()}})
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (t *tx) expectLive(c Caller) error {
 		}
 		t.live = incarnation(r.Keys[0].Value)
 	}
-	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: liveKey, Value: t.live[:]})
+	t.batch.Expect = append(t.batch.Expect, store.Expect{Key: kindLive.Key(), Value: t.live[:]})
 	return nil
 }
 
@@ -149,9 +149,6 @@ func (t *tx) unwritten(key []byte) txKey {
 	return k
 }
 
-// clear begins the next batch of a tx that commits several.
-func (t *tx) clear() { t.batch, t.keys = store.Batch{}, nil }
-
 func (t *tx) putJSON(key []byte, v any) error {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -203,7 +200,7 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 				return zero, err
 			}
 			t.put(record, b)
-			t.put(expiryKey(t.now.Add(onceLife), record), []byte{0})
+			t.put(kindExpiry.Key(t.now.Add(onceLife), record), []byte{0})
 		}
 		if t.writes() == 0 {
 			return out, nil
@@ -213,7 +210,7 @@ func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(
 		if !errors.As(err, &conflict) {
 			return out, err
 		}
-		if i := conflict.Index; string(t.batch.Expect[i].Key) == string(liveKey) {
+		if i := conflict.Index; string(t.batch.Expect[i].Key) == string(kindLive.Key()) {
 			return zero, errUnknownKey() // the tenant was deleted meanwhile, and the key with it
 		}
 		if record != nil && conflict.Index == 0 {

@@ -6,7 +6,7 @@ import "encoding/binary"
 // project whose transcripts nobody searches.
 func (t *tx) markUnindexed(p *project, h *head, session string) {
 	if p.Recalls && h.Messages > 0 {
-		t.put(unindexedKey(p.Incarnation, h.Incarnation), unindexedMark(h, session))
+		t.put(kindUnindexedJob.Key(p.Incarnation, h.Incarnation), unindexedMark(h, session))
 	}
 }
 

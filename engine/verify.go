@@ -211,7 +211,7 @@ func (v *verifier) end() {
 	for _, tenant := range slices.Sorted(maps.Keys(v.spaces)) {
 		s := v.spaces[tenant]
 		if _, known := system.tenants[tenant]; !known && s != system {
-			f := s.at("tenant", tenantKey(tenant)).orphan("there are records of a tenant that does not exist")
+			f := s.at("tenant", kindTenant.Key(tenant)).orphan("there are records of a tenant that does not exist")
 			// Making a tenant begins with its mark, its project and its key; a crash may leave it at that.
 			f.harmless = !s.inUse && len(s.projects) <= 1
 		}

@@ -91,7 +91,7 @@ func (c *boardChecks) board(s *space, it store.Item) {
 	c.boards[b.Incarnation], s.inUse = b, true
 	switch {
 	case b.Due != nil:
-		job := boardDueKey(*b.Due, id)
+		job := kindBoardDueJob.Key(*b.Due, id)
 		s.expect(job, s.at("job_board_due", job), "the board %q is to be looked at %s, and no job does it", id,
 			b.Due.Truncate(time.Millisecond).UTC().Format(time.RFC3339))
 	case b.RetentionDays != nil:
@@ -104,7 +104,7 @@ func (c *boardChecks) on(s *space, key []byte) *boardSeen {
 	if binc := incarnation(key[2:]); c.now == nil || c.now.Incarnation != binc {
 		c.end(s)
 		if c.now = c.boards[binc]; c.now == nil {
-			c.stray(s, boardPrefix(binc), key)
+			c.stray(s, boardRecords.Under(binc).From, key)
 			return nil
 		}
 	}
@@ -216,7 +216,7 @@ func (c *boardChecks) end(s *space) {
 	}
 	b.ended = true
 	for _, e := range b.entries {
-		key := entryKey(b.Incarnation, e.seq)
+		key := kindEntry.Key(b.Incarnation, e.seq)
 		switch {
 		case !e.came:
 			s.at("board_entry", key).missing("board %q: entry %d is not there", b.ID, e.seq)
@@ -224,7 +224,7 @@ func (c *boardChecks) end(s *space) {
 			s.at("board_entry", key).mismatch("board %q: entry %d is not found by what it says", b.ID, e.seq)
 		}
 	}
-	wrong := s.at("board", boardKey(b.ID))
+	wrong := s.at("board", kindBoard.Key(b.ID))
 	if uint64(len(b.entries)) != b.Entries {
 		wrong.mismatch("board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
 	}
@@ -253,12 +253,12 @@ func (c *boardChecks) finish(s *space) {
 			c.now = b
 			c.end(s)
 		}
-		if c.swept[string(boardPrefix(binc))] {
-			s.at("board", boardKey(b.ID)).mismatch("board %q lives and is to be swept", b.ID)
+		if c.swept[string(boardRecords.Under(binc).From)] {
+			s.at("board", kindBoard.Key(b.ID)).mismatch("board %q lives and is to be swept", b.ID)
 		}
 	}
 	for prefix, g := range c.strays {
-		whole := prefix[:len(boardPrefix(incarnation{}))]
+		whole := prefix[:len(boardRecords.Under(incarnation{}).From)]
 		binc := incarnation([]byte(whole[2:]))
 		lost := c.lost && c.boards[binc] == nil
 		if !c.swept[prefix] && !c.swept[whole] && !lost && !s.staged[binc] {

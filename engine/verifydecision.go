@@ -50,7 +50,7 @@ func (c *decisionChecks) decided(s *space, d *decision, key []byte, wrong subjec
 		return
 	}
 	// A window may be answered while its project is being swept, so this counts for nothing there.
-	key = effectiveKey(pinc, at, [16]byte(hash))
+	key = kindEffective.Key(pinc, at, [16]byte(hash))
 	s.expect(key, s.at("effective", key).inProject(pinc), "decisions of day %d name settings that are not there", at)
 	h := c.sessions.heads[session]
 	switch {

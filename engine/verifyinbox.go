@@ -48,7 +48,7 @@ func (c *boardChecks) notice(s *space, it store.Item) {
 	a := b.agents[inbox]
 	if a == nil {
 		if !b.lostAgents {
-			c.stray(s, inboxPrefix(b.Incarnation, inbox), it.Key)
+			c.stray(s, kindNotice.Under2(b.Incarnation, inbox).From, it.Key)
 		}
 		return
 	}
@@ -76,7 +76,7 @@ func (c *boardChecks) notice(s *space, it store.Item) {
 // inboxes holds what agents' records count against what came, and that against what entries say that they raised.
 func (b *boardSeen) inboxes(s *space) {
 	for inbox, a := range b.agents {
-		wrong := s.at("board_agent", boardAgentKey(b.Incarnation, a.ID))
+		wrong := s.at("board_agent", kindBoardAgent.Key(b.Incarnation, a.ID))
 		switch {
 		case a.Notices != a.notices || a.Unread != a.unread || a.Mentions != a.mentions && !b.lostNotices:
 			wrong.mismatch("board %q: %q counts %d notifications, %d unread, %d mentions; there are "+

@@ -251,7 +251,7 @@ func (c *indexChecks) end(s *space) {
 				d.id, d.claimed, d.dead)
 		}
 	}
-	key := recallPrefix(x.pinc, x.space, recallCorpus)
+	key := kindRecallCorpus.Key(x.pinc, x.space)
 	if x.oldest < x.rec.Oldest && !x.lost {
 		at("recall_corpus", key).mismatch("it says that documents wait from epoch %d on, one waits in epoch %d",
 			x.rec.Oldest, x.oldest)
@@ -260,12 +260,12 @@ func (c *indexChecks) end(s *space) {
 		at("recall_corpus", key).mismatch("it counts %d documents of %d words in blocks, there are %d of %d",
 			x.rec.Documents, x.rec.Terms, in.Documents, in.Terms)
 	}
-	if job := foldKey(x.pinc, x.space); fresh+x.dead > 0 && !c.folds[string(job[3:])] {
+	if job := kindFoldJob.Key(x.pinc, x.space); fresh+x.dead > 0 && !c.folds[string(job[3:])] {
 		at("job_fold", job).missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
 	}
 	for stream := range x.ends {
 		if stream != 0 && (x.space == recallMemories || !c.goes(stream)) {
-			key := recallStreamPrefix(x.pinc, x.space, recallStream, stream)
+			key := kindRecallStream.Key(x.pinc, x.space, stream)
 			at("recall_stream", key).missing("it is not told where the stream goes on")
 		}
 	}

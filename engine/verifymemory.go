@@ -34,14 +34,14 @@ type memoryName struct {
 	key  string
 }
 
-func (n memoryName) record() []byte { return memoryKey(n.pinc, n.key) }
+func (n memoryName) record() []byte { return kindMemory.Key(n.pinc, n.key) }
 
 // at is a memory, or one of its versions before.
 func (n memoryName) at(s *space, version int) subject {
 	if version == 0 {
 		return s.at("memory", n.record()).inProject(n.pinc)
 	}
-	return s.at("memory_version", memoryVersionKey(n.pinc, n.key, version)).inProject(n.pinc)
+	return s.at("memory_version", kindMemoryVersion.Key(n.pinc, n.key, uint32(version))).inProject(n.pinc)
 }
 
 // versionSeen is a version whose record is kept.
@@ -113,7 +113,7 @@ func (c *memoryChecks) remember(s *space, name memoryName, rec *memoryRecord, wr
 	doc := rec.doc()
 	m.doc = documentPrint(s, &doc)
 	if rec.ExpiresAt != nil {
-		s.expect(expiryKey(*rec.ExpiresAt, name.record()), name.at(s, 0),
+		s.expect(kindExpiry.Key(*rec.ExpiresAt, name.record()), name.at(s, 0),
 			"the expiry index does not name the memory %q, so that it would stay for good", name.key)
 	}
 	c.versions(s, name, rec, kept, wrong)

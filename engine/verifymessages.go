@@ -50,7 +50,7 @@ func (c *sessionChecks) body(s *space, it store.Item) {
 	}
 	seq := bodySeq(it.Key)
 	if seq != m.last+1 {
-		m.head.at(s, "body", bodyKey(m.sinc, m.last+1)).missing("messages %d to %d are not there", m.last+1, seq-1)
+		m.head.at(s, "body", kindBody.Key(m.sinc, m.last+1)).missing("messages %d to %d are not there", m.last+1, seq-1)
 	}
 	m.last = seq
 	if it.Damaged {
@@ -90,7 +90,7 @@ func (c *sessionChecks) headers(s *space, it store.Item) {
 		s.malformed("turns are numbered from 1")
 		return
 	case turn != m.turn+1:
-		gap := m.head.at(s, "headers", headersKey(m.sinc, m.turn+1))
+		gap := m.head.at(s, "headers", kindHeaders.Key(m.sinc, m.turn+1))
 		gap.missing("the headers of turns %d to %d are not there", m.turn+1, turn-1)
 		m.lost = true
 	}
@@ -169,7 +169,7 @@ func (c *sessionChecks) endMessages(s *space) {
 		return
 	}
 	h.came = true
-	key := headKey(h.pinc, h.session)
+	key := kindSession.Key(h.pinc, h.session)
 	if c.swept[m.sinc] {
 		h.at(s, "session", key).mismatch("the session lives and its messages are to be swept")
 	}

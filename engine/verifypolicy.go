@@ -54,7 +54,7 @@ func (c *policyChecks) policy(s *space, it store.Item) {
 		c.usage.Versions++
 		c.usage.Bytes += int64(v.Size)
 		c.modules[plan.Digest(v.Digest)] = v.Size
-		key := policyVersionKey(name, v.Version)
+		key := kindPolicyVersion.Key(name, uint32(v.Version))
 		s.expect(key, s.at("policy_version", key), "what the version's module says of itself is not there")
 	}
 }
@@ -109,10 +109,10 @@ func (c *policyChecks) version(s *space, it store.Item) {
 
 func (c *policyChecks) finish(s *space) {
 	for digest := range c.modules {
-		s.at("module", moduleKey(digest)).missing("the module %s is not there", hexDigest(digest))
+		s.at("module", kindModule.Key(digest)).missing("the module %s is not there", hexDigest(digest))
 	}
 	if !c.usageSeen && c.usage.Versions > 0 {
-		s.at("policy_usage", policyUsageKey()).missing("the count of %d versions is not there", c.usage.Versions)
+		s.at("policy_usage", kindPolicyUsage.Key()).missing("the count of %d versions is not there", c.usage.Versions)
 	}
 }
 
@@ -121,7 +121,7 @@ func (c *policyChecks) across(s *space, system roomChecks) {
 	for _, n := range c.projects.pipelines {
 		name, _, _ := strings.Cut(n.policy, "@")
 		if !system.(*policyChecks).builtIns[name] && !c.lost && !c.names[name] {
-			s.at("project", projectKey(n.project)).
+			s.at("project", kindProject.Key(n.project)).
 				missing("the pipeline of project %q names the policy %q, which is not there", n.project, n.policy)
 		}
 	}

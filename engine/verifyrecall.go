@@ -131,7 +131,7 @@ func (c *recallChecks) finish(s *space) {
 		indexed := c.streams[projectStream{h.pinc, sinc}]
 		after, marking := c.backlog[h.pinc]
 		if c.projects.searched[h.pinc] && !c.marked[sinc] && h.Messages != indexed && (!marking || h.session <= after) {
-			mark := h.at(s, "job_unindexed", unindexedKey(h.pinc, sinc))
+			mark := h.at(s, "job_unindexed", kindUnindexedJob.Key(h.pinc, sinc))
 			mark.missing("of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 // projects, open calls and decisions.
 type sessionChecks struct {
 	heads     map[incarnation]*headSeen
-	byName    map[string]*headSeen // by openCallsKey
-	lostHeads map[string]bool      // damaged ones, by openCallsKey
+	byName    map[string]*headSeen // by the keys of their open calls
+	lostHeads map[string]bool      // damaged ones, by the keys of their open calls
 	swept     map[incarnation]bool // a job is to sweep them
 	headless  bool                 // a job is to look for messages of no session
 	now       *messagesSeen        // the session whose messages are coming
@@ -57,7 +57,7 @@ func (h *headSeen) of(s *space) subject { return s.of(h.pinc, h.session) }
 func (c *sessionChecks) head(s *space, it store.Item) {
 	h := &headSeen{pinc: incarnation(it.Key[2:]), session: idIn(it.Key, 2+8)}
 	s.about(h.pinc, h.session)
-	name := string(openCallsKey(h.pinc, h.session))
+	name := string(kindOpenCalls.Key(h.pinc, h.session))
 	if !s.decode(it, &h.head) {
 		c.lostHeads[name] = true
 		return
@@ -120,7 +120,7 @@ func (c *sessionChecks) finish(s *space) {
 	inOrder := func(a, b incarnation) int { return bytes.Compare(a[:], b[:]) }
 	for _, sinc := range slices.SortedFunc(maps.Keys(c.heads), inOrder) {
 		h := c.heads[sinc]
-		key := headKey(h.pinc, h.session)
+		key := kindSession.Key(h.pinc, h.session)
 		if !s.belongs(h.pinc) {
 			h.at(s, "session", key).orphan("the session's project does not exist")
 		}
@@ -128,11 +128,11 @@ func (c *sessionChecks) finish(s *space) {
 			h.at(s, "body", key).missing("of the session's %d messages none is there", h.Messages)
 		}
 		if h.OpenCalls > 0 && !h.opened {
-			open := h.at(s, "open_calls", openCallsKey(h.pinc, h.session))
+			open := h.at(s, "open_calls", kindOpenCalls.Key(h.pinc, h.session))
 			open.missing("the session's %d open calls are not there", h.OpenCalls)
 		}
 		if c.swept[sinc] && !h.came {
-			h.at(s, "job_session", sweepKey(sweepSession, sinc[:])).mismatch("the session lives and is to be swept")
+			h.at(s, "job_session", kindSessionJob.Key(sinc)).mismatch("the session lives and is to be swept")
 		}
 	}
 }

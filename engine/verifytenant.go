@@ -84,11 +84,11 @@ func (c *tenantChecks) tenant(s *space, it store.Item) {
 func (c *tenantChecks) finish(s *space) {
 	for id, made := range c.keys {
 		if made != c.live && c.live != (incarnation{}) { // whose loss is told once
-			s.at("key", apiKeyKey(id)).mismatch("key %q was made in another tenant of this name", id)
+			s.at("key", kindKey.Key(id)).mismatch("key %q was made in another tenant of this name", id)
 		}
 	}
 	for id := range c.swept {
-		s.at("job_tenant", sweepKey(sweepTenant, []byte(id))).orphan("a tenant %q that is not there is to be swept",
+		s.at("job_tenant", kindTenantJob.Key(id)).orphan("a tenant %q that is not there is to be swept",
 			strings.ToValidUTF8(id, "?"))
 	}
 	c.keys = nil
@@ -96,6 +96,6 @@ func (c *tenantChecks) finish(s *space) {
 
 func (c *tenantChecks) across(s *space, _ roomChecks) {
 	if c.live == (incarnation{}) {
-		s.at("live", liveKey).missing("the tenant's mark is not there: no key of it works")
+		s.at("live", kindLive.Key()).missing("the tenant's mark is not there: no key of it works")
 	}
 }

@@ -26,8 +26,8 @@ func (e *Engine) expireDecisions(ctx context.Context, tenant string, p *project,
 	error) {
 	oldest := day(e.now().AddDate(0, 0, -s.DecisionRetentionDays))
 	for _, rng := range []store.Range{
-		{From: decisionPrefix(p.Incarnation), To: decisionDayPrefix(p.Incarnation, oldest)},
-		{From: effectivePrefix(p.Incarnation), To: effectiveKey(p.Incarnation, oldest, [16]byte{})},
+		{From: kindDecision.Under(p.Incarnation).From, To: kindDecision.Under2(p.Incarnation, oldest).From},
+		{From: kindEffective.Under(p.Incarnation).From, To: kindEffective.Key(p.Incarnation, oldest, [16]byte{})},
 	} {
 		if n, err := e.deleteSome(ctx, tenant, rng); n > 0 || err != nil {
 			return n, []byte{1}, err
@@ -69,7 +69,7 @@ func (e *Engine) expireOrphans(ctx context.Context, tenant string, _ []byte) (in
 
 // sweepWindows removes a chunk of a deleted project's decisions and what they share, and tells whether there was any.
 func (e *Engine) sweepWindows(ctx context.Context, tenant string, pinc incarnation) (more bool, err error) {
-	for _, prefix := range [][]byte{decisionPrefix(pinc), effectivePrefix(pinc)} {
+	for _, prefix := range [][]byte{kindDecision.Under(pinc).From, kindEffective.Under(pinc).From} {
 		if more, err := e.deleteRange(ctx, tenant, prefixRange(prefix)); more || err != nil {
 			return more, err
 		}
@@ -94,12 +94,12 @@ func (e *Engine) sweepDecisions(ctx context.Context, tenant string, job store.It
 // the days that any can lie in.
 func (e *Engine) purgeDecisions(ctx context.Context, tenant string, pinc incarnation, session []byte,
 	until time.Time) error {
-	oldest, err := e.firstKey(ctx, tenant, prefixRange(decisionPrefix(pinc)))
+	oldest, err := e.firstKey(ctx, tenant, kindDecision.Under(pinc))
 	if err != nil || oldest == nil {
 		return err
 	}
 	for d := decisionDay(oldest.Key); d <= day(until)+1; d++ {
-		rng := prefixRange(append(decisionDayPrefix(pinc, d), session...))
+		rng := prefixRange(append(kindDecision.Under2(pinc, d).From, session...))
 		rng.Limit, rng.KeysOnly = sweepChunk, true
 		for {
 			r, err := e.store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
