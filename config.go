@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/llm"
+	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 	"go.yaml.in/yaml/v3"
 )
@@ -100,7 +100,7 @@ func (r *rawConfig) options() []option {
 		// No flags: every process of the machine could read a key there.
 		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "the key at the provider of models"},
 		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its URL, with the version (default: OpenAI's)"},
-		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "its model (default: " + llm.DefaultModel + ")"},
+		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "its model (default: " + openai.DefaultModel + ")"},
 		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
 		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
 		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "for summaries, another model"},
@@ -198,10 +198,10 @@ func (p *provider) complete(main provider) error {
 		p.Key, key = main.Key, "OPENAI_API_KEY"
 	}
 	p.Model = cmp.Or(p.Model, main.Model)
-	if err := llm.CheckURL(p.URL); err != nil {
+	if err := openai.CheckURL(p.URL); err != nil {
 		return fmt.Errorf("%s: %w", url, err)
 	}
-	if err := llm.CheckKey(p.Key); err != nil {
+	if err := openai.CheckKey(p.Key); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/analysis"
-	"github.com/seed-0906e6bc/mneme/engine/llm"
+	"github.com/seed-0906e6bc/mneme/engine/openai"
+	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
-	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
 	"github.com/seed-0906e6bc/mneme/server"
@@ -70,11 +70,11 @@ func withEngine(
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	counter, err := tokens.New()
+	counter, err := tiktoken.New()
 	if err != nil {
 		return fmt.Errorf("loading the tokenizers: %w", err)
 	}
-	words, err := analysis.New()
+	words, err := snowball.New()
 	if err != nil {
 		return fmt.Errorf("loading the stop words: %w", err)
 	}
@@ -125,7 +125,7 @@ func newSummariser(p provider) (engine.Summariser, error) {
 	if !p.given() {
 		return nil, nil
 	}
-	s, err := llm.New(llm.Options{BaseURL: p.URL, APIKey: p.Key, Model: p.Model})
+	s, err := openai.New(openai.Options{BaseURL: p.URL, APIKey: p.Key, Model: p.Model})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the provider of summaries: %w", err)
 	}

@@ -3,7 +3,7 @@ package engine
 import (
 	"encoding/binary"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 )
 
 // freshEpoch reads the epoch out of a fresh document's key.
@@ -12,12 +12,12 @@ func freshEpoch(key []byte) uint32 {
 	return epoch
 }
 
-func appendPlace(key []byte, at recall.Place) []byte {
+func appendPlace(key []byte, at rank.Place) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(key, at.Stream), at.Pos)
 }
 
 // splitPlace reads the place that a key ends with.
-func splitPlace(key []byte) recall.Place {
+func splitPlace(key []byte) rank.Place {
 	end := key[len(key)-16:]
-	return recall.Place{Stream: binary.BigEndian.Uint64(end), Pos: binary.BigEndian.Uint64(end[8:])}
+	return rank.Place{Stream: binary.BigEndian.Uint64(end), Pos: binary.BigEndian.Uint64(end[8:])}
 }

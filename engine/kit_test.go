@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/analysis"
+	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -37,16 +37,16 @@ type kit struct {
 	now   time.Time
 }
 
-var analyser = sync.OnceValue(func() *analysis.Analyser {
-	a, err := analysis.New()
+var analyser = sync.OnceValue(func() *snowball.Analyser {
+	a, err := snowball.New()
 	if err != nil {
 		panic(err)
 	}
 	return a
 })
 
-var parts = sync.OnceValues(func() (*tokens.Counter, *hostapi.Host) {
-	counter, err := tokens.New()
+var parts = sync.OnceValues(func() (*tiktoken.Counter, *hostapi.Host) {
+	counter, err := tiktoken.New()
 	if err != nil {
 		panic(err)
 	}

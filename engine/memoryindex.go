@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -13,12 +13,12 @@ const (
 	reindexBytes = 2 << 20
 )
 
-var categoriesOfIndex = map[string]recall.Category{categoryCore: recall.Core, categoryDaily: recall.Daily,
-	categoryConversation: recall.Conversation}
+var categoriesOfIndex = map[string]rank.Category{categoryCore: rank.Core, categoryDaily: rank.Daily,
+	categoryConversation: rank.Conversation}
 
 // doc is the memory as the index knows it, but for its words.
-func (r *memoryRecord) doc() recall.Document {
-	d := recall.Document{ID: r.Key, Category: categoriesOfIndex[r.Category], Session: r.session(), Group: r.Source,
+func (r *memoryRecord) doc() rank.Document {
+	d := rank.Document{ID: r.Key, Category: categoriesOfIndex[r.Category], Session: r.session(), Group: r.Source,
 		Tags: r.Tags, Importance: r.Importance, Created: r.UpdatedAt}
 	if r.ExpiresAt != nil {
 		d.Expires = *r.ExpiresAt

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 )
 
 // RecallQuery asks for memories or messages. All is optional, but a query without words needs a time bound or "*".
@@ -102,7 +102,7 @@ type recallRequest struct {
 	*RecallQuery
 	words    bool // it has some; else the most recent are asked for
 	memories MemoryFilter
-	filter   recall.Filter
+	filter   rank.Filter
 	viewer   string // delegation; "": sees all
 }
 
@@ -146,7 +146,7 @@ func (q *RecallQuery) check() (*recallRequest, error) {
 		return nil, invalidField("query", "query_needed",
 			`give words to look for, "*" for the most recent, or a time bound (since, until)`)
 	}
-	r.filter = recall.Filter{Tags: q.Tags, Group: q.Source, Session: q.SessionID}
+	r.filter = rank.Filter{Tags: q.Tags, Group: q.Source, Session: q.SessionID}
 	if q.Category != "" {
 		r.filter.ByCategory, r.filter.Category = true, categoriesOfIndex[q.Category]
 	}
@@ -245,7 +245,7 @@ func (e *Engine) recallMemories(ctx context.Context, c Caller, p *project, r *re
 	return nil
 }
 
-func whyOf(y recall.Why) RecallWhy {
+func whyOf(y rank.Why) RecallWhy {
 	out := RecallWhy{Terms: []RecallTerm{}, Neighbours: y.Neighbours, Session: y.Session, Date: y.Date,
 		Importance: y.Importance}
 	for _, t := range y.Terms {

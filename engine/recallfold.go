@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -154,7 +154,7 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 	b := store.Batch{Expect: slices.Clone(expect)}
 	folded := corpus
 	folded.Oldest = epoch // that is left
-	added := map[string][]recall.Posting{}
+	added := map[string][]rank.Posting{}
 	size := 0
 	for _, it := range r.Ranges[0] {
 		at := splitPlace(it.Key)
@@ -203,7 +203,7 @@ func (e *Engine) fold(ctx context.Context, tenant string, p incarnation, space b
 
 // addPostings gives the blocks that change where postings are added to terms.
 func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, space byte,
-	added map[string][]recall.Posting,
+	added map[string][]rank.Posting,
 ) (out []store.Pair, err error) {
 	terms := slices.Sorted(maps.Keys(added))
 	for round := 0; len(terms) > 0; round++ {
@@ -211,7 +211,7 @@ func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, 
 		for i, term := range terms {
 			ps := added[term]
 			if round == 0 {
-				slices.SortFunc(ps, func(a, b recall.Posting) int { return a.Compare(b.Place) })
+				slices.SortFunc(ps, func(a, b rank.Posting) int { return a.Compare(b.Place) })
 			}
 			q.Ranges[i] = blockOf(kindRecallBlock.Under3(p, space, term).From, ps[len(ps)-1].Place)
 		}
@@ -222,21 +222,21 @@ func (e *Engine) addPostings(ctx context.Context, tenant string, p incarnation, 
 		rest := terms[:0]
 		for i, term := range terms {
 			ps := added[term]
-			var block []recall.Posting
+			var block []rank.Posting
 			var key []byte
 			from := 0 // what is not before the block
 			if items := r.Ranges[i]; len(items) > 0 {
-				from, _ = slices.BinarySearchFunc(ps, splitPlace(items[0].Key), recall.Posting.Compare)
+				from, _ = slices.BinarySearchFunc(ps, splitPlace(items[0].Key), rank.Posting.Compare)
 				key = items[0].Key
-				if block, err = recall.ReadBlock(nil, items[0].Value); err != nil {
+				if block, err = rank.ReadBlock(nil, items[0].Value); err != nil {
 					return nil, errBroken
 				}
 			}
-			for n, chunk := range recall.Merge(block, ps[from:]) {
+			for n, chunk := range rank.Merge(block, ps[from:]) {
 				if n > 0 || key == nil {
 					key = appendPlace(kindRecallBlock.Under3(p, space, term).From, chunk[0].Place)
 				}
-				out = append(out, store.Pair{Key: key, Value: recall.AppendBlock(nil, chunk)})
+				out = append(out, store.Pair{Key: key, Value: rank.AppendBlock(nil, chunk)})
 			}
 			if added[term] = ps[:from]; from > 0 {
 				rest = append(rest, term)

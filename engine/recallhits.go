@@ -3,15 +3,15 @@ package engine
 import (
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // hit is a document found.
 type hit struct {
-	doc   *recall.Document
+	doc   *rank.Document
 	score float64
-	why   recall.Why
+	why   rank.Why
 }
 
 // best gives the best hits, as many as asked for: what several passages are of comes once.
@@ -22,7 +22,7 @@ func (s *search) best() (hits []hit, err error) {
 	}
 	seen := map[identity]bool{}
 	for n := s.limit + 4; len(hits) < s.limit; n = min(2*n, documentsAtOnce) {
-		var some []recall.Candidate
+		var some []rank.Candidate
 		for len(some) < n {
 			c, ok := s.ranking.Next()
 			if !ok {
@@ -63,12 +63,12 @@ func (s *search) best() (hits []hit, err error) {
 }
 
 // documents gives what stands at the candidates' places; nil where nothing does, or what cannot be read.
-func (s *search) documents(of []recall.Candidate) ([]*recall.Document, error) {
-	out := make([]*recall.Document, len(of))
+func (s *search) documents(of []rank.Candidate) ([]*rank.Document, error) {
+	out := make([]*rank.Document, len(of))
 	var keys [][]byte
 	var stored []int
 	for i, c := range of {
-		at, found := slices.BinarySearchFunc(s.fresh, c.Place, func(d *recall.Document, at recall.Place) int {
+		at, found := slices.BinarySearchFunc(s.fresh, c.Place, func(d *rank.Document, at rank.Place) int {
 			return d.Compare(at)
 		})
 		switch {

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -25,7 +25,7 @@ type Analyser interface {
 	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
 	Document(text string) (terms []string, latin string)
 	// Query gives the words of a query that say something, with their terms in any of the languages named.
-	Query(text string, languages []string) []recall.Word
+	Query(text string, languages []string) []rank.Word
 }
 
 // corpusRecord says what is in the blocks of a space.
@@ -81,21 +81,21 @@ func streamOf(session string) uint64 {
 
 // passagesAt says where a memory's passages are: one behind the other.
 type passagesAt struct {
-	First recall.Place `json:"first"`
-	Epoch uint32       `json:"epoch,omitempty"`
-	Count uint64       `json:"count"`
+	First rank.Place `json:"first"`
+	Epoch uint32     `json:"epoch,omitempty"`
+	Count uint64     `json:"count"`
 }
 
-func (at passagesAt) place(i uint64) recall.Place {
-	return recall.Place{Stream: at.First.Stream, Pos: at.First.Pos + i}
+func (at passagesAt) place(i uint64) rank.Place {
+	return rank.Place{Stream: at.First.Stream, Pos: at.First.Pos + i}
 }
 
 // putDocument makes a text findable in the batch that writes what it is of, in place of what its id had before. The
 // batch reads all that it needs for that in one round trip.
-func (t *tx) putDocument(p incarnation, doc recall.Document, text string) error {
+func (t *tx) putDocument(p incarnation, doc rank.Document, text string) error {
 	terms, latin := t.e.analyser.Document(text)
-	passages, lens := recall.Passages(terms)
-	at := passagesAt{First: recall.Place{Stream: streamOf(doc.Session)}, Count: uint64(len(passages))}
+	passages, lens := rank.Passages(terms)
+	at := passagesAt{First: rank.Place{Stream: streamOf(doc.Session)}, Count: uint64(len(passages))}
 	keys := append(foldKeys(p, recallMemories, latin), kindRecallMemory.Key(p, doc.ID),
 		kindRecallEpoch.Key(p, recallMemories))
 	if at.First.Stream != 0 {
@@ -111,7 +111,7 @@ func (t *tx) putDocument(p incarnation, doc recall.Document, text string) error 
 		if err := t.nextPlace(p, &at, doc.Created); err != nil {
 			return err
 		}
-		docs := make([]recall.Document, len(passages))
+		docs := make([]rank.Document, len(passages))
 		for i := range docs {
 			docs[i] = doc
 			docs[i].Place, docs[i].Terms, docs[i].Len = at.place(uint64(i)), passages[i], lens[i]
@@ -171,7 +171,7 @@ func (t *tx) expectFree(p incarnation, at *passagesAt) {
 }
 
 // addDocuments adds documents to those that wait for their block, under the epoch that it answers.
-func (t *tx) addDocuments(p incarnation, space byte, docs []recall.Document, languages ...string) (
+func (t *tx) addDocuments(p incarnation, space byte, docs []rank.Document, languages ...string) (
 	epoch uint32, err error,
 ) {
 	epochKey := kindRecallEpoch.Key(p, space)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -36,12 +36,12 @@ func (e *Engine) recallMessages(ctx context.Context, c Caller, p *project, r *re
 		q.keys = append(q.keys, keysOfMark(p.Incarnation, m)...)
 	}
 	var unindexed tail
-	q.unindexed = func(held []store.Item) ([]recall.Document, []string, error) {
+	q.unindexed = func(held []store.Item) ([]rank.Document, []string, error) {
 		unindexed, err = e.analyseTails(ctx, c.Tenant, r.SessionID, marks, held)
 		return unindexed.docs, unindexed.languages, err
 	}
 	live := map[string]incarnation{}
-	q.accept = func(d *recall.Document) (bool, error) {
+	q.accept = func(d *rank.Document) (bool, error) {
 		is, known := live[d.Session]
 		if !known {
 			_, h, _, err := e.readHead(ctx, c, p.ID, d.Session)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -139,7 +139,7 @@ func (e *Engine) newestOf(ctx context.Context, tenant, id string, h *head, r *re
 			if err != nil || m.Text == "" || r.viewer != "" && hd.delegation != "" && hd.delegation != r.viewer {
 				continue
 			}
-			d := recall.Document{Session: id, Group: hd.delegation, Tags: hd.tags, Created: timeOf(hd.created)}
+			d := rank.Document{Session: id, Group: hd.delegation, Tags: hd.tags, Created: timeOf(hd.created)}
 			if !r.filter.Passes(&d, d.Created) {
 				continue
 			}

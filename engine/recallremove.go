@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -28,7 +28,7 @@ func (t *tx) removePassages(p incarnation, id string) error {
 		return nil
 	}
 	t.delete(key)
-	places := make([]recall.Place, at.Count)
+	places := make([]rank.Place, at.Count)
 	for i := range places {
 		places[i] = at.place(uint64(i))
 	}
@@ -37,7 +37,7 @@ func (t *tx) removePassages(p incarnation, id string) error {
 
 // removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings
 // stay are marked as dead, and a job removes them. The epoch is that of those that still wait for their block.
-func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []recall.Place) error {
+func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []rank.Place) error {
 	corpusKey := kindRecallCorpus.Key(p, space)
 	ask, folded := [][]byte{corpusKey}, make([][]byte, len(places))
 	for i, at := range places {
@@ -92,8 +92,8 @@ func (t *tx) removeDocuments(p incarnation, space byte, epoch uint32, places []r
 }
 
 // readDocument reads a stored document, or gives nil where it is damaged.
-func readDocument(at recall.Place, it store.Item, terms bool) *recall.Document {
-	d, err := recall.ReadDocument(at, it.Value, terms)
+func readDocument(at rank.Place, it store.Item, terms bool) *rank.Document {
+	d, err := rank.ReadDocument(at, it.Value, terms)
 	if err != nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func readDocument(at recall.Place, it store.Item, terms bool) *recall.Document {
 }
 
 // removePostings takes a document's postings out of their blocks. A block that gets empty goes.
-func (t *tx) removePostings(p incarnation, space byte, d *recall.Document) error {
+func (t *tx) removePostings(p incarnation, space byte, d *rank.Document) error {
 	q := store.Query{Ranges: make([]store.Range, len(d.Terms))}
 	for i, term := range d.Terms {
 		q.Ranges[i] = blockOf(kindRecallBlock.Under3(p, space, term.Term).From, d.Place)
@@ -118,23 +118,23 @@ func (t *tx) removePostings(p incarnation, space byte, d *recall.Document) error
 		if it.Value == nil && !it.Damaged {
 			continue // emptied before in this batch
 		}
-		block, err := recall.ReadBlock(nil, it.Value)
+		block, err := rank.ReadBlock(nil, it.Value)
 		if err != nil {
 			return errBroken
 		}
-		switch left := recall.Without(slices.Clone(block), d.Place); {
+		switch left := rank.Without(slices.Clone(block), d.Place); {
 		case len(left) == len(block):
 		case len(left) == 0:
 			t.delete(it.Key)
 		default:
-			t.put(it.Key, recall.AppendBlock(nil, left))
+			t.put(it.Key, rank.AppendBlock(nil, left))
 		}
 	}
 	return nil
 }
 
 // blockOf is the range that gives the block in which a place's posting is, or would go: the last that begins no later.
-func blockOf(term []byte, at recall.Place) store.Range {
+func blockOf(term []byte, at rank.Place) store.Range {
 	from := slices.Clone(term)
 	return store.Range{From: from, To: append(appendPlace(term, at), 0), Reverse: true, Limit: 1}
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -21,16 +21,16 @@ const (
 type query struct {
 	space  byte
 	text   string
-	filter recall.Filter
+	filter rank.Filter
 	viewer string // It sees the documents of this group and those of none. Empty: it sees all.
 	limit  int
 	// Where unindexed is there, it gives documents that are to be searched although they are not in the index, and the
 	// languages that they were stemmed in. What it goes by is what keys hold in the state of the index that is
 	// searched.
 	keys      [][]byte
-	unindexed func(held []store.Item) (docs []recall.Document, languages []string, err error)
+	unindexed func(held []store.Item) (docs []rank.Document, languages []string, err error)
 	// accept, where it is there, has the last word on a hit.
-	accept func(*recall.Document) (bool, error)
+	accept func(*rank.Document) (bool, error)
 }
 
 // search is one query of one space of an index.
@@ -42,12 +42,12 @@ type search struct {
 	*query
 	now time.Time
 
-	job     store.Item            // of the space
-	damaged bool                  // something of the index is, which the answer leaves out
-	visible map[recall.Place]bool // of places whose group may be the viewer's: whether it is
-	fresh   []*recall.Document    // not in blocks, sorted by place
-	dead    map[recall.Place]bool
-	ranking *recall.Ranking
+	job     store.Item          // of the space
+	damaged bool                // something of the index is, which the answer leaves out
+	visible map[rank.Place]bool // of places whose group may be the viewer's: whether it is
+	fresh   []*rank.Document    // not in blocks, sorted by place
+	dead    map[rank.Place]bool
+	ranking *rank.Ranking
 }
 
 // search gives the best hits of a query, as many as it asks for. It is incomplete where the index is being built, or is
@@ -55,7 +55,7 @@ type search struct {
 func (e *Engine) search(ctx context.Context, tenant string, p incarnation, q *query) (
 	hits []hit, incomplete bool, err error,
 ) {
-	s := &search{e: e, ctx: ctx, tenant: tenant, p: p, query: q, now: e.now(), visible: map[recall.Place]bool{}}
+	s := &search{e: e, ctx: ctx, tenant: tenant, p: p, query: q, now: e.now(), visible: map[rank.Place]bool{}}
 	languages, err := s.languages()
 	if err != nil {
 		return nil, false, err
@@ -116,7 +116,7 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.job, s.fresh, s.dead, s.ranking = r.Keys[0], nil, map[recall.Place]bool{}, new(recall.Ranking)
+	s.job, s.fresh, s.dead, s.ranking = r.Keys[0], nil, map[rank.Place]bool{}, new(rank.Ranking)
 	in, err := decodeCorpus(r.Keys[1])
 	if s.damaged = s.damaged || err != nil; err != nil || stateOf(s.job) == indexDropped {
 		return languages, nil // Nothing says how much its records still hold together.
@@ -127,19 +127,19 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
 		return nil, err
 	}
-	corpus := recall.Corpus{Documents: in.Documents, Terms: in.Terms}
+	corpus := rank.Corpus{Documents: in.Documents, Terms: in.Terms}
 	for _, d := range s.fresh {
 		corpus.Documents++
 		corpus.Terms += uint64(d.Len)
 	}
 	asked := s.rarest(words, r.Ranges[2:])
-	postings := make([]recall.Postings, len(asked))
+	postings := make([]rank.Postings, len(asked))
 	for i, a := range asked {
 		if postings[i], err = s.gather(a.Word, a.blocks); err != nil {
 			return nil, err
 		}
 	}
-	s.ranking, err = recall.Rank(s.ctx, postings, corpus, recall.Dates(s.text), &s.filter)
+	s.ranking, err = rank.Rank(s.ctx, postings, corpus, rank.Dates(s.text), &s.filter)
 	return languages, err
 }
 
@@ -166,32 +166,32 @@ func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]st
 			}
 		}
 	}
-	slices.SortFunc(s.fresh, func(a, b *recall.Document) int { return a.Compare(b.Place) })
+	slices.SortFunc(s.fresh, func(a, b *rank.Document) int { return a.Compare(b.Place) })
 	return languages, nil
 }
 
 // asked is a word of the query with the blocks of each of its terms.
 type asked struct {
-	recall.Word
+	rank.Word
 	blocks [][]store.Item
 	length int // of all postings, about
 }
 
 // rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. For a
 // viewer it leaves that to ranking, because what a viewer may not see must not decide.
-func (s *search) rarest(words []recall.Word, blocks [][]store.Item) []asked {
+func (s *search) rarest(words []rank.Word, blocks [][]store.Item) []asked {
 	out := make([]asked, len(words))
 	for i, w := range words {
 		out[i] = asked{Word: w, blocks: blocks[:len(w.Terms)]}
 		blocks = blocks[len(w.Terms):]
 	}
-	if len(words) <= recall.MaxWords || s.viewer != "" {
+	if len(words) <= rank.MaxWords || s.viewer != "" {
 		return out
 	}
 	for i := range out {
 		for n, term := range out[i].Terms {
 			for _, it := range out[i].blocks[n] {
-				out[i].length += recall.BlockLen(it.Value)
+				out[i].length += rank.BlockLen(it.Value)
 			}
 			for _, d := range s.fresh {
 				out[i].length += int(min(d.Count(term), 1))
@@ -199,44 +199,44 @@ func (s *search) rarest(words []recall.Word, blocks [][]store.Item) []asked {
 		}
 	}
 	out = slices.DeleteFunc(out, func(a asked) bool { return a.length == 0 })
-	if len(out) > recall.MaxWords {
+	if len(out) > rank.MaxWords {
 		slices.SortStableFunc(out, func(a, b asked) int { return cmp.Compare(a.length, b.length) })
-		out = out[:recall.MaxWords]
+		out = out[:rank.MaxWords]
 	}
 	return out
 }
 
 // gather puts one word's postings together, without those of what is gone and of what the viewer may not see.
-func (s *search) gather(w recall.Word, blocks [][]store.Item) (recall.Postings, error) {
+func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, error) {
 	if err := s.ctx.Err(); err != nil {
-		return recall.Postings{}, err
+		return rank.Postings{}, err
 	}
-	var lists [][]recall.Posting
+	var lists [][]rank.Posting
 	for i, term := range w.Terms {
-		var list []recall.Posting
+		var list []rank.Posting
 		for _, it := range blocks[i] {
-			more, err := recall.ReadBlock(list, it.Value)
+			more, err := rank.ReadBlock(list, it.Value)
 			if s.damaged = s.damaged || err != nil; err == nil {
 				list = more
 			}
 		}
-		list, err := s.shown(slices.DeleteFunc(list, func(p recall.Posting) bool { return s.dead[p.Place] }))
+		list, err := s.shown(slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] }))
 		if err != nil {
-			return recall.Postings{}, err
+			return rank.Postings{}, err
 		}
-		var fresh []recall.Posting
+		var fresh []rank.Posting
 		for _, d := range s.fresh {
 			if n := d.Count(term); n > 0 && !s.hidden(d.Group) {
 				fresh = append(fresh, d.Posting(n))
 			}
 		}
-		for _, l := range [][]recall.Posting{list, fresh} {
+		for _, l := range [][]rank.Posting{list, fresh} {
 			if len(l) > 0 {
 				lists = append(lists, l)
 			}
 		}
 	}
-	return recall.Gather(w.Text, lists...), nil
+	return rank.Gather(w.Text, lists...), nil
 }
 
 // hidden tells whether the viewer may not see documents of a group.
@@ -246,15 +246,15 @@ func (s *search) hidden(group string) bool {
 
 // shown leaves out the postings of documents that the viewer may not see. A posting has but a hash of its group: where
 // that is the viewer's, the document says whether the group is.
-func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
+func (s *search) shown(list []rank.Posting) ([]rank.Posting, error) {
 	viewer := s.viewer
 	if viewer == "" {
 		return list, nil
 	}
-	list = slices.DeleteFunc(list, func(p recall.Posting) bool { return recall.GroupHidden(p.Attrs, viewer) })
-	var ask []recall.Place
+	list = slices.DeleteFunc(list, func(p rank.Posting) bool { return rank.GroupHidden(p.Attrs, viewer) })
+	var ask []rank.Place
 	for _, p := range list {
-		if _, known := s.visible[p.Place]; !known && recall.Grouped(p.Attrs) {
+		if _, known := s.visible[p.Place]; !known && rank.Grouped(p.Attrs) {
 			ask = append(ask, p.Place)
 		}
 	}
@@ -272,7 +272,7 @@ func (s *search) shown(list []recall.Posting) ([]recall.Posting, error) {
 			s.visible[at] = d != nil && d.Group == viewer
 		}
 	}
-	return slices.DeleteFunc(list, func(p recall.Posting) bool {
-		return recall.Grouped(p.Attrs) && !s.visible[p.Place]
+	return slices.DeleteFunc(list, func(p rank.Posting) bool {
+		return rank.Grouped(p.Attrs) && !s.visible[p.Place]
 	}), nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -26,7 +26,7 @@ func (e *Engine) sweepTranscript(ctx context.Context, tenant string, p, s incarn
 	}
 	t := &tx{ctx: ctx, e: e, tenant: tenant, now: e.now()}
 	done, err := t.changeIndex(p, recallTranscript, func() error {
-		places := make([]recall.Place, len(r.Ranges[0]))
+		places := make([]rank.Place, len(r.Ranges[0]))
 		for i, it := range r.Ranges[0] {
 			places[i] = splitPlace(it.Key)
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -227,7 +227,7 @@ func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
 // analyseTail makes documents of a session's messages behind those that are indexed, as far as the budget goes, and
 // moves the session's state behind them.
 func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budget *workBudget) (
-	docs []recall.Document, languages []string, err error,
+	docs []rank.Document, languages []string, err error,
 ) {
 	for m.state.Messages < m.head.Messages && budget.left() {
 		first := m.state.Messages + 1
@@ -257,9 +257,9 @@ func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budg
 			if latin != "" && !slices.Contains(languages, latin) {
 				languages = append(languages, latin)
 			}
-			passages, lens := recall.Passages(terms)
+			passages, lens := rank.Passages(terms)
 			for i := range passages {
-				docs = append(docs, recall.Document{Place: recall.Place{Stream: m.sinc.stream(), Pos: m.state.Next},
+				docs = append(docs, rank.Document{Place: rank.Place{Stream: m.sinc.stream(), Pos: m.state.Next},
 					Number: hd.seq, Session: m.id, Group: hd.delegation, Tags: hd.tags, Created: timeOf(hd.created),
 					Len: lens[i], Terms: passages[i]})
 				m.state.Next++
@@ -271,7 +271,7 @@ func (e *Engine) analyseTail(ctx context.Context, tenant string, m *marked, budg
 
 // tail is what a query searches of transcripts beside their index.
 type tail struct {
-	docs      []recall.Document
+	docs      []rank.Document
 	languages []string
 	rest      uint64 // messages beyond its bounds
 	damaged   bool   // something is left out of it

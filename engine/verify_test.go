@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -287,9 +287,9 @@ func verifyContradictions(t *testing.T, k *kit) {
 		{"a passage of another", "v", "\x04note\x04talk", swap("note", "nite"), "recall_memory", "mismatch"},
 		{"a passage that is none", "v", "\x04note\x04talk", swap("version", "virsions"), "recall_fresh", "malformed"},
 		{"a block of less", "v", "mtor", func(v []byte) []byte {
-			block, err := recall.ReadBlock(nil, v)
+			block, err := rank.ReadBlock(nil, v)
 			k.check(err)
-			return recall.AppendBlock(nil, block[:len(block)-1])
+			return rank.AppendBlock(nil, block[:len(block)-1])
 		}, "recall_document", "mismatch"},
 		{"passages elsewhere", "v", `"first"`, swap(`"count":`, `"count":9`), "recall_memory", "missing"},
 		{"a corpus of more", "v", `"documents"`, number("documents", 5), "recall_corpus", "mismatch"},

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -15,11 +15,11 @@ type indexChecks struct {
 	rebuilt  map[incarnation]map[byte]bool // corpora that are being built again
 	homeless map[incarnation][]byte        // the first record of indexes of no project
 	now      *corpusSeen
-	term     []byte       // that blocks are coming of
-	last     recall.Place // the last posting of the block before
+	term     []byte     // that blocks are coming of
+	last     rank.Place // the last posting of the block before
 
 	// Recall says what there is of transcripts.
-	ofMessage func(s *space, key []byte, x *corpusSeen, d *recall.Document)
+	ofMessage func(s *space, key []byte, x *corpusSeen, d *rank.Document)
 	goes      func(stream uint64) bool // its session is to be swept, or may be damaged
 	again     func(pinc incarnation)   // the project's sessions will be marked to be indexed again
 }
@@ -63,7 +63,7 @@ func (c *indexChecks) fold(_ *space, it store.Item) {
 type corpusSeen struct {
 	pinc     incarnation
 	space    byte
-	docs     map[recall.Place]*docSeen
+	docs     map[rank.Place]*docSeen
 	ends     map[uint64]uint64 // behind the last document of a stream
 	counts   map[uint64]uint64 // documents of a stream
 	lost     bool              // a document is damaged
@@ -86,8 +86,8 @@ type docSeen struct {
 }
 
 // documentPrint is the fingerprint of what a document says, but for words.
-func documentPrint(s *space, d *recall.Document) uint64 {
-	meta := recall.Document{ID: d.ID, Category: d.Category, Session: d.Session, Group: d.Group, Tags: d.Tags,
+func documentPrint(s *space, d *rank.Document) uint64 {
+	meta := rank.Document{ID: d.ID, Category: d.Category, Session: d.Session, Group: d.Group, Tags: d.Tags,
 		Importance: d.Importance, Created: d.Created, Expires: d.Expires}
 	return fingerprint(s, string(meta.Append(nil)))
 }
@@ -95,7 +95,7 @@ func documentPrint(s *space, d *recall.Document) uint64 {
 // termPosting is one document under one of its words.
 type termPosting struct {
 	term string
-	recall.Posting
+	rank.Posting
 }
 
 // corpus gives the one that a record is of; nil where the record is not worth a look: the project's index is to be
@@ -113,7 +113,7 @@ func (c *indexChecks) corpus(s *space, key []byte) *corpusSeen {
 		if c.rebuilt[pinc][space] {
 			return nil
 		}
-		c.now = &corpusSeen{pinc: pinc, space: space, oldest: math.MaxUint32, docs: map[recall.Place]*docSeen{},
+		c.now = &corpusSeen{pinc: pinc, space: space, oldest: math.MaxUint32, docs: map[rank.Place]*docSeen{},
 			ends: map[uint64]uint64{}, counts: map[uint64]uint64{}}
 	}
 	s.about(pinc, "")
@@ -126,7 +126,7 @@ func (c *indexChecks) document(s *space, it store.Item) {
 		return
 	}
 	at := splitPlace(it.Key)
-	d, err := recall.ReadDocument(at, it.Value, true)
+	d, err := rank.ReadDocument(at, it.Value, true)
 	switch {
 	case it.Damaged:
 		x.lost = true
@@ -158,7 +158,7 @@ func (c *indexChecks) document(s *space, it store.Item) {
 }
 
 // countsUp tells whether a document's words are in order, and as many as it says.
-func countsUp(d *recall.Document) bool {
+func countsUp(d *rank.Document) bool {
 	sum := uint64(0)
 	for i, t := range d.Terms {
 		if sum += uint64(t.Count); t.Count == 0 || i > 0 && t.Term <= d.Terms[i-1].Term {
@@ -187,7 +187,7 @@ func (c *indexChecks) block(s *space, it store.Item) {
 		return
 	}
 	term, at := it.Key[2+8+2:len(it.Key)-17], splitPlace(it.Key)
-	block, err := recall.ReadBlock(nil, it.Value)
+	block, err := rank.ReadBlock(nil, it.Value)
 	if err != nil || len(block) == 0 {
 		if x.lostBits = true; !it.Damaged {
 			s.malformed("the block does not parse, or is empty")
@@ -197,7 +197,7 @@ func (c *indexChecks) block(s *space, it store.Item) {
 	if string(c.term) == string(term) && c.last.Compare(at) >= 0 {
 		s.mismatch("the block begins before the one before it ends")
 	}
-	byPlace := func(a, b recall.Posting) int { return a.Compare(b.Place) }
+	byPlace := func(a, b rank.Posting) int { return a.Compare(b.Place) }
 	if block[0].Compare(at) < 0 || !slices.IsSortedFunc(block, byPlace) {
 		s.mismatch("the block's postings are out of order")
 	}

@@ -3,7 +3,7 @@ package engine
 import (
 	"encoding/binary"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -39,7 +39,7 @@ func (c *recallChecks) checks() []recordCheck {
 }
 
 // ofMessage holds a document against the session whose message it is.
-func (c *recallChecks) ofMessage(s *space, key []byte, x *corpusSeen, d *recall.Document) {
+func (c *recallChecks) ofMessage(s *space, key []byte, x *corpusSeen, d *rank.Document) {
 	sinc := incarnationOf(d.Stream)
 	h := c.sessions.heads[sinc]
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
@@ -43,7 +43,7 @@ var operator = engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTena
 
 func newWindows(t *testing.T) *windows {
 	t.Helper()
-	counter, err := tokens.New()
+	counter, err := tiktoken.New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
-	"github.com/seed-0906e6bc/mneme/engine/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -79,7 +79,7 @@ func newProgram(b *testing.B) (addr, key string) {
 	log := slog.New(slog.NewTextHandler(devNull, nil))
 	db, err := badgerstore.Open(badgerstore.Options{Dir: b.TempDir(), Logger: log})
 	must(err)
-	counter, err := tokens.New()
+	counter, err := tiktoken.New()
 	must(err)
 	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command()})
 	must(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/llm/llmtest"
+	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 )
 
 // lines are the lines of a session as flat text.
@@ -153,7 +153,7 @@ func seed004Manager(t *testing.T) {
 func seed004Failure(t *testing.T) {
 	p := provider(t)
 	s := summarise(t, summarising(t, t.TempDir(), p), p, nil)
-	s.Next(llmtest.Status(500, "server_error"))
+	s.Next(openaitest.Status(500, "server_error"))
 	s.talk(repeated(2, 21)...)
 	s.covered(ask{})
 	s.asked(1)
@@ -163,7 +163,7 @@ func seed004Failure(t *testing.T) {
 	}
 	text := s.await(30) // it is tried again by itself
 	calls := len(s.Requests())
-	s.Always(llmtest.Status(500, "server_error"))
+	s.Always(openaitest.Status(500, "server_error"))
 	s.talk(repeated(2, 15)...)
 	s.covered(ask{})
 	s.asked(calls + 1)

@@ -8,25 +8,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/llm/llmtest"
+	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 )
 
 // failures are the ways in which a provider is of no use, one call each.
-func failures() map[string]llmtest.Behaviour {
-	return map[string]llmtest.Behaviour{
-		"429":         llmtest.Status(http.StatusTooManyRequests, "rate_limit_exceeded"),
-		"500":         llmtest.Status(http.StatusInternalServerError, "server_error"),
-		"502 page":    llmtest.Raw(http.StatusBadGateway, "text/html", "<html>bad gateway</html>"),
-		"cut":         llmtest.Cut,
-		"dropped":     llmtest.Drop,
-		"slow to cut": llmtest.After(200*time.Millisecond, llmtest.Cut),
-		"empty":       llmtest.Say(""),
-		"blank":       llmtest.Say(" \n "),
-		"rubbish":     llmtest.Raw(http.StatusOK, "application/json", "%%% no JSON %%%"),
-		"wrong JSON":  llmtest.Raw(http.StatusOK, "application/json", `{"choices":{"text":"x"}}`),
-		"nothing":     llmtest.Raw(http.StatusOK, "application/json", ""),
-		"cut short":   llmtest.Finish("length", "mark-1. to mark-29. and th"),
-		"endless":     llmtest.Endless,
+func failures() map[string]openaitest.Behaviour {
+	return map[string]openaitest.Behaviour{
+		"429":         openaitest.Status(http.StatusTooManyRequests, "rate_limit_exceeded"),
+		"500":         openaitest.Status(http.StatusInternalServerError, "server_error"),
+		"502 page":    openaitest.Raw(http.StatusBadGateway, "text/html", "<html>bad gateway</html>"),
+		"cut":         openaitest.Cut,
+		"dropped":     openaitest.Drop,
+		"slow to cut": openaitest.After(200*time.Millisecond, openaitest.Cut),
+		"empty":       openaitest.Say(""),
+		"blank":       openaitest.Say(" \n "),
+		"rubbish":     openaitest.Raw(http.StatusOK, "application/json", "%%% no JSON %%%"),
+		"wrong JSON":  openaitest.Raw(http.StatusOK, "application/json", `{"choices":{"text":"x"}}`),
+		"nothing":     openaitest.Raw(http.StatusOK, "application/json", ""),
+		"cut short":   openaitest.Finish("length", "mark-1. to mark-29. and th"),
+		"endless":     openaitest.Endless,
 	}
 }
 
@@ -79,7 +79,7 @@ func testFailingAgain(t *testing.T, w *world) {
 			text, count = s.state()
 			return count >= len(s.history.messages)-8
 		}, func() string { return sprintf("after %q only %d messages are covered:\n%s", name, count, s.log) })
-		if got := llmtest.Marks(text); count <= last || !slices.Equal(got, upTo(1, count)) {
+		if got := openaitest.Marks(text); count <= last || !slices.Equal(got, upTo(1, count)) {
 			t.Errorf("after %q the summary of %d messages covers %v", name, count, got)
 		}
 		last = count
@@ -102,7 +102,7 @@ func testBurst(t *testing.T, w *world) {
 		s := w.begin(t, object{"summary_mode": mode, "summary_wait_ms": 60_000})
 		s.talk(append(repeated(2, 20), 1)...)
 		release := make(chan struct{})
-		s.Next(llmtest.Hold(release, llmtest.Digest))
+		s.Next(openaitest.Hold(release, openaitest.Digest))
 		var group sync.WaitGroup
 		windows := make([]*window, 50)
 		for i := range windows {
@@ -150,7 +150,7 @@ func testWait(t *testing.T, w *world) {
 	s := w.begin(t, object{"summary_mode": "wait"})
 	s.talk(append(repeated(2, 20), 1)...)
 	win := s.covered(ask{})
-	if win.Summary == nil || !slices.Equal(llmtest.Marks(win.Summary.Text), upTo(1, 29)) || win.Usage.HistoryMessages != 12 {
+	if win.Summary == nil || !slices.Equal(openaitest.Marks(win.Summary.Text), upTo(1, 29)) || win.Usage.HistoryMessages != 12 {
 		t.Errorf("%d messages beside %+v", win.Usage.HistoryMessages, win.Summary)
 	}
 	s.replay(t, win)
@@ -161,7 +161,7 @@ func testWaitInVain(t *testing.T, w *world) {
 	s := w.begin(t, object{"summary_mode": "wait", "summary_wait_ms": 300})
 	s.talk(append(repeated(2, 20), 1)...)
 	release := make(chan struct{})
-	s.Next(llmtest.Hold(release, llmtest.Status(http.StatusServiceUnavailable, "")))
+	s.Next(openaitest.Hold(release, openaitest.Status(http.StatusServiceUnavailable, "")))
 	from := time.Now()
 	win := s.covered(ask{})
 	if took := time.Since(from); win.Summary != nil || took < 300*time.Millisecond || took > 10*time.Second {

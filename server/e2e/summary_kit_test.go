@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/llm/llmtest"
+	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
@@ -17,7 +17,7 @@ import (
 const providerKey = "sk-provider-key-of-the-acceptance-tests"
 
 // summarising starts a server of the test's own on a data folder, whose summaries a provider makes.
-func summarising(t testing.TB, data string, provider *llmtest.Server) *process {
+func summarising(t testing.TB, data string, provider *openaitest.Server) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "mneme.yaml")
 	config := "openai_summary_api_key: " + providerKey + "\nopenai_summary_url: " + provider.URL + "\nopenai_model: small\n"
@@ -27,9 +27,9 @@ func summarising(t testing.TB, data string, provider *llmtest.Server) *process {
 	return start(t, data, "--config", file)
 }
 
-func provider(t testing.TB) *llmtest.Server {
+func provider(t testing.TB) *openaitest.Server {
 	t.Helper()
-	p := llmtest.Start()
+	p := openaitest.Start()
 	t.Cleanup(p.Close)
 	return p
 }
@@ -38,13 +38,13 @@ func provider(t testing.TB) *llmtest.Server {
 // and the provider's script for it.
 type summarised struct {
 	*conversation
-	*llmtest.Script
+	*openaitest.Script
 	topic string
 	sizes []int // of the turns said so far
 }
 
 // summarise begins a conversation in a tenant of its own, with summaries on and with further settings.
-func summarise(t testing.TB, server *process, p *llmtest.Server, settings object) *summarised {
+func summarise(t testing.TB, server *process, p *openaitest.Server, settings object) *summarised {
 	t.Helper()
 	root := server.client(t).as(rootKey)
 	tenant := mneme.unique("tenant")
@@ -72,7 +72,7 @@ func (s *summarised) in(t testing.TB) *summarised {
 
 // text is what the n-th message says.
 func (s *summarised) text(n int) string {
-	return "About " + s.topic + ". this was said: " + llmtest.Mark(n) + " Remember it."
+	return "About " + s.topic + ". this was said: " + openaitest.Mark(n) + " Remember it."
 }
 
 // talk posts turns of so many messages each: users and assistants take turns.
@@ -152,7 +152,7 @@ func (s *summarised) promised(a ask, w *window) (faults []string) {
 			bad("the summary %q is told, but not in the window", summary)
 		}
 	}
-	inWindow, inSummary := llmtest.Marks(said), llmtest.Marks(summary)
+	inWindow, inSummary := openaitest.Marks(said), openaitest.Marks(summary)
 	rows := map[string]row{}
 	beyond := 0
 	for _, r := range w.Report {
@@ -160,7 +160,7 @@ func (s *summarised) promised(a ask, w *window) (faults []string) {
 		beyond += r.Count
 	}
 	for i, m := range s.history.messages {
-		marks := llmtest.Marks(joined(m))
+		marks := openaitest.Marks(joined(m))
 		if len(marks) == 0 {
 			continue // a call: it goes with its results
 		}
@@ -231,7 +231,7 @@ func awaitFor(t testing.TB, most time.Duration, holds func() bool, fault func() 
 }
 
 // asked waits until the provider was asked so often, and gives the requests.
-func (s *summarised) asked(times int) []llmtest.Request {
+func (s *summarised) asked(times int) []openaitest.Request {
 	s.t.Helper()
 	await(s.t, func() bool { return len(s.Requests()) >= times }, func() string {
 		return sprintf("the provider was asked %d times, want %d:\n%s", len(s.Requests()), times, s.log)
@@ -240,9 +240,9 @@ func (s *summarised) asked(times int) []llmtest.Request {
 }
 
 // told are the marks of the messages that a request gave to the provider, in order.
-func told(r llmtest.Request) (marks []int) {
+func told(r openaitest.Request) (marks []int) {
 	for _, m := range r.Messages {
-		marks = append(marks, llmtest.Marks(m.Text)...)
+		marks = append(marks, openaitest.Marks(m.Text)...)
 	}
 	return marks
 }
@@ -255,7 +255,7 @@ func (s *summarised) onceEach() {
 		if blank(r.Answer) {
 			continue
 		}
-		before := llmtest.Marks(r.Previous)
+		before := openaitest.Marks(r.Previous)
 		for _, n := range told(r) {
 			if first, twice := seen[n]; twice || slices.Contains(before, n) {
 				s.t.Errorf("request %d summarises message %d again (first in %d; the summary before has it: %v)",

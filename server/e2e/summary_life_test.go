@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/llm/llmtest"
+	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 )
 
 // act does something with the session's summary and tells whether one will be made.
@@ -30,13 +30,13 @@ func (s *summarised) act(action string) (queued bool) {
 // A refresh makes the summary from the messages themselves, whatever the threshold; the old one stays until then.
 func testRefresh(t *testing.T, w *world) {
 	s := w.begin(t, nil)
-	s.Next(llmtest.Say("An answer that forgot everything."))
+	s.Next(openaitest.Say("An answer that forgot everything."))
 	s.talk(append(repeated(2, 20), 1)...)
 	s.covered(ask{maxMessages: new(41)})
 	s.await(29)
 	s.talk(2, 2)
 	release := make(chan struct{})
-	s.Next(llmtest.Hold(release, llmtest.Digest))
+	s.Next(openaitest.Hold(release, openaitest.Digest))
 	if !s.act("refresh") {
 		t.Error("nothing is queued")
 	}
@@ -47,7 +47,7 @@ func testRefresh(t *testing.T, w *world) {
 	close(release)
 	text := s.await(33)
 	win := s.covered(ask{})
-	if win.Summary == nil || win.Summary.Text != text || !slices.Equal(llmtest.Marks(text), upTo(1, 33)) {
+	if win.Summary == nil || win.Summary.Text != text || !slices.Equal(openaitest.Marks(text), upTo(1, 33)) {
 		t.Errorf("summary %q, in the window %+v", text, win.Summary)
 	}
 	if got := s.Requests(); len(got) != 2 || got[1].Previous != "" || !slices.Equal(told(got[1]), upTo(1, 33)) {
@@ -126,7 +126,7 @@ func TestSummaryOutlivesAKill(t *testing.T) {
 	server := summarising(t, data, p)
 	s := summarise(t, server, p, nil)
 	s.talk(append(repeated(2, 20), 1)...)
-	s.Next(llmtest.Hold(nil, llmtest.Digest))
+	s.Next(openaitest.Hold(nil, openaitest.Digest))
 	before := s.covered(ask{})
 	s.asked(1)
 	server.kill()
@@ -184,7 +184,7 @@ func TestDecisionsNameTheirSummary(t *testing.T) {
 		t.Fatalf("%d summaries", len(versions))
 	}
 	decided()
-	s.Always(llmtest.Say("Made anew."))
+	s.Always(openaitest.Say("Made anew."))
 	s.act("refresh")
 	await(t, func() bool { text, _ := s.state(); return text == "Made anew." }, func() string { return "no refresh" })
 	decided()
@@ -204,7 +204,7 @@ func TestSummariesAreFair(t *testing.T) {
 	server := summarising(t, t.TempDir(), p)
 	greedy, modest := summarise(t, server, p, nil), summarise(t, server, p, nil)
 	release := make(chan struct{})
-	greedy.Always(llmtest.Hold(release, llmtest.Digest))
+	greedy.Always(openaitest.Hold(release, openaitest.Digest))
 	const sessions = 12
 	for n := range sessions {
 		one := *greedy
@@ -236,7 +236,7 @@ func TestRateLimitsAreHonoured(t *testing.T) {
 	p := provider(t)
 	server := summarising(t, t.TempDir(), p)
 	first, second := summarise(t, server, p, nil), summarise(t, server, p, nil)
-	first.Next(llmtest.Status(http.StatusTooManyRequests, "rate_limit_exceeded", "Retry-After", "2"))
+	first.Next(openaitest.Status(http.StatusTooManyRequests, "rate_limit_exceeded", "Retry-After", "2"))
 	first.talk(append(repeated(2, 20), 1)...)
 	first.covered(ask{})
 	limited := first.asked(1)[0].At
@@ -264,7 +264,7 @@ func TestProviderKeyStaysHidden(t *testing.T) {
 	data := t.TempDir()
 	server := summarising(t, data, p)
 	s := summarise(t, server, p, nil)
-	s.Next(llmtest.Status(http.StatusUnauthorized, providerKey))
+	s.Next(openaitest.Status(http.StatusUnauthorized, providerKey))
 	s.talk(append(repeated(2, 20), 1)...)
 	win := s.covered(ask{})
 	s.asked(1)

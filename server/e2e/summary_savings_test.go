@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/llm/llmtest"
+	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
@@ -28,7 +28,7 @@ type setup struct {
 func TestSummarySavings(t *testing.T) {
 	all := transcripts(t)
 	p := provider(t)
-	p.Always(llmtest.Extract(summaryBytes))
+	p.Always(openaitest.Extract(summaryBytes))
 	server := summarising(t, t.TempDir(), p)
 	whole := ask{maxMessages: new(0), maxTokens: new(0)}
 	setups := []setup{
@@ -91,7 +91,7 @@ type measured struct {
 // each is a sum as its mean over the windows.
 func (m measured) each(sum int) float64 { return float64(sum) / float64(m.windows) }
 
-func measure(t *testing.T, server *process, p *llmtest.Server, u setup, all map[string]*hard.Transcript, on bool) (out measured) {
+func measure(t *testing.T, server *process, p *openaitest.Server, u setup, all map[string]*hard.Transcript, on bool) (out measured) {
 	t.Helper()
 	s := summarise(t, server, p, object{"summary_enabled": on, "summary_mode": "wait", "summary_wait_ms": 60_000,
 		"summary_threshold": u.threshold, "summary_keep_last": u.keep})

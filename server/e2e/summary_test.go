@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/seed-0906e6bc/mneme/engine/llm/llmtest"
+	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
@@ -31,7 +31,7 @@ func TestSummaries(t *testing.T) {
 // world is what the tests of summaries share.
 type world struct {
 	server   *process
-	provider *llmtest.Server
+	provider *openaitest.Server
 }
 
 // begin begins a conversation in a tenant of its own, with summaries on and with further settings.
@@ -70,7 +70,7 @@ func testThreshold(t *testing.T, w *world) {
 		!slices.Equal(told(got[1]), upTo(30, 58)) || got[1].Previous != first || got[1].Model != "small" {
 		t.Errorf("the calls: %s", s.brief(got))
 	}
-	if !slices.Equal(llmtest.Marks(second), upTo(1, 58)) {
+	if !slices.Equal(openaitest.Marks(second), upTo(1, 58)) {
 		t.Errorf("the second summary is %q", second)
 	}
 	for _, format := range hard.Formats() {
@@ -151,11 +151,11 @@ func testCuts(t *testing.T, w *world) {
 		s.covered(ask{})
 		text := s.await(c.want)
 		s.covered(ask{})
-		if got := llmtest.Marks(text); got[len(got)-1] > c.want || slices.ContainsFunc(told(s.Requests()[0]), func(n int) bool { return n > c.want }) {
+		if got := openaitest.Marks(text); got[len(got)-1] > c.want || slices.ContainsFunc(told(s.Requests()[0]), func(n int) bool { return n > c.want }) {
 			t.Errorf("%s: the summary of %d messages is %q", c.name, c.want, text)
 		}
 		s.onceEach()
-		s.Next(llmtest.Say("Made anew.")) // a refresh cuts at the same place, without a policy
+		s.Next(openaitest.Say("Made anew.")) // a refresh cuts at the same place, without a policy
 		s.act("refresh")
 		count := 0
 		await(t, func() bool { text, count = s.state(); return text == "Made anew." }, func() string { return "no refresh" })
@@ -185,7 +185,7 @@ func testChunks(t *testing.T, w *world) {
 	text := s.await(29)
 	s.covered(ask{})
 	got := s.Requests()
-	if len(got) < 2 || !slices.Equal(llmtest.Marks(text), upTo(1, 29)) {
+	if len(got) < 2 || !slices.Equal(openaitest.Marks(text), upTo(1, 29)) {
 		t.Errorf("%d calls made %q", len(got), text)
 	}
 	for i, r := range got[1:] {
@@ -196,7 +196,7 @@ func testChunks(t *testing.T, w *world) {
 	third := got[0].Messages[2].Text
 	if posted := joined(s.history.messages[2]); len(third) >= len(posted)/2 || strings.ContainsRune(third, utf8.RuneError) ||
 		!strings.Contains(third, " bytes left out …]") ||
-		!slices.Equal(llmtest.Marks(third), []int{3}) {
+		!slices.Equal(openaitest.Marks(third), []int{3}) {
 		t.Errorf("of %d bytes the provider got %d: %s", len(posted), len(third), clip(third, 300))
 	}
 	s.onceEach()
@@ -251,7 +251,7 @@ func testHardTranscripts(t *testing.T, w *world) {
 }
 
 // provided is all that the provider was told.
-func provided(requests []llmtest.Request) string {
+func provided(requests []openaitest.Request) string {
 	var b strings.Builder
 	for _, r := range requests {
 		for _, m := range r.Messages {

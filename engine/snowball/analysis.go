@@ -1,6 +1,6 @@
-// Package analysis turns texts into the terms of the recall index: Unicode words, case-folded and stemmed, without stop
+// Package snowball turns texts into the terms of the recall index: Unicode words, case-folded and stemmed, without stop
 // words; overlapping pairs of characters where a script writes without spaces; emoji as words of their own.
-package analysis
+package snowball
 
 import (
 	"embed"
@@ -27,7 +27,7 @@ import (
 	"github.com/blevesearch/snowballstem/tamil"
 	"github.com/blevesearch/snowballstem/turkish"
 
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 )
 
 //go:embed stopwords/*.txt
@@ -126,7 +126,7 @@ func (a *Analyser) Document(text string) (terms []string, latin string) {
 
 // Query gives the words of a query that say something, each once, with its terms in all of the Latin languages named.
 // Where all are stop words they count as words.
-func (a *Analyser) Query(text string, languages []string) []recall.Word {
+func (a *Analyser) Query(text string, languages []string) []rank.Word {
 	known := []*language{a.latin[0]}
 	for _, l := range a.latin[1:] {
 		for _, name := range languages {
@@ -138,7 +138,7 @@ func (a *Analyser) Query(text string, languages []string) []recall.Word {
 	words := split(fold(text))
 	own := a.languageOf(words, known)
 	s := newStemmer()
-	var out []recall.Word
+	var out []rank.Word
 	seen := map[string]bool{}
 	for pass := 0; pass < 2 && len(out) == 0; pass++ {
 		clear(seen)
@@ -146,7 +146,7 @@ func (a *Analyser) Query(text string, languages []string) []recall.Word {
 			if pass == 0 && a.stops(w, own) {
 				continue
 			}
-			q := recall.Word{Text: w.text}
+			q := rank.Word{Text: w.text}
 			for _, l := range a.ways(w, known) {
 				if l != nil && pass == 0 && l.stop[w.text] {
 					continue // no text in that language was indexed by it

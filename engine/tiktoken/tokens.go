@@ -1,5 +1,5 @@
-// Package tokens counts tokens with tiktoken-go, offline: the vocabularies are part of the binary.
-package tokens
+// Package tiktoken counts tokens with tiktoken-go, offline: the vocabularies are part of the binary.
+package tiktoken
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
-// Package llmtest is a local server that speaks the part of OpenAI's chat completions that summaries need. It answers as
+// Package openaitest is a local server that speaks the part of OpenAI's chat completions that summaries need. It answers as
 // a test scripts it, and its summaries tell what they cover.
-package llmtest
+package openaitest
 
 import (
 	"bytes"

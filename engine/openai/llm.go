@@ -1,5 +1,5 @@
-// Package llm makes summaries with any server that speaks OpenAI's chat completions.
-package llm
+// Package openai makes summaries with any server that speaks OpenAI's chat completions.
+package openai
 
 import (
 	"context"
