@@ -16,8 +16,8 @@ const onceLife = 24 * time.Hour
 // Secret is an answer that may not be stored in clear.
 type Secret interface{ HoldsSecret() }
 
-// record is the key of the answer to a request; nil where it is not idempotent.
-func (o Once) record(c Caller) []byte {
+// onceKey is the key of the answer to a request; nil where it is not idempotent.
+func onceKey(o Once, c Caller) []byte {
 	if o.Key == "" {
 		return nil
 	}
@@ -30,7 +30,7 @@ func givenBefore[T any](ctx context.Context, e *Engine, c Caller, once Once) (ou
 	if once.Key == "" {
 		return out, false, nil
 	}
-	return given[T](ctx, e, c.Tenant, once.record(c), once)
+	return given[T](ctx, e, c.Tenant, onceKey(once, c), once)
 }
 
 // onceRecord is a stored answer. Answer is JSON, encrypted where it holds a secret.

@@ -175,7 +175,7 @@ func errUnknownKey() error {
 // is stored in the same commit and given again to the same request.
 func update[T any](ctx context.Context, e *Engine, c Caller, once Once, fn func(*tx) (T, error)) (T, error) {
 	var zero T
-	record := once.record(c)
+	record := onceKey(once, c)
 	for range maxAttempts {
 		t := &tx{ctx: ctx, e: e, tenant: c.Tenant, now: e.now()}
 		if record != nil { // first, so that its conflict is index 0
