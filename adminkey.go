@@ -9,6 +9,10 @@ import (
 	"path/filepath"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // keyFile is where the first key is kept, readable to the server's user alone.
@@ -51,7 +55,7 @@ func reserveKey(data string) (adminKey, error) {
 // several servers over one database another one may make the tenant, and this one's next start has no key to give out.
 // Where the outcome is unknown the file stays, empty.
 func (k adminKey) release(err error) error {
-	if known, ok := errors.AsType[*engine.Error](err); k.was != absent || ok && known.Code == "outcome_unknown" {
+	if known, ok := errors.AsType[*fault.Error](err); k.was != absent || ok && known.Code == "outcome_unknown" {
 		return err
 	}
 	return errors.Join(err, os.Remove(k.name))
@@ -67,9 +71,9 @@ func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (stri
 	case k.was == full:
 		return "", nil
 	default:
-		created, err := e.CreateKey(ctx, engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTenantAdmin},
-			engine.Once{}, engine.KeySpec{Name: "admin", Role: engine.RoleTenantAdmin.String(),
-				PreferredName: engine.DefaultSpeaker})
+		created, err := e.Tenants.CreateKey(ctx, access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleTenantAdmin},
+			access.Once{}, tenant.KeySpec{Name: "admin", Role: access.RoleTenantAdmin.String(),
+				PreferredName: tenant.DefaultSpeaker})
 		if err != nil {
 			return "", fmt.Errorf("making an admin key: %w", err)
 		}

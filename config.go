@@ -12,8 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 	"go.yaml.in/yaml/v3"
 )
@@ -40,7 +41,7 @@ type config struct {
 	RateBurst int
 	// MessageBytes is what the messages of each tenant may take, in bytes, Memories what its memories may; 0: no limit.
 	MessageBytes int64
-	Memories     engine.MemoryQuota
+	Memories     memory.Quota
 	// Summaries is the provider that makes summaries; without an address and a key none are made.
 	Summaries provider
 }
@@ -122,9 +123,9 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	}
 	if r.historyMaxTokens != "" {
 		n, err := strconv.Atoi(r.historyMaxTokens)
-		if err != nil || n < 1 || n > engine.MaxBudget {
+		if err != nil || n < 1 || n > project.MaxBudget {
 			return r.config, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer from 1 to %d",
-				engine.MaxBudget)
+				project.MaxBudget)
 		}
 		r.HistoryMaxTokens = n
 	}

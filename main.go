@@ -41,7 +41,7 @@ func commands() []command {
 		{"serve", "run the server", serve},
 		{"backup", "write a backup of a running server, or of a folder", backUp},
 		{"restore", "make a data folder from a backup", restore},
-		{"verify", "check a data folder, whole", verify},
+		{"verify", "check a data folder, whole", verifyData},
 		{"mcp", "give a model the memory tools: the Model Context Protocol on stdin and stdout", serveMCP},
 		{"version", "print the version", printVersion},
 		{compiler.Command, "", compileModule},

@@ -10,8 +10,11 @@ import (
 	"os"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
@@ -26,7 +29,7 @@ type mcpConfig struct {
 }
 
 func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, error) {
-	c := mcpConfig{Data: defaultData, Project: engine.DefaultProject}
+	c := mcpConfig{Data: defaultData, Project: ident.DefaultProject}
 	_, err := readOptions(flag.NewFlagSet("mcp", flag.ContinueOnError), []option{
 		{"data", "MNEME_DATA", "", &c.Data, "`FOLDER` to open, which no server may have open"},
 		{"server", "MNEME_SERVER", "", &c.Server, "`URL` of a running server to use instead of a folder, with the key in MNEME_KEY"},
@@ -50,9 +53,9 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	run := func(tools []*mcp.Tool, call mcp.Call) error {
-		return mcp.New(tools, version(), log).Run(ctx, os.Stdin, unclosed{stdout},
-			func(ctx context.Context, tc engine.ToolCall) (engine.ToolResult, error) {
+	run := func(list []*mcp.Tool, call mcp.Call) error {
+		return mcp.New(list, version(), log).Run(ctx, os.Stdin, unclosed{stdout},
+			func(ctx context.Context, tc tools.ToolCall) (tools.ToolResult, error) {
 				tc.SessionID = c.Session
 				return call(ctx, tc)
 			})
@@ -66,12 +69,12 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 	}
 	err = withEngine(ctx, config{Data: c.Data}, log, func(e *engine.Engine, _ store.Store, _ string) error {
 		// Whoever may read the folder may do all; the tools need no more than an agent may.
-		caller := engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleAgent, KeyID: "mcp"}
-		if _, err := e.GetProject(ctx, caller, c.Project); err != nil {
+		caller := access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleAgent, KeyID: "mcp"}
+		if _, err := e.Projects.Get(ctx, caller, c.Project); err != nil {
 			return err
 		}
-		return run(mcp.DescribeAll(e.Tools()), func(ctx context.Context, call engine.ToolCall) (engine.ToolResult, error) {
-			return e.CallTool(ctx, caller, engine.Once{}, c.Project, call)
+		return run(mcp.DescribeAll(e.Tools.Tools()), func(ctx context.Context, call tools.ToolCall) (tools.ToolResult, error) {
+			return e.Tools.CallTool(ctx, caller, access.Once{}, c.Project, call)
 		})
 	})
 	if errors.Is(err, badgerstore.ErrLocked) {

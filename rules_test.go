@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,32 +40,96 @@ var libraries = map[string]string{
 	"golang.org/x/text":                 "engine/snowball",
 }
 
-// rooms says what each room may import of ours, by path prefix below the module; "" is the wiring.
+// rooms says what each room may import of ours, by path prefix below the module; "" is the wiring. The rooms of the
+// engine stand in the order of their floors: none may import one that stands below it in this list.
 var rooms = map[string][]string{
-	"":                         {"engine", "hostapi", "policies", "server"},
-	"engine":                   {"engine/chat", "engine/fair", "engine/plan", "engine/rank", "engine/store"},
-	"engine/backup":            {"engine/store"},
+	"":       {"engine", "hostapi", "policies", "server"},
+	"engine": on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary", "tools", "board"),
+
+	"engine/fault":    {"engine/plan"},
+	"engine/ident":    {"engine/fault"},
+	"engine/access":   {"engine/fault", "engine/ident"},
+	"engine/records":  {"engine/fault", "engine/ident", "engine/access", "engine/store"},
+	"engine/jobs":     ground,
+	"engine/transfer": ground,
+	"engine/verify":   ground,
+	"engine/tenant":   on(),
+	"engine/project":  on("tenant"),
+	"engine/session":  on("tenant", "project"),
+	"engine/index":    on(),
+	"engine/policy":   on("tenant", "project"),
+	"engine/memory":   on("project", "index"),
+	"engine/recall":   on("project", "session", "index", "memory"),
+	"engine/window":   on("project", "session", "policy", "memory", "recall"),
+	"engine/summary":  on("tenant", "project", "session", "window"),
+	"engine/tools":    on("project", "memory", "recall"),
+	"engine/board":    on("tenant"),
+
 	"engine/chat":              {"engine/plan"},
 	"engine/chat/chattest":     {"engine/chat"},
 	"engine/fair":              {},
 	"engine/plan":              {},
 	"engine/rank":              {},
-	"engine/snowball":          {"engine/rank"},
 	"engine/store":             {},
 	"engine/store/storetest":   {"engine/store", "engine/store/memstore"},
 	"engine/store/memstore":    {"engine/store"},
 	"engine/store/badgerstore": {"engine/store"},
 	"engine/store/pgstore":     {"engine/store"},
+	"engine/backup":            {"engine/store"},
+	"engine/snowball":          {"engine/rank"},
 	"engine/tiktoken":          {},
-	"engine/openai":            {"engine"},
+	"engine/openai":            {"engine/summary"},
 	"engine/openai/openaitest": {},
 	"hostapi":                  {"engine/fair", "engine/plan", "hostapi/wasm"},
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies", "sdk/go"},
 	"sdk/go":                   {"sdk/go"},
-	"server":                   {"engine", "server", "server/mcp"},
-	"server/mcp":               {"engine"},
+	"server":                   append(on("tenant", "project", "session", "policy", "memory", "recall", "window", "summary", "tools", "board"), "engine", "server/mcp"),
+	"server/mcp":               {"engine/access", "engine/fault", "engine/tools"},
 	"testdata":                 {"testdata"},
+}
+
+// ground is what every room of the engine stands on.
+var ground = []string{"engine/fault", "engine/ident", "engine/access", "engine/records", "engine/store"}
+
+// on gives the ground, the three frames that rooms hand their lists to, the pure packages, and rooms of the engine.
+func on(below ...string) []string {
+	out := append(slices.Clone(ground), "engine/jobs", "engine/transfer", "engine/verify", "engine/chat", "engine/plan",
+		"engine/rank", "engine/fair")
+	for _, room := range below {
+		out = append(out, "engine/"+room)
+	}
+	return out
+}
+
+// maxRoom bounds the lines of a room's product code. A room that outgrows it holds more than one noun.
+const maxRoom = 3800
+
+// TestRoomSizes holds the engine's rooms within maxRoom.
+func TestRoomSizes(t *testing.T) {
+	for room := range rooms {
+		if !strings.HasPrefix(room, "engine") {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(filepath.FromSlash(room), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += bytes.Count(text, []byte{'\n'})
+		}
+		if lines == 0 || lines > maxRoom {
+			t.Errorf("%s has %d lines, at most %d are meant", room, lines, maxRoom)
+		}
+	}
 }
 
 // TestDependencyRule holds the house's one rule: server -> engine <- hostapi, adapters -> engine and never each

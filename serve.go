@@ -14,11 +14,14 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -121,7 +124,7 @@ func withEngine(
 }
 
 // newSummariser is nil, really nil, where the operator named no provider: Mneme then goes without summaries.
-func newSummariser(p provider) (engine.Summariser, error) {
+func newSummariser(p provider) (summary.Summariser, error) {
 	if !p.given() {
 		return nil, nil
 	}
@@ -152,10 +155,10 @@ func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, er
 }
 
 // builtIns are the policies that come with Mneme: bytes, as those of strangers.
-func builtIns() []engine.BuiltIn {
-	var out []engine.BuiltIn
+func builtIns() []policy.BuiltIn {
+	var out []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		out = append(out, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		out = append(out, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
 	return out
 }
@@ -201,5 +204,5 @@ Store a first turn, then ask what the model should see:
 
   curl -s %s/api/v1/projects/%s/context -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{}'
 
-`, url, file, key, url, engine.DefaultProject, key, url, engine.DefaultProject, key)
+`, url, file, key, url, ident.DefaultProject, key, url, ident.DefaultProject, key)
 }

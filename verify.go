@@ -14,11 +14,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// verify checks a data folder that no server has open, or a shared database, and says what it found. It ends with code 1
+// verifyData checks a data folder that no server has open, or a shared database, and says what it found. It ends with code 1
 // where something is wrong, and changes nothing.
-func verify(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) (err error) {
+func verifyData(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) (err error) {
 	data, url := defaultData, ""
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
 	asJSON := flags.Bool("json", false, "print the report as JSON")
@@ -54,7 +55,7 @@ func verify(ctx context.Context, args []string, env lookup, stdout, stderr io.Wr
 }
 
 // verifyFolder checks a copy of a folder, and the files that it is in.
-func verifyFolder(ctx context.Context, data string) (report *engine.Report, err error) {
+func verifyFolder(ctx context.Context, data string) (report *verify.Report, err error) {
 	db, err := openCopy(data)
 	if err != nil {
 		return nil, err
@@ -65,14 +66,14 @@ func verifyFolder(ctx context.Context, data string) (report *engine.Report, err 
 	}
 	if err := db.CheckFiles(); err != nil {
 		report.FindingCount++
-		report.Findings = slices.Insert(report.Findings, 0, engine.Finding{Kind: "files", Code: "damaged",
+		report.Findings = slices.Insert(report.Findings, 0, verify.Finding{Kind: "files", Code: "damaged",
 			Detail: fmt.Sprintf("what they held may be gone without a trace: %v", err)})
 	}
 	return report, nil
 }
 
 // verifyShared checks a shared database as of one instant. What its files are worth is the database's to say.
-func verifyShared(ctx context.Context, url string) (report *engine.Report, err error) {
+func verifyShared(ctx context.Context, url string) (report *verify.Report, err error) {
 	db, err := pgstore.Open(ctx, pgstore.Options{URL: url})
 	if err != nil {
 		return nil, err
@@ -84,7 +85,7 @@ func verifyShared(ctx context.Context, url string) (report *engine.Report, err e
 	return report, nil
 }
 
-func printReport(w io.Writer, data string, r *engine.Report) {
+func printReport(w io.Writer, data string, r *verify.Report) {
 	fmt.Fprintf(w, "%s: %d records of %d tenants, %d bytes\n", data, r.Records, r.Tenants, r.Bytes)
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {
 		fmt.Fprintf(w, "  %-15s %d\n", kind, r.Kinds[kind])
@@ -97,7 +98,7 @@ func printReport(w io.Writer, data string, r *engine.Report) {
 	printFindings(w, "wrong", r.Findings, r.FindingCount)
 }
 
-func printFindings(w io.Writer, what string, list []engine.Finding, count int) {
+func printFindings(w io.Writer, what string, list []verify.Finding, count int) {
 	if count == 0 {
 		return
 	}

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // BenchmarkAssemble makes one window of a session in memory, decision included.
@@ -17,12 +18,12 @@ func BenchmarkAssemble(b *testing.B) {
 			raw := []byte(fmt.Sprintf(`{"budget":{"max_messages":%d,"max_tokens":0}}`, n))
 			budget := n
 			zero := 0
-			req := &engine.ContextRequest{Budget: engine.Budget{MaxMessages: &budget, MaxTokens: &zero}}
+			req := &window.ContextRequest{Budget: window.Budget{MaxMessages: &budget, MaxTokens: &zero}}
 			var buf []byte
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if buf, err = k.Assemble(b.Context(), k.admin, engine.DefaultProject, req, raw, buf[:0]); err != nil {
+				if buf, err = k.Windows.Assemble(b.Context(), k.admin, ident.DefaultProject, req, raw, buf[:0]); err != nil {
 					b.Fatal(err)
 				}
 			}

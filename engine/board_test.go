@@ -7,30 +7,34 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-func (k *kit) write(board, content string, tags ...string) engine.BoardEntry {
+func (k *kit) write(id, content string, tags ...string) board.Entry {
 	k.Helper()
-	e, err := k.PostBoardEntry(k.Context(), k.admin, engine.Once{}, board, engine.BoardPost{Content: content, Tags: tags})
+	e, err := k.Boards.PostEntry(k.Context(), k.admin, access.Once{}, id, board.Post{Content: content, Tags: tags})
 	if err != nil {
 		k.Fatal(err)
 	}
 	return e
 }
 
-func (k *kit) member(board, agent string, spec engine.BoardAgentSpec) {
+func (k *kit) member(board, agent string, spec board.AgentSpec) {
 	k.Helper()
-	if _, _, err := k.PutBoardAgent(k.Context(), k.admin, board, agent, spec); err != nil {
+	if _, _, err := k.Boards.PutAgent(k.Context(), k.admin, board, agent, spec); err != nil {
 		k.Fatal(err)
 	}
 }
 
-func (k *kit) contents(board string, q engine.BoardQuery) (out []string) {
+func (k *kit) contents(board string, q board.Query) (out []string) {
 	k.Helper()
-	page, err := k.ListBoardEntries(k.Context(), k.admin, board, q)
+	page, err := k.Boards.ListEntries(k.Context(), k.admin, board, q)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -43,9 +47,9 @@ func (k *kit) contents(board string, q engine.BoardQuery) (out []string) {
 	return out
 }
 
-func (k *kit) inbox(board, agent string) engine.InboxPage {
+func (k *kit) inbox(id, agent string) board.InboxPage {
 	k.Helper()
-	page, err := k.Inbox(k.Context(), k.admin, board, agent, engine.InboxQuery{Base: "http://here"})
+	page, err := k.Boards.Inbox(k.Context(), k.admin, id, agent, board.InboxQuery{Base: "http://here"})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -55,14 +59,14 @@ func (k *kit) inbox(board, agent string) engine.InboxPage {
 // A repeated request is written once, notifies once, and is answered in full.
 func TestBoardEntryIsWrittenOnce(t *testing.T) {
 	k := newKit(t)
-	k.member("b", "lead", engine.BoardAgentSpec{Lead: true})
-	once := engine.Once{Key: "k", Body: [32]byte{1}}
-	post := engine.BoardPost{Content: strings.Repeat("long \x01", 100_000), Tags: []string{"chat"}}
-	first, err := k.PostBoardEntry(t.Context(), k.admin, once, "b", post)
+	k.member("b", "lead", board.AgentSpec{Lead: true})
+	once := access.Once{Key: "k", Body: [32]byte{1}}
+	post := board.Post{Content: strings.Repeat("long \x01", 100_000), Tags: []string{"chat"}}
+	first, err := k.Boards.PostEntry(t.Context(), k.admin, once, "b", post)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := k.PostBoardEntry(t.Context(), k.admin, once, "b", post)
+	again, err := k.Boards.PostEntry(t.Context(), k.admin, once, "b", post)
 	if err != nil || again.ID != first.ID || again.Content != post.Content || *again.Source != *first.Source {
 		t.Errorf("again %s %d bytes, first %s: %v", again.ID, len(again.Content), first.ID, err)
 	}
@@ -70,18 +74,18 @@ func TestBoardEntryIsWrittenOnce(t *testing.T) {
 		t.Errorf("%d notifications", n)
 	}
 	once.Body[0]++
-	_, err = k.PostBoardEntry(t.Context(), k.admin, once, "b", post)
-	wantKind(t, err, engine.Invalid)
+	_, err = k.Boards.PostEntry(t.Context(), k.admin, once, "b", post)
+	wantKind(t, err, fault.Invalid)
 }
 
 // The largest entry, with more different words than are indexed, is stored whole, found, and deleted whole.
 func TestLargestBoardEntry(t *testing.T) {
 	k := newKit(t)
 	for i := range 256 {
-		k.member("b", fmt.Sprint("agent", i), engine.BoardAgentSpec{DisplayName: "All hands"})
+		k.member("b", fmt.Sprint("agent", i), board.AgentSpec{DisplayName: "All hands"})
 	}
-	_, _, err := k.PutBoardAgent(t.Context(), k.admin, "b", "one-more", engine.BoardAgentSpec{})
-	wantKind(t, err, engine.Conflict)
+	_, _, err := k.Boards.PutAgent(t.Context(), k.admin, "b", "one-more", board.AgentSpec{})
+	wantKind(t, err, fault.Conflict)
 	var b strings.Builder
 	for i := 0; b.Len() < 1<<20; i++ {
 		fmt.Fprintf(&b, "word%d ", i)
@@ -92,16 +96,16 @@ func TestLargestBoardEntry(t *testing.T) {
 		tags = append(tags, fmt.Sprint(strings.Repeat("t", 250), i))
 	}
 	k.write("b", content, tags...)
-	if got := k.contents("b", engine.BoardQuery{BoardFilter: engine.BoardFilter{Text: "WORD7000 word1", Tags: tags[:32]}}); len(got) != 1 ||
+	if got := k.contents("b", board.Query{Filter: board.Filter{Text: "WORD7000 word1", Tags: tags[:32]}}); len(got) != 1 ||
 		got[0] != content {
 		t.Errorf("%d found", len(got))
 	}
 	if n := k.inbox("b", "agent255").Unread; n != 1 {
 		t.Errorf("%d notifications", n)
 	}
-	_, err = k.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b", engine.BoardPost{Content: content + "x"})
-	wantKind(t, err, engine.Invalid)
-	if _, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{}); err != nil {
+	_, err = k.Boards.PostEntry(t.Context(), k.admin, access.Once{}, "b", board.Post{Content: content + "x"})
+	wantKind(t, err, fault.Invalid)
+	if _, err := k.Boards.Purge(t.Context(), k.admin, "b", board.Purge{}); err != nil {
 		t.Fatal(err)
 	}
 	if k.onBoards() != 256 { // the agents
@@ -112,26 +116,26 @@ func TestLargestBoardEntry(t *testing.T) {
 func TestBoardInput(t *testing.T) {
 	k := newKit(t)
 	days := 0
-	tag := func(s string) engine.BoardPost { return engine.BoardPost{Content: "x", Tags: []string{s}} }
+	tag := func(s string) board.Post { return board.Post{Content: "x", Tags: []string{s}} }
 	for name, err := range map[string]error{
-		"blank":         second(k.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b", engine.BoardPost{Content: " \n"})),
-		"blank tag":     second(k.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b", tag(" "))),
-		"long tag":      second(k.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b", tag(strings.Repeat("t", 257)))),
-		"zero in tag":   second(k.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b", tag("a\x00b"))),
-		"board id":      second(k.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b/c", engine.BoardPost{Content: "x"})),
-		"no days":       third(k.PutBoard(t.Context(), k.admin, "b", engine.BoardSpec{RetentionDays: &days})),
-		"agent id":      third(k.PutBoardAgent(t.Context(), k.admin, "b", "a b", engine.BoardAgentSpec{})),
-		"purge of past": second(k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{OlderThanDays: -1})),
+		"blank":         second(k.Boards.PostEntry(t.Context(), k.admin, access.Once{}, "b", board.Post{Content: " \n"})),
+		"blank tag":     second(k.Boards.PostEntry(t.Context(), k.admin, access.Once{}, "b", tag(" "))),
+		"long tag":      second(k.Boards.PostEntry(t.Context(), k.admin, access.Once{}, "b", tag(strings.Repeat("t", 257)))),
+		"zero in tag":   second(k.Boards.PostEntry(t.Context(), k.admin, access.Once{}, "b", tag("a\x00b"))),
+		"board id":      second(k.Boards.PostEntry(t.Context(), k.admin, access.Once{}, "b/c", board.Post{Content: "x"})),
+		"no days":       third(k.Boards.Put(t.Context(), k.admin, "b", board.Spec{RetentionDays: &days})),
+		"agent id":      third(k.Boards.PutAgent(t.Context(), k.admin, "b", "a b", board.AgentSpec{})),
+		"purge of past": second(k.Boards.Purge(t.Context(), k.admin, "b", board.Purge{OlderThanDays: -1})),
 	} {
-		t.Run(name, func(t *testing.T) { wantKind(t, err, engine.Invalid) })
+		t.Run(name, func(t *testing.T) { wantKind(t, err, fault.Invalid) })
 	}
-	_, err := k.GetBoard(t.Context(), k.admin, "b")
-	wantKind(t, err, engine.NotFound) // nothing of it was stored
+	_, err := k.Boards.Get(t.Context(), k.admin, "b")
+	wantKind(t, err, fault.NotFound) // nothing of it was stored
 	k.write("b", "x")
-	_, err = k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{BoardFilter: engine.BoardFilter{Text: "?!"}})
-	wantKind(t, err, engine.Invalid)
-	_, err = k.FollowBoard(t.Context(), k.admin, "b", engine.BoardFollow{After: "7"})
-	wantKind(t, err, engine.Invalid)
+	_, err = k.Boards.ListEntries(t.Context(), k.admin, "b", board.Query{Filter: board.Filter{Text: "?!"}})
+	wantKind(t, err, fault.Invalid)
+	_, err = k.Boards.Follow(t.Context(), k.admin, "b", board.Follow{After: "7"})
+	wantKind(t, err, fault.Invalid)
 }
 
 func second[T any](_ T, err error) error        { return err }
@@ -140,40 +144,40 @@ func third[T, U any](_ T, _ U, err error) error { return err }
 // With an entry go the notifications that it raised, and the counts follow.
 func TestPurgeWithdrawsNotifications(t *testing.T) {
 	k := newKit(t)
-	k.member("b", "lead", engine.BoardAgentSpec{Lead: true})
-	k.member("b", "dev", engine.BoardAgentSpec{})
+	k.member("b", "lead", board.AgentSpec{Lead: true})
+	k.member("b", "dev", board.AgentSpec{})
 	k.write("b", "@dev confidential-old", "chat")
 	k.write("b", "confidential-older", "chat")
 	k.advance(48 * time.Hour)
 	k.write("b", "@dev fresh", "chat")
 	first := k.inbox("b", "lead").Items[0].ID
-	if _, err := k.AckInbox(t.Context(), k.admin, engine.Once{}, "b", "lead", engine.InboxAck{UpTo: first}); err != nil {
+	if _, err := k.Boards.AckInbox(t.Context(), k.admin, access.Once{}, "b", "lead", board.InboxAck{UpTo: first}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{OlderThanDays: 1})
+	got, err := k.Boards.Purge(t.Context(), k.admin, "b", board.Purge{OlderThanDays: 1})
 	if err != nil || got.DeletedEntries != 2 {
 		t.Fatalf("%+v %v", got, err)
 	}
-	stats, err := k.BoardStats(t.Context(), k.admin, "b")
-	want := []engine.BoardAgentStats{{Agent: "dev", Mentions: 1, Notifications: 1, Unread: 1},
+	stats, err := k.Boards.Stats(t.Context(), k.admin, "b")
+	want := []board.AgentStats{{Agent: "dev", Mentions: 1, Notifications: 1, Unread: 1},
 		{Agent: "lead", Notifications: 1, Unread: 1}}
 	if err != nil || stats.Entries != 1 || stats.ChatEntries != 1 || !slices.Equal(stats.Agents, want) ||
 		!stats.OldestAt.Equal(*stats.NewestAt) {
 		t.Errorf("%+v %v", stats, err)
 	}
-	if k.holds(engine.DefaultTenant, "confidential-") || k.holds(engine.DefaultTenant, "wconfidential\x00") {
+	if k.holds(ident.DefaultTenant, "confidential-") || k.holds(ident.DefaultTenant, "wconfidential\x00") {
 		t.Error("the store still holds something of what was purged")
 	}
 	last := k.inbox("b", "lead")
 	if len(last.Items) != 1 || last.Items[0].Snippet != "@dev fresh" {
 		t.Errorf("inbox %+v", last)
 	}
-	ack := engine.InboxAck{UpTo: last.Items[0].ID}
-	if acked, err := k.AckInbox(t.Context(), k.admin, engine.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
+	ack := board.InboxAck{UpTo: last.Items[0].ID}
+	if acked, err := k.Boards.AckInbox(t.Context(), k.admin, access.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
 		t.Errorf("%+v %v", acked, err)
 	}
 	ack.UpTo = first // an earlier one takes nothing back
-	if acked, err := k.AckInbox(t.Context(), k.admin, engine.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
+	if acked, err := k.Boards.AckInbox(t.Context(), k.admin, access.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
 		t.Errorf("%+v %v", acked, err)
 	}
 	if !k.inbox("b", "lead").Items[0].Read {
@@ -185,7 +189,7 @@ func TestPurgeWithdrawsNotifications(t *testing.T) {
 func TestBoardRetention(t *testing.T) {
 	k := newKit(t)
 	days := 7
-	if _, _, err := k.PutBoard(t.Context(), k.admin, "b", engine.BoardSpec{RetentionDays: &days}); err != nil {
+	if _, _, err := k.Boards.Put(t.Context(), k.admin, "b", board.Spec{RetentionDays: &days}); err != nil {
 		t.Fatal(err)
 	}
 	for range 300 { // more than one commit removes
@@ -197,32 +201,32 @@ func TestBoardRetention(t *testing.T) {
 	k.drain()
 	k.advance(6 * 24 * time.Hour)
 	k.drain()
-	if n := len(k.contents("b", engine.BoardQuery{Limit: 1000})); n != 301 {
+	if n := len(k.contents("b", board.Query{Limit: 1000})); n != 301 {
 		t.Fatalf("%d entries after seven days", n)
 	}
 	again := openKit(t, k.store)
 	again.now = k.now.Add(time.Minute)
 	again.drain()
-	if got := again.contents("b", engine.BoardQuery{}); !slices.Equal(got, []string{"young"}) {
+	if got := again.contents("b", board.Query{}); !slices.Equal(got, []string{"young"}) {
 		t.Errorf("after the restart there are %d entries", len(got))
 	}
 	again.advance(24 * time.Hour)
 	again.drain()
-	if got := again.contents("b", engine.BoardQuery{}); got != nil {
+	if got := again.contents("b", board.Query{}); got != nil {
 		t.Errorf("a day later there is %q", got)
 	}
 	again.advance(1000 * 24 * time.Hour)
 	again.drain()
-	if got := again.contents("forever", engine.BoardQuery{}); len(got) != 1 {
+	if got := again.contents("forever", board.Query{}); len(got) != 1 {
 		t.Error("a board without retention has lost something")
 	}
-	if _, _, err := again.PutBoard(t.Context(), k.admin, "b", engine.BoardSpec{}); err != nil {
+	if _, _, err := again.Boards.Put(t.Context(), k.admin, "b", board.Spec{}); err != nil {
 		t.Fatal(err)
 	}
 	again.write("b", "kept from now on")
 	again.advance(1000 * 24 * time.Hour)
 	again.drain()
-	if got := again.contents("b", engine.BoardQuery{}); len(got) != 1 {
+	if got := again.contents("b", board.Query{}); len(got) != 1 {
 		t.Error("retention goes on after it was taken away")
 	}
 }
@@ -231,39 +235,39 @@ func TestBoardRetention(t *testing.T) {
 func TestDeletedBoardLeavesNothing(t *testing.T) {
 	k := newKit(t)
 	days := 1
-	if _, _, err := k.PutBoard(t.Context(), k.admin, "b", engine.BoardSpec{Name: "confidential", RetentionDays: &days}); err != nil {
+	if _, _, err := k.Boards.Put(t.Context(), k.admin, "b", board.Spec{Name: "confidential", RetentionDays: &days}); err != nil {
 		t.Fatal(err)
 	}
-	k.member("b", "lead", engine.BoardAgentSpec{Lead: true})
+	k.member("b", "lead", board.AgentSpec{Lead: true})
 	for range 50 {
 		k.write("b", "confidential words", "chat", "confidential")
 	}
 	old := k.inbox("b", "lead").Items[3].ID
-	if err := k.DeleteBoardAgent(t.Context(), k.admin, "b", "lead"); err != nil {
+	if err := k.Boards.DeleteAgent(t.Context(), k.admin, "b", "lead"); err != nil {
 		t.Fatal(err)
 	}
 	k.drain()
-	if k.holds(engine.DefaultTenant, "confidential words\"") { // as a notification holds it
+	if k.holds(ident.DefaultTenant, "confidential words\"") { // as a notification holds it
 		t.Error("the store still holds the agent's inbox")
 	}
-	k.member("b", "lead", engine.BoardAgentSpec{Lead: true})
+	k.member("b", "lead", board.AgentSpec{Lead: true})
 	k.write("b", "anew", "chat")
-	page, err := k.Inbox(t.Context(), k.admin, "b", "lead", engine.InboxQuery{After: old})
+	page, err := k.Boards.Inbox(t.Context(), k.admin, "b", "lead", board.InboxQuery{After: old})
 	if err != nil || len(page.Items) != 1 {
 		t.Errorf("behind a notification of an earlier inbox: %+v %v", page, err)
 	}
-	if err := k.DeleteBoard(t.Context(), k.admin, "b"); err != nil {
+	if err := k.Boards.Delete(t.Context(), k.admin, "b"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{})
-	wantKind(t, err, engine.NotFound)
+	_, err = k.Boards.ListEntries(t.Context(), k.admin, "b", board.Query{})
+	wantKind(t, err, fault.NotFound)
 	k.drain()
-	if n := k.onBoards(); n > 0 || k.holds(engine.DefaultTenant, "confidential") {
+	if n := k.onBoards(); n > 0 || k.holds(ident.DefaultTenant, "confidential") {
 		t.Errorf("%d records are left of the board", n)
 	}
 	k.advance(48 * time.Hour)
 	k.drain() // no retention is left to fail
-	audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{})
+	audit, err := k.Tenants.ListAudit(t.Context(), k.admin, records.Page{})
 	if err != nil || len(audit.Data) < 2 || audit.Data[0].Action != "board.delete" && audit.Data[1].Action != "board.delete" {
 		t.Errorf("audit %+v %v", audit.Data, err)
 	}
@@ -279,7 +283,7 @@ func TestBoardWords(t *testing.T) {
 		"strasse": 1, "überlauf 1234": 1, "CAFÉ": 1, "caf": 0, "in": 2, "in seconds": 1, "in nothing": 0,
 		"数据": 1, "完成 45": 1, strings.Repeat("X", 100): 1, "END": 1,
 	} {
-		if got := k.contents("b", engine.BoardQuery{BoardFilter: engine.BoardFilter{Text: text}}); len(got) != want {
+		if got := k.contents("b", board.Query{Filter: board.Filter{Text: text}}); len(got) != want {
 			t.Errorf("%s: %d found, want %d", text, len(got), want)
 		}
 	}
@@ -293,11 +297,11 @@ func TestDamagedBoardEntry(t *testing.T) {
 		k.write("b", fmt.Sprint("n", i))
 	}
 	raw.spoil(func(key []byte) bool { return len(key) == 2+8+1+8 && key[0] == 'c' && key[10] == 'e' && key[18] == 3 })
-	page, err := k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{Ascending: true})
+	page, err := k.Boards.ListEntries(t.Context(), k.admin, "b", board.Query{Ascending: true})
 	if err != nil || page.Total != 5 || len(page.Items) != 5 {
 		t.Fatalf("%+v %v", page, err)
 	}
-	feed, err := k.ExportBoard(t.Context(), k.admin, "b")
+	feed, err := k.Boards.Export(t.Context(), k.admin, "b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,20 +311,20 @@ func TestDamagedBoardEntry(t *testing.T) {
 		t.Fatalf("%d events: %v", len(events), err)
 	}
 	for i, e := range page.Items {
-		if e.Damaged != (i == 2) || events[i].ID != e.ID || events[i].Data.(engine.BoardEntry).Damaged != e.Damaged {
+		if e.Damaged != (i == 2) || events[i].ID != e.ID || events[i].Data.(board.Entry).Damaged != e.Damaged {
 			t.Errorf("%d: %+v", i, e)
 		}
 	}
-	got, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{IsChat: new(bool)})
+	got, err := k.Boards.Purge(t.Context(), k.admin, "b", board.Purge{IsChat: new(bool)})
 	if err != nil || got.DeletedEntries != 4 {
 		t.Errorf("purging around it: %+v %v", got, err)
 	}
 	k.write("b", "n5")
 	// Lost altogether is no different.
-	if err := store.Seal(raw).Commit(t.Context(), engine.DefaultTenant, store.Batch{Delete: [][]byte{k.entryKeys()[1]}}); err != nil {
+	if err := store.Seal(raw).Commit(t.Context(), ident.DefaultTenant, store.Batch{Delete: [][]byte{k.entryKeys()[1]}}); err != nil {
 		t.Fatal(err)
 	}
-	page, err = k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{Ascending: true})
+	page, err = k.Boards.ListEntries(t.Context(), k.admin, "b", board.Query{Ascending: true})
 	if err != nil || len(page.Items) != 2 || !page.Items[0].Damaged || !page.Items[1].Damaged {
 		t.Errorf("%+v %v", page, err)
 	}
@@ -328,7 +332,7 @@ func TestDamagedBoardEntry(t *testing.T) {
 
 // entryKeys are the keys of the entries of the one board there is.
 func (k *kit) entryKeys() (out [][]byte) {
-	for _, it := range k.everything(engine.DefaultTenant) {
+	for _, it := range k.everything(ident.DefaultTenant) {
 		if len(it.Key) == 2+8+1+8 && it.Key[0] == 'c' && it.Key[10] == 'e' {
 			out = append(out, it.Key)
 		}

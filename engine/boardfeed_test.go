@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
 // Several engines over one store, as several processes are: numbers have no gap and no double, times never go back,
@@ -16,16 +18,16 @@ import (
 func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 	k := newKit(t)
 	other := openKit(t, k.store)
-	k.member("b", "lead", engine.BoardAgentSpec{Lead: true})
+	k.member("b", "lead", board.AgentSpec{Lead: true})
 	const writers, each = 6, 25
 	var wg sync.WaitGroup
 	for w := range writers {
 		on := []*kit{k, other}[w%2]
 		wg.Go(func() {
 			for i := range each {
-				_, err := on.PostBoardEntry(t.Context(), k.admin, engine.Once{}, "b",
-					engine.BoardPost{Content: fmt.Sprintf("w%d n%d", w, i), Tags: []string{"chat"}})
-				if contended := (*engine.Error)(nil); errors.As(err, &contended) && contended.Kind == engine.Unavailable {
+				_, err := on.Boards.PostEntry(t.Context(), k.admin, access.Once{}, "b",
+					board.Post{Content: fmt.Sprintf("w%d n%d", w, i), Tags: []string{"chat"}})
+				if contended := (*fault.Error)(nil); errors.As(err, &contended) && contended.Kind == fault.Unavailable {
 					t.Logf("gave up: %v", err)
 				}
 				if err != nil {
@@ -38,9 +40,9 @@ func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 	seen := make([][]string, 4)
 	for r := range seen {
 		wg.Go(func() {
-			feed, err := k.FollowBoard(t.Context(), k.admin, "b", engine.BoardFollow{Since: new(time.Time)})
+			feed, err := k.Boards.Follow(t.Context(), k.admin, "b", board.Follow{Since: new(time.Time)})
 			if r%2 == 1 {
-				feed, err = other.FollowInbox(t.Context(), k.admin, "b", "lead", engine.InboxFollow{Since: new(time.Time)})
+				feed, err = other.Boards.FollowInbox(t.Context(), k.admin, "b", "lead", board.InboxFollow{Since: new(time.Time)})
 			}
 			if err != nil {
 				t.Error(err)
@@ -60,7 +62,7 @@ func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	page, err := k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{Ascending: true, Limit: 1000})
+	page, err := k.Boards.ListEntries(t.Context(), k.admin, "b", board.Query{Ascending: true, Limit: 1000})
 	if err != nil || page.Total != writers*each {
 		t.Fatalf("total %d: %v", page.Total, err)
 	}
@@ -81,25 +83,25 @@ func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 // A feed begins where it is asked to, goes on behind the last event, and is woken by what happens in this process.
 func TestFeedPositions(t *testing.T) {
 	k := newKit(t)
-	var all []engine.BoardEntry
+	var all []board.Entry
 	for i := range 200 {
 		all = append(all, k.write("b", fmt.Sprint("n", i), []string{"chat", "note"}[i%2]))
 		k.advance(time.Minute)
 	}
 	yes := true
 	for name, test := range map[string]struct {
-		from engine.BoardFollow
-		want []engine.BoardEntry
+		from board.Follow
+		want []board.Entry
 	}{
-		"next":       {engine.BoardFollow{}, nil},
-		"since":      {engine.BoardFollow{Since: &all[40].CreatedAt}, all[40:]},
-		"after":      {engine.BoardFollow{After: all[40].ID}, all[41:]},
-		"after wins": {engine.BoardFollow{After: all[198].ID, Since: &all[0].CreatedAt}, all[199:]},
-		"chat":       {engine.BoardFollow{After: all[195].ID, IsChat: &yes}, []engine.BoardEntry{all[196], all[198]}},
-		"earlier":    {engine.BoardFollow{After: "bme_00000000_000000000150"}, all},
+		"next":       {board.Follow{}, nil},
+		"since":      {board.Follow{Since: &all[40].CreatedAt}, all[40:]},
+		"after":      {board.Follow{After: all[40].ID}, all[41:]},
+		"after wins": {board.Follow{After: all[198].ID, Since: &all[0].CreatedAt}, all[199:]},
+		"chat":       {board.Follow{After: all[195].ID, IsChat: &yes}, []board.Entry{all[196], all[198]}},
+		"earlier":    {board.Follow{After: "bme_00000000_000000000150"}, all},
 	} {
 		t.Run(name, func(t *testing.T) {
-			feed, err := k.FollowBoard(t.Context(), k.admin, "b", test.from)
+			feed, err := k.Boards.Follow(t.Context(), k.admin, "b", test.from)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,15 +116,15 @@ func TestFeedPositions(t *testing.T) {
 					break
 				}
 				for _, e := range events {
-					got = append(got, e.Data.(engine.BoardEntry).Content)
+					got = append(got, e.Data.(board.Entry).Content)
 				}
 			}
-			if !slices.EqualFunc(got, test.want, func(s string, e engine.BoardEntry) bool { return s == e.Content }) {
+			if !slices.EqualFunc(got, test.want, func(s string, e board.Entry) bool { return s == e.Content }) {
 				t.Errorf("%d events, want %d", len(got), len(test.want))
 			}
 		})
 	}
-	feed, err := k.FollowBoard(t.Context(), k.admin, "b", engine.BoardFollow{})
+	feed, err := k.Boards.Follow(t.Context(), k.admin, "b", board.Follow{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,13 +141,13 @@ func TestFeedPositions(t *testing.T) {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 	news = feed.News()
-	if err := k.DeleteBoard(t.Context(), k.admin, "b"); err != nil {
+	if err := k.Boards.Delete(t.Context(), k.admin, "b"); err != nil {
 		t.Fatal(err)
 	}
 	<-news
 	k.write("b", "another board of that name")
 	_, err = feed.Next(t.Context())
-	wantKind(t, err, engine.NotFound)
+	wantKind(t, err, fault.NotFound)
 }
 
 // Lists and exports go on while entries are written and purged: no page fails, none shows what is not there.
@@ -160,7 +162,7 @@ func TestBoardIsReadWhileItIsPurged(t *testing.T) {
 			for range 20 {
 				k.write("b", "chat words", "chat")
 			}
-			if _, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{}); err != nil {
+			if _, err := k.Boards.Purge(t.Context(), k.admin, "b", board.Purge{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -173,11 +175,11 @@ func TestBoardIsReadWhileItIsPurged(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := k.ListBoardEntries(t.Context(), k.admin, "b", engine.BoardQuery{}); err != nil {
+				if _, err := k.Boards.ListEntries(t.Context(), k.admin, "b", board.Query{}); err != nil {
 					t.Error(err)
 					return
 				}
-				feed, err := k.ExportBoard(t.Context(), k.admin, "b")
+				feed, err := k.Boards.Export(t.Context(), k.admin, "b")
 				if err == nil {
 					_, err = feed.Next(t.Context())
 					feed.Close()

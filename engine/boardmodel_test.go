@@ -9,16 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 // modelBoard is a board as a slice: what every list of the real one is held against.
-type modelBoard struct{ entries []engine.BoardEntry }
+type modelBoard struct{ entries []board.Entry }
 
-func (m *modelBoard) list(q engine.BoardQuery) (out []engine.BoardEntry, total int) {
-	var found []engine.BoardEntry
+func (m *modelBoard) list(q board.Query) (out []board.Entry, total int) {
+	var found []board.Entry
 	for _, e := range m.entries {
 		has := func(tag string) bool { return slices.Contains(e.Tags, tag) }
 		words := strings.FieldsFunc(strings.ToLower(e.Content), func(r rune) bool { return r == ' ' || r == ',' })
@@ -40,7 +42,7 @@ func (m *modelBoard) list(q engine.BoardQuery) (out []engine.BoardEntry, total i
 	return found[:min(q.Limit, len(found))], total
 }
 
-func (m *modelBoard) purge(gone func(engine.BoardEntry) bool) int {
+func (m *modelBoard) purge(gone func(board.Entry) bool) int {
 	before := len(m.entries)
 	m.entries = slices.DeleteFunc(m.entries, gone)
 	return before - len(m.entries)
@@ -55,7 +57,7 @@ func TestBoardListsEqualASearch(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 6))
 			m := &modelBoard{}
 			retention := 30
-			if _, _, err := k.PutBoard(t.Context(), k.admin, "b", engine.BoardSpec{RetentionDays: &retention}); err != nil {
+			if _, _, err := k.Boards.Put(t.Context(), k.admin, "b", board.Spec{RetentionDays: &retention}); err != nil {
 				t.Fatal(err)
 			}
 			for range 60 {
@@ -67,15 +69,15 @@ func TestBoardListsEqualASearch(t *testing.T) {
 				case 0: // retention, as the model says it: what is older than its days
 					k.drain()
 					oldest := k.clock().AddDate(0, 0, -retention)
-					m.purge(func(e engine.BoardEntry) bool { return e.CreatedAt.Before(oldest.Add(-time.Hour)) })
+					m.purge(func(e board.Entry) bool { return e.CreatedAt.Before(oldest.Add(-time.Hour)) })
 					k.expectAtMost(m, oldest)
 				case 1:
-					p := engine.BoardPurge{OlderThanDays: 1 + r.IntN(40), IsChat: maybe(r)}
+					p := board.Purge{OlderThanDays: 1 + r.IntN(40), IsChat: maybe(r)}
 					until := k.clock().AddDate(0, 0, -p.OlderThanDays)
-					want := m.purge(func(e engine.BoardEntry) bool {
+					want := m.purge(func(e board.Entry) bool {
 						return e.CreatedAt.Before(until) && (p.IsChat == nil || *p.IsChat == e.IsChat)
 					})
-					got, err := k.PurgeBoard(t.Context(), k.admin, "b", p)
+					got, err := k.Boards.Purge(t.Context(), k.admin, "b", p)
 					if err != nil || got.DeletedEntries != want {
 						t.Fatalf("purging %+v: %+v, want %d: %v", p, got, want, err)
 					}
@@ -87,10 +89,10 @@ func TestBoardListsEqualASearch(t *testing.T) {
 			if len(m.entries) < 100 {
 				t.Errorf("only %d entries are left to compare", len(m.entries))
 			}
-			if _, err := k.PurgeBoard(t.Context(), k.admin, "b", engine.BoardPurge{}); err != nil {
+			if _, err := k.Boards.Purge(t.Context(), k.admin, "b", board.Purge{}); err != nil {
 				t.Fatal(err)
 			}
-			k.compare(&modelBoard{}, engine.BoardQuery{Limit: 10})
+			k.compare(&modelBoard{}, board.Query{Limit: 10})
 			if rest := k.onBoards(); rest > 0 {
 				t.Errorf("%d records are left of an empty board", rest)
 			}
@@ -101,25 +103,25 @@ func TestBoardListsEqualASearch(t *testing.T) {
 // expectAtMost lets the retention of an hour's grace decide: what is within it may be there or not.
 func (k *kit) expectAtMost(m *modelBoard, oldest time.Time) {
 	k.Helper()
-	page, err := k.ListBoardEntries(k.Context(), k.admin, "b", engine.BoardQuery{Ascending: true, Limit: 1})
+	page, err := k.Boards.ListEntries(k.Context(), k.admin, "b", board.Query{Ascending: true, Limit: 1})
 	if err != nil {
 		k.Fatal(err)
 	}
 	if len(page.Items) > 0 {
-		m.purge(func(e engine.BoardEntry) bool { return e.CreatedAt.Before(oldest) && e.ID < page.Items[0].ID })
+		m.purge(func(e board.Entry) bool { return e.CreatedAt.Before(oldest) && e.ID < page.Items[0].ID })
 	} else {
-		m.purge(func(e engine.BoardEntry) bool { return e.CreatedAt.Before(oldest) })
+		m.purge(func(e board.Entry) bool { return e.CreatedAt.Before(oldest) })
 	}
 }
 
-func (k *kit) compare(m *modelBoard, q engine.BoardQuery) {
+func (k *kit) compare(m *modelBoard, q board.Query) {
 	k.Helper()
 	want, total := m.list(q)
-	got, err := k.ListBoardEntries(k.Context(), k.admin, "b", q)
+	got, err := k.Boards.ListEntries(k.Context(), k.admin, "b", q)
 	if err != nil {
 		k.Fatalf("%+v: %v", q, err)
 	}
-	same := func(a, b engine.BoardEntry) bool {
+	same := func(a, b board.Entry) bool {
 		return a.ID == b.ID && a.Content == b.Content && slices.Equal(a.Tags, b.Tags) && a.CreatedAt.Equal(b.CreatedAt)
 	}
 	if got.Total != uint64(total) || !slices.EqualFunc(got.Items, want, same) {
@@ -129,9 +131,9 @@ func (k *kit) compare(m *modelBoard, q engine.BoardQuery) {
 
 var boardWords = []string{"alpha", "beta", "gamma", "delta", "straße", "日", "x1"}
 
-func (k *kit) postRandom(r *rand.Rand) engine.BoardEntry {
+func (k *kit) postRandom(r *rand.Rand) board.Entry {
 	k.Helper()
-	var p engine.BoardPost
+	var p board.Post
 	for range 1 + r.IntN(4) {
 		p.Content += boardWords[r.IntN(len(boardWords))] + ", "
 	}
@@ -141,14 +143,14 @@ func (k *kit) postRandom(r *rand.Rand) engine.BoardEntry {
 		}
 	}
 	p.IsChat = maybe(r)
-	e, err := k.PostBoardEntry(k.Context(), k.admin, engine.Once{}, "b", p)
+	e, err := k.Boards.PostEntry(k.Context(), k.admin, access.Once{}, "b", p)
 	if err != nil {
 		k.Fatal(err)
 	}
 	return e
 }
 
-func randomQuery(r *rand.Rand, now time.Time) (q engine.BoardQuery) {
+func randomQuery(r *rand.Rand, now time.Time) (q board.Query) {
 	q.IsChat, q.Ascending, q.Limit = maybe(r), r.IntN(2) == 0, 1+r.IntN(80)
 	if r.IntN(2) == 0 {
 		q.Offset = r.IntN(300)
@@ -184,7 +186,7 @@ func maybe(r *rand.Rand) *bool {
 func (k *kit) onBoards() int {
 	k.Helper()
 	rng := store.Range{From: []byte("c\x00"), To: []byte("c\x01")}
-	res, err := store.Seal(k.store).Read(k.Context(), engine.DefaultTenant, store.Query{Ranges: []store.Range{rng}})
+	res, err := store.Seal(k.store).Read(k.Context(), ident.DefaultTenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -227,20 +229,20 @@ func TestBoardListsDoNotScan(t *testing.T) {
 	}
 	no := false
 	for name, test := range map[string]struct {
-		query engine.BoardQuery
+		query board.Query
 		total uint64
 		items int // read of the store at most
 	}{
-		"newest":     {engine.BoardQuery{}, entries, 60},
-		"deep":       {engine.BoardQuery{Offset: entries - 10, Ascending: true}, entries, 30},
-		"no chat":    {engine.BoardQuery{BoardFilter: engine.BoardFilter{IsChat: &no}}, entries, 60},
-		"rare tag":   {engine.BoardQuery{BoardFilter: engine.BoardFilter{Tags: []string{"rare"}}}, 5, 20},
-		"rare word":  {engine.BoardQuery{BoardFilter: engine.BoardFilter{Text: "n4242 filler"}}, 1, 20},
-		"since":      {engine.BoardQuery{BoardFilter: engine.BoardFilter{Since: &middle}}, entries / 2, 70},
-		"until, tag": {engine.BoardQuery{BoardFilter: engine.BoardFilter{Until: &middle, Tags: []string{"note"}}}, entries/2 - 3, 70},
+		"newest":     {board.Query{}, entries, 60},
+		"deep":       {board.Query{Offset: entries - 10, Ascending: true}, entries, 30},
+		"no chat":    {board.Query{Filter: board.Filter{IsChat: &no}}, entries, 60},
+		"rare tag":   {board.Query{Filter: board.Filter{Tags: []string{"rare"}}}, 5, 20},
+		"rare word":  {board.Query{Filter: board.Filter{Text: "n4242 filler"}}, 1, 20},
+		"since":      {board.Query{Filter: board.Filter{Since: &middle}}, entries / 2, 70},
+		"until, tag": {board.Query{Filter: board.Filter{Until: &middle, Tags: []string{"note"}}}, entries/2 - 3, 70},
 	} {
 		counted.items, counted.bytes = 0, 0
-		page, err := k.ListBoardEntries(t.Context(), k.admin, "b", test.query)
+		page, err := k.Boards.ListEntries(t.Context(), k.admin, "b", test.query)
 		if err != nil || page.Total != test.total {
 			t.Errorf("%s: total %d, want %d: %v", name, page.Total, test.total, err)
 		}

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -23,7 +25,7 @@ func TestBreaker(t *testing.T) {
 	k.post("two", user("a"), user("b"))
 	k.setLive("p", 3)
 	k.setPipeline(`[{"policy":"p"}]`)
-	ask := func(n int, session, pipeline string) (w window) {
+	ask := func(n int, session, pipeline string) (w answer) {
 		for range n {
 			w = k.ask(`{"session_id":%q%s}`, session, pipeline)
 		}
@@ -36,17 +38,17 @@ func TestBreaker(t *testing.T) {
 	ask(1, "one", "")
 	ask(4, "two", "")
 	ask(6, "two", `,"pipeline":[{"policy":"p@3"}]`)
-	if v, err := k.GetPolicyVersion(t.Context(), k.admin, "p", 3); err != nil || v.State != "live" || v.Failures != 4 {
+	if v, err := k.Policies.GetVersion(t.Context(), k.admin, "p", 3); err != nil || v.State != "live" || v.Failures != 4 {
 		t.Fatalf("%+v %v", v, err)
 	}
-	_, err := k.RunPolicy(t.Context(), k.admin, "p", 3, &engine.PolicyRunRequest{
+	_, err := k.Windows.RunPolicy(t.Context(), k.admin, "p", 3, &window.PolicyRunRequest{
 		Messages: []json.RawMessage{json.RawMessage(user("a")), json.RawMessage(user("b"))}}, nil)
 	if err != nil || k.live("p") != 3 {
 		t.Fatalf("live %d, %v: trying a policy is not using it", k.live("p"), err)
 	}
 	k.advance(time.Minute)
 	ask(1, "two", "")
-	p, err := k.GetPolicy(t.Context(), k.admin, "p")
+	p, err := k.Policies.Get(t.Context(), k.admin, "p")
 	if err != nil || p.Live != 1 {
 		t.Fatalf("%+v %v: want the version that was live before, not the one with the number before", p, err)
 	}
@@ -56,7 +58,7 @@ func TestBreaker(t *testing.T) {
 		v.SetBack.Detail == "" {
 		t.Errorf("%+v", v)
 	}
-	audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{Limit: 1})
+	audit, err := k.Tenants.ListAudit(t.Context(), k.admin, records.Page{Limit: 1})
 	if err != nil || audit.Data[0].Action != "policy.set_back" || audit.Data[0].Subject != "p@3" ||
 		audit.Data[0].KeyID != "" {
 		t.Errorf("%+v %v", audit, err)
@@ -70,7 +72,7 @@ func TestBreaker(t *testing.T) {
 		t.Errorf("%s", w.raw)
 	}
 	k.setLive("p", 3)
-	if p, err = k.GetPolicy(t.Context(), k.admin, "p"); err != nil || p.Versions[2].State != "live" ||
+	if p, err = k.Policies.Get(t.Context(), k.admin, "p"); err != nil || p.Versions[2].State != "live" ||
 		p.Versions[2].SetBack != nil {
 		t.Errorf("%+v %v", p, err)
 	}
@@ -85,7 +87,7 @@ func TestOnErrorCounts(t *testing.T) {
 	k.post("s", user("a"))
 	for range 5 { // what a request makes up counts for nothing
 		_, err := k.tryAsk(`{"session_id":"s","pipeline":[{"policy":"p","on_error":"error"}]}`)
-		refusedWith(t, err, engine.Invalid, "policy_failed")
+		refusedWith(t, err, fault.Invalid, "policy_failed")
 	}
 	if k.live("p") != 2 {
 		t.Error("set back by requests' own pipelines")
@@ -93,7 +95,7 @@ func TestOnErrorCounts(t *testing.T) {
 	k.setPipeline(`[{"policy":"p","on_error":"error"}]`)
 	for range 5 {
 		_, err := k.tryAsk(`{"session_id":"s"}`)
-		if e := refusedWith(t, err, engine.Invalid, "policy_failed"); !strings.Contains(e.Detail, "author_error") {
+		if e := refusedWith(t, err, fault.Invalid, "policy_failed"); !strings.Contains(e.Detail, "author_error") {
 			t.Fatal(e)
 		}
 	}

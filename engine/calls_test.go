@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -69,13 +69,13 @@ func TestAmplifyingMessagesAreRefused(t *testing.T) {
 }
 
 // tryAnthropic posts n calls and one message with all their results and a further field of some bytes.
-func (k *kit) tryAnthropic(session string, bytes, n int) (engine.TurnResponse, error) {
+func (k *kit) tryAnthropic(sessionID string, bytes, n int) (session.TurnResponse, error) {
 	uses, results := make([]string, n), make([]string, n)
 	for i := range n {
 		uses[i] = fmt.Sprintf(`{"type":"tool_use","id":"c%d","name":"f","input":{}}`, i)
 		results[i] = fmt.Sprintf(`{"type":"tool_result","tool_use_id":"c%d","content":"r"}`, i)
 	}
-	return k.tryPost(engine.TurnRequest{SessionID: session, Format: "anthropic.messages"},
+	return k.tryPost(session.TurnRequest{SessionID: sessionID, Format: "anthropic.messages"},
 		`{"role":"assistant","content":[`+strings.Join(uses, ",")+`]}`,
 		`{"role":"user","x":"`+strings.Repeat("x", bytes)+`","content":[`+strings.Join(results, ",")+`]}`)
 }

@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -18,8 +22,8 @@ const aDay = 24 * time.Hour
 
 func (k *kit) purge(days int, dry bool) int {
 	k.Helper()
-	out, err := k.PurgeConversations(k.Context(), k.admin,
-		engine.PurgeSpec{ProjectID: engine.DefaultProject, OlderThanDays: days, DryRun: dry})
+	out, err := k.Sessions.PurgeConversations(k.Context(), k.admin,
+		session.PurgeSpec{ProjectID: ident.DefaultProject, OlderThanDays: days, DryRun: dry})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -31,7 +35,7 @@ func (k *kit) purge(days int, dry bool) int {
 
 func (k *kit) total() int {
 	k.Helper()
-	s, err := k.Conversations(k.Context(), k.admin, engine.DefaultProject)
+	s, err := k.Sessions.Conversations(k.Context(), k.admin, ident.DefaultProject)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -40,7 +44,7 @@ func (k *kit) total() int {
 
 func (k *kit) sessions() (ids []string) {
 	k.Helper()
-	list, err := k.ListSessions(k.Context(), k.admin, engine.DefaultProject, engine.Page{Limit: 1000})
+	list, err := k.Sessions.List(k.Context(), k.admin, ident.DefaultProject, records.Page{Limit: 1000})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -53,23 +57,23 @@ func (k *kit) sessions() (ids []string) {
 // Conversations are counted and dated, `dashboard` once it has a turn.
 func TestConversationStats(t *testing.T) {
 	k := newKit(t)
-	s, err := k.Conversations(t.Context(), k.admin, engine.DefaultProject)
-	if err != nil || s.ProjectID != engine.DefaultProject || s.Total != 0 || s.OldestAt != nil {
+	s, err := k.Sessions.Conversations(t.Context(), k.admin, ident.DefaultProject)
+	if err != nil || s.ProjectID != ident.DefaultProject || s.Total != 0 || s.OldestAt != nil {
 		t.Fatalf("of nothing: %+v, %v", s, err)
 	}
 	first := k.clock()
 	k.post("b", user("x"))
 	k.advance(aDay)
-	if _, err := k.CreateSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, engine.SessionSpec{ID: "a"}); err != nil {
+	if _, err := k.Sessions.Create(t.Context(), k.admin, access.Once{}, ident.DefaultProject, session.Spec{ID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	k.post("", user("x"))
-	s, err = k.Conversations(t.Context(), k.admin, engine.DefaultProject)
+	s, err = k.Sessions.Conversations(t.Context(), k.admin, ident.DefaultProject)
 	if err != nil || s.Total != 3 || s.OldestAt == nil || !s.OldestAt.Equal(first) {
 		t.Errorf("of three: %+v, %v", s, err)
 	}
-	_, err = k.Conversations(t.Context(), k.admin, "nowhere")
-	wantKind(t, err, engine.NotFound)
+	_, err = k.Sessions.Conversations(t.Context(), k.admin, "nowhere")
+	wantKind(t, err, fault.NotFound)
 }
 
 // Age counts from the last turn's commit to the millisecond, from its making where a session has none.
@@ -77,7 +81,7 @@ func TestPurgeByAge(t *testing.T) {
 	k := newKit(t)
 	k.post("old", user("first"))
 	k.post("revived", user("first"))
-	if _, err := k.CreateSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, engine.SessionSpec{ID: "empty"}); err != nil {
+	if _, err := k.Sessions.Create(t.Context(), k.admin, access.Once{}, ident.DefaultProject, session.Spec{ID: "empty"}); err != nil {
 		t.Fatal(err)
 	}
 	k.advance(time.Millisecond)
@@ -103,9 +107,9 @@ func TestPurgeByAge(t *testing.T) {
 	if got := fmt.Sprint(k.sessions()); got != "[edge revived]" {
 		t.Errorf("what stayed: %s", got)
 	}
-	audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{})
+	audit, err := k.Tenants.ListAudit(t.Context(), k.admin, records.Page{})
 	if err != nil || len(audit.Data) != 1 || audit.Data[0].Action != "conversations.purge" ||
-		audit.Data[0].Subject != engine.DefaultProject || audit.Data[0].KeyID != "test" ||
+		audit.Data[0].Subject != ident.DefaultProject || audit.Data[0].KeyID != "test" ||
 		!strings.Contains(audit.Data[0].Detail, "2 conversations") {
 		t.Errorf("the audit log says %+v, %v", audit.Data, err)
 	}
@@ -113,16 +117,16 @@ func TestPurgeByAge(t *testing.T) {
 
 func TestPurgeRefuses(t *testing.T) {
 	k := newKit(t)
-	for project, days := range map[string]int{"nowhere": 1, engine.DefaultProject: -1} {
-		_, err := k.PurgeConversations(t.Context(), k.admin, engine.PurgeSpec{ProjectID: project, OlderThanDays: days})
+	for project, days := range map[string]int{"nowhere": 1, ident.DefaultProject: -1} {
+		_, err := k.Sessions.PurgeConversations(t.Context(), k.admin, session.PurgeSpec{ProjectID: project, OlderThanDays: days})
 		if err == nil {
 			t.Errorf("%s, %d days: taken", project, days)
 		}
 	}
 	narrow := k.admin
 	narrow.Projects = []string{"other"}
-	_, err := k.PurgeConversations(t.Context(), narrow, engine.PurgeSpec{ProjectID: engine.DefaultProject})
-	wantKind(t, err, engine.NotFound)
+	_, err := k.Sessions.PurgeConversations(t.Context(), narrow, session.PurgeSpec{ProjectID: ident.DefaultProject})
+	wantKind(t, err, fault.NotFound)
 }
 
 // After a purge of all, nothing of any conversation is in the store, nor of a window asked for before its session was.
@@ -140,8 +144,8 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 		t.Errorf("purged %d", n)
 	}
 	// An empty dashboard is no conversation, but may have been given a title.
-	if _, err := k.CreateSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.SessionSpec{ID: engine.DefaultSession, Title: "confidential-title"}); err != nil {
+	if _, err := k.Sessions.Create(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		session.Spec{ID: ident.DefaultSession, Title: "confidential-title"}); err != nil {
 		t.Fatal(err)
 	}
 	w := k.ask(`{"session_id":"never-made","pending":[{"role":"user","content":"confidential-text"}]}`)
@@ -151,12 +155,12 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 	}
 	k.drain()
 	for _, word := range []string{"confidential", "s1\x00", "never-made"} {
-		if k.holds(engine.DefaultTenant, word) {
+		if k.holds(ident.DefaultTenant, word) {
 			t.Errorf("the store still holds %q", word)
 		}
 	}
-	_, err := k.Decision(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
-	wantKind(t, err, engine.Gone)
+	_, err := k.Windows.Decision(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
+	wantKind(t, err, fault.Gone)
 	k.post("s1", user("new life"))
 	after := k.ask(`{"session_id":"s1"}`)
 	k.drain()
@@ -211,7 +215,7 @@ func TestPurgeSparesWhatIsUsedMeanwhile(t *testing.T) {
 func TestPurgeOfMany(t *testing.T) {
 	k := newKit(t)
 	for i := range 1203 {
-		_, err := k.CreateSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, engine.SessionSpec{ID: fmt.Sprintf("s%04d", i)})
+		_, err := k.Sessions.Create(t.Context(), k.admin, access.Once{}, ident.DefaultProject, session.Spec{ID: fmt.Sprintf("s%04d", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,8 +230,8 @@ func TestPurgeOfMany(t *testing.T) {
 					return
 				default:
 				}
-				req := engine.TurnRequest{SessionID: fmt.Sprintf("s%04d", 600+w), Messages: []json.RawMessage{json.RawMessage(user("x"))}}
-				if _, err := k.AppendTurn(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, req); err != nil {
+				req := session.TurnRequest{SessionID: fmt.Sprintf("s%04d", 600+w), Messages: []json.RawMessage{json.RawMessage(user("x"))}}
+				if _, err := k.Sessions.AppendTurn(t.Context(), k.admin, access.Once{}, ident.DefaultProject, req); err != nil {
 					t.Error(err)
 					return
 				}

@@ -7,34 +7,48 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/index"
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // Options are what an Engine is made of.
 type Options struct {
 	Store    store.Store // sealed: see store.Seal
-	Host     PolicyHost
-	Tokens   Tokenizer
-	Analyser Analyser
-	BuiltIns []BuiltIn
+	Host     policy.Host
+	Tokens   session.Tokenizer
+	Analyser index.Analyser
+	BuiltIns []policy.BuiltIn
 	Logger   *slog.Logger
 	// Alone says that no other process works on the store.
 	Alone bool
 	// Summariser makes summaries; nil: none are made.
-	Summariser Summariser
+	Summariser summary.Summariser
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
 	// HistoryMaxTokens is the default of the setting of that name; 0: 8000.
 	HistoryMaxTokens int
 	// Policies bounds what each tenant may upload.
-	Policies PolicyQuota
+	Policies policy.Quota
 	// Memories bounds what each tenant may keep of memories; 0: no bound.
-	Memories MemoryQuota
+	Memories memory.Quota
 	// SpoolDir takes the files that imports keep for their time; empty: the system's.
 	SpoolDir string
 	// MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
@@ -46,102 +60,54 @@ type Options struct {
 	Random io.Reader
 }
 
-// Engine serves all tenants of one store. Safe for concurrent use. Its fields stand by room, from the bottom.
+// Engine serves all tenants of one store. Safe for concurrent use. It only puts the rooms together: each field is a room,
+// from the bottom up, and a room reaches those above it through what New gives it.
 type Engine struct {
-	// records
-	store     store.Store
-	log       *slog.Logger
-	clock     func() time.Time
-	entropy   io.Reader
-	alone     bool // no other process works on the store
-	locks     *locks
-	removed   removals
-	committed func(tenant string, b store.Batch) // called after each commit
-
-	// jobs
-	background    background
-	wake          chan struct{} // a job was queued
-	units         []unit        // of every tenant, and of the system space
-	dailies       []daily
-	systemDailies []daily
-	livingTenant  func(record []byte) (id string, err error)
-
-	// transfer
-	spoolDir string
-
-	// tenant
-	rootKey [32]byte
-	hasRoot bool
-	keys    memo[keyRecord]
-	keyUses keyUses
-
-	// project
-	maxTokens int
-	projects  memo[project]
-	pipelines pipelines
-
-	// session
-	tokens       Tokenizer
-	heads        memo[head]
-	messageUse   *tallies // nil: no quota
-	messageQuota int64    // bytes
-
-	// index
-	analyser Analyser
-	indexed  atomic.Uint32   // memories since the last thought of putting them into blocks
-	sources  map[byte]source // of the spaces of recall indexes
-
-	// policy
-	host          PolicyHost
-	policies      *registry
-	policyRecords memo[policyRecord]
-	policyQuota   PolicyQuota
-	breaker       breaker
-	prove         func(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error)
-
-	// memory
-	memoryUse   *tallies // nil: no quota
-	memoryQuota MemoryQuota
-
-	// window
-	hot          *hotSessions
-	scratch      sync.Pool // of *scratch
-	readied      readied
-	writtenToday writtenToday
-	wantSummary  func(ctx context.Context, w summaryWish) (changed bool)
-
-	// summary
-	summariser Summariser
-	summaries  summaryQueue
-
-	// board
-	boards    memo[board]
-	followers broadcast // of boards and inboxes
+	db        *records.DB
+	Jobs      *jobs.Service
+	Transfer  *transfer.Service
+	Tenants   *tenant.Service
+	Projects  *project.Service
+	Sessions  *session.Service
+	Index     *index.Service
+	Policies  *policy.Service
+	Memories  *memory.Service
+	Recall    *recall.Service
+	Windows   *window.Service
+	Summaries *summary.Service
+	Tools     *tools.Service
+	Boards    *board.Service
 }
 
 // New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
 // FirstKey is the admin key of tenant `default` where this call made the tenant, else empty.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
-	e = &Engine{spoolDir: o.SpoolDir, analyser: o.Analyser}
-	e.openRecords(o.Store, o.Logger, o.Now, o.Random, o.Alone)
-	e.openJobs()
-	e.committed = e.queueWork
-	e.openTenants(o.RootKey)
-	e.openProjects(o.HistoryMaxTokens, pipelines{check: e.checkPipeline, builtIn: e.isBuiltIn})
-	e.openSessions(o.Tokens, o.MessageBytes)
-	e.sources = map[byte]source{recallMemories: e.indexMemories, recallTranscript: e.indexTranscripts}
-	e.openMemories(o.Memories)
-	if err := e.openPolicies(ctx, o.Host, o.Policies, o.BuiltIns); err != nil {
+	db := records.New(o.Store, o.Logger, o.Now, o.Random, o.Alone)
+	e = &Engine{db: db, Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
+		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.HistoryMaxTokens)}
+	e.Sessions = session.New(db, e.Projects, o.Tokens, o.MessageBytes)
+	e.Index = index.New(db, e.Jobs, o.Analyser)
+	if e.Policies, err = policy.New(ctx, db, e.Projects, o.Host, o.Policies, o.BuiltIns); err != nil {
 		return nil, "", err
 	}
-	e.prove = e.selfTests
-	e.openWindows(o.HotBytes)
-	e.openSummaries(o.Summariser)
+	e.Memories = memory.New(db, e.Projects, e.Index, o.Memories)
+	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories)
+	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, e.Memories, e.Recall, o.HotBytes)
+	e.Summaries = summary.New(db, e.Projects, e.Sessions, e.Windows, o.Summariser)
+	e.Tools = tools.New(db, e.Projects, e.Memories, e.Recall)
+	e.Boards = board.New(db, e.Jobs)
+
+	e.Projects.Pipelines = project.Pipelines{Check: e.Policies.CheckPipeline, BuiltIn: e.Policies.IsBuiltIn}
+	e.Policies.Prove = e.Windows.SelfTests
+	e.Index.Sources = map[byte]index.Source{records.RecallMemories: e.Memories.Index,
+		records.RecallTranscript: e.Recall.IndexTranscripts}
 	if o.Summariser != nil {
-		e.wantSummary = e.makeWanted
+		e.Windows.WantSummary = e.Summaries.MakeWanted
 	}
-	created, err := e.CreateTenant(ctx, Once{}, TenantSpec{ID: DefaultTenant})
-	if conflict := (*Error)(nil); errors.As(err, &conflict) && conflict.Kind == Conflict {
+	e.setJobs()
+
+	created, err := e.CreateTenant(ctx, access.Once{}, tenant.Spec{ID: ident.DefaultTenant})
+	if conflict := (*fault.Error)(nil); errors.As(err, &conflict) && conflict.Kind == fault.Conflict {
 		return e, "", nil
 	}
 	return e, created.AdminKey, err
@@ -152,13 +118,13 @@ const readyTimeout = 2 * time.Second
 
 // Ready tells why the engine cannot serve, or nil.
 func (e *Engine) Ready(ctx context.Context) error {
-	if f, ok := e.store.(interface{ Failed() error }); ok {
+	if f, ok := e.db.Store.(interface{ Failed() error }); ok {
 		if err := f.Failed(); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	_, err := e.store.Read(ctx, systemTenant, store.Query{Keys: [][]byte{kindTenant.Key(DefaultTenant)}})
+	_, err := e.db.Store.Read(ctx, records.SystemTenant, store.Query{Keys: [][]byte{records.Tenant.Key(ident.DefaultTenant)}})
 	return err
 }

@@ -7,14 +7,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // spoil damages the one record whose key begins and ends like this.
 func (k *kit) spoil(prefix, suffix string) {
 	k.Helper()
 	for _, one := range rawRecords(k, k.store) {
-		if strings.HasPrefix(string(one.key), prefix) && strings.HasSuffix(string(one.key), suffix) && one.tenant == engine.DefaultTenant {
+		if strings.HasPrefix(string(one.key), prefix) && strings.HasSuffix(string(one.key), suffix) && one.tenant == ident.DefaultTenant {
 			one.put(k, k.store, append(slices.Clone(one.value), 'x'))
 			return
 		}
@@ -34,26 +38,26 @@ func TestDeletingASessionWithADamagedHead(t *testing.T) {
 	k.post("two", user("second-secret"))
 	k.spoil("h\x00", "one\x00")
 	k.spoil("h\x00", "two\x00")
-	if _, err := k.tryPost(engine.TurnRequest{SessionID: "one"}, user("more")); err == nil {
+	if _, err := k.tryPost(session.TurnRequest{SessionID: "one"}, user("more")); err == nil {
 		t.Error("a turn was appended behind a damaged head")
 	}
 	remove := func(session string) {
 		t.Helper()
-		if err := k.DeleteSession(ctx, k.admin, engine.DefaultProject, session); err != nil {
+		if err := k.Sessions.Delete(ctx, k.admin, ident.DefaultProject, session); err != nil {
 			t.Fatal(err)
 		}
 	}
 	remove("one")
 	k.drain()
 	// The messages may be those of the other session: they stay, and are accounted for.
-	if !k.holds(engine.DefaultTenant, "first-secret") || !k.holds(engine.DefaultTenant, "second-secret") {
+	if !k.holds(ident.DefaultTenant, "first-secret") || !k.holds(ident.DefaultTenant, "second-secret") {
 		t.Error("messages were swept that may belong to a session that is there")
 	}
 	k.post("one", user("new life")) // while the old messages are there
 	remove("two")
 	k.drain()
 	for _, word := range []string{"first-secret", "second-secret", "two\x00"} {
-		if k.holds(engine.DefaultTenant, word) {
+		if k.holds(ident.DefaultTenant, word) {
 			t.Errorf("the store still holds %q", word)
 		}
 	}
@@ -69,11 +73,11 @@ func TestDeletingASessionWithADamagedHead(t *testing.T) {
 func TestDeletingAProjectWithADamagedHead(t *testing.T) {
 	k := newKit(t)
 	ctx := t.Context()
-	if _, _, err := k.PutProject(ctx, k.admin, "p", engine.ProjectSpec{}); err != nil {
+	if _, _, err := k.Projects.Put(ctx, k.admin, "p", project.Spec{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, session := range []string{"damaged", "damaged-too", "whole"} {
-		_, err := k.AppendTurn(ctx, k.admin, engine.Once{}, "p", engine.TurnRequest{SessionID: session,
+	for _, sessionID := range []string{"damaged", "damaged-too", "whole"} {
+		_, err := k.Sessions.AppendTurn(ctx, k.admin, access.Once{}, "p", session.TurnRequest{SessionID: sessionID,
 			Messages: []json.RawMessage{json.RawMessage(user("confidential"))}})
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +89,7 @@ func TestDeletingAProjectWithADamagedHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.drain()
-	if k.holds(engine.DefaultTenant, "confidential") {
+	if k.holds(ident.DefaultTenant, "confidential") {
 		t.Error("messages of a deleted project are left")
 	}
 	wantClean(t, k.verify())
@@ -96,14 +100,14 @@ func TestHeadlessSweepSparesImports(t *testing.T) {
 	k := household(t)
 	k.drain()
 	k.spoil("h\x00", "talk\x00")
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "talk"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "talk"); err != nil {
 		t.Fatal(err)
 	}
 	job := append(append([]byte("j\x00i"), 0x7f, 0, 0, 0, 0, 0, 0, 0), "j\x00sunderway"...)
-	write(t, k.store, engine.DefaultTenant, job, []byte("ofprojec"))
-	write(t, k.store, engine.DefaultTenant, append([]byte("m\x00underwayb"), make([]byte, 8)...), []byte("coming in"))
+	write(t, k.store, ident.DefaultTenant, job, []byte("ofprojec"))
+	write(t, k.store, ident.DefaultTenant, append([]byte("m\x00underwayb"), make([]byte, 8)...), []byte("coming in"))
 	k.drain()
-	if !k.holds(engine.DefaultTenant, "coming in") || k.holds(engine.DefaultTenant, "hello") {
+	if !k.holds(ident.DefaultTenant, "coming in") || k.holds(ident.DefaultTenant, "hello") {
 		t.Error("the sweep took the wrong messages")
 	}
 	wantClean(t, k.verify())
@@ -112,17 +116,17 @@ func TestHeadlessSweepSparesImports(t *testing.T) {
 // A key whose record is damaged can be deleted by whoever has the whole tenant.
 func TestDeletingADamagedKey(t *testing.T) {
 	k := newKit(t)
-	made, err := k.CreateKey(t.Context(), k.admin, engine.Once{}, engine.KeySpec{Role: "agent"})
+	made, err := k.Tenants.CreateKey(t.Context(), k.admin, access.Once{}, tenant.KeySpec{Role: "agent"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.spoil("k\x00", made.ID+"\x00")
 	narrow := k.admin
-	narrow.Projects = []string{engine.DefaultProject}
-	if err := k.DeleteKey(t.Context(), narrow, made.ID); err == nil {
+	narrow.Projects = []string{ident.DefaultProject}
+	if err := k.Tenants.DeleteKey(t.Context(), narrow, made.ID); err == nil {
 		t.Error("a narrowed key deleted a key that may be any")
 	}
-	if err := k.DeleteKey(t.Context(), k.admin, made.ID); err != nil {
+	if err := k.Tenants.DeleteKey(t.Context(), k.admin, made.ID); err != nil {
 		t.Fatal(err)
 	}
 	wantClean(t, k.verify())
@@ -137,14 +141,14 @@ func TestWhatHelpsAgainstDamage(t *testing.T) {
 	k.upload("mine", keeping("damage"))
 	exportAndImport := func() {
 		t.Helper()
-		file, err := k.ExportSession(ctx, k.admin, engine.DefaultProject, "talk")
+		file, err := k.Sessions.Export(ctx, k.admin, ident.DefaultProject, "talk")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := k.DeleteSession(ctx, k.admin, engine.DefaultProject, "talk"); err != nil {
+		if err := k.Sessions.Delete(ctx, k.admin, ident.DefaultProject, "talk"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.ImportSession(ctx, k.admin, engine.Once{}, engine.DefaultProject, file); err != nil {
+		if _, err := k.Sessions.Import(ctx, k.admin, access.Once{}, ident.DefaultProject, file); err != nil {
 			t.Fatal(err)
 		}
 		k.drain()
@@ -160,7 +164,7 @@ func TestWhatHelpsAgainstDamage(t *testing.T) {
 		}},
 		"a job": {func() {
 			k.post("gone", user("x"))
-			if err := k.DeleteSession(ctx, k.admin, engine.DefaultProject, "gone"); err != nil {
+			if err := k.Sessions.Delete(ctx, k.admin, ident.DefaultProject, "gone"); err != nil {
 				t.Fatal(err)
 			}
 			k.spoil("j\x00s", "")

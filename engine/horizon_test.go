@@ -5,8 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // What must stay is there even where it lies beyond the messages that a window considers.
@@ -34,7 +39,7 @@ func TestMandatoryBeyondTheHorizon(t *testing.T) {
 	k.post("wide", user("go"), `{"role":"assistant","content":null,"tool_calls":[`+strings.Join(calls, ",")+`]}`)
 	k.post("wide", results...)
 	_, err := k.tryAsk(`{"session_id":"wide"}`)
-	if e := wantKind(t, err, engine.Invalid); e.Code != "budget_too_small" || e.Needed != 302 {
+	if e := wantKind(t, err, fault.Invalid); e.Code != "budget_too_small" || e.Needed != 302 {
 		t.Errorf("%+v", e)
 	}
 	w = k.ask(`{"session_id":"wide","explain":true,"budget":{"max_messages":302}}`)
@@ -60,7 +65,7 @@ func TestPendingResultBeyondTheHorizon(t *testing.T) {
 	k.replay(w.DecisionID)
 	k.post("new", user("hello"))
 	_, err := k.tryAsk(`{"session_id":"new","pending":[{"role":"tool","tool_call_id":"never","content":"?"}]}`)
-	if e := wantKind(t, err, engine.Invalid); len(e.Fields) != 1 || *e.Fields[0].Index != 0 {
+	if e := wantKind(t, err, fault.Invalid); len(e.Fields) != 1 || *e.Fields[0].Index != 0 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -89,11 +94,11 @@ func TestEarlierQuestionsAreCountedExactly(t *testing.T) {
 // A key of a deleted tenant is nothing in the next tenant of that name, not even in a request that was under way.
 func TestTenantsOfOneNameAreTwo(t *testing.T) {
 	k := newKit(t)
-	made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	late, err := k.Authenticate(t.Context(), made.AdminKey)
+	late, err := k.Tenants.Authenticate(t.Context(), made.AdminKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,20 +107,20 @@ func TestTenantsOfOneNameAreTwo(t *testing.T) {
 	}
 	try := func(when string) {
 		t.Helper()
-		if _, err := k.CreateKey(t.Context(), late, engine.Once{}, engine.KeySpec{Name: "x", Role: "tenant_admin"}); err == nil {
+		if _, err := k.Tenants.CreateKey(t.Context(), late, access.Once{}, tenant.KeySpec{Name: "x", Role: "tenant_admin"}); err == nil {
 			t.Errorf("%s: a key was made", when)
 		}
-		if _, _, err := k.PutProject(t.Context(), late, "x", engine.ProjectSpec{}); err == nil {
+		if _, _, err := k.Projects.Put(t.Context(), late, "x", project.Spec{}); err == nil {
 			t.Errorf("%s: a project was made", when)
 		}
-		if _, err := k.AppendTurn(t.Context(), late, engine.Once{}, engine.DefaultProject, engine.TurnRequest{Messages: raw(user("x"))}); err == nil {
+		if _, err := k.Sessions.AppendTurn(t.Context(), late, access.Once{}, ident.DefaultProject, session.TurnRequest{Messages: raw(user("x"))}); err == nil {
 			t.Errorf("%s: a turn was stored", when)
 		}
 	}
 	try("deleted")
 	k.drain()
 	try("swept")
-	if _, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"}); err != nil {
+	if _, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	try("made again")

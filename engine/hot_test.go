@@ -8,7 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 func raw(messages ...string) []json.RawMessage {
@@ -38,7 +40,7 @@ func TestMemoryNeverShows(t *testing.T) {
 			}
 		}
 		if id := fmt.Sprint("c", r.IntN(3)); open > 0 { // answers, often turns later, whatever call of that id is open
-			if _, err := k.tryPost(engine.TurnRequest{SessionID: "s"}, result(id, fmt.Sprint("late ", i))); err == nil {
+			if _, err := k.tryPost(session.TurnRequest{SessionID: "s"}, result(id, fmt.Sprint("late ", i))); err == nil {
 				open--
 			}
 		}
@@ -72,7 +74,7 @@ func TestConcurrentTurnsAndWindows(t *testing.T) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				got, err := k.tryPost(engine.TurnRequest{SessionID: "s"}, user(fmt.Sprint(w, " ", i)), assistant("ok"))
+				got, err := k.tryPost(session.TurnRequest{SessionID: "s"}, user(fmt.Sprint(w, " ", i)), assistant("ok"))
 				if err != nil {
 					t.Error(err)
 					return
@@ -101,7 +103,7 @@ func TestConcurrentTurnsAndWindows(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	list, err := k.ListMessages(t.Context(), k.admin, engine.DefaultProject, "s", engine.Page{Limit: 1000}, false)
+	list, err := k.Sessions.ListMessages(t.Context(), k.admin, ident.DefaultProject, "s", records.Page{Limit: 1000}, false)
 	if err != nil || len(list.Data) != 2*writers*each {
 		t.Fatalf("%d messages: %v", len(list.Data), err)
 	}

@@ -7,37 +7,39 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// openJobs makes ready what background work needs, and puts the work of all rooms in order.
-func (e *Engine) openJobs() {
-	e.wake, e.livingTenant = make(chan struct{}, 1), livingTenant
-	e.units = slices.Concat(
-		e.summaryUnits(),
-		[]unit{{func(_ string, now time.Time) store.Range { return expiredRange(now, sweepChunk/2) }, e.expire}},
-		e.sessionUnits(),
-		[]unit{
-			firstJob(kindSessionJob.All(), e.sweepSession),
-			firstJob(kindProjectJob.All(), e.sweepProject),
-			firstJob(kindTenantJob.All(), e.sweepTenant),
-			firstJob(prefixJobs, e.sweepPrefixed),
+// setJobs puts the work of all rooms in order.
+func (e *Engine) setJobs() {
+	e.Jobs.Units = slices.Concat(
+		e.Summaries.Units(),
+		[]jobs.Unit{{Due: func(_ string, now time.Time) store.Range { return records.ExpiredRange(now, records.SweepChunk/2) }, Do: e.expire}},
+		e.Sessions.Units(),
+		[]jobs.Unit{
+			jobs.FirstJob(records.SessionJob.All(), e.sweepSession),
+			jobs.FirstJob(records.ProjectJob.All(), e.sweepProject),
+			jobs.FirstJob(records.TenantJob.All(), e.sweepTenant),
+			jobs.FirstJob(jobs.PrefixJobs, e.Jobs.SweepPrefixed),
 		},
-		e.windowUnits(),
-		e.boardUnits(),
-		e.recallUnits(),
-		e.indexUnits())
-	e.dailies = slices.Concat(e.sessionDailies(), e.windowDailies())
-	e.systemDailies = []daily{{"files", e.compactStore}}
+		e.Windows.Units(),
+		e.Boards.Units(),
+		e.Recall.Units(),
+		e.Index.Units())
+	e.Jobs.Dailies = slices.Concat(e.Sessions.Dailies(), e.Windows.Dailies())
+	e.Jobs.SystemDailies = []jobs.Daily{{Name: "files", Piece: e.db.CompactStore}}
 }
 
 // Step does one unit of background work, if there is any, and tells whether there may be more. Summaries come last,
 // because a call of the provider may take long.
 func (e *Engine) Step(ctx context.Context) (more bool, err error) {
-	if more, err := e.step(ctx); more || err != nil {
+	if more, err := e.Jobs.Step(ctx); more || err != nil {
 		return more, err
 	}
-	more, _, err = e.makeSummary(ctx)
+	more, _, err = e.Summaries.MakeSummary(ctx)
 	return more, err
 }
 
@@ -46,8 +48,8 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	e.startSummaries(ctx, &workers)
-	e.runJobs(ctx, tick)
+	e.Summaries.Start(ctx, &workers)
+	e.Jobs.Run(ctx, tick)
 }
 
 // expire removes what the expiry index says is due: single records together, memories each with all that is theirs.
@@ -55,9 +57,9 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) (b
 	var b store.Batch
 	var failed error // an error of one memory must not stop the others
 	for _, it := range due {
-		key := splitExpiry(it.Key)
-		if _, _, ok := splitMemoryKey(key); ok {
-			failed = errors.Join(failed, e.expireMemory(ctx, tenant, it.Key))
+		key := records.SplitExpiry(it.Key)
+		if _, _, ok := memory.SplitKey(key); ok {
+			failed = errors.Join(failed, e.Memories.Expire(ctx, tenant, it.Key))
 		} else {
 			b.Delete = append(b.Delete, it.Key, key)
 			if !it.Damaged { // else another process removed it, and what the key holds now is new
@@ -65,8 +67,8 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) (b
 			}
 		}
 	}
-	if e.removed.main.Store(true); len(b.Delete) > 0 {
-		failed = errors.Join(failed, lostRace(e.commit(ctx, tenant, b)))
+	if e.db.Removed.Main.Store(true); len(b.Delete) > 0 {
+		failed = errors.Join(failed, records.LostRace(e.db.Commit(ctx, tenant, b)))
 	}
 	return true, failed
 }

@@ -6,16 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-func (k *kit) key(spec engine.KeySpec) engine.KeyCreated {
+func (k *kit) key(spec tenant.KeySpec) tenant.KeyCreated {
 	k.Helper()
 	if spec.Role == "" {
 		spec.Role = "agent"
 	}
-	made, err := k.CreateKey(k.Context(), k.admin, engine.Once{}, spec)
+	made, err := k.Tenants.CreateKey(k.Context(), k.admin, access.Once{}, spec)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -24,7 +27,7 @@ func (k *kit) key(spec engine.KeySpec) engine.KeyCreated {
 
 func (k *kit) lastUse(id string) *time.Time {
 	k.Helper()
-	list, err := k.ListKeys(k.Context(), k.admin, engine.Page{Limit: 1000})
+	list, err := k.Tenants.ListKeys(k.Context(), k.admin, records.Page{Limit: 1000})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -40,12 +43,12 @@ func (k *kit) lastUse(id string) *time.Time {
 // A key tells when it was last used, at a price of one write a minute; a restart knows it to the minute.
 func TestKeysLastUse(t *testing.T) {
 	k := newKit(t)
-	made, unused := k.key(engine.KeySpec{Name: "a"}), k.key(engine.KeySpec{Name: "b"})
+	made, unused := k.key(tenant.KeySpec{Name: "a"}), k.key(tenant.KeySpec{Name: "b"})
 	if k.lastUse(made.ID) != nil {
 		t.Error("a key that was never used says when")
 	}
 	records := func() (n int) {
-		for _, it := range k.everything(engine.DefaultTenant) {
+		for _, it := range k.everything(ident.DefaultTenant) {
 			if len(it.Key) > 2 && it.Key[0] == store.Loose && it.Key[1] == 'u' {
 				n++
 			}
@@ -54,7 +57,7 @@ func TestKeysLastUse(t *testing.T) {
 	}
 	start := k.clock()
 	use := func() {
-		if _, err := k.Authenticate(t.Context(), made.Key); err != nil {
+		if _, err := k.Tenants.Authenticate(t.Context(), made.Key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +78,7 @@ func TestKeysLastUse(t *testing.T) {
 	if at := openKit(t, k.store).lastUse(made.ID); at == nil || !at.Equal(start.Add(time.Minute)) {
 		t.Errorf("after a minute: %v", at)
 	}
-	if _, err := k.Authenticate(t.Context(), unused.Key+"x"); err == nil {
+	if _, err := k.Tenants.Authenticate(t.Context(), unused.Key+"x"); err == nil {
 		t.Fatal("a wrong key works")
 	}
 	if k.lastUse(unused.ID) != nil {
@@ -84,7 +87,7 @@ func TestKeysLastUse(t *testing.T) {
 	if n := records(); n != 1 {
 		t.Errorf("%d records of uses, want 1", n)
 	}
-	if err := k.DeleteKey(t.Context(), k.admin, made.ID); err != nil {
+	if err := k.Tenants.DeleteKey(t.Context(), k.admin, made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if records() != 0 {
@@ -96,12 +99,12 @@ func TestKeysLastUse(t *testing.T) {
 func TestKeysEndAtTheInstant(t *testing.T) {
 	k := newKit(t)
 	works := func(token string) bool {
-		_, err := k.Authenticate(t.Context(), token)
+		_, err := k.Tenants.Authenticate(t.Context(), token)
 		return err == nil
 	}
 	at := k.clock().Add(time.Hour)
-	made := k.key(engine.KeySpec{ExpiresAt: &at})
-	rotating := k.key(engine.KeySpec{})
+	made := k.key(tenant.KeySpec{ExpiresAt: &at})
+	rotating := k.key(tenant.KeySpec{})
 	k.advance(time.Hour - time.Millisecond)
 	if !works(made.Key) {
 		t.Error("it ends before its time")
@@ -110,7 +113,7 @@ func TestKeysEndAtTheInstant(t *testing.T) {
 	if works(made.Key) {
 		t.Error("it works at the instant that it expires")
 	}
-	next, err := k.RotateKey(t.Context(), k.admin, engine.Once{}, rotating.ID)
+	next, err := k.Tenants.RotateKey(t.Context(), k.admin, access.Once{}, rotating.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +125,7 @@ func TestKeysEndAtTheInstant(t *testing.T) {
 	if works(rotating.Key) || !works(next.Key) {
 		t.Error("at the end of the overlap the wrong secret works")
 	}
-	if _, err := k.RotateKey(t.Context(), k.admin, engine.Once{}, made.ID); err != nil {
+	if _, err := k.Tenants.RotateKey(t.Context(), k.admin, access.Once{}, made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if works(made.Key) {
@@ -133,7 +136,7 @@ func TestKeysEndAtTheInstant(t *testing.T) {
 // While a key is rotated, both of its last two secrets work at every moment, for everybody.
 func TestRotationHasNoGap(t *testing.T) {
 	k := newKit(t)
-	made := k.key(engine.KeySpec{})
+	made := k.key(tenant.KeySpec{})
 	var current atomic.Pointer[string] // the last secret that was given out
 	current.Store(&made.Key)
 	stop := make(chan struct{})
@@ -147,7 +150,7 @@ func TestRotationHasNoGap(t *testing.T) {
 				default:
 				}
 				token := current.Load()
-				_, err := k.Authenticate(t.Context(), *token)
+				_, err := k.Tenants.Authenticate(t.Context(), *token)
 				// A secret that two rotations have overtaken meanwhile is rightly refused.
 				if err != nil && token == current.Load() {
 					t.Error(err)
@@ -158,12 +161,12 @@ func TestRotationHasNoGap(t *testing.T) {
 	}
 	for range 50 {
 		before := *current.Load()
-		next, err := k.RotateKey(t.Context(), k.admin, engine.Once{}, made.ID)
+		next, err := k.Tenants.RotateKey(t.Context(), k.admin, access.Once{}, made.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, token := range []string{before, next.Key} {
-			if _, err := k.Authenticate(t.Context(), token); err != nil {
+			if _, err := k.Tenants.Authenticate(t.Context(), token); err != nil {
 				t.Fatal(err)
 			}
 		}

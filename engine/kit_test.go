@@ -10,10 +10,15 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -32,7 +37,7 @@ type kit struct {
 	testing.TB
 	*engine.Engine
 	store store.Store
-	admin engine.Caller
+	admin access.Caller
 	mu    sync.Mutex
 	now   time.Time
 }
@@ -63,9 +68,9 @@ func openKit(t testing.TB, raw store.Store, change ...func(*engine.Options)) *ki
 	t.Helper()
 	counter, host := parts()
 	k := &kit{TB: t, store: raw, now: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
-	var builtIns []engine.BuiltIn
+	var builtIns []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
 	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, Analyser: analyser(), BuiltIns: builtIns,
 		RootKey: "root-key", Now: k.clock, Random: entropyFor(t, raw)}
@@ -77,7 +82,7 @@ func openKit(t testing.TB, raw store.Store, change ...func(*engine.Options)) *ki
 		t.Fatal(err)
 	}
 	k.Engine = e
-	k.admin = engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTenantAdmin, KeyID: "test"}
+	k.admin = access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleTenantAdmin, KeyID: "test"}
 	return k
 }
 
@@ -100,7 +105,7 @@ func entropy(seed ...byte) io.Reader {
 
 // entropyFor is another one where the store holds something already, so that two programs over it give different ids.
 func entropyFor(t testing.TB, raw store.Store) io.Reader {
-	r, err := raw.Read(t.Context(), engine.DefaultTenant, store.Query{Ranges: []store.Range{{KeysOnly: true}}})
+	r, err := raw.Read(t.Context(), ident.DefaultTenant, store.Query{Ranges: []store.Range{{KeysOnly: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,24 +125,24 @@ func (l *lockedReader) Read(b []byte) (int, error) {
 }
 
 // post commits one turn of JSON messages.
-func (k *kit) post(session string, messages ...string) engine.TurnResponse {
+func (k *kit) post(sessionID string, messages ...string) session.TurnResponse {
 	k.Helper()
-	r, err := k.tryPost(engine.TurnRequest{SessionID: session}, messages...)
+	r, err := k.tryPost(session.TurnRequest{SessionID: sessionID}, messages...)
 	if err != nil {
 		k.Fatalf("posting a turn: %v", err)
 	}
 	return r
 }
 
-func (k *kit) tryPost(req engine.TurnRequest, messages ...string) (engine.TurnResponse, error) {
+func (k *kit) tryPost(req session.TurnRequest, messages ...string) (session.TurnResponse, error) {
 	for _, m := range messages {
 		req.Messages = append(req.Messages, json.RawMessage(m))
 	}
-	return k.AppendTurn(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, req)
+	return k.Sessions.AppendTurn(k.Context(), k.admin, access.Once{}, ident.DefaultProject, req)
 }
 
-// window is a context response, decoded.
-type window struct {
+// answer is a context response, decoded.
+type answer struct {
 	DecisionID string            `json:"decision_id"`
 	Messages   []json.RawMessage `json:"messages"`
 	System     string            `json:"system"`
@@ -163,7 +168,7 @@ type window struct {
 }
 
 // ask makes a window from a JSON request.
-func (k *kit) ask(request string, args ...any) window {
+func (k *kit) ask(request string, args ...any) answer {
 	k.Helper()
 	w, err := k.tryAsk(fmt.Sprintf(request, args...))
 	if err != nil {
@@ -172,12 +177,12 @@ func (k *kit) ask(request string, args ...any) window {
 	return w
 }
 
-func (k *kit) tryAsk(request string) (w window, err error) {
-	var req engine.ContextRequest
+func (k *kit) tryAsk(request string) (w answer, err error) {
+	var req window.ContextRequest
 	if err := json.Unmarshal([]byte(request), &req); err != nil {
 		return w, err
 	}
-	w.raw, err = k.Assemble(k.Context(), k.admin, engine.DefaultProject, &req, []byte(request), nil)
+	w.raw, err = k.Windows.Assemble(k.Context(), k.admin, ident.DefaultProject, &req, []byte(request), nil)
 	if err != nil {
 		return w, err
 	}
@@ -187,7 +192,7 @@ func (k *kit) tryAsk(request string) (w window, err error) {
 // replay computes a decision again and fails unless it is equal.
 func (k *kit) replay(id string) {
 	k.Helper()
-	b, err := k.Replay(k.Context(), k.admin, engine.DefaultProject, id, nil)
+	b, err := k.Windows.Replay(k.Context(), k.admin, ident.DefaultProject, id, nil)
 	if err != nil {
 		k.Fatalf("replaying: %v", err)
 	}

@@ -8,8 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 // The evidence of LoCoMo's questions is found, with default settings: R@10 of at least 70, where plain BM25 over the
@@ -52,23 +56,23 @@ func TestLocomo(t *testing.T) {
 	}
 }
 
-func locomoTranscript(k *kit, c *benchtest.Conversation, project string) func(string) []string {
-	if _, _, err := k.PutProject(k.Context(), k.admin, project, engine.ProjectSpec{}); err != nil {
+func locomoTranscript(k *kit, c *benchtest.Conversation, projectID string) func(string) []string {
+	if _, _, err := k.Projects.Put(k.Context(), k.admin, projectID, project.Spec{}); err != nil {
 		k.Fatal(err)
 	}
 	ids := map[string]string{}
 	for i, turn := range c.Turns {
 		role := []string{"user", "assistant"}[i%2]
 		m, _ := json.Marshal(map[string]any{"role": role, "content": turn.Text, "created_at": turn.At})
-		r, err := k.AppendTurn(k.Context(), k.admin, engine.Once{}, project,
-			engine.TurnRequest{SessionID: turn.Session, Messages: []json.RawMessage{m}})
+		r, err := k.Sessions.AppendTurn(k.Context(), k.admin, access.Once{}, projectID,
+			session.TurnRequest{SessionID: turn.Session, Messages: []json.RawMessage{m}})
 		if err != nil {
 			k.Fatal(err)
 		}
 		ids[r.Messages[0].ID] = turn.ID
 	}
 	return func(question string) (out []string) {
-		r, err := k.Recall(k.Context(), k.admin, project, engine.RecallQuery{Query: question, Scope: "transcript", Limit: 20})
+		r, err := k.Recall.Recall(k.Context(), k.admin, projectID, recall.Query{Query: question, Scope: "transcript", Limit: 20})
 		if err != nil || r.Incomplete {
 			k.Fatalf("incomplete %v: %v", r.Incomplete, err)
 		}
@@ -80,22 +84,22 @@ func locomoTranscript(k *kit, c *benchtest.Conversation, project string) func(st
 	}
 }
 
-func locomoMemories(k *kit, c *benchtest.Conversation, project string) func(string) []string {
-	if _, _, err := k.PutProject(k.Context(), k.admin, project, engine.ProjectSpec{}); err != nil {
+func locomoMemories(k *kit, c *benchtest.Conversation, projectID string) func(string) []string {
+	if _, _, err := k.Projects.Put(k.Context(), k.admin, projectID, project.Spec{}); err != nil {
 		k.Fatal(err)
 	}
 	for _, turn := range c.Turns {
 		k.mu.Lock()
 		k.now = turn.At
 		k.mu.Unlock()
-		if _, _, err := k.StoreMemory(k.Context(), k.admin, engine.Once{}, project, engine.MemorySpec{Key: turn.ID,
+		if _, _, err := k.Memories.Store(k.Context(), k.admin, access.Once{}, projectID, memory.Spec{Key: turn.ID,
 			Content: turn.Text, Category: "conversation", SessionID: turn.Session}); err != nil {
 			k.Fatal(err)
 		}
 	}
 	k.drain()
 	return func(question string) (out []string) {
-		r, err := k.Recall(k.Context(), k.admin, project, engine.RecallQuery{Query: question, Limit: 20})
+		r, err := k.Recall.Recall(k.Context(), k.admin, projectID, recall.Query{Query: question, Limit: 20})
 		if err != nil {
 			k.Fatal(err)
 		}

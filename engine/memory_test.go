@@ -12,15 +12,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
 // remember stores a memory.
-func (k *kit) remember(spec engine.MemorySpec) engine.Memory {
+func (k *kit) remember(spec memory.Spec) memory.Memory {
 	k.Helper()
-	m, _, err := k.StoreMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, spec)
+	m, _, err := k.Memories.Store(k.Context(), k.admin, access.Once{}, ident.DefaultProject, spec)
 	if err != nil {
 		k.Fatalf("storing %+v: %v", spec, err)
 	}
@@ -29,7 +35,7 @@ func (k *kit) remember(spec engine.MemorySpec) engine.Memory {
 
 func (k *kit) forget(key string) bool {
 	k.Helper()
-	f, err := k.ForgetMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, key)
+	f, err := k.Memories.Forget(k.Context(), k.admin, access.Once{}, ident.DefaultProject, key)
 	if err != nil || f.Key != key {
 		k.Fatalf("forgetting %q: %+v %v", key, f, err)
 	}
@@ -37,11 +43,11 @@ func (k *kit) forget(key string) bool {
 }
 
 // memories lists all that match, in pages of so many.
-func (k *kit) memories(f engine.MemoryFilter, limit int) (out []engine.Memory) {
+func (k *kit) memories(f memory.Filter, limit int) (out []memory.Memory) {
 	k.Helper()
-	page := engine.Page{Limit: limit}
+	page := records.Page{Limit: limit}
 	for {
-		list, err := k.ListMemories(k.Context(), k.admin, engine.DefaultProject, f, page)
+		list, err := k.Memories.List(k.Context(), k.admin, ident.DefaultProject, f, page)
 		if err != nil {
 			k.Fatal(err)
 		}
@@ -57,11 +63,11 @@ func (k *kit) memories(f engine.MemoryFilter, limit int) (out []engine.Memory) {
 }
 
 // history is all that a memory was before, in pages of so many.
-func (k *kit) history(key string, limit int) (out []engine.MemoryVersion) {
+func (k *kit) history(key string, limit int) (out []memory.Version) {
 	k.Helper()
-	page := engine.Page{Limit: limit}
+	page := records.Page{Limit: limit}
 	for {
-		list, err := k.MemoryHistory(k.Context(), k.admin, engine.DefaultProject, key, page)
+		list, err := k.Memories.History(k.Context(), k.admin, ident.DefaultProject, key, page)
 		if err != nil {
 			k.Fatal(err)
 		}
@@ -74,8 +80,8 @@ func (k *kit) history(key string, limit int) (out []engine.MemoryVersion) {
 }
 
 // secretSpec is a memory whose every part bears the word.
-func secretSpec(key, word string) engine.MemorySpec {
-	return engine.MemorySpec{Key: key + word, Content: "the " + word + " is here", Tags: []string{word, "other"},
+func secretSpec(key, word string) memory.Spec {
+	return memory.Spec{Key: key + word, Content: "the " + word + " is here", Tags: []string{word, "other"},
 		Source: word, Category: "daily", SessionID: word}
 }
 
@@ -93,7 +99,7 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 		},
 		"expiry": func(k *kit) { k.advance(7*24*time.Hour + time.Minute); k.drain() },
 		"project": func(k *kit) {
-			if err := k.DeleteProject(k.Context(), k.admin, engine.DefaultProject); err != nil {
+			if err := k.DeleteProject(k.Context(), k.admin, ident.DefaultProject); err != nil {
 				k.Fatal(err)
 			}
 			k.drain()
@@ -101,10 +107,10 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
-			k.remember(engine.MemorySpec{Key: "kept", Content: "something else"})
+			k.remember(memory.Spec{Key: "kept", Content: "something else"})
 			// The index may keep the others' words in another shape, and counts.
 			records := func() (n int) {
-				for _, it := range k.everything(engine.DefaultTenant) {
+				for _, it := range k.everything(ident.DefaultTenant) {
 					if it.Key[0] != 'v' && !bytes.HasPrefix(it.Key, []byte("j\x00f")) {
 						n++
 					}
@@ -117,20 +123,20 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 				for n := range 3 {
 					spec := secretSpec(key, word)
 					spec.Content += strings.Repeat(" again", n)
-					once := engine.Once{Key: fmt.Sprint(i, n), Body: [32]byte{byte(n)}}
-					if _, _, err := k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, spec); err != nil {
+					once := access.Once{Key: fmt.Sprint(i, n), Body: [32]byte{byte(n)}}
+					if _, _, err := k.Memories.Store(t.Context(), k.admin, once, ident.DefaultProject, spec); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat(word+" ", 100_000), Category: "daily"})
-			k.remember(engine.MemorySpec{Key: "long", Content: strings.Repeat(word+" ", 70_000), Category: "daily"})
+			k.remember(memory.Spec{Key: "long", Content: strings.Repeat(word+" ", 100_000), Category: "daily"})
+			k.remember(memory.Spec{Key: "long", Content: strings.Repeat(word+" ", 70_000), Category: "daily"})
 			k.drain()
-			if !k.holds(engine.DefaultTenant, word) {
+			if !k.holds(ident.DefaultTenant, word) {
 				t.Fatal("the word is nowhere to begin with")
 			}
 			end(k)
-			if k.holds(engine.DefaultTenant, word) {
+			if k.holds(ident.DefaultTenant, word) {
 				t.Error("the store still holds the word")
 			}
 			k.advance(25 * time.Hour) // what idempotent requests leave goes after a day
@@ -146,16 +152,16 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	k := newKit(t)
 	for i := range 30 {
-		k.remember(engine.MemorySpec{Key: "k", Content: fmt.Sprintf("statement number%d", i)})
+		k.remember(memory.Spec{Key: "k", Content: fmt.Sprintf("statement number%d", i)})
 	}
 	if got := k.history("k", 50); len(got) != 20 || got[0].Version != 29 || got[19].Version != 10 {
 		t.Errorf("%d versions are kept", len(got))
 	}
-	if k.holds(engine.DefaultTenant, "number8") || !k.holds(engine.DefaultTenant, "number12") {
+	if k.holds(ident.DefaultTenant, "number8") || !k.holds(ident.DefaultTenant, "number12") {
 		t.Error("the store holds more or less than the versions kept")
 	}
 	for range 4 {
-		k.remember(engine.MemorySpec{Key: "big", Content: strings.Repeat("x y ", 1<<18)})
+		k.remember(memory.Spec{Key: "big", Content: strings.Repeat("x y ", 1<<18)})
 	}
 	if got := k.history("big", 50); len(got) != 2 || got[1].Version != 2 {
 		t.Errorf("%d versions of 1 MiB are kept, want 2 MiB", len(got))
@@ -179,9 +185,9 @@ func TestMemoryLimits(t *testing.T) {
 	half, two, nan := 0.5, 2.0, -0.1
 	future := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
 	past := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
-	text := func(s string) engine.MemorySpec { return engine.MemorySpec{Key: "k", Content: s} }
+	text := func(s string) memory.Spec { return memory.Spec{Key: "k", Content: s} }
 	for name, test := range map[string]struct {
-		spec engine.MemorySpec
+		spec memory.Spec
 		code string // of the refusal
 	}{
 		"plain":               {text("x"), ""},
@@ -197,35 +203,35 @@ func TestMemoryLimits(t *testing.T) {
 		"blank":               {text(" \n\t\u00a0\u3000"), "blank"},
 		"zero width alone":    {text("\u200b\u200d\ufeff\u2060\u00ad\u115f\u3164\ufe0f"), "blank"},
 		"not UTF-8":           {text("a\xff"), "invalid_utf8"},
-		"key with a space":    {engine.MemorySpec{Key: "user name", Content: "x"}, "invalid_id"},
-		"category":            {engine.MemorySpec{Content: "x", Category: "Core"}, "invalid_value"},
-		"64 tags":             {engine.MemorySpec{Content: "x", Tags: many[:64]}, ""},
-		"10,000 tags":         {engine.MemorySpec{Content: "x", Tags: many}, "too_many"},
-		"long tag":            {engine.MemorySpec{Content: "x", Tags: []string{strings.Repeat("x", 129)}}, "invalid_value"},
-		"blank tag":           {engine.MemorySpec{Content: "x", Tags: []string{"\u200b"}}, "invalid_value"},
-		"unicode tag":         {engine.MemorySpec{Content: "x", Tags: []string{"größe", "重要"}}, ""},
-		"long source":         {engine.MemorySpec{Content: "x", Source: strings.Repeat("x", 257)}, "invalid_value"},
-		"importance":          {engine.MemorySpec{Content: "x", Importance: &half}, ""},
-		"importance too high": {engine.MemorySpec{Content: "x", Importance: &two}, "out_of_range"},
-		"importance too low":  {engine.MemorySpec{Content: "x", Importance: &nan}, "out_of_range"},
-		"session":             {engine.MemorySpec{Content: "x", SessionID: "no way"}, "invalid_id"},
-		"core that expires":   {engine.MemorySpec{Content: "x", ExpiresAt: &future}, "core_never_expires"},
-		"daily that expires":  {engine.MemorySpec{Content: "x", Category: "daily", ExpiresAt: &future}, ""},
-		"expired already":     {engine.MemorySpec{Content: "x", Category: "daily", ExpiresAt: &past}, "out_of_range"},
+		"key with a space":    {memory.Spec{Key: "user name", Content: "x"}, "invalid_id"},
+		"category":            {memory.Spec{Content: "x", Category: "Core"}, "invalid_value"},
+		"64 tags":             {memory.Spec{Content: "x", Tags: many[:64]}, ""},
+		"10,000 tags":         {memory.Spec{Content: "x", Tags: many}, "too_many"},
+		"long tag":            {memory.Spec{Content: "x", Tags: []string{strings.Repeat("x", 129)}}, "invalid_value"},
+		"blank tag":           {memory.Spec{Content: "x", Tags: []string{"\u200b"}}, "invalid_value"},
+		"unicode tag":         {memory.Spec{Content: "x", Tags: []string{"größe", "重要"}}, ""},
+		"long source":         {memory.Spec{Content: "x", Source: strings.Repeat("x", 257)}, "invalid_value"},
+		"importance":          {memory.Spec{Content: "x", Importance: &half}, ""},
+		"importance too high": {memory.Spec{Content: "x", Importance: &two}, "out_of_range"},
+		"importance too low":  {memory.Spec{Content: "x", Importance: &nan}, "out_of_range"},
+		"session":             {memory.Spec{Content: "x", SessionID: "no way"}, "invalid_id"},
+		"core that expires":   {memory.Spec{Content: "x", ExpiresAt: &future}, "core_never_expires"},
+		"daily that expires":  {memory.Spec{Content: "x", Category: "daily", ExpiresAt: &future}, ""},
+		"expired already":     {memory.Spec{Content: "x", Category: "daily", ExpiresAt: &past}, "out_of_range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
-			before := len(k.everything(engine.DefaultTenant))
-			m, created, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, test.spec)
+			before := len(k.everything(ident.DefaultTenant))
+			m, created, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, ident.DefaultProject, test.spec)
 			if test.code != "" {
-				kind := engine.Invalid
+				kind := fault.Invalid
 				if test.code == "content_too_large" {
-					kind = engine.TooLarge
+					kind = fault.TooLarge
 				}
 				if e := wantKind(t, err, kind); e.Code != test.code {
 					t.Errorf("code %q, want %q", e.Code, test.code)
 				}
-				if after := len(k.everything(engine.DefaultTenant)); after != before {
+				if after := len(k.everything(ident.DefaultTenant)); after != before {
 					t.Errorf("a refused memory left %d records", after-before)
 				}
 				return
@@ -233,7 +239,7 @@ func TestMemoryLimits(t *testing.T) {
 			if err != nil || !created || m.Content != test.spec.Content {
 				t.Fatalf("%v, created %v", err, created)
 			}
-			got, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, m.Key)
+			got, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, m.Key)
 			if err != nil || !reflect.DeepEqual(got, m) {
 				t.Errorf("read back: %s\nstored: %s\n%v", brief(got), brief(m), err)
 			}
@@ -247,34 +253,34 @@ func TestDailyMemoriesExpire(t *testing.T) {
 	k := newKit(t)
 	set := func(days int) {
 		patch := fmt.Sprintf(`{"daily_memory_days":%d}`, days)
-		if _, err := k.PatchSettings(t.Context(), k.admin, engine.DefaultProject, []byte(patch)); err != nil {
+		if _, err := k.Projects.PatchSettings(t.Context(), k.admin, ident.DefaultProject, []byte(patch)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(2)
-	k.remember(engine.MemorySpec{Key: "short", Content: "first", Category: "daily"})
-	k.remember(engine.MemorySpec{Key: "short", Content: "second", Category: "daily"})
-	k.remember(engine.MemorySpec{Key: "promoted", Content: "note", Category: "daily"})
-	k.remember(engine.MemorySpec{Key: "promoted", Content: "fact", Category: "core"})
+	k.remember(memory.Spec{Key: "short", Content: "first", Category: "daily"})
+	k.remember(memory.Spec{Key: "short", Content: "second", Category: "daily"})
+	k.remember(memory.Spec{Key: "promoted", Content: "note", Category: "daily"})
+	k.remember(memory.Spec{Key: "promoted", Content: "fact", Category: "core"})
 	set(30)
-	k.remember(engine.MemorySpec{Key: "longer", Content: "note", Category: "daily"})
+	k.remember(memory.Spec{Key: "longer", Content: "note", Category: "daily"})
 	k.advance(48 * time.Hour)
-	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 2 {
+	if got := k.memories(memory.Filter{}, 10); len(got) != 2 {
 		t.Errorf("%d memories are seen, want 2", len(got))
 	}
-	if m := k.remember(engine.MemorySpec{Key: "short", Content: "third"}); m.Version != 1 || len(k.history("short", 9)) != 0 {
+	if m := k.remember(memory.Spec{Key: "short", Content: "third"}); m.Version != 1 || len(k.history("short", 9)) != 0 {
 		t.Errorf("stored over an expired one: version %d", m.Version)
 	}
-	if k.holds(engine.DefaultTenant, "second") {
+	if k.holds(ident.DefaultTenant, "second") {
 		t.Error("the expired memory is still held")
 	}
 	k.drain()
-	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 3 {
+	if got := k.memories(memory.Filter{}, 10); len(got) != 3 {
 		t.Errorf("%d memories after the sweep, want 3", len(got))
 	}
 	k.advance(28 * 24 * time.Hour)
 	k.drain()
-	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 2 || got[0].Category != "core" {
+	if got := k.memories(memory.Filter{}, 10); len(got) != 2 || got[0].Category != "core" {
 		t.Errorf("core memories do not expire: %d left", len(got))
 	}
 }
@@ -282,23 +288,23 @@ func TestDailyMemoriesExpire(t *testing.T) {
 // The same request again gets the first answer, whatever happened since, and nothing it said is kept for that.
 func TestMemoriesAreIdempotent(t *testing.T) {
 	k := newKit(t)
-	once := engine.Once{Key: "once", Body: [32]byte{1}}
-	spec := engine.MemorySpec{Content: "marmalade", Tags: []string{"jam"}}
-	first, created, err := k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, spec)
+	once := access.Once{Key: "once", Body: [32]byte{1}}
+	spec := memory.Spec{Content: "marmalade", Tags: []string{"jam"}}
+	first, created, err := k.Memories.Store(t.Context(), k.admin, once, ident.DefaultProject, spec)
 	if err != nil || !created {
 		t.Fatal(created, err)
 	}
 	k.forget(first.Key)
-	again, created, err := k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, spec)
+	again, created, err := k.Memories.Store(t.Context(), k.admin, once, ident.DefaultProject, spec)
 	if err != nil || !created || !reflect.DeepEqual(again, first) {
 		t.Errorf("%s, then %s: %v", brief(first), brief(again), err)
 	}
-	if k.holds(engine.DefaultTenant, "marmalade") || k.holds(engine.DefaultTenant, "jam") {
+	if k.holds(ident.DefaultTenant, "marmalade") || k.holds(ident.DefaultTenant, "jam") {
 		t.Error("the answer kept for the request holds what was forgotten")
 	}
 	once.Body[0]++
-	_, _, err = k.StoreMemory(t.Context(), k.admin, once, engine.DefaultProject, engine.MemorySpec{Content: "other"})
-	if e := wantKind(t, err, engine.Invalid); e.Code != "idempotency_key_reused" {
+	_, _, err = k.Memories.Store(t.Context(), k.admin, once, ident.DefaultProject, memory.Spec{Content: "other"})
+	if e := wantKind(t, err, fault.Invalid); e.Code != "idempotency_key_reused" {
 		t.Error(e)
 	}
 }
@@ -312,7 +318,7 @@ func TestConcurrentStores(t *testing.T) {
 	for w := range 6 {
 		group.Go(func() {
 			for n := range 3 {
-				m := k.remember(engine.MemorySpec{Key: "k", Content: fmt.Sprint("writer ", w, " time ", n)})
+				m := k.remember(memory.Spec{Key: "k", Content: fmt.Sprint("writer ", w, " time ", n)})
 				mu.Lock()
 				said[m.Version] = m.Content
 				mu.Unlock()
@@ -320,7 +326,7 @@ func TestConcurrentStores(t *testing.T) {
 		})
 	}
 	group.Wait()
-	m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "k")
+	m, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "k")
 	if err != nil || m.Version != 18 || m.Content != said[18] {
 		t.Errorf("%s %v, version 18 said %q", brief(m), err, said[18])
 	}
@@ -335,21 +341,21 @@ func TestConcurrentStores(t *testing.T) {
 func TestMemoriesOnAFullDisk(t *testing.T) {
 	disk := &fullDisk{Store: memstore.New()}
 	k := openKit(t, disk)
-	k.remember(engine.MemorySpec{Key: "k", Content: "before"})
-	records := len(k.everything(engine.DefaultTenant))
+	k.remember(memory.Spec{Key: "k", Content: "before"})
+	records := len(k.everything(ident.DefaultTenant))
 	disk.full.Store(true)
-	_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.MemorySpec{Key: "k", Content: "after"})
-	if e := wantKind(t, err, engine.NoSpace); e.Code != "disk_full" {
+	_, _, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		memory.Spec{Key: "k", Content: "after"})
+	if e := wantKind(t, err, fault.NoSpace); e.Code != "disk_full" {
 		t.Error(e)
 	}
-	_, err = k.CallTool(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.ToolCall{Name: "memory_store", Arguments: []byte(`{"key":"other","content":"x"}`)})
-	wantKind(t, err, engine.NoSpace) // no model can help it
-	if m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "k"); err != nil || m.Content != "before" {
+	_, err = k.Tools.CallTool(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		tools.ToolCall{Name: "memory_store", Arguments: []byte(`{"key":"other","content":"x"}`)})
+	wantKind(t, err, fault.NoSpace) // no model can help it
+	if m, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "k"); err != nil || m.Content != "before" {
 		t.Errorf("%s %v", brief(m), err)
 	}
-	if after := len(k.everything(engine.DefaultTenant)); after != records {
+	if after := len(k.everything(ident.DefaultTenant)); after != records {
 		t.Errorf("%d records, before there were %d", after, records)
 	}
 }
@@ -359,16 +365,16 @@ func TestMemoriesOnAFullDisk(t *testing.T) {
 func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 	k := newKit(t)
 	k.drain()
-	records := len(k.everything(engine.DefaultTenant))
-	for _, project := range []string{"one", "two"} {
-		if _, _, err := k.PutProject(t.Context(), k.admin, project, engine.ProjectSpec{}); err != nil {
+	records := len(k.everything(ident.DefaultTenant))
+	for _, projectID := range []string{"one", "two"} {
+		if _, _, err := k.Projects.Put(t.Context(), k.admin, projectID, project.Spec{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var group sync.WaitGroup
 	gone := func(err error) bool {
-		e, ok := errors.AsType[*engine.Error](err)
-		return ok && e.Kind == engine.NotFound
+		e, ok := errors.AsType[*fault.Error](err)
+		return ok && e.Kind == fault.NotFound
 	}
 	for w := range 4 {
 		group.Go(func() {
@@ -377,7 +383,7 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 				project, key := []string{"default", "one", "two"}[r.IntN(3)], fmt.Sprint("k", r.IntN(3))
 				switch r.IntN(8) {
 				case 0, 1:
-					if _, err := k.ForgetMemory(t.Context(), k.admin, engine.Once{}, project, key); err != nil && !gone(err) {
+					if _, err := k.Memories.Forget(t.Context(), k.admin, access.Once{}, project, key); err != nil && !gone(err) {
 						t.Error(err)
 					}
 				case 2:
@@ -387,9 +393,9 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 					}
 				default:
 					at := k.clock().Add(time.Duration(1+r.IntN(5)) * time.Hour)
-					spec := engine.MemorySpec{Key: key, Content: strings.Repeat("x", r.IntN(8)/7*600_000) + "y", Category: "daily", ExpiresAt: &at}
-					_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, project, spec)
-					if e, late := errors.AsType[*engine.Error](err); err != nil && !gone(err) && (!late || e.Code != "out_of_range") {
+					spec := memory.Spec{Key: key, Content: strings.Repeat("x", r.IntN(8)/7*600_000) + "y", Category: "daily", ExpiresAt: &at}
+					_, _, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, project, spec)
+					if e, late := errors.AsType[*fault.Error](err); err != nil && !gone(err) && (!late || e.Code != "out_of_range") {
 						t.Error(err)
 					}
 				}
@@ -404,10 +410,10 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 	group.Wait()
 	k.advance(10 * time.Hour)
 	k.drain()
-	if got := k.memories(engine.MemoryFilter{}, 50); len(got) != 0 {
+	if got := k.memories(memory.Filter{}, 50); len(got) != 0 {
 		t.Errorf("%d memories are left", len(got))
 	}
-	left := slices.DeleteFunc(k.everything(engine.DefaultTenant), func(it store.Item) bool {
+	left := slices.DeleteFunc(k.everything(ident.DefaultTenant), func(it store.Item) bool {
 		// An index keeps its counts, its job, and which languages it has seen.
 		return len(it.Key) > 11 && it.Key[0] == 'v' && strings.IndexByte("lsw", it.Key[11]) >= 0 ||
 			strings.HasPrefix(string(it.Key), "j\x00f")

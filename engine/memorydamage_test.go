@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -13,7 +16,7 @@ import (
 // damage flips a byte of the stored records that begin like a memory's and whose value holds the word.
 func (k *kit) damage(word string) {
 	k.Helper()
-	r, err := k.store.Read(k.Context(), engine.DefaultTenant, store.Query{Ranges: []store.Range{{}}})
+	r, err := k.store.Read(k.Context(), ident.DefaultTenant, store.Query{Ranges: []store.Range{{}}})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -29,7 +32,7 @@ func (k *kit) damage(word string) {
 	if len(b.Put) == 0 {
 		k.Fatalf("no memory holds %q", word)
 	}
-	if err := k.store.Commit(k.Context(), engine.DefaultTenant, b); err != nil {
+	if err := k.store.Commit(k.Context(), ident.DefaultTenant, b); err != nil {
 		k.Fatal(err)
 	}
 }
@@ -39,14 +42,14 @@ func (k *kit) damage(word string) {
 func TestDamagedMemories(t *testing.T) {
 	k := openKit(t, memstore.New())
 	long := strings.Repeat("word ", 150_000)
-	k.remember(engine.MemorySpec{Key: "whole", Content: "fine"})
-	k.remember(engine.MemorySpec{Key: "rots", Content: "before"})
-	k.remember(engine.MemorySpec{Key: "rots", Content: "apple", Tags: []string{"fruit"}})
-	k.remember(engine.MemorySpec{Key: "perishable", Content: long + "pear", Category: "daily"})
-	records := len(k.everything(engine.DefaultTenant))
+	k.remember(memory.Spec{Key: "whole", Content: "fine"})
+	k.remember(memory.Spec{Key: "rots", Content: "before"})
+	k.remember(memory.Spec{Key: "rots", Content: "apple", Tags: []string{"fruit"}})
+	k.remember(memory.Spec{Key: "perishable", Content: long + "pear", Category: "daily"})
+	records := len(k.everything(ident.DefaultTenant))
 	k.damage("apple")
 	k.damage("pear")
-	got := k.memories(engine.MemoryFilter{}, 2)
+	got := k.memories(memory.Filter{}, 2)
 	if len(got) != 3 {
 		t.Fatalf("%d are listed", len(got))
 	}
@@ -55,26 +58,26 @@ func TestDamagedMemories(t *testing.T) {
 			t.Errorf("listed as %s", brief(m))
 		}
 	}
-	if got = k.memories(engine.MemoryFilter{Tags: []string{"fruit"}}, 2); len(got) != 1 || got[0].Key != "rots" {
+	if got = k.memories(memory.Filter{Tags: []string{"fruit"}}, 2); len(got) != 1 || got[0].Key != "rots" {
 		t.Errorf("filtered: %+v", got)
 	}
-	_, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "rots")
-	wantKind(t, err, engine.Conflict)
-	_, _, err = k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.MemorySpec{Key: "rots", Content: "new"})
-	wantKind(t, err, engine.Conflict)
+	_, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "rots")
+	wantKind(t, err, fault.Conflict)
+	_, _, err = k.Memories.Store(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		memory.Spec{Key: "rots", Content: "new"})
+	wantKind(t, err, fault.Conflict)
 	if !k.forget("rots") || k.forget("rots") {
 		t.Error("a damaged memory is not forgotten once")
 	}
-	if m := k.remember(engine.MemorySpec{Key: "rots", Content: "new"}); m.Version != 1 {
+	if m := k.remember(memory.Spec{Key: "rots", Content: "new"}); m.Version != 1 {
 		t.Errorf("stored again: %s", brief(m))
 	}
 	k.advance(8 * 24 * time.Hour)
 	k.drain()
-	if got := k.memories(engine.MemoryFilter{}, 9); len(got) != 2 {
+	if got := k.memories(memory.Filter{}, 9); len(got) != 2 {
 		t.Errorf("after the expiry %d are listed", len(got))
 	}
-	if k.holds(engine.DefaultTenant, "perishable") || len(k.everything(engine.DefaultTenant)) >= records {
+	if k.holds(ident.DefaultTenant, "perishable") || len(k.everything(ident.DefaultTenant)) >= records {
 		t.Error("something of the damaged ones is left")
 	}
 }

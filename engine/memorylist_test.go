@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -30,14 +32,14 @@ func (c *counted) Read(ctx context.Context, tenant string, q store.Query) (store
 func TestMemoryPagesAreBounded(t *testing.T) {
 	raw := &counted{Store: memstore.New()}
 	k := openKit(t, raw)
-	k.remember(engine.MemorySpec{Key: "needle", Content: "x", Tags: []string{"rare"}})
+	k.remember(memory.Spec{Key: "needle", Content: "x", Tags: []string{"rare"}})
 	const hay = 5_200
 	for i := range hay {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("hay", i), Content: "x"})
+		k.remember(memory.Spec{Key: fmt.Sprint("hay", i), Content: "x"})
 	}
 	raw.records.Store(0)
-	rare := engine.MemoryFilter{Tags: []string{"rare"}}
-	list, err := k.ListMemories(t.Context(), k.admin, engine.DefaultProject, rare, engine.Page{Limit: 5})
+	rare := memory.Filter{Tags: []string{"rare"}}
+	list, err := k.Memories.List(t.Context(), k.admin, ident.DefaultProject, rare, records.Page{Limit: 5})
 	if err != nil || len(list.Data) != 0 || !list.HasMore {
 		t.Fatalf("the first page has %d, has_more %v: %v", len(list.Data), list.HasMore, err)
 	}
@@ -48,7 +50,7 @@ func TestMemoryPagesAreBounded(t *testing.T) {
 		t.Errorf("all pages together find %d", len(got))
 	}
 	raw.records.Store(0)
-	if list, err = k.ListMemories(t.Context(), k.admin, engine.DefaultProject, engine.MemoryFilter{}, engine.Page{Limit: 5}); err != nil ||
+	if list, err = k.Memories.List(t.Context(), k.admin, ident.DefaultProject, memory.Filter{}, records.Page{Limit: 5}); err != nil ||
 		len(list.Data) != 5 || raw.records.Load() > 6 {
 		t.Errorf("a page of five without a filter looked at %d entries: %v", raw.records.Load(), err)
 	}
@@ -58,11 +60,11 @@ func TestMemoryPagesAreBounded(t *testing.T) {
 func TestMemoryPagesAreBoundedInBytes(t *testing.T) {
 	k := newKit(t)
 	for i := range 20 {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("k", i), Content: strings.Repeat("x", 1<<20)})
+		k.remember(memory.Spec{Key: fmt.Sprint("k", i), Content: strings.Repeat("x", 1<<20)})
 	}
-	page, seen := engine.Page{Limit: 1000}, 0
+	page, seen := records.Page{Limit: 1000}, 0
 	for {
-		list, err := k.ListMemories(t.Context(), k.admin, engine.DefaultProject, engine.MemoryFilter{}, page)
+		list, err := k.Memories.List(t.Context(), k.admin, ident.DefaultProject, memory.Filter{}, page)
 		if err != nil || len(list.Data) > 8 || len(list.Data) == 0 {
 			t.Fatalf("a page has %d MiB: %v", len(list.Data), err)
 		}

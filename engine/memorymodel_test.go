@@ -9,14 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 // remembered is what the model knows of a key: its versions, oldest first.
-type remembered []engine.Memory
+type remembered []memory.Memory
 
-func (r remembered) now() engine.Memory { return r[len(r)-1] }
+func (r remembered) now() memory.Memory { return r[len(r)-1] }
 
 // world is the model of a project's memories: a map.
 type world struct {
@@ -37,7 +39,7 @@ func (w *world) expire() {
 func (w *world) key() string { return fmt.Sprint("key", w.r.IntN(12)) }
 
 func (w *world) store() {
-	spec := engine.MemorySpec{Key: w.key(), Content: fmt.Sprint("word", w.r.IntN(50), " and ", w.r.Int()),
+	spec := memory.Spec{Key: w.key(), Content: fmt.Sprint("word", w.r.IntN(50), " and ", w.r.Int()),
 		Category: []string{"core", "daily", "conversation"}[w.r.IntN(3)], Source: []string{"", "chat", "mail"}[w.r.IntN(3)]}
 	for range w.r.IntN(3) {
 		if tag := fmt.Sprint("tag", w.r.IntN(4)); !slices.Contains(spec.Tags, tag) {
@@ -56,14 +58,14 @@ func (w *world) store() {
 	}
 	m := w.k.remember(spec)
 	before := w.keys[spec.Key]
-	want := engine.Memory{Key: spec.Key, Content: spec.Content, Category: spec.Category, Tags: spec.Tags, Source: spec.Source,
+	want := memory.Memory{Key: spec.Key, Content: spec.Content, Category: spec.Category, Tags: spec.Tags, Source: spec.Source,
 		Importance: 0.5, ExpiresAt: spec.ExpiresAt, Version: len(before) + 1, CreatedAt: w.k.clock(), UpdatedAt: w.k.clock(),
 		KeyID: "test"}
 	if len(before) > 0 {
 		want.CreatedAt = before[0].CreatedAt
 	}
 	if spec.SessionID == "" && spec.Category == "conversation" {
-		spec.SessionID = engine.DefaultSession
+		spec.SessionID = ident.DefaultSession
 	}
 	if spec.SessionID != "" {
 		want.SessionID = &spec.SessionID
@@ -81,7 +83,7 @@ func (w *world) store() {
 	w.keys[spec.Key] = append(before, want)
 }
 
-func brief(m engine.Memory) string {
+func brief(m memory.Memory) string {
 	m.Content = m.Content[:min(len(m.Content), 40)]
 	return fmt.Sprintf("%+v", m)
 }
@@ -98,16 +100,16 @@ func (w *world) forget() {
 func (w *world) check() {
 	key := w.key()
 	versions := w.keys[key]
-	m, err := w.k.GetMemory(w.k.Context(), w.k.admin, engine.DefaultProject, key)
+	m, err := w.k.Memories.Get(w.k.Context(), w.k.admin, ident.DefaultProject, key)
 	if versions == nil {
-		wantKind(w.k, err, engine.NotFound)
+		wantKind(w.k, err, fault.NotFound)
 	} else {
 		if err != nil || !reflect.DeepEqual(m, versions.now()) {
 			w.k.Fatalf("%s is\n%s\nwant\n%s\n%v", key, brief(m), brief(versions.now()), err)
 		}
 		w.checkHistory(key, versions)
 	}
-	f := engine.MemoryFilter{}
+	f := memory.Filter{}
 	for range 1 + w.r.IntN(2) {
 		switch w.r.IntN(6) {
 		case 0:
@@ -143,8 +145,8 @@ func (w *world) check() {
 	}
 }
 
-func (w *world) matching(f engine.MemoryFilter) map[string]engine.Memory {
-	out := map[string]engine.Memory{}
+func (w *world) matching(f memory.Filter) map[string]memory.Memory {
+	out := map[string]memory.Memory{}
 	for key, versions := range w.keys {
 		m := versions.now()
 		ok := (f.Category == "" || m.Category == f.Category) && (f.Source == "" || m.Source == f.Source) &&
@@ -163,7 +165,7 @@ func (w *world) matching(f engine.MemoryFilter) map[string]engine.Memory {
 
 func (w *world) checkHistory(key string, versions remembered) {
 	bytes, kept := 0, 0
-	var want []engine.Memory
+	var want []memory.Memory
 	for _, m := range slices.Backward(versions[:len(versions)-1]) {
 		if bytes += len(m.Content); kept == 20 || kept > 0 && bytes > 2<<20 {
 			break

@@ -10,16 +10,22 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-func quota(q engine.MemoryQuota) func(*engine.Options) {
+func quota(q memory.Quota) func(*engine.Options) {
 	return func(o *engine.Options) { o.Memories = q }
 }
 
 func wantQuota(t testing.TB, err error) {
 	t.Helper()
-	if e := wantKind(t, err, engine.NoSpace); e.Code != "quota_exceeded" {
+	if e := wantKind(t, err, fault.NoSpace); e.Code != "quota_exceeded" {
 		t.Error(e)
 	}
 }
@@ -29,14 +35,14 @@ func wantQuota(t testing.TB, err error) {
 func TestMemoryQuota(t *testing.T) {
 	raw := memstore.New()
 	k := openKit(t, raw)
-	k.remember(engine.MemorySpec{Key: "a", Content: "before the quota"})
-	k = openKit(t, raw, quota(engine.MemoryQuota{Count: 3}))
+	k.remember(memory.Spec{Key: "a", Content: "before the quota"})
+	k = openKit(t, raw, quota(memory.Quota{Count: 3}))
 	try := func(project, key, category string) error {
-		_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, project,
-			engine.MemorySpec{Key: key, Content: "x", Category: category})
+		_, _, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, project,
+			memory.Spec{Key: key, Content: "x", Category: category})
 		return err
 	}
-	if _, _, err := k.PutProject(t.Context(), k.admin, "other", engine.ProjectSpec{}); err != nil {
+	if _, _, err := k.Projects.Put(t.Context(), k.admin, "other", project.Spec{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{try("default", "b", "daily"), try("other", "c", "core")} {
@@ -67,11 +73,11 @@ func TestMemoryQuota(t *testing.T) {
 	if err := try("default", "f", ""); err != nil {
 		t.Errorf("after one expired: %v", err)
 	}
-	made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k.admin, err = k.Authenticate(t.Context(), made.AdminKey); err != nil {
+	if k.admin, err = k.Tenants.Authenticate(t.Context(), made.AdminKey); err != nil {
 		t.Fatal(err)
 	}
 	if err := try("default", "a", ""); err != nil {
@@ -81,27 +87,27 @@ func TestMemoryQuota(t *testing.T) {
 
 // Bytes count what a memory was before.
 func TestMemoryQuotaOfBytes(t *testing.T) {
-	k := openKit(t, memstore.New(), quota(engine.MemoryQuota{Bytes: 1000}))
-	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("x", 400)})
-	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("y", 400)})
-	_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.MemorySpec{Key: "k", Content: strings.Repeat("z", 400)})
+	k := openKit(t, memstore.New(), quota(memory.Quota{Bytes: 1000}))
+	k.remember(memory.Spec{Key: "k", Content: strings.Repeat("x", 400)})
+	k.remember(memory.Spec{Key: "k", Content: strings.Repeat("y", 400)})
+	_, _, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		memory.Spec{Key: "k", Content: strings.Repeat("z", 400)})
 	wantQuota(t, err)
-	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("z", 200)})
+	k.remember(memory.Spec{Key: "k", Content: strings.Repeat("z", 200)})
 	k.forget("k")
-	k.remember(engine.MemorySpec{Key: "k", Content: strings.Repeat("z", 1000)})
+	k.remember(memory.Spec{Key: "k", Content: strings.Repeat("z", 1000)})
 }
 
 // However many store at once, no more fit than the quota has room for, and none that fits is refused.
 func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
-	k := openKit(t, memstore.New(), quota(engine.MemoryQuota{Count: 10}))
+	k := openKit(t, memstore.New(), quota(memory.Quota{Count: 10}))
 	var group sync.WaitGroup
 	var kept atomic.Int64
 	for i := range 40 {
 		group.Go(func() {
-			_, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-				engine.MemorySpec{Key: fmt.Sprint("k", i), Content: "x"})
-			if full := (*engine.Error)(nil); err == nil {
+			_, _, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
+				memory.Spec{Key: fmt.Sprint("k", i), Content: "x"})
+			if full := (*fault.Error)(nil); err == nil {
 				kept.Add(1)
 			} else if !errors.As(err, &full) || full.Code != "quota_exceeded" {
 				t.Error(err)
@@ -109,7 +115,7 @@ func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if got := len(k.memories(engine.MemoryFilter{}, 50)); got != 10 || kept.Load() != 10 {
+	if got := len(k.memories(memory.Filter{}, 50)); got != 10 || kept.Load() != 10 {
 		t.Errorf("%d memories are kept, %d were acknowledged", got, kept.Load())
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
@@ -29,7 +30,7 @@ func TestLargeModuleSurvivesRestart(t *testing.T) {
 	k.setPipeline(`[{"policy":"big"}]`)
 	var forgetful *forgetfulHost
 	again := openKit(t, raw, func(o *engine.Options) {
-		forgetful = &forgetfulHost{PolicyHost: o.Host, known: map[plan.Digest]bool{}, loads: map[string]int{}}
+		forgetful = &forgetfulHost{Host: o.Host, known: map[plan.Digest]bool{}, loads: map[string]int{}}
 		o.Host = forgetful
 	})
 	for range 2 {
@@ -57,7 +58,7 @@ func TestLargeModuleSurvivesRestart(t *testing.T) {
 
 // forgetfulHost is a host whose compiled code has to make room.
 type forgetfulHost struct {
-	engine.PolicyHost
+	policy.Host
 	mu    sync.Mutex
 	known map[plan.Digest]bool
 	loads map[string]int
@@ -82,7 +83,7 @@ func (h *forgetfulHost) Load(ctx context.Context, tenant string, code []byte) (p
 	if h.fail {
 		return plan.Policy{}, fmt.Errorf("no room")
 	}
-	p, err := h.PolicyHost.Load(ctx, tenant, code)
+	p, err := h.Host.Load(ctx, tenant, code)
 	if err == nil {
 		h.known[p.Digest] = true
 		h.loads[tenant]++
@@ -94,5 +95,5 @@ func (h *forgetfulHost) Run(ctx context.Context, c plan.Call) plan.Outcome {
 	if !h.Loaded(c.Module) {
 		return plan.Outcome{Status: plan.StatusUnavailable, Detail: "not loaded"}
 	}
-	return h.PolicyHost.Run(ctx, c)
+	return h.Host.Run(ctx, c)
 }

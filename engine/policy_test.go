@@ -9,7 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -25,9 +29,9 @@ func tagged(t testing.TB) []byte {
 	return code
 }
 
-func (k *kit) upload(name string, code []byte) engine.PolicyVersion {
+func (k *kit) upload(name string, code []byte) policy.Version {
 	k.Helper()
-	v, _, err := k.UploadPolicy(k.Context(), k.admin, engine.Once{}, name, code)
+	v, _, err := k.Policies.Upload(k.Context(), k.admin, access.Once{}, name, code)
 	if err != nil {
 		k.Fatalf("uploading %s: %v", name, err)
 	}
@@ -37,14 +41,14 @@ func (k *kit) upload(name string, code []byte) engine.PolicyVersion {
 func (k *kit) setPipeline(pipeline string) {
 	k.Helper()
 	patch := json.RawMessage(`{"pipeline":` + pipeline + `}`)
-	if _, err := k.PatchSettings(k.Context(), k.admin, engine.DefaultProject, patch); err != nil {
+	if _, err := k.Projects.PatchSettings(k.Context(), k.admin, ident.DefaultProject, patch); err != nil {
 		k.Fatal(err)
 	}
 }
 
 func (k *kit) live(name string) int {
 	k.Helper()
-	p, err := k.GetPolicy(k.Context(), k.admin, name)
+	p, err := k.Policies.Get(k.Context(), k.admin, name)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -53,15 +57,15 @@ func (k *kit) live(name string) int {
 
 func (k *kit) setLive(name string, version int) {
 	k.Helper()
-	if _, err := k.SetLive(k.Context(), k.admin, name, engine.LiveSpec{Version: version}); err != nil {
+	if _, err := k.Policies.SetLive(k.Context(), k.admin, name, policy.LiveSpec{Version: version}); err != nil {
 		k.Fatal(err)
 	}
 }
 
 // refusedWith fails unless err is an *engine.Error of that kind and code.
-func refusedWith(t testing.TB, err error, kind engine.Kind, code string) *engine.Error {
+func refusedWith(t testing.TB, err error, kind fault.Kind, code string) *fault.Error {
 	t.Helper()
-	e, ok := errors.AsType[*engine.Error](err)
+	e, ok := errors.AsType[*fault.Error](err)
 	if !ok || e.Kind != kind || e.Code != code {
 		t.Fatalf("%v, want %s", err, code)
 	}
@@ -109,9 +113,9 @@ func TestPolicyChangesWindows(t *testing.T) {
 		t.Errorf("%s", w.raw)
 	}
 	_, err := k.tryAsk(`{"session_id":"s","pipeline":[{"policy":"by-tag","config":{"tag":3}}]}`)
-	refusedWith(t, err, engine.Invalid, "invalid_config")
+	refusedWith(t, err, fault.Invalid, "invalid_config")
 	_, err = k.tryAsk(`{"session_id":"s","pipeline":[{"policy":"by-tag@2"}]}`)
-	refusedWith(t, err, engine.Invalid, "unknown_policy")
+	refusedWith(t, err, fault.Invalid, "unknown_policy")
 }
 
 // What must stay stays, whatever a policy says.
@@ -156,7 +160,7 @@ func TestVersionsAndLive(t *testing.T) {
 	if v := k.upload("p", drop); v.Version != 2 || v.State != "ready" {
 		t.Fatalf("%+v", v)
 	}
-	v, created, err := other.UploadPolicy(t.Context(), k.admin, engine.Once{}, "p", keep)
+	v, created, err := other.Policies.Upload(t.Context(), k.admin, access.Once{}, "p", keep)
 	if err != nil || created || v.Version != 1 || len(v.Checks) == 0 {
 		t.Fatalf("%+v %v %v", v, created, err)
 	}
@@ -169,17 +173,17 @@ func TestVersionsAndLive(t *testing.T) {
 	}
 	other.setLive("p", 1)
 	windows(2)
-	_, err = k.SetLive(t.Context(), k.admin, "p", engine.LiveSpec{Version: 3})
-	refusedWith(t, err, engine.NotFound, "not_found")
-	_, err = k.SetLive(t.Context(), k.admin, "tool-pair-trim", engine.LiveSpec{Version: 1})
-	refusedWith(t, err, engine.Conflict, "built_in_policy")
+	_, err = k.Policies.SetLive(t.Context(), k.admin, "p", policy.LiveSpec{Version: 3})
+	refusedWith(t, err, fault.NotFound, "not_found")
+	_, err = k.Policies.SetLive(t.Context(), k.admin, "tool-pair-trim", policy.LiveSpec{Version: 1})
+	refusedWith(t, err, fault.Conflict, "built_in_policy")
 }
 
 // A refused module leaves nothing behind: no policy, no version, no use of the quota.
 func TestRefusalsLeaveNothing(t *testing.T) {
 	k := newKit(t)
 	upload := func(name string, code []byte) error {
-		_, _, err := k.UploadPolicy(t.Context(), k.admin, engine.Once{}, name, code)
+		_, _, err := k.Policies.Upload(t.Context(), k.admin, access.Once{}, name, code)
 		return err
 	}
 	failing := func(tests string) []byte {
@@ -207,20 +211,20 @@ func TestRefusalsLeaveNothing(t *testing.T) {
 		{"too many", "self_tests", "too many", failing(`[` + strings.Repeat(`{},`, 32) + `{}]`)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := refusedWith(t, upload("p", test.code), engine.Invalid, "module_refused")
+			e := refusedWith(t, upload("p", test.code), fault.Invalid, "module_refused")
 			if e.Refusal == nil || e.Refusal.Check == "" || test.check != "" && e.Refusal.Check != test.check ||
 				!strings.Contains(e.Detail, test.words) {
 				t.Errorf("%+v: %v", e.Refusal, e)
 			}
 		})
 	}
-	refusedWith(t, upload("tool-pair-trim", tagged(t)), engine.Conflict, "built_in_policy")
+	refusedWith(t, upload("tool-pair-trim", tagged(t)), fault.Conflict, "built_in_policy")
 	for _, name := range []string{"", "a@1", "a b", strings.Repeat("x", 129)} {
-		refusedWith(t, upload(name, tagged(t)), engine.Invalid, "invalid_id")
+		refusedWith(t, upload(name, tagged(t)), fault.Invalid, "invalid_id")
 	}
-	_, err := k.GetPolicy(t.Context(), k.admin, "p")
-	refusedWith(t, err, engine.NotFound, "not_found")
-	if audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{}); err != nil || len(audit.Data) != 0 {
+	_, err := k.Policies.Get(t.Context(), k.admin, "p")
+	refusedWith(t, err, fault.NotFound, "not_found")
+	if audit, err := k.Tenants.ListAudit(t.Context(), k.admin, records.Page{}); err != nil || len(audit.Data) != 0 {
 		t.Errorf("%+v %v", audit, err)
 	}
 	if v := k.upload("p", failing(`[{`+two+`,"expect":["drop","keep"],"inserted":[]}]`)); v.Version != 1 {

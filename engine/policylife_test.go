@@ -11,8 +11,15 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -28,44 +35,44 @@ func TestDeletingPolicies(t *testing.T) {
 	k.upload("p", drop)
 	k.upload("p", keeping("delete 3"))
 	k.upload("same", drop) // the same bytes under another name
-	version := func(n int) error { return k.DeletePolicyVersion(t.Context(), k.admin, "p", n) }
-	policy := func(name string) error { return k.DeletePolicy(t.Context(), k.admin, name) }
+	version := func(n int) error { return k.Policies.DeleteVersion(t.Context(), k.admin, "p", n) }
+	policy := func(name string) error { return k.Policies.Delete(t.Context(), k.admin, name) }
 	k.post("s", user("a"))
 	k.post("s", user("b"))
 	byTwo := k.ask(`{"session_id":"s","pipeline":[{"policy":"p@2"}]}`).DecisionID
 	byThree := k.ask(`{"session_id":"s","pipeline":[{"policy":"p@3"}]}`).DecisionID
 
-	refusedWith(t, version(1), engine.Conflict, "policy_in_use") // live
+	refusedWith(t, version(1), fault.Conflict, "policy_in_use") // live
 	k.setPipeline(`[{"policy":"p@2"}]`)
-	refusedWith(t, version(2), engine.Conflict, "policy_in_use") // pinned
-	refusedWith(t, policy("p"), engine.Conflict, "policy_in_use")
+	refusedWith(t, version(2), fault.Conflict, "policy_in_use") // pinned
+	refusedWith(t, policy("p"), fault.Conflict, "policy_in_use")
 	k.setPipeline(`[{"policy":"p"}]`)
-	refusedWith(t, policy("p"), engine.Conflict, "policy_in_use")
+	refusedWith(t, policy("p"), fault.Conflict, "policy_in_use")
 	for _, n := range []int{2, 3} { // nobody names them
 		if err := version(n); err != nil {
 			t.Fatal(err)
 		}
-		refusedWith(t, version(n), engine.NotFound, "not_found")
+		refusedWith(t, version(n), fault.NotFound, "not_found")
 	}
 	k.replay(byTwo) // its bytes are still those of the other policy
-	_, err := k.Replay(t.Context(), k.admin, engine.DefaultProject, byThree, nil)
-	if e := refusedWith(t, err, engine.Gone, "module_purged"); !strings.Contains(e.Detail, "p@3") {
+	_, err := k.Windows.Replay(t.Context(), k.admin, ident.DefaultProject, byThree, nil)
+	if e := refusedWith(t, err, fault.Gone, "module_purged"); !strings.Contains(e.Detail, "p@3") {
 		t.Error(e)
 	}
-	refusedWith(t, version(1), engine.Conflict, "policy_in_use") // the last, and named
+	refusedWith(t, version(1), fault.Conflict, "policy_in_use") // the last, and named
 	k.setPipeline(`null`)
 	if err := version(1); err != nil {
 		t.Fatal(err)
 	}
-	refusedWith(t, policy("p"), engine.NotFound, "not_found")
-	refusedWith(t, policy("tool-pair-trim"), engine.Conflict, "built_in_policy")
+	refusedWith(t, policy("p"), fault.NotFound, "not_found")
+	refusedWith(t, policy("tool-pair-trim"), fault.Conflict, "built_in_policy")
 	if err := policy("same"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = k.Replay(t.Context(), k.admin, engine.DefaultProject, byTwo, nil)
-	refusedWith(t, err, engine.Gone, "module_purged")
+	_, err = k.Windows.Replay(t.Context(), k.admin, ident.DefaultProject, byTwo, nil)
+	refusedWith(t, err, fault.Gone, "module_purged")
 	var shown struct{ Purged string }
-	b, err := k.Decision(t.Context(), k.admin, engine.DefaultProject, byThree, nil)
+	b, err := k.Windows.Decision(t.Context(), k.admin, ident.DefaultProject, byThree, nil)
 	if err == nil {
 		err = json.Unmarshal(b, &shown)
 	}
@@ -119,19 +126,19 @@ func TestDeletionAndSettingsTakeTurns(t *testing.T) {
 	k.upload("p", keeping("race"))
 	set := func() error {
 		patch := json.RawMessage(`{"pipeline":[{"policy":"p"}]}`)
-		_, err := k.PatchSettings(t.Context(), k.admin, engine.DefaultProject, patch)
+		_, err := k.Projects.PatchSettings(t.Context(), k.admin, ident.DefaultProject, patch)
 		return err
 	}
-	remove := func() error { return k.DeletePolicy(t.Context(), k.admin, "p") }
+	remove := func() error { return k.Policies.Delete(t.Context(), k.admin, "p") }
 	var other error
 	raw.key, raw.then = []byte("g\x00p\x00"), func() { other = set() }
-	refusedWith(t, remove(), engine.Conflict, "policy_in_use")
+	refusedWith(t, remove(), fault.Conflict, "policy_in_use")
 	if other != nil || raw.then != nil {
 		t.Fatal(other)
 	}
 	k.setPipeline(`null`)
 	raw.key, raw.then = []byte("p\x00default\x00"), func() { other = remove() }
-	refusedWith(t, set(), engine.Invalid, "unknown_policy")
+	refusedWith(t, set(), fault.Invalid, "unknown_policy")
 	if other != nil || raw.then != nil {
 		t.Fatal(other)
 	}
@@ -141,49 +148,49 @@ func TestDeletionAndSettingsTakeTurns(t *testing.T) {
 func TestPolicyQuota(t *testing.T) {
 	size := int64(len(keeping("quota 1")))
 	k := openKit(t, memstore.New(), func(o *engine.Options) {
-		o.Policies = engine.PolicyQuota{Versions: 3,
+		o.Policies = policy.Quota{Versions: 3,
 			Bytes: 2*size + 10}
 	})
 	k.upload("p", keeping("quota 1"))
 	k.upload("p", keeping("quota 2"))
 	try := func(name, version string) error {
-		_, _, err := k.UploadPolicy(t.Context(), k.admin, engine.Once{}, name, keeping(version))
+		_, _, err := k.Policies.Upload(t.Context(), k.admin, access.Once{}, name, keeping(version))
 		return err
 	}
-	refusedWith(t, try("q", "quota 3"), engine.NoSpace, "quota_exceeded")
+	refusedWith(t, try("q", "quota 3"), fault.NoSpace, "quota_exceeded")
 	if err := try("p", "quota 2"); err != nil {
 		t.Errorf("bytes that are there: %v", err)
 	}
-	if err := k.DeletePolicyVersion(t.Context(), k.admin, "p", 2); err != nil {
+	if err := k.Policies.DeleteVersion(t.Context(), k.admin, "p", 2); err != nil {
 		t.Fatal(err)
 	}
 	if v := k.upload("p", keeping("quota 4")); v.Version != 3 {
 		t.Errorf("version %d: numbers are not used again", v.Version)
 	}
-	k = openKit(t, memstore.New(), func(o *engine.Options) { o.Policies = engine.PolicyQuota{Versions: 1} })
+	k = openKit(t, memstore.New(), func(o *engine.Options) { o.Policies = policy.Quota{Versions: 1} })
 	k.upload("p", keeping("quota 1"))
-	refusedWith(t, try("q", "quota 1"), engine.NoSpace, "quota_exceeded")
+	refusedWith(t, try("q", "quota 1"), fault.NoSpace, "quota_exceeded")
 }
 
 // An Idempotency-Key makes an upload count once, with the first answer.
 func TestUploadOnce(t *testing.T) {
 	k := newKit(t)
-	once := engine.Once{Key: "k", Body: [32]byte{1}}
+	once := access.Once{Key: "k", Body: [32]byte{1}}
 	for range 2 {
-		v, created, err := k.UploadPolicy(t.Context(), k.admin, once, "p", keeping("once"))
+		v, created, err := k.Policies.Upload(t.Context(), k.admin, once, "p", keeping("once"))
 		if err != nil || !created || v.Version != 1 || v.Digest == "" || len(v.Checks) == 0 {
 			t.Fatalf("%+v %v %v", v, created, err)
 		}
 	}
 	once.Body = [32]byte{2}
-	_, _, err := k.UploadPolicy(t.Context(), k.admin, once, "p", keeping("once 2"))
-	refusedWith(t, err, engine.Invalid, "idempotency_key_reused")
+	_, _, err := k.Policies.Upload(t.Context(), k.admin, once, "p", keeping("once 2"))
+	refusedWith(t, err, fault.Invalid, "idempotency_key_reused")
 }
 
 // Tenants neither see nor call one another's policies, be the names and bytes the same.
 func TestPoliciesAreApart(t *testing.T) {
 	k := newKit(t)
-	if _, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "other"}); err != nil {
+	if _, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	other := &kit{TB: t, Engine: k.Engine, admin: k.admin}
@@ -195,22 +202,22 @@ func TestPoliciesAreApart(t *testing.T) {
 	other.post("s", user("a"))
 	other.post("s", user("b"))
 	_, err := other.tryAsk(`{"session_id":"s","pipeline":[{"policy":"mine"}]}`)
-	refusedWith(t, err, engine.Invalid, "unknown_policy")
+	refusedWith(t, err, fault.Invalid, "unknown_policy")
 	if w := other.ask(`{"session_id":"s","pipeline":[{"policy":"both"}]}`); len(w.Messages) != 2 {
 		t.Errorf("%s", w.raw)
 	}
-	_, err = other.GetPolicy(t.Context(), other.admin, "mine")
-	refusedWith(t, err, engine.NotFound, "not_found")
-	_, err = other.GetPolicyVersion(t.Context(), other.admin, "mine", 1)
-	refusedWith(t, err, engine.NotFound, "not_found")
-	_, err = other.RunPolicy(t.Context(), other.admin, "mine", 1,
-		&engine.PolicyRunRequest{Messages: []json.RawMessage{}}, nil)
-	refusedWith(t, err, engine.NotFound, "not_found")
-	list, err := other.ListPolicies(t.Context(), other.admin, engine.Page{})
-	if err != nil || slices.ContainsFunc(list.Data, func(p engine.Policy) bool { return p.Name == "mine" }) {
+	_, err = other.Policies.Get(t.Context(), other.admin, "mine")
+	refusedWith(t, err, fault.NotFound, "not_found")
+	_, err = other.Policies.GetVersion(t.Context(), other.admin, "mine", 1)
+	refusedWith(t, err, fault.NotFound, "not_found")
+	_, err = other.Windows.RunPolicy(t.Context(), other.admin, "mine", 1,
+		&window.PolicyRunRequest{Messages: []json.RawMessage{}}, nil)
+	refusedWith(t, err, fault.NotFound, "not_found")
+	list, err := other.Policies.List(t.Context(), other.admin, records.Page{})
+	if err != nil || slices.ContainsFunc(list.Data, func(p policy.Policy) bool { return p.Name == "mine" }) {
 		t.Errorf("%+v %v", list, err)
 	}
-	audit, err := other.ListAudit(t.Context(), other.admin, engine.Page{})
+	audit, err := other.Tenants.ListAudit(t.Context(), other.admin, records.Page{})
 	if err != nil || len(audit.Data) != 1 || audit.Data[0].Subject != "both@1" {
 		t.Errorf("%+v %v", audit, err)
 	}
@@ -226,9 +233,9 @@ func TestListingPolicies(t *testing.T) {
 	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle", "summarise", "tool-pair-trim", "zebra"}
 	for limit := 1; limit <= 8; limit++ {
 		var got []string
-		page := engine.Page{Limit: limit}
+		page := records.Page{Limit: limit}
 		for more := true; more; {
-			list, err := k.ListPolicies(t.Context(), k.admin, page)
+			list, err := k.Policies.List(t.Context(), k.admin, page)
 			if err != nil || len(list.Data) > limit || list.HasMore != (list.NextCursor != nil) {
 				t.Fatalf("%+v %v", list, err)
 			}
@@ -243,19 +250,19 @@ func TestListingPolicies(t *testing.T) {
 			t.Errorf("limit %d: %q", limit, got)
 		}
 	}
-	audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{Limit: 3})
+	audit, err := k.Tenants.ListAudit(t.Context(), k.admin, records.Page{Limit: 3})
 	if err != nil || len(audit.Data) != 3 || !audit.HasMore || audit.Data[0].Subject != "depth@1" ||
 		audit.Data[2].Subject != "alpha@1" ||
 		audit.Data[0].KeyID != "test" || audit.Data[0].Role != "tenant_admin" {
 		t.Errorf("%+v %v", audit, err)
 	}
-	v, err := k.GetPolicyVersion(t.Context(), k.admin, "depth-compress", 1)
+	v, err := k.Policies.GetVersion(t.Context(), k.admin, "depth-compress", 1)
 	if err != nil || v.State != "live" || v.Config["depth"].Type != "integer" || len(v.Checks) == 0 {
 		t.Errorf("%+v %v", v, err)
 	}
 	k.advance(401 * 24 * time.Hour)
 	k.drain()
-	if audit, err = k.ListAudit(t.Context(), k.admin, engine.Page{}); err != nil || len(audit.Data) != 0 {
+	if audit, err = k.Tenants.ListAudit(t.Context(), k.admin, records.Page{}); err != nil || len(audit.Data) != 0 {
 		t.Errorf("%+v %v", audit, err)
 	}
 }

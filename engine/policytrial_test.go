@@ -10,9 +10,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -45,7 +48,7 @@ func (c *counting) reset() {
 }
 
 type ran struct {
-	window
+	answer
 	Policy  string
 	Version int
 	Fuel    uint64
@@ -53,15 +56,15 @@ type ran struct {
 
 func (k *kit) run(name string, version int, request string) ran {
 	k.Helper()
-	var req engine.PolicyRunRequest
+	var req window.PolicyRunRequest
 	if err := json.Unmarshal([]byte(request), &req); err != nil {
 		k.Fatal(err)
 	}
-	b, err := k.RunPolicy(k.Context(), k.admin, name, version, &req, nil)
+	b, err := k.Windows.RunPolicy(k.Context(), k.admin, name, version, &req, nil)
 	if err != nil {
 		k.Fatal(err)
 	}
-	out := ran{window: window{raw: b}}
+	out := ran{answer: answer{raw: b}}
 	if err := json.Unmarshal(b, &out); err != nil {
 		k.Fatalf("%v: %s", err, b)
 	}
@@ -75,7 +78,7 @@ func TestRunningAPolicy(t *testing.T) {
 	k.upload("by-tag", tagged(t))
 	k.post("s", withTag("one", "x"), assistant("two"))
 	k.post("s", user("three"))
-	file, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "s")
+	file, err := k.Sessions.Export(t.Context(), k.admin, ident.DefaultProject, "s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,18 +115,18 @@ func TestRunningAPolicy(t *testing.T) {
 		{`{"messages":[` + messages + `],"config":{"tagg":"x"}}`, "invalid_config"},
 		{`{"messages":[],"transcript":{"version":1,"session":{"id":"s"}}}`, "invalid_value"},
 	} {
-		var req engine.PolicyRunRequest
+		var req window.PolicyRunRequest
 		if err := json.Unmarshal([]byte(test.request), &req); err != nil {
 			t.Fatal(err)
 		}
-		_, err := k.RunPolicy(t.Context(), k.admin, "by-tag", 1, &req, nil)
-		refusedWith(t, err, engine.Invalid, test.code)
+		_, err := k.Windows.RunPolicy(t.Context(), k.admin, "by-tag", 1, &req, nil)
+		refusedWith(t, err, fault.Invalid, test.code)
 	}
 	if raw.commits != 0 {
 		t.Errorf("%d commits", raw.commits)
 	}
-	_, err = k.RunPolicy(t.Context(), k.admin, "by-tag", 2, &engine.PolicyRunRequest{}, nil)
-	refusedWith(t, err, engine.NotFound, "not_found")
+	_, err = k.Windows.RunPolicy(t.Context(), k.admin, "by-tag", 2, &window.PolicyRunRequest{}, nil)
+	refusedWith(t, err, fault.NotFound, "not_found")
 }
 
 // A replay over real sessions says which messages would meet another fate, and stores nothing.
@@ -139,13 +142,13 @@ func TestReplayingSessions(t *testing.T) {
 			k.post(session, user(fmt.Sprint("question ", turn)))
 		}
 	}
-	replay := func(version int, request string) engine.PolicyReplay {
+	replay := func(version int, request string) window.PolicyReplay {
 		t.Helper()
-		var req engine.PolicyReplayRequest
+		var req window.PolicyReplayRequest
 		if err := json.Unmarshal([]byte(request), &req); err != nil {
 			t.Fatal(err)
 		}
-		out, err := k.ReplayPolicy(t.Context(), k.admin, "p", version, req)
+		out, err := k.Windows.ReplayPolicy(t.Context(), k.admin, "p", version, req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,25 +192,25 @@ func TestReplayingSessions(t *testing.T) {
 		t.Errorf("%d commits", raw.commits)
 	}
 	raw.mu.Unlock()
-	if p, err := k.GetPolicyVersion(t.Context(), k.admin, "p", 3); err != nil || p.Failures != 0 {
+	if p, err := k.Policies.GetVersion(t.Context(), k.admin, "p", 3); err != nil || p.Failures != 0 {
 		t.Errorf("%+v %v: replaying is not using", p, err)
 	}
 	k.replay(before.DecisionID)
 	for _, test := range []struct {
 		request string
-		kind    engine.Kind
+		kind    fault.Kind
 	}{
-		{`{"project":"none"}`, engine.NotFound},
-		{`{"project":"default","sessions":["none"]}`, engine.NotFound},
-		{`{"project":"default","against":9}`, engine.Invalid},
-		{`{"project":"default","against":"dead"}`, engine.Invalid},
+		{`{"project":"none"}`, fault.NotFound},
+		{`{"project":"default","sessions":["none"]}`, fault.NotFound},
+		{`{"project":"default","against":9}`, fault.Invalid},
+		{`{"project":"default","against":"dead"}`, fault.Invalid},
 	} {
-		var req engine.PolicyReplayRequest
+		var req window.PolicyReplayRequest
 		if err := json.Unmarshal([]byte(test.request), &req); err != nil {
 			t.Fatal(err)
 		}
-		_, err := k.ReplayPolicy(t.Context(), k.admin, "p", 1, req)
-		if e, ok := err.(*engine.Error); !ok || e.Kind != test.kind {
+		_, err := k.Windows.ReplayPolicy(t.Context(), k.admin, "p", 1, req)
+		if e, ok := err.(*fault.Error); !ok || e.Kind != test.kind {
 			t.Errorf("%s: %v", test.request, err)
 		}
 	}
@@ -242,14 +245,14 @@ func TestConfigThatDoesNotFit(t *testing.T) {
 	k.upload("p", schema("new", wasmtest.Trap()))
 	k.post("s", user("a"))
 	k.setPipeline(`[{"policy":"p","config":{"old":2}},{"policy":"tool-pair-trim"}]`)
-	_, err := k.SetLive(t.Context(), k.admin, "p", engine.LiveSpec{Version: 2})
-	if e := refusedWith(t, err, engine.Conflict, "config_conflict"); !strings.Contains(e.Detail, `"default"`) {
+	_, err := k.Policies.SetLive(t.Context(), k.admin, "p", policy.LiveSpec{Version: 2})
+	if e := refusedWith(t, err, fault.Conflict, "config_conflict"); !strings.Contains(e.Detail, `"default"`) {
 		t.Error(e)
 	}
 	k.setPipeline(`null`)
 	k.setLive("p", 2)
 	k.setPipeline(`[{"policy":"p","config":{"new":2}},{"policy":"tool-pair-trim"}]`)
-	var w window
+	var w answer
 	for range 5 {
 		if w = k.ask(`{"session_id":"s"}`); w.Pipeline[0].Outcome != "trap" {
 			t.Fatalf("%s", w.raw)
@@ -259,7 +262,7 @@ func TestConfigThatDoesNotFit(t *testing.T) {
 		t.Fatalf("set back to a version that does not take the settings: live %d, %s", k.live("p"), w.raw)
 	}
 	k.replay(w.DecisionID)
-	b, err := k.Decision(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
+	b, err := k.Windows.Decision(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
 	if err != nil || !bytes.Contains(b, []byte(`"report":[`)) {
 		t.Errorf("%s %v", b, err)
 	}

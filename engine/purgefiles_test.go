@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // files names the files under dir that hold a word.
@@ -49,12 +51,12 @@ func TestPurgedDataIsInNoFile(t *testing.T) {
 		}
 		k.ask(`{"session_id":%q,"system":"%s in a decision"}`, session, word)
 	}
-	made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours := k.admin
-	if k.admin, err = k.Authenticate(t.Context(), made.AdminKey); err != nil {
+	if k.admin, err = k.Tenants.Authenticate(t.Context(), made.AdminKey); err != nil {
 		t.Fatal(err)
 	}
 	write("s", words[3])
@@ -71,21 +73,21 @@ func TestPurgedDataIsInNoFile(t *testing.T) {
 		}
 	}
 
-	k.setIn(engine.DefaultProject, `{"conversation_retention_days":7}`)
+	k.setIn(ident.DefaultProject, `{"conversation_retention_days":7}`)
 	if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "deleted"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "deleted"); err != nil {
 		t.Fatal(err)
 	}
-	if run, err := k.RunRetention(t.Context(), k.admin); err != nil || run.Removed["conversations"] != 1 {
+	if run, err := k.Jobs.RunRetention(t.Context(), k.admin); err != nil || run.Removed["conversations"] != 1 {
 		t.Fatalf("%+v, %v", run, err)
 	}
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "purged"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "purged"); err != nil {
 		t.Fatal(err)
 	}
 	k.drain()
-	for _, tenant := range []string{engine.DefaultTenant, "acme"} {
+	for _, tenant := range []string{ident.DefaultTenant, "acme"} {
 		for _, word := range words {
 			if k.holds(tenant, word) {
 				t.Errorf("a record of %s still holds %s", tenant, word)

@@ -6,6 +6,10 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
@@ -18,9 +22,9 @@ func TestMessageQuota(t *testing.T) {
 	fill := func() (n int) {
 		t.Helper()
 		for n < 100 {
-			_, err := k.tryPost(engine.TurnRequest{SessionID: "s"}, long)
+			_, err := k.tryPost(session.TurnRequest{SessionID: "s"}, long)
 			if err != nil {
-				if full := wantKind(t, err, engine.NoSpace); full.Code != "quota_exceeded" {
+				if full := wantKind(t, err, fault.NoSpace); full.Code != "quota_exceeded" {
 					t.Fatalf("refused with %s", full.Code)
 				}
 				return n
@@ -33,17 +37,17 @@ func TestMessageQuota(t *testing.T) {
 	if n := fill(); n != 3 {
 		t.Errorf("%d turns of 3 kB fit %d bytes, want 3", n, quota)
 	}
-	file, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "s")
+	file, err := k.Sessions.Export(t.Context(), k.admin, ident.DefaultProject, "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	file.Session.ID = "copy"
-	_, err = k.ImportSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, file)
-	if full := wantKind(t, err, engine.NoSpace); full.Code != "quota_exceeded" {
+	_, err = k.Sessions.Import(t.Context(), k.admin, access.Once{}, ident.DefaultProject, file)
+	if full := wantKind(t, err, fault.NoSpace); full.Code != "quota_exceeded" {
 		t.Errorf("an import is refused with %s", full.Code)
 	}
 	k.ask(`{"session_id":"s"}`) // reading goes on
-	if _, err := k.tryPost(engine.TurnRequest{SessionID: "s"}, user("short")); err != nil {
+	if _, err := k.tryPost(session.TurnRequest{SessionID: "s"}, user("short")); err != nil {
 		t.Error("what fits is refused:", err)
 	}
 
@@ -52,7 +56,7 @@ func TestMessageQuota(t *testing.T) {
 	if n := fill(); n != 0 {
 		t.Errorf("after a restart %d more fit", n)
 	}
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "s"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "s"); err != nil {
 		t.Fatal(err)
 	}
 	if n := fill(); n != 3 {
@@ -62,10 +66,10 @@ func TestMessageQuota(t *testing.T) {
 	if n := fill(); n != 3 {
 		t.Errorf("after a purge %d fit, want 3", n)
 	}
-	if err := k.DeleteProject(t.Context(), k.admin, engine.DefaultProject); err != nil {
+	if err := k.DeleteProject(t.Context(), k.admin, ident.DefaultProject); err != nil {
 		t.Fatal(err)
 	}
-	k.project(engine.DefaultProject)
+	k.project(ident.DefaultProject)
 	if n := fill(); n != 3 {
 		t.Errorf("after the project's deletion %d fit, want 3", n)
 	}

@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // benchWords makes texts of words as unevenly frequent as those of a language.
@@ -66,7 +70,7 @@ func BenchmarkRecall(b *testing.B) {
 	k.drain()
 	b.Logf("putting them into blocks took %v", time.Since(start).Round(time.Millisecond))
 	index, records := 0, 0
-	for _, it := range k.everything(engine.DefaultTenant) {
+	for _, it := range k.everything(ident.DefaultTenant) {
 		if size := len(it.Key) + len(it.Value); it.Key[0] == 'v' {
 			index += size
 		} else if it.Key[0] == 'e' {
@@ -88,14 +92,14 @@ func BenchmarkRecallAmongTenants(b *testing.B) {
 	const tenants, memories = 1000, 100
 	counted := &readsOf{Store: openBadger(b, b.TempDir())}
 	k := openKit(b, counted)
-	var c engine.Caller
+	var c access.Caller
 	share(tenants, func(i int) {
-		made, err := k.CreateTenant(b.Context(), engine.Once{}, engine.TenantSpec{ID: fmt.Sprint("t", i)})
+		made, err := k.CreateTenant(b.Context(), access.Once{}, tenant.Spec{ID: fmt.Sprint("t", i)})
 		if err != nil {
 			b.Error(err)
 			return
 		}
-		admin, err := k.Authenticate(b.Context(), made.AdminKey)
+		admin, err := k.Tenants.Authenticate(b.Context(), made.AdminKey)
 		if err != nil {
 			b.Error(err)
 		}
@@ -119,18 +123,18 @@ func heapInUse() float64 {
 	return math.Round(float64(m.HeapInuse) / (1 << 20))
 }
 
-func againstReading(b *testing.B, k *kit, c engine.Caller, memories int, rare bool) {
+func againstReading(b *testing.B, k *kit, c access.Caller, memories int, rare bool) {
 	words := newBenchWords(99)
 	b.ReportAllocs()
 	m := benchtest.Compare(b, 1, func(int) {
-		q := engine.RecallQuery{Query: words.query(rare)}
-		if _, err := k.Recall(b.Context(), c, engine.DefaultProject, q); err != nil {
+		q := recall.Query{Query: words.query(rare)}
+		if _, err := k.Recall.Recall(b.Context(), c, ident.DefaultProject, q); err != nil {
 			b.Fatal(err)
 		}
 	}, func(int) {
 		for range 5 {
 			key := fmt.Sprint("m", words.r.IntN(memories))
-			if _, err := k.GetMemory(b.Context(), c, engine.DefaultProject, key); err != nil {
+			if _, err := k.Memories.Get(b.Context(), c, ident.DefaultProject, key); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -141,13 +145,13 @@ func againstReading(b *testing.B, k *kit, c engine.Caller, memories int, rare bo
 }
 
 // keep stores memories of a caller's, by several writers.
-func keep(b *testing.B, k *kit, c engine.Caller, n int) {
+func keep(b *testing.B, k *kit, c access.Caller, n int) {
 	b.Helper()
 	start := time.Now()
 	share(n, func(i int) {
 		text := newBenchWords(uint64(i)).text()
-		if _, _, err := k.StoreMemory(b.Context(), c, engine.Once{}, engine.DefaultProject,
-			engine.MemorySpec{Key: fmt.Sprint("m", i), Content: text}); err != nil {
+		if _, _, err := k.Memories.Store(b.Context(), c, access.Once{}, ident.DefaultProject,
+			memory.Spec{Key: fmt.Sprint("m", i), Content: text}); err != nil {
 			b.Error(err)
 		}
 	})

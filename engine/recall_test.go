@@ -6,13 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 )
 
 // recall answers a query that must be fine.
-func (k *kit) recall(q engine.RecallQuery) engine.RecallResult {
+func (k *kit) recall(q recall.Query) recall.Result {
 	k.Helper()
-	r, err := k.Recall(k.Context(), k.admin, engine.DefaultProject, q)
+	r, err := k.Recall.Recall(k.Context(), k.admin, ident.DefaultProject, q)
 	if err != nil {
 		k.Fatalf("%+v: %v", q, err)
 	}
@@ -20,7 +24,7 @@ func (k *kit) recall(q engine.RecallQuery) engine.RecallResult {
 }
 
 // found are the keys of the memories, or the texts of the messages, that a query finds.
-func (k *kit) found(q engine.RecallQuery) (out []string) {
+func (k *kit) found(q recall.Query) (out []string) {
 	k.Helper()
 	for _, h := range k.recall(q).Data {
 		if h.Kind == "memory" {
@@ -36,7 +40,7 @@ func (k *kit) found(q engine.RecallQuery) (out []string) {
 func (k *kit) fill() {
 	k.Helper()
 	for i := range 70 {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("filler-", i), Content: fmt.Sprint("filler number", i)})
+		k.remember(memory.Spec{Key: fmt.Sprint("filler-", i), Content: fmt.Sprint("filler number", i)})
 	}
 	k.drain()
 }
@@ -72,11 +76,11 @@ func TestRecallFindsWords(t *testing.T) {
 	}
 	k := newKit(t)
 	for _, c := range cases {
-		k.remember(engine.MemorySpec{Key: c.key, Content: c.content})
+		k.remember(memory.Spec{Key: c.key, Content: c.content})
 	}
 	check := func(how string) {
 		for _, c := range cases {
-			if got := k.found(engine.RecallQuery{Query: c.query}); len(got) == 0 || got[0] != c.key {
+			if got := k.found(recall.Query{Query: c.query}); len(got) == 0 || got[0] != c.key {
 				t.Errorf("%s: %q finds %q, want %s", how, c.query, got, c.key)
 			}
 		}
@@ -103,12 +107,12 @@ func TestRecallOfOddTexts(t *testing.T) {
 		"nul-ish":   "a\u0001b \x7f c",
 	}
 	for key, text := range texts {
-		k.remember(engine.MemorySpec{Key: key, Content: text})
+		k.remember(memory.Spec{Key: key, Content: text})
 	}
 	for _, how := range []string{"fresh", "in blocks"} {
 		for query, want := range map[string]string{"needle": "long", "w11999": "distinct", strings.Repeat("a", 70): "one-word",
 			"結末": "unspaced", "w3 w9000": "distinct"} {
-			if got := k.found(engine.RecallQuery{Query: query}); len(got) != 1 || got[0] != want {
+			if got := k.found(recall.Query{Query: query}); len(got) != 1 || got[0] != want {
 				t.Errorf("%s: %.20q finds %q, want %s", how, query, got, want)
 			}
 		}
@@ -117,12 +121,12 @@ func TestRecallOfOddTexts(t *testing.T) {
 	for key := range texts {
 		k.forget(key)
 	}
-	if got := k.found(engine.RecallQuery{Query: "needle w11999 結末"}); len(got) > 0 {
+	if got := k.found(recall.Query{Query: "needle w11999 結末"}); len(got) > 0 {
 		t.Errorf("once forgotten, %q are found", got)
 	}
 	k.drain()
 	for _, word := range []string{"needle", "w11999", "結末", "aaaaaaaa"} {
-		if k.holds(engine.DefaultTenant, word) {
+		if k.holds(ident.DefaultTenant, word) {
 			t.Errorf("the store still holds %q", word)
 		}
 	}
@@ -131,7 +135,7 @@ func TestRecallOfOddTexts(t *testing.T) {
 // What cannot be meant is refused, and says what to do instead.
 func TestRecallRefuses(t *testing.T) {
 	k := newKit(t)
-	for field, q := range map[string]engine.RecallQuery{
+	for field, q := range map[string]recall.Query{
 		"query":      {},
 		"limit":      {Query: "x", Limit: 101},
 		"scope":      {Query: "x", Scope: "everything"},
@@ -141,37 +145,37 @@ func TestRecallRefuses(t *testing.T) {
 		"session_id": {Query: "x", SessionID: "a b"},
 		"tags":       {Query: "x", Tags: make([]string, 10_000)},
 	} {
-		_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, q)
-		if e := wantKind(t, err, engine.Invalid); len(e.Fields) != 1 || e.Fields[0].Field != field {
+		_, err := k.Recall.Recall(t.Context(), k.admin, ident.DefaultProject, q)
+		if e := wantKind(t, err, fault.Invalid); len(e.Fields) != 1 || e.Fields[0].Field != field {
 			t.Errorf("%s: %v", field, e)
 		}
 	}
-	long := engine.RecallQuery{Query: strings.Repeat("word ", 10_000)}
-	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, long)
-	wantKind(t, err, engine.Invalid)
-	_, err = k.Recall(t.Context(), k.admin, "nowhere", engine.RecallQuery{Query: "x"})
-	wantKind(t, err, engine.NotFound)
+	long := recall.Query{Query: strings.Repeat("word ", 10_000)}
+	_, err := k.Recall.Recall(t.Context(), k.admin, ident.DefaultProject, long)
+	wantKind(t, err, fault.Invalid)
+	_, err = k.Recall.Recall(t.Context(), k.admin, "nowhere", recall.Query{Query: "x"})
+	wantKind(t, err, fault.NotFound)
 }
 
 // Without words the most recent come first, of memories and of messages alike.
 func TestRecallOfTheMostRecent(t *testing.T) {
 	k := newKit(t)
 	for i := range 5 {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: "note"})
+		k.remember(memory.Spec{Key: fmt.Sprint("m", i), Content: "note"})
 		k.advance(time.Hour)
 		k.post(pick(rngOf(i), "s1", "s2"), user(fmt.Sprint("message ", i)))
 		k.advance(time.Hour)
 	}
 	for _, c := range []struct {
-		q    engine.RecallQuery
+		q    recall.Query
 		want string
 	}{
-		{engine.RecallQuery{Query: "*", Limit: 2}, "m4 m3"},
-		{engine.RecallQuery{Query: " * ", Limit: 2, Scope: "transcript"}, "message 4 message 3"},
-		{engine.RecallQuery{Query: "*", Limit: 3, Scope: "both"}, "message 4 m4 message 3"},
-		{engine.RecallQuery{Until: "2026-03-05T14:00:00Z"}, "m1 m0"},
-		{engine.RecallQuery{Since: "2026-03-05T20:00:00"}, "m4"},
-		{engine.RecallQuery{Since: "2026-03-05T19:00:00", Scope: "transcript"}, "message 4 message 3"},
+		{recall.Query{Query: "*", Limit: 2}, "m4 m3"},
+		{recall.Query{Query: " * ", Limit: 2, Scope: "transcript"}, "message 4 message 3"},
+		{recall.Query{Query: "*", Limit: 3, Scope: "both"}, "message 4 m4 message 3"},
+		{recall.Query{Until: "2026-03-05T14:00:00Z"}, "m1 m0"},
+		{recall.Query{Since: "2026-03-05T20:00:00"}, "m4"},
+		{recall.Query{Since: "2026-03-05T19:00:00", Scope: "transcript"}, "message 4 message 3"},
 	} {
 		if got := strings.Join(k.found(c.q), " "); got != c.want {
 			t.Errorf("%+v finds %s, want %s", c.q, got, c.want)
@@ -184,24 +188,24 @@ func TestRecallOfTranscripts(t *testing.T) {
 	k := newKit(t)
 	k.post("s1", user("we planned the trip to Lisbon"), assistant("with a stop in Madrid"))
 	k.post("s2", user("the piano needs tuning"), `{"role":"assistant","content":"tuning by Ada","delegation_id":"A"}`)
-	query := func(q engine.RecallQuery) string {
+	query := func(q recall.Query) string {
 		q.Scope = "transcript"
 		return strings.Join(k.found(q), "|")
 	}
-	viewer := func(d string) *engine.Viewer { return &engine.Viewer{Agent: "x", DelegationID: &d} }
+	viewer := func(d string) *access.Viewer { return &access.Viewer{Agent: "x", DelegationID: &d} }
 	check := func(how string) {
 		t.Helper()
 		for _, c := range []struct {
-			q    engine.RecallQuery
+			q    recall.Query
 			want string
 		}{
-			{engine.RecallQuery{Query: "Lisbon"}, "we planned the trip to Lisbon|with a stop in Madrid"},
-			{engine.RecallQuery{Query: "Lisbon", SessionID: "s2"}, ""},
-			{engine.RecallQuery{Query: "tuning Ada"}, "tuning by Ada|the piano needs tuning"},
-			{engine.RecallQuery{Query: "Ada", Viewer: viewer("A")}, "tuning by Ada|the piano needs tuning"},
-			{engine.RecallQuery{Query: "Ada", Viewer: viewer("B")}, ""},
-			{engine.RecallQuery{Query: "piano", Viewer: viewer("B")}, "the piano needs tuning"},
-			{engine.RecallQuery{Query: "Lisbon", Category: "core"}, ""},
+			{recall.Query{Query: "Lisbon"}, "we planned the trip to Lisbon|with a stop in Madrid"},
+			{recall.Query{Query: "Lisbon", SessionID: "s2"}, ""},
+			{recall.Query{Query: "tuning Ada"}, "tuning by Ada|the piano needs tuning"},
+			{recall.Query{Query: "Ada", Viewer: viewer("A")}, "tuning by Ada|the piano needs tuning"},
+			{recall.Query{Query: "Ada", Viewer: viewer("B")}, ""},
+			{recall.Query{Query: "piano", Viewer: viewer("B")}, "the piano needs tuning"},
+			{recall.Query{Query: "Lisbon", Category: "core"}, ""},
 		} {
 			if got := query(c.q); got != c.want {
 				t.Errorf("%s: %+v finds %q, want %q", how, c.q, got, c.want)
@@ -218,26 +222,26 @@ func TestRecallOfTranscripts(t *testing.T) {
 	k.drain()
 	check("in blocks")
 	k.post("s1", user("Lisbon was sunny"))
-	if got := query(engine.RecallQuery{Query: "sunny", Limit: 1}); got != "Lisbon was sunny" {
+	if got := query(recall.Query{Query: "sunny", Limit: 1}); got != "Lisbon was sunny" {
 		t.Errorf("right after the turn: %q", got)
 	}
-	both := k.recall(engine.RecallQuery{Query: "Lisbon", Scope: "both", Limit: 1})
+	both := k.recall(recall.Query{Query: "Lisbon", Scope: "both", Limit: 1})
 	if len(both.Data) != 1 || both.Data[0].Kind != "message" || both.Data[0].SessionID != "s1" || both.Incomplete {
 		t.Errorf("both: %+v", both)
 	}
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "s1"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "s1"); err != nil {
 		t.Fatal(err)
 	}
-	if got := query(engine.RecallQuery{Query: "Lisbon"}); got != "" {
+	if got := query(recall.Query{Query: "Lisbon"}); got != "" {
 		t.Errorf("of a deleted session: %q", got)
 	}
 	k.drain()
 	for _, word := range []string{"lisbon", "Lisbon", "sunni", "madrid"} {
-		if k.holds(engine.DefaultTenant, word) {
+		if k.holds(ident.DefaultTenant, word) {
 			t.Errorf("the store still holds %q", word)
 		}
 	}
-	if got := query(engine.RecallQuery{Query: "piano"}); !strings.HasPrefix(got, "the piano") {
+	if got := query(recall.Query{Query: "piano"}); !strings.HasPrefix(got, "the piano") {
 		t.Errorf("of another session: %q", got)
 	}
 }
@@ -253,7 +257,7 @@ func TestRecallSaysWhatItMisses(t *testing.T) {
 	for range 2 {
 		k.post("long", messages...)
 	}
-	q := engine.RecallQuery{Query: "end", Scope: "transcript"}
+	q := recall.Query{Query: "end", Scope: "transcript"}
 	if r := k.recall(q); !r.Incomplete || r.UnindexedMessages != 4200-4096 {
 		t.Errorf("incomplete %v, %d not searched", r.Incomplete, r.UnindexedMessages)
 	}
@@ -270,7 +274,7 @@ func TestUnsearchedTranscriptsCostNothing(t *testing.T) {
 		k.post("s", user("some words"))
 	}
 	k.drain()
-	for _, it := range k.everything(engine.DefaultTenant) {
+	for _, it := range k.everything(ident.DefaultTenant) {
 		if it.Key[0] == 'v' || it.Key[0] == 'j' {
 			t.Errorf("there is %q", it.Key)
 		}
@@ -281,15 +285,15 @@ func TestUnsearchedTranscriptsCostNothing(t *testing.T) {
 func TestDeletedProjectLeavesNoIndex(t *testing.T) {
 	k := newKit(t)
 	k.post("s", user("some words"))
-	k.recall(engine.RecallQuery{Query: "words", Scope: "transcript"})
+	k.recall(recall.Query{Query: "words", Scope: "transcript"})
 	k.fill()
 	k.post("s", user("more words"))
-	k.remember(engine.MemorySpec{Key: "fresh", Content: "words"})
-	if err := k.DeleteProject(t.Context(), k.admin, engine.DefaultProject); err != nil {
+	k.remember(memory.Spec{Key: "fresh", Content: "words"})
+	if err := k.DeleteProject(t.Context(), k.admin, ident.DefaultProject); err != nil {
 		t.Fatal(err)
 	}
 	k.drain()
-	for _, it := range k.everything(engine.DefaultTenant) {
+	for _, it := range k.everything(ident.DefaultTenant) {
 		if it.Key[0] == 'v' || it.Key[0] == 'j' {
 			t.Errorf("there is %q", it.Key)
 		}

@@ -9,6 +9,11 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -17,11 +22,11 @@ import (
 func TestDamagedMarksAreMadeAnew(t *testing.T) {
 	for _, prefix := range []string{"j\x00u", "j\x00b", "h\x00"} {
 		k := openKit(t, memstore.New())
-		k.recall(engine.RecallQuery{Query: "x", Scope: "transcript"})
+		k.recall(recall.Query{Query: "x", Scope: "transcript"})
 		k.post("dash", user("a lost word"))
 		k.post("s", user("a needle"))
 		var b store.Batch
-		for _, it := range k.everything(engine.DefaultTenant) {
+		for _, it := range k.everything(ident.DefaultTenant) {
 			key := string(it.Key)
 			if prefix == "j\x00b" && strings.HasPrefix(key, "j\x00u") {
 				key = prefix + key[3:11]
@@ -33,15 +38,15 @@ func TestDamagedMarksAreMadeAnew(t *testing.T) {
 		if len(b.Put) == 0 {
 			t.Fatalf("there is no %q", prefix)
 		}
-		if err := k.store.Commit(t.Context(), engine.DefaultTenant, b); err != nil {
+		if err := k.store.Commit(t.Context(), ident.DefaultTenant, b); err != nil {
 			t.Fatal(err)
 		}
-		k.recall(engine.RecallQuery{Query: "needle", Scope: "transcript"})
+		k.recall(recall.Query{Query: "needle", Scope: "transcript"})
 		k.drain()
-		if got := k.found(engine.RecallQuery{Query: "needle", Scope: "transcript"}); len(got) != 1 {
+		if got := k.found(recall.Query{Query: "needle", Scope: "transcript"}); len(got) != 1 {
 			t.Errorf("%q: found %q", prefix, got)
 		}
-		for _, it := range k.everything(engine.DefaultTenant) {
+		for _, it := range k.everything(ident.DefaultTenant) {
 			if strings.HasPrefix(string(it.Key), "j\x00u") || strings.HasPrefix(string(it.Key), "j\x00b") {
 				t.Errorf("%q: there is still %q", prefix, it.Key)
 			}
@@ -52,17 +57,17 @@ func TestDamagedMarksAreMadeAnew(t *testing.T) {
 // Words of a memory count for nothing once it is forgotten, though their postings go later.
 func TestForgottenWordsScoreNothing(t *testing.T) {
 	k := newKit(t)
-	k.remember(engine.MemorySpec{Key: "near", Content: "innocent words", SessionID: "s", Category: "conversation"})
+	k.remember(memory.Spec{Key: "near", Content: "innocent words", SessionID: "s", Category: "conversation"})
 	var distinct strings.Builder
 	for i := range 1_999 {
 		fmt.Fprintf(&distinct, "w%d ", i)
 	}
-	k.remember(engine.MemorySpec{Key: "big", Content: distinct.String() + "secretword", SessionID: "s", Category: "conversation"})
-	k.remember(engine.MemorySpec{Key: "behind", Content: "other words", SessionID: "s", Category: "conversation"})
+	k.remember(memory.Spec{Key: "big", Content: distinct.String() + "secretword", SessionID: "s", Category: "conversation"})
+	k.remember(memory.Spec{Key: "behind", Content: "other words", SessionID: "s", Category: "conversation"})
 	k.fill()
 	k.forget("big")
 	for _, q := range []string{"secretword", "w1500", "w999", "w3"} {
-		if got := k.found(engine.RecallQuery{Query: q}); len(got) > 0 {
+		if got := k.found(recall.Query{Query: q}); len(got) > 0 {
 			t.Errorf("%s finds %q", q, got)
 		}
 	}
@@ -76,8 +81,8 @@ func TestViewersWithTheSameHash(t *testing.T) {
 	for _, how := range []string{"not indexed", "in blocks"} {
 		for i := range 400 { // 280 has the same
 			v := fmt.Sprint("d", i)
-			if got := k.found(engine.RecallQuery{Query: "merger", Scope: "transcript",
-				Viewer: &engine.Viewer{Agent: "x", DelegationID: &v}}); len(got) > 0 {
+			if got := k.found(recall.Query{Query: "merger", Scope: "transcript",
+				Viewer: &access.Viewer{Agent: "x", DelegationID: &v}}); len(got) > 0 {
 				t.Errorf("%s: viewer %s finds %q", how, v, got)
 			}
 		}
@@ -87,57 +92,57 @@ func TestViewersWithTheSameHash(t *testing.T) {
 		k.drain()
 	}
 	v := "deleg-A"
-	if got := k.found(engine.RecallQuery{Query: "merger", Scope: "transcript", Viewer: &engine.Viewer{DelegationID: &v}}); len(got) != 2 {
+	if got := k.found(recall.Query{Query: "merger", Scope: "transcript", Viewer: &access.Viewer{DelegationID: &v}}); len(got) != 2 {
 		t.Errorf("its own viewer finds %q", got)
 	}
 	v = "no id"
-	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "x", Viewer: &engine.Viewer{DelegationID: &v}})
-	wantKind(t, err, engine.Invalid)
+	_, err := k.Recall.Recall(t.Context(), k.admin, ident.DefaultProject, recall.Query{Query: "x", Viewer: &access.Viewer{DelegationID: &v}})
+	wantKind(t, err, fault.Invalid)
 }
 
 // What the other half of the question knows is answered where the session is gone.
 func TestMemoriesOutliveTheirSession(t *testing.T) {
 	k := newKit(t)
-	k.remember(engine.MemorySpec{Key: "m", Content: "piano tuning", SessionID: "gone", Category: "conversation"})
+	k.remember(memory.Spec{Key: "m", Content: "piano tuning", SessionID: "gone", Category: "conversation"})
 	for _, query := range []string{"piano", "*"} {
-		if got := k.found(engine.RecallQuery{Query: query, Scope: "both", SessionID: "gone"}); len(got) != 1 {
+		if got := k.found(recall.Query{Query: query, Scope: "both", SessionID: "gone"}); len(got) != 1 {
 			t.Errorf("%s finds %q", query, got)
 		}
 	}
-	_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "piano", Scope: "transcript", SessionID: "gone"})
-	wantKind(t, err, engine.NotFound)
+	_, err := k.Recall.Recall(t.Context(), k.admin, ident.DefaultProject, recall.Query{Query: "piano", Scope: "transcript", SessionID: "gone"})
+	wantKind(t, err, fault.NotFound)
 }
 
 // A query without words shows nothing of damaged memories and passes by damaged entries and heads.
 func TestRecentPassesByDamage(t *testing.T) {
 	k := openKit(t, memstore.New(), func(o *engine.Options) { o.Memories.Count = 100 })
 	for i := range 4 {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("apple", i)})
+		k.remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("apple", i)})
 		k.post(fmt.Sprint("s", i), user(fmt.Sprint("message ", i)))
 		k.advance(time.Hour)
 	}
 	k.damage("apple1")
 	for _, prefix := range []string{"e\x00t", "h\x00"} {
-		for _, it := range k.everything(engine.DefaultTenant) {
+		for _, it := range k.everything(ident.DefaultTenant) {
 			if strings.HasPrefix(string(it.Key), prefix) && strings.ContainsAny(string(it.Key[11:]), "23") {
-				if err := k.store.Commit(t.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: []byte("rot")}}}); err != nil {
+				if err := k.store.Commit(t.Context(), ident.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: []byte("rot")}}}); err != nil {
 					t.Fatal(err)
 				}
 				break
 			}
 		}
 	}
-	if got := strings.Join(k.found(engine.RecallQuery{Query: "*"}), " "); got != "m2 m0" {
+	if got := strings.Join(k.found(recall.Query{Query: "*"}), " "); got != "m2 m0" {
 		t.Errorf("memories: %s", got)
 	}
-	if got := strings.Join(k.found(engine.RecallQuery{Query: "*", Scope: "transcript"}), " "); got != "message 3 message 1 message 0" {
+	if got := strings.Join(k.found(recall.Query{Query: "*", Scope: "transcript"}), " "); got != "message 3 message 1 message 0" {
 		t.Errorf("messages: %s", got)
 	}
-	if got := k.memories(engine.MemoryFilter{}, 10); len(got) != 3 {
+	if got := k.memories(memory.Filter{}, 10); len(got) != 3 {
 		t.Errorf("%d are listed", len(got))
 	}
 	k.advance(time.Hour)
-	k.remember(engine.MemorySpec{Key: "more", Content: "counted anew"})
+	k.remember(memory.Spec{Key: "more", Content: "counted anew"})
 }
 
 // One answer stays bearable, and says what it leaves out, however long messages and memories are.
@@ -148,12 +153,12 @@ func TestRecallBoundsItsAnswer(t *testing.T) {
 		k.post("s", user("needle "+long), user(fmt.Sprint("a short needle ", i)))
 	}
 	for i := range 6 {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: "needle " + long[:900_000]})
+		k.remember(memory.Spec{Key: fmt.Sprint("m", i), Content: "needle " + long[:900_000]})
 	}
 	for _, query := range []string{"needle", "*"} {
 		for _, scope := range []string{"transcript", "both"} {
 			size := 0
-			r := k.recall(engine.RecallQuery{Query: query, Scope: scope, Limit: 100})
+			r := k.recall(recall.Query{Query: query, Scope: scope, Limit: 100})
 			for _, h := range r.Data {
 				size += len(h.Content)
 			}
@@ -167,16 +172,16 @@ func TestRecallBoundsItsAnswer(t *testing.T) {
 // A unit of background work that fails for good leaves the others' work to be done, and is reported.
 func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
 	k := openKit(t, memstore.New())
-	k.remember(engine.MemorySpec{Key: "note", Content: "perishable pear", Category: "daily"})
+	k.remember(memory.Spec{Key: "note", Content: "perishable pear", Category: "daily"})
 	k.post("dash", user("hi"))
 	for _, job := range []string{"j\x00s" + "short", "j\x00p" + "short"} {
-		if err := k.store.Commit(t.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: []byte(job), Value: []byte("rot")}}}); err != nil {
+		if err := k.store.Commit(t.Context(), ident.DefaultTenant, store.Batch{Put: []store.Pair{{Key: []byte(job), Value: []byte("rot")}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.advance(9 * 24 * time.Hour)
 	for range 70 {
-		k.remember(engine.MemorySpec{Content: "later"})
+		k.remember(memory.Spec{Content: "later"})
 	}
 	failed := false
 	for range 20 {
@@ -187,13 +192,13 @@ func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
 		t.Error("no step tells of the damaged jobs")
 	}
 	blocks := 0
-	for _, it := range k.everything(engine.DefaultTenant) {
+	for _, it := range k.everything(ident.DefaultTenant) {
 		if it.Key[0] == 'v' && string(it.Key[10:12]) == "mt" {
 			blocks++
 		}
 	}
-	if k.holds(engine.DefaultTenant, "perishable") || blocks == 0 {
-		t.Errorf("there are %d blocks; an expired memory is there: %v", blocks, k.holds(engine.DefaultTenant, "perishable"))
+	if k.holds(ident.DefaultTenant, "perishable") || blocks == 0 {
+		t.Errorf("there are %d blocks; an expired memory is there: %v", blocks, k.holds(ident.DefaultTenant, "perishable"))
 	}
 }
 
@@ -205,11 +210,11 @@ func TestRareWordsOfALongQueryCount(t *testing.T) {
 		fmt.Fprintf(&query, "common%d ", i)
 	}
 	for i := range 3 {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("common", i), Content: query.String()})
+		k.remember(memory.Spec{Key: fmt.Sprint("common", i), Content: query.String()})
 	}
-	k.remember(engine.MemorySpec{Key: "rare", Content: "needle"})
+	k.remember(memory.Spec{Key: "rare", Content: "needle"})
 	for _, how := range []string{"fresh", "in blocks"} {
-		if got := k.found(engine.RecallQuery{Query: query.String() + "needle", Limit: 100}); len(got) != 4 {
+		if got := k.found(recall.Query{Query: query.String() + "needle", Limit: 100}); len(got) != 4 {
 			t.Errorf("%s: found %q", how, got)
 		}
 		k.fill()
@@ -219,10 +224,10 @@ func TestRareWordsOfALongQueryCount(t *testing.T) {
 // A query whose caller has gone ends.
 func TestRecallEndsWithItsCaller(t *testing.T) {
 	k := newKit(t)
-	k.remember(engine.MemorySpec{Content: "words"})
+	k.remember(memory.Spec{Content: "words"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := k.Recall(ctx, k.admin, engine.DefaultProject, engine.RecallQuery{Query: "words"}); !errors.Is(err, context.Canceled) {
+	if _, err := k.Recall.Recall(ctx, k.admin, ident.DefaultProject, recall.Query{Query: "words"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

@@ -12,12 +12,16 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 // modelDoc is one passage of a memory as the model of recall sees it.
 type modelDoc struct {
-	spec    engine.MemorySpec
+	spec    memory.Spec
 	at      time.Time // last stored
 	expires time.Time
 	pos     int // in its session
@@ -35,7 +39,7 @@ type recallModel struct {
 
 func (m *recallModel) remove(gone func(*modelDoc) bool) { m.docs = slices.DeleteFunc(m.docs, gone) }
 
-func (m *recallModel) store(spec engine.MemorySpec, at, expires time.Time) {
+func (m *recallModel) store(spec memory.Spec, at, expires time.Time) {
 	m.remove(func(d *modelDoc) bool { return d.spec.Key == spec.Key })
 	terms, latin := analyser().Document(spec.Content)
 	m.languages[latin] = true
@@ -66,11 +70,11 @@ func (m *recallModel) rebuild() {
 }
 
 // scores gives the score of each memory that a query finds, by key.
-func (m *recallModel) scores(q engine.RecallQuery, now time.Time, month string) map[string]float64 {
+func (m *recallModel) scores(q recall.Query, now time.Time, month string) map[string]float64 {
 	const k1, b, near, session, date, important = .9, .4, .5, .25, .15, .05
 	type place struct {
-		session string
-		pos     int
+		sessionID string
+		pos       int
 	}
 	by, mean := map[place]*modelDoc{}, 0.0
 	for _, d := range m.docs {
@@ -150,7 +154,7 @@ func (m *recallModel) scores(q engine.RecallQuery, now time.Time, month string) 
 	return out
 }
 
-func (m *recallModel) shown(d *modelDoc, q engine.RecallQuery, now time.Time) bool {
+func (m *recallModel) shown(d *modelDoc, q recall.Query, now time.Time) bool {
 	if !d.expires.IsZero() && !d.expires.After(now) || q.Category != "" && q.Category != d.spec.Category ||
 		q.SessionID != "" && q.SessionID != d.spec.SessionID || q.Source != "" && q.Source != d.spec.Source ||
 		q.Since != "" && d.at.Format(time.RFC3339) < q.Since || q.Until != "" && d.at.Format(time.RFC3339) > q.Until {
@@ -199,7 +203,7 @@ func TestRecallEqualsModel(t *testing.T) {
 						words = 2500
 					}
 					importance := float64(r.IntN(11)) / 10
-					spec := engine.MemorySpec{Key: fmt.Sprint("k", r.IntN(160)), Content: randomText(r, words) + "x",
+					spec := memory.Spec{Key: fmt.Sprint("k", r.IntN(160)), Content: randomText(r, words) + "x",
 						Category: pick(r, "core", "daily", "conversation"), SessionID: pick(r, "", "s1", "s2", "s3"),
 						Source: pick(r, "", "chat", "import"), Importance: &importance}
 					if spec.Category == "conversation" && spec.SessionID == "" {
@@ -210,7 +214,7 @@ func TestRecallEqualsModel(t *testing.T) {
 					}
 					slices.Sort(spec.Tags)
 					spec.Tags = slices.Compact(spec.Tags)
-					stored, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, spec)
+					stored, _, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, ident.DefaultProject, spec)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -221,7 +225,7 @@ func TestRecallEqualsModel(t *testing.T) {
 					m.store(spec, k.clock(), expires)
 				case n < 33:
 					key := fmt.Sprint("k", r.IntN(160))
-					if _, err := k.ForgetMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, key); err != nil {
+					if _, err := k.Memories.Forget(t.Context(), k.admin, access.Once{}, ident.DefaultProject, key); err != nil {
 						t.Fatal(err)
 					}
 					m.remove(func(d *modelDoc) bool { return d.spec.Key == key })
@@ -249,7 +253,7 @@ func TestRecallEqualsModel(t *testing.T) {
 
 func compareRecall(t *testing.T, k *kit, m *recallModel, r *rand.Rand) {
 	t.Helper()
-	q := engine.RecallQuery{Query: randomText(r, 1+r.IntN(4)), Limit: 100, Category: pick(r, "", "", "", "daily"),
+	q := recall.Query{Query: randomText(r, 1+r.IntN(4)), Limit: 100, Category: pick(r, "", "", "", "daily"),
 		SessionID: pick(r, "", "", "", "s1"), Source: pick(r, "", "", "", "chat")}
 	if r.IntN(4) == 0 {
 		q.Tags = []string{pick(r, "a", "b")}
@@ -268,7 +272,7 @@ func compareRecall(t *testing.T, k *kit, m *recallModel, r *rand.Rand) {
 		month = k.clock().Format("January 2006")
 		q.Query += " in " + month
 	}
-	got, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, q)
+	got, err := k.Recall.Recall(t.Context(), k.admin, ident.DefaultProject, q)
 	if err != nil {
 		t.Fatal(err)
 	}

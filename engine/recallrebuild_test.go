@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -17,7 +21,7 @@ import (
 func (k *kit) damageIndex(kind string, all bool) {
 	k.Helper()
 	var b store.Batch
-	r, err := k.store.Read(k.Context(), engine.DefaultTenant, store.Query{Ranges: []store.Range{{}}})
+	r, err := k.store.Read(k.Context(), ident.DefaultTenant, store.Query{Ranges: []store.Range{{}}})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -31,7 +35,7 @@ func (k *kit) damageIndex(kind string, all bool) {
 	if len(b.Put) == 0 {
 		k.Fatalf("there is no record %q", kind)
 	}
-	if err := k.store.Commit(k.Context(), engine.DefaultTenant, b); err != nil {
+	if err := k.store.Commit(k.Context(), ident.DefaultTenant, b); err != nil {
 		k.Fatal(err)
 	}
 }
@@ -44,12 +48,12 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 			t.Run(fmt.Sprint(kind, all), func(t *testing.T) {
 				k := openKit(t, memstore.New())
 				for i := range 520 { // more than an epoch
-					k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common number", i),
+					k.remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common number", i),
 						SessionID: pick(rngOf(i), "", "s")})
 				}
 				k.drain()
-				k.remember(engine.MemorySpec{Key: "note", Content: "perishable pear", Category: "daily", SessionID: "s"})
-				k.remember(engine.MemorySpec{Key: "alone", Content: "lonely plum"})
+				k.remember(memory.Spec{Key: "note", Content: "perishable pear", Category: "daily", SessionID: "s"})
+				k.remember(memory.Spec{Key: "alone", Content: "lonely plum"})
 				k.post("dash", user("hi"))
 				if kind == "job" {
 					k.damageFoldJob('m')
@@ -57,34 +61,34 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 					k.damageIndex(kind, all)
 				}
 
-				k.recall(engine.RecallQuery{Query: "pear common plum"})
+				k.recall(recall.Query{Query: "pear common plum"})
 				k.ask(`{"session_id":"dash","memories":{"query":"pear common"},"pending":[{"role":"user","content":"x"}]}`)
-				k.remember(engine.MemorySpec{Key: "new", Content: "fresh quince", SessionID: "s"})
+				k.remember(memory.Spec{Key: "new", Content: "fresh quince", SessionID: "s"})
 				if !k.forget("alone") || !k.forget("m0") || !k.forget("m1") {
 					t.Error("not forgotten")
 				}
 				for i := 2; i < 520; i += 9 { // which meets all that is damaged
-					k.remember(engine.MemorySpec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common other", i), SessionID: "s"})
+					k.remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common other", i), SessionID: "s"})
 				}
-				if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "dash"); err != nil {
+				if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "dash"); err != nil {
 					t.Fatal(err)
 				}
-				rebuilt := k.rebuild(engine.RecallQuery{Query: "common"})
+				rebuilt := k.rebuild(recall.Query{Query: "common"})
 				if !rebuilt && kind != "ml" {
 					t.Error("no answer was incomplete")
 				}
 				k.advance(9 * 24 * time.Hour)
 				for i := range 80 { // so many that all go into blocks
-					k.remember(engine.MemorySpec{Key: fmt.Sprint("later", i), Content: fmt.Sprint("later ", i)})
+					k.remember(memory.Spec{Key: fmt.Sprint("later", i), Content: fmt.Sprint("later ", i)})
 				}
 				k.drain()
-				for _, it := range k.everything(engine.DefaultTenant) {
+				for _, it := range k.everything(ident.DefaultTenant) {
 					if it.Key[0] == 'm' {
 						t.Errorf("of a deleted session there is %q", it.Key)
 					}
 				}
 				for _, q := range []string{"pear", "plum", "number0", "number1", "number2", "number11"} {
-					if got := k.found(engine.RecallQuery{Query: q}); len(got) > 0 {
+					if got := k.found(recall.Query{Query: q}); len(got) > 0 {
 						t.Errorf("%q, once gone, finds %q", q, got)
 					}
 				}
@@ -93,11 +97,11 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 					if i%9 == 2 {
 						word = fmt.Sprint("other", i)
 					}
-					if r := k.recall(engine.RecallQuery{Query: word, Limit: 1}); r.Incomplete || len(r.Data) != 1 || r.Data[0].Key != fmt.Sprint("m", i) {
+					if r := k.recall(recall.Query{Query: word, Limit: 1}); r.Incomplete || len(r.Data) != 1 || r.Data[0].Key != fmt.Sprint("m", i) {
 						t.Fatalf("in the end %q finds %d, incomplete: %v", word, len(r.Data), r.Incomplete)
 					}
 				}
-				if got := k.found(engine.RecallQuery{Query: "quince"}); len(got) == 0 || got[0] != "new" {
+				if got := k.found(recall.Query{Query: "quince"}); len(got) == 0 || got[0] != "new" {
 					t.Errorf("in the end %q", got)
 				}
 				k.wantWhole()
@@ -109,10 +113,10 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 // damageFoldJob flips a byte of the job of the default project's index.
 func (k *kit) damageFoldJob(space byte) {
 	k.Helper()
-	for _, it := range k.everything(engine.DefaultTenant) {
+	for _, it := range k.everything(ident.DefaultTenant) {
 		if strings.HasPrefix(string(it.Key), "j\x00f") && it.Key[len(it.Key)-1] == space {
 			it.Value[0] ^= 1
-			if err := k.store.Commit(k.Context(), engine.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value}}}); err != nil {
+			if err := k.store.Commit(k.Context(), ident.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value}}}); err != nil {
 				k.Fatal(err)
 			}
 		}
@@ -120,7 +124,7 @@ func (k *kit) damageFoldJob(space byte) {
 }
 
 // rebuild does all the work there is, and tells whether the query's answer was incomplete meanwhile.
-func (k *kit) rebuild(q engine.RecallQuery) (incomplete bool) {
+func (k *kit) rebuild(q recall.Query) (incomplete bool) {
 	k.Helper()
 	for more := true; more; {
 		incomplete = incomplete || k.recall(q).Incomplete
@@ -151,7 +155,7 @@ func TestRebuildAmongChanges(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			raw := memstore.New()
 			k := openKit(t, raw)
-			ask := engine.RecallQuery{Query: "needle", Scope: "transcript", Limit: 100}
+			ask := recall.Query{Query: "needle", Scope: "transcript", Limit: 100}
 			k.recall(ask)
 			living := map[string]string{}
 			change := func() {
@@ -159,7 +163,7 @@ func TestRebuildAmongChanges(t *testing.T) {
 				switch n := r.IntN(10); {
 				case n < 6:
 					text := fmt.Sprint("common word", r.IntN(1_000_000))
-					k.remember(engine.MemorySpec{Key: key, Content: text, SessionID: pick(r, "", "s")})
+					k.remember(memory.Spec{Key: key, Content: text, SessionID: pick(r, "", "s")})
 					living[key] = text
 				case n < 9:
 					k.forget(key)
@@ -174,7 +178,7 @@ func TestRebuildAmongChanges(t *testing.T) {
 			k.drain()
 			k.damageIndex("mt", true)
 			k.damageIndex("tf", true)
-			k.recall(engine.RecallQuery{Query: "common", Scope: "both"})
+			k.recall(recall.Query{Query: "common", Scope: "both"})
 			for more := true; more; {
 				for range r.IntN(4) {
 					change()
@@ -199,14 +203,14 @@ func TestRebuildAmongChanges(t *testing.T) {
 				if text == "" {
 					continue
 				}
-				got := k.recall(engine.RecallQuery{Query: text, Limit: 1})
+				got := k.recall(recall.Query{Query: text, Limit: 1})
 				if got.Incomplete || len(got.Data) != 1 || got.Data[0].Content != text {
 					t.Fatalf("%q finds %+v", text, got)
 				}
 			}
 			total := 0
 			for after := ""; ; {
-				page, err := k.ListMemories(t.Context(), k.admin, engine.DefaultProject, engine.MemoryFilter{}, engine.Page{Limit: 100, Cursor: after})
+				page, err := k.Memories.List(t.Context(), k.admin, ident.DefaultProject, memory.Filter{}, records.Page{Limit: 100, Cursor: after})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -226,13 +230,13 @@ func TestRebuildAmongChanges(t *testing.T) {
 // A damaged document that waits for its block is said to be missing, and made again from its memory.
 func TestDamagedDocumentIsMadeAgain(t *testing.T) {
 	k := openKit(t, memstore.New())
-	k.remember(engine.MemorySpec{Key: "note", Content: "ripe pear"})
+	k.remember(memory.Spec{Key: "note", Content: "ripe pear"})
 	k.damageIndex("mf", false)
-	if r := k.recall(engine.RecallQuery{Query: "pear"}); len(r.Data) > 0 || !r.Incomplete {
+	if r := k.recall(recall.Query{Query: "pear"}); len(r.Data) > 0 || !r.Incomplete {
 		t.Errorf("%d found, incomplete: %v", len(r.Data), r.Incomplete)
 	}
 	k.drain()
-	if r := k.recall(engine.RecallQuery{Query: "pear"}); len(r.Data) != 1 || r.Incomplete {
+	if r := k.recall(recall.Query{Query: "pear"}); len(r.Data) != 1 || r.Incomplete {
 		t.Errorf("in the end %d found, incomplete: %v", len(r.Data), r.Incomplete)
 	}
 }
@@ -243,7 +247,7 @@ func TestDamagedTranscriptIndexIsBuiltAgain(t *testing.T) {
 	for _, kind := range []string{"tf", "td", "tt", "ts", "tn", "tw", "job"} {
 		t.Run(kind, func(t *testing.T) {
 			k := openKit(t, memstore.New())
-			ask := engine.RecallQuery{Query: "needle", Scope: "transcript", Limit: 100}
+			ask := recall.Query{Query: "needle", Scope: "transcript", Limit: 100}
 			k.post("first", user("one needle"))
 			k.post("gone", user("lost needle"))
 			k.recall(ask)
@@ -260,21 +264,21 @@ func TestDamagedTranscriptIndexIsBuiltAgain(t *testing.T) {
 			} else {
 				k.damageIndex(kind, true)
 			}
-			if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "gone"); err != nil {
+			if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "gone"); err != nil {
 				t.Fatal(err)
 			}
 			k.post("first", user("last needle"))
-			if !k.rebuild(engine.RecallQuery{Query: "common needle", Scope: "transcript", Limit: 100}) {
+			if !k.rebuild(recall.Query{Query: "common needle", Scope: "transcript", Limit: 100}) {
 				t.Error("no answer was incomplete")
 			}
 			for _, text := range []string{"last needle", "one needle", "third needle", "common number0", "common number639"} {
-				if got := k.found(engine.RecallQuery{Query: text, Scope: "transcript"}); len(got) == 0 || got[0] != text {
+				if got := k.found(recall.Query{Query: text, Scope: "transcript"}); len(got) == 0 || got[0] != text {
 					t.Errorf("%q finds %q", text, got)
 				}
 			}
 			k.wantWhole()
 			for _, s := range []string{"first", "s1", "s3"} {
-				if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, s); err != nil {
+				if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, s); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -9,9 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // failing is a store of which one commit fails, before or after it was done.
@@ -48,16 +52,16 @@ func TestIndexAndRecordsAgreeAfterAStop(t *testing.T) {
 					k.drain()
 				}
 				living := map[string]bool{}
-				for _, m := range k.memories(engine.MemoryFilter{}, 1000) {
+				for _, m := range k.memories(memory.Filter{}, 1000) {
 					living[m.Content] = true
 				}
 				for i := at % 3; i < 70; i += 3 {
 					for _, text := range []string{fmt.Sprint("first", i), fmt.Sprint("second", i)} {
-						got := k.recall(engine.RecallQuery{Query: text}).Data
+						got := k.recall(recall.Query{Query: text}).Data
 						if living[text] != (len(got) > 0) || len(got) > 0 && got[0].Content != text {
 							t.Fatalf("stop %d: %q is %v, found %d", at, text, living[text], len(got))
 						}
-						if drained && !living[text] && k.holds(engine.DefaultTenant, text+"\x00") {
+						if drained && !living[text] && k.holds(ident.DefaultTenant, text+"\x00") {
 							t.Fatalf("stop %d: a block of %q is left", at, text)
 						}
 					}
@@ -78,8 +82,8 @@ func (k *kit) changesUntilStop(f *failing) bool {
 	o := openKit(k.TB, f)
 	o.admin = k.admin
 	put := func(i int, text string) error {
-		_, _, err := o.StoreMemory(o.Context(), o.admin, engine.Once{}, engine.DefaultProject,
-			engine.MemorySpec{Key: fmt.Sprint("k", i), Content: text, SessionID: pick(rngOf(i), "", "s")})
+		_, _, err := o.Memories.Store(o.Context(), o.admin, access.Once{}, ident.DefaultProject,
+			memory.Spec{Key: fmt.Sprint("k", i), Content: text, SessionID: pick(rngOf(i), "", "s")})
 		return err
 	}
 	for i := range 66 {
@@ -96,7 +100,7 @@ func (k *kit) changesUntilStop(f *failing) bool {
 		if put(i, fmt.Sprint("second", i)) != nil {
 			return true
 		}
-		if _, err := o.ForgetMemory(o.Context(), o.admin, engine.Once{}, engine.DefaultProject, fmt.Sprint("k", 20+i)); err != nil {
+		if _, err := o.Memories.Forget(o.Context(), o.admin, access.Once{}, ident.DefaultProject, fmt.Sprint("k", 20+i)); err != nil {
 			return true
 		}
 	}
@@ -112,12 +116,12 @@ func TestRecallUnderConcurrency(t *testing.T) {
 		working.Go(func() {
 			for i := range each {
 				key := fmt.Sprintf("w%dk%d", w, i%40)
-				spec := engine.MemorySpec{Key: key, Content: fmt.Sprintf("common unique%s number%d", key, i), SessionID: pick(rngOf(i), "", "s")}
-				if _, _, err := k.StoreMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, spec); err != nil {
+				spec := memory.Spec{Key: key, Content: fmt.Sprintf("common unique%s number%d", key, i), SessionID: pick(rngOf(i), "", "s")}
+				if _, _, err := k.Memories.Store(t.Context(), k.admin, access.Once{}, ident.DefaultProject, spec); err != nil {
 					t.Error(err)
 				}
 				if i%5 == 0 {
-					if _, err := k.ForgetMemory(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, key); err != nil {
+					if _, err := k.Memories.Forget(t.Context(), k.admin, access.Once{}, ident.DefaultProject, key); err != nil {
 						t.Error(err)
 					}
 				}
@@ -129,7 +133,7 @@ func TestRecallUnderConcurrency(t *testing.T) {
 	for _, work := range []func() error{
 		func() error { _, err := k.Step(t.Context()); return err },
 		func() error {
-			_, err := k.Recall(t.Context(), k.admin, engine.DefaultProject, engine.RecallQuery{Query: "common", Limit: 100})
+			_, err := k.Recall.Recall(t.Context(), k.admin, ident.DefaultProject, recall.Query{Query: "common", Limit: 100})
 			return err
 		},
 	} {
@@ -152,9 +156,9 @@ func TestRecallUnderConcurrency(t *testing.T) {
 	around.Wait()
 	k.drain()
 	var want []string
-	for _, m := range k.memories(engine.MemoryFilter{}, 1000) {
+	for _, m := range k.memories(memory.Filter{}, 1000) {
 		want = append(want, m.Key)
-		if got := k.recall(engine.RecallQuery{Query: "unique" + m.Key}).Data; len(got) == 0 || got[0].Key != m.Key {
+		if got := k.recall(recall.Query{Query: "unique" + m.Key}).Data; len(got) == 0 || got[0].Key != m.Key {
 			t.Errorf("%s is not found", m.Key)
 		}
 	}
@@ -164,7 +168,7 @@ func TestRecallUnderConcurrency(t *testing.T) {
 	for w := range writers {
 		for i := range 40 {
 			key := fmt.Sprintf("w%dk%d", w, i)
-			if !slices.Contains(want, key) && k.holds(engine.DefaultTenant, "unique"+key+"\x00") {
+			if !slices.Contains(want, key) && k.holds(ident.DefaultTenant, "unique"+key+"\x00") {
 				t.Errorf("%s is forgotten, a block is left", key)
 			}
 		}
@@ -197,26 +201,26 @@ func TestRecallTouchesOneTenant(t *testing.T) {
 	for _, tenants := range []int{2, 40} {
 		c := &readsOf{Store: memstore.New()}
 		k := openKit(t, c)
-		var admins []engine.Caller
+		var admins []access.Caller
 		for i := range tenants {
-			made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: fmt.Sprint("t", i)})
+			made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: fmt.Sprint("t", i)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			admin, err := k.Authenticate(t.Context(), made.AdminKey)
+			admin, err := k.Tenants.Authenticate(t.Context(), made.AdminKey)
 			if err != nil {
 				t.Fatal(err)
 			}
 			admins = append(admins, admin)
 			k.admin = admin
 			for n := range 100 {
-				k.remember(engine.MemorySpec{Key: fmt.Sprint("m", n), Content: fmt.Sprint("common words and number", n)})
+				k.remember(memory.Spec{Key: fmt.Sprint("m", n), Content: fmt.Sprint("common words and number", n)})
 			}
 		}
 		k.drain()
 		k.admin = admins[1]
 		c.items = map[string]int{}
-		if got := k.found(engine.RecallQuery{Query: "common number42", Limit: 1}); len(got) != 1 || got[0] != "m42" {
+		if got := k.found(recall.Query{Query: "common number42", Limit: 1}); len(got) != 1 || got[0] != "m42" {
 			t.Fatalf("found %q", got)
 		}
 		if len(c.items) != 1 || c.items["t1"] == 0 {

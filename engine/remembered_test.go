@@ -8,20 +8,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 )
 
 func (k *kit) keep(key, content string) {
 	k.Helper()
-	_, _, err := k.StoreMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.MemorySpec{Key: key, Content: content})
+	_, _, err := k.Memories.Store(k.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		memory.Spec{Key: key, Content: content})
 	if err != nil {
 		k.Fatal(err)
 	}
 }
 
 // rememberedIn are the memories that a window says were found, in order, those that it shows with a +.
-func rememberedIn(t *testing.T, w window) string {
+func rememberedIn(t *testing.T, w answer) string {
 	t.Helper()
 	var got struct {
 		Memories []struct {
@@ -80,12 +83,12 @@ func TestRemembered(t *testing.T) {
 
 	k.keep("home", "Ada lives in Porto") // the version before is kept
 	k.replay(w.DecisionID)
-	if _, err := k.ForgetMemory(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, "home"); err != nil {
+	if _, err := k.Memories.Forget(k.Context(), k.admin, access.Once{}, ident.DefaultProject, "home"); err != nil {
 		t.Fatal(err)
 	}
 	k.keep("home", "Ada lives in Faro") // another memory of that name
-	_, err := k.Replay(k.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
-	if gone := (*engine.Error)(nil); !errors.As(err, &gone) || gone.Code != "memory_purged" {
+	_, err := k.Windows.Replay(k.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
+	if gone := (*fault.Error)(nil); !errors.As(err, &gone) || gone.Code != "memory_purged" {
 		t.Errorf("replaying with a forgotten memory: %v", err)
 	}
 }
@@ -101,7 +104,7 @@ func TestRememberedBudget(t *testing.T) {
 	for tokens := 10; tokens < 900; tokens += 10 {
 		request := fmt.Sprintf(`{"explain":true,"memories":{"query":"bridge"},"budget":{"max_tokens":%d}}`, tokens)
 		w, err := k.tryAsk(request)
-		if tooSmall := (*engine.Error)(nil); errors.As(err, &tooSmall) && tooSmall.Code == "budget_too_small" {
+		if tooSmall := (*fault.Error)(nil); errors.As(err, &tooSmall) && tooSmall.Code == "budget_too_small" {
 			continue
 		} else if err != nil {
 			t.Fatal(err)

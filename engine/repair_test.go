@@ -126,7 +126,7 @@ func TestDamagedHeadersAreReadFromBodies(t *testing.T) {
 	validate(t, "openai.chat", got)
 }
 
-func validate(t testing.TB, format string, w window) {
+func validate(t testing.TB, format string, w answer) {
 	t.Helper()
 	if format == "text" {
 		return

@@ -10,21 +10,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 func (k *kit) setIn(project, settings string) {
 	k.Helper()
-	if _, err := k.PatchSettings(k.Context(), k.admin, project, json.RawMessage(settings)); err != nil {
+	if _, err := k.Projects.PatchSettings(k.Context(), k.admin, project, json.RawMessage(settings)); err != nil {
 		k.Fatal(err)
 	}
 }
 
 func (k *kit) project(id string) {
 	k.Helper()
-	if _, _, err := k.PutProject(k.Context(), k.admin, id, engine.ProjectSpec{}); err != nil {
+	if _, _, err := k.Projects.Put(k.Context(), k.admin, id, project.Spec{}); err != nil {
 		k.Fatal(err)
 	}
 }
@@ -38,15 +44,15 @@ func TestRetentionIsDaily(t *testing.T) {
 	k.setIn("month", `{"conversation_retention_days":30}`)
 	k.setIn("week", `{"conversation_retention_days":7}`)
 	for _, p := range []string{"forever", "month", "week"} {
-		req := engine.TurnRequest{SessionID: "s", Messages: raw(user("confidential in " + p))}
-		if _, err := k.AppendTurn(t.Context(), k.admin, engine.Once{}, p, req); err != nil {
+		req := session.TurnRequest{SessionID: "s", Messages: raw(user("confidential in " + p))}
+		if _, err := k.Sessions.AppendTurn(t.Context(), k.admin, access.Once{}, p, req); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.drain() // the job of this day
 	left := func() (out []string) {
 		for _, p := range []string{"forever", "month", "week"} {
-			if k.holds(engine.DefaultTenant, "confidential in "+p) {
+			if k.holds(ident.DefaultTenant, "confidential in "+p) {
 				out = append(out, p)
 			}
 		}
@@ -62,7 +68,7 @@ func TestRetentionIsDaily(t *testing.T) {
 			t.Errorf("on %s: %s, want %s", k.clock(), got, c.want)
 		}
 	}
-	audit, err := k.ListAudit(t.Context(), k.admin, engine.Page{})
+	audit, err := k.Tenants.ListAudit(t.Context(), k.admin, records.Page{})
 	if err != nil || len(audit.Data) != 1 || audit.Data[0].Subject != "month" || audit.Data[0].KeyID != "" ||
 		audit.Data[0].Action != "conversations.expire" {
 		t.Errorf("the audit log says %+v, %v", audit.Data, err) // the entry on `week` is past its own life
@@ -72,7 +78,7 @@ func TestRetentionIsDaily(t *testing.T) {
 // The job runs once a period, whoever drives it: an engine that is started anew goes by the record.
 func TestRetentionSurvivesRestarts(t *testing.T) {
 	k := newKit(t)
-	k.setIn(engine.DefaultProject, `{"conversation_retention_days":1}`)
+	k.setIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
 	k.drain()
 	k.advance(time.Hour)
 	k.post("s", user("x"))
@@ -118,7 +124,7 @@ func (s *stuck) Commit(ctx context.Context, tenant string, b store.Batch) error 
 func TestRetentionGoesRoundTrouble(t *testing.T) {
 	s := &stuck{Store: memstore.New()}
 	k := openKit(t, s)
-	k.setIn(engine.DefaultProject, `{"conversation_retention_days":1}`)
+	k.setIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
 	k.project("zz") // comes after the one in trouble
 	k.post("old", user("x"))
 	w := k.ask(`{"session_id":"none"}`)
@@ -140,13 +146,13 @@ func TestRetentionGoesRoundTrouble(t *testing.T) {
 	}
 	s.stuck.Store(false)
 	k.drain()
-	if _, err := k.Decision(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil); err != nil {
+	if _, err := k.Windows.Decision(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil); err != nil {
 		t.Fatal("the job did not wait:", err)
 	}
 	k.advance(time.Hour)
 	k.drain()
-	_, err := k.Decision(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
-	wantKind(t, err, engine.NotFound)
+	_, err := k.Windows.Decision(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
+	wantKind(t, err, fault.NotFound)
 }
 
 // On demand the job runs at once and says what it removed, of all projects.
@@ -156,19 +162,19 @@ func TestRetentionOnDemand(t *testing.T) {
 	k.project("other")
 	k.setIn("other", `{"conversation_retention_days":2}`)
 	for i := range 700 { // more than one piece
-		req := engine.TurnRequest{SessionID: fmt.Sprint("s", i), Messages: raw(user("x"))}
-		if _, err := k.AppendTurn(t.Context(), k.admin, engine.Once{}, "other", req); err != nil {
+		req := session.TurnRequest{SessionID: fmt.Sprint("s", i), Messages: raw(user("x"))}
+		if _, err := k.Sessions.AppendTurn(t.Context(), k.admin, access.Once{}, "other", req); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.post("kept", user("x"))
 	k.ask(`{}`)
 	k.advance(9 * aDay)
-	run, err := k.RunRetention(t.Context(), k.admin)
+	run, err := k.Jobs.RunRetention(t.Context(), k.admin)
 	if err != nil || !run.Finished || run.Removed["conversations"] != 700 || run.Removed["decisions"] == 0 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	if again, err := k.RunRetention(t.Context(), k.admin); err != nil || again.Removed["conversations"] != 0 || !again.Finished {
+	if again, err := k.Jobs.RunRetention(t.Context(), k.admin); err != nil || again.Removed["conversations"] != 0 || !again.Finished {
 		t.Errorf("once more: %+v, %v", again, err)
 	}
 	if k.total() != 1 {
@@ -176,8 +182,8 @@ func TestRetentionOnDemand(t *testing.T) {
 	}
 	narrow := k.admin
 	narrow.Projects = []string{"other"}
-	_, err = k.RunRetention(t.Context(), narrow)
-	wantKind(t, err, engine.Forbidden)
+	_, err = k.Jobs.RunRetention(t.Context(), narrow)
+	wantKind(t, err, fault.Forbidden)
 }
 
 // readCounter counts what is read.
@@ -197,13 +203,13 @@ func TestStepScalesWithTenants(t *testing.T) {
 	c := &readCounter{Store: memstore.New()}
 	k := openKit(t, c)
 	const tenants = 300
-	var admins []engine.Caller
+	var admins []access.Caller
 	for i := range tenants {
-		made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: fmt.Sprintf("t%03d", i)})
+		made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: fmt.Sprintf("t%03d", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		admin, err := k.Authenticate(t.Context(), made.AdminKey)
+		admin, err := k.Tenants.Authenticate(t.Context(), made.AdminKey)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,11 +229,11 @@ func TestStepScalesWithTenants(t *testing.T) {
 	}
 
 	for _, a := range admins[:3] {
-		req := engine.TurnRequest{Messages: raw(user("confidential"))}
-		if _, err := k.AppendTurn(t.Context(), a, engine.Once{}, engine.DefaultProject, req); err != nil {
+		req := session.TurnRequest{Messages: raw(user("confidential"))}
+		if _, err := k.Sessions.AppendTurn(t.Context(), a, access.Once{}, ident.DefaultProject, req); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.DeleteSession(t.Context(), a, engine.DefaultProject, engine.DefaultSession); err != nil {
+		if err := k.Sessions.Delete(t.Context(), a, ident.DefaultProject, ident.DefaultSession); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,11 +258,11 @@ func TestStepFindsWhatOthersQueued(t *testing.T) {
 	other := openKit(t, k.store)
 	other.drain()
 	k.post("s", user("confidential"))
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "s"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "s"); err != nil {
 		t.Fatal(err)
 	}
 	other.drain()
-	if k.holds(engine.DefaultTenant, "confidential") {
+	if k.holds(ident.DefaultTenant, "confidential") {
 		t.Error("the other process did not sweep it")
 	}
 	if !strings.Contains(fmt.Sprint(k.sessions()), "[]") {

@@ -3,8 +3,9 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // TestRoundTrips counts what a turn and a window ask of the store, which may be a network away. The key is read
@@ -12,15 +13,15 @@ import (
 func TestRoundTrips(t *testing.T) {
 	raw := &counting{Store: memstore.New()}
 	writer, other := openKit(t, raw), openKit(t, raw) // two servers over one store
-	made, err := writer.CreateKey(t.Context(), writer.admin, engine.Once{},
-		engine.KeySpec{Name: "k", Role: engine.RoleTenantAdmin.String()})
+	made, err := writer.Tenants.CreateKey(t.Context(), writer.admin, access.Once{},
+		tenant.KeySpec{Name: "k", Role: access.RoleTenantAdmin.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range []*kit{writer, other} {
 		for commits := 1; commits >= 0; commits-- { // that it was used is written once a minute, and waits for no disk
 			raw.reset()
-			if k.admin, err = k.Authenticate(t.Context(), made.Key); err != nil {
+			if k.admin, err = k.Tenants.Authenticate(t.Context(), made.Key); err != nil {
 				t.Fatal(err)
 			}
 			if raw.reads != 1 || raw.commits > commits {

@@ -13,8 +13,15 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -42,8 +49,8 @@ func TestChangesHoldOnAllServers(t *testing.T) {
 		want int
 	}{
 		{func(*kit) {}, 6},
-		{func(k *kit) { k.setIn(engine.DefaultProject, `{"history_max_messages":2}`) }, 2},
-		{func(k *kit) { k.setIn(engine.DefaultProject, `{"history_max_messages":0}`) }, 6},
+		{func(k *kit) { k.setIn(ident.DefaultProject, `{"history_max_messages":2}`) }, 2},
+		{func(k *kit) { k.setIn(ident.DefaultProject, `{"history_max_messages":0}`) }, 6},
 		{func(k *kit) {
 			k.upload("own", wasmtest.Policy(wasmtest.Manifest("first"), wasmtest.DropFirst()))
 			k.setPipeline(`[{"policy":"own"}]`)
@@ -59,25 +66,25 @@ func TestChangesHoldOnAllServers(t *testing.T) {
 			}
 		}
 	}
-	key := on[0].key(engine.KeySpec{Name: "k", Role: engine.RoleAgent.String()})
+	key := on[0].key(tenant.KeySpec{Name: "k", Role: access.RoleAgent.String()})
 	for _, k := range on {
-		if _, err := k.Authenticate(t.Context(), key.Key); err != nil {
+		if _, err := k.Tenants.Authenticate(t.Context(), key.Key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := on[1].DeleteKey(t.Context(), on[1].admin, key.ID); err != nil {
+	if err := on[1].Tenants.DeleteKey(t.Context(), on[1].admin, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	for i, k := range on {
-		if _, err := k.Authenticate(t.Context(), key.Key); err == nil {
+		if _, err := k.Tenants.Authenticate(t.Context(), key.Key); err == nil {
 			t.Errorf("server %d takes a key that another one revoked", i)
 		}
 	}
-	if err := on[2].DeleteSession(t.Context(), on[2].admin, engine.DefaultProject, "s"); err != nil {
+	if err := on[2].Sessions.Delete(t.Context(), on[2].admin, ident.DefaultProject, "s"); err != nil {
 		t.Fatal(err)
 	}
 	for i, k := range on {
-		if _, err := k.GetSession(t.Context(), k.admin, engine.DefaultProject, "s"); err == nil {
+		if _, err := k.Sessions.Get(t.Context(), k.admin, ident.DefaultProject, "s"); err == nil {
 			t.Errorf("server %d shows a session that another one deleted", i)
 		}
 	}
@@ -93,9 +100,9 @@ func TestOneRequestToAllServers(t *testing.T) {
 	for n := range requests {
 		for _, k := range on {
 			group.Go(func() {
-				req := engine.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user(fmt.Sprint("m", n)))}}
-				once := engine.Once{Key: fmt.Sprint("key", n), Body: [32]byte{byte(n)}}
-				got, err := k.AppendTurn(t.Context(), k.admin, once, engine.DefaultProject, req)
+				req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user(fmt.Sprint("m", n)))}}
+				once := access.Once{Key: fmt.Sprint("key", n), Body: [32]byte{byte(n)}}
+				got, err := k.Sessions.AppendTurn(t.Context(), k.admin, once, ident.DefaultProject, req)
 				answer, _ := json.Marshal(got)
 				if err != nil {
 					t.Errorf("request %d: %v", n, err)
@@ -109,7 +116,7 @@ func TestOneRequestToAllServers(t *testing.T) {
 	group.Wait()
 	turns := map[int]bool{}
 	for n, got := range answers {
-		var answer engine.TurnResponse
+		var answer session.TurnResponse
 		if err := json.Unmarshal([]byte(got[0]), &answer); err != nil {
 			t.Fatal(err)
 		}
@@ -152,8 +159,8 @@ func TestLateExpiryRemovesNothingNew(t *testing.T) {
 	late := &interposed{Store: raw}
 	k, slow := servers(t, raw, 1)[0], servers(t, late, 1)[0]
 	post := func() int {
-		req := engine.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user("once"))}}
-		got, err := k.AppendTurn(t.Context(), k.admin, engine.Once{Key: "k"}, engine.DefaultProject, req)
+		req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user("once"))}}
+		got, err := k.Sessions.AppendTurn(t.Context(), k.admin, access.Once{Key: "k"}, ident.DefaultProject, req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +194,7 @@ func TestDailyJobIsMovedOnByOne(t *testing.T) {
 	k.post("s", user("a"))
 	k.drain()
 	state := func() string {
-		for _, it := range k.everything(engine.DefaultTenant) {
+		for _, it := range k.everything(ident.DefaultTenant) {
 			if string(it.Key) == "r\x00" {
 				return string(it.Value)
 			}
@@ -200,7 +207,7 @@ func TestDailyJobIsMovedOnByOne(t *testing.T) {
 	slow.advance(time.Hour) // its record would say another time
 	var after string
 	late.when = func(tenant string, b store.Batch) bool {
-		return tenant == engine.DefaultTenant && len(b.Put) == 1 && string(b.Put[0].Key) == "r\x00"
+		return tenant == ident.DefaultTenant && len(b.Put) == 1 && string(b.Put[0].Key) == "r\x00"
 	}
 	late.do = func() {
 		k.drain()
@@ -236,7 +243,7 @@ func TestServersOfTwoVersions(t *testing.T) {
 		k    *kit
 		live int
 	}{{old, 1}, {young, 2}, {restarted, 1}, {again, 2}} {
-		p, err := c.k.GetPolicy(t.Context(), c.k.admin, name)
+		p, err := c.k.Policies.Get(t.Context(), c.k.admin, name)
 		if err != nil || p.Live != c.live || len(p.Versions) != 2 || p.Versions[c.live-1].State != "live" {
 			t.Errorf("server %d: %+v, error %v", i, p, err)
 		}
@@ -260,9 +267,9 @@ func TestServersOfTwoVersions(t *testing.T) {
 			}
 		}
 		_, err := k.tryAsk(fmt.Sprintf(`{"session_id":"s","pipeline":[{"policy":"%s@3"}]}`, name))
-		wantKind(t, err, engine.Invalid)
+		wantKind(t, err, fault.Invalid)
 	}
-	wantClean(t, verify(t, raw))
+	wantClean(t, verified(t, raw))
 }
 
 // What a database that crashed beneath running servers may have lost, the settings that decisions share, is there again
@@ -273,25 +280,25 @@ func TestDecisionsAfterTheStoreLostSome(t *testing.T) {
 	k.post("s", user("a"))
 	before := k.ask(`{"session_id":"s"}`)
 	var b store.Batch
-	for _, it := range k.everything(engine.DefaultTenant) {
+	for _, it := range k.everything(ident.DefaultTenant) {
 		if store.IsLoose(it.Key) {
 			b.Delete = append(b.Delete, it.Key)
 		}
 	}
-	if err := raw.Commit(t.Context(), engine.DefaultTenant, b); err != nil || len(b.Delete) < 2 {
+	if err := raw.Commit(t.Context(), ident.DefaultTenant, b); err != nil || len(b.Delete) < 2 {
 		t.Fatal(len(b.Delete), err)
 	}
 	k.advance(11 * time.Second)
 	k.replay(k.ask(`{"session_id":"s"}`).DecisionID)
-	_, err := k.Replay(t.Context(), k.admin, engine.DefaultProject, before.DecisionID, nil)
-	wantKind(t, err, engine.NotFound)
+	_, err := k.Windows.Replay(t.Context(), k.admin, ident.DefaultProject, before.DecisionID, nil)
+	wantKind(t, err, fault.NotFound)
 }
 
 // A summary that is due is made by one server, though all of them look for work at once.
 func TestSummaryIsMadeByOneServer(t *testing.T) {
 	model := &scribe{}
 	on := servers(t, memstore.New(), 3, summariseWith(model))
-	on[0].setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+	on[0].setIn(ident.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 	const sessions = 12
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
@@ -335,7 +342,7 @@ func TestRecallOnAllServers(t *testing.T) {
 		group.Go(func() {
 			for n := range each {
 				key := fmt.Sprintf("m%d-%d", i, n)
-				k.remember(engine.MemorySpec{Key: key, Content: fmt.Sprintf("harbour lantern number%dx%d", i, n)})
+				k.remember(memory.Spec{Key: key, Content: fmt.Sprintf("harbour lantern number%dx%d", i, n)})
 				if n%4 == 0 {
 					k.forget(key)
 				}
@@ -356,7 +363,7 @@ func TestRecallOnAllServers(t *testing.T) {
 				if n%4 == 0 {
 					want = nil
 				}
-				if got := on[(i+n)%3].found(engine.RecallQuery{Query: fmt.Sprintf("number%dx%d", i, n)}); !slices.Equal(got, want) {
+				if got := on[(i+n)%3].found(recall.Query{Query: fmt.Sprintf("number%dx%d", i, n)}); !slices.Equal(got, want) {
 					t.Errorf("number%dx%d finds %v, want %v", i, n, got, want)
 				}
 			}
@@ -375,5 +382,5 @@ func TestRecallOnAllServers(t *testing.T) {
 	}
 	group.Wait()
 	look()
-	wantClean(t, verify(t, raw))
+	wantClean(t, verified(t, raw))
 }

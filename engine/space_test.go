@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -31,8 +32,8 @@ func TestFullDisk(t *testing.T) {
 	k.post("s", user("first"))
 	disk.full.Store(true)
 	for range 2 {
-		_, err := k.tryPost(engine.TurnRequest{SessionID: "s"}, user("refused"))
-		if full := (*engine.Error)(nil); !errors.As(err, &full) || full.Kind != engine.NoSpace {
+		_, err := k.tryPost(session.TurnRequest{SessionID: "s"}, user("refused"))
+		if full := (*fault.Error)(nil); !errors.As(err, &full) || full.Kind != fault.NoSpace {
 			t.Fatalf("a turn on a full disk: %v", err)
 		}
 		w := k.ask(`{"session_id":"s","explain":true}`)

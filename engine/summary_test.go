@@ -12,22 +12,27 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // scribe is a model whose summary is the list of the marks, #1 #2 …, that it was ever given, so that a summary tells by
 // itself what it covers.
 type scribe struct {
 	mu       sync.Mutex
-	requests []engine.SummaryRequest
+	requests []summary.Request
 	fail     func(call int) error // nil, or what the call ends with
 	gate     chan struct{}        // nil, or what each call waits for
 }
 
 var mark = regexp.MustCompile(`#\d+`)
 
-func (s *scribe) Summarise(ctx context.Context, r engine.SummaryRequest) (engine.SummaryReply, error) {
+func (s *scribe) Summarise(ctx context.Context, r summary.Request) (summary.Reply, error) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r)
 	call, fail, gate := len(s.requests), s.fail, s.gate
@@ -36,19 +41,19 @@ func (s *scribe) Summarise(ctx context.Context, r engine.SummaryRequest) (engine
 		select {
 		case <-gate:
 		case <-ctx.Done():
-			return engine.SummaryReply{}, &engine.SummaryError{Code: "provider_timeout"}
+			return summary.Reply{}, &summary.ProviderError{Code: "provider_timeout"}
 		}
 	}
 	if fail != nil {
 		if err := fail(call); err != nil {
-			return engine.SummaryReply{}, err
+			return summary.Reply{}, err
 		}
 	}
 	marks := mark.FindAllString(r.Previous, -1)
 	for _, m := range r.Messages {
 		marks = append(marks, mark.FindAllString(m.Text, -1)...)
 	}
-	return engine.SummaryReply{Text: strings.Join(marks, " "), Model: "scribe", TokensIn: 100, TokensOut: 10}, nil
+	return summary.Reply{Text: strings.Join(marks, " "), Model: "scribe", TokensIn: 100, TokensOut: 10}, nil
 }
 
 func (s *scribe) Prompt() string { return "test" }
@@ -59,13 +64,13 @@ func (s *scribe) calls() int {
 	return len(s.requests)
 }
 
-func (s *scribe) last() engine.SummaryRequest {
+func (s *scribe) last() summary.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[len(s.requests)-1]
 }
 
-func summariseWith(s engine.Summariser) func(*engine.Options) {
+func summariseWith(s summary.Summariser) func(*engine.Options) {
 	return func(o *engine.Options) { o.Summariser = s }
 }
 
@@ -84,7 +89,7 @@ func (k *kit) say(session string, from, n int) {
 }
 
 // marks are those in a window's messages, with the summary's first.
-func (w window) marks() []string {
+func (w answer) marks() []string {
 	return mark.FindAllString(string(w.raw[:strings.Index(string(w.raw), `,"usage":`)]), -1)
 }
 
@@ -96,9 +101,9 @@ func upTo(n int) []string {
 	return out
 }
 
-func (k *kit) session(id string) engine.Session {
+func (k *kit) session(id string) session.Session {
 	k.Helper()
-	s, err := k.GetSession(k.Context(), k.admin, engine.DefaultProject, id)
+	s, err := k.Sessions.Get(k.Context(), k.admin, ident.DefaultProject, id)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -112,7 +117,7 @@ const unbounded = `{"explain":true,"budget":{"max_messages":0,"max_tokens":0}}`
 func TestSummaryArithmetic(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 	for n := 1; n <= 100; n++ {
 		k.say("dashboard", n, 1)
 		w := k.ask(unbounded)
@@ -138,8 +143,8 @@ func TestSummaryArithmetic(t *testing.T) {
 	if r := model.requests[1]; r.Previous != strings.Join(upTo(29), " ") || len(r.Messages) != 29 {
 		t.Errorf("the second call has %d messages and the old summary %q", len(r.Messages), r.Previous)
 	}
-	u, err := k.Usage(k.Context(), k.admin)
-	if err != nil || u.Summaries != (engine.SummaryUsage{Calls: 3, TokensIn: 300, TokensOut: 30}) {
+	u, err := k.Tenants.Usage(k.Context(), k.admin)
+	if err != nil || u.Summaries != (tenant.SummaryUsage{Calls: 3, TokensIn: 300, TokensOut: 30}) {
 		t.Errorf("usage: %+v %v", u, err)
 	}
 }
@@ -148,15 +153,15 @@ func TestSummaryArithmetic(t *testing.T) {
 func TestSummaryIsAnInput(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
-	var made []window
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+	var made []answer
 	for n := 1; n <= 160; n += 4 {
 		k.say("dashboard", n, 4)
 		made = append(made, k.ask(`{"explain":true}`))
 		k.drain()
 	}
-	if _, err := k.ActOnSummary(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, "dashboard",
-		engine.SummaryAction{Action: "reset"}); err != nil {
+	if _, err := k.Summaries.ActOn(k.Context(), k.admin, access.Once{}, ident.DefaultProject, "dashboard",
+		summary.Action{Action: "reset"}); err != nil {
 		t.Fatal(err)
 	}
 	if s := k.session("dashboard"); s.Summary != nil || s.SummarizedCount != 0 {
@@ -199,10 +204,10 @@ func (k *kit) records() func(yield func(store.Item) bool) {
 func TestSummaryRefresh(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
-	act := func(action string) engine.SummaryAnswer {
-		a, err := k.ActOnSummary(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, "dashboard",
-			engine.SummaryAction{Action: action})
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true}`)
+	act := func(action string) summary.Answer {
+		a, err := k.Summaries.ActOn(k.Context(), k.admin, access.Once{}, ident.DefaultProject, "dashboard",
+			summary.Action{Action: action})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,14 +240,14 @@ func TestSummaryInChunks(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		model := &scribe{}
 		k := openKit(t, memstore.New(), summariseWith(model))
-		k.setIn(engine.DefaultProject, `{"summary_enabled":true,"summary_threshold":20,"summary_keep_last":2}`)
+		k.setIn(ident.DefaultProject, `{"summary_enabled":true,"summary_threshold":20,"summary_keep_last":2}`)
 		for i := 1; i <= 60; i += 2 {
 			k.post("dashboard", fmt.Sprintf(`{"role":"user","content":"#%d %s"}`, i, strings.Repeat("many words ", 400)),
 				fmt.Sprintf(`{"role":"assistant","content":"#%d"}`, i+1))
 		}
 		if anew {
-			if _, err := k.ActOnSummary(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, "dashboard",
-				engine.SummaryAction{Action: "refresh"}); err != nil {
+			if _, err := k.Summaries.ActOn(t.Context(), k.admin, access.Once{}, ident.DefaultProject, "dashboard",
+				summary.Action{Action: "refresh"}); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -269,20 +274,20 @@ func TestSummaryInChunks(t *testing.T) {
 func TestSummaryTravels(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true}`)
 	k.say("dashboard", 1, 41)
 	k.ask(unbounded)
 	k.drain()
 	before := k.ask(unbounded)
-	f, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "dashboard")
+	f, err := k.Sessions.Export(t.Context(), k.admin, ident.DefaultProject, "dashboard")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "dashboard"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "dashboard"); err != nil {
 		t.Fatal(err)
 	}
 	k.drain()
-	if _, err := k.ImportSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, f); err != nil {
+	if _, err := k.Sessions.Import(t.Context(), k.admin, access.Once{}, ident.DefaultProject, f); err != nil {
 		t.Fatal(err)
 	}
 	if after := k.ask(unbounded); !slices.EqualFunc(before.Messages, after.Messages, func(a, b json.RawMessage) bool {
@@ -292,7 +297,7 @@ func TestSummaryTravels(t *testing.T) {
 	}
 	f.Summary.Covers = 42
 	f.Session.ID = "other"
-	if _, err := k.ImportSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, f); err == nil {
+	if _, err := k.Sessions.Import(t.Context(), k.admin, access.Once{}, ident.DefaultProject, f); err == nil {
 		t.Error("a summary of messages that are not there was taken")
 	}
 }

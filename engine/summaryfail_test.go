@@ -10,15 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
 // TestSummaryFailures lets the model fail in every way that has a name: windows go on whole, nothing changes, and once
 // it answers again everything is caught up.
 func TestSummaryFailures(t *testing.T) {
-	for _, failure := range []*engine.SummaryError{
+	for _, failure := range []*summary.ProviderError{
 		{Code: "provider_timeout"}, {Code: "provider_rate_limited", RetryAfter: 3 * time.Second},
 		{Code: "provider_refused", Permanent: true}, {Code: "bad_reply", TokensIn: 5},
 	} {
@@ -32,7 +33,7 @@ func TestSummaryFailures(t *testing.T) {
 				return nil
 			}
 			k := openKit(t, memstore.New(), summariseWith(model))
-			k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+			k.setIn(ident.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 			for n := 1; n <= 60; n++ {
 				k.say("dashboard", n, 1)
 				if w := k.ask(unbounded); !slices.Equal(w.marks(), upTo(n)) {
@@ -62,7 +63,7 @@ func TestSummaryFailures(t *testing.T) {
 			if s.Summary == nil || *s.Summary != strings.Join(upTo(int(s.SummarizedCount)), " ") || s.SummarizedCount < 20 {
 				t.Errorf("not caught up: %+v", s)
 			}
-			u, err := k.Usage(t.Context(), k.admin)
+			u, err := k.Tenants.Usage(t.Context(), k.admin)
 			if err != nil || u.Summaries.Failures != 2 || u.Summaries.Calls != int64(model.calls()) {
 				t.Errorf("usage %+v %v of %d calls", u, err, model.calls())
 			}
@@ -74,7 +75,7 @@ func TestSummaryFailures(t *testing.T) {
 func TestSummaryBurst(t *testing.T) {
 	model := &scribe{gate: make(chan struct{})}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true}`)
 	k.say("dashboard", 1, 41)
 	var windows, background sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -88,7 +89,7 @@ func TestSummaryBurst(t *testing.T) {
 	}
 	windows.Wait()
 	close(model.gate)
-	k.setIn(engine.DefaultProject, `{"summary_mode":"wait"}`)
+	k.setIn(ident.DefaultProject, `{"summary_mode":"wait"}`)
 	for range 50 {
 		windows.Go(func() {
 			if _, err := k.tryAsk(unbounded); err != nil {
@@ -109,7 +110,7 @@ func TestSummaryBurst(t *testing.T) {
 func TestSummaryWait(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true,"summary_mode":"wait"}`)
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true,"summary_mode":"wait"}`)
 	ctx, stop := context.WithCancel(t.Context())
 	var background sync.WaitGroup
 	background.Go(func() { k.Run(ctx, nil) })
@@ -143,7 +144,7 @@ func TestSummaryWait(t *testing.T) {
 	}
 	k.replay(w.DecisionID)
 	model.mu.Lock()
-	model.fail = func(int) error { return &engine.SummaryError{Code: "provider_error"} }
+	model.fail = func(int) error { return &summary.ProviderError{Code: "provider_error"} }
 	model.mu.Unlock()
 	k.say("dashboard", 42, 41)
 	if w := k.ask(unbounded); !slices.Equal(w.marks(), upTo(82)) { // no wait for a model that fails
@@ -190,7 +191,7 @@ func TestSummaryKilled(t *testing.T) {
 			model := &scribe{}
 			f := &killable{Store: disk, left: -1, after: after}
 			k := openKit(t, f, summariseWith(model))
-			k.setIn(engine.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+			k.setIn(ident.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 			k.say("dashboard", 1, 41)
 			f.left = n
 			_, err := k.tryAsk(unbounded)

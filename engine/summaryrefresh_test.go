@@ -6,14 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
-func (k *kit) refresh(session string) engine.SummaryAnswer {
+func (k *kit) refresh(session string) summary.Answer {
 	k.Helper()
-	a, err := k.ActOnSummary(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, session,
-		engine.SummaryAction{Action: "refresh"})
+	a, err := k.Summaries.ActOn(k.Context(), k.admin, access.Once{}, ident.DefaultProject, session,
+		summary.Action{Action: "refresh"})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func TestRefreshMakesOneCall(t *testing.T) {
 		t.Errorf("%d calls, %d summarised", model.calls(), s.SummarizedCount)
 	}
 	k.say("dashboard", 31, 10)
-	model.fail = func(int) error { return &engine.SummaryError{Code: "provider_error"} }
+	model.fail = func(int) error { return &summary.ProviderError{Code: "provider_error"} }
 	for range 20 {
 		k.refresh("dashboard")
 		k.drain()
@@ -45,9 +47,9 @@ func TestRefreshMakesOneCall(t *testing.T) {
 
 // TestSummaryGivesUp lets a model fail for good: the job ends its own attempts, and a window may ask again.
 func TestSummaryGivesUp(t *testing.T) {
-	model := &scribe{fail: func(int) error { return &engine.SummaryError{Code: "bad_reply"} }}
+	model := &scribe{fail: func(int) error { return &summary.ProviderError{Code: "bad_reply"} }}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true}`)
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true}`)
 	k.say("dashboard", 1, 41)
 	k.ask(unbounded)
 	for range 100 {
@@ -89,7 +91,7 @@ func TestSummaryInputIsBounded(t *testing.T) {
 func TestSummaryOfDelegations(t *testing.T) {
 	model := &scribe{}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_enabled":true,"summary_threshold":20,"summary_keep_last":2}`)
+	k.setIn(ident.DefaultProject, `{"summary_enabled":true,"summary_threshold":20,"summary_keep_last":2}`)
 	k.say("dashboard", 1, 3) // #3 is the user's
 	for i := range 30 {
 		var turn []string
@@ -128,7 +130,7 @@ func TestSummaryAfterARestart(t *testing.T) {
 		}
 		k.post(id, fmt.Sprintf(`{"role":"user","content":"#1 %s"}`, text), `{"role":"assistant","content":"#2"}`,
 			`{"role":"user","content":"#3"}`)
-		k.setIn(engine.DefaultProject, `{"summary_keep_last":1}`)
+		k.setIn(ident.DefaultProject, `{"summary_keep_last":1}`)
 		k.refresh(id)
 	}
 	again := &scribe{}
@@ -136,7 +138,7 @@ func TestSummaryAfterARestart(t *testing.T) {
 		again.mu.Lock()
 		defer again.mu.Unlock()
 		if strings.Contains(again.requests[call-1].Messages[0].Text, "refused") {
-			return &engine.SummaryError{Code: "provider_refused", Permanent: true}
+			return &summary.ProviderError{Code: "provider_refused", Permanent: true}
 		}
 		return nil
 	}
@@ -156,12 +158,12 @@ func TestRateLimitsAreAModels(t *testing.T) {
 		model.mu.Lock()
 		defer model.mu.Unlock()
 		if model.requests[call-1].Model == "scarce" {
-			return &engine.SummaryError{Code: "provider_rate_limited", RetryAfter: time.Hour}
+			return &summary.ProviderError{Code: "provider_rate_limited", RetryAfter: time.Hour}
 		}
 		return nil
 	}
 	k := openKit(t, memstore.New(), summariseWith(model))
-	k.setIn(engine.DefaultProject, `{"summary_model":"scarce","summary_keep_last":1}`)
+	k.setIn(ident.DefaultProject, `{"summary_model":"scarce","summary_keep_last":1}`)
 	for _, id := range []string{"a", "b"} {
 		k.say(id, 1, 3)
 		k.refresh(id)
@@ -170,7 +172,7 @@ func TestRateLimitsAreAModels(t *testing.T) {
 	if model.calls() != 1 {
 		t.Errorf("%d calls of a model that is limited", model.calls())
 	}
-	k.setIn(engine.DefaultProject, `{"summary_model":"plenty"}`)
+	k.setIn(ident.DefaultProject, `{"summary_model":"plenty"}`)
 	k.say("c", 1, 3)
 	k.refresh("c")
 	k.drain()

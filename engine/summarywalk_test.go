@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
 // TestSummaryInvariant walks through random conversations with calls, late results, delegations and a model that fails
@@ -29,13 +30,13 @@ func walkSummaries(t *testing.T, seed uint64) {
 	model := &scribe{}
 	model.fail = func(int) error {
 		if r.IntN(4) == 0 {
-			return &engine.SummaryError{Code: "provider_error"}
+			return &summary.ProviderError{Code: "provider_error"}
 		}
 		return nil
 	}
 	k := openKit(t, memstore.New(), summariseWith(model))
 	threshold := 5 + r.IntN(20)
-	k.setIn(engine.DefaultProject, fmt.Sprintf(`{"summary_enabled":true,"session_history_depth":100,"summary_threshold":%d,"summary_keep_last":%d}`, threshold, 1+r.IntN(threshold)))
+	k.setIn(ident.DefaultProject, fmt.Sprintf(`{"summary_enabled":true,"session_history_depth":100,"summary_threshold":%d,"summary_keep_last":%d}`, threshold, 1+r.IntN(threshold)))
 	n, delegated := 0, map[string]bool{}
 	var open []string
 	next := func() string { n++; return fmt.Sprintf("#%d", n) }
@@ -82,7 +83,7 @@ func walkSummaries(t *testing.T, seed uint64) {
 	}
 }
 
-func checkSummaryWindow(t *testing.T, k *kit, w window, n int, delegated map[string]bool) {
+func checkSummaryWindow(t *testing.T, k *kit, w answer, n int, delegated map[string]bool) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, m := range w.marks() {

@@ -7,8 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // everything reads all records of a tenant.
@@ -30,9 +34,9 @@ func (k *kit) holds(tenant, word string) bool {
 	return false
 }
 
-func wantKind(t testing.TB, err error, kind engine.Kind) *engine.Error {
+func wantKind(t testing.TB, err error, kind fault.Kind) *fault.Error {
 	t.Helper()
-	var e *engine.Error
+	var e *fault.Error
 	if !errors.As(err, &e) || e.Kind != kind {
 		t.Fatalf("got %v, want an error of kind %d", err, kind)
 	}
@@ -47,20 +51,20 @@ func TestDeletedSessionLeavesNothing(t *testing.T) {
 		k.post("gone", user("confidential-text"), call("c", "tool"))
 	}
 	w := k.ask(`{"session_id":"gone","pending":[{"role":"user","content":"confidential-text"}]}`)
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "gone"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "gone"); err != nil {
 		t.Fatal(err)
 	}
 	if again := k.ask(`{"session_id":"gone"}`); again.Usage["history_messages"] != 0 {
 		t.Errorf("a deleted session shows %s", again.raw)
 	}
-	_, err := k.Replay(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
-	wantKind(t, err, engine.Gone)
+	_, err := k.Windows.Replay(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
+	wantKind(t, err, fault.Gone)
 	k.drain()
-	if k.holds(engine.DefaultTenant, "confidential-text") || k.holds(engine.DefaultTenant, "gone\x00") {
+	if k.holds(ident.DefaultTenant, "confidential-text") || k.holds(ident.DefaultTenant, "gone\x00") {
 		t.Error("the store still holds something of the session")
 	}
-	_, err = k.Replay(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
-	wantKind(t, err, engine.Gone)
+	_, err = k.Windows.Replay(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
+	wantKind(t, err, fault.Gone)
 	k.post("gone", user("new life"))
 	if fresh := k.ask(`{"session_id":"gone"}`); fresh.Usage["history_messages"] != 1 {
 		t.Errorf("the session made again shows %s", fresh.raw)
@@ -72,11 +76,11 @@ func TestDeletedSessionLeavesNothing(t *testing.T) {
 
 func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 	k := newKit(t)
-	made, err := k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin, err := k.Authenticate(t.Context(), made.AdminKey)
+	admin, err := k.Tenants.Authenticate(t.Context(), made.AdminKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +89,11 @@ func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 		k.post(fmt.Sprint("s", i), user("confidential-text"))
 		k.ask(`{"session_id":"s%d","system":"confidential-text"}`, i)
 	}
-	if err := k.DeleteProject(t.Context(), admin, engine.DefaultProject); err != nil {
+	if err := k.DeleteProject(t.Context(), admin, ident.DefaultProject); err != nil {
 		t.Fatal(err)
 	}
-	_, err = k.tryPost(engine.TurnRequest{}, user("too late"))
-	wantKind(t, err, engine.NotFound)
+	_, err = k.tryPost(session.TurnRequest{}, user("too late"))
+	wantKind(t, err, fault.NotFound)
 	k.drain()
 	if k.holds("acme", "confidential-text") {
 		t.Error("the store still holds something of the project")
@@ -97,15 +101,15 @@ func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 	if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = k.Authenticate(t.Context(), made.AdminKey)
-	wantKind(t, err, engine.Unauthorized)
-	_, err = k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"})
-	wantKind(t, err, engine.Conflict)
+	_, err = k.Tenants.Authenticate(t.Context(), made.AdminKey)
+	wantKind(t, err, fault.Unauthorized)
+	_, err = k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
+	wantKind(t, err, fault.Conflict)
 	k.drain()
 	if rest := k.everything("acme"); len(rest) > 0 {
 		t.Errorf("%d records are left of the tenant", len(rest))
 	}
-	if _, err = k.CreateTenant(t.Context(), engine.Once{}, engine.TenantSpec{ID: "acme"}); err != nil {
+	if _, err = k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"}); err != nil {
 		t.Errorf("the id is not free again: %v", err)
 	}
 }
@@ -113,55 +117,55 @@ func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 // Decisions go with their retention, idempotent answers after a day.
 func TestExpiry(t *testing.T) {
 	k := newKit(t)
-	once := engine.Once{Key: "k1", Body: [32]byte{1}}
-	req := engine.TurnRequest{Messages: raw(user("hello"))}
-	first, err := k.AppendTurn(t.Context(), k.admin, once, engine.DefaultProject, req)
+	once := access.Once{Key: "k1", Body: [32]byte{1}}
+	req := session.TurnRequest{Messages: raw(user("hello"))}
+	first, err := k.Sessions.AppendTurn(t.Context(), k.admin, once, ident.DefaultProject, req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := k.AppendTurn(t.Context(), k.admin, once, engine.DefaultProject, req)
+	again, err := k.Sessions.AppendTurn(t.Context(), k.admin, once, ident.DefaultProject, req)
 	if err != nil || again.Turn != first.Turn {
 		t.Fatalf("the same request again gives turn %d: %v", again.Turn, err)
 	}
 	other := once
 	other.Body[0]++
-	_, err = k.AppendTurn(t.Context(), k.admin, other, engine.DefaultProject, req)
-	wantKind(t, err, engine.Invalid)
+	_, err = k.Sessions.AppendTurn(t.Context(), k.admin, other, ident.DefaultProject, req)
+	wantKind(t, err, fault.Invalid)
 	w := k.ask(`{}`)
 	k.advance(23 * time.Hour)
 	k.drain()
-	if again, err = k.AppendTurn(t.Context(), k.admin, once, engine.DefaultProject, req); err != nil || again.Turn != first.Turn {
+	if again, err = k.Sessions.AppendTurn(t.Context(), k.admin, once, ident.DefaultProject, req); err != nil || again.Turn != first.Turn {
 		t.Fatalf("within a day: turn %d, %v", again.Turn, err)
 	}
 	k.replay(w.DecisionID)
 	k.advance(2 * time.Hour)
 	k.drain()
-	if again, err = k.AppendTurn(t.Context(), k.admin, once, engine.DefaultProject, req); err != nil || again.Turn != first.Turn+1 {
+	if again, err = k.Sessions.AppendTurn(t.Context(), k.admin, once, ident.DefaultProject, req); err != nil || again.Turn != first.Turn+1 {
 		t.Fatalf("after a day: turn %d, %v", again.Turn, err)
 	}
 	k.advance(8 * 24 * time.Hour)
 	k.drain()
-	_, err = k.Replay(t.Context(), k.admin, engine.DefaultProject, w.DecisionID, nil)
-	wantKind(t, err, engine.NotFound)
+	_, err = k.Windows.Replay(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
+	wantKind(t, err, fault.NotFound)
 }
 
 // A secret that an idempotent request is given again is nowhere stored in clear.
 func TestIdempotentSecrets(t *testing.T) {
 	k := newKit(t)
-	once := engine.Once{Key: "k", Seal: "the caller's token"}
-	spec := engine.KeySpec{Name: "ci", Role: "agent"}
-	first, err := k.CreateKey(t.Context(), k.admin, once, spec)
+	once := access.Once{Key: "k", Seal: "the caller's token"}
+	spec := tenant.KeySpec{Name: "ci", Role: "agent"}
+	first, err := k.Tenants.CreateKey(t.Context(), k.admin, once, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := k.CreateKey(t.Context(), k.admin, once, spec)
+	again, err := k.Tenants.CreateKey(t.Context(), k.admin, once, spec)
 	if err != nil || again != first {
 		t.Fatalf("%+v, then %+v: %v", first, again, err)
 	}
-	if k.holds(engine.DefaultTenant, first.Key) {
+	if k.holds(ident.DefaultTenant, first.Key) {
 		t.Error("the key is stored in clear")
 	}
 	once.Seal = "another token"
-	_, err = k.CreateKey(t.Context(), k.admin, once, spec)
-	wantKind(t, err, engine.Conflict)
+	_, err = k.Tenants.CreateKey(t.Context(), k.admin, once, spec)
+	wantKind(t, err, fault.Conflict)
 }

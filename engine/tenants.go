@@ -1,25 +1,32 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+)
 
 // CreateTenant makes a tenant with project `default` and an admin key.
-func (e *Engine) CreateTenant(ctx context.Context, once Once, spec TenantSpec) (TenantCreated, error) {
-	return e.createTenant(ctx, once, spec, func(admin Caller) error {
-		_, _, err := e.PutProject(ctx, admin, DefaultProject, ProjectSpec{})
+func (e *Engine) CreateTenant(ctx context.Context, once access.Once, spec tenant.Spec) (tenant.Created, error) {
+	return e.Tenants.Create(ctx, once, spec, func(admin access.Caller) error {
+		_, _, err := e.Projects.Put(ctx, admin, ident.DefaultProject, project.Spec{})
 		return err
 	})
 }
 
 // DeleteTenant shuts a tenant at once and sweeps its data in the background. Its id is free again after that.
 func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
-	defer e.messageUse.forget(id)
-	return e.deleteTenant(ctx, id)
+	defer e.Sessions.MessageUse.Forget(id)
+	return e.Tenants.DeleteTenant(ctx, id)
 }
 
 // DeleteProject makes a project's sessions, settings and decisions unreachable at once; a sweep removes them. It
 // answers not_found where the key reaches no such project.
-func (e *Engine) DeleteProject(ctx context.Context, c Caller, id string) error {
-	err := e.deleteProject(ctx, c, id)
-	e.messageUse.forget(c.Tenant)
+func (e *Engine) DeleteProject(ctx context.Context, c access.Caller, id string) error {
+	err := e.Projects.DeleteProject(ctx, c, id)
+	e.Sessions.MessageUse.Forget(c.Tenant)
 	return err
 }

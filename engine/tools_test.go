@@ -5,14 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
 // use calls a tool with arguments as JSON.
-func (k *kit) use(name, arguments string) engine.ToolResult {
+func (k *kit) use(name, arguments string) tools.ToolResult {
 	k.Helper()
-	r, err := k.CallTool(k.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.ToolCall{Name: name, Arguments: json.RawMessage(arguments), SessionID: "thread"})
+	r, err := k.Tools.CallTool(k.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		tools.ToolCall{Name: name, Arguments: json.RawMessage(arguments), SessionID: "thread"})
 	if err != nil {
 		k.Fatalf("%s %s: %v", name, arguments, err)
 	}
@@ -20,8 +24,8 @@ func (k *kit) use(name, arguments string) engine.ToolResult {
 }
 
 // failed answers the code of a failure that a model is told of.
-func failed(r engine.ToolResult) string {
-	if f, ok := r.Structured.(engine.ToolFailure); ok && r.IsError {
+func failed(r tools.ToolResult) string {
+	if f, ok := r.Structured.(tools.ToolFailure); ok && r.IsError {
 		return f.Error.Code
 	}
 	return ""
@@ -43,7 +47,7 @@ func TestToolsTakeArgumentsAsModelsWriteThem(t *testing.T) {
 			if r := k.use("memory_store", arguments); r.IsError {
 				t.Fatal(r.Content)
 			}
-			m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "k")
+			m, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "k")
 			if err != nil || m.Content != "x" || strings.Join(m.Tags, " ") != "a b" || m.Importance != 0.7 ||
 				m.Category != "daily" || *m.SessionID != "thread" {
 				t.Errorf("%+v %v", m, err)
@@ -52,7 +56,7 @@ func TestToolsTakeArgumentsAsModelsWriteThem(t *testing.T) {
 	}
 	k := newKit(t)
 	r := k.use("memory_store", `{"key":"k","content":"x","tags":null,"importance":null,"category":null}`)
-	m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "k")
+	m, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "k")
 	if r.IsError || err != nil || m.Category != "core" || m.Importance != 0.5 || m.SessionID != nil {
 		t.Errorf("null is not said: %+v %v %s", m, err, r.Content)
 	}
@@ -83,19 +87,19 @@ func TestToolsTellModelsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
-			before := len(k.everything(engine.DefaultTenant))
+			before := len(k.everything(ident.DefaultTenant))
 			r := k.use(test.tool, test.arguments)
 			if !r.IsError || failed(r) != test.code || !strings.Contains(r.Content, test.says) {
 				t.Errorf("code %q, want %q: %s", failed(r), test.code, r.Content[:min(len(r.Content), 400)])
 			}
-			if after := len(k.everything(engine.DefaultTenant)); after != before {
+			if after := len(k.everything(ident.DefaultTenant)); after != before {
 				t.Errorf("%d records changed", after-before)
 			}
 		})
 	}
 	k := newKit(t)
 	r := k.use("memory_store", `{"key":[],"content":{},"importance":"x","nonsense":1}`)
-	if f, ok := r.Structured.(engine.ToolFailure); !ok || len(f.Error.Errors) != 4 {
+	if f, ok := r.Structured.(tools.ToolFailure); !ok || len(f.Error.Errors) != 4 {
 		t.Errorf("not all faults are told: %s", r.Content)
 	}
 }
@@ -112,7 +116,7 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := k.use("memory_store", string(b))
-		s, ok := r.Structured.(engine.StoredByTool)
+		s, ok := r.Structured.(tools.StoredByTool)
 		if !ok || !s.Created {
 			t.Fatalf("%q: %s", name, r.Content)
 		}
@@ -120,7 +124,7 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 			t.Errorf("%q got the key %q, as did %q: %s", name, s.Key, keys[s.Key], r.Content)
 		}
 		keys[s.Key] = name
-		if m, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, s.Key); err != nil || m.Content != "this is "+name {
+		if m, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, s.Key); err != nil || m.Content != "this is "+name {
 			t.Errorf("%q: %+v %v", name, m, err)
 		}
 	}
@@ -135,7 +139,7 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 		}
 		for _, want := range []bool{true, false} {
 			r := k.use("memory_forget", string(b))
-			if f, ok := r.Structured.(engine.Forgotten); !ok || f.Forgotten != want || f.Key != key {
+			if f, ok := r.Structured.(memory.Forgotten); !ok || f.Forgotten != want || f.Key != key {
 				t.Errorf("forgetting %q: %s", said, r.Content)
 			}
 		}
@@ -148,10 +152,10 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 // A call is idempotent as any request that stores, and answers the same.
 func TestToolCallsAreIdempotent(t *testing.T) {
 	k := newKit(t)
-	call := func(key, name, arguments string) engine.ToolResult {
+	call := func(key, name, arguments string) tools.ToolResult {
 		t.Helper()
-		r, err := k.CallTool(t.Context(), k.admin, engine.Once{Key: key}, engine.DefaultProject,
-			engine.ToolCall{Name: name, Arguments: json.RawMessage(arguments)})
+		r, err := k.Tools.CallTool(t.Context(), k.admin, access.Once{Key: key}, ident.DefaultProject,
+			tools.ToolCall{Name: name, Arguments: json.RawMessage(arguments)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,29 +163,29 @@ func TestToolCallsAreIdempotent(t *testing.T) {
 	}
 	const arguments = `{"content":"x","category":"daily"}`
 	first := call("1", "memory_store", arguments)
-	key := first.Structured.(engine.StoredByTool).Key
+	key := first.Structured.(tools.StoredByTool).Key
 	for range 2 {
 		if again := call("1", "memory_store", arguments); again.Content != first.Content {
 			t.Errorf("%s\nthen %s", first.Content, again.Content)
 		}
-		if f := call("2", "memory_forget", `{"key":"`+key+`"}`).Structured.(engine.Forgotten); !f.Forgotten {
+		if f := call("2", "memory_forget", `{"key":"`+key+`"}`).Structured.(memory.Forgotten); !f.Forgotten {
 			t.Error("the first answer is not given again")
 		}
 	}
-	if f := call("3", "memory_forget", `{"key":"`+key+`"}`).Structured.(engine.Forgotten); f.Forgotten {
+	if f := call("3", "memory_forget", `{"key":"`+key+`"}`).Structured.(memory.Forgotten); f.Forgotten {
 		t.Error("it is still there")
 	}
-	_, err := k.CallTool(t.Context(), k.admin, engine.Once{Key: "1", Body: [32]byte{1}}, engine.DefaultProject,
-		engine.ToolCall{Name: "memory_store", Arguments: json.RawMessage(`{"content":"other"}`)})
-	wantKind(t, err, engine.Invalid) // the client's fault, which no model can mend
-	_, err = k.CallTool(t.Context(), k.admin, engine.Once{}, "elsewhere", engine.ToolCall{Name: "memory_recall"})
-	wantKind(t, err, engine.NotFound)
+	_, err := k.Tools.CallTool(t.Context(), k.admin, access.Once{Key: "1", Body: [32]byte{1}}, ident.DefaultProject,
+		tools.ToolCall{Name: "memory_store", Arguments: json.RawMessage(`{"content":"other"}`)})
+	wantKind(t, err, fault.Invalid) // the client's fault, which no model can mend
+	_, err = k.Tools.CallTool(t.Context(), k.admin, access.Once{}, "elsewhere", tools.ToolCall{Name: "memory_recall"})
+	wantKind(t, err, fault.NotFound)
 }
 
 // What the definitions promise is what calls accept: each schema is an object, and its arguments are known.
 func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
 	k := newKit(t)
-	for _, tool := range k.Tools() {
+	for _, tool := range k.Tools.Tools() {
 		var in, out struct {
 			Type       string
 			Properties map[string]struct{ Type any }

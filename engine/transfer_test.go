@@ -12,18 +12,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
 // tenant makes a tenant and lets k act as its admin.
 func (k *kit) tenant(id string) {
 	k.Helper()
-	made, err := k.CreateTenant(k.Context(), engine.Once{}, engine.TenantSpec{ID: id})
+	made, err := k.CreateTenant(k.Context(), access.Once{}, tenant.Spec{ID: id})
 	if err != nil {
 		k.Fatal(err)
 	}
-	if k.admin, err = k.Authenticate(k.Context(), made.AdminKey); err != nil {
+	if k.admin, err = k.Tenants.Authenticate(k.Context(), made.AdminKey); err != nil {
 		k.Fatal(err)
 	}
 }
@@ -37,11 +45,11 @@ func (k *kit) export() []byte {
 	return out.Bytes()
 }
 
-func (k *kit) tryImport(file []byte) (engine.ImportReport, error) {
-	return k.ImportTenant(k.Context(), k.admin, engine.Once{}, engine.ImportSpec{}, bytes.NewReader(file))
+func (k *kit) tryImport(file []byte) (transfer.ImportReport, error) {
+	return k.ImportTenant(k.Context(), k.admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
 }
 
-func (k *kit) imported(file []byte) engine.ImportReport {
+func (k *kit) imported(file []byte) transfer.ImportReport {
 	k.Helper()
 	r, err := k.tryImport(file)
 	if err != nil {
@@ -55,11 +63,11 @@ func (k *kit) settle() {
 	k.Helper()
 	for n := range 3 {
 		module := wasmtest.Policy(wasmtest.Manifest(fmt.Sprint(n)), wasmtest.Keep())
-		if _, _, err := k.UploadPolicy(k.Context(), k.admin, engine.Once{}, "mine", module); err != nil {
+		if _, _, err := k.Policies.Upload(k.Context(), k.admin, access.Once{}, "mine", module); err != nil {
 			k.Fatal(err)
 		}
 	}
-	if err := k.DeletePolicyVersion(k.Context(), k.admin, "mine", 2); err != nil {
+	if err := k.Policies.DeleteVersion(k.Context(), k.admin, "mine", 2); err != nil {
 		k.Fatal(err)
 	}
 	k.project("other")
@@ -71,13 +79,13 @@ func (k *kit) settle() {
 	}
 	k.post("", "{ \"role\": \"user\",\n  \"content\": \"on two lines\", \"own_field\": [1.0, 1e3] }")
 	k.post("big", user(strings.Repeat("long words ", 50_000)))
-	if _, err := k.CreateSession(k.Context(), k.admin, engine.Once{}, engine.DefaultProject,
-		engine.SessionSpec{ID: "empty", Kind: "background", Title: "Nightly", Agent: "cron"}); err != nil {
+	if _, err := k.Sessions.Create(k.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		session.Spec{ID: "empty", Kind: "background", Title: "Nightly", Agent: "cron"}); err != nil {
 		k.Fatal(err)
 	}
-	in := engine.TurnRequest{SessionID: "delegated", Agent: "main", Messages: raw(
+	in := session.TurnRequest{SessionID: "delegated", Agent: "main", Messages: raw(
 		`{"role":"user","content":"x","tags":["t"]}`, `{"role":"assistant","content":"y","agent":"sub","delegation_id":"d1"}`)}
-	if _, err := k.AppendTurn(k.Context(), k.admin, engine.Once{}, "other", in); err != nil {
+	if _, err := k.Sessions.AppendTurn(k.Context(), k.admin, access.Once{}, "other", in); err != nil {
 		k.Fatal(err)
 	}
 	k.settleMemories()
@@ -95,25 +103,25 @@ func (k *kit) shown() (out []string) {
 		}
 		out = append(out, string(b))
 	}
-	projects, err := k.ListProjects(k.Context(), k.admin, engine.Page{})
+	projects, err := k.Projects.List(k.Context(), k.admin, records.Page{})
 	if err != nil {
 		k.Fatal(err)
 	}
 	for _, p := range projects.Data {
 		out = append(out, p.ID+" "+p.Name)
-		add(k.Settings(k.Context(), k.admin, p.ID))
-		sessions, err := k.ListSessions(k.Context(), k.admin, p.ID, engine.Page{})
+		add(k.Projects.Settings(k.Context(), k.admin, p.ID))
+		sessions, err := k.Sessions.List(k.Context(), k.admin, p.ID, records.Page{})
 		add(sessions, err)
 		for _, s := range sessions.Data {
-			add(k.ExportSession(k.Context(), k.admin, p.ID, s.ID))
+			add(k.Sessions.Export(k.Context(), k.admin, p.ID, s.ID))
 			for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
 				for _, limits := range []string{`{}`, `{"max_messages":0,"max_tokens":0}`} {
 					request := fmt.Sprintf(`{"session_id":%q,"format":%q,"budget":%s}`, s.ID, format, limits)
-					var req engine.ContextRequest
+					var req window.ContextRequest
 					if err := json.Unmarshal([]byte(request), &req); err != nil {
 						k.Fatal(err)
 					}
-					b, err := k.Assemble(k.Context(), k.admin, p.ID, &req, []byte(request), nil)
+					b, err := k.Windows.Assemble(k.Context(), k.admin, p.ID, &req, []byte(request), nil)
 					var w struct {
 						Messages json.RawMessage `json:"messages"`
 						Text     string          `json:"text"`
@@ -122,7 +130,7 @@ func (k *kit) shown() (out []string) {
 					if err == nil {
 						err = json.Unmarshal(b, &w)
 					}
-					if refused := (*engine.Error)(nil); errors.As(err, &refused) {
+					if refused := (*fault.Error)(nil); errors.As(err, &refused) {
 						out = append(out, refused.Code)
 						continue
 					}
@@ -134,12 +142,12 @@ func (k *kit) shown() (out []string) {
 	}
 	k.shownMemories(add)
 	k.shownBoards(add)
-	policies, err := k.ListPolicies(k.Context(), k.admin, engine.Page{})
+	policies, err := k.Policies.List(k.Context(), k.admin, records.Page{})
 	for _, p := range policies.Data {
 		if !p.BuiltIn {
 			add(p, err)
 			for _, v := range p.Versions {
-				add(k.GetPolicyVersion(k.Context(), k.admin, p.Name, v.Version))
+				add(k.Policies.GetVersion(k.Context(), k.admin, p.Name, v.Version))
 			}
 		}
 	}
@@ -309,8 +317,8 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		"a live version":     {edit(`"live":1`, `"live":2`), "invalid_value"},
 	} {
 		_, err := k.tryImport(c.file)
-		refused := (*engine.Error)(nil)
-		if !errors.As(err, &refused) || refused.Kind != engine.Invalid {
+		refused := (*fault.Error)(nil)
+		if !errors.As(err, &refused) || refused.Kind != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -323,13 +331,13 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		t.Errorf("%d records, %d before", n, before)
 	}
 	narrow := k.admin
-	narrow.Projects = []string{engine.DefaultProject}
-	_, err := k.ImportTenant(t.Context(), narrow, engine.Once{}, engine.ImportSpec{}, bytes.NewReader(file))
-	wantKind(t, err, engine.Forbidden)
-	wantKind(t, k.ExportTenant(t.Context(), narrow, io.Discard), engine.Forbidden)
+	narrow.Projects = []string{ident.DefaultProject}
+	_, err := k.ImportTenant(t.Context(), narrow, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
+	wantKind(t, err, fault.Forbidden)
+	wantKind(t, k.ExportTenant(t.Context(), narrow, io.Discard), fault.Forbidden)
 	for _, way := range []string{"skip", "replace", "merge"} {
-		_, err = k.ImportTenant(t.Context(), k.admin, engine.Once{}, engine.ImportSpec{OnConflict: way}, bytes.NewReader(file))
-		if refused := wantKind(t, err, engine.Invalid); refused.Fields[0].Field != "on_conflict" {
+		_, err = k.ImportTenant(t.Context(), k.admin, access.Once{}, transfer.ImportSpec{OnConflict: way}, bytes.NewReader(file))
+		if refused := wantKind(t, err, fault.Invalid); refused.Fields[0].Field != "on_conflict" {
 			t.Errorf("%s: %v", way, refused)
 		}
 	}
@@ -345,13 +353,13 @@ func TestImportConflicts(t *testing.T) {
 
 	k.tenant("two")
 	k.post("long", user("ours"))
-	k.setIn(engine.DefaultProject, `{"session_history_depth":7}`)
+	k.setIn(ident.DefaultProject, `{"session_history_depth":7}`)
 	foreign := wasmtest.Policy(wasmtest.Manifest("foreign"), wasmtest.Keep())
 	k.upload("mine", foreign)
-	k.remember(engine.MemorySpec{Key: "home", Content: "our cabin"})
+	k.remember(memory.Spec{Key: "home", Content: "our cabin"})
 	k.write("infra", "our infrastructure", "ours")
 	_, err := k.tryImport(file)
-	refused := wantKind(t, err, engine.Conflict)
+	refused := wantKind(t, err, fault.Conflict)
 	var taken []string
 	for _, f := range refused.Fields {
 		taken = append(taken, f.Detail)
@@ -369,7 +377,7 @@ func TestImportConflicts(t *testing.T) {
 	k.tenant("three")
 	r := k.imported(file)
 	_, err = k.tryImport(file)
-	refused = wantKind(t, err, engine.Conflict)
+	refused = wantKind(t, err, fault.Conflict)
 	things := -1
 	for _, n := range r.Imported {
 		things += n
@@ -386,9 +394,9 @@ func TestImportOnce(t *testing.T) {
 	k.post("s", user("x"))
 	file := k.export()
 	k.tenant("two")
-	once := engine.Once{Key: "import-1"}
-	run := func(file []byte) (engine.ImportReport, error) {
-		return k.ImportTenant(t.Context(), k.admin, once, engine.ImportSpec{}, bytes.NewReader(file))
+	once := access.Once{Key: "import-1"}
+	run := func(file []byte) (transfer.ImportReport, error) {
+		return k.ImportTenant(t.Context(), k.admin, once, transfer.ImportSpec{}, bytes.NewReader(file))
 	}
 	first, err := run(file)
 	if err != nil {
@@ -398,5 +406,5 @@ func TestImportOnce(t *testing.T) {
 		t.Errorf("%+v, then %+v, %v", first, again, err)
 	}
 	_, err = run(append([]byte(" "), file...))
-	wantKind(t, err, engine.Invalid)
+	wantKind(t, err, fault.Invalid)
 }

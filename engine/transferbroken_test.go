@@ -12,8 +12,14 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -55,7 +61,7 @@ func TestImportBrokenOff(t *testing.T) {
 	settled := func(k *kit, raw store.Store) map[string]int {
 		k.advance(2 * time.Hour) // what was staged when it broke off is swept
 		k.drain()
-		r := verify(t, raw)
+		r := verified(t, raw)
 		if !r.Clean() || r.LeftoverCount > 0 {
 			t.Fatalf("%+v", r)
 		}
@@ -77,7 +83,7 @@ func TestImportBrokenOff(t *testing.T) {
 		_, err := k.tryImport(file)
 		b.left = 1 << 30
 		whole := map[string]uint32{"long": 12, "short": 1}
-		list, lerr := k.ListSessions(t.Context(), k.admin, engine.DefaultProject, engine.Page{})
+		list, lerr := k.Sessions.List(t.Context(), k.admin, ident.DefaultProject, records.Page{})
 		if lerr != nil {
 			t.Fatal(lerr)
 		}
@@ -123,7 +129,7 @@ func brokenOff(t *testing.T, m *meddler) (k *kit, file []byte) {
 			stop()
 		}
 	}
-	if _, err := k.ImportTenant(ctx, k.admin, engine.Once{}, engine.ImportSpec{}, bytes.NewReader(file)); err == nil {
+	if _, err := k.ImportTenant(ctx, k.admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file)); err == nil {
 		t.Fatal("it did not break")
 	}
 	m.before = nil
@@ -137,23 +143,23 @@ func brokenOff(t *testing.T, m *meddler) (k *kit, file []byte) {
 func TestImportGoesOn(t *testing.T) {
 	m := &meddler{Store: memstore.New()}
 	k, file := brokenOff(t, m)
-	if r := verify(t, m.Store); !r.Clean() || r.Kinds["import"] != 1 {
+	if r := verified(t, m.Store); !r.Clean() || r.Kinds["import"] != 1 {
 		t.Errorf("of an import that broke off: %+v", r)
 	}
 	other := lines(file)
 	_, err := k.tryImport(sealed(append(other[:len(other)-1:len(other)-1],
 		`{"type":"project","id":"late","name":"","created_at":"2026-01-01T00:00:00Z"}`)))
-	if refused := wantKind(t, err, engine.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
+	if refused := wantKind(t, err, fault.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
 		`session "a"`) {
 		t.Errorf("another file: %+v", refused)
 	}
 	k.post("b", user("ours"))
 	_, err = k.tryImport(file)
-	if refused := wantKind(t, err, engine.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
+	if refused := wantKind(t, err, fault.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
 		`session "b"`) {
 		t.Errorf("a session that was made meanwhile: %+v", refused)
 	}
-	if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "b"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "b"); err != nil {
 		t.Fatal(err)
 	}
 	k.imported(file)
@@ -168,7 +174,7 @@ func TestImportGoesOn(t *testing.T) {
 	if _, err = k.tryImport(file); err == nil {
 		t.Error("an import goes on a day later")
 	}
-	if r := verify(t, m.Store); !r.Clean() || r.Kinds["import"] != 0 {
+	if r := verified(t, m.Store); !r.Clean() || r.Kinds["import"] != 0 {
 		t.Errorf("after a day: %+v", r)
 	}
 }
@@ -182,10 +188,10 @@ func TestImportTwiceAtOnce(t *testing.T) {
 		k.imported(file)
 	}
 	_, err := k.tryImport(file)
-	wantKind(t, err, engine.Conflict)
+	wantKind(t, err, fault.Conflict)
 	k.advance(2 * time.Hour)
 	k.drain()
-	if r := verify(t, m.Store); !r.Clean() || r.LeftoverCount > 0 || r.Kinds["session"] != 2 || r.Kinds["body"] != 2 {
+	if r := verified(t, m.Store); !r.Clean() || r.LeftoverCount > 0 || r.Kinds["session"] != 2 || r.Kinds["body"] != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -219,7 +225,7 @@ func TestExportBesideDeletion(t *testing.T) {
 	var out bytes.Buffer
 	w := writerFunc(func(b []byte) (int, error) {
 		if bytes.Contains(b, []byte(`"turn":10,`)) {
-			if err := k.DeleteSession(t.Context(), k.admin, engine.DefaultProject, "a"); err != nil {
+			if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "a"); err != nil {
 				t.Fatal(err)
 			}
 			k.drain()
@@ -291,13 +297,13 @@ func TestSummariesMove(t *testing.T) {
 	k.tenant("one")
 	k.post("s", user("a"), assistant("b"))
 	k.post("s", user("c"))
-	file, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "s")
+	file, err := k.Sessions.Export(t.Context(), k.admin, ident.DefaultProject, "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	file.Session.ID = "summed"
-	file.Summary = &engine.FileSummary{Text: "they talked", Turns: [2]uint32{1, 1}, Covers: 2, Count: 2}
-	if _, err := k.ImportSession(t.Context(), k.admin, engine.Once{}, engine.DefaultProject, file); err != nil {
+	file.Summary = &session.FileSummary{Text: "they talked", Turns: [2]uint32{1, 1}, Covers: 2, Count: 2}
+	if _, err := k.Sessions.Import(t.Context(), k.admin, access.Once{}, ident.DefaultProject, file); err != nil {
 		t.Fatal(err)
 	}
 	whole := k.export()
@@ -305,12 +311,12 @@ func TestSummariesMove(t *testing.T) {
 	body := lines(whole)
 	wrong := strings.Replace(strings.Join(body[:len(body)-1], "\n"), `"covers":2`, `"covers":9`, 1)
 	_, err = k.tryImport(sealed(strings.Split(wrong, "\n")))
-	wantKind(t, err, engine.Invalid)
+	wantKind(t, err, fault.Invalid)
 	if got := k.sessions(); len(got) != 0 {
 		t.Fatalf("a refused import left %v", got)
 	}
 	k.imported(whole)
-	moved, err := k.ExportSession(t.Context(), k.admin, engine.DefaultProject, "summed")
+	moved, err := k.Sessions.Export(t.Context(), k.admin, ident.DefaultProject, "summed")
 	if err != nil || moved.Summary == nil || *moved.Summary != *file.Summary {
 		t.Errorf("the summary came as %+v, %v", moved.Summary, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // formerWindow is a window that an earlier build answered.
@@ -64,11 +64,11 @@ func TestImportOfFormerBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range former {
-		var req engine.ContextRequest
+		var req window.ContextRequest
 		if err := json.Unmarshal(f.Request, &req); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := k.Assemble(t.Context(), k.admin, f.Project, &req, f.Request, nil)
+		answer, err := k.Windows.Assemble(t.Context(), k.admin, f.Project, &req, f.Request, nil)
 		if err != nil {
 			t.Fatalf("%s %s: %v", f.Project, f.Request, err)
 		}

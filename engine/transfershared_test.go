@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -18,29 +22,29 @@ func (k *kit) settleMemories() {
 	k.Helper()
 	half := 0.25
 	for i := range 20 {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("fact", i), Content: fmt.Sprintf("the bridge of number %d", i),
+		k.remember(memory.Spec{Key: fmt.Sprint("fact", i), Content: fmt.Sprintf("the bridge of number %d", i),
 			Tags: []string{"bridge", fmt.Sprint("n", i%3)}, Source: "survey", Importance: &half})
 		k.advance(time.Hour)
 	}
 	for _, home := range []string{"Ada lives in Lisbon", "Ada lives in Porto", "Ada lives in Faro, <with> two cats\u2028"} {
-		k.remember(engine.MemorySpec{Key: "home", Content: home})
+		k.remember(memory.Spec{Key: "home", Content: home})
 		k.advance(time.Minute)
 	}
 	for range 25 { // more than the history keeps
-		k.remember(engine.MemorySpec{Key: "often", Content: "changed often"})
+		k.remember(memory.Spec{Key: "often", Content: "changed often"})
 	}
-	k.remember(engine.MemorySpec{Key: "long", Content: "wörter und mehr 東京 " + strings.Repeat("-", 900_000)})
-	k.remember(engine.MemorySpec{Key: "long", Content: "wörter und noch mehr " + strings.Repeat("-", 700_000)})
+	k.remember(memory.Spec{Key: "long", Content: "wörter und mehr 東京 " + strings.Repeat("-", 900_000)})
+	k.remember(memory.Spec{Key: "long", Content: "wörter und noch mehr " + strings.Repeat("-", 700_000)})
 	for i, session := range []string{"long", "long", "gone"} {
-		k.remember(engine.MemorySpec{Key: fmt.Sprint("said", i), Content: fmt.Sprint("they spoke of the bridge ", i),
+		k.remember(memory.Spec{Key: fmt.Sprint("said", i), Content: fmt.Sprint("they spoke of the bridge ", i),
 			Category: "conversation", SessionID: session})
 		k.advance(time.Millisecond)
 	}
 	later := k.clock().Add(40 * aDay)
-	k.remember(engine.MemorySpec{Key: "note", Content: "a note of the bridge", Category: "daily", ExpiresAt: &later})
+	k.remember(memory.Spec{Key: "note", Content: "a note of the bridge", Category: "daily", ExpiresAt: &later})
 	soon := k.clock().Add(time.Second)
-	k.remember(engine.MemorySpec{Key: "past", Content: "a note that is past", Category: "daily", ExpiresAt: &soon})
-	k.remember(engine.MemorySpec{Key: "forgotten", Content: "what nobody shall know"})
+	k.remember(memory.Spec{Key: "past", Content: "a note that is past", Category: "daily", ExpiresAt: &soon})
+	k.remember(memory.Spec{Key: "forgotten", Content: "what nobody shall know"})
 	k.forget("forgotten")
 	k.advance(time.Minute)
 	k.drain()
@@ -48,15 +52,15 @@ func (k *kit) settleMemories() {
 
 // shownMemories is what a tenant shows of its memories, recall with its scores included.
 func (k *kit) shownMemories(add func(any, error)) {
-	for _, m := range k.memories(engine.MemoryFilter{}, 10) {
+	for _, m := range k.memories(memory.Filter{}, 10) {
 		add(m, nil)
 		add(k.history(m.Key, 50), nil)
 	}
-	for _, q := range []engine.RecallQuery{{Query: "bridge number 7", Limit: 50}, {Query: "where does Ada live?"}, {Query: "東京"},
+	for _, q := range []recall.Query{{Query: "bridge number 7", Limit: 50}, {Query: "where does Ada live?"}, {Query: "東京"},
 		{Query: "mehr wörter"}, {Query: "bridge", Tags: []string{"n1"}, Limit: 50}, {Query: "bridge", SessionID: "long"}, {Query: "*"},
 		{Query: "bridge", Category: "daily"}} {
-		found, err := k.Recall(k.Context(), k.admin, engine.DefaultProject, q)
-		if len(found.Data) == 0 && len(k.memories(engine.MemoryFilter{}, 50)) == 27 && q.Query != "東京" {
+		found, err := k.Recall.Recall(k.Context(), k.admin, ident.DefaultProject, q)
+		if len(found.Data) == 0 && len(k.memories(memory.Filter{}, 50)) == 27 && q.Query != "東京" {
 			k.Errorf("%+v finds nothing", q)
 		}
 		add(found.Data, err)
@@ -70,22 +74,22 @@ const manyWords = 2500
 func (k *kit) settleBoards(words int) {
 	k.Helper()
 	days := 1000
-	spec := engine.BoardSpec{Name: "Infrastructure", RetentionDays: &days, Projects: []string{engine.DefaultProject}}
-	if _, _, err := k.PutBoard(k.Context(), k.admin, "infra", spec); err != nil {
+	spec := board.Spec{Name: "Infrastructure", RetentionDays: &days, Projects: []string{ident.DefaultProject}}
+	if _, _, err := k.Boards.Put(k.Context(), k.admin, "infra", spec); err != nil {
 		k.Fatal(err)
 	}
-	if _, _, err := k.PutBoard(k.Context(), k.admin, "quiet", engine.BoardSpec{}); err != nil {
+	if _, _, err := k.Boards.Put(k.Context(), k.admin, "quiet", board.Spec{}); err != nil {
 		k.Fatal(err)
 	}
-	k.member("infra", "chief", engine.BoardAgentSpec{DisplayName: "The Chief", Lead: true})
-	k.member("infra", "devops", engine.BoardAgentSpec{DisplayName: "Dev Ops"})
+	k.member("infra", "chief", board.AgentSpec{DisplayName: "The Chief", Lead: true})
+	k.member("infra", "devops", board.AgentSpec{DisplayName: "Dev Ops"})
 	for i := range 150 {
 		k.write("infra", fmt.Sprintf("entry %d of the <deployment>\n", i), "deployment", fmt.Sprint("task:", i%7))
 	}
 	k.write("infra", "@devops look at task 7", "chat")
 	k.write("infra", "/pause", "chat")
 	chat := true
-	if _, err := k.PurgeBoard(k.Context(), k.admin, "infra", engine.BoardPurge{OlderThanDays: 0, IsChat: &chat}); err != nil {
+	if _, err := k.Boards.Purge(k.Context(), k.admin, "infra", board.Purge{OlderThanDays: 0, IsChat: &chat}); err != nil {
 		k.Fatal(err)
 	}
 	k.advance(time.Hour)
@@ -102,15 +106,15 @@ func (k *kit) settleBoards(words int) {
 
 // shownBoards is what a tenant shows of its boards; notifications are not carried over.
 func (k *kit) shownBoards(add func(any, error)) {
-	boards, err := k.ListBoards(k.Context(), k.admin, engine.Page{})
+	boards, err := k.Boards.List(k.Context(), k.admin, records.Page{})
 	add(boards.Data, err)
 	chat := true
 	for _, b := range boards.Data {
-		agents, err := k.ListBoardAgents(k.Context(), k.admin, b.ID, engine.Page{})
+		agents, err := k.Boards.ListAgents(k.Context(), k.admin, b.ID, records.Page{})
 		add(agents.Data, err)
-		for _, f := range []engine.BoardFilter{{}, {IsChat: &chat}, {Tags: []string{"deployment", "task:3"}}, {Text: "second LOOK"},
+		for _, f := range []board.Filter{{}, {IsChat: &chat}, {Tags: []string{"deployment", "task:3"}}, {Text: "second LOOK"},
 			{Text: "w77x1"}} {
-			add(k.ListBoardEntries(k.Context(), k.admin, b.ID, engine.BoardQuery{BoardFilter: f, Limit: 1000}))
+			add(k.Boards.ListEntries(k.Context(), k.admin, b.ID, board.Query{Filter: f, Limit: 1000}))
 		}
 	}
 }
@@ -118,13 +122,13 @@ func (k *kit) shownBoards(add func(any, error)) {
 // wholeBoards fails where a board lacks entries.
 func (k *kit) wholeBoards() {
 	k.Helper()
-	boards, err := k.ListBoards(k.Context(), k.admin, engine.Page{})
+	boards, err := k.Boards.List(k.Context(), k.admin, records.Page{})
 	if err != nil {
 		k.Fatal(err)
 	}
 	want := map[string]uint64{"infra": 152, "words": 3}
 	for _, b := range boards.Data {
-		page, err := k.ListBoardEntries(k.Context(), k.admin, b.ID, engine.BoardQuery{Limit: 1000})
+		page, err := k.Boards.ListEntries(k.Context(), k.admin, b.ID, board.Query{Limit: 1000})
 		if err != nil || b.Entries != want[b.ID] || uint64(len(page.Items)) != b.Entries || page.Total != b.Entries {
 			k.Fatalf("board %s shows %d of %d entries: %v", b.ID, len(page.Items), b.Entries, err)
 		}
@@ -138,14 +142,14 @@ func TestImportedBoardGoesOn(t *testing.T) {
 	k.tenant("one")
 	k.settleBoards(manyWords)
 	file := k.export()
-	page, err := k.ListBoardEntries(t.Context(), k.admin, "infra", engine.BoardQuery{Limit: 2})
+	page, err := k.Boards.ListEntries(t.Context(), k.admin, "infra", board.Query{Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	newest, before := page.Items[0], page.Items[1]
 	k.tenant("two")
 	k.imported(file)
-	feed, err := k.FollowBoard(t.Context(), k.admin, "infra", engine.BoardFollow{After: before.ID})
+	feed, err := k.Boards.Follow(t.Context(), k.admin, "infra", board.Follow{After: before.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,10 +167,10 @@ func TestImportedBoardGoesOn(t *testing.T) {
 	}
 	k.advance(1001 * aDay)
 	k.drain()
-	if got := k.contents("infra", engine.BoardQuery{}); len(got) != 0 {
+	if got := k.contents("infra", board.Query{}); len(got) != 0 {
 		t.Errorf("%d entries outlive their board's retention", len(got))
 	}
-	if got := k.contents("words", engine.BoardQuery{}); len(got) != 3 {
+	if got := k.contents("words", board.Query{}); len(got) != 3 {
 		t.Errorf("a board without retention has %d entries", len(got))
 	}
 }
@@ -180,21 +184,21 @@ func TestImportedMemoryGoesOn(t *testing.T) {
 	file := k.export()
 	k.tenant("two")
 	k.imported(file)
-	if m := k.remember(engine.MemorySpec{Key: "home", Content: "Ada lives in Braga"}); m.Version != 4 {
+	if m := k.remember(memory.Spec{Key: "home", Content: "Ada lives in Braga"}); m.Version != 4 {
 		t.Errorf("the next version is %d", m.Version)
 	}
 	if got := k.history("home", 50); len(got) != 3 || got[2].Content != "Ada lives in Lisbon" {
 		t.Errorf("the history is %+v", got)
 	}
-	if _, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "past"); err == nil {
+	if _, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "past"); err == nil {
 		t.Error("an expired memory was imported")
 	}
 	k.advance(60 * aDay)
 	k.drain()
-	if _, err := k.GetMemory(t.Context(), k.admin, engine.DefaultProject, "note"); err == nil {
+	if _, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "note"); err == nil {
 		t.Error("a memory outlives its expiry")
 	}
-	for _, m := range k.memories(engine.MemoryFilter{}, 50) {
+	for _, m := range k.memories(memory.Filter{}, 50) {
 		k.forget(m.Key)
 	}
 	k.drain()
@@ -215,14 +219,14 @@ func TestImportWithinMemoryQuota(t *testing.T) {
 	source.settleMemories()
 	file := source.export()
 	for count, fits := range map[int]bool{26: false, 27: true} {
-		k := openKit(t, memstore.New(), quota(engine.MemoryQuota{Count: count}))
+		k := openKit(t, memstore.New(), quota(memory.Quota{Count: count}))
 		k.now = source.clock()
 		k.tenant("two")
 		_, err := k.tryImport(file)
 		if fits != (err == nil) {
 			t.Errorf("27 memories, room for %d: %v", count, err)
 		}
-		if n := len(k.memories(engine.MemoryFilter{}, 50)); !fits && n > 0 || fits && n != count {
+		if n := len(k.memories(memory.Filter{}, 50)); !fits && n > 0 || fits && n != count {
 			t.Errorf("room for %d: %d are there", count, n)
 		}
 	}
@@ -270,7 +274,7 @@ func TestImportOfBoardThatEndsHalfway(t *testing.T) {
 				t.Fatal("it went through")
 			}
 			h.before = nil
-			if _, err := k.GetBoard(t.Context(), k.admin, "infra"); err == nil {
+			if _, err := k.Boards.Get(t.Context(), k.admin, "infra"); err == nil {
 				t.Error("half a board shows")
 			}
 			if !k.holds("two", "deployment") && name == "dies" {

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -24,7 +26,7 @@ func BenchmarkTurns(b *testing.B) {
 			w.bytes = 0
 			sessions := make(chan string, writers)
 			text := strings.Repeat("some words of a usual message ", 8)
-			req := engine.TurnRequest{}
+			req := session.TurnRequest{}
 			for _, m := range []string{user(text), call("call", "search"), result("call", text), assistant(text)} {
 				req.Messages = append(req.Messages, json.RawMessage(m))
 			}
@@ -32,7 +34,7 @@ func BenchmarkTurns(b *testing.B) {
 				req := req
 				req.SessionID = <-sessions
 				defer func() { sessions <- req.SessionID }()
-				_, err := k.AppendTurn(b.Context(), k.admin, engine.Once{}, engine.DefaultProject, req)
+				_, err := k.Sessions.AppendTurn(b.Context(), k.admin, access.Once{}, ident.DefaultProject, req)
 				return err
 			}
 			for i := range writers {
@@ -61,7 +63,7 @@ type weighed struct {
 }
 
 func (s *weighed) Commit(ctx context.Context, tenant string, b store.Batch) error {
-	if s.bytes == 0 && tenant == engine.DefaultTenant {
+	if s.bytes == 0 && tenant == ident.DefaultTenant {
 		for _, p := range b.Put {
 			s.bytes += len(p.Key) + len(p.Value)
 		}

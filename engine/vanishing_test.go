@@ -5,7 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -30,11 +32,11 @@ func TestSessionThatVanishesUnderItsReader(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		for name, read := range map[string]func(k *kit) (int, error){
 			"export": func(k *kit) (int, error) {
-				f, err := k.ExportSession(k.Context(), k.admin, engine.DefaultProject, "s")
+				f, err := k.Sessions.Export(k.Context(), k.admin, ident.DefaultProject, "s")
 				return len(f.Turns), err
 			},
 			"messages": func(k *kit) (int, error) {
-				l, err := k.ListMessages(k.Context(), k.admin, engine.DefaultProject, "s", engine.Page{}, false)
+				l, err := k.Sessions.ListMessages(k.Context(), k.admin, ident.DefaultProject, "s", records.Page{}, false)
 				return len(l.Data), err
 			},
 		} {
@@ -43,7 +45,7 @@ func TestSessionThatVanishesUnderItsReader(t *testing.T) {
 			k.post("s", user("one"))
 			k.post("s", user("two"))
 			raw.after, raw.do = 1, func() {
-				if err := k.DeleteSession(k.Context(), k.admin, engine.DefaultProject, "s"); err != nil {
+				if err := k.Sessions.Delete(k.Context(), k.admin, ident.DefaultProject, "s"); err != nil {
 					t.Fatal(err)
 				}
 				k.drain()
@@ -55,11 +57,11 @@ func TestSessionThatVanishesUnderItsReader(t *testing.T) {
 			if raw.after >= 0 {
 				t.Fatalf("%s: it never read twice", name)
 			}
-			var refused *engine.Error
+			var refused *fault.Error
 			switch {
 			case made && (err != nil || n != 1):
 				t.Errorf("%s of a session made again: %d, %v", name, n, err)
-			case !made && (!errors.As(err, &refused) || refused.Kind != engine.NotFound):
+			case !made && (!errors.As(err, &refused) || refused.Kind != fault.NotFound):
 				t.Errorf("%s of a session that is gone: %d, %v", name, n, err)
 			}
 		}

@@ -14,15 +14,23 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
 // verify checks the kit's store.
-func (k *kit) verify() *engine.Report { k.Helper(); return verify(k, k.store) }
+func (k *kit) verify() *verify.Report { k.Helper(); return verified(k, k.store) }
 
-func verify(t testing.TB, raw store.Store) *engine.Report {
+func verified(t testing.TB, raw store.Store) *verify.Report {
 	t.Helper()
 	r, err := engine.Verify(t.Context(), store.Seal(raw))
 	if err != nil {
@@ -32,7 +40,7 @@ func verify(t testing.TB, raw store.Store) *engine.Report {
 }
 
 // wantClean fails where a report has findings.
-func wantClean(t testing.TB, r *engine.Report) {
+func wantClean(t testing.TB, r *verify.Report) {
 	t.Helper()
 	for _, f := range r.Findings {
 		t.Errorf("tenant %s, project %q, session %q: %s %s: %s (%s)", f.Tenant, f.Project, f.Session, f.Kind, f.Code, f.Detail,
@@ -144,12 +152,12 @@ func rawRecords(t testing.TB, s store.Store) (all []rawRecord) {
 }
 
 // names tells whether a report has a finding about a record, or about the long value that it is a rest of.
-func names(r *engine.Report, one rawRecord, code string) bool {
+func names(r *verify.Report, one rawRecord, code string) bool {
 	if store.IsRest(one.key) && code == "damaged" {
 		one.key = bytes.TrimPrefix(one.key, []byte("z"))
 		one.key = one.key[4 : len(one.key)-2]
 	}
-	return slices.ContainsFunc(r.Findings, func(f engine.Finding) bool {
+	return slices.ContainsFunc(r.Findings, func(f verify.Finding) bool {
 		return f.Tenant == one.tenant && f.Key == hex.EncodeToString(one.key) && f.Code == code
 	})
 }
@@ -161,7 +169,7 @@ func TestVerifyFinds(t *testing.T) {
 		"contradictions": verifyContradictions, "anything": verifyAnything} {
 		t.Run(name, func(t *testing.T) {
 			test(t, k)
-			wantClean(t, verify(t, k.store)) // as it was
+			wantClean(t, verified(t, k.store)) // as it was
 		})
 	}
 }
@@ -172,7 +180,7 @@ func verifyDamaged(t *testing.T, k *kit) {
 		bad := slices.Clone(one.value)
 		bad[len(bad)/2] ^= 4
 		one.put(t, k.store, bad)
-		if r := verify(t, k.store); !names(r, one, "damaged") && one.tenant != "leaving" {
+		if r := verified(t, k.store); !names(r, one, "damaged") && one.tenant != "leaving" {
 			t.Errorf("tenant %s: record %q is damaged; found: %+v", one.tenant, one.key, r.Findings)
 		}
 		one.put(t, k.store, one.value)
@@ -191,13 +199,13 @@ func verifyLost(t *testing.T, k *kit) {
 			return len(one.key) >= at+8 && bytes.Contains(sweeps, one.key[at:at+8])
 		})
 	}
-	headless := rawRecord{engine.DefaultTenant, []byte("j\x00hincarnat"), nil}
+	headless := rawRecord{ident.DefaultTenant, []byte("j\x00hincarnat"), nil}
 	headless.put(t, k.store, nil) // which expects such losses
 	defer write(t, k.store, headless.tenant, headless.key, []byte{0})
 	for _, one := range samples(t, k.store) {
 		kind := one.kind()
 		one.put(t, k.store, nil)
-		switch r := verify(t, k.store); {
+		switch r := verified(t, k.store); {
 		case len(r.Findings) > 0:
 			noticed[kind]++
 		// A session without messages tells of nothing, a tenant without them looks like one that was not yet made.
@@ -343,8 +351,8 @@ func verifyContradictions(t *testing.T, k *kit) {
 			}
 			done = true
 			write(t, k.store, one.tenant, one.key, c.alter(value))
-			r := verify(t, k.store)
-			if !slices.ContainsFunc(r.Findings, func(f engine.Finding) bool { return f.Kind == c.kind && f.Code == c.code }) {
+			r := verified(t, k.store)
+			if !slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.Kind == c.kind && f.Code == c.code }) {
 				t.Errorf("%s: found %+v", c.name, r.Findings)
 			}
 			one.put(t, k.store, one.value)
@@ -356,9 +364,9 @@ func verifyContradictions(t *testing.T, k *kit) {
 	for _, key := range []string{"", "?", "h\x00short", "m\x0012345678c\x00", "k\x00two\x00words\x00", "z", "zu",
 		"e\x00r12345678key", "e\x00x12345678key\x00", "v\x0012345678qd", "v\x0012345678mt\x001234567812345678", "c\x0012345678", "j\x00c",
 		"b\x00two\x00words\x00", "r\x00\x00", "zd", "t\x00acme\x00"} {
-		one := rawRecord{engine.DefaultTenant, []byte(key), nil}
+		one := rawRecord{ident.DefaultTenant, []byte(key), nil}
 		write(t, k.store, one.tenant, one.key, nil)
-		if r := verify(t, k.store); !names(r, one, "unknown_kind") {
+		if r := verified(t, k.store); !names(r, one, "unknown_kind") {
 			t.Errorf("the key %q: found %+v", key, r.Findings)
 		}
 		one.put(t, k.store, nil)
@@ -368,7 +376,7 @@ func verifyContradictions(t *testing.T, k *kit) {
 // Whatever stands in a whole record, verify ends, and says so where it is nothing that the engine writes.
 func verifyAnything(t *testing.T, k *kit) {
 	random := rand.New(rand.NewPCG(3, 4))
-	left := verify(t, k.store).LeftoverCount
+	left := verified(t, k.store).LeftoverCount
 	for _, one := range samples(t, k.store) {
 		value := one.value[:len(one.value)-4]
 		cut := value[:random.IntN(len(value)+1)]
@@ -379,7 +387,7 @@ func verifyAnything(t *testing.T, k *kit) {
 		odd := [][]byte{{}, cut, noise, []byte("{}"), []byte("null"), bytes.Repeat([]byte{0xff}, 100)}
 		for range 2 {
 			write(t, k.store, one.tenant, one.key, odd[random.IntN(len(odd))])
-			verify(t, k.store)
+			verified(t, k.store)
 		}
 		one.put(t, k.store, one.value)
 		// The same record under numbers as large as they can be.
@@ -388,7 +396,7 @@ func verifyAnything(t *testing.T, k *kit) {
 			write(t, k.store, far.tenant, far.key, value)
 			// Jobs of nothing are done, what is being swept goes piece by piece, decisions are loose,
 			// and what else expires may have gone before. A language may have been that of documents that are gone.
-			if r := verify(t, k.store); r.Clean() && r.LeftoverCount == left && far.tenant != "leaving" &&
+			if r := verified(t, k.store); r.Clean() && r.LeftoverCount == left && far.tenant != "leaving" &&
 				!bytes.ContainsAny(far.key[:1], "jmxz") && far.kind() != "vl" && !bytes.Contains(swept(t, k), far.key[2:10]) {
 				t.Errorf("nothing is found of the record %q", far.key)
 			}
@@ -405,7 +413,7 @@ func TestVerifySaysWhere(t *testing.T) {
 		if one.key[0] == 'm' && one.key[10] == 'b' || one.key[0] == 'h' {
 			one.put(t, k.store, append(slices.Clone(one.value), 0))
 			f := k.verify().Findings
-			if len(f) == 0 || f[0].Project != engine.DefaultProject || f[0].Session != "talk" {
+			if len(f) == 0 || f[0].Project != ident.DefaultProject || f[0].Session != "talk" {
 				t.Errorf("record %q: found %+v", one.key, f)
 			}
 			one.put(t, k.store, one.value)
@@ -420,9 +428,9 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 		k := newKit(t)
 		ctx := t.Context()
 		pick := func(names ...string) string { return names[random.IntN(len(names))] }
-		session := func() string { return pick("a", "b", "c", engine.DefaultSession) }
+		ses := func() string { return pick("a", "b", "c", ident.DefaultSession) }
 		if seed%2 == 0 {
-			k.setIn(engine.DefaultProject, `{"daily_memory_days":2,"conversation_retention_days":3}`)
+			k.setIn(ident.DefaultProject, `{"daily_memory_days":2,"conversation_retention_days":3}`)
 		}
 		var decisions int
 		for step := range 250 {
@@ -430,24 +438,24 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 			switch random.IntN(20) {
 			case 0, 1, 2, 3:
 				id := fmt.Sprint("c", random.IntN(5))
-				_, _ = k.tryPost(engine.TurnRequest{SessionID: session()}, user("u"), call(id, "f"), result(id, "r"), call(id, "g"))
+				_, _ = k.tryPost(session.TurnRequest{SessionID: ses()}, user("u"), call(id, "f"), result(id, "r"), call(id, "g"))
 			case 4:
-				_, _ = k.tryPost(engine.TurnRequest{SessionID: session()}, result(fmt.Sprint("c", random.IntN(5)), "late"))
+				_, _ = k.tryPost(session.TurnRequest{SessionID: ses()}, result(fmt.Sprint("c", random.IntN(5)), "late"))
 			case 5, 6:
-				k.ask(`{"session_id":%q}`, session())
+				k.ask(`{"session_id":%q}`, ses())
 				decisions++
 			case 7:
-				err = k.DeleteSession(ctx, k.admin, engine.DefaultProject, session())
+				err = k.Sessions.Delete(ctx, k.admin, ident.DefaultProject, ses())
 			case 8:
-				file, ferr := k.ExportSession(ctx, k.admin, engine.DefaultProject, session())
+				file, ferr := k.Sessions.Export(ctx, k.admin, ident.DefaultProject, ses())
 				if file.Session.ID = pick("x", "y"); ferr == nil {
-					_, _ = k.ImportSession(ctx, k.admin, engine.Once{}, engine.DefaultProject, file)
+					_, _ = k.Sessions.Import(ctx, k.admin, access.Once{}, ident.DefaultProject, file)
 				}
 			case 9:
-				_, _, _ = k.UploadPolicy(ctx, k.admin, engine.Once{}, pick("p", "q"), keeping(pick("1", "2", "3")))
+				_, _, _ = k.Policies.Upload(ctx, k.admin, access.Once{}, pick("p", "q"), keeping(pick("1", "2", "3")))
 			case 10:
 				if random.IntN(2) == 0 {
-					_ = k.DeletePolicy(ctx, k.admin, pick("p", "q"))
+					_ = k.Policies.Delete(ctx, k.admin, pick("p", "q"))
 				} else {
 					k.advance(time.Duration(random.IntN(100)) * time.Hour)
 				}
@@ -456,42 +464,42 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 					k.drain()
 				}
 			case 12, 13:
-				_, _, err = k.StoreMemory(ctx, k.admin, engine.Once{}, engine.DefaultProject, engine.MemorySpec{
+				_, _, err = k.Memories.Store(ctx, k.admin, access.Once{}, ident.DefaultProject, memory.Spec{
 					Key: pick("m", "n", "o"), Content: cycle(1+random.IntN(70_000)*random.IntN(2), 1+random.IntN(40), "w"),
 					Category: pick("core", "daily", "conversation"), SessionID: pick("", "a"), Tags: []string{pick("t", "u")}})
 			case 14:
-				_, err = k.ForgetMemory(ctx, k.admin, engine.Once{}, engine.DefaultProject, pick("m", "n", "o"))
+				_, err = k.Memories.Forget(ctx, k.admin, access.Once{}, ident.DefaultProject, pick("m", "n", "o"))
 			case 15:
-				_, err = k.Recall(ctx, k.admin, engine.DefaultProject, engine.RecallQuery{Query: "u waa", Scope: pick("both", "memories")})
+				_, err = k.Recall.Recall(ctx, k.admin, ident.DefaultProject, recall.Query{Query: "u waa", Scope: pick("both", "memories")})
 			case 16, 17:
-				_, err = k.PostBoardEntry(ctx, k.admin, engine.Once{}, pick("x", "y"), engine.BoardPost{
+				_, err = k.Boards.PostEntry(ctx, k.admin, access.Once{}, pick("x", "y"), board.Post{
 					Content: pick("@lead look", "/pause", "@ag and @bg", "a word", cycle(random.IntN(3_000)+1, 40, "w")),
 					Tags:    []string{pick("chat", "t")}})
 			case 18:
 				agent := pick("ag", "bg", "cg")
-				_, _, err = k.PutBoardAgent(ctx, k.admin, pick("x", "y"), agent, engine.BoardAgentSpec{Lead: random.IntN(2) == 0})
-				if page, e := k.Inbox(ctx, k.admin, "x", agent, engine.InboxQuery{}); e == nil && len(page.Items) > 0 {
+				_, _, err = k.Boards.PutAgent(ctx, k.admin, pick("x", "y"), agent, board.AgentSpec{Lead: random.IntN(2) == 0})
+				if page, e := k.Boards.Inbox(ctx, k.admin, "x", agent, board.InboxQuery{}); e == nil && len(page.Items) > 0 {
 					up := page.Items[random.IntN(len(page.Items))].ID
-					_, err = k.AckInbox(ctx, k.admin, engine.Once{}, "x", agent, engine.InboxAck{UpTo: up})
+					_, err = k.Boards.AckInbox(ctx, k.admin, access.Once{}, "x", agent, board.InboxAck{UpTo: up})
 				}
 			case 19:
 				days, chat := 1+random.IntN(5), random.IntN(2) == 0
 				switch random.IntN(6) {
 				case 0:
-					err = k.DeleteBoard(ctx, k.admin, pick("x", "y"))
+					err = k.Boards.Delete(ctx, k.admin, pick("x", "y"))
 				case 1:
-					err = k.DeleteBoardAgent(ctx, k.admin, pick("x", "y"), pick("ag", "bg"))
+					err = k.Boards.DeleteAgent(ctx, k.admin, pick("x", "y"), pick("ag", "bg"))
 				case 2:
-					_, err = k.PurgeBoard(ctx, k.admin, pick("x", "y"), engine.BoardPurge{IsChat: &chat})
+					_, err = k.Boards.Purge(ctx, k.admin, pick("x", "y"), board.Purge{IsChat: &chat})
 				case 3:
-					_, _, err = k.PutBoard(ctx, k.admin, pick("x", "y"), engine.BoardSpec{RetentionDays: &days})
+					_, _, err = k.Boards.Put(ctx, k.admin, pick("x", "y"), board.Spec{RetentionDays: &days})
 				case 4:
-					_, err = k.PurgeConversations(ctx, k.admin, engine.PurgeSpec{ProjectID: engine.DefaultProject})
+					_, err = k.Sessions.PurgeConversations(ctx, k.admin, session.PurgeSpec{ProjectID: ident.DefaultProject})
 				case 5:
-					_, err = k.RunRetention(ctx, k.admin)
+					_, err = k.Jobs.RunRetention(ctx, k.admin)
 				}
 			}
-			if known := (*engine.Error)(nil); err != nil && !errors.As(err, &known) {
+			if known := (*fault.Error)(nil); err != nil && !errors.As(err, &known) {
 				t.Fatal(err)
 			}
 			if step%10 == 0 {
@@ -508,7 +516,7 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 
 // An empty store is clean, and a walk that fails says so.
 func TestVerifyOfNothing(t *testing.T) {
-	wantClean(t, verify(t, memstore.New()))
+	wantClean(t, verified(t, memstore.New()))
 	closed := memstore.New()
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)

@@ -1,17 +1,22 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
+)
 
 // Every kind of record has exactly one check, and every check is of a kind that there is.
 func TestVerifyChecksEachKindOnce(t *testing.T) {
 	checks := map[string]int{}
-	for _, room := range append(verifiedRooms(), ownChecks{}) {
-		for _, c := range room.checks() {
-			checks[c.kind]++
+	for _, room := range append(verifiedRooms(), verify.OwnChecks{}) {
+		for _, c := range room.Checks() {
+			checks[c.Kind]++
 		}
 	}
-	for _, kind := range kinds {
-		name := kind.base().name
+	for _, kind := range records.Kinds {
+		name := kind.Base().Name
 		if checks[name] != 1 {
 			t.Errorf("the kind %s has %d checks", name, checks[name])
 		}

@@ -7,9 +7,13 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // BenchmarkLength makes windows of a session of 1,000,000 messages and of shorter ones, all on Badger and read from
@@ -57,18 +61,18 @@ func sessionOf(messages int) string { return fmt.Sprint("session-", messages) }
 // assembling makes windows of a session, which must be of 50 messages.
 func assembling(b *testing.B, k *kit, messages int) func(n int) {
 	var buf []byte
-	req := &engine.ContextRequest{SessionID: sessionOf(messages)}
+	req := &window.ContextRequest{SessionID: sessionOf(messages)}
 	raw := []byte(fmt.Sprintf(`{"session_id":%q}`, req.SessionID))
 	ask := func(n int) {
 		for range n {
 			var err error
-			if buf, err = k.Assemble(b.Context(), k.admin, engine.DefaultProject, req, raw, buf[:0]); err != nil {
+			if buf, err = k.Windows.Assemble(b.Context(), k.admin, ident.DefaultProject, req, raw, buf[:0]); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
 	ask(1)
-	var w window
+	var w answer
 	if err := json.Unmarshal(buf, &w); err != nil || w.Usage["history_messages"] < 47 {
 		b.Fatalf("a window of %d messages (%v)", w.Usage["history_messages"], err)
 	}
@@ -78,17 +82,17 @@ func assembling(b *testing.B, k *kit, messages int) func(n int) {
 // importSession makes a session of short turns.
 func importSession(k *kit, messages int) {
 	k.Helper()
-	f := engine.SessionFile{Version: 1, Session: engine.SessionSpec{ID: sessionOf(messages)}}
+	f := session.File{Version: 1, Session: session.Spec{ID: sessionOf(messages)}}
 	for i := range messages / 4 {
 		id := fmt.Sprint("call_", i)
-		turn := engine.FileTurn{Turn: uint32(i + 1)}
+		turn := session.FileTurn{Turn: uint32(i + 1)}
 		question := user(fmt.Sprint("question ", i))
 		for _, m := range []string{question, call(id, "search"), result(id, "found"), assistant("answer")} {
-			turn.Messages = append(turn.Messages, engine.FileMessage{Format: "openai.chat", Message: json.RawMessage(m)})
+			turn.Messages = append(turn.Messages, session.FileMessage{Format: "openai.chat", Message: json.RawMessage(m)})
 		}
 		f.Turns = append(f.Turns, turn)
 	}
-	if _, err := k.ImportSession(k.Context(), k.admin, engine.Once{}, engine.DefaultProject, f); err != nil {
+	if _, err := k.Sessions.Import(k.Context(), k.admin, access.Once{}, ident.DefaultProject, f); err != nil {
 		k.Fatal(err)
 	}
 }

@@ -10,10 +10,17 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
@@ -39,7 +46,7 @@ type windows struct {
 	calls    map[string]int // by policy: those that were answered with ops
 }
 
-var operator = engine.Caller{Tenant: engine.DefaultTenant, Role: engine.RoleTenantAdmin, KeyID: "test"}
+var operator = access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleTenantAdmin, KeyID: "test"}
 
 func newWindows(t *testing.T) *windows {
 	t.Helper()
@@ -49,9 +56,9 @@ func newWindows(t *testing.T) *windows {
 	}
 	o := newOracle(t)
 	w := &windows{oracle: o, listener: &listener{Host: o.sandboxes[0].host}, calls: map[string]int{}}
-	var builtIns []engine.BuiltIn
+	var builtIns []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
 	w.Engine, _, err = engine.New(t.Context(), engine.Options{
 		Store: store.Seal(memstore.New()), Host: w.listener, Tokens: counter, BuiltIns: builtIns,
@@ -83,13 +90,13 @@ func (w *windows) listen(t *testing.T) {
 }
 
 // post commits a generated turn.
-func (w *windows) post(t *testing.T, session string, turn hard.Turn) {
+func (w *windows) post(t *testing.T, sessionID string, turn hard.Turn) {
 	t.Helper()
-	req := engine.TurnRequest{SessionID: session, Agent: turn.Agent, Format: string(turn.Format), Messages: turn.Input}
+	req := session.TurnRequest{SessionID: sessionID, Agent: turn.Agent, Format: string(turn.Format), Messages: turn.Input}
 	if turn.Delegation != "" {
 		req.DelegationID = &turn.Delegation
 	}
-	if _, err := w.AppendTurn(t.Context(), operator, engine.Once{}, engine.DefaultProject, req); err != nil {
+	if _, err := w.Sessions.AppendTurn(t.Context(), operator, access.Once{}, ident.DefaultProject, req); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -98,9 +105,9 @@ func (w *windows) post(t *testing.T, session string, turn hard.Turn) {
 func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []string) {
 	t.Helper()
 	pick := func(values ...int) *int { return &values[rng.IntN(len(values))] }
-	req := engine.ContextRequest{SessionID: session, Pipeline: drawPipeline(rng),
-		Viewer: engine.Viewer{Agent: "main", DelegationID: &viewers[rng.IntN(len(viewers))]},
-		Budget: engine.Budget{MaxMessages: pick(0, 0, 1, 2, 3, 5, 8, 13, 21, 34, 200, 5000),
+	req := window.ContextRequest{SessionID: session, Pipeline: drawPipeline(rng),
+		Viewer: access.Viewer{Agent: "main", DelegationID: &viewers[rng.IntN(len(viewers))]},
+		Budget: window.Budget{MaxMessages: pick(0, 0, 1, 2, 3, 5, 8, 13, 21, 34, 200, 5000),
 			MaxTokens: pick(0, 0, 60, 200, 500, 1000, 3000, 20_000, 1<<30)},
 		Format:      []string{"openai.chat", "anthropic.messages", "openai.responses", "text"}[rng.IntN(4)],
 		ToolResults: []string{"messages", "markdown"}[rng.IntN(2)],
@@ -115,8 +122,8 @@ func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []st
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.Assemble(t.Context(), operator, engine.DefaultProject, &req, raw, nil)
-	if refused := (*engine.Error)(nil); errors.As(err, &refused) && refused.Code == "budget_too_small" {
+	_, err = w.Windows.Assemble(t.Context(), operator, ident.DefaultProject, &req, raw, nil)
+	if refused := (*fault.Error)(nil); errors.As(err, &refused) && refused.Code == "budget_too_small" {
 		return
 	}
 	if err != nil {
@@ -125,12 +132,12 @@ func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []st
 }
 
 // drawPipeline is the built-in policies in any order with any config.
-func drawPipeline(rng *rand.Rand) []engine.PipelineStep {
+func drawPipeline(rng *rand.Rand) []project.PipelineStep {
 	trim := fmt.Sprintf(`{"marker":%t,"low_water":%g}`, rng.IntN(3) > 0, 0.1+0.9*rng.Float64())
 	if rng.IntN(2) == 0 {
 		trim = fmt.Sprintf(`{"marker":%t}`, rng.IntN(3) > 0)
 	}
-	steps := []engine.PipelineStep{
+	steps := []project.PipelineStep{
 		{Policy: "delegation-filter"},
 		{Policy: "summarise", Config: json.RawMessage(fmt.Sprintf(`{"enabled":%t,"threshold":%d,"keep_last":%d}`,
 			rng.IntN(4) > 0, 1+rng.IntN(60), 1+rng.IntN(20)))},

@@ -6,7 +6,8 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 // nothing is the request of routes that take no body and the response of those that answer none.
@@ -44,9 +45,9 @@ func (s spliced[T]) answer() (any, int) { return blob{contentType: jsonType, bod
 
 func (spliced[T]) described() reflect.Type { return reflect.TypeFor[T]() }
 
-// window is the shape of an assembled window. The engine splices stored messages into it, so this type and its parts
+// assembled is the shape of an assembled window. The engine splices stored messages into it, so this type and its parts
 // only describe the answer.
-type window struct {
+type assembled struct {
 	DecisionID string `json:"decision_id"`
 	rendered
 	Usage    windowUsage       `json:"usage"`
@@ -130,7 +131,7 @@ type decision struct {
 	Format     string            `json:"format,omitempty"`
 	Usage      windowUsage       `json:"usage"`
 	Pipeline   []pipelineOutcome `json:"pipeline"`
-	Settings   engine.Settings   `json:"settings"`
+	Settings   project.Settings  `json:"settings"`
 	Request    json.RawMessage   `json:"request"`
 	Summary    *summaryUsed      `json:"summary"`
 	Memories   []recalledMemory  `json:"memories,omitempty"`
@@ -155,5 +156,5 @@ type policyRun struct {
 	Summary  *summaryUsed      `json:"summary"`
 	Pipeline []pipelineOutcome `json:"pipeline"`
 	Report   []reportRow       `json:"report"`
-	Skipped  []engine.Skipped  `json:"skipped,omitempty"`
+	Skipped  []session.Skipped `json:"skipped,omitempty"`
 }

@@ -38,7 +38,7 @@ func TestSplicedAnswersFitTheirTypes(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
-		var w window
+		var w assembled
 		body := `{"system":"be brief","explain":true,"memories":{"query":"Oslo"},"budget":{"max_messages":2},
 			"format":"` + format + `"}`
 		answers("POST", contextPath, body, &w)

@@ -3,9 +3,10 @@ package server
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-func (s *Server) listAudit(ctx context.Context, c *call[nothing]) (engine.List[engine.AuditEntry], error) {
-	return s.engine.ListAudit(ctx, c.caller, c.page)
+func (s *Server) listAudit(ctx context.Context, c *call[nothing]) (records.List[tenant.AuditEntry], error) {
+	return s.engine.Tenants.ListAudit(ctx, c.caller, c.page)
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
 const (
@@ -35,7 +36,7 @@ func (x *exchange) authorise(ctx context.Context) error {
 		return refuse(http.StatusUnauthorized, "key_missing",
 			"send a key as Authorization: Bearer KEY or X-Agent-Token: KEY")
 	}
-	caller, err := x.s.engine.Authenticate(ctx, key)
+	caller, err := x.s.engine.Tenants.Authenticate(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (x *exchange) authorise(ctx context.Context) error {
 	if x.route.stores {
 		x.once.Seal = key
 	}
-	if x.route.role == engine.RoleRoot {
+	if x.route.role == access.RoleRoot {
 		return nil
 	}
 	return x.enterTenant(ctx)
@@ -57,7 +58,7 @@ func (x *exchange) authorise(ctx context.Context) error {
 // tenants do not exist.
 func (x *exchange) enterTenant(ctx context.Context) error {
 	tenant := x.query("tenant")
-	if x.caller.Role != engine.RoleRoot {
+	if x.caller.Role != access.RoleRoot {
 		if tenant != "" && tenant != x.caller.Tenant {
 			return noTenant(tenant)
 		}
@@ -66,7 +67,7 @@ func (x *exchange) enterTenant(ctx context.Context) error {
 	if tenant == "" {
 		return invalidQuery("tenant", "required", "the root key belongs to no tenant: say which one with ?tenant=")
 	}
-	exists, err := x.s.engine.TenantExists(ctx, tenant)
+	exists, err := x.s.engine.Tenants.Exists(ctx, tenant)
 	if err != nil {
 		return err
 	}
@@ -78,5 +79,5 @@ func (x *exchange) enterTenant(ctx context.Context) error {
 }
 
 func noTenant(id string) error {
-	return &engine.Error{Kind: engine.NotFound, Code: "not_found", Detail: "no tenant " + strconv.Quote(id)}
+	return &fault.Error{Kind: fault.NotFound, Code: "not_found", Detail: "no tenant " + strconv.Quote(id)}
 }

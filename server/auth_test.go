@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
 func TestKeys(t *testing.T) {
@@ -44,13 +44,13 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, r := range s.s.routes {
-		if r.role == engine.RoleNone {
+		if r.role == access.RoleNone {
 			continue
 		}
 		if p := s.do(r.method, r.path, "", "Authorization", "").problem(t); p.Status != 401 || p.Code != "key_missing" {
 			t.Errorf("%s %s without a key: %+v", r.method, r.path, p)
 		}
-		if r.role == engine.RoleReader {
+		if r.role == access.RoleReader {
 			continue
 		}
 		if p := s.do(r.method, r.path, "", "Authorization", "Bearer "+(r.role-1).String()).problem(t); p.Status != 403 {

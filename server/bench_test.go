@@ -9,7 +9,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // The hot path's price: the context route, with a window that costs nothing to make, against a bare Fiber route that
@@ -21,7 +21,7 @@ func BenchmarkContextRoute(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer devNull.Close()
-	answer := func(_ context.Context, c *call[engine.ContextRequest]) (spliced[window], error) {
+	answer := func(_ context.Context, c *call[window.ContextRequest]) (spliced[assembled], error) {
 		return append(c.buffer(), stored...), nil
 	}
 	site := start(b, answering("assemble", answer), func(o *setup) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 func small(o *setup) { o.limits.body = 100_000 }
@@ -224,7 +224,7 @@ func TestStopFinishesWhatRuns(t *testing.T) {
 	t.Parallel()
 	running, finish := make(chan struct{}), make(chan struct{})
 	var done atomic.Bool
-	s := start(t, appending(func(ctx context.Context, _ *call[engine.TurnRequest]) error {
+	s := start(t, appending(func(ctx context.Context, _ *call[session.TurnRequest]) error {
 		close(running)
 		<-finish
 		done.Store(true)
@@ -260,7 +260,7 @@ func TestStopIsBounded(t *testing.T) {
 	t.Parallel()
 	running := make(chan struct{})
 	ended := make(chan error, 1)
-	s := start(t, appending(func(ctx context.Context, _ *call[engine.TurnRequest]) error {
+	s := start(t, appending(func(ctx context.Context, _ *call[session.TurnRequest]) error {
 		close(running)
 		<-ctx.Done()
 		ended <- ctx.Err()

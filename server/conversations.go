@@ -4,19 +4,19 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-func (s *Server) conversations(ctx context.Context, c *call[nothing]) (engine.ConversationStats, error) {
+func (s *Server) conversations(ctx context.Context, c *call[nothing]) (session.ConversationStats, error) {
 	project, err := c.required("project_id")
 	if err != nil {
-		return engine.ConversationStats{}, err
+		return session.ConversationStats{}, err
 	}
-	return s.engine.Conversations(ctx, c.caller, project)
+	return s.engine.Sessions.Conversations(ctx, c.caller, project)
 }
 
-func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out engine.Purged, err error) {
-	spec := engine.PurgeSpec{}
+func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out session.Purged, err error) {
+	spec := session.PurgeSpec{}
 	if spec.ProjectID, err = c.required("project_id"); err != nil {
 		return out, err
 	}
@@ -34,5 +34,5 @@ func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out 
 	default:
 		return out, invalidQuery("dry_run", "invalid_value", "must be true or false")
 	}
-	return s.engine.PurgeConversations(ctx, c.caller, spec)
+	return s.engine.Sessions.PurgeConversations(ctx, c.caller, spec)
 }

@@ -15,7 +15,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
@@ -39,9 +40,9 @@ type exchange struct {
 	id    string
 	start time.Time
 
-	caller engine.Caller
-	once   engine.Once
-	page   engine.Page
+	caller access.Caller
+	once   access.Once
+	page   records.Page
 	raw    []byte // the body as received
 	unread bool   // some of the body is still on the connection
 	err    error
@@ -170,7 +171,7 @@ func sane(id []byte) bool {
 
 // dispatch does the cheap checks first: the body of a request without a valid key is never read.
 func (s *Server) dispatch(x *exchange) error {
-	if x.route.role != engine.RoleNone {
+	if x.route.role != access.RoleNone {
 		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
 		err := x.authorise(ctx)
 		cancel()

@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 func TestSuccessStatuses(t *testing.T) {
@@ -51,16 +54,16 @@ func TestSuccessStatuses(t *testing.T) {
 func TestErrorKinds(t *testing.T) {
 	t.Parallel()
 	var fail error
-	s := start(t, appending(func(context.Context, *call[engine.TurnRequest]) error { return fail }))
+	s := start(t, appending(func(context.Context, *call[session.TurnRequest]) error { return fail }))
 	one := 1
-	for kind, status := range map[engine.Kind]int{
-		engine.BadRequest: 400, engine.Unauthorized: 401, engine.Forbidden: 403, engine.NotFound: 404,
-		engine.Conflict: 409, engine.Gone: 410, engine.TooLarge: 413, engine.Invalid: 422, engine.Unavailable: 503,
-		engine.NoSpace: 507,
+	for kind, status := range map[fault.Kind]int{
+		fault.BadRequest: 400, fault.Unauthorized: 401, fault.Forbidden: 403, fault.NotFound: 404,
+		fault.Conflict: 409, fault.Gone: 410, fault.TooLarge: 413, fault.Invalid: 422, fault.Unavailable: 503,
+		fault.NoSpace: 507,
 	} {
-		fields := []engine.FieldError{{Index: &one, Field: "messages[1].role", Code: "unknown_role",
+		fields := []fault.FieldError{{Index: &one, Field: "messages[1].role", Code: "unknown_role",
 			Detail: "no such role"}}
-		fail = fmt.Errorf("wrapped: %w", &engine.Error{Kind: kind, Code: "some_code", Detail: "the words",
+		fail = fmt.Errorf("wrapped: %w", &fault.Error{Kind: kind, Code: "some_code", Detail: "the words",
 			Fields: fields})
 		p := s.do("POST", turns, `{}`).problem(t)
 		if p.Status != status || p.Code != "some_code" || p.Detail != "the words" ||
@@ -70,14 +73,14 @@ func TestErrorKinds(t *testing.T) {
 		}
 	}
 
-	fail = &engine.Error{Kind: engine.Invalid, Code: "budget_too_small", Detail: "d", Needed: 900, Allowed: 0,
+	fail = &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Detail: "d", Needed: 900, Allowed: 0,
 		Unit: "tokens"}
 	if p := s.do("POST", turns, `{}`).problem(t); *p.Needed != 900 || *p.Allowed != 0 || p.Unit != "tokens" {
 		t.Errorf("%+v", p)
 	}
 	for _, fail = range []error{
 		errors.New("secret words"),
-		&engine.Error{Kind: engine.Internal, Code: "secret", Detail: "secret words"},
+		&fault.Error{Kind: fault.Internal, Code: "secret", Detail: "secret words"},
 	} {
 		a := s.do("POST", turns, `{}`)
 		if p := a.problem(t); p.Status != 500 || p.Code != "internal" || strings.Contains(string(a.body), "secret") {
@@ -91,7 +94,7 @@ func TestErrorKinds(t *testing.T) {
 
 func TestPanicIsAProblemAndTheServerLives(t *testing.T) {
 	t.Parallel()
-	s := start(t, appending(func(context.Context, *call[engine.TurnRequest]) error { panic("boom") }))
+	s := start(t, appending(func(context.Context, *call[session.TurnRequest]) error { panic("boom") }))
 	a := s.do("POST", turns, `{}`, "X-Request-Id", "the-panic")
 	if p := a.problem(t); p.Status != 500 || p.Code != "internal" || strings.Contains(string(a.body), "boom") {
 		t.Errorf("%+v", p)
@@ -172,12 +175,12 @@ func TestBodiesAreStrict(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	var got engine.Page
+	var got records.Page
 	s := start(t, answering("listProjects", func(_ context.Context, c *call[nothing]) (nothing, error) {
 		got = c.page
 		return nothing{}, nil
 	}))
-	for query, want := range map[string]engine.Page{
+	for query, want := range map[string]records.Page{
 		"":                          {Limit: 50},
 		"?limit=1":                  {Limit: 1},
 		"?limit=1000&cursor=a%2Bb=": {Limit: 1000, Cursor: "a+b="},
@@ -196,19 +199,19 @@ func TestPages(t *testing.T) {
 
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
-	var got engine.Once
-	s := start(t, appending(func(_ context.Context, c *call[engine.TurnRequest]) error {
+	var got access.Once
+	s := start(t, appending(func(_ context.Context, c *call[session.TurnRequest]) error {
 		got = c.once
 		return nil
 	}))
 	const body = `{"messages":[]}`
 	s.do("POST", turns, body, "Idempotency-Key", "k1")
-	want := engine.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n\n" + body)),
+	want := access.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n\n" + body)),
 		Seal: s.key("tenant_admin")}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if s.do("POST", turns, body); got != (engine.Once{}) {
+	if s.do("POST", turns, body); got != (access.Once{}) {
 		t.Errorf("without a key: %+v", got)
 	}
 	if a := s.do("POST", turns, body, "Idempotency-Key", strings.Repeat("k", 255)); a.status != 201 {
@@ -234,10 +237,10 @@ func TestDeadline(t *testing.T) {
 
 // turnCall is what a handler of turns hands to the engine.
 type turnCall struct {
-	caller  engine.Caller
-	once    engine.Once
+	caller  access.Caller
+	once    access.Once
 	project string
-	req     engine.TurnRequest
+	req     session.TurnRequest
 }
 
 // Strings and buffers of the edge are reused between requests: nothing of one may show in another.
@@ -245,7 +248,7 @@ func TestRequestsAtOnceKeepTheirOwn(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var kept []turnCall // as they were given: what the edge failed to copy changes under them
-	s := start(t, echoing, appending(func(_ context.Context, c *call[engine.TurnRequest]) error {
+	s := start(t, echoing, appending(func(_ context.Context, c *call[session.TurnRequest]) error {
 		mu.Lock()
 		defer mu.Unlock()
 		kept = append(kept, turnCall{c.caller, c.once, c.path("project"), c.body})

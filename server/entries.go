@@ -6,15 +6,15 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/board"
 )
 
-func (s *Server) postEntry(ctx context.Context, c *call[engine.BoardPost]) (engine.BoardEntry, error) {
-	return s.engine.PostBoardEntry(ctx, c.caller, c.once, c.path("board"), c.body)
+func (s *Server) postEntry(ctx context.Context, c *call[board.Post]) (board.Entry, error) {
+	return s.engine.Boards.PostEntry(ctx, c.caller, c.once, c.path("board"), c.body)
 }
 
-func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page engine.BoardPage, err error) {
-	q := engine.BoardQuery{Limit: c.page.Limit}
+func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page board.Page, err error) {
+	q := board.Query{Limit: c.page.Limit}
 	if q.IsChat, err = c.queryBool("is_chat"); err != nil {
 		return page, err
 	}
@@ -40,34 +40,34 @@ func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page engine
 		q.Tags = append(q.Tags, string(tag))
 	}
 	q.Text = c.query("q")
-	return s.engine.ListBoardEntries(ctx, c.caller, c.path("board"), q)
+	return s.engine.Boards.ListEntries(ctx, c.caller, c.path("board"), q)
 }
 
-func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out engine.BoardPurged, err error) {
+func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out board.Purged, err error) {
 	days := c.query("older_than_days")
 	if days == "" {
 		return out, refuse(http.StatusBadRequest, "older_than_days_missing",
 			"say older_than_days=N; older_than_days=0 deletes all")
 	}
-	var p engine.BoardPurge
+	var p board.Purge
 	if p.OlderThanDays, err = strconv.Atoi(days); err != nil {
 		return out, invalidQuery("older_than_days", "out_of_range", "must be an integer, 0 or more")
 	}
 	if p.IsChat, err = c.queryBool("is_chat"); err != nil {
 		return out, err
 	}
-	return s.engine.PurgeBoard(ctx, c.caller, c.path("board"), p)
+	return s.engine.Boards.Purge(ctx, c.caller, c.path("board"), p)
 }
 
 func (s *Server) streamEntries(ctx context.Context, c *call[nothing]) (out streamed, err error) {
-	from := engine.BoardFollow{After: c.lastEventID()}
+	from := board.Follow{After: c.lastEventID()}
 	if from.Since, err = c.queryTime("since"); err != nil {
 		return out, err
 	}
 	if from.IsChat, err = c.queryBool("is_chat"); err != nil {
 		return out, err
 	}
-	feed, err := s.engine.FollowBoard(ctx, c.caller, c.path("board"), from)
+	feed, err := s.engine.Boards.Follow(ctx, c.caller, c.path("board"), from)
 	if err != nil {
 		return out, err
 	}
@@ -76,7 +76,7 @@ func (s *Server) streamEntries(ctx context.Context, c *call[nothing]) (out strea
 
 // exportBoard writes one entry a line, oldest first, a few at a time.
 func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, error) {
-	feed, err := s.engine.ExportBoard(ctx, c.caller, c.path("board"))
+	feed, err := s.engine.Boards.Export(ctx, c.caller, c.path("board"))
 	if err != nil {
 		return streamed{}, err
 	}
@@ -84,8 +84,8 @@ func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, e
 }
 
 // entryLines streams a feed that has an end, one entry a line.
-func (s *Server) entryLines(feed engine.Feed) streamed {
-	next := func() ([]engine.Event, error) {
+func (s *Server) entryLines(feed board.Feed) streamed {
+	next := func() ([]board.Event, error) {
 		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
 		defer cancel()
 		return feed.Next(ctx)

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
 // codeUses finds the error codes that source files use, each with the kinds or statuses that stand beside it; "" where
@@ -84,7 +84,7 @@ func codeIn(n ast.Node) (code, kind string) {
 		}
 		return literal(n.Args[1]), last(n.Args[0])
 	case *ast.CompositeLit:
-		if name := last(n.Type); !strings.HasSuffix(name, "Error") || name == "SummaryError" {
+		if name := last(n.Type); !strings.HasSuffix(name, "Error") || name == "ProviderError" {
 			return "", ""
 		}
 		for _, e := range n.Elts {
@@ -139,7 +139,7 @@ func codeLines(t *testing.T) map[string]codeLine {
 		}
 		out[code] = l
 	}
-	for _, c := range engine.ErrorCodes {
+	for _, c := range fault.ErrorCodes {
 		add(c.Code, codeLine{statusOf(c.Kind), c.Meaning, c.Remedy})
 	}
 	for _, c := range edgeCodes {
@@ -173,10 +173,10 @@ func TestErrorCodesAreInUse(t *testing.T) {
 
 // statusNamed is the status of a kind or of a constant of net/http; 0 where the name is none of them.
 func statusNamed(name string) int {
-	for kind, n := range map[engine.Kind]string{engine.BadRequest: "BadRequest", engine.Unauthorized: "Unauthorized",
-		engine.Forbidden: "Forbidden", engine.NotFound: "NotFound", engine.Conflict: "Conflict", engine.Gone: "Gone",
-		engine.TooLarge: "TooLarge", engine.Invalid: "Invalid", engine.Unavailable: "Unavailable",
-		engine.NoSpace: "NoSpace"} {
+	for kind, n := range map[fault.Kind]string{fault.BadRequest: "BadRequest", fault.Unauthorized: "Unauthorized",
+		fault.Forbidden: "Forbidden", fault.NotFound: "NotFound", fault.Conflict: "Conflict", fault.Gone: "Gone",
+		fault.TooLarge: "TooLarge", fault.Invalid: "Invalid", fault.Unavailable: "Unavailable",
+		fault.NoSpace: "NoSpace"} {
 		if n == name {
 			return statusOf(kind)
 		}

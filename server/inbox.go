@@ -3,33 +3,33 @@ package server
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/board"
 )
 
-func (s *Server) inbox(ctx context.Context, c *call[nothing]) (page engine.InboxPage, err error) {
+func (s *Server) inbox(ctx context.Context, c *call[nothing]) (page board.InboxPage, err error) {
 	unread, err := c.queryBool("unread")
 	if err != nil {
 		return page, err
 	}
-	return s.engine.Inbox(ctx, c.caller, c.path("board"), c.path("agent"), engine.InboxQuery{After: c.query("after"),
+	return s.engine.Boards.Inbox(ctx, c.caller, c.path("board"), c.path("agent"), board.InboxQuery{After: c.query("after"),
 		Unread: unread != nil && *unread, Limit: c.page.Limit, Base: c.base()})
 }
 
 func (s *Server) streamInbox(ctx context.Context, c *call[nothing]) (out streamed, err error) {
-	from := engine.InboxFollow{After: c.lastEventID(), Base: c.base()}
+	from := board.InboxFollow{After: c.lastEventID(), Base: c.base()}
 	if from.After == "" {
 		from.After = c.query("after")
 	}
 	if from.Since, err = c.queryTime("since"); err != nil {
 		return out, err
 	}
-	feed, err := s.engine.FollowInbox(ctx, c.caller, c.path("board"), c.path("agent"), from)
+	feed, err := s.engine.Boards.FollowInbox(ctx, c.caller, c.path("board"), c.path("agent"), from)
 	if err != nil {
 		return out, err
 	}
 	return c.sse("notification", feed), nil
 }
 
-func (s *Server) ackInbox(ctx context.Context, c *call[engine.InboxAck]) (engine.InboxAcked, error) {
-	return s.engine.AckInbox(ctx, c.caller, c.once, c.path("board"), c.path("agent"), c.body)
+func (s *Server) ackInbox(ctx context.Context, c *call[board.InboxAck]) (board.InboxAcked, error) {
+	return s.engine.Boards.AckInbox(ctx, c.caller, c.once, c.path("board"), c.path("agent"), c.body)
 }

@@ -17,10 +17,17 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -67,20 +74,20 @@ func answering[Req, Resp any](id string, fn func(ctx context.Context, c *call[Re
 }
 
 // appending lets a test look at turns, which are not stored. Its error is the answer's.
-func appending(look func(ctx context.Context, c *call[engine.TurnRequest]) error) func(*setup) {
-	return answering("appendTurn", func(ctx context.Context, c *call[engine.TurnRequest]) (engine.TurnResponse, error) {
-		return engine.TurnResponse{SessionID: c.body.SessionID, Turn: uint32(len(c.body.Messages))}, look(ctx, c)
+func appending(look func(ctx context.Context, c *call[session.TurnRequest]) error) func(*setup) {
+	return answering("appendTurn", func(ctx context.Context, c *call[session.TurnRequest]) (session.TurnResponse, error) {
+		return session.TurnResponse{SessionID: c.body.SessionID, Turn: uint32(len(c.body.Messages))}, look(ctx, c)
 	})
 }
 
 // anyTurn takes every turn and stores none.
 func anyTurn(o *setup) {
-	appending(func(context.Context, *call[engine.TurnRequest]) error { return nil })(o)
+	appending(func(context.Context, *call[session.TurnRequest]) error { return nil })(o)
 }
 
 // echoing answers requests for a window with what they asked.
 func echoing(o *setup) {
-	answering("assemble", func(_ context.Context, c *call[engine.ContextRequest]) (spliced[window], error) {
+	answering("assemble", func(_ context.Context, c *call[window.ContextRequest]) (spliced[assembled], error) {
 		raw := c.raw
 		if len(raw) == 0 {
 			raw = []byte("null")
@@ -117,9 +124,9 @@ func start(t testing.TB, change ...func(*setup)) *site {
 	for _, c := range change {
 		c(&o)
 	}
-	var builtIns []engine.BuiltIn
+	var builtIns []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
 	counter, host := parts()
 	e, first, err := engine.New(t.Context(), engine.Options{Store: store.Seal(o.store), Host: host, Tokens: counter,
@@ -146,24 +153,24 @@ func start(t testing.TB, change ...func(*setup)) *site {
 	stop := sync.OnceValue(func() error { cancel(); return <-served })
 	t.Cleanup(func() { _ = stop() })
 	keys := new(sync.Map)
-	keys.Store("tenant_admin/"+engine.DefaultTenant, first)
+	keys.Store("tenant_admin/"+ident.DefaultTenant, first)
 	return &site{t: t, addr: ln.Addr().String(), s: s, engine: e, log: log, stop: stop, keys: keys}
 }
 
 // key is the secret of a key that is named as ROLE or ROLE/TENANT; it is made, and its tenant too, where there is none.
 func (s *site) key(name string) string {
 	s.t.Helper()
-	role, tenant, _ := strings.Cut(name, "/")
-	if tenant == "" {
-		tenant = engine.DefaultTenant
+	role, tenantID, _ := strings.Cut(name, "/")
+	if tenantID == "" {
+		tenantID = ident.DefaultTenant
 	}
-	name = role + "/" + tenant
+	name = role + "/" + tenantID
 	if key, ok := s.keys.Load(name); ok {
 		return key.(string)
 	}
-	s.tenant(tenant)
-	made, err := s.engine.CreateKey(context.Background(), engine.Caller{Tenant: tenant, Role: engine.RoleRoot},
-		engine.Once{}, engine.KeySpec{Role: role})
+	s.tenant(tenantID)
+	made, err := s.engine.Tenants.CreateKey(context.Background(), access.Caller{Tenant: tenantID, Role: access.RoleRoot},
+		access.Once{}, tenant.KeySpec{Role: role})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -175,8 +182,8 @@ func (s *site) key(name string) string {
 func (s *site) revoke(name string) {
 	s.t.Helper()
 	id := strings.Split(s.key(name), "_")[1]
-	if err := s.engine.DeleteKey(context.Background(), engine.Caller{Tenant: engine.DefaultTenant,
-		Role: engine.RoleRoot},
+	if err := s.engine.Tenants.DeleteKey(context.Background(), access.Caller{Tenant: ident.DefaultTenant,
+		Role: access.RoleRoot},
 		id); err != nil {
 		s.t.Fatal(err)
 	}
@@ -185,8 +192,8 @@ func (s *site) revoke(name string) {
 // tenant makes sure that there is a tenant.
 func (s *site) tenant(id string) {
 	s.t.Helper()
-	_, err := s.engine.CreateTenant(context.Background(), engine.Once{}, engine.TenantSpec{ID: id})
-	if e, ok := errors.AsType[*engine.Error](err); err != nil && (!ok || e.Kind != engine.Conflict) {
+	_, err := s.engine.CreateTenant(context.Background(), access.Once{}, tenant.Spec{ID: id})
+	if e, ok := errors.AsType[*fault.Error](err); err != nil && (!ok || e.Kind != fault.Conflict) {
 		s.t.Fatal(err)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
 // serveMCP answers messages of the protocol. Its paths name no project and no session, so a header or the query does.
@@ -20,13 +22,13 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		project = caller.Projects[0]
 	}
 	if project == "" {
-		project = engine.DefaultProject
+		project = ident.DefaultProject
 	}
 	session := c.said("X-Mneme-Session", "session")
-	callTool := func(_ context.Context, call engine.ToolCall) (engine.ToolResult, error) {
+	callTool := func(_ context.Context, call tools.ToolCall) (tools.ToolResult, error) {
 		call.SessionID = session
 		// The SDK's context knows nothing of the time that the edge gives a request.
-		return s.engine.CallTool(ctx, caller, engine.Once{}, project, call)
+		return s.engine.Tools.CallTool(ctx, caller, access.Once{}, project, call)
 	}
 	header := http.Header{}
 	for name, value := range c.c.Request().Header.All() {

@@ -15,7 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
 // proseFiles hold what neither the table of routes nor Go types can say: summaries, descriptions, constraints and
@@ -162,7 +162,7 @@ func paths(routes []line, operations map[string]*operationProse) (map[string]any
 func operationOf(r line, p *operationProse) (map[string]any, error) {
 	out := map[string]any{"operationId": r.id, "tags": []string{p.tag}, "summary": p.Summary}
 	text := p.Description
-	if r.role == engine.RoleNone {
+	if r.role == access.RoleNone {
 		out["security"] = []any{}
 	} else {
 		text = strings.TrimSpace(strings.TrimSpace(text) + " Role `" + r.role.String() + "`.")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
 // documented is what the description says, as far as these tests read it.
@@ -93,16 +93,16 @@ func TestRoutesAndDescriptionAgree(t *testing.T) {
 		}
 		operations[o.OperationID] = name
 
-		ofTenant := r.role > engine.RoleNone && r.role < engine.RoleRoot
+		ofTenant := r.role > access.RoleNone && r.role < access.RoleRoot
 		statuses := slices.Collect(maps.Keys(o.Responses))
 		for what, agree := range map[string]bool{
-			"security": (o.Security != nil) == (r.role == engine.RoleNone),
-			"role": r.role == engine.RoleNone || strings.Contains(words(o.Description),
+			"security": (o.Security != nil) == (r.role == access.RoleNone),
+			"role": r.role == access.RoleNone || strings.Contains(words(o.Description),
 				"Role `"+r.role.String()+"`."),
 			"success":         slices.Contains(statuses, strconv.Itoa(r.status)),
 			"default":         slices.Contains(statuses, "default"),
-			"401":             slices.Contains(statuses, "401") == (r.role > engine.RoleNone),
-			"403":             slices.Contains(statuses, "403") == (r.role > engine.RoleReader),
+			"401":             slices.Contains(statuses, "401") == (r.role > access.RoleNone),
+			"403":             slices.Contains(statuses, "403") == (r.role > access.RoleReader),
 			"body":            (o.RequestBody != nil) == r.takesBody,
 			"required body":   o.RequestBody == nil || o.RequestBody.Required != r.bodyOptional,
 			"Idempotency-Key": o.has("idempotencyKey") == r.stores,

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
 // path is a part of the URL's path, by its name in the route.
@@ -37,7 +39,7 @@ func (x *exchange) required(name string) (string, error) {
 		return v, nil
 	}
 	p := refuse(http.StatusBadRequest, "parameter_missing", "%s: say it in the query of the URL", name)
-	p.Errors = []engine.FieldError{{Field: name, Code: "required", Detail: "must be given"}}
+	p.Errors = []fault.FieldError{{Field: name, Code: "required", Detail: "must be given"}}
 	return "", p
 }
 
@@ -90,12 +92,12 @@ func (x *exchange) base() string {
 }
 
 func invalidQuery(name, code, detail string) error {
-	return &engine.Error{Kind: engine.Invalid, Code: code, Detail: name + ": " + detail,
-		Fields: []engine.FieldError{{Field: name, Code: code, Detail: detail}}}
+	return &fault.Error{Kind: fault.Invalid, Code: code, Detail: name + ": " + detail,
+		Fields: []fault.FieldError{{Field: name, Code: code, Detail: detail}}}
 }
 
 func (x *exchange) readPage() error {
-	x.page = engine.Page{Limit: defaultLimit, Cursor: x.query("cursor")}
+	x.page = records.Page{Limit: defaultLimit, Cursor: x.query("cursor")}
 	if s := x.query("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > maxLimit {
@@ -110,7 +112,7 @@ func (x *exchange) readPage() error {
 func (x *exchange) readOnce() error {
 	key := string(x.c.Request().Header.Peek("Idempotency-Key"))
 	if key == "" {
-		x.once = engine.Once{}
+		x.once = access.Once{}
 		return nil
 	}
 	if len(key) > maxOnceKey {

@@ -5,29 +5,31 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (stored[engine.PolicyVersion], error) {
+func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (stored[policy.Version], error) {
 	// A copy: what is made of a module may go on pointing into its bytes.
-	v, created, err := s.engine.UploadPolicy(ctx, c.caller, c.once, c.query("name"), bytes.Clone(c.raw))
-	return stored[engine.PolicyVersion]{v, created}, err
+	v, created, err := s.engine.Policies.Upload(ctx, c.caller, c.once, c.query("name"), bytes.Clone(c.raw))
+	return stored[policy.Version]{v, created}, err
 }
 
-func (s *Server) listPolicies(ctx context.Context, c *call[nothing]) (engine.List[engine.Policy], error) {
-	return s.engine.ListPolicies(ctx, c.caller, c.page)
+func (s *Server) listPolicies(ctx context.Context, c *call[nothing]) (records.List[policy.Policy], error) {
+	return s.engine.Policies.List(ctx, c.caller, c.page)
 }
 
-func (s *Server) getPolicy(ctx context.Context, c *call[nothing]) (engine.Policy, error) {
-	return s.engine.GetPolicy(ctx, c.caller, c.path("policy"))
+func (s *Server) getPolicy(ctx context.Context, c *call[nothing]) (policy.Policy, error) {
+	return s.engine.Policies.Get(ctx, c.caller, c.path("policy"))
 }
 
 func (s *Server) deletePolicy(ctx context.Context, c *call[nothing]) (nothing, error) {
-	return nothing{}, s.engine.DeletePolicy(ctx, c.caller, c.path("policy"))
+	return nothing{}, s.engine.Policies.Delete(ctx, c.caller, c.path("policy"))
 }
 
-func (s *Server) setLive(ctx context.Context, c *call[engine.LiveSpec]) (engine.Policy, error) {
-	return s.engine.SetLive(ctx, c.caller, c.path("policy"), c.body)
+func (s *Server) setLive(ctx context.Context, c *call[policy.LiveSpec]) (policy.Policy, error) {
+	return s.engine.Policies.SetLive(ctx, c.caller, c.path("policy"), c.body)
 }
 
 // version is the number in the path; 0, which no version has, where it is none.
@@ -39,18 +41,18 @@ func (x *exchange) version() int {
 	return n
 }
 
-func (s *Server) getPolicyVersion(ctx context.Context, c *call[nothing]) (engine.PolicyVersion, error) {
-	return s.engine.GetPolicyVersion(ctx, c.caller, c.path("policy"), c.version())
+func (s *Server) getPolicyVersion(ctx context.Context, c *call[nothing]) (policy.Version, error) {
+	return s.engine.Policies.GetVersion(ctx, c.caller, c.path("policy"), c.version())
 }
 
 func (s *Server) deletePolicyVersion(ctx context.Context, c *call[nothing]) (nothing, error) {
-	return nothing{}, s.engine.DeletePolicyVersion(ctx, c.caller, c.path("policy"), c.version())
+	return nothing{}, s.engine.Policies.DeleteVersion(ctx, c.caller, c.path("policy"), c.version())
 }
 
-func (s *Server) runPolicy(ctx context.Context, c *call[engine.PolicyRunRequest]) (spliced[policyRun], error) {
-	return s.engine.RunPolicy(ctx, c.caller, c.path("policy"), c.version(), &c.body, c.buffer())
+func (s *Server) runPolicy(ctx context.Context, c *call[window.PolicyRunRequest]) (spliced[policyRun], error) {
+	return s.engine.Windows.RunPolicy(ctx, c.caller, c.path("policy"), c.version(), &c.body, c.buffer())
 }
 
-func (s *Server) replayPolicy(ctx context.Context, c *call[engine.PolicyReplayRequest]) (engine.PolicyReplay, error) {
-	return s.engine.ReplayPolicy(ctx, c.caller, c.path("policy"), c.version(), c.body)
+func (s *Server) replayPolicy(ctx context.Context, c *call[window.PolicyReplayRequest]) (window.PolicyReplay, error) {
+	return s.engine.Windows.ReplayPolicy(ctx, c.caller, c.path("policy"), c.version(), c.body)
 }

@@ -9,22 +9,23 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
 // problem is an error answer as of RFC 9457. Its type is always about:blank: programs go by code, which is stable.
 type problem struct {
-	Type      string              `json:"type"`
-	Title     string              `json:"title"`
-	Status    int                 `json:"status"`
-	Detail    string              `json:"detail"`
-	Code      string              `json:"code"`
-	RequestID string              `json:"request_id"`
-	Errors    []engine.FieldError `json:"errors,omitempty"`
-	Needed    *int                `json:"needed,omitempty"`
-	Allowed   *int                `json:"allowed,omitempty"`
-	Unit      string              `json:"unit,omitempty"`
+	Type      string             `json:"type"`
+	Title     string             `json:"title"`
+	Status    int                `json:"status"`
+	Detail    string             `json:"detail"`
+	Code      string             `json:"code"`
+	RequestID string             `json:"request_id"`
+	Errors    []fault.FieldError `json:"errors,omitempty"`
+	Needed    *int               `json:"needed,omitempty"`
+	Allowed   *int               `json:"allowed,omitempty"`
+	Unit      string             `json:"unit,omitempty"`
 	// Of a refused policy module: the check that it failed and, where that is a limit, the number found.
 	Check string `json:"check,omitempty"`
 	Found *int64 `json:"found,omitempty"`
@@ -39,27 +40,27 @@ func refuse(status int, code, format string, args ...any) *problem {
 }
 
 // statusOf is the one table from what went wrong to the status that says so.
-func statusOf(k engine.Kind) int {
+func statusOf(k fault.Kind) int {
 	switch k {
-	case engine.BadRequest:
+	case fault.BadRequest:
 		return http.StatusBadRequest
-	case engine.Unauthorized:
+	case fault.Unauthorized:
 		return http.StatusUnauthorized
-	case engine.Forbidden:
+	case fault.Forbidden:
 		return http.StatusForbidden
-	case engine.NotFound:
+	case fault.NotFound:
 		return http.StatusNotFound
-	case engine.Conflict:
+	case fault.Conflict:
 		return http.StatusConflict
-	case engine.Gone:
+	case fault.Gone:
 		return http.StatusGone
-	case engine.TooLarge:
+	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
-	case engine.Invalid:
+	case fault.Invalid:
 		return http.StatusUnprocessableEntity
-	case engine.Unavailable:
+	case fault.Unavailable:
 		return http.StatusServiceUnavailable
-	case engine.NoSpace:
+	case fault.NoSpace:
 		return http.StatusInsufficientStorage
 	default:
 		return http.StatusInternalServerError
@@ -71,7 +72,7 @@ func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
-	if e, ok := errors.AsType[*engine.Error](engine.Worded(err)); ok && e.Kind != engine.Internal {
+	if e, ok := errors.AsType[*fault.Error](records.Worded(err)); ok && e.Kind != fault.Internal {
 		p := &problem{Status: statusOf(e.Kind), Code: e.Code, Detail: e.Detail, Errors: e.Fields, Unit: e.Unit}
 		if e.Unit != "" {
 			p.Needed, p.Allowed = &e.Needed, &e.Allowed
@@ -89,7 +90,7 @@ func problemOf(err error) *problem {
 	if e, ok := errors.AsType[*strictjson.FaultsError](err); ok {
 		p := refuse(http.StatusUnprocessableEntity, e.Faults[0].Code, "%s", e)
 		for _, f := range e.Faults {
-			p.Errors = append(p.Errors, engine.FieldError{Field: f.Path, Code: f.Code, Detail: f.Detail})
+			p.Errors = append(p.Errors, fault.FieldError{Field: f.Path, Code: f.Code, Detail: f.Detail})
 		}
 		return p
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
@@ -83,9 +84,9 @@ func newProgram(b *testing.B) (addr, key string) {
 	must(err)
 	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command()})
 	must(err)
-	var builtIns []engine.BuiltIn
+	var builtIns []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, engine.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
 	}
 	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(db), Host: host, Tokens: counter,
 		BuiltIns: builtIns, Logger: log})

@@ -11,7 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"golang.org/x/time/rate"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
 // RateLimit bounds the requests of each tenant, on this server alone. PerSecond 0 is no bound; Burst 0 is what a second
@@ -64,7 +64,7 @@ func (r *rates) of(tenant string, now time.Time) *rate.Limiter {
 // tenant stands. The operator is not limited.
 func (x *exchange) limitRate() error {
 	limit := x.s.rates.limit
-	if limit.PerSecond == 0 || x.route.role == engine.RoleNone || x.caller.Role == engine.RoleRoot {
+	if limit.PerSecond == 0 || x.route.role == access.RoleNone || x.caller.Role == access.RoleRoot {
 		return nil
 	}
 	now := x.s.now()

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
 )
 
-func (s *Server) runRetention(ctx context.Context, c *call[nothing]) (engine.RetentionRun, error) {
-	return s.engine.RunRetention(ctx, c.caller)
+func (s *Server) runRetention(ctx context.Context, c *call[nothing]) (jobs.RetentionRun, error) {
+	return s.engine.Jobs.RunRetention(ctx, c.caller)
 }

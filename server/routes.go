@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
 // line is one line of the table: what is served, to whom, and with what success. The description that /openapi.json
@@ -14,7 +14,7 @@ type line struct {
 	id     string // the operationId
 	method string
 	path   string      // as in OpenAPI: {name} is one part of the path
-	role   engine.Role // the least that may; RoleNone: open, without a key
+	role   access.Role // the least that may; RoleNone: open, without a key
 	status int         // of a success
 	endpoint
 	options
@@ -47,11 +47,11 @@ func (r line) mediaType() string {
 
 // The roles and options of most routes.
 const (
-	open   = engine.RoleNone
-	reader = engine.RoleReader
-	agent  = engine.RoleAgent
-	admin  = engine.RoleTenantAdmin
-	root   = engine.RoleRoot
+	open   = access.RoleNone
+	reader = access.RoleReader
+	agent  = access.RoleAgent
+	admin  = access.RoleTenantAdmin
+	root   = access.RoleRoot
 )
 
 var (

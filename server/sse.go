@@ -7,7 +7,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
 // retryAfter is how long readers are told to wait before they come back, in milliseconds.
@@ -15,7 +16,7 @@ const retryAfter = "1000"
 
 // sse streams a feed as Server-Sent Events until the reader, the key, the feed or the server ends. Whenever there is
 // news it reads from the store what the reader has not had yet, so no reader has a queue.
-func (x *exchange) sse(event string, feed engine.Feed) streamed {
+func (x *exchange) sse(event string, feed board.Feed) streamed {
 	s, r, key, tenant := x.s, x.route, token(x.c), x.caller.Tenant
 	return streamed{contentType: "text/event-stream", close: feed.Close, run: func(out *stream) error {
 		p := pusher{s: s, out: out, event: event, feed: feed,
@@ -29,7 +30,7 @@ type pusher struct {
 	s     *Server
 	out   *stream
 	event string
-	feed  engine.Feed
+	feed  board.Feed
 	still func() bool
 }
 
@@ -79,8 +80,8 @@ func (p *pusher) push() (int, error) {
 	ctx, cancel := context.WithTimeout(p.s.streams, p.s.limits.request)
 	defer cancel()
 	events, err := p.feed.Next(ctx)
-	gone, ok := errors.AsType[*engine.Error](err)
-	if ok && gone.Kind == engine.NotFound || errors.Is(err, context.Canceled) {
+	gone, ok := errors.AsType[*fault.Error](err)
+	if ok && gone.Kind == fault.NotFound || errors.Is(err, context.Canceled) {
 		return -1, nil
 	}
 	if err != nil || len(events) == 0 {

@@ -15,18 +15,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/board"
 )
 
 // fakeFeed gives what its next says; a test wakes it by closing what news gives.
 type fakeFeed struct {
-	next   func() ([]engine.Event, error)
+	next   func() ([]board.Event, error)
 	news   func() <-chan struct{}
 	closed atomic.Int32
 }
 
-func (f *fakeFeed) Next(context.Context) ([]engine.Event, error) { return f.next() }
-func (f *fakeFeed) Close()                                       { f.closed.Add(1) }
+func (f *fakeFeed) Next(context.Context) ([]board.Event, error) { return f.next() }
+func (f *fakeFeed) Close()                                      { f.closed.Add(1) }
 
 func (f *fakeFeed) News() <-chan struct{} {
 	if f.news == nil {
@@ -40,7 +40,7 @@ const streamPath = "/api/v1/boards/b/memory/stream"
 // streaming starts a server over a feed that gives nothing, unless a test says otherwise. Every stream is of that feed.
 func streaming(t *testing.T, feed *fakeFeed, change ...func(*limits)) *site {
 	if feed.next == nil {
-		feed.next = func() ([]engine.Event, error) { return nil, nil }
+		feed.next = func() ([]board.Event, error) { return nil, nil }
 	}
 	with := []func(*setup){
 		answering("streamBoardEntries", func(_ context.Context, c *call[nothing]) (streamed, error) {
@@ -89,12 +89,12 @@ func (s *site) drained() {
 
 func TestStreamTellsWhatComes(t *testing.T) {
 	t.Parallel()
-	events := make(chan []engine.Event, 3)
-	events <- []engine.Event{{ID: "1", Data: "<a>\n"}, {ID: "2", Data: "b"}}
+	events := make(chan []board.Event, 3)
+	events <- []board.Event{{ID: "1", Data: "<a>\n"}, {ID: "2", Data: "b"}}
 	events <- nil
-	events <- []engine.Event{{ID: "3", Data: "c"}}
+	events <- []board.Event{{ID: "3", Data: "c"}}
 	news := make(chan struct{})
-	feed := &fakeFeed{news: func() <-chan struct{} { return news }, next: func() ([]engine.Event, error) {
+	feed := &fakeFeed{news: func() <-chan struct{} { return news }, next: func() ([]board.Event, error) {
 		select {
 		case e := <-events:
 			return e, nil
@@ -147,11 +147,11 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	var mu sync.Mutex
 	given := 0
 	long := strings.Repeat("x", 64<<10)
-	feed := &fakeFeed{next: func() ([]engine.Event, error) {
+	feed := &fakeFeed{next: func() ([]board.Event, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		given++
-		return []engine.Event{{ID: fmt.Sprint(given), Data: long}}, nil
+		return []board.Event{{ID: fmt.Sprint(given), Data: long}}, nil
 	}}
 	s := streaming(t, feed, quick)
 	s.stuck()
@@ -183,8 +183,8 @@ func (s *site) stuck() {
 func TestStopWithAStuckReader(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 64<<10)
-	s := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) {
-		return []engine.Event{{ID: "1", Data: long}}, nil
+	s := streaming(t, &fakeFeed{next: func() ([]board.Event, error) {
+		return []board.Event{{ID: "1", Data: long}}, nil
 	}}, func(l *limits) { l.stall, l.drain = time.Hour, 2*time.Second })
 	s.stuck()
 	time.Sleep(100 * time.Millisecond) // for the network's buffers to fill; less only makes the test easier
@@ -219,13 +219,13 @@ func TestStreamsEndCleanly(t *testing.T) {
 // What breaks a stream ends the connection, so that a reader does not take it for the end; nothing else suffers.
 func TestBrokenStreams(t *testing.T) {
 	t.Parallel()
-	for name, fail := range map[string]func() ([]engine.Event, error){
-		"error": func() ([]engine.Event, error) { return nil, fmt.Errorf("secret words") },
-		"panic": func() ([]engine.Event, error) { panic("secret words") },
+	for name, fail := range map[string]func() ([]board.Event, error){
+		"error": func() ([]board.Event, error) { return nil, fmt.Errorf("secret words") },
+		"panic": func() ([]board.Event, error) { panic("secret words") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := make(chan struct{})
-			s := streaming(t, &fakeFeed{next: func() ([]engine.Event, error) { <-open; return fail() }}, quick)
+			s := streaming(t, &fakeFeed{next: func() ([]board.Event, error) { <-open; return fail() }}, quick)
 			_, lines := s.open(t.Context())
 			lines.Scan()
 			close(open)
@@ -272,11 +272,11 @@ func TestHeadOfStreams(t *testing.T) {
 func TestStreamBehindAProxy(t *testing.T) {
 	t.Parallel()
 	var given atomic.Bool
-	feed := &fakeFeed{next: func() ([]engine.Event, error) {
+	feed := &fakeFeed{next: func() ([]board.Event, error) {
 		if given.Swap(true) {
 			return nil, nil
 		}
-		return []engine.Event{{ID: "1", Data: "a"}}, nil
+		return []board.Event{{ID: "1", Data: "a"}}, nil
 	}}
 	s := streaming(t, feed)
 	target, err := url.Parse("http://" + s.addr)

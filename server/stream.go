@@ -16,7 +16,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
 const ndjsonType = "application/x-ndjson"
@@ -132,13 +132,13 @@ func guard(run func() error) (err error) {
 func (s *Server) still(key, tenant string, r *route) bool {
 	ctx, cancel := context.WithTimeout(s.streams, s.limits.request)
 	defer cancel()
-	caller, err := s.engine.Authenticate(ctx, key)
+	caller, err := s.engine.Tenants.Authenticate(ctx, key)
 	if err != nil || caller.Role < r.role {
 		return false
 	}
-	if caller.Role < engine.RoleRoot {
+	if caller.Role < access.RoleRoot {
 		return true
 	}
-	exists, err := s.engine.TenantExists(ctx, tenant)
+	exists, err := s.engine.Tenants.Exists(ctx, tenant)
 	return err == nil && exists
 }

@@ -14,11 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// transfer exports and imports what a test says.
-type transfer struct {
+// scripted exports and imports what a test says.
+type scripted struct {
 	mu     sync.Mutex
 	export func(ctx context.Context, w io.Writer) error
 	take   func(body io.Reader) error
@@ -26,22 +27,22 @@ type transfer struct {
 }
 
 // says changes what is done, or looks at what was done, between requests.
-func (f *transfer) says(change func()) {
+func (f *scripted) says(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
 }
 
 // answer puts the handlers of a transfer in place of the server's.
-func (f *transfer) answer(o *setup) {
+func (f *scripted) answer(o *setup) {
 	answering("exportTenant", func(_ context.Context, c *call[nothing]) (out streamed, err error) {
 		f.says(func() { out, err = c.s.written(ndjsonType, f.export), f.refuse })
 		return out, err
 	})(o)
-	answering("importTenant", func(_ context.Context, c *call[rawBody]) (engine.ImportReport, error) {
+	answering("importTenant", func(_ context.Context, c *call[rawBody]) (transfer.ImportReport, error) {
 		var take func(io.Reader) error
 		f.says(func() { take = f.take })
-		return engine.ImportReport{}, take(c.bodyStream())
+		return transfer.ImportReport{}, take(c.bodyStream())
 	})(o)
 }
 
@@ -51,7 +52,7 @@ const someLine = "a line of the file, of some length, so that there is something
 func TestStreamedResponse(t *testing.T) {
 	t.Parallel()
 	const lines = 200_000
-	e := &transfer{export: func(_ context.Context, w io.Writer) error {
+	e := &scripted{export: func(_ context.Context, w io.Writer) error {
 		for range lines {
 			if _, err := io.WriteString(w, someLine); err != nil {
 				return err
@@ -91,7 +92,7 @@ func TestStreamedResponse(t *testing.T) {
 // What is refused before the first byte is a problem; what breaks later is a broken response, never a short one.
 func TestStreamedResponseBreaks(t *testing.T) {
 	t.Parallel()
-	e := &transfer{refuse: &engine.Error{Kind: engine.Forbidden, Code: "key_narrowed", Detail: "x"}}
+	e := &scripted{refuse: &fault.Error{Kind: fault.Forbidden, Code: "key_narrowed", Detail: "x"}}
 	s := start(t, e.answer)
 	if p := s.do("GET", "/api/v1/export", "").problem(t); p.Code != "key_narrowed" {
 		t.Errorf("%+v", p)
@@ -149,7 +150,7 @@ func TestStreamedBody(t *testing.T) {
 	t.Parallel()
 	var got [32]byte
 	var size int64
-	e := &transfer{}
+	e := &scripted{}
 	e.take = func(body io.Reader) error {
 		sum := sha256.New()
 		n, err := io.Copy(sum, body)
@@ -203,7 +204,7 @@ func TestStreamedBody(t *testing.T) {
 	e.says(func() {
 		e.take = func(body io.Reader) error {
 			_, err := io.CopyN(io.Discard, body, 10)
-			return errors.Join(err, &engine.Error{Kind: engine.Invalid, Code: "invalid_export", Detail: "line 1"})
+			return errors.Join(err, &fault.Error{Kind: fault.Invalid, Code: "invalid_export", Detail: "line 1"})
 		}
 	})
 	if a := post(bytes.NewReader([]byte(big)), int64(len(big))); a.status != 422 {

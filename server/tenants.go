@@ -3,15 +3,16 @@ package server
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-func (s *Server) createTenant(ctx context.Context, c *call[engine.TenantSpec]) (engine.TenantCreated, error) {
+func (s *Server) createTenant(ctx context.Context, c *call[tenant.Spec]) (tenant.Created, error) {
 	return s.engine.CreateTenant(ctx, c.once, c.body)
 }
 
-func (s *Server) listTenants(ctx context.Context, c *call[nothing]) (engine.List[engine.Tenant], error) {
-	return s.engine.ListTenants(ctx, c.page)
+func (s *Server) listTenants(ctx context.Context, c *call[nothing]) (records.List[tenant.Tenant], error) {
+	return s.engine.Tenants.List(ctx, c.page)
 }
 
 func (s *Server) deleteTenant(ctx context.Context, c *call[nothing]) (nothing, error) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
@@ -34,26 +34,26 @@ type anthropicTool struct {
 
 // listTools describes the tools so that they can be passed on as they are. OpenAI's shape is the default.
 func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error) {
-	var shape func(engine.Tool) any
+	var shape func(tools.Tool) any
 	switch c.query("format") {
 	case "", "openai":
-		shape = func(t engine.Tool) any {
+		shape = func(t tools.Tool) any {
 			return openAITool{"function", openAIFunction{t.Name, t.Description, t.InputSchema}}
 		}
 	case "anthropic":
-		shape = func(t engine.Tool) any { return anthropicTool{t.Name, t.Description, t.InputSchema} }
+		shape = func(t tools.Tool) any { return anthropicTool{t.Name, t.Description, t.InputSchema} }
 	case "mcp":
-		shape = func(t engine.Tool) any { return mcp.Describe(t) }
+		shape = func(t tools.Tool) any { return mcp.Describe(t) }
 	default:
 		return toolList{}, invalidQuery("format", "invalid_value", "must be openai, anthropic or mcp")
 	}
 	out := toolList{Tools: []any{}}
-	for _, t := range s.engine.Tools() {
+	for _, t := range s.engine.Tools.Tools() {
 		out.Tools = append(out.Tools, shape(t))
 	}
 	return out, nil
 }
 
-func (s *Server) callTool(ctx context.Context, c *call[engine.ToolCall]) (engine.ToolResult, error) {
-	return s.engine.CallTool(ctx, c.caller, c.once, c.path("project"), c.body)
+func (s *Server) callTool(ctx context.Context, c *call[tools.ToolCall]) (tools.ToolResult, error) {
+	return s.engine.Tools.CallTool(ctx, c.caller, c.once, c.path("project"), c.body)
 }

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-func (s *Server) appendTurn(ctx context.Context, c *call[engine.TurnRequest]) (engine.TurnResponse, error) {
-	return s.engine.AppendTurn(ctx, c.caller, c.once, c.path("project"), c.body)
+func (s *Server) appendTurn(ctx context.Context, c *call[session.TurnRequest]) (session.TurnResponse, error) {
+	return s.engine.Sessions.AppendTurn(ctx, c.caller, c.once, c.path("project"), c.body)
 }

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-func (s *Server) usage(ctx context.Context, c *call[nothing]) (engine.Usage, error) {
-	return s.engine.Usage(ctx, c.caller)
+func (s *Server) usage(ctx context.Context, c *call[nothing]) (tenant.Usage, error) {
+	return s.engine.Tenants.Usage(ctx, c.caller)
 }

@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-func (s *Server) assemble(ctx context.Context, c *call[engine.ContextRequest]) (spliced[window], error) {
-	return s.engine.Assemble(ctx, c.caller, c.path("project"), &c.body, c.raw, c.buffer())
+func (s *Server) assemble(ctx context.Context, c *call[window.ContextRequest]) (spliced[assembled], error) {
+	return s.engine.Windows.Assemble(ctx, c.caller, c.path("project"), &c.body, c.raw, c.buffer())
 }

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
 // maxRetryAfter bounds what a provider can ask for.
 const maxRetryAfter = time.Hour
 
 // failure gives a failed call its name. All words are ours: an error of below may hold the address or the provider's body.
-func (s *Summariser) failure(call, caller context.Context, err error, header http.Header) *engine.SummaryError {
+func (s *Summariser) failure(call, caller context.Context, err error, header http.Header) *summary.ProviderError {
 	if status, code := answered(err); status != 0 {
 		e := refusal(status, code)
 		e.RetryAfter = retryAfter(header)
@@ -31,23 +31,23 @@ func (s *Summariser) failure(call, caller context.Context, err error, header htt
 	var failed *url.Error
 	switch {
 	case errors.Is(err, openai.ErrChatCompletionInvalidModel):
-		return &engine.SummaryError{Code: "provider_refused", Permanent: true, Detail: "this model is not for chat"}
+		return &summary.ProviderError{Code: "provider_refused", Permanent: true, Detail: "this model is not for chat"}
 	case errors.Is(err, errRedirect):
-		return &engine.SummaryError{Code: "provider_refused", Permanent: true,
+		return &summary.ProviderError{Code: "provider_refused", Permanent: true,
 			Detail: "the provider answered with a redirect, which is not followed: its URL must be the one that answers"}
 	case caller.Err() != nil:
-		return &engine.SummaryError{Code: "provider_timeout", Detail: "the call was given up before the answer was complete"}
+		return &summary.ProviderError{Code: "provider_timeout", Detail: "the call was given up before the answer was complete"}
 	case call.Err() != nil, isTimeout(err):
-		return &engine.SummaryError{Code: "provider_timeout", Detail: fmt.Sprintf("no complete answer within %v", s.timeout)}
+		return &summary.ProviderError{Code: "provider_timeout", Detail: fmt.Sprintf("no complete answer within %v", s.timeout)}
 	case errors.Is(err, errTooLong):
-		return &engine.SummaryError{Code: "bad_reply", Detail: fmt.Sprintf("the answer is longer than %d bytes", maxBody)}
+		return &summary.ProviderError{Code: "bad_reply", Detail: fmt.Sprintf("the answer is longer than %d bytes", maxBody)}
 	case errors.As(err, &cut):
-		return &engine.SummaryError{Code: "provider_unreachable",
+		return &summary.ProviderError{Code: "provider_unreachable",
 			Detail: "the connection was cut before the answer was complete"}
 	case errors.As(err, &failed):
-		return &engine.SummaryError{Code: "provider_unreachable", Detail: unreachable(failed)}
+		return &summary.ProviderError{Code: "provider_unreachable", Detail: unreachable(failed)}
 	}
-	return &engine.SummaryError{Code: "bad_reply", Detail: "the answer is not the JSON of a chat completion"}
+	return &summary.ProviderError{Code: "bad_reply", Detail: "the answer is not the JSON of a chat completion"}
 }
 
 // answered is the status of an answer that says no, and the code in its body; 0 for any other error.
@@ -68,8 +68,8 @@ func answered(err error) (status int, code string) {
 }
 
 // refusal names an answer that says no. Of the provider's words only codes that are known are believed.
-func refusal(status int, code string) *engine.SummaryError {
-	e := &engine.SummaryError{Code: "provider_refused", Permanent: true}
+func refusal(status int, code string) *summary.ProviderError {
+	e := &summary.ProviderError{Code: "provider_refused", Permanent: true}
 	words := "the provider does not accept the request"
 	switch {
 	case status == http.StatusTooManyRequests:

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
 // DefaultModel makes summaries where the operator names none.
@@ -74,7 +74,7 @@ func New(o Options) (*Summariser, error) {
 func (s *Summariser) Prompt() string { return s.prompt.version }
 
 // Summarise makes one HTTP request: whoever calls decides on when to try again.
-func (s *Summariser) Summarise(ctx context.Context, r engine.SummaryRequest) (engine.SummaryReply, error) {
+func (s *Summariser) Summarise(ctx context.Context, r summary.Request) (summary.Reply, error) {
 	if r.Model == "" {
 		r.Model = s.model
 	}
@@ -83,20 +83,20 @@ func (s *Summariser) Summarise(ctx context.Context, r engine.SummaryRequest) (en
 	}
 	request, err := s.request(r)
 	if err != nil {
-		return engine.SummaryReply{}, &engine.SummaryError{Code: "provider_refused", Permanent: true,
+		return summary.Reply{}, &summary.ProviderError{Code: "provider_refused", Permanent: true,
 			Detail: "the request could not be written"}
 	}
 	call, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	response, err := s.client.CreateChatCompletion(call, request)
 	if err != nil {
-		return engine.SummaryReply{}, s.failure(call, ctx, err, response.Header())
+		return summary.Reply{}, s.failure(call, ctx, err, response.Header())
 	}
 	return s.read(response, r)
 }
 
 // request is what is sent for r.
-func (s *Summariser) request(r engine.SummaryRequest) (openai.ChatCompletionRequest, error) {
+func (s *Summariser) request(r summary.Request) (openai.ChatCompletionRequest, error) {
 	system, data, err := s.prompt.write(r, r.MaxTokens)
 	request := openai.ChatCompletionRequest{Model: r.Model, Messages: []openai.ChatCompletionMessage{
 		{Role: openai.ChatMessageRoleSystem, Content: system}, {Role: openai.ChatMessageRoleUser, Content: data}}}
@@ -111,11 +111,11 @@ func (s *Summariser) request(r engine.SummaryRequest) (openai.ChatCompletionRequ
 }
 
 // read takes the summary out of a response, or says why there is none.
-func (s *Summariser) read(response openai.ChatCompletionResponse, r engine.SummaryRequest) (engine.SummaryReply, error) {
-	reply := engine.SummaryReply{Model: s.modelName(response.Model, r.Model),
+func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Request) (summary.Reply, error) {
+	reply := summary.Reply{Model: s.modelName(response.Model, r.Model),
 		TokensIn: used(response.Usage.PromptTokens), TokensOut: used(response.Usage.CompletionTokens)}
-	bad := func(code, detail string) (engine.SummaryReply, error) {
-		return engine.SummaryReply{}, &engine.SummaryError{Code: code, Detail: detail,
+	bad := func(code, detail string) (summary.Reply, error) {
+		return summary.Reply{}, &summary.ProviderError{Code: code, Detail: detail,
 			TokensIn: reply.TokensIn, TokensOut: reply.TokensOut}
 	}
 	if len(response.Choices) == 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
 // promptFile holds the whole prompt. Its first line is its version, which is part of what identifies a summary: a change
@@ -43,7 +43,7 @@ type messageLine struct {
 }
 
 // write gives the two messages that one call sends: what to do, and with which data.
-func (p prompt) write(r engine.SummaryRequest, maxTokens int) (system, data string, err error) {
+func (p prompt) write(r summary.Request, maxTokens int) (system, data string, err error) {
 	// Half as many words as tokens: most languages need more tokens for a word than English.
 	values := struct {
 		Words int

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
 // Summaries are identified by the prompt's version, so each version names one text for good. After a change of prompt.txt
@@ -31,8 +31,8 @@ func TestPromptSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	system, data, err := p.write(engine.SummaryRequest{
-		Previous: "{{.Words}} so far", Messages: []engine.SummaryMessage{{Turn: 9, Speaker: "a to b", Text: "one\ntwo {{.}} <b>"}}}, 300)
+	system, data, err := p.write(summary.Request{
+		Previous: "{{.Words}} so far", Messages: []summary.Message{{Turn: 9, Speaker: "a to b", Text: "one\ntwo {{.}} <b>"}}}, 300)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
 // instructions are what a client tells its model of the tools as a whole.
@@ -23,7 +24,7 @@ const instructions = "Long-term memory that outlives conversations. Recall befor
 
 // Call carries a tool's call out. Its errors are those that a model can do nothing about: *engine.Error are told to the
 // client, others only to the log.
-type Call func(ctx context.Context, call engine.ToolCall) (engine.ToolResult, error)
+type Call func(ctx context.Context, call tools.ToolCall) (tools.ToolResult, error)
 
 // Server is the protocol's side of the tools. It keeps nothing of who uses them.
 type Server struct {
@@ -52,7 +53,7 @@ func New(tools []*Tool, version string, log *slog.Logger) *Server {
 type Tool = sdk.Tool
 
 // Describe describes a tool.
-func Describe(t engine.Tool) *Tool {
+func Describe(t tools.Tool) *Tool {
 	destructive, openWorld := t.Destructive, false // the tools reach nothing but Mneme
 	return &Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
@@ -62,7 +63,7 @@ func Describe(t engine.Tool) *Tool {
 }
 
 // DescribeAll describes tools.
-func DescribeAll(tools []engine.Tool) []*Tool {
+func DescribeAll(tools []tools.Tool) []*Tool {
 	out := make([]*Tool, len(tools))
 	for i, t := range tools {
 		out[i] = Describe(t)
@@ -85,7 +86,7 @@ func (s *Server) handle(ctx context.Context, req *sdk.CallToolRequest) (result *
 		}
 	}()
 	call := ctx.Value(callKey{}).(Call)
-	r, err := call(ctx, engine.ToolCall{Name: req.Params.Name, Arguments: req.Params.Arguments})
+	r, err := call(ctx, tools.ToolCall{Name: req.Params.Name, Arguments: req.Params.Arguments})
 	if err != nil {
 		return nil, s.rpcError(req.Params.Name, err)
 	}
@@ -98,18 +99,18 @@ func (s *Server) handle(ctx context.Context, req *sdk.CallToolRequest) (result *
 
 // errorData is what programs read of an error.
 type errorData struct {
-	Code   string              `json:"code"`
-	Errors []engine.FieldError `json:"errors,omitempty"`
+	Code   string             `json:"code"`
+	Errors []fault.FieldError `json:"errors,omitempty"`
 }
 
 // rpcError words an error for the client. Words that were not meant for it stay in the log.
 func (s *Server) rpcError(tool string, err error) error {
 	out, data := &jsonrpc.Error{Code: jsonrpc.CodeInternalError}, errorData{}
-	fault, told := errors.AsType[*engine.Error](err)
+	wrong, told := errors.AsType[*fault.Error](err)
 	switch {
-	case told && fault.Kind != engine.Internal:
-		out.Message, data = fault.Detail, errorData{fault.Code, fault.Fields}
-		if fault.Kind == engine.Invalid || fault.Kind == engine.TooLarge {
+	case told && wrong.Kind != fault.Internal:
+		out.Message, data = wrong.Detail, errorData{wrong.Code, wrong.Fields}
+		if wrong.Kind == fault.Invalid || wrong.Kind == fault.TooLarge {
 			out.Code = jsonrpc.CodeInvalidParams
 		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -13,13 +13,15 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
 // one is a server of one tool; log gets what clients are not told.
 func one() (s *Server, log *bytes.Buffer) {
 	log = new(bytes.Buffer)
 	schema := json.RawMessage(`{"type":"object"}`)
-	return New(DescribeAll([]engine.Tool{{Name: "tool", Title: "A tool", InputSchema: schema, OutputSchema: schema}}), "v1",
+	return New(DescribeAll([]tools.Tool{{Name: "tool", Title: "A tool", InputSchema: schema, OutputSchema: schema}}), "v1",
 		slog.New(slog.NewTextHandler(log, nil))), log
 }
 
@@ -37,7 +39,7 @@ type rpcAnswer struct {
 		Message string
 		Data    struct {
 			Code   string
-			Errors []engine.FieldError
+			Errors []fault.FieldError
 		}
 	}
 }
@@ -58,11 +60,11 @@ func (s *Server) called(t *testing.T, call Call) (a rpcAnswer) {
 }
 
 func TestCallsArriveAsTheyWereMade(t *testing.T) {
-	var got engine.ToolCall
+	var got tools.ToolCall
 	s, _ := one()
-	a := s.called(t, func(_ context.Context, call engine.ToolCall) (engine.ToolResult, error) {
+	a := s.called(t, func(_ context.Context, call tools.ToolCall) (tools.ToolResult, error) {
 		got = call
-		return engine.ToolResult{Content: "told", Structured: map[string]int{"n": 1}}, nil
+		return tools.ToolResult{Content: "told", Structured: map[string]int{"n": 1}}, nil
 	})
 	if got.Name != "tool" || string(got.Arguments) != `{"a":"<1>"}` {
 		t.Errorf("%+v", got)
@@ -74,7 +76,7 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 
 // What a model can do something about is a result; all else is an error of the protocol, and internal words stay in the log.
 func TestErrors(t *testing.T) {
-	fields := []engine.FieldError{{Field: "f", Code: "c", Detail: "d"}}
+	fields := []fault.FieldError{{Field: "f", Code: "c", Detail: "d"}}
 	for name, test := range map[string]struct {
 		err     error
 		rpc     int
@@ -82,19 +84,19 @@ func TestErrors(t *testing.T) {
 		message string
 		logged  bool
 	}{
-		"invalid":   {&engine.Error{Kind: engine.Invalid, Code: "odd", Detail: "is odd", Fields: fields}, -32602, "odd", "is odd", false},
-		"not found": {&engine.Error{Kind: engine.NotFound, Code: "not_found", Detail: "no project"}, -32603, "not_found", "no project", false},
-		"internal":  {&engine.Error{Kind: engine.Internal, Code: "x", Detail: "secret"}, -32603, "internal", "its log has more", true},
+		"invalid":   {&fault.Error{Kind: fault.Invalid, Code: "odd", Detail: "is odd", Fields: fields}, -32602, "odd", "is odd", false},
+		"not found": {&fault.Error{Kind: fault.NotFound, Code: "not_found", Detail: "no project"}, -32603, "not_found", "no project", false},
+		"internal":  {&fault.Error{Kind: fault.Internal, Code: "x", Detail: "secret"}, -32603, "internal", "its log has more", true},
 		"unknown":   {errors.New("secret"), -32603, "internal", "its log has more", true},
 		"late":      {context.DeadlineExceeded, -32603, "deadline_exceeded", "try again", false},
 		"panic":     {nil, -32603, "internal", "its log has more", true},
 	} {
 		s, log := one()
-		a := s.called(t, func(context.Context, engine.ToolCall) (engine.ToolResult, error) {
+		a := s.called(t, func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
 			if test.err == nil {
 				panic("secret")
 			}
-			return engine.ToolResult{}, test.err
+			return tools.ToolResult{}, test.err
 		})
 		if a.Error == nil || a.Error.Code != test.rpc || a.Error.Data.Code != test.code ||
 			!strings.Contains(a.Error.Message, test.message) || strings.Contains(a.Error.Message, "secret") {
@@ -105,8 +107,8 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	s, _ := one()
-	a := s.called(t, func(context.Context, engine.ToolCall) (engine.ToolResult, error) {
-		return engine.ToolResult{Content: "do better", Structured: engine.ToolFailure{}, IsError: true}, nil
+	a := s.called(t, func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
+		return tools.ToolResult{Content: "do better", Structured: tools.ToolFailure{}, IsError: true}, nil
 	})
 	if a.Error != nil || !a.Result.IsError || a.Result.Content[0].Text != "do better" ||
 		a.Result.StructuredContent != nil {
@@ -119,11 +121,11 @@ func TestPostEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := false
 	s, _ := one()
-	_, err := s.Post(ctx, http.Header{}, []byte(callTool), func(context.Context, engine.ToolCall) (engine.ToolResult, error) {
+	_, err := s.Post(ctx, http.Header{}, []byte(callTool), func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
 		cancel()
 		<-ctx.Done()
 		ended = true
-		return engine.ToolResult{}, ctx.Err()
+		return tools.ToolResult{}, ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) || !ended {
 		t.Errorf("%v, ended %v", err, ended)
@@ -196,12 +198,12 @@ func TestRemote(t *testing.T) {
 }
 
 func BenchmarkPost(b *testing.B) {
-	s := New(DescribeAll((*engine.Engine)(nil).Tools()), "v1", slog.New(slog.DiscardHandler))
+	s := New(DescribeAll((*engine.Engine)(nil).Tools.Tools()), "v1", slog.New(slog.DiscardHandler))
 	body := []byte(strings.Replace(callTool, `"tool"`, `"memory_recall"`, 1))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := s.Post(b.Context(), http.Header{}, body, func(context.Context, engine.ToolCall) (engine.ToolResult, error) {
-			return engine.ToolResult{Content: "told"}, nil
+		r, err := s.Post(b.Context(), http.Header{}, body, func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
+			return tools.ToolResult{Content: "told"}, nil
 		})
 		if err != nil || r.Status != 200 {
 			b.Fatal(err, r)

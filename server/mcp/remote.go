@@ -13,7 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
 const (
@@ -56,7 +57,7 @@ func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 
 func (r Remote) project() string { return "/api/v1/projects/" + url.PathEscape(r.Project) }
 
-func (r Remote) call(ctx context.Context, call engine.ToolCall) (engine.ToolResult, error) {
+func (r Remote) call(ctx context.Context, call tools.ToolCall) (tools.ToolResult, error) {
 	var out struct {
 		Content    string          `json:"content"`
 		Structured json.RawMessage `json:"structured"`
@@ -64,10 +65,10 @@ func (r Remote) call(ctx context.Context, call engine.ToolCall) (engine.ToolResu
 	}
 	body, err := json.Marshal(call)
 	if err != nil {
-		return engine.ToolResult{}, fmt.Errorf("encoding a call: %w", err)
+		return tools.ToolResult{}, fmt.Errorf("encoding a call: %w", err)
 	}
 	err = r.send(ctx, http.MethodPost, r.project()+"/tools/call", body, &out)
-	return engine.ToolResult{Content: out.Content, Structured: out.Structured, IsError: out.IsError}, err
+	return tools.ToolResult{Content: out.Content, Structured: out.Structured, IsError: out.IsError}, err
 }
 
 // send sends a request and decodes its answer. What the server refuses is an *engine.Error in the server's own words.
@@ -106,26 +107,26 @@ func unreachable(err error) error {
 	if inner, ok := errors.AsType[*url.Error](err); ok {
 		err = inner.Err // without the method and URL
 	}
-	return &engine.Error{Kind: engine.Unavailable, Code: "server_unreachable",
+	return &fault.Error{Kind: fault.Unavailable, Code: "server_unreachable",
 		Detail: fmt.Sprintf("the server does not answer: %v", err)}
 }
 
 // problem is what the server answers where it refuses.
 func problem(status int, body []byte) error {
 	var p struct {
-		Code      string              `json:"code"`
-		Detail    string              `json:"detail"`
-		RequestID string              `json:"request_id"`
-		Errors    []engine.FieldError `json:"errors"`
+		Code      string             `json:"code"`
+		Detail    string             `json:"detail"`
+		RequestID string             `json:"request_id"`
+		Errors    []fault.FieldError `json:"errors"`
 	}
 	if json.Unmarshal(body, &p) != nil || p.Code == "" {
-		return &engine.Error{Kind: engine.Unavailable, Code: "server_unreachable",
+		return &fault.Error{Kind: fault.Unavailable, Code: "server_unreachable",
 			Detail: fmt.Sprintf("what answers there with status %d is no server of Mneme", status)}
 	}
-	e := &engine.Error{Kind: engine.Unavailable, Code: p.Code, Detail: p.Detail, Fields: p.Errors}
+	e := &fault.Error{Kind: fault.Unavailable, Code: p.Code, Detail: p.Detail, Fields: p.Errors}
 	switch {
 	case status == http.StatusUnprocessableEntity, status == http.StatusRequestEntityTooLarge:
-		e.Kind = engine.Invalid
+		e.Kind = fault.Invalid
 	case status >= http.StatusInternalServerError:
 		e.Detail += " (request_id " + p.RequestID + ")"
 	}

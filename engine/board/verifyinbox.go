@@ -1,0 +1,95 @@
+package board
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/store"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
+)
+
+// noticeSeen is a notification, as an entry says that it raised it or as its own record does.
+type noticeSeen struct {
+	seq, entry uint64
+	kind       string
+}
+
+// agentSeen is what an agent's record promises, and counts the notifications that came.
+type agentSeen struct {
+	agentRecord
+	notices, unread, mentions uint64
+}
+
+func (c *checks) agent(s *verify.Space, it store.Item) {
+	b := c.on(s, it.Key)
+	if b == nil {
+		return
+	}
+	a := new(agentSeen)
+	if !s.Decode(it, &a.agentRecord) {
+		b.lostAgents = true
+		return
+	}
+	id := verify.IdIn(it.Key, 2+8+1)
+	if a.ID != id || a.Inbox == (ident.Incarnation{}) || a.Acked > a.Last || a.Unread > a.Notices || a.Mentions > a.Notices {
+		s.Malformed("board %q: agent %q calls itself %q, %d notifications, %d unread, read up to %d of %d", b.ID,
+			id, a.ID, a.Notices, a.Unread, a.Acked, a.Last)
+	}
+	if other := b.agents[a.Inbox]; other != nil {
+		s.Mismatch("board %q: agents %q and %q have one inbox", b.ID, id, other.ID)
+		return
+	}
+	b.agents[a.Inbox] = a
+	if a.Lead {
+		b.leads++
+	}
+}
+
+func (c *checks) notice(s *verify.Space, it store.Item) {
+	b := c.on(s, it.Key)
+	if b == nil {
+		return
+	}
+	inbox, seq := ident.Incarnation(it.Key[2+8+1:]), noticeSeq(it.Key)
+	a := b.agents[inbox]
+	if a == nil {
+		if !b.lostAgents {
+			c.stray(s, records.Notice.Under2(b.Incarnation, inbox).From, it.Key)
+		}
+		return
+	}
+	var n noticeRecord
+	if s.Decode(it, &n) {
+		b.notices[inbox] -= verify.Fingerprint(s, noticeSeen{seq, n.Entry, n.Kind})
+		if b.find(n.Entry) == nil {
+			s.Orphan("board %q: a notification of entry %d, which is not there", b.ID, n.Entry)
+		}
+	} else {
+		b.lostNotices = true
+	}
+	if seq == 0 || seq > a.Last {
+		s.Mismatch("board %q: notification %d of %q, who has had %d", b.ID, seq, a.ID, a.Last)
+	}
+	a.notices++
+	if n.Kind == noticeMention {
+		a.mentions++
+	}
+	if seq > a.Acked {
+		a.unread++
+	}
+}
+
+// inboxes holds what agents' records count against what came, and that against what entries say that they raised.
+func (b *seen) inboxes(s *verify.Space) {
+	for inbox, a := range b.agents {
+		wrong := s.At("board_agent", records.BoardAgent.Key(b.Incarnation, a.ID))
+		switch {
+		case a.Notices != a.notices || a.Unread != a.unread || a.Mentions != a.mentions && !b.lostNotices:
+			wrong.Mismatch("board %q: %q counts %d notifications, %d unread, %d mentions; there are "+
+				"%d, %d, %d", b.ID, a.ID, a.Notices, a.Unread, a.Mentions, a.notices, a.unread, a.mentions)
+		case b.notices[inbox] != 0 && !b.lostNotices && !b.lostEntries:
+			wrong.Mismatch("board %q: the notifications of %q are not those that entries say they "+
+				"raised", b.ID, a.ID)
+		}
+	}
+}

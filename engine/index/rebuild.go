@@ -1,0 +1,122 @@
+package index
+
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// An index can be made again from what it stands for. So a damaged record of it never fails what people ask for: the
+// space that it is of is dropped and built again, a piece at a time, and queries say meanwhile that hits may be
+// missing. The job of the space says how far that is. Every change of the space expects the job as it read it, so that
+// nothing that was read before a rebuild is written behind it.
+
+// The states of a space are the first byte of its job. The generation comes next, which is new with every rebuild, and
+// in a space that is being built the place that it has come to.
+const (
+	ready   = iota
+	dropped // Its records are removed, and what changes meanwhile is not indexed.
+	built   // What it stands for is indexed again; what changes meanwhile is indexed as always.
+)
+
+// stateOf reads a space's job. A space whose job is damaged may have been in any state, so it is dropped.
+func stateOf(job store.Item) byte {
+	switch {
+	case job.Damaged:
+		return dropped
+	case len(job.Value) <= generationSize:
+		return ready
+	}
+	return job.Value[0]
+}
+
+const generationSize = 8
+
+// Source indexes a piece of what a space stands for, from behind a place on. It answers where the next piece begins, ""
+// being the end.
+type Source func(ctx context.Context, tenant string, p ident.Incarnation, after string) (next string, err error)
+
+// rebuilding is the value of the job of a space that is to be dropped and built again.
+func (svc *Service) rebuilding() []byte {
+	value := make([]byte, 1+generationSize)
+	value[0] = dropped
+	svc.db.Random(value[1:])
+	return value
+}
+
+// startRebuild has a space built again in the batch that met the damage.
+func (svc *Service) startRebuild(t *records.Tx, p ident.Incarnation, space byte) {
+	svc.logBroken(t.Tenant, space)
+	t.Put(records.FoldJob.Key(p, space), svc.rebuilding())
+}
+
+// rebuildSpace has a space built again of which the job was read. A job that is gone went with its project, and one
+// that is damaged says so itself.
+func (svc *Service) rebuildSpace(ctx context.Context, tenant string, job store.Item) error {
+	if job.Damaged || job.Value == nil {
+		return nil
+	}
+	_, space := spaceOf(job.Key)
+	svc.logBroken(tenant, space)
+	return svc.moveJob(ctx, tenant, job, svc.rebuilding())
+}
+
+func (svc *Service) logBroken(tenant string, space byte) {
+	svc.db.Log.Error("a recall index is damaged and is built again", "tenant", tenant, "space", string(space))
+}
+
+func (svc *Service) moveJob(ctx context.Context, tenant string, job store.Item, value []byte) error {
+	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: job.Key, Value: job.Value}},
+		Put: []store.Pair{{Key: job.Key, Value: value}}})
+}
+
+// dropPiece removes some of a space's records, and has the space built once there are none.
+func (svc *Service) dropPiece(ctx context.Context, tenant string, job store.Item) error {
+	if job.Damaged {
+		return svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: job.Key, Value: svc.rebuilding()}}})
+	}
+	p, space := spaceOf(job.Key)
+	rng := records.PrefixRange(append(records.RecallRecords.Under(p).From, space))
+	rng.KeysOnly, rng.Limit = true, records.SweepChunk
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return err
+	}
+	if len(r.Ranges[0]) == 0 {
+		return svc.moveJob(ctx, tenant, job, inState(job, built, ""))
+	}
+	b := store.Batch{Expect: []store.Expect{{Key: job.Key, Value: job.Value}}}
+	for _, it := range r.Ranges[0] {
+		b.Delete = append(b.Delete, it.Key)
+	}
+	svc.db.Removed.Main.Store(true)
+	return svc.db.Commit(ctx, tenant, b)
+}
+
+// buildPiece indexes some of what a space stands for.
+func (svc *Service) buildPiece(ctx context.Context, tenant string, job store.Item) error {
+	p, space := spaceOf(job.Key)
+	next, err := svc.Sources[space](ctx, tenant, p, string(job.Value[1+generationSize:]))
+	if err != nil {
+		return err
+	}
+	state := byte(built)
+	if next == "" {
+		state = ready
+	}
+	return svc.moveJob(ctx, tenant, job, inState(job, state, next))
+}
+
+// inState is the value of a space's job in another state of the same generation.
+func inState(job store.Item, state byte, place string) []byte {
+	value := append([]byte{state}, job.Value[1:1+generationSize]...)
+	return append(value, place...)
+}
+
+// spaceOf reads the space that a job is of out of its key.
+func spaceOf(job []byte) (p ident.Incarnation, space byte) {
+	at := len(job) - 1
+	return ident.Incarnation(job[at-len(p) : at]), job[at]
+}

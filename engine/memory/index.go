@@ -1,0 +1,74 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/index"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// How many memories are indexed again in one commit, and about how many bytes of the index that may write.
+const (
+	reindexChunk = 64
+	reindexBytes = 2 << 20
+)
+
+var CategoriesOfIndex = map[string]rank.Category{categoryCore: rank.Core, CategoryDaily: rank.Daily,
+	CategoryConversation: rank.Conversation}
+
+// doc is the memory as the index knows it, but for its words.
+func (r *Record) doc() rank.Document {
+	d := rank.Document{ID: r.Key, Category: CategoriesOfIndex[r.Category], Session: r.session(), Group: r.Source,
+		Tags: r.Tags, Importance: r.Importance, Created: r.UpdatedAt}
+	if r.ExpiresAt != nil {
+		d.Expires = *r.ExpiresAt
+	}
+	return d
+}
+
+// Index indexes some of a project's memories again, after its index was dropped: those that were changed
+// longest ago first, because in a session they stand in that order. One that is damaged is left out, and one that was
+// changed since the index was dropped is there already.
+func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarnation, after string) (
+	next string, err error,
+) {
+	p, prefix := &project.Record{Incarnation: pinc}, records.MemoryTime.Under(pinc).From
+	rng := records.PrefixRange(prefix)
+	if after != "" {
+		rng.To = append(prefix[:len(prefix):len(prefix)], after...)
+	}
+	rng.Reverse, rng.KeysOnly, rng.Limit = true, true, reindexChunk
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil || len(r.Ranges[0]) == 0 {
+		return "", err
+	}
+	return records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, func(t *records.Tx) (last string, err error) {
+		for _, it := range r.Ranges[0] {
+			if t.Bytes() > reindexBytes {
+				break
+			}
+			last = string(it.Key[len(prefix):])
+			_, key := splitTime(it.Key)
+			there, err := index.HasDocument(t, pinc, key)
+			if err != nil {
+				return "", err
+			}
+			rec, err := svc.memory(t, p, key)
+			if isDamaged(err) {
+				continue
+			}
+			if err == nil && rec != nil && !there {
+				err = svc.index.PutDocument(t, pinc, rec.doc(), rec.Content)
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+		return last, nil
+	})
+}

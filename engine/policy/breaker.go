@@ -1,0 +1,119 @@
+package policy
+
+import (
+	"context"
+	"sync"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+)
+
+// breakAfter is how many failures in a row set a live version back.
+const breakAfter = 5
+
+// maxStreaks bounds what is remembered of failing versions.
+const maxStreaks = 10_000
+
+// versionID names a version of a tenant's policy for good: numbers begin again where a policy was deleted.
+type versionID struct {
+	tenant, name string
+	digest       plan.Digest
+}
+
+// breaker counts failures in a row, in this process alone. The zero value is ready.
+type breaker struct {
+	mu      sync.Mutex
+	streaks map[versionID]int
+}
+
+// note counts a call that ended and tells how many have failed in a row.
+func (b *breaker) note(v versionID, failed bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !failed {
+		delete(b.streaks, v)
+		return 0
+	}
+	if b.streaks == nil || len(b.streaks) >= maxStreaks {
+		b.streaks = map[versionID]int{}
+	}
+	b.streaks[v]++
+	return b.streaks[v]
+}
+
+func (b *breaker) forget(v versionID) { b.note(v, false) }
+
+func (b *breaker) failures(v versionID) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.streaks[v]
+}
+
+// Verdict is how a step of a pipeline ended.
+type Verdict struct {
+	Status plan.Status
+	Detail string
+}
+
+// telling says whether the end says anything of the policy. A step that never ran says nothing. Neither does a timeout,
+// because a busy machine may cause it: a policy that is really slow runs out of fuel on an idle machine, so fuel
+// catches it.
+func (v Verdict) telling() bool {
+	return v.Status != "" && v.Status != plan.StatusUnavailable && v.Status != plan.StatusTimeout
+}
+
+// Judge tells the breaker how the steps of a pipeline ended, and sets back live versions that failed too often.
+func (svc *Service) Judge(ctx context.Context, tenant string, steps []Step, verdicts []Verdict) {
+	for i, v := range verdicts {
+		s := &steps[i]
+		if !s.Own || s.pinned || !v.telling() {
+			continue
+		}
+		if n := svc.breaker.note(versionID{tenant, s.Policy, s.Digest}, v.Status != plan.StatusOK); n > 0 && n%breakAfter == 0 {
+			svc.setBack(context.WithoutCancel(ctx), tenant, s, v, n)
+		}
+	}
+}
+
+// setBack lets the version that was live before take a failing one's place, unless somebody else was faster.
+func (svc *Service) setBack(ctx context.Context, tenantID string, s *Step, v Verdict, failures int) {
+	to, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenantID}, access.Once{}, func(t *records.Tx) (int, error) {
+		rec, err := Read(t, s.Policy)
+		if err != nil || rec == nil || rec.Live != s.Version || len(rec.Before) == 0 {
+			return 0, err
+		}
+		failing := rec.version(s.Version)
+		if plan.Digest(failing.Digest) != s.Digest {
+			return 0, nil
+		}
+		// The newest version before it that takes what the projects' pipelines give it.
+		for {
+			if len(rec.Before) == 0 {
+				return 0, nil
+			}
+			rec.Live, rec.Before = rec.Before[len(rec.Before)-1], rec.Before[:len(rec.Before)-1]
+			earlier := rec.version(rec.Live)
+			if earlier != nil && svc.fits(t, s.Policy, earlier) == nil {
+				break
+			}
+		}
+		failing.SetBack = &SetBack{At: t.Now, To: rec.Live, Failures: failures, Outcome: v.Status, Detail: v.Detail}
+		why := string(v.Status) + ": " + v.Detail
+		if err := tenant.Audit(t, access.Caller{}, "policy.set_back", VersionName(s.Policy, s.Version), why); err != nil {
+			return 0, err
+		}
+		return rec.Live, t.PutJSON(records.Policy.Key(s.Policy), rec)
+	})
+	attrs := []any{"tenant", tenantID, "policy", s.Policy, "version", s.Version, "failures", failures,
+		"outcome", v.Status, "detail", v.Detail}
+	switch {
+	case err != nil:
+		svc.db.Log.Error("a failing policy could not be set back", append(attrs, "error", err)...)
+	case to == 0:
+		svc.db.Log.Warn("a policy keeps failing and no earlier version can take its place", attrs...)
+	default:
+		svc.db.Log.Warn("a failing policy was set back", append(attrs, "to", to)...)
+	}
+}

@@ -1,0 +1,131 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
+)
+
+// checks is what is known of the policies in a space. Their records come before usage, modules and versions.
+type checks struct {
+	projects  *project.Checks
+	names     map[string]bool     // of policies
+	builtIns  map[string]bool     // in the system space
+	lost      bool                // a record cannot be read: what it names is not known
+	modules   map[plan.Digest]int // named, and not seen yet -> size, -1 where none is said
+	usage     usage               // as counted
+	usageSeen bool
+}
+
+func NewChecks(projects *project.Checks) *checks {
+	return &checks{projects: projects, names: map[string]bool{}, builtIns: map[string]bool{},
+		modules: map[plan.Digest]int{}}
+}
+
+func (c *checks) Checks() []verify.RecordCheck {
+	return []verify.RecordCheck{
+		{Kind: "policy", Record: c.policy},
+		{Kind: "policy_version", Record: c.version},
+		{Kind: "policy_usage", Record: c.used},
+		{Kind: "module", Record: c.module},
+		{Kind: "built_in", Record: c.builtIn},
+	}
+}
+
+func (c *checks) policy(s *verify.Space, it store.Item) {
+	var rec record
+	name := verify.IdIn(it.Key, 2)
+	if !s.Decode(it, &rec) {
+		c.lost = true
+		return
+	}
+	c.names[name], s.InUse = true, true
+	if rec.Name != name || rec.version(rec.Live) == nil {
+		s.Malformed("policy %q calls itself %q and has no version %d, which is to be live", name, rec.Name,
+			rec.Live)
+	}
+	for i, v := range rec.Versions {
+		if len(v.Digest) != sha256.Size || v.Version > rec.Last || i > 0 && v.Version <= rec.Versions[i-1].Version {
+			s.Malformed("policy %q: version %d is out of order or has no digest", name, v.Version)
+			continue
+		}
+		c.usage.Versions++
+		c.usage.Bytes += int64(v.Size)
+		c.modules[plan.Digest(v.Digest)] = v.Size
+		key := records.PolicyVersion.Key(name, uint32(v.Version))
+		s.Expect(key, s.At("policy_version", key), "what the version's module says of itself is not there")
+	}
+}
+
+func (c *checks) used(s *verify.Space, it store.Item) {
+	var rec usage
+	c.usageSeen = true
+	if s.Decode(it, &rec) && rec != c.usage && !c.lost {
+		s.Mismatch("it counts %d versions of %d bytes, there are %d of %d", rec.Versions, rec.Bytes,
+			c.usage.Versions, c.usage.Bytes)
+	}
+}
+
+func (c *checks) builtIn(s *verify.Space, it store.Item) {
+	var rec builtInRecord
+	c.builtIns[verify.IdIn(it.Key, 2)] = true
+	if !s.Decode(it, &rec) {
+		c.lost = true
+		return
+	}
+	for _, d := range rec.Digests {
+		if len(d) != sha256.Size {
+			s.Malformed("a digest of %d bytes", len(d))
+			continue
+		}
+		c.modules[plan.Digest(d)] = -1
+	}
+}
+
+// module holds a module against its digest and the policy that names it.
+func (c *checks) module(s *verify.Space, it store.Item) {
+	digest, _ := records.Module.Split(it.Key)
+	size, named := c.modules[digest]
+	delete(c.modules, digest)
+	switch {
+	case !named && !c.lost:
+		s.Orphan("no policy names the module %s", hexDigest(digest))
+	case it.Damaged:
+	case sha256.Sum256(it.Value) != digest:
+		s.Mismatch("the module is not the one that its digest names: %s", hexDigest(digest))
+	case named && size >= 0 && size != len(it.Value):
+		s.Mismatch("the module has %d bytes, its policy says %d", len(it.Value), size)
+	}
+}
+
+func (c *checks) version(s *verify.Space, it store.Item) {
+	s.Decode(it, new(Facts))
+	if !s.Came(it.Key) && !c.lost {
+		s.Orphan("no policy has this version")
+	}
+}
+
+func (c *checks) Finish(s *verify.Space) {
+	for digest := range c.modules {
+		s.At("module", records.Module.Key(digest)).Missing("the module %s is not there", hexDigest(digest))
+	}
+	if !c.usageSeen && c.usage.Versions > 0 {
+		s.At("policy_usage", records.PolicyUsage.Key()).Missing("the count of %d versions is not there", c.usage.Versions)
+	}
+}
+
+// Across holds what projects name against what there is.
+func (c *checks) Across(s *verify.Space, system verify.RoomChecks) {
+	for _, n := range c.projects.Pipelines {
+		name, _, _ := strings.Cut(n.Policy, "@")
+		if !system.(*checks).builtIns[name] && !c.lost && !c.names[name] {
+			s.At("project", records.Project.Key(n.Project)).
+				Missing("the pipeline of project %q names the policy %q, which is not there", n.Project, n.Policy)
+		}
+	}
+}

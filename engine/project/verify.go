@@ -1,0 +1,54 @@
+package project
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/store"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
+)
+
+// Checks are of projects and of the sweeps of deleted ones, whose jobs come first.
+type Checks struct {
+	Pipelines []pipelineEntry
+	Searched  map[ident.Incarnation]bool // projects whose transcripts are
+}
+
+// pipelineEntry is a policy that a project's pipeline names.
+type pipelineEntry struct{ Project, Policy string }
+
+func NewChecks() *Checks { return &Checks{Searched: map[ident.Incarnation]bool{}} }
+
+func (c *Checks) Checks() []verify.RecordCheck {
+	return []verify.RecordCheck{{Kind: "project", Record: c.project}, {Kind: "job_project", Record: c.job}}
+}
+
+func (c *Checks) job(s *verify.Space, it store.Item) { s.Swept[ident.Incarnation(it.Key[3:])] = true }
+
+func (c *Checks) project(s *verify.Space, it store.Item) {
+	var rec Record
+	if !s.Decode(it, &rec) {
+		s.LostProjects = s.LostProjects || it.Damaged
+		return
+	}
+	id := verify.IdIn(it.Key, 2)
+	if rec.ID != id || rec.Incarnation == (ident.Incarnation{}) {
+		s.Malformed("project %q calls itself %q, incarnation %s", id, rec.ID, rec.Incarnation)
+	}
+	if other, ok := s.Projects[rec.Incarnation]; ok {
+		s.Mismatch("projects %q and %q have one incarnation", id, other)
+	}
+	s.Projects[rec.Incarnation], c.Searched[rec.Incarnation] = id, rec.Recalls
+	if s.Swept[rec.Incarnation] {
+		s.Mismatch("project %q lives and is to be swept", id)
+	}
+	var set struct {
+		Pipeline []PipelineStep `json:"pipeline"`
+	}
+	if len(rec.Set) > 0 && s.Decode(store.Item{Key: it.Key, Value: rec.Set}, &set) {
+		for _, entry := range set.Pipeline {
+			c.Pipelines = append(c.Pipelines, pipelineEntry{id, entry.Policy})
+		}
+	}
+}
+
+func (c *Checks) Finish(*verify.Space) {}

@@ -1,0 +1,144 @@
+package recall
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/index"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
+)
+
+// checks is what is known of transcripts on their way into the index: how far each session is indexed, and what
+// is to index the rest. Its records come after sessions' heads and projects.
+type checks struct {
+	projects *project.Checks
+	sessions *session.Checks
+	index    *index.Checks
+	marked   map[ident.Incarnation]bool   // sessions with messages to be indexed
+	backlog  map[ident.Incarnation]string // the session that a project's marking has come to
+	streams  map[projectStream]uint64
+}
+
+// projectStream is a session in a project's index; the number beside it is that of the messages which are indexed.
+type projectStream struct{ pinc, session ident.Incarnation }
+
+func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) *checks {
+	c := &checks{projects: projects, sessions: sessions, index: index, marked: map[ident.Incarnation]bool{},
+		backlog: map[ident.Incarnation]string{}, streams: map[projectStream]uint64{}}
+	index.OfMessage = c.ofMessage
+	index.Again = func(pinc ident.Incarnation) { c.backlog[pinc] = "" }
+	index.Goes = func(stream uint64) bool { return sessions.Goes(ident.IncarnationOf(stream)) }
+	return c
+}
+
+func (c *checks) Checks() []verify.RecordCheck {
+	return []verify.RecordCheck{
+		{Kind: "recall_stream", Record: c.stream},
+		{Kind: "job_unindexed", Record: c.mark},
+		{Kind: "job_backlog", Record: c.marking},
+	}
+}
+
+// ofMessage holds a document against the session whose message it is.
+func (c *checks) ofMessage(s *verify.Space, key []byte, x *index.CorpusSeen, d *rank.Document) {
+	sinc := ident.IncarnationOf(d.Stream)
+	h := c.sessions.Heads[sinc]
+	switch {
+	case c.sessions.Missing(sinc):
+		s.Orphan("the document is of no session")
+	case h == nil:
+	case h.Pinc != x.Pinc || h.Session != d.Session:
+		h.Of(s).Mismatch("the document of session %q lies with session %q", d.Session, h.Session)
+	case d.Number == 0 || d.Number > h.Messages:
+		h.Of(s).Mismatch("the document is of message %d, the session has %d", d.Number, h.Messages)
+	}
+}
+
+// stream says where a stream of memories goes on, or how far a session is indexed.
+func (c *checks) stream(s *verify.Space, it store.Item) {
+	x := c.index.Corpus(s, it.Key)
+	if x == nil {
+		return
+	}
+	stream := binary.BigEndian.Uint64(it.Key[2+8+2:])
+	sinc := ident.IncarnationOf(stream)
+	h, end := c.sessions.Heads[sinc], x.Ends[stream]
+	delete(x.Ends, stream)
+	if it.Damaged {
+		c.marked[sinc] = true // nothing is known of how far it is
+		return
+	}
+	var state streamState
+	var err error
+	if x.Space == records.RecallTranscript {
+		state, err = readStreamState(it.Value)
+	} else if s.Sized(it, 8, "a position") {
+		state.Next = binary.BigEndian.Uint64(it.Value)
+	}
+	switch {
+	case err != nil:
+		s.Malformed("it does not decode: %v", err)
+	case end > state.Next:
+		s.Mismatch("the stream goes on at %d, it has a document at %d", state.Next, end-1)
+	}
+	if x.Space != records.RecallTranscript {
+		return
+	}
+	c.streams[projectStream{x.Pinc, sinc}] = state.Messages
+	switch {
+	case c.sessions.Missing(sinc):
+		s.Orphan("it tells how far a session is indexed that does not exist")
+	case h == nil:
+	case state.Messages > h.Messages:
+		h.Of(s).Mismatch("%d messages are indexed, the session has %d", state.Messages, h.Messages)
+	case state.Next != x.Counts[stream]+1 && !x.Lost:
+		h.Of(s).Mismatch("%d documents are indexed, there are %d", int64(state.Next)-1, x.Counts[stream])
+	}
+}
+
+// mark is the job to index what is new in a session.
+func (c *checks) mark(s *verify.Space, it store.Item) {
+	pinc, sinc := ident.Incarnation(it.Key[3:]), ident.Incarnation(it.Key[3+8:])
+	c.marked[sinc] = true
+	h := c.sessions.Heads[sinc]
+	s.About(pinc, "")
+	switch {
+	case it.Damaged:
+	case len(it.Value) < 8:
+		s.Malformed("it holds %d bytes", len(it.Value))
+	case c.sessions.Missing(sinc):
+		s.InProject(pinc).Orphan("a session is to be indexed that does not exist").Harmless = true
+	case h == nil:
+	case h.Pinc != pinc || h.Session != string(it.Value[8:]) || binary.BigEndian.Uint64(it.Value) > h.Messages:
+		h.Of(s).Mismatch("session %q is to be indexed as %q, with %d messages", h.Session, it.Value[8:],
+			binary.BigEndian.Uint64(it.Value))
+	}
+}
+
+// marking is the job to mark the sessions that a project had before its transcripts were searched.
+func (c *checks) marking(s *verify.Space, it store.Item) {
+	pinc := ident.Incarnation(it.Key[3:])
+	c.backlog[pinc] = ""
+	if len(it.Value) > 0 && it.Value[0] == 0 {
+		c.backlog[pinc] = string(it.Value[1:])
+	} else if !it.Damaged {
+		s.InProject(pinc).Malformed("it does not say how far it has come")
+	}
+}
+
+// Finish tells of sessions that nothing will index.
+func (c *checks) Finish(s *verify.Space) {
+	for sinc, h := range c.sessions.Heads {
+		indexed := c.streams[projectStream{h.Pinc, sinc}]
+		after, marking := c.backlog[h.Pinc]
+		if c.projects.Searched[h.Pinc] && !c.marked[sinc] && h.Messages != indexed && (!marking || h.Session <= after) {
+			mark := h.At(s, "job_unindexed", records.UnindexedJob.Key(h.Pinc, sinc))
+			mark.Missing("of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package records
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"sync"
+)
+
+// MemoSize bounds the decoded records that one memo remembers.
+const MemoSize = 4096
+
+// Memo spares decoding a record that is read for every request: it remembers values by the exact bytes they came
+// from, so it can never be stale. Callers must not change what they get. The zero value is ready.
+type Memo[T any] struct {
+	mu   sync.RWMutex
+	last map[string]memoEntry[T]
+}
+
+type memoEntry[T any] struct {
+	raw   []byte
+	value *T
+}
+
+// Decode gives the value of a record's JSON. name is only where to look for an earlier decoding.
+func (m *Memo[T]) Decode(name string, raw []byte) (*T, error) {
+	m.mu.RLock()
+	prior, ok := m.last[name]
+	m.mu.RUnlock()
+	if ok && bytes.Equal(prior.raw, raw) {
+		return prior.value, nil
+	}
+	value := new(T)
+	if err := json.Unmarshal(raw, value); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.last) >= MemoSize || m.last == nil {
+		m.last = make(map[string]memoEntry[T])
+	}
+	m.last[name] = memoEntry[T]{raw, value}
+	return value, nil
+}
+
+// Get reads one record, nil where there is none. name is as in decode.
+func (m *Memo[T]) Get(ctx context.Context, db *DB, tenant, name string, key []byte) (*T, error) {
+	it, err := db.ReadItem(ctx, tenant, key)
+	if err != nil || it.Value == nil {
+		if it.Damaged {
+			err = damaged(tenant, key)
+		}
+		return nil, err
+	}
+	return m.Decode(name, it.Value)
+}
+
+// Peek gives the latest value under a name, which may be stale: good for a guess that is checked later.
+func (m *Memo[T]) Peek(name string) *T {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.last[name].value
+}

@@ -1,0 +1,98 @@
+package records
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+)
+
+// OnceLife is how long an idempotent answer is kept.
+const OnceLife = 24 * time.Hour
+
+// Secret is an answer that may not be stored in clear.
+type Secret interface{ HoldsSecret() }
+
+// onceKey is the key of the answer to a request; nil where it is not idempotent.
+func onceKey(o access.Once, c access.Caller) []byte {
+	if o.Key == "" {
+		return nil
+	}
+	h := sha256.Sum256([]byte(c.KeyID + "\x00" + o.Key))
+	return Once.Key([16]byte(h[:16]))
+}
+
+// GivenBefore looks up the answer to a request that takes too long to be run only to find that it was.
+func GivenBefore[T any](ctx context.Context, db *DB, c access.Caller, once access.Once) (out T, found bool, err error) {
+	if once.Key == "" {
+		return out, false, nil
+	}
+	return given[T](ctx, db, c.Tenant, onceKey(once, c), once)
+}
+
+// OnceRecord is a stored answer. Answer is JSON, encrypted where it holds a secret.
+type OnceRecord struct {
+	Body   []byte `json:"body"`
+	Answer []byte `json:"answer"`
+	Sealed bool   `json:"sealed,omitempty"`
+}
+
+// given looks up the answer that an idempotent request got before.
+func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once access.Once) (out T, found bool, err error) {
+	rec, err := Get[OnceRecord](ctx, db, tenant, key)
+	if rec == nil || err != nil {
+		return out, false, err
+	}
+	if !hmac.Equal(rec.Body, once.Body[:]) {
+		return out, true, fault.Errorf(fault.Invalid, "idempotency_key_reused",
+			"this Idempotency-Key was used with another request; use a new key for a new request")
+	}
+	if rec.Sealed {
+		aead, err := onceCipher(once)
+		if err != nil {
+			return out, true, err
+		}
+		n := aead.NonceSize()
+		if rec.Answer, err = aead.Open(nil, rec.Answer[:n], rec.Answer[n:], nil); err != nil {
+			return out, true, fault.Errorf(fault.Conflict, "idempotency_sealed",
+				"this request succeeded before, but its answer holds a secret that only the same key may see again")
+		}
+	}
+	return out, true, json.Unmarshal(rec.Answer, &out)
+}
+
+func (db *DB) sealOnce(once access.Once, out any) ([]byte, error) {
+	answer, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	rec := OnceRecord{Body: once.Body[:], Answer: answer}
+	if _, ok := out.(Secret); ok {
+		aead, err := onceCipher(once)
+		if err != nil {
+			return nil, err
+		}
+		nonce := make([]byte, aead.NonceSize())
+		db.Random(nonce)
+		rec.Sealed, rec.Answer = true, aead.Seal(nonce, nonce, answer, nil)
+	}
+	return json.Marshal(rec)
+}
+
+// onceCipher keys the encryption of a stored secret with the caller's token, of which the store only has a hash.
+func onceCipher(once access.Once) (cipher.AEAD, error) {
+	mac := hmac.New(sha256.New, []byte(once.Seal))
+	mac.Write([]byte("mneme idempotent answer\x00" + once.Key))
+	mac.Write(once.Body[:])
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}

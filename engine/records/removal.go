@@ -1,0 +1,74 @@
+package records
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// SweepChunk is how many records one Step removes at most.
+const SweepChunk = 1000
+
+// DeleteRange removes up to sweepChunk records of a range and tells whether it removed any.
+func (db *DB) DeleteRange(ctx context.Context, tenant string, rng store.Range) (more bool, err error) {
+	n, err := db.DeleteSome(ctx, tenant, rng)
+	return n > 0, err
+}
+
+// DeleteSome removes up to sweepChunk records of a range and says how many.
+func (db *DB) DeleteSome(ctx context.Context, tenant string, rng store.Range) (n int, err error) {
+	rng.Limit, rng.KeysOnly = SweepChunk, true
+	r, err := db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil || len(r.Ranges[0]) == 0 {
+		return 0, err
+	}
+	var b store.Batch
+	for _, it := range r.Ranges[0] {
+		b.Delete = append(b.Delete, it.Key)
+	}
+	db.Removed.of(b.IsLoose()).Store(true)
+	return len(b.Delete), db.Commit(ctx, tenant, b)
+}
+
+// FirstKey finds the first key of a range; nil where the range is empty.
+func (db *DB) FirstKey(ctx context.Context, tenant string, rng store.Range) (*store.Item, error) {
+	rng.Limit, rng.KeysOnly = 1, true
+	r, err := db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil || len(r.Ranges[0]) == 0 {
+		return nil, err
+	}
+	return &r.Ranges[0][0], nil
+}
+
+// removals tells which sorts of keys were removed since the store's files were last compacted. Both start true, because
+// an earlier process may have deleted keys without compacting.
+type removals struct{ Main, Loose atomic.Bool }
+
+func (r *removals) of(loose bool) *atomic.Bool {
+	if loose {
+		return &r.Loose
+	}
+	return &r.Main
+}
+
+// CompactStore has the store's files rid of what was removed, where the store can do that and anything was.
+func (db *DB) CompactStore(ctx context.Context, _ string, _ []byte) (int, []byte, error) {
+	s, ok := db.Store.(interface {
+		Compact(ctx context.Context, loose bool) error
+	})
+	if !ok {
+		return 0, nil, nil
+	}
+	for _, loose := range []bool{false, true} {
+		pending := db.Removed.of(loose)
+		if !pending.Swap(false) {
+			continue
+		}
+		if err := s.Compact(ctx, loose); err != nil {
+			pending.Store(true)
+			return 0, nil, err
+		}
+	}
+	return 0, nil, nil
+}

@@ -1,0 +1,126 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// stagingLife is how long something may be staged before it is swept.
+const stagingLife = time.Hour
+
+// A commit of what is staged is sent once it holds this many records or bytes.
+const (
+	stagedWrites = 1000
+	StagedBytes  = 1 << 20
+)
+
+// Staging writes something that is too large for one commit where nobody sees it: under an incarnation that no record
+// names yet. One last commit, of reveal, makes it seen as a whole. Until then a job stands ready to have it swept.
+type Staging struct {
+	W     *Tx // It collects what the next commit writes.
+	live  ident.Incarnation
+	job   []byte
+	sweep store.Pair // the job that removes what was written
+}
+
+// Stage begins to write. Sweep is the job that removes all that will be written; its key ends with the incarnation.
+func (db *DB) Stage(ctx context.Context, c access.Caller, sweep store.Pair) (*Staging, error) {
+	t := &Tx{Ctx: ctx, DB: db, Tenant: c.Tenant, Now: db.Now()}
+	if err := t.expectLive(c); err != nil {
+		return nil, err
+	}
+	s := &Staging{W: t, live: t.Live, job: stagedKey(t.Now.Add(stagingLife), sweep.Key), sweep: sweep}
+	t.Put(s.job, sweep.Value)
+	err := db.Commit(ctx, t.Tenant, t.Batch)
+	s.clear()
+	return s, err
+}
+
+// expects are the preconditions of all that is staged: the tenant lives, and nothing took the job away, which would
+// mean that what was written before is being swept.
+func (s *Staging) expects() []store.Expect {
+	return []store.Expect{{Key: Live.Key(), Value: s.live[:]}, {Key: s.job, Value: s.sweep.Value}}
+}
+
+func (s *Staging) clear() {
+	s.W = &Tx{Ctx: s.W.Ctx, DB: s.W.DB, Tenant: s.W.Tenant, Live: s.live, Now: s.W.Now}
+}
+
+// Add lets do write more. Small pieces share a commit, so that they need not wait for the disk one by one.
+func (s *Staging) Add(do func(w *Tx) error) error {
+	if err := do(s.W); err != nil {
+		return err
+	}
+	if s.W.Writes() < stagedWrites && s.W.Bytes() < StagedBytes {
+		return nil
+	}
+	return s.Flush()
+}
+
+// Read reads what was written, or anything else, without expecting it unchanged.
+func (s *Staging) Read(q store.Query) (store.Result, error) {
+	return s.W.DB.Store.Read(s.W.Ctx, s.W.Tenant, q)
+}
+
+// Flush commits what is still waiting. It answers import_interrupted where the tenant or the job is gone.
+func (s *Staging) Flush() error {
+	if s.W.Writes() == 0 {
+		return nil
+	}
+	s.W.Batch.Expect = s.expects()
+	err := s.W.DB.Commit(s.W.Ctx, s.W.Tenant, s.W.Batch)
+	s.clear()
+	if lost := (*store.ConflictError)(nil); errors.As(err, &lost) {
+		return fault.Errorf(fault.Conflict, "import_interrupted",
+			"the tenant was deleted meanwhile, or one thing took longer than %s", stagingLife)
+	}
+	return err
+}
+
+// Reveal adds to a commit that names the incarnation what keeps the sweep away.
+func (s *Staging) Reveal(t *Tx) {
+	t.Batch.Expect = append(t.Batch.Expect, s.expects()[1])
+	t.Delete(s.job)
+}
+
+// Abandon has what was written swept now. Where that fails, the job does it later.
+func (s *Staging) Abandon(ctx context.Context) {
+	db := s.W.DB
+	err := db.Commit(ctx, s.W.Tenant, store.Batch{Expect: s.expects(), Delete: [][]byte{s.job},
+		Put: []store.Pair{s.sweep}})
+	if err = LostRace(err); err != nil {
+		db.Log.Error("sweeping a failed import; it is tried again later", "error", err)
+	}
+}
+
+// SweepStaged puts, for what was staged too long ago, the jobs that sweep it.
+func (db *DB) SweepStaged(ctx context.Context, tenant string, due []store.Item) error {
+	var b store.Batch
+	for _, it := range due {
+		b.Delete = append(b.Delete, it.Key)
+		b.Put = append(b.Put, store.Pair{Key: stagedSweep(it.Key), Value: it.Value})
+	}
+	return db.Commit(ctx, tenant, b)
+}
+
+// stagedAt is the first part of the keys of jobs of what is staged: until when it may stay so.
+var stagedAt = earliestFirst("time")
+
+// stagedKey is the job of what is staged, kindStagedSessionJob for one: its key ends with the key of the job that sweeps
+// it.
+func stagedKey(until time.Time, sweep []byte) []byte {
+	return append(stagedAt.append([]byte(JobPrefix+"i"), until), sweep...)
+}
+
+func stagedSweep(key []byte) []byte { return key[len(stagedKey(time.Time{}, nil)):] }
+
+// DueStaged covers the jobs of what ran out by now.
+func DueStaged(now time.Time, limit int) store.Range {
+	return store.Range{From: []byte(JobPrefix + "i"), To: stagedKey(now, nil), Limit: limit}
+}

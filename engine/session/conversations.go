@@ -1,0 +1,267 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+)
+
+// ConversationStats say how much history a project has gathered.
+type ConversationStats struct {
+	ProjectID string     `json:"project_id"`
+	Total     int        `json:"total"`
+	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil where there is none
+}
+
+// PurgeSpec asks for a project's conversations to be deleted for good.
+type PurgeSpec struct {
+	ProjectID     string
+	OlderThanDays int  // since the last activity; 0: all conversations
+	DryRun        bool // count only
+}
+
+// Purged answers a PurgeSpec. With DryRun it says what would have been deleted.
+type Purged struct {
+	DeletedConversations int  `json:"deleted_conversations"`
+	OlderThanDays        int  `json:"older_than_days"`
+	DryRun               bool `json:"dry_run"`
+}
+
+// HeadsAtOnce is how many heads one step of a scan reads, and how many sessions one commit of a purge removes at most.
+const HeadsAtOnce = 500
+
+// NamedHead is a session's head with its id.
+type NamedHead struct {
+	Head
+	Id string
+}
+
+// ReadHeads gives the next heads of a project behind a session's id, and the id to go on behind; nil at the end. A
+// damaged one is left out: whoever asks for the session is told.
+func (svc *Service) ReadHeads(ctx context.Context, tenant string, pinc ident.Incarnation, after []byte) (heads []NamedHead,
+	next []byte, err error) {
+	prefix := records.Session.Under(pinc).From
+	rng := records.PrefixRange(prefix)
+	rng.Limit = HeadsAtOnce
+	if after != nil {
+		rng.From = append(records.Session.Key(pinc, string(after)), 0)
+	}
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, nil, err
+	}
+	found := r.Ranges[0]
+	for _, it := range found {
+		h := NamedHead{Id: string(it.Key[len(prefix) : len(it.Key)-1])}
+		if it.Damaged || json.Unmarshal(it.Value, &h.Head) != nil {
+			svc.db.Log.Error("a session's head is damaged", "tenant", tenant, "session", h.Id)
+			continue
+		}
+		heads = append(heads, h)
+	}
+	if len(found) == rng.Limit {
+		last := found[len(found)-1].Key
+		next = last[len(prefix) : len(last)-1]
+	}
+	return heads, next, nil
+}
+
+// counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
+func (h *NamedHead) counts() bool { return h.Id != ident.DefaultSession || h.Turns > 0 }
+
+// Conversations tells how many conversations a project has, and since when, or answers not_found.
+func (svc *Service) Conversations(ctx context.Context, c access.Caller, projectID string) (ConversationStats, error) {
+	out := ConversationStats{ProjectID: projectID}
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
+	if err != nil {
+		return out, err
+	}
+	var after []byte
+	for more := true; more; more = after != nil {
+		var heads []NamedHead
+		if heads, after, err = svc.ReadHeads(ctx, c.Tenant, p.Incarnation, after); err != nil {
+			return out, err
+		}
+		for i := range heads {
+			h := &heads[i]
+			if !h.counts() {
+				continue
+			}
+			if out.Total++; out.OldestAt == nil || h.Created.Before(*out.OldestAt) {
+				out.OldestAt = &h.Created
+			}
+		}
+	}
+	return out, nil
+}
+
+// purge is a removal of whole conversations, by hand or by retention.
+type purge struct {
+	caller  access.Caller
+	project string
+	before  time.Time // what had its last activity before; zero: all
+	dryRun  bool
+	action  string // for the audit log
+}
+
+func (p *purge) due(h *NamedHead) bool {
+	return p.before.IsZero() || h.counts() && h.LastActivity.Before(p.before)
+}
+
+// maxPurgeDays bounds an age, in days.
+const maxPurgeDays = 36_500
+
+// PurgeConversations deletes a project's conversations that had no turn for so many days, with their turns and
+// decisions. They are gone with the answer; a sweep removes what they held. A conversation that gets a turn
+// meanwhile stays. It answers out_of_range for the age, and not_found.
+func (svc *Service) PurgeConversations(ctx context.Context, c access.Caller, spec PurgeSpec) (Purged, error) {
+	out := Purged{OlderThanDays: spec.OlderThanDays, DryRun: spec.DryRun}
+	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {
+		return out, fault.InvalidField("older_than_days", "out_of_range", "must be from 0 to %d", maxPurgeDays)
+	}
+	p, _, _, err := svc.projects.Read(ctx, c, spec.ProjectID, nil)
+	if err != nil {
+		return out, err
+	}
+	job := &purge{caller: c, project: spec.ProjectID, dryRun: spec.DryRun, action: "conversations.purge"}
+	if spec.OlderThanDays > 0 {
+		job.before = daysAgo(svc.db.Now(), spec.OlderThanDays)
+	}
+	var after []byte
+	for more := true; more; more = after != nil {
+		var n int
+		if n, after, err = svc.purgeSome(ctx, job, p.Incarnation, after); err != nil {
+			return out, err
+		}
+		out.DeletedConversations += n
+	}
+	if spec.OlderThanDays == 0 && !spec.DryRun {
+		err = svc.dropDecisions(ctx, c, spec.ProjectID)
+	}
+	return out, err
+}
+
+func daysAgo(now time.Time, days int) time.Time {
+	return now.Add(-time.Duration(days) * 24 * time.Hour)
+}
+
+// purgeSome removes what is due among the next sessions behind after.
+func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnation, after []byte) (n int, next []byte,
+	err error) {
+	heads, next, err := svc.ReadHeads(ctx, p.caller.Tenant, pinc, after)
+	if err != nil {
+		return 0, nil, err
+	}
+	var ids []string
+	for i := range heads {
+		h := &heads[i]
+		if !p.due(h) {
+			continue
+		}
+		if ids = append(ids, h.Id); h.counts() {
+			n++
+		}
+	}
+	if p.dryRun || len(ids) == 0 {
+		return n, next, nil
+	}
+	n, err = svc.purgeApart(ctx, p, pinc, ids)
+	return n, next, err
+}
+
+// purgeApart is purgeSessions, in smaller and smaller commits where writers to some of the sessions keep winning.
+func (svc *Service) purgeApart(ctx context.Context, p *purge, pinc ident.Incarnation, ids []string) (int, error) {
+	if len(ids) == 1 {
+		unlock, err := svc.Lock(ctx, p.caller.Tenant, p.project, ids[0])
+		if err != nil {
+			return 0, err
+		}
+		defer unlock()
+	}
+	n, err := svc.purge(ctx, p, pinc, ids)
+	contended, ok := errors.AsType[*fault.Error](err)
+	if !ok || contended.Kind != fault.Unavailable || len(ids) == 1 {
+		return n, err
+	}
+	one, err := svc.purgeApart(ctx, p, pinc, ids[:len(ids)/2])
+	if err != nil {
+		return one, err
+	}
+	two, err := svc.purgeApart(ctx, p, pinc, ids[len(ids)/2:])
+	return one + two, err
+}
+
+// purge removes those of the sessions that are due still, with one entry in the audit log.
+func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation, ids []string) (int, error) {
+	keys := make([][]byte, len(ids))
+	for i, id := range ids {
+		keys[i] = records.Session.Key(pinc, id)
+	}
+	var bytes uint64
+	n, err := records.Update(ctx, svc.db, p.caller, access.Once{}, func(t *records.Tx) (n int, err error) {
+		rec, err := svc.projects.Project(t, p.caller, p.project)
+		if err != nil || rec.Incarnation != pinc { // another one: what was to go went with the last
+			return 0, err
+		}
+		got, err := t.Get(keys...)
+		if err != nil {
+			return 0, err
+		}
+		bytes = 0
+		for i, it := range got {
+			h := NamedHead{Id: ids[i]}
+			if it.Value == nil {
+				continue
+			}
+			if err := json.Unmarshal(it.Value, &h.Head); err != nil {
+				return 0, err
+			}
+			if p.due(&h) {
+				drop(t, pinc, h.Id, &h.Head)
+				if bytes += h.Bytes; h.counts() {
+					n++
+				}
+			}
+		}
+		if n == 0 {
+			return 0, nil
+		}
+		return n, tenant.Audit(t, p.caller, p.action, p.project, p.describe(n))
+	})
+	if err == nil {
+		svc.MessageUse.Add(p.caller.Tenant, records.Amount{Bytes: -int64(bytes)})
+	}
+	return n, err
+}
+
+func (p *purge) describe(n int) string {
+	if p.before.IsZero() {
+		return fmt.Sprintf("%d conversations, whatever their age", n)
+	}
+	return fmt.Sprintf("%d conversations without a turn since %s", n, p.before.Format(time.RFC3339))
+}
+
+// dropDecisions has all decisions of a project emptied that were made up to now: those for sessions that never came to
+// be hold texts of requests, too.
+func (svc *Service) dropDecisions(ctx context.Context, c access.Caller, projectID string) error {
+	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+		p, err := svc.projects.Project(t, c, projectID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		until := binary.BigEndian.AppendUint64(nil, uint64(t.Now.UnixMilli())+1)
+		t.Put(records.DecisionsJob.Key(p.Incarnation), until)
+		return struct{}{}, nil
+	})
+	return err
+}

@@ -1,0 +1,134 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Header is what planning needs of a stored message, packed apart from its body. Token counts are per entry of
+// Encodings, counted once, at write.
+type Header struct {
+	Seq        uint64 // counts the session's messages from 1
+	Call       uint64 // seq of the call that a result answers; the message's own seq elsewhere
+	Created    int64  // ms since 1970
+	Turn       uint32
+	Tokens     [2]uint32 // of the message
+	Content    [2]uint32 // of its shown text alone
+	Compressed [2]uint32 // as an earlier question; users' only
+	TextBytes  uint32
+	bodyBytes  uint32 // of the body record
+	Calls      uint16 // number of tool calls that a call message makes
+	CallIndex  uint16 // which of them a result answers
+	Flags      plan.Flags
+	Role       plan.Role
+	Kind       plan.Kind
+
+	Agent, Delegation, Tool string
+	Tags                    []string
+}
+
+// AtomStart tells whether the message begins an atom.
+func (h *Header) AtomStart() bool { return h.Call == h.Seq }
+
+const (
+	headerVersion = 1
+	headerSize    = 3*8 + 4 + 3*8 + 2*4 + 2*2 + 2 + 2 + 4*2 + 2
+)
+
+var errBadHeaders = errors.New("a packed header record does not parse")
+
+// appendHeaders packs the headers of one turn: version, counts, a string table, then fixed-size entries.
+func appendHeaders(dst []byte, hs []Header) []byte {
+	ids := map[string]uint16{"": 0}
+	strings := []string{""}
+	id := func(s string) uint16 {
+		n, ok := ids[s]
+		if !ok {
+			n = uint16(len(strings))
+			ids[s], strings = n, append(strings, s)
+		}
+		return n
+	}
+	fixed := make([]byte, 0, len(hs)*headerSize)
+	var tags []byte
+	le := binary.LittleEndian
+	for i := range hs {
+		h := &hs[i]
+		fixed = le.AppendUint64(fixed, h.Seq)
+		fixed = le.AppendUint64(fixed, h.Call)
+		fixed = le.AppendUint64(fixed, uint64(h.Created))
+		fixed = le.AppendUint32(fixed, h.Turn)
+		for _, pair := range [...][2]uint32{h.Tokens, h.Content, h.Compressed} {
+			fixed = le.AppendUint32(le.AppendUint32(fixed, pair[0]), pair[1])
+		}
+		fixed = le.AppendUint32(le.AppendUint32(fixed, h.TextBytes), h.bodyBytes)
+		fixed = le.AppendUint16(le.AppendUint16(fixed, h.Calls), h.CallIndex)
+		fixed = le.AppendUint16(fixed, uint16(h.Flags))
+		fixed = append(fixed, byte(h.Role), byte(h.Kind))
+		fixed = le.AppendUint16(le.AppendUint16(le.AppendUint16(fixed, id(h.Agent)), id(h.Delegation)), id(h.Tool))
+		fixed = le.AppendUint16(le.AppendUint16(fixed, uint16(len(tags)/2)), uint16(len(h.Tags)))
+		for _, tag := range h.Tags {
+			tags = le.AppendUint16(tags, id(tag))
+		}
+	}
+	dst = append(dst, headerVersion)
+	dst = le.AppendUint16(dst, uint16(len(hs)))
+	dst = le.AppendUint16(dst, uint16(len(strings)-1))
+	dst = le.AppendUint16(dst, uint16(len(tags)/2))
+	for _, s := range strings[1:] {
+		dst = append(le.AppendUint16(dst, uint16(len(s))), s...)
+	}
+	return append(append(dst, tags...), fixed...)
+}
+
+// parseHeaders unpacks what appendHeaders packed and returns what follows it.
+func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
+	le := binary.LittleEndian
+	if len(b) < 7 || b[0] != headerVersion {
+		return nil, nil, errBadHeaders
+	}
+	n, nstrings, ntags := int(le.Uint16(b[1:])), int(le.Uint16(b[3:])), int(le.Uint16(b[5:]))
+	b = b[7:]
+	strings := make([]string, 1, nstrings+1)
+	for range nstrings {
+		if len(b) < 2 || len(b) < 2+int(le.Uint16(b)) {
+			return nil, nil, errBadHeaders
+		}
+		size := 2 + int(le.Uint16(b))
+		strings = append(strings, string(b[2:size]))
+		b = b[size:]
+	}
+	if len(b) < 2*ntags+n*headerSize {
+		return nil, nil, errBadHeaders
+	}
+	tags, b := b[:2*ntags], b[2*ntags:]
+	hs = make([]Header, n)
+	for i := range hs {
+		h, f := &hs[i], b[i*headerSize:(i+1)*headerSize]
+		h.Seq, h.Call, h.Created = le.Uint64(f), le.Uint64(f[8:]), int64(le.Uint64(f[16:]))
+		h.Turn = le.Uint32(f[24:])
+		for j, pair := range [...]*[2]uint32{&h.Tokens, &h.Content, &h.Compressed} {
+			pair[0], pair[1] = le.Uint32(f[28+8*j:]), le.Uint32(f[32+8*j:])
+		}
+		f = f[52:]
+		h.TextBytes, h.bodyBytes = le.Uint32(f), le.Uint32(f[4:])
+		h.Calls, h.CallIndex = le.Uint16(f[8:]), le.Uint16(f[10:])
+		h.Flags, h.Role, h.Kind = plan.Flags(le.Uint16(f[12:])), plan.Role(f[14]), plan.Kind(f[15])
+		agent, delegation, tool := int(le.Uint16(f[16:])), int(le.Uint16(f[18:])), int(le.Uint16(f[20:]))
+		at, count := int(le.Uint16(f[22:])), int(le.Uint16(f[24:]))
+		if max(agent, delegation, tool) > nstrings || at+count > ntags {
+			return nil, nil, errBadHeaders
+		}
+		h.Agent, h.Delegation, h.Tool = strings[agent], strings[delegation], strings[tool]
+		for j := range count {
+			tag := int(le.Uint16(tags[2*(at+j):]))
+			if tag > nstrings {
+				return nil, nil, errBadHeaders
+			}
+			h.Tags = append(h.Tags, strings[tag])
+		}
+	}
+	return hs, b[n*headerSize:], nil
+}

@@ -1,0 +1,81 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// maxOpenCalls bounds the calls that a session remembers as unanswered; the oldest are given up first.
+const maxOpenCalls = 1024
+
+// OpenCall is a call that waits for its result.
+type OpenCall struct {
+	ID         string `json:"id"`
+	Seq        uint64 `json:"seq"`
+	Index      uint16 `json:"index"`
+	Turn       uint32 `json:"turn"`
+	Name       string `json:"name"`
+	Delegation string `json:"delegation,omitempty"`
+}
+
+// UnknownCall stands in a pending result's header for a call that the window does not look at.
+const UnknownCall = 0
+
+// OpenCalls is the record of a session's open calls.
+type OpenCalls struct {
+	Incarnation ident.Incarnation `json:"incarnation"`
+	Calls       []OpenCall        `json:"calls"`
+
+	More bool `json:"-"` // there are calls that are not listed: a result that none here waits for may be theirs
+}
+
+func putOpenCalls(t *records.Tx, p *project.Record, session string, h *Head, open *OpenCalls) error {
+	had := h.OpenCalls
+	if drop := len(open.Calls) - maxOpenCalls; drop > 0 {
+		open.Calls = open.Calls[drop:]
+	}
+	h.OpenCalls = len(open.Calls)
+	switch {
+	case h.OpenCalls > 0:
+		return t.PutJSON(records.OpenCalls.Key(p.Incarnation, session), open)
+	case had > 0:
+		t.Delete(records.OpenCalls.Key(p.Incarnation, session))
+	}
+	return nil
+}
+
+// follow notes a message's calls as open, or lets a result answer the newest open call of its id.
+func (o *OpenCalls) follow(m *chat.Message, h *Header) *chat.FieldError {
+	for i := range m.Calls {
+		o.Calls = append(o.Calls, OpenCall{ID: m.Calls[i].ID, Seq: h.Seq, Index: uint16(i), Turn: h.Turn,
+			Name: m.Calls[i].Name, Delegation: m.Delegation})
+	}
+	if m.Role != plan.RoleTool {
+		return nil
+	}
+	for i := len(o.Calls) - 1; i >= 0; i-- {
+		call := o.Calls[i]
+		if call.ID != m.CallID {
+			continue
+		}
+		if call.Delegation != m.Delegation {
+			return &chat.FieldError{Code: "delegation_mismatch", Detail: fmt.Sprintf(
+				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id", m.Delegation,
+				call.Delegation)}
+		}
+		h.Call, h.CallIndex, h.Tool = call.Seq, call.Index, call.Name
+		o.Calls = append(o.Calls[:i:i], o.Calls[i+1:]...)
+		return nil
+	}
+	if o.More {
+		h.Call = UnknownCall
+		return nil
+	}
+	return &chat.FieldError{Code: "no_open_call", Detail: fmt.Sprintf(
+		"no open call has the id %q; post the assistant message that makes the call first", m.CallID)}
+}

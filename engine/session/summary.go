@@ -1,0 +1,174 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// SummaryHead says, in a session's head, what its running summary covers: text and count change together, because the
+// head names the text's version.
+type SummaryHead struct {
+	// Version counts the summaries that the session ever had. After a reset it stays, with Covers 0.
+	Version uint32 `json:"version"`
+	// Covers is a message's number: every message of no delegation up to it is covered; 0: there is no summary.
+	Covers uint64 `json:"covers"`
+	// Count is how many messages that is.
+	Count uint64 `json:"count"`
+}
+
+// Covered is what a head says of its summary; the zero value where there is none.
+func (h *Head) Covered() SummaryHead {
+	if h.Summary == nil {
+		return SummaryHead{}
+	}
+	return *h.Summary
+}
+
+// SummaryRecord is one version of a session's running summary, immutable. What identifies it beside the messages that
+// it covers is there too.
+type SummaryRecord struct {
+	Text      string    `json:"text"`
+	FirstTurn uint32    `json:"first_turn"` // of the messages covered
+	LastTurn  uint32    `json:"last_turn"`
+	Covers    uint64    `json:"covers"`
+	Count     uint64    `json:"count"`
+	Folded    uint32    `json:"folded"` // the version that it goes on from; 0: none
+	Model     string    `json:"model"`
+	Prompt    string    `json:"prompt"`
+	Created   time.Time `json:"created_at"`
+}
+
+// Summary is a stored summary made ready to be shown.
+type Summary struct {
+	*SummaryRecord
+	Version uint32
+	Notice  string             // its text as a window shows it
+	Tokens  [2][2]atomic.Int64 // of the notice, as a message and as flat text, by encoding, plus one; 0: not counted yet
+}
+
+func newSummary(version uint32, r *SummaryRecord) *Summary {
+	return &Summary{SummaryRecord: r, Version: version, Notice: fmt.Sprintf(
+		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
+}
+
+// SummaryOf is a session as shown, and its head.
+type SummaryOf struct {
+	Session *Session
+	Head    *Head
+}
+
+// ShowSummaries fills in the texts of sessions' summaries.
+func (svc *Service) ShowSummaries(ctx context.Context, tenant string, shown []SummaryOf) error {
+	var keys [][]byte
+	var with []SummaryOf
+	for _, s := range shown {
+		if sum := s.Head.Covered(); sum.Covers > 0 {
+			keys, with = append(keys, records.Summary.Key(s.Head.Incarnation, sum.Version)), append(with, s)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: keys})
+	if err != nil {
+		return err
+	}
+	for i, s := range with {
+		if sum := svc.ParseSummary(tenant, s.Head.Incarnation, s.Head.Covered().Version, r.Keys[i]); sum != nil {
+			s.Session.Summary = &sum.Text
+		}
+	}
+	return nil
+}
+
+// ReadSummary gives a version of a session's summary, or nil where it cannot be read: the window then goes without it,
+// and nothing is lost.
+func (svc *Service) ReadSummary(ctx context.Context, tenant string, sinc ident.Incarnation, version uint32) (*Summary, error) {
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{records.Summary.Key(sinc, version)}})
+	if err != nil {
+		return nil, err
+	}
+	return svc.ParseSummary(tenant, sinc, version, r.Keys[0]), nil
+}
+
+func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version uint32, it store.Item) *Summary {
+	r := new(SummaryRecord)
+	if it.Damaged || it.Value == nil || json.Unmarshal(it.Value, r) != nil {
+		svc.db.Log.Error("a session's summary is damaged or missing; windows go without it", "tenant", tenant,
+			"session", sinc.String(), "version", version)
+		return nil
+	}
+	return newSummary(version, r)
+}
+
+// fileSummary is a session's summary as its file keeps it; nil where there is none, or none that can be read.
+func (svc *Service) fileSummary(ctx context.Context, tenant string, h *Head) (*FileSummary, error) {
+	if h.Covered().Covers == 0 {
+		return nil, nil
+	}
+	s, err := svc.ReadSummary(ctx, tenant, h.Incarnation, h.Covered().Version)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	return &FileSummary{Text: s.Text, Turns: [2]uint32{s.FirstTurn, s.LastTurn}, Covers: s.Covers, Count: s.Count,
+		Model: s.Model, Prompt: s.Prompt}, nil
+}
+
+// checkTurns holds a file's summary, if it has one, against the file's turns.
+func (f *FileSummary) checkTurns(turns []*ParsedTurn) error {
+	if f == nil {
+		return nil
+	}
+	var c covering
+	for _, t := range turns {
+		c.add(f, t)
+	}
+	return f.within(c)
+}
+
+// MaxSummaryText bounds a summary's text, in bytes: what is longer is no summary.
+const MaxSummaryText = 64 << 10
+
+// covering is what a summary may cover of the turns seen so far.
+type covering struct {
+	turns               uint32
+	messages, countable uint64
+}
+
+func (c *covering) add(f *FileSummary, t *ParsedTurn) {
+	c.turns++
+	for i := range t.Messages {
+		if c.messages++; f != nil && c.messages <= f.Covers && t.Messages[i].Delegation == "" {
+			c.countable++
+		}
+	}
+}
+
+// within holds a file's summary against what it may cover.
+func (f *FileSummary) within(c covering) error {
+	switch {
+	case f == nil:
+		return nil
+	case strings.TrimSpace(f.Text) == "" || len(f.Text) > MaxSummaryText:
+		return fault.InvalidField("summary.text", "invalid_value", "must have from 1 to %d bytes", MaxSummaryText)
+	case len(f.Model) > 256 || len(f.Prompt) > 256:
+		return fault.InvalidField("summary.model", "too_long", "model and prompt must be at most 256 bytes")
+	case f.Covers < 1 || f.Covers > c.messages:
+		return fault.InvalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages", c.messages)
+	case f.Count < 1 || f.Count > c.countable:
+		return fault.InvalidField("summary.covers_messages", "out_of_range",
+			"must be from 1 to %d, the messages behind the summary that belong to no delegation", c.countable)
+	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || f.Turns[1] > c.turns:
+		return fault.InvalidField("summary.covers_turns", "out_of_range", "must be the first and the last turn covered")
+	}
+	return nil
+}

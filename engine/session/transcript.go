@@ -1,0 +1,128 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Extent is how far into a session a reader may look: its first turns and messages, which never change.
+type Extent struct {
+	Incarnation ident.Incarnation
+	Turns       uint32
+	Messages    uint64
+}
+
+func (h *Head) Extent() Extent { return Extent{h.Incarnation, h.Turns, h.Messages} }
+
+// ReadHeaders gives the newest messages of an extent, ascending and without a gap: at least want of them, or all.
+// It costs what it returns, however long the session is. A header record that is lost or damaged is made again from
+// the bodies; a message of which nothing is left stands there with role 0. Where also is not nil, the record of its key
+// is read in the same round trip.
+func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, want int, also *store.Item) ([]Header, error) {
+	if x.Turns == 0 {
+		return nil, nil
+	}
+	perTurn := max(1, int(x.Messages/uint64(x.Turns))) // a guess, until turns were seen
+	var newest [][]Header                              // turns, newest first
+	have, before := 0, x.Turns+1
+	for have < want && before > 1 {
+		limit := max(1, (want-have+perTurn-1)/perTurn)
+		rng := store.Range{From: records.Headers.Key(x.Incarnation, 1), To: records.Headers.Key(x.Incarnation, before), Reverse: true,
+			Limit: limit}
+		q := store.Query{Ranges: []store.Range{rng}}
+		if also != nil {
+			q.Keys = [][]byte{also.Key}
+		}
+		r, err := svc.db.Store.Read(ctx, tenant, q)
+		if err != nil {
+			return nil, err
+		}
+		if also != nil {
+			*also, also = r.Keys[0], nil
+		}
+		for i, it := range r.Ranges[0] {
+			turn := before - 1 - uint32(i)
+			hs, _, err := parseHeaders(it.Value) // a damaged item has no value
+			if err != nil || len(hs) == 0 || string(it.Key) != string(records.Headers.Key(x.Incarnation, turn)) {
+				return svc.headersFromBodies(ctx, tenant, x, want)
+			}
+			newest = append(newest, hs)
+			have += len(hs)
+		}
+		got := uint32(len(r.Ranges[0]))
+		if got < min(uint32(limit), before-1) {
+			return svc.headersFromBodies(ctx, tenant, x, want)
+		}
+		before -= got
+		perTurn = max(1, have/len(newest))
+	}
+	out := make([]Header, 0, have)
+	for _, hs := range slices.Backward(newest) {
+		out = append(out, hs...)
+	}
+	return out, checkContiguous(out, x.Messages)
+}
+
+// headersFromBodies makes the newest headers again from the bodies, where a header record is damaged or missing.
+func (svc *Service) headersFromBodies(ctx context.Context, tenant string, x Extent, want int) ([]Header, error) {
+	svc.db.Log.Error("a header record is damaged or missing; reading the bodies instead",
+		"tenant", tenant, "session", x.Incarnation.String())
+	first := uint64(1)
+	if n := uint64(want); x.Messages > n {
+		first = x.Messages - n + 1
+	}
+	bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, first, x.Messages)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Header, len(bodies))
+	turn := x.Turns
+	for i, body := range slices.Backward(bodies) {
+		if h, _, err := ParseBody(body); err == nil {
+			out[i], turn = *h, h.Turn
+		} else {
+			seq := first + uint64(i)
+			out[i] = Header{Seq: seq, Call: seq, Turn: turn}
+		}
+	}
+	return out, nil
+}
+
+// checkContiguous holds the promise that a page is never silently short.
+func checkContiguous(hs []Header, last uint64) error {
+	if len(hs) == 0 {
+		return nil
+	}
+	if got := hs[len(hs)-1].Seq; got != last {
+		return fmt.Errorf("%w: the newest message is %d, the session says %d", records.ErrDamaged, got, last)
+	}
+	for i := 1; i < len(hs); i++ {
+		if hs[i].Seq != hs[i-1].Seq+1 {
+			return fmt.Errorf("%w: message %d is followed by %d", records.ErrDamaged, hs[i-1].Seq, hs[i].Seq)
+		}
+	}
+	return nil
+}
+
+// ReadBodies gives the bodies of messages first..last; nil where one is missing or damaged.
+func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.Incarnation, first, last uint64) ([][]byte,
+	error) {
+	rng := store.Range{From: records.Body.Key(sinc, first), To: records.Body.Key(sinc, last+1)}
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	bodies := make([][]byte, last-first+1)
+	for _, it := range r.Ranges[0] {
+		bodies[bodySeq(it.Key)-first] = it.Value
+	}
+	return bodies, nil
+}
+
+// Lost tells whether nothing is known of a message any more.
+func (h *Header) Lost() bool { return h.Role == 0 }

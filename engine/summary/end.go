@@ -1,0 +1,158 @@
+package summary
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+)
+
+// keep stores a summary, what the session says of it, and what became of the job, in one commit. A result that came too
+// late, because the job is somebody else's by now, changes nothing. calls is how many the provider was asked for it.
+func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply Reply, calls int64,
+) (time.Time, error) {
+	rec := &session.SummaryRecord{Text: reply.Text, FirstTurn: f.turns[0], LastTurn: f.turns[1], Covers: f.covers, Count: f.count,
+		Model: reply.Model, Prompt: w.e.summariser.Prompt()}
+	if w.from != nil {
+		rec.FirstTurn, rec.Count = w.from.FirstTurn, rec.Count+w.from.Count
+		rec.LastTurn = max(rec.LastTurn, w.from.LastTurn)
+		if calls == 0 {
+			rec.Prompt = w.from.Prompt
+		}
+	}
+	unlock, err := w.e.sessions.Lock(ctx, w.tenant, w.job.Project, w.job.Session)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer unlock()
+	return records.Update(ctx, w.e.db, access.Caller{Tenant: w.tenant}, access.Once{}, func(t *records.Tx) (due time.Time, err error) {
+		if err := tenant.Use(t, tenant.UsageRecord{Summaries: tenant.SummaryUsage{Calls: calls, TokensIn: int64(reply.TokensIn),
+			TokensOut: int64(reply.TokensOut)}}); err != nil {
+			return due, err
+		}
+		if mine, err := owns(t, w); err != nil || !mine {
+			return t.Now, err
+		}
+		rec.Created = t.Now
+		next := w.job
+		next.Owner, next.Lease, next.Attempts, next.NotYet, next.Less, next.Draft = "", 0, 0, 0, 0, nil
+		more := rec.Covers < w.job.Through
+		if more {
+			due = t.Now
+			if w.job.Anew {
+				next.Draft = rec
+			}
+			if err := t.PutJSON(w.key, next); err != nil {
+				return due, err
+			}
+		} else {
+			t.Delete(w.key)
+		}
+		if more && w.job.Anew {
+			return due, nil
+		}
+		return due, w.e.set(t, w, sinc, rec)
+	})
+}
+
+// set makes a summary the session's.
+func (svc *Service) set(t *records.Tx, w *work, sinc ident.Incarnation, rec *session.SummaryRecord) error {
+	p, h, set, err := svc.sessionFor(t, access.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
+	if err != nil {
+		return err
+	}
+	if h.Incarnation != sinc || h.Covered() != w.head {
+		return fault.Errorf(fault.Conflict, "summary_changed", "the session's summary is another by now")
+	}
+	if rec.Folded = 0; w.head.Covers > 0 {
+		retire(t, h, set)
+		if !w.job.Anew {
+			rec.Folded = w.head.Version
+		}
+	}
+	h.Summary = &session.SummaryHead{Version: w.head.Version + 1, Covers: rec.Covers, Count: rec.Count}
+	if err := t.PutJSON(records.Summary.Key(sinc, h.Summary.Version), rec); err != nil {
+		return err
+	}
+	return t.PutJSON(records.Session.Key(p.Incarnation, w.job.Session), h)
+}
+
+// owns tells whether the job is still the one that was claimed, and expects it to be.
+func owns(t *records.Tx, w *work) (bool, error) {
+	got, err := t.Get(w.key)
+	return err == nil && string(got[0].Value) == string(w.record), err
+}
+
+// failed notes an attempt that gave no summary. Summary and count stay as they were.
+func (w *work) failed(ctx context.Context, failed *ProviderError) (time.Time, error) {
+	if ctx.Err() != nil { // the server stops: the provider is not to blame
+		return w.release(context.WithoutCancel(ctx))
+	}
+	w.e.db.Log.Warn("a summary could not be made; it is tried again later", "tenant", w.tenant, "project", w.job.Project,
+		"session", w.job.Session, "code", failed.Code, "detail", failed.Detail)
+	wait := w.e.jittered(min(maxSummaryBackoff, backoff<<min(w.job.Attempts, 16)))
+	if failed.Permanent {
+		wait = w.e.jittered(maxSummaryBackoff)
+	}
+	wait = max(wait, failed.RetryAfter)
+	until := w.e.db.Now().Add(wait)
+	if failed.Code == "provider_rate_limited" && failed.RetryAfter > 0 { // limits are a model's, whoever asks for it
+		w.e.queue.hold(w.model, until)
+	}
+	next := w.job
+	next.Attempts++
+	if failed.Permanent || failed.Code == "bad_reply" { // it may be too much at once
+		next.Less = min(next.Less+1, maxSummaryLess)
+	}
+	next.Owner, next.Lease, next.NotYet = "", 0, until.UnixMilli()
+	if next.Attempts >= maxSummaryAttempts {
+		until = time.Time{}
+	}
+	return records.Update(ctx, w.e.db, access.Caller{Tenant: w.tenant}, access.Once{}, func(t *records.Tx) (time.Time, error) {
+		if err := tenant.Use(t, tenant.UsageRecord{Summaries: tenant.SummaryUsage{Calls: 1, Failures: 1, TokensIn: int64(failed.TokensIn),
+			TokensOut: int64(failed.TokensOut)}}); err != nil {
+			return until, err
+		}
+		if mine, err := owns(t, w); err != nil || !mine {
+			return t.Now, err
+		}
+		return until, t.PutJSON(w.key, next)
+	})
+}
+
+// release gives the job back as it was before it was claimed.
+func (w *work) release(ctx context.Context) (time.Time, error) {
+	return records.Update(ctx, w.e.db, access.Caller{Tenant: w.tenant}, access.Once{}, func(t *records.Tx) (time.Time, error) {
+		next := w.job
+		next.Owner, next.Lease = "", 0
+		if mine, err := owns(t, w); err != nil || !mine {
+			return t.Now, err
+		}
+		return t.Now, t.PutJSON(w.key, next)
+	})
+}
+
+// drop ends a job that has nothing to do any more. Where it is another one by now, that one is due.
+func (w *work) drop(ctx context.Context) (due time.Time, err error) {
+	err = w.e.db.Commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.record}},
+		Delete: [][]byte{w.key}})
+	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
+		return w.e.db.Now(), nil
+	}
+	return time.Time{}, err
+}
+
+// jittered spreads a wait over its second half, so that what failed together does not come back together.
+func (svc *Service) jittered(d time.Duration) time.Duration {
+	var b [8]byte
+	svc.db.Random(b[:])
+	return d/2 + time.Duration(binary.LittleEndian.Uint64(b[:])%uint64(d/2+1))
+}

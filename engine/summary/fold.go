@@ -1,0 +1,153 @@
+package summary
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/window"
+)
+
+// fold is what one call folds into the summary.
+type fold struct {
+	messages []Message
+	covers   uint64 // the last message that is covered then
+	count    uint64 // messages added
+	turns    [2]uint32
+}
+
+// foldEntry is a message that may be folded in, with the atom that it belongs to.
+type foldEntry struct {
+	session.Header
+	speaker, text string
+	tokens        int
+}
+
+const (
+	// foldOverhead is what a message costs a call beside its words, in tokens, about.
+	foldOverhead = 16
+	// maxSpeaker bounds what names a message's speaker, in bytes.
+	maxSpeaker = 128
+)
+
+// gather reads the messages behind the summary, as many as one call takes. No atom is split where it can be helped: one
+// that is longer than a call takes is shortened.
+func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error) {
+	count := w.e.sessions.Counter(0)
+	limit := input >> w.job.Less
+	var entries []foldEntry
+	behind := map[uint64]bool{} // calls that have a result behind the entries, as far as was read
+	total, at := 0, uint64(0)
+	if w.from != nil {
+		at = w.from.Covers
+	}
+	for at < w.job.Through && total <= limit {
+		to := min(at+64, w.job.Through)
+		bodies, err := w.e.sessions.ReadBodies(ctx, w.tenant, sinc, at+1, to)
+		if err != nil {
+			return nil, err
+		}
+		for _, body := range bodies {
+			at++
+			f := foldable(at, body)
+			switch {
+			case f == nil:
+			case total > limit:
+				behind[f.Call] = behind[f.Call] || f.Call != f.Seq
+			default:
+				f.text = chat.Truncate(f.text, message, count)
+				f.tokens = count(f.text) + count(f.speaker) + foldOverhead
+				total += f.tokens
+				entries = append(entries, *f)
+			}
+		}
+	}
+	f := &fold{covers: at}
+	if total > limit { // something is left for the next call
+		end := wholeAtoms(entries, behind)
+		if f.covers = entries[len(entries)-1].Seq; end < len(entries) {
+			f.covers = entries[end].Seq - 1 // what lies between is nobody's to fold
+		}
+		entries = entries[:end]
+		shorten(entries, limit, count)
+	}
+	for i := range entries {
+		m := &entries[i]
+		f.messages = append(f.messages, Message{Turn: m.Turn, Speaker: m.speaker, Text: m.text})
+		if f.count++; f.turns[0] == 0 {
+			f.turns[0] = m.Turn
+		}
+		f.turns[1] = max(f.turns[1], m.Turn)
+	}
+	return f, nil
+}
+
+// wholeAtoms is how many of the entries one call takes: not the last, which was too much, and no atom that would be
+// split. A first atom that is too long by itself stays whole. behind are the calls with a result behind the entries.
+func wholeAtoms(entries []foldEntry, behind map[uint64]bool) int {
+	end := len(entries)
+	leave := func(from int) {
+		for i := from; i < end; i++ {
+			behind[entries[i].Call] = behind[entries[i].Call] || entries[i].Call != entries[i].Seq
+		}
+		end = from
+	}
+	leave(end - 1)
+	for i := end - 1; i >= 0; i-- {
+		if behind[entries[i].Seq] {
+			leave(i)
+		}
+	}
+	if end == 0 {
+		return len(entries)
+	}
+	return end
+}
+
+// shorten cuts messages until all of them fit one call.
+func shorten(entries []foldEntry, limit int, count func(string) int) {
+	total := 0
+	for i := range entries {
+		total += entries[i].tokens
+	}
+	if total <= limit {
+		return
+	}
+	for i := range entries {
+		m := &entries[i]
+		m.text = chat.Truncate(m.text, max(1, m.tokens*limit/total), count)
+	}
+}
+
+// foldable reads a stored message as the summariser gets it; nil for a delegation's, which no summary holds.
+func foldable(seq uint64, body []byte) *foldEntry {
+	h, m, err := session.ParseBody(body)
+	if err != nil || h.Seq != seq {
+		return &foldEntry{Header: session.Header{Seq: seq, Call: seq}, speaker: "unknown", text: window.Unreadable}
+	}
+	if h.Delegation != "" {
+		return nil
+	}
+	f := &foldEntry{Header: *h, speaker: chat.RoleName(m.Role), text: m.Text}
+	switch {
+	case m.Kind == plan.KindA2A:
+		f.speaker = m.From + " to " + m.To
+	case m.Role == plan.RoleTool:
+		f.speaker = strings.TrimSpace("tool " + h.Tool)
+	}
+	f.speaker = strings.ToValidUTF8(f.speaker[:min(len(f.speaker), maxSpeaker)], "")
+	var b strings.Builder
+	b.WriteString(f.text)
+	for _, call := range m.Calls {
+		fmt.Fprintf(&b, "\n[calls %s with %s]", call.Name, call.Arguments)
+	}
+	if m.Images > 0 {
+		fmt.Fprintf(&b, "\n[images: %d]", m.Images)
+	}
+	f.text = strings.TrimPrefix(b.String(), "\n")
+	return f
+}

@@ -1,0 +1,207 @@
+package tenant
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// KeySpec asks for an API key.
+type KeySpec struct {
+	Name          string     `json:"name"`
+	Role          string     `json:"role"`
+	Agent         string     `json:"agent,omitempty"`
+	PreferredName string     `json:"preferred_name,omitempty"`
+	Projects      []string   `json:"projects,omitempty"`
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+}
+
+// Key describes an API key without its secret.
+type Key struct {
+	ID string `json:"id"`
+	KeySpec
+	CreatedAt time.Time  `json:"created_at"`
+	RotatedAt *time.Time `json:"rotated_at,omitempty"`
+	// LastUsedAt is to the minute or so; nil until it is used. It is not part of the key's own record.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+}
+
+// KeyCreated carries a new secret, shown this once.
+type KeyCreated struct {
+	ID  string `json:"id"`
+	Key string `json:"key"`
+	// PreviousValidUntil is when the secret that a rotation replaced stops working.
+	PreviousValidUntil *time.Time `json:"previous_valid_until,omitempty"`
+}
+
+// An API key reads mk_ID_SECRET_TENANT: the tenant it belongs to and its id are in clear, so that one read in that
+// tenant's own space decides. Only the SHA-256 of ID_SECRET_TENANT is stored; the secret has 160 random bits, which
+// needs no slow hash.
+const keyPrefix = "mk_"
+
+// rotationOverlap is how long the secret before a rotation goes on working, so that clients can change over.
+const rotationOverlap = time.Hour
+
+// keyRecord is a stored API key.
+type keyRecord struct {
+	Key
+	Hash []byte `json:"hash"`
+	// Tenant is the incarnation of the tenant that the key belongs to: a later tenant of the same name is another.
+	Tenant ident.Incarnation `json:"tenant"`
+	// Previous is the hash before the last rotation, good until PreviousUntil.
+	Previous      []byte     `json:"previous,omitempty"`
+	PreviousUntil *time.Time `json:"previous_until,omitempty"`
+}
+
+func (svc *Service) newSecret(tenant, id string) (token string, hash []byte) {
+	token = keyPrefix + id + "_" + svc.db.NewID("", 20) + "_" + tenant
+	sum := sha256.Sum256([]byte(token))
+	return token, sum[:]
+}
+
+// HoldsSecret keeps the key out of stored answers, which are sealed.
+func (KeyCreated) HoldsSecret() {}
+
+// Authenticate tells who bears a token. Its errors do not tell an unknown key from a wrong one.
+func (svc *Service) Authenticate(ctx context.Context, token string) (access.Caller, error) {
+	sum := sha256.Sum256([]byte(token))
+	if svc.hasRoot && subtle.ConstantTimeCompare(sum[:], svc.rootKey[:]) == 1 {
+		return access.Caller{Role: access.RoleRoot, KeyID: "root"}, nil
+	}
+	rest, ok := strings.CutPrefix(token, keyPrefix)
+	if !ok {
+		return access.Caller{}, records.ErrUnknownKey()
+	}
+	id, rest, _ := strings.Cut(rest, "_")
+	_, tenant, _ := strings.Cut(rest, "_")
+	if !ident.ValidID(id) || !ident.ValidID(tenant) {
+		return access.Caller{}, records.ErrUnknownKey()
+	}
+	rec, err := svc.keys.Get(ctx, svc.db, tenant, tenant+"/"+id, records.APIKey.Key(id))
+	if err != nil {
+		return access.Caller{}, err
+	}
+	if rec == nil {
+		return access.Caller{}, records.ErrUnknownKey()
+	}
+	now := svc.db.Now()
+	match := subtle.ConstantTimeCompare(sum[:], rec.Hash) == 1
+	if rec.PreviousUntil != nil && now.Before(*rec.PreviousUntil) {
+		match = match || subtle.ConstantTimeCompare(sum[:], rec.Previous) == 1
+	}
+	if !match || rec.ExpiresAt != nil && !now.Before(*rec.ExpiresAt) {
+		return access.Caller{}, records.ErrUnknownKey()
+	}
+	svc.noteUse(ctx, tenant, id, now)
+	role, _ := access.ParseRole(rec.Role)
+	return access.Caller{Tenant: tenant, Incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role, Projects: rec.Projects,
+		Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
+}
+
+// CreateKey makes a key; its secret is in the answer and nowhere else.
+func (svc *Service) CreateKey(ctx context.Context, c access.Caller, once access.Once, spec KeySpec) (KeyCreated, error) {
+	if _, ok := access.ParseRole(spec.Role); !ok {
+		return KeyCreated{}, fault.InvalidField("role", "invalid_value", "must be tenant_admin, agent or reader")
+	}
+	if len(spec.Name) > 256 || len(spec.PreferredName) > 256 {
+		return KeyCreated{}, fault.InvalidField("name", "too_long", "must be at most 256 bytes")
+	}
+	if spec.Agent != "" {
+		if err := ident.CheckID("agent", spec.Agent); err != nil {
+			return KeyCreated{}, err
+		}
+	}
+	if spec.Projects != nil && len(spec.Projects) == 0 {
+		return KeyCreated{}, fault.InvalidField("projects", "invalid_value", "name at least one project, or leave it out for all")
+	}
+	for _, p := range spec.Projects {
+		if err := ident.CheckID("projects", p); err != nil {
+			return KeyCreated{}, err
+		}
+	}
+	if c.Projects != nil && spec.Projects == nil {
+		return KeyCreated{}, fault.InvalidField("projects", "required", "your own key is narrowed to projects: name some of them")
+	}
+	for _, p := range spec.Projects {
+		if !c.MaySee(p) {
+			return KeyCreated{}, fault.Errorf(fault.NotFound, "not_found", "no project %q", p)
+		}
+	}
+	if spec.ExpiresAt != nil && !spec.ExpiresAt.After(svc.db.Now()) {
+		return KeyCreated{}, fault.InvalidField("expires_at", "out_of_range", "must lie in the future")
+	}
+	if spec.ExpiresAt != nil {
+		at := spec.ExpiresAt.UTC()
+		spec.ExpiresAt = &at
+	}
+	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (KeyCreated, error) {
+		id := svc.db.NewID("", 10)
+		token, hash := svc.newSecret(c.Tenant, id)
+		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.Now}, Hash: hash, Tenant: t.Live}
+		return KeyCreated{ID: id, Key: token}, t.PutJSON(records.APIKey.Key(id), rec)
+	})
+}
+
+// RotateKey gives a key a new secret. The one before works for rotationOverlap more; a second rotation ends it.
+func (svc *Service) RotateKey(ctx context.Context, c access.Caller, once access.Once, id string) (KeyCreated, error) {
+	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (KeyCreated, error) {
+		rec, err := readKey(t, c, id)
+		if err != nil {
+			return KeyCreated{}, err
+		}
+		token, hash := svc.newSecret(c.Tenant, id)
+		until := t.Now.Add(rotationOverlap)
+		rec.Previous, rec.PreviousUntil, rec.Hash, rec.RotatedAt = rec.Hash, &until, hash, &t.Now
+		return KeyCreated{ID: id, Key: token, PreviousValidUntil: &until}, t.PutJSON(records.APIKey.Key(id), rec)
+	})
+}
+
+// DeleteKey ends a key at once.
+func (svc *Service) DeleteKey(ctx context.Context, c access.Caller, id string) error {
+	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+		_, err := readKey(t, c, id)
+		if errors.Is(err, records.ErrDamaged) && c.Projects == nil { // it opens nothing, and nobody else could remove it
+			err = nil
+		}
+		t.Delete(records.APIKey.Key(id))
+		return struct{}{}, err
+	})
+	if err != nil {
+		return err
+	}
+	return svc.dropUse(ctx, c.Tenant, id)
+}
+
+// readKey reads a key that reaches no further than the caller's own: a wider one would widen it.
+func readKey(t *records.Tx, c access.Caller, id string) (*keyRecord, error) {
+	if !ident.ValidID(id) {
+		return nil, fault.Errorf(fault.NotFound, "not_found", "no such key")
+	}
+	rec, err := records.GetTx[keyRecord](t, records.APIKey.Key(id))
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil || !c.Covers(rec.Projects) {
+		return nil, fault.Errorf(fault.NotFound, "not_found", "no key %q", id)
+	}
+	return rec, nil
+}
+
+// ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
+func (svc *Service) ListKeys(ctx context.Context, c access.Caller, page records.Page) (records.List[Key], error) {
+	out, err := records.ListPage(ctx, svc.db, c.Tenant, records.APIKey.All(), page, func(_ []byte, rec *keyRecord) (Key, bool) {
+		return rec.Key, c.Covers(rec.Projects)
+	})
+	if err != nil {
+		return out, err
+	}
+	return out, svc.fillUses(ctx, c.Tenant, out.Data)
+}

@@ -1,0 +1,45 @@
+package tenant
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// auditLife is how long audit entries are kept.
+const auditLife = 400 * 24 * time.Hour
+
+// AuditEntry says who changed what, and when.
+type AuditEntry struct {
+	ID      string    `json:"id"`
+	At      time.Time `json:"at"`
+	KeyID   string    `json:"key_id"` // empty where Mneme did it by itself
+	Role    string    `json:"role"`
+	Action  string    `json:"action"` // what.how: policy.upload, policy.live, policy.delete, policy.set_back
+	Subject string    `json:"subject"`
+	Detail  string    `json:"detail"`
+}
+
+// Audit collects an entry, committed with the change that it tells of.
+func Audit(t *records.Tx, c access.Caller, action, subject, detail string) error {
+	var id [8]byte
+	t.DB.Random(id[:])
+	key := records.Audit.Key(t.Now, id)
+	entry := AuditEntry{ID: "aud_" + ident.Alphabet.EncodeToString(id[:]), At: t.Now, KeyID: c.KeyID, Role: c.Role.String(),
+		Action: action, Subject: subject, Detail: detail}
+	t.Put(records.Expiry.Key(t.Now.Add(auditLife), key), []byte{0})
+	return t.PutJSON(key, entry)
+}
+
+// ListAudit pages through a tenant's audit entries, newest first.
+func (svc *Service) ListAudit(ctx context.Context, c access.Caller, page records.Page) (records.List[AuditEntry], error) {
+	if err := c.WholeTenant(); err != nil {
+		return records.List[AuditEntry]{}, err
+	}
+	return records.ListPage(ctx, svc.db, c.Tenant, records.Audit.All(), page, func(_ []byte, entry *AuditEntry) (AuditEntry, bool) {
+		return *entry, true
+	})
+}

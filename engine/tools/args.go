@@ -1,0 +1,227 @@
+package tools
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// toolArgs reads what a model wrote as arguments. Models are no careful clients: numbers come as strings, optional
+// arguments as null, one tag without its list. What can only be meant one way is taken that way; faults are collected,
+// so that one answer names them all.
+type toolArgs struct {
+	values map[string]json.RawMessage
+	known  []string
+	faults []fault.FieldError
+}
+
+// readArgs reads an object, or a string that holds one; nothing is no arguments.
+func readArgs(raw json.RawMessage) (*toolArgs, error) {
+	var inner string
+	if json.Unmarshal(raw, &inner) == nil {
+		raw = json.RawMessage(strings.TrimSpace(inner))
+	}
+	a := &toolArgs{values: map[string]json.RawMessage{}}
+	if len(raw) == 0 {
+		return a, nil
+	}
+	if err := json.Unmarshal(raw, &a.values); err != nil {
+		return nil, fault.InvalidField("arguments", "invalid_arguments",
+			"must be one JSON object with the tool's arguments by name (%v)", err)
+	}
+	return a, nil
+}
+
+// take gives an argument's JSON, nil where it is not said.
+func (a *toolArgs) take(name string) json.RawMessage {
+	a.known = append(a.known, name)
+	if v := a.values[name]; string(v) != "null" {
+		return v
+	}
+	return nil
+}
+
+func (a *toolArgs) fault(name, code, format string, args ...any) {
+	a.faults = append(a.faults, fault.FieldError{Field: name, Code: code, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (a *toolArgs) text(name string) string {
+	v := a.take(name)
+	if v == nil {
+		return ""
+	}
+	s, ok := scalar(v)
+	if !ok {
+		a.fault(name, "wrong_type", "must be a string")
+	}
+	return s
+}
+
+// scalar is a string's text, or a number or truth value as it is written.
+func scalar(v json.RawMessage) (s string, ok bool) {
+	if json.Unmarshal(v, &s) == nil {
+		return s, true
+	}
+	return string(v), v[0] != '{' && v[0] != '['
+}
+
+func (a *toolArgs) number(name string) *float64 {
+	v := a.take(name)
+	if v == nil {
+		return nil
+	}
+	s, _ := scalar(v)
+	if s = strings.TrimSpace(s); s == "" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		a.fault(name, "wrong_type", "must be a number")
+		return nil
+	}
+	return &n
+}
+
+// texts reads a list of strings. A single string is a list too, its items parted by commas.
+func (a *toolArgs) texts(name string) []string {
+	v := a.take(name)
+	if v == nil {
+		return nil
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(v, &items) != nil {
+		s, ok := scalar(v)
+		if !ok {
+			a.fault(name, "wrong_type", "must be a list of strings")
+		}
+		var out []string
+		for item := range strings.SplitSeq(s, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				out = append(out, item)
+			}
+		}
+		return out
+	}
+	out := make([]string, 0, len(items))
+	for _, item := range items {
+		s, ok := scalar(item)
+		if !ok || string(item) == "null" {
+			a.fault(name, "wrong_type", "must be a list of strings")
+			return nil
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// category reads a category, however it is cased.
+func (a *toolArgs) category() string {
+	return strings.ToLower(strings.TrimSpace(a.text("category")))
+}
+
+// bound reads a bound in time as a model may say it, and writes it as parseBound reads it.
+func (a *toolArgs) bound(name string, now time.Time, last bool) string {
+	s := strings.ToLower(strings.TrimSpace(a.text(name)))
+	if at, ok := sayTime(s, now); ok {
+		return at
+	}
+	s = strings.ToUpper(s) // T and Z
+	if _, err := records.ParseBound(name, s, last); err != nil {
+		a.fault(name, "invalid_time", "must be a day as %s, a time as %s, or such as: yesterday, 3 days ago; now it is %s",
+			now.Format(time.DateOnly), now.Format("2006-01-02T15:04:05Z"), now.Format("Monday, 2006-01-02 15:04 UTC"))
+	}
+	return s
+}
+
+// sayTime reads the times that models say for want of a clock.
+func sayTime(s string, now time.Time) (string, bool) {
+	switch s {
+	case "now":
+		return now.Format(time.RFC3339Nano), true
+	case "today":
+		return now.Format(time.DateOnly), true
+	case "yesterday":
+		return now.AddDate(0, 0, -1).Format(time.DateOnly), true
+	}
+	word := strings.Fields(s)
+	if len(word) != 3 || word[2] != "ago" {
+		return "", false
+	}
+	n, err := strconv.Atoi(word[0])
+	if word[0] == "a" || word[0] == "an" || word[0] == "one" {
+		n, err = 1, nil
+	}
+	if err != nil || n < 0 || n > 36_500 {
+		return "", false
+	}
+	switch strings.TrimSuffix(word[1], "s") {
+	case "minute":
+		return now.Add(-time.Duration(n) * time.Minute).Format(time.RFC3339Nano), true
+	case "hour":
+		return now.Add(-time.Duration(n) * time.Hour).Format(time.RFC3339Nano), true
+	case "day":
+		return now.AddDate(0, 0, -n).Format(time.DateOnly), true
+	case "week":
+		return now.AddDate(0, 0, -7*n).Format(time.DateOnly), true
+	case "month":
+		return now.AddDate(0, -n, 0).Format(time.DateOnly), true
+	case "year":
+		return now.AddDate(-n, 0, 0).Format(time.DateOnly), true
+	}
+	return "", false
+}
+
+// done refuses what was wrong, and arguments that the tool does not have.
+func (a *toolArgs) done() error {
+	var unknown []string
+	for name := range a.values {
+		if !slices.Contains(a.known, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		a.fault(name, "unknown_argument", "there is no such argument; there are %s", strings.Join(a.known, ", "))
+	}
+	if len(a.faults) == 0 {
+		return nil
+	}
+	details := make([]string, len(a.faults))
+	for i, f := range a.faults {
+		details[i] = f.Field + ": " + f.Detail
+	}
+	return &fault.Error{Kind: fault.Invalid, Code: a.faults[0].Code, Detail: strings.Join(details, "; "), Fields: a.faults}
+}
+
+// toolKey makes a key of what a model calls a memory. Blanks become "_"; what a key cannot hold at all is replaced, and
+// a digest keeps such names apart. The same name always gives the same key, so that it is found and forgotten by it.
+func toolKey(name string) string {
+	name = strings.Join(strings.Fields(name), "_")
+	if name == "" || ident.ValidID(name) {
+		return name
+	}
+	var base strings.Builder
+	for _, r := range name {
+		switch s := string(r); {
+		case ident.ValidID(s):
+			base.WriteString(s)
+		case !strings.HasSuffix(base.String(), "_"):
+			base.WriteByte('_')
+		}
+	}
+	sum := sha256.Sum256([]byte(name))
+	short := base.String()
+	short = strings.Trim(short[:min(len(short), 100)], "_")
+	if short == "" {
+		short = "memory"
+	}
+	return short + "-" + ident.Alphabet.EncodeToString(sum[:6])
+}

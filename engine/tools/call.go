@@ -1,0 +1,245 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+)
+
+// How much of what was recalled a model is given: bytes of one memory, and of all.
+const (
+	maxRecalledContent = 4 << 10
+	maxRecalled        = 32 << 10
+	maxToolLimit       = 50
+)
+
+// StoredByTool is the structured answer of memory_store.
+type StoredByTool struct {
+	Key       string     `json:"key"`
+	Category  string     `json:"category"`
+	Version   int        `json:"version"`
+	Created   bool       `json:"created"`
+	ExpiresAt *time.Time `json:"expires_at"`
+}
+
+// RecalledByTool is the structured answer of memory_recall.
+type RecalledByTool struct {
+	Memories []RecalledMemory `json:"memories"`
+}
+
+// RecalledMemory is one memory found. Cut says that Content is only its beginning.
+type RecalledMemory struct {
+	Key       string    `json:"key"`
+	Content   string    `json:"content"`
+	Cut       bool      `json:"cut,omitempty"`
+	Category  string    `json:"category"`
+	Tags      []string  `json:"tags"`
+	SessionID string    `json:"session_id,omitempty"`
+	Score     float64   `json:"score"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// ToolFailure is the structured answer of a call that failed.
+type ToolFailure struct {
+	Error ToolError `json:"error"`
+}
+
+// ToolError says what was wrong with a call.
+type ToolError struct {
+	Code   string             `json:"code"`
+	Detail string             `json:"detail"`
+	Errors []fault.FieldError `json:"errors,omitempty"`
+}
+
+// CallTool carries out a model's call. What the model did wrong is a result with IsError; an error is what the model
+// can do nothing about.
+func (svc *Service) CallTool(ctx context.Context, c access.Caller, once access.Once, projectID string, call ToolCall) (ToolResult, error) {
+	if call.SessionID != "" {
+		if err := ident.CheckID("session_id", call.SessionID); err != nil {
+			return ToolResult{}, err
+		}
+	}
+	if _, _, _, err := svc.projects.Read(ctx, c, projectID, nil); err != nil {
+		return ToolResult{}, err
+	}
+	args, err := readArgs(call.Arguments)
+	var out ToolResult
+	switch {
+	case !svc.IsTool(call.Name):
+		err = fault.Errorf(fault.Invalid, "unknown_tool", "there is no tool %q; there are %s, %s and %s", clipped(call.Name, 64), toolStore,
+			toolRecall, toolForget)
+	case err != nil:
+	case call.Name == toolStore:
+		out, err = svc.toolStore(ctx, c, once, projectID, call.SessionID, args)
+	case call.Name == toolRecall:
+		out, err = svc.toolRecall(ctx, c, projectID, args)
+	default:
+		out, err = svc.toolForget(ctx, c, once, projectID, args)
+	}
+	if fault, ok := errors.AsType[*fault.Error](err); ok && modelsOwn(fault) {
+		return ToolResult{
+			Content:    fmt.Sprintf("%s failed, and nothing was changed. %s", clipped(call.Name, 64), fault.Detail),
+			Structured: ToolFailure{ToolError{fault.Code, fault.Detail, fault.Fields}},
+			IsError:    true,
+		}, nil
+	}
+	return out, err
+}
+
+// modelsOwn tells whether a model that is told of the error can do better.
+func modelsOwn(e *fault.Error) bool {
+	switch e.Kind {
+	case fault.Invalid:
+		return e.Code != "idempotency_key_reused" // the client's
+	case fault.TooLarge:
+		return true
+	case fault.Conflict:
+		return e.Code == memory.Damaged
+	case fault.NoSpace:
+		return e.Code == "quota_exceeded"
+	}
+	return false
+}
+
+func (svc *Service) toolStore(ctx context.Context, c access.Caller, once access.Once, projectID, session string, args *toolArgs) (
+	out ToolResult, err error,
+) {
+	name := args.text("key")
+	spec := memory.Spec{Key: toolKey(name), Content: args.text("content"), Category: args.category(), Tags: args.texts("tags"),
+		Importance: args.number("importance")}
+	if err := args.done(); err != nil {
+		return out, err
+	}
+	if spec.Category == memory.CategoryDaily || spec.Category == memory.CategoryConversation {
+		spec.SessionID = session // a core fact is no session's own
+	}
+	m, created, err := svc.memories.Store(ctx, c, once, projectID, spec)
+	if err != nil {
+		return out, err
+	}
+	var text strings.Builder
+	if created {
+		fmt.Fprintf(&text, "Stored memory %q (%s).", m.Key, m.Category)
+	} else {
+		fmt.Fprintf(&text, "Replaced memory %q (%s): this is version %d.", m.Key, m.Category, m.Version)
+	}
+	if m.Key != name {
+		fmt.Fprintf(&text, " Use the key %q for it from now on.", m.Key)
+	}
+	if m.ExpiresAt != nil {
+		fmt.Fprintf(&text, " It expires on %s.", m.ExpiresAt.Format("2006-01-02 at 15:04 UTC"))
+	}
+	out.Content = text.String()
+	out.Structured = StoredByTool{m.Key, m.Category, m.Version, created, m.ExpiresAt}
+	return out, nil
+}
+
+func (svc *Service) toolForget(ctx context.Context, c access.Caller, once access.Once, projectID string, args *toolArgs) (
+	out ToolResult, err error,
+) {
+	key := toolKey(args.text("key"))
+	if key == "" {
+		args.fault("key", "required", "name the memory to forget; memory_recall shows the keys")
+	}
+	if err := args.done(); err != nil {
+		return out, err
+	}
+	done, err := svc.memories.Forget(ctx, c, once, projectID, key)
+	if err != nil {
+		return out, err
+	}
+	out.Structured = done
+	if out.Content = fmt.Sprintf("Forgot memory %q.", key); !done.Forgotten {
+		out.Content = fmt.Sprintf("There is no memory %q, so nothing was forgotten. memory_recall shows the keys that exist.",
+			key)
+	}
+	return out, nil
+}
+
+func (svc *Service) toolRecall(ctx context.Context, c access.Caller, projectID string, args *toolArgs) (out ToolResult, err error) {
+	now := svc.db.Now()
+	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false), Until: args.bound("until", now, true),
+		Category: args.category(), Tags: args.texts("tags"), Limit: recall.DefaultRecallLimit}
+	if n := args.number("limit"); n != nil && *n >= 1 {
+		q.Limit = int(min(*n, maxToolLimit))
+	}
+	if strings.TrimSpace(q.Query) == "" && q.Since == "" && q.Until == "" && len(args.faults) == 0 {
+		args.fault("query", "required", `give words to search for, or "*" for the most recent memories, or a time in since or until`)
+	}
+	if err := args.done(); err != nil {
+		return out, err
+	}
+	found, err := svc.recall.Recall(ctx, c, projectID, q)
+	if err != nil {
+		return out, err
+	}
+	memories := recalled(found.Data)
+	out.Structured = RecalledByTool{memories}
+	if out.Content = recallText(memories, len(found.Data)); found.Incomplete {
+		out.Content += "Not all memories were looked at: give words to search for, or an earlier until, to find more.\n"
+	}
+	return out, nil
+}
+
+// recalled cuts hits to what a model can read; what exceeds the bound on all is left out.
+func recalled(hits []recall.Hit) []RecalledMemory {
+	out := []RecalledMemory{}
+	room := maxRecalled
+	for _, h := range hits {
+		m := RecalledMemory{Key: h.Key, Category: h.Category, Tags: h.Tags, SessionID: h.SessionID, Score: h.Score,
+			UpdatedAt: h.CreatedAt}
+		m.Content = clipped(h.Content, maxRecalledContent)
+		m.Cut = len(m.Content) < len(h.Content)
+		if room -= len(m.Content); room < 0 && len(out) > 0 {
+			break
+		}
+		if m.Tags == nil {
+			m.Tags = []string{}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func recallText(memories []RecalledMemory, found int) string {
+	if len(memories) == 0 {
+		return `No memory matches. Try other words or fewer filters, or the query "*" for the most recent memories.` + "\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d found:\n", found)
+	for i, m := range memories {
+		fmt.Fprintf(&b, "%d. %s (%s, %s", i+1, m.Key, m.Category, m.UpdatedAt.Format("2006-01-02 15:04 UTC"))
+		if len(m.Tags) > 0 {
+			fmt.Fprintf(&b, ", tags: %s", strings.Join(m.Tags, ", "))
+		}
+		fmt.Fprintf(&b, "): %s", m.Content)
+		if m.Cut {
+			b.WriteString(" … (cut here)")
+		}
+		b.WriteByte('\n')
+	}
+	if len(memories) < found {
+		fmt.Fprintf(&b, "%d more were left out for their length; ask for fewer, or more exactly.\n", found-len(memories))
+	}
+	return b.String()
+}
+
+// clipped is the beginning of a text, max bytes at most, cut at a character.
+func clipped(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}

@@ -1,0 +1,263 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// Bounds of a tenant's file, in bytes: of all of it, and of one line, which holds at most a turn.
+const (
+	maxImport     = 64 << 30
+	maxImportLine = 192 << 20
+)
+
+// ImportSpec says how a tenant's file is to be imported. OnConflict may be empty or "fail", which is the only way:
+// where a name is taken, nothing is imported.
+type ImportSpec struct {
+	OnConflict string
+}
+
+// ImportReport counts the projects, sessions, memories, boards and policies of a file that were imported.
+type ImportReport struct {
+	Imported map[string]int `json:"imported"`
+	Records  map[string]int `json:"records"` // lines of the file, by type
+}
+
+// Importing is a tenant's file on its way in.
+type Importing struct {
+	Ctx       context.Context
+	e         *Service
+	Caller    access.Caller
+	parts     []Part
+	digest    [sha256.Size]byte
+	progress  ImportProgress
+	Names     NameSet        // of things that were checked so far, by kind
+	records   map[string]int // read so far, by type
+	conflicts int
+	refusal   *fault.Error
+}
+
+// ImportFile imports a tenant's file into its parts. Done adds to the last commit.
+func (svc *Service) ImportFile(ctx context.Context, c access.Caller, once access.Once, spec ImportSpec, body io.Reader,
+	parts []Part,
+	done func(*records.Tx, ImportReport) error) (ImportReport, error) {
+	if err := c.WholeTenant(); err != nil {
+		return ImportReport{}, err
+	}
+	if spec.OnConflict != "" && spec.OnConflict != "fail" {
+		return ImportReport{}, fault.InvalidField("on_conflict", "invalid_value",
+			"must be fail: a name that is taken is neither skipped nor replaced; an import that was broken off goes on "+
+				"when the same file is sent again")
+	}
+	file, sum, err := svc.spool(ctx, body)
+	if err != nil {
+		return ImportReport{}, err
+	}
+	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }() // removed already where that is possible
+	once.Body = sha256.Sum256(append(once.Body[:], sum...))
+	if prior, found, err := records.GivenBefore[ImportReport](ctx, svc.db, c, once); found || err != nil {
+		return prior, err
+	}
+	im := &Importing{Ctx: ctx, e: svc, Caller: c, parts: parts, digest: [sha256.Size]byte(sum), Names: NameSet{}}
+	if im.progress, err = importProgress(im.Tx(), im.digest); err != nil {
+		return ImportReport{}, err
+	}
+	if err := im.check(file); err != nil {
+		return ImportReport{}, err
+	}
+	if err := im.store(file); err != nil {
+		return ImportReport{}, err
+	}
+	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (ImportReport, error) {
+		out := ImportReport{im.progress.Imported, im.records}
+		if err := im.progress.finish(t, im.digest); err != nil {
+			return out, err
+		}
+		return out, done(t, out)
+	})
+}
+
+// spool keeps a body on disk, so that it can be gone through twice, and gives its SHA-256.
+func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte, error) {
+	f, err := os.CreateTemp(svc.spoolDir, "import-*.ndjson")
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = os.Remove(f.Name()) // where an open file can be removed, no crash leaves it behind
+	sum := sha256.New()
+	const piece = 1 << 20
+	for size := int64(0); ; {
+		if err = svc.room(); err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			break
+		}
+		n, cerr := io.CopyN(io.MultiWriter(f, sum), body, piece)
+		if size += n; errors.Is(cerr, io.EOF) {
+			return f, sum.Sum(nil), nil
+		}
+		if err = cerr; err != nil {
+			break
+		}
+		if size > maxImport {
+			err = fault.Errorf(fault.TooLarge, "body_too_large", "a tenant's file may have at most %d bytes", int64(maxImport))
+			break
+		}
+	}
+	_, _ = f.Close(), os.Remove(f.Name())
+	return nil, nil, err
+}
+
+// room refuses to fill the disk that the store writes to.
+func (svc *Service) room() error {
+	if r, ok := svc.db.Store.(interface{ Room() error }); ok && r.Room() != nil {
+		return fault.Errorf(fault.NoSpace, "disk_full", "the server's disk is nearly full; nothing was stored, reading goes on")
+	}
+	return nil
+}
+
+// Tx is a transaction for reading.
+func (im *Importing) Tx() *records.Tx {
+	return &records.Tx{Ctx: im.Ctx, DB: im.e.db, Tenant: im.Caller.Tenant, Now: im.e.db.Now()}
+}
+
+// Claim notes the name of something in the file, and refuses one that comes twice.
+func (im *Importing) Claim(kind string, name ...string) error {
+	if !im.Names.Add(append(name, kind)...) {
+		return fault.Errorf(fault.Invalid, "repeated", "%s %q comes twice", kind, name)
+	}
+	return nil
+}
+
+// Needs refuses the name of something that the file has not told of before.
+func (im *Importing) Needs(kind, name string) error {
+	if !im.Names.Has(name, kind) {
+		return fault.InvalidField(kind, "unknown_"+kind, "no %s %q comes before it in the file", kind, name)
+	}
+	return nil
+}
+
+// Conflict notes that the name of something in the file is taken, unless it is this import that took it.
+func (im *Importing) Conflict(line *ImportLine, format string, args ...any) {
+	const named = 20
+	if line.Stored {
+		return
+	}
+	if im.refusal == nil {
+		im.refusal = fault.Errorf(fault.Conflict, "import_conflict", "")
+	}
+	if im.conflicts++; im.conflicts <= named {
+		im.refusal.Fields = append(im.refusal.Fields, fault.FieldError{Code: "exists", Detail: fmt.Sprintf(format, args...)})
+	}
+}
+
+// check goes through the whole file and stores nothing.
+func (im *Importing) check(file io.ReadSeeker) error {
+	if err := im.each(file, Part.Check); err != nil {
+		return err
+	}
+	if im.refusal != nil {
+		im.refusal.Detail = fmt.Sprintf("%d things in the file clash with what is stored, the first being: %s; "+
+			"nothing was imported; delete or rename what is in the way", im.conflicts, im.refusal.Fields[0].Detail)
+		return im.refusal
+	}
+	for _, part := range im.parts {
+		if err := part.Fits(im); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// store goes through the file again and stores what it holds.
+func (im *Importing) store(file io.ReadSeeker) error {
+	err := im.each(file, Part.Store)
+	for _, part := range im.parts {
+		if err != nil {
+			part.Abandon(context.WithoutCancel(im.Ctx))
+		}
+	}
+	return err
+}
+
+// Commit stores what do collects and, in the same commit, that the file is stored up to a line. Do says how many things
+// of the kind it stores.
+func (im *Importing) Commit(kind string, line int, do func(*records.Tx) (n int, err error)) error {
+	next, err := records.Update(im.Ctx, im.e.db, im.Caller, access.Once{}, func(t *records.Tx) (ImportProgress, error) {
+		next, err := im.progress.advance(t, im.digest, line)
+		if err != nil {
+			return next, err
+		}
+		n, err := do(t)
+		if err != nil {
+			return next, err
+		}
+		if n > 0 {
+			next.Imported[kind] += n
+		}
+		return next, t.PutJSON(records.Import.Key(im.digest), next)
+	})
+	if err == nil {
+		im.progress = next
+	}
+	return err
+}
+
+// ImportProgress is the record of an import under way, by the file's SHA-256. It is there from the first commit to the
+// last, so the same file sent again goes on where its import was broken off. It goes by itself after a while: then what
+// is stored counts as anybody's.
+type ImportProgress struct {
+	Lines    int            `json:"lines"` // stored whole, with all before them
+	Imported map[string]int `json:"imported"`
+	Until    time.Time      `json:"until"`
+}
+
+// importProgress reads how far the import of a file is.
+func importProgress(t *records.Tx, digest [sha256.Size]byte) (p ImportProgress, err error) {
+	got, err := t.Get(records.Import.Key(digest))
+	if err == nil && got[0].Value != nil {
+		err = json.Unmarshal(got[0].Value, &p)
+	}
+	if p.Imported == nil {
+		p.Imported = map[string]int{}
+	}
+	return p, err
+}
+
+// advance is the progress up to a line, expecting that nobody else has moved it. Of the first it notes when it goes.
+func (p *ImportProgress) advance(t *records.Tx, digest [sha256.Size]byte, line int) (ImportProgress, error) {
+	next, err := importProgress(t, digest)
+	if err != nil {
+		return next, err
+	}
+	if next.Lines != p.Lines {
+		return next, fault.Errorf(fault.Conflict, "import_conflict", "another request imports this file, or this one took too long")
+	}
+	if next.Lines == 0 {
+		next.Until = t.Now.Add(records.OnceLife)
+		t.Put(records.Expiry.Key(next.Until, records.Import.Key(digest)), []byte{0})
+	}
+	next.Lines = line
+	return next, nil
+}
+
+// finish removes the record, because all is stored.
+func (p *ImportProgress) finish(t *records.Tx, digest [sha256.Size]byte) error {
+	now, err := importProgress(t, digest)
+	if err == nil && now.Lines == p.Lines && p.Lines > 0 {
+		t.Delete(records.Import.Key(digest))
+		t.Delete(records.Expiry.Key(p.Until, records.Import.Key(digest)))
+	}
+	return err
+}

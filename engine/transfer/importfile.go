@@ -1,0 +1,155 @@
+package transfer
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+)
+
+// ImportLine is one record of the file.
+type ImportLine struct {
+	Kind   string
+	Number int
+	raw    []byte
+	Stored bool // An import of the file that was broken off had stored it.
+}
+
+func (l *ImportLine) Into(v any) error {
+	dec := json.NewDecoder(bytes.NewReader(l.raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fault.Errorf(fault.Invalid, "invalid_export", "%s: %s", l.Kind, err)
+	}
+	return nil
+}
+
+// each visits the records of a file with what their part is to do, and holds the file against its last line.
+func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportLine) error) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	of := map[string]Part{}
+	for _, part := range im.parts {
+		for _, t := range part.Types() {
+			of[t] = part
+		}
+	}
+	im.records = map[string]int{}
+	in, sum := &lineReader{r: bufio.NewReaderSize(file, 1<<16)}, sha256.New()
+	var at Part // whose lines are coming
+	for number := 1; ; number++ {
+		if err := im.Ctx.Err(); err != nil {
+			return err
+		}
+		raw, err := in.next()
+		if err == io.EOF {
+			return fault.Errorf(fault.Invalid, "export_incomplete",
+				"the file ends after %d lines without its last line; nothing was imported",
+				number-1)
+		}
+		line := &ImportLine{Number: number, raw: raw, Stored: number <= im.progress.Lines}
+		if err == nil {
+			line.Kind, err = line.begin()
+		}
+		part, last := of[line.Kind], line.Kind == trailerType
+		if err == nil && number > 1 && part == nil && !last {
+			err = fault.Errorf(fault.Invalid, "unknown_record", "no record is of the type %q; a newer server may know it",
+				line.Kind)
+		}
+		if err == nil && at != nil && part != at {
+			err = at.End(im)
+		}
+		if at = part; err == nil && part != nil {
+			im.records[line.Kind]++
+			err = do(part, im, line)
+		}
+		if err == nil && last {
+			err = im.finish(line, sum.Sum(nil))
+		}
+		if err != nil {
+			return atLine(number, err)
+		}
+		if last {
+			if _, err := in.next(); err != io.EOF {
+				return fault.Errorf(fault.Invalid, "invalid_export", "line %d: there is more after the last line", number+1)
+			}
+			return nil
+		}
+		sum.Write(raw)
+	}
+}
+
+// begin reads the type of a line. The first line is the header, which has none.
+func (l *ImportLine) begin() (string, error) {
+	if l.Number == 1 {
+		var h fileHeader
+		if err := json.Unmarshal(l.raw, &h); err != nil || h.Version != exportVersion {
+			return "", fault.Errorf(fault.Invalid, "invalid_export", `a tenant's file begins with {"mneme_export":%d, …`,
+				exportVersion)
+		}
+		return "", nil
+	}
+	var kind FileLine
+	if err := json.Unmarshal(l.raw, &kind); err != nil {
+		return "", fault.Errorf(fault.Invalid, "invalid_export", "not JSON: %s", err)
+	}
+	return kind.Type, nil
+}
+
+// finish holds what was read against what the last line says.
+func (im *Importing) finish(line *ImportLine, sum []byte) error {
+	var t fileTrailer
+	if err := line.Into(&t); err != nil {
+		return err
+	}
+	if t.SHA256 != hex.EncodeToString(sum) {
+		return fault.Errorf(fault.Invalid, "checksum_mismatch", "the file is not as it was written; export it again")
+	}
+	if !maps.Equal(t.Records, im.records) {
+		return fault.Errorf(fault.Invalid, "checksum_mismatch", "the file says that it holds %v and holds %v", t.Records,
+			im.records)
+	}
+	return nil
+}
+
+// atLine says where in the file an error is.
+func atLine(number int, err error) error {
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	placed := *known
+	placed.Detail = fmt.Sprintf("line %d: %s", number, known.Detail)
+	return &placed
+}
+
+// lineReader reads lines of bounded length. A line is valid until the next.
+type lineReader struct {
+	r    *bufio.Reader
+	line []byte
+}
+
+// next gives a line with its line break; io.EOF, where no byte is left.
+func (l *lineReader) next() ([]byte, error) {
+	l.line = l.line[:0]
+	for {
+		part, err := l.r.ReadSlice('\n')
+		l.line = append(l.line, part...)
+		switch {
+		case len(l.line) > maxImportLine:
+			return nil, fault.Errorf(fault.TooLarge, "line_too_long", "a line may have at most %d bytes", maxImportLine)
+		case err == nil, err == io.EOF && len(l.line) > 0:
+			return l.line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}

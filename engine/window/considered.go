@@ -1,0 +1,250 @@
+package window
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+)
+
+// maxTable bounds the records of a table: the considered messages and an answer for each of their calls. The longest
+// arena of the ABI holds this many.
+const maxTable = 6000
+
+// consider picks the messages that the window looks at. What must stay is among them even where it lies beyond the
+// limit; it is looked for among the newest maxConsidered messages.
+func (a *assembly) consider() error {
+	stored := a.view.rows
+	if a.bare {
+		stored = nil
+	}
+	start := a.limit(stored)
+	must, found := a.beyondLimit(stored, start)
+	if !found && len(stored) < min(project.MaxConsidered, int(a.extent.Messages)) && !a.bare {
+		if err := a.widen(); err != nil {
+			return err
+		}
+		return a.consider()
+	}
+	a.rows = slices.Grow(a.considered[:0], len(must)+len(stored)-start+len(a.pending))
+	a.rows = append(a.rows, must...)
+	if start < len(stored) {
+		first := stored[start].Seq
+		for i := start; i < len(stored); i++ {
+			if stored[i].Call >= first { // a late result lies with its call beyond the horizon
+				a.rows = append(a.rows, &stored[i])
+			}
+		}
+		slices.SortFunc(a.rows, func(x, y *row) int { return cmp.Compare(x.Seq, y.Seq) })
+		a.rows = slices.Compact(a.rows)
+	}
+	a.older = older{}
+	if !a.bare {
+		a.older.messages = a.extent.Messages - uint64(len(a.rows))
+		if start > 0 {
+			a.older.lastTurn = stored[start-1].Turn
+		} else if a.older.messages > 0 {
+			return fmt.Errorf("%w: %d messages are missing from the transcript", records.ErrDamaged, a.older.messages)
+		}
+	}
+	for _, r := range a.rows {
+		if r.Lost() {
+			a.damage++
+		}
+	}
+	for i := range a.pending {
+		a.rows = append(a.rows, &a.pending[i])
+	}
+	a.considered = a.rows
+	return nil
+}
+
+// limit is where the newest messages begin that are considered: at most horizon of them, and not more than a table
+// holds once their calls are answered, the limit moving forward to an atom's start.
+func (a *assembly) limit(stored []row) int {
+	start, records := max(0, len(stored)-a.horizon()), 0
+	for i := len(stored) - 1; i >= start; i-- {
+		if records += 1 + int(stored[i].Calls); records > maxTable {
+			start = i + 1
+		}
+	}
+	for start > 0 && start < len(stored) && !stored[start].AtomStart() {
+		start++
+	}
+	return start
+}
+
+// beyondLimit gives, of the messages before the limit, the newest user message and the newest atom that the viewer may
+// see, where none is behind it. found is false where one was looked for in vain.
+func (a *assembly) beyondLimit(stored []row, start int) (must []*row, found bool) {
+	var user, atom bool
+	for i := range a.pending {
+		user = user || a.pending[i].Role == plan.RoleUser // pending messages are the viewer's own
+		atom = atom || a.pending[i].Call > a.extent.Messages
+	}
+	for i := len(stored) - 1; i >= start && !(user && atom); i-- {
+		if r := &stored[i]; a.visible(r) {
+			user = user || r.Role == plan.RoleUser
+			atom = atom || r.Call >= stored[start].Seq
+		}
+	}
+	oldest := max(0, len(stored)-project.MaxConsidered)
+	call := uint64(0) // the newest atom, by its call
+	for i := start - 1; i >= oldest; i-- {
+		if r := &stored[i]; a.visible(r) {
+			if !user && r.Role == plan.RoleUser {
+				user, must = true, append(must, r)
+			}
+			if !atom {
+				call = max(call, r.Call)
+			}
+		}
+	}
+	for i := max(oldest, start); i < len(stored) && !atom; i++ { // late results behind the limit
+		if a.visible(&stored[i]) {
+			call = max(call, stored[i].Call)
+		}
+	}
+	for i := oldest; i < len(stored) && call > 0; i++ {
+		if stored[i].Call == call {
+			must, atom = append(must, &stored[i]), true
+		}
+	}
+	return must, user && atom
+}
+
+// visible tells whether the viewer may see a stored message that can be read.
+func (a *assembly) visible(r *row) bool {
+	viewer := a.viewerDelegation()
+	return !r.Lost() && (viewer == "" || r.delegationID == 0 || r.Header.Delegation == viewer)
+}
+
+// widen loads as many messages as a window may look back at all.
+func (a *assembly) widen() (err error) {
+	if a.hot != nil {
+		a.view, a.hot, err = a.e.Current(a.ctx, a.tenant, a.view.head, a.view.raw, project.MaxConsidered+1)
+	} else {
+		a.view, err = a.e.at(a.ctx, a.tenant, a.extent, project.MaxConsidered+1)
+	}
+	if err != nil {
+		return err
+	}
+	a.pending, a.skipped = nil, nil // their names are numbered together with the view's
+	return a.parsePending()
+}
+
+// parsePending reads the messages of the turn in flight and gives them places after the session's last.
+func (a *assembly) parsePending() error {
+	if len(a.request.Pending) == 0 {
+		return nil
+	}
+	format := a.format
+	if format == chat.Text {
+		format = chat.OpenAIChat
+	}
+	parsed, err := session.ParseMessages(format, a.request.Pending, &a.skipped)
+	if err != nil || len(parsed) == 0 {
+		return err
+	}
+	open := new(session.OpenCalls)
+	if slices.ContainsFunc(parsed, func(p chat.Parsed) bool { return p.Role == plan.RoleTool }) && !a.bare {
+		if err := a.openCalls(open); err != nil {
+			return err
+		}
+	}
+	t := &session.ParsedTurn{Agent: a.request.Viewer.Agent, Delegation: a.viewerDelegation(), Messages: parsed}
+	h := &session.Head{Turns: a.extent.Turns + 1, Messages: a.extent.Messages}
+	hs, err := a.e.sessions.NumberTurn(a.ctx, t, h, open, records.TimeOf(a.at))
+	if err != nil {
+		return err
+	}
+	v := &view{names: a.view.names}
+	v.append(hs)
+	a.view = &view{head: a.view.head, raw: a.view.raw, rows: a.view.rows, names: v.names}
+	for i := range v.rows {
+		v.rows[i].Flags |= plan.FlagPending
+		v.rows[i].message.Store(&parsed[i].Message)
+	}
+	a.pending = v.rows
+	return nil
+}
+
+// openCalls finds the calls among the stored messages that may still be answered.
+func (a *assembly) openCalls(open *session.OpenCalls) error {
+	answered := map[uint64]map[uint16]bool{}
+	var calls []*row
+	stored := a.view.rows[max(0, len(a.view.rows)-a.horizon()):]
+	for i := range stored {
+		r := &stored[i]
+		switch {
+		case r.Calls > 0:
+			calls = append(calls, r)
+		case r.Call != r.Seq:
+			if answered[r.Call] == nil {
+				answered[r.Call] = map[uint16]bool{}
+			}
+			answered[r.Call][r.CallIndex] = true
+		}
+	}
+	calls = slices.DeleteFunc(calls, func(r *row) bool { return len(answered[r.Seq]) >= int(r.Calls) })
+	if err := a.load(calls); err != nil {
+		return err
+	}
+	open.More = a.extent.Messages > uint64(len(stored))
+	for _, r := range calls {
+		m := r.message.Load()
+		if m == nil {
+			open.More = true
+			continue
+		}
+		for i, call := range m.Calls {
+			if !answered[r.Seq][uint16(i)] {
+				open.Calls = append(open.Calls, session.OpenCall{ID: call.ID, Seq: r.Seq, Index: uint16(i), Turn: r.Turn,
+					Name: call.Name, Delegation: r.Delegation})
+			}
+		}
+	}
+	return nil
+}
+
+// rowOf finds a considered row by its number in the session.
+func (a *assembly) rowOf(seq uint64) *row {
+	if i, ok := a.indexOf(seq); ok {
+		return a.rows[i]
+	}
+	return nil
+}
+
+func (a *assembly) indexOf(seq uint64) (int, bool) {
+	return slices.BinarySearchFunc(a.rows, seq, func(r *row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+}
+
+// windowOrder gives the considered rows with each result behind its call.
+func (a *assembly) windowOrder() []int {
+	a.order = slices.Grow(a.order[:0], len(a.rows))[:len(a.rows)]
+	order := a.order
+	sorted := true
+	for i, r := range a.rows {
+		order[i] = i
+		if i > 0 && r.Call < a.rows[i-1].Call {
+			sorted = false
+		}
+	}
+	if !sorted {
+		slices.SortStableFunc(order, func(x, y int) int {
+			switch cx, cy := a.rows[x].Call, a.rows[y].Call; {
+			case cx < cy:
+				return -1
+			case cx > cy:
+				return 1
+			}
+			return x - y
+		})
+	}
+	return order
+}

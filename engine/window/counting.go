@@ -1,0 +1,125 @@
+package window
+
+import (
+	"sync/atomic"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+)
+
+// tokensOf counts a stored message in the rendering asked for, from its header.
+func (a *assembly) tokensOf(r *row) uint32 {
+	if a.markdown && r.Role == plan.RoleTool {
+		return max(1, a.countedMarkdown(r).Load()) - 1
+	}
+	if a.format == chat.Text {
+		return a.e.sessions.LineTokens(&r.Header, a.Encoding)
+	}
+	n := r.Tokens[a.Encoding]
+	if a.format == chat.AnthropicMessages && r.Flags&session.FlagEmpty != 0 {
+		n += uint32(chat.PlaceholderTokens(a.count))
+	}
+	return n
+}
+
+// countedMarkdown is where a result's token count as markdown is remembered.
+func (a *assembly) countedMarkdown(r *row) *atomic.Uint32 {
+	if a.format == chat.Text {
+		return &r.content.markdown[1][a.Encoding]
+	}
+	return &r.content.markdown[0][a.Encoding]
+}
+
+// compressedTokens counts a user's message as an earlier question in the rendering asked for.
+func (a *assembly) compressedTokens(r *row) uint32 {
+	if a.format != chat.Text {
+		return r.Compressed[a.Encoding]
+	}
+	return uint32(a.count(plan.EarlierQuestion(r.Turn))) + r.Header.Content[a.Encoding] + 1
+}
+
+// messageTokens counts a message that is nothing but a text, in the rendering asked for.
+func (a *assembly) messageTokens(role plan.Role, text string) uint32 {
+	if a.format == chat.Text {
+		return uint32(a.count(text)) + 1
+	}
+	m := chat.Message{Role: role, Text: text}
+	n := m.Tokens(a.count)
+	if a.format == chat.AnthropicMessages && m.Empty() {
+		n += chat.PlaceholderTokens(a.count)
+	}
+	return uint32(n)
+}
+
+// countMarkdown counts the considered tool results as markdown, which takes their bodies; once for a session in memory.
+func (a *assembly) countMarkdown() error {
+	var need []*row
+	for _, r := range a.rows {
+		if r.Role == plan.RoleTool && a.countedMarkdown(r).Load() == 0 && a.repair(r) == nil {
+			need = append(need, r, a.rowOf(r.Call))
+		}
+	}
+	if err := a.load(need); err != nil {
+		return err
+	}
+	for i := 0; i < len(need); i += 2 {
+		m := a.markdownOf(need[i])
+		if m == nil {
+			continue // damaged: its tokens are those of what replaces it
+		}
+		need[i].markdownBytes.Store(uint32(len(m.Text))) // before the tokens, which say that both are known
+		a.countedMarkdown(need[i]).Store(1 + a.tokensOfMarkdown(m))
+	}
+	return nil
+}
+
+func (a *assembly) tokensOfMarkdown(m *chat.Message) uint32 {
+	if a.format == chat.Text {
+		return uint32(a.count(m.Text)) + 1
+	}
+	return uint32(m.Tokens(a.count))
+}
+
+// TokensWith counts an item as if it had another text.
+func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
+	switch {
+	case it.Change == plan.Notice:
+		return a.NoticeTokens(text), nil
+	case it.Change == plan.Compressed:
+		return a.UserTokens(text), nil
+	case it.Change == plan.Answer:
+		return a.messageTokens(it.Role, text), nil
+	case a.rows[it.Row].damaged.Load() || a.format == chat.Text:
+		return a.retextedTokens(a.rows[it.Row], text), nil
+	}
+	m, err := a.body(a.rows[it.Row])
+	if err != nil {
+		return 0, err
+	}
+	changed := m.WithText(text)
+	n := changed.Tokens(a.count)
+	if a.format == chat.AnthropicMessages && changed.Empty() {
+		n += chat.PlaceholderTokens(a.count)
+	}
+	return uint32(n), nil
+}
+
+// retextedTokens counts what stands in for a stored message and is nothing but a text.
+func (a *assembly) retextedTokens(r *row, text string) uint32 {
+	if a.format == chat.Text {
+		return uint32(a.count(chat.Speaker(r.Role, r.Turn, r.Tool)) + a.count(text) + 1)
+	}
+	return a.messageTokens(r.Role, text)
+}
+
+// NoticeTokens counts a system-class message.
+func (a *assembly) NoticeTokens(text string) uint32 {
+	if a.format == chat.Text {
+		return uint32(a.count(text)) + 1
+	}
+	return uint32(chat.NoticeTokens(text, a.count))
+}
+
+// UserTokens counts a user message that is nothing but a text.
+func (a *assembly) UserTokens(text string) uint32 { return a.messageTokens(plan.RoleUser, text) }

@@ -1,0 +1,256 @@
+package window
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// row is one stored message as assembling sees it: its header, its names as numbers, and what was made of its body.
+type row struct {
+	session.Header
+	agentID, delegationID, toolID uint32 // in view.names
+	tagIDs                        []uint32
+	*content
+}
+
+// content is what was made of a message's body so far. Its parts are immutable once set.
+type content struct {
+	message       atomic.Pointer[chat.Message]
+	fragments     [4][3]fragmentSlot  // by format: as posted, as markdown, as an earlier question
+	markdown      [2][2]atomic.Uint32 // tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet
+	markdownBytes atomic.Uint32       // known where its tokens are
+	damaged       atomic.Bool         // the body cannot be read
+}
+
+// view is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.
+type view struct {
+	head  *session.Head
+	raw   []byte // the head's bytes, by which staleness shows
+	rows  []row  // ascending and contiguous, up to the head's last message
+	names []string
+	// summary is the head's; nil: it has none, or it cannot be read.
+	summary *session.Summary
+}
+
+// whole tells whether the view holds the newest want messages, or all.
+func (v *view) whole(want int) bool {
+	return len(v.rows) >= want || uint64(len(v.rows)) == v.head.Messages
+}
+
+// hotSessions keeps views of recently used sessions in memory, the least recently used going first. A view is used
+// only while its head's bytes equal those just read from the store, so it is never stale.
+type hotSessions struct {
+	mu      sync.Mutex
+	limit   int
+	bytes   int
+	entries map[string]*list.Element // of *hotSession
+	order   list.List                // most recent first
+}
+
+type hotSession struct {
+	key  string
+	mu   sync.Mutex // one loader at a time
+	view atomic.Pointer[view]
+	size int // what bytes counts for it; under hotSessions.mu
+}
+
+func newHotSessions(limit int) *hotSessions {
+	return &hotSessions{limit: limit, entries: map[string]*list.Element{}}
+}
+
+func (s *hotSessions) entry(key string) *hotSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if el, ok := s.entries[key]; ok {
+		s.order.MoveToFront(el)
+		return el.Value.(*hotSession)
+	}
+	h := &hotSession{key: key}
+	s.entries[key] = s.order.PushFront(h)
+	return h
+}
+
+// account sets what a session weighs and lets the least recently used go.
+func (s *hotSessions) account(h *hotSession, size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if el, ok := s.entries[h.key]; !ok || el.Value != h {
+		return // let go meanwhile
+	}
+	s.bytes += size - h.size
+	h.size = size
+	for s.bytes > s.limit && s.order.Len() > 1 {
+		last := s.order.Remove(s.order.Back()).(*hotSession)
+		delete(s.entries, last.key)
+		s.bytes -= last.size
+	}
+}
+
+// About what a session and a row weigh without bodies, in bytes.
+const (
+	viewSize = 1024
+	rowSize  = 512
+)
+
+// Current gives a view of the session at the head just read, holding at least the newest want messages.
+func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*view, *hotSession, error) {
+	hot := svc.hot.entry(tenant + "/" + string(h.Incarnation[:]))
+	fresh := func() *view {
+		if v := hot.view.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
+			return v
+		}
+		return nil
+	}
+	if v := fresh(); v != nil {
+		return v, hot, nil
+	}
+	hot.mu.Lock()
+	defer hot.mu.Unlock()
+	if v := fresh(); v != nil {
+		return v, hot, nil
+	}
+	v := &view{head: h, raw: raw}
+	old := hot.view.Load()
+	also := v.summaryItem(old)
+	if old != nil && old.head.Turns <= h.Turns && old.whole(want) && h.Turns-old.head.Turns <= 64 {
+		// The session grew: only what is new is read, and the rest keeps what was made of it.
+		added := int(h.Messages - old.head.Messages)
+		hs, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), added, also)
+		if err != nil {
+			return nil, nil, err
+		}
+		// Views share one array. Only the newest view appends to it, behind the rows that older views see.
+		v.rows, v.names = old.rows, old.names
+		if len(v.rows)+added > 2*project.MaxConsidered {
+			v.rows, v.names = newest(old.rows, project.MaxConsidered)
+		}
+		v.append(hs[len(hs)-added:])
+	} else {
+		hs, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), want, also)
+		if err != nil {
+			return nil, nil, err
+		}
+		v.rows = make([]row, 0, len(hs))
+		v.append(hs)
+	}
+	if also != nil {
+		if also.Value == nil && !also.Damaged { // no header had to be read
+			r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{also.Key}})
+			if err != nil {
+				return nil, nil, err
+			}
+			*also = r.Keys[0]
+		}
+		v.summary = svc.sessions.ParseSummary(tenant, h.Incarnation, h.Covered().Version, *also)
+	}
+	hot.view.Store(v)
+	svc.hot.account(hot, v.weigh())
+	return v, hot, nil
+}
+
+// summaryItem is the record to read for the view's summary; nil where it has none or the view before has it already.
+func (v *view) summaryItem(old *view) *store.Item {
+	s := v.head.Covered()
+	if s.Covers == 0 {
+		return nil
+	}
+	if old != nil && old.summary != nil && old.summary.Version == s.Version {
+		v.summary = old.summary
+		return nil
+	}
+	return &store.Item{Key: records.Summary.Key(v.head.Incarnation, s.Version)}
+}
+
+// at gives a view of an earlier state of a session, for replays. It is not kept.
+func (svc *Service) at(ctx context.Context, tenant string, x session.Extent, want int) (*view, error) {
+	hs, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{head: &session.Head{Incarnation: x.Incarnation, Turns: x.Turns, Messages: x.Messages}}
+	v.append(hs)
+	return v, nil
+}
+
+// newest copies the last rows and numbers their names anew: what no row names any more is forgotten.
+func newest(rows []row, n int) ([]row, []string) {
+	rows = rows[len(rows)-n:]
+	hs := make([]session.Header, n)
+	for i := range rows {
+		hs[i] = rows[i].Header
+	}
+	v := new(view)
+	v.append(hs)
+	for i := range rows {
+		v.rows[i].content = rows[i].content
+	}
+	return v.rows, v.names
+}
+
+// append adds rows for headers, numbering their names.
+func (v *view) append(hs []session.Header) {
+	ids := make(map[string]uint32, len(v.names)+8)
+	names := append(make([]string, 0, len(v.names)+8), v.names...)
+	if len(names) == 0 {
+		names = append(names, "")
+	}
+	for i, n := range names {
+		ids[n] = uint32(i)
+	}
+	id := func(s string) uint32 {
+		n, ok := ids[s]
+		if !ok {
+			n = uint32(len(names))
+			ids[s], names = n, append(names, s)
+		}
+		return n
+	}
+	for i := range hs {
+		r := row{Header: hs[i], agentID: id(hs[i].Agent), delegationID: id(hs[i].Delegation), toolID: id(hs[i].Tool),
+			content: new(content)}
+		for _, tag := range hs[i].Tags {
+			r.tagIDs = append(r.tagIDs, id(tag))
+		}
+		v.rows = append(v.rows, r)
+	}
+	v.names = names
+}
+
+// weigh estimates the memory that a view holds on to.
+func (v *view) weigh() int {
+	n := viewSize + len(v.rows)*rowSize
+	if v.summary != nil {
+		n += len(v.summary.Text) + len(v.summary.Notice)
+	}
+	for i := range v.rows {
+		c := v.rows[i].content
+		if m := c.message.Load(); m != nil {
+			n += len(m.Raw) + len(m.Text)
+		}
+		for f := range c.fragments {
+			for k := range c.fragments[f] {
+				if fr := c.fragments[f][k].Load(); fr != nil {
+					n += fr.Size()
+				}
+			}
+		}
+	}
+	return n
+}
+
+// rendered is a fragment with its sum, which windows' hashes are made of.
+type rendered struct {
+	chat.Fragment
+	sum [32]byte
+}
+
+type fragmentSlot = atomic.Pointer[rendered]

@@ -1,0 +1,297 @@
+package window
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+const (
+	// replaySessions is how many sessions a replay looks at where it names none, maxReplaySessions how many it may
+	// name.
+	replaySessions    = 20
+	maxReplaySessions = 100
+	// maxChanged bounds the messages that a replay lists of one session; all are counted.
+	maxChanged = 200
+)
+
+// PolicyReplayRequest asks what a version of a policy would change on real sessions.
+type PolicyReplayRequest struct {
+	Project  string   `json:"project"`
+	Sessions []string `json:"sessions,omitempty"` // nil: the project's first, by id
+	// Against is a version, "live" (the default), or "none": the pipeline without the policy.
+	Against json.RawMessage `json:"against,omitempty"`
+	// Config is used where the project's pipeline does not name the policy, which then runs first.
+	Config json.RawMessage `json:"config,omitempty"`
+}
+
+// PolicyReplay is what a version would change: before is the other version, after is this one.
+type PolicyReplay struct {
+	Policy   string          `json:"policy"`
+	Version  int             `json:"version"`
+	Against  *int            `json:"against"` // null: none
+	Project  string          `json:"project"`
+	Sessions []SessionReplay `json:"sessions"`
+	Totals   ReplayTotals    `json:"totals"`
+}
+
+// ReplayTotals sums up a replay, or one session of it.
+type ReplayTotals struct {
+	ChangedMessages int      `json:"changed_messages"`
+	Messages        Compared `json:"messages"` // in the windows
+	Tokens          Compared `json:"tokens"`
+	Fuel            Compared `json:"fuel"`
+	Failures        Compared `json:"failures"` // steps that did not end well
+}
+
+// Compared is a number on both sides.
+type Compared struct {
+	Before uint64 `json:"before"`
+	After  uint64 `json:"after"`
+}
+
+// SessionReplay is one session's part. Error says why it has no window on one of the sides.
+type SessionReplay struct {
+	SessionID string `json:"session_id"`
+	Turns     uint32 `json:"turns"`
+	ReplayTotals
+	Changed []ChangedMessage `json:"changed"`
+	Failed  SidesFailed      `json:"failed"`
+	Error   string           `json:"error,omitempty"`
+}
+
+// SidesFailed are the steps that did not end well.
+type SidesFailed struct {
+	Before []StepFailure `json:"before"`
+	After  []StepFailure `json:"after"`
+}
+
+// StepFailure is a step that did not end well.
+type StepFailure struct {
+	Policy  string      `json:"policy"`
+	Version int         `json:"version"`
+	Outcome plan.Status `json:"outcome"`
+	Detail  string      `json:"detail"`
+}
+
+// ChangedMessage is a message whose fate differs.
+type ChangedMessage struct {
+	MessageID string      `json:"message_id"`
+	Turn      uint32      `json:"turn"`
+	Before    MessageFate `json:"before"`
+	After     MessageFate `json:"after"`
+}
+
+// MessageFate is what became of a message, as in a report.
+type MessageFate struct {
+	Action     plan.Action `json:"action"`
+	ReasonCode string      `json:"reason_code"`
+	Tokens     uint32      `json:"tokens"`
+}
+
+// ReplayPolicy assembles real sessions as they stand with one version of a policy and with another, and says what
+// differs. Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a
+// session is not there, and unknown_version where there is nothing to compare with.
+func (svc *Service) ReplayPolicy(ctx context.Context, c access.Caller, name string, version int, req PolicyReplayRequest,
+) (PolicyReplay, error) {
+	out := PolicyReplay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
+	if req.Project == "" {
+		return out, fault.InvalidField("project", "required", "must name the project whose sessions are replayed")
+	}
+	r, err := svc.policies.ResolverFor(ctx, c.Tenant, name, version)
+	if err != nil {
+		return out, err
+	}
+	if out.Against, err = replayedAgainst(r, name, req.Against); err != nil {
+		return out, err
+	}
+	if len(req.Sessions) > maxReplaySessions {
+		return out, fault.InvalidField("sessions", "too_long", "must name at most %d sessions", maxReplaySessions)
+	}
+	p, _, _, err := svc.projects.Read(ctx, c, req.Project, nil)
+	if err != nil {
+		return out, err
+	}
+	before, after, err := svc.sides(ctx, c.Tenant, p, &out, req.Config)
+	if err != nil {
+		return out, err
+	}
+	sessions := req.Sessions
+	if sessions == nil {
+		if sessions, err = svc.firstSessions(ctx, c.Tenant, p, replaySessions); err != nil {
+			return out, err
+		}
+	}
+	for _, id := range sessions {
+		s, err := svc.replaySession(ctx, c, req.Project, id, before, after)
+		if err != nil {
+			return out, err
+		}
+		out.Totals.add(s.ReplayTotals)
+		out.Sessions = append(out.Sessions, s)
+	}
+	return out, nil
+}
+
+// replayedAgainst reads the version to compare with; nil is none.
+func replayedAgainst(r *policy.Resolver, name string, raw json.RawMessage) (*int, error) {
+	ref, version := name, 0
+	switch word := ""; {
+	case len(raw) == 0 || string(raw) == "null":
+	case json.Unmarshal(raw, &word) == nil && word == "none":
+		return nil, nil
+	case word == "live":
+	case json.Unmarshal(raw, &version) == nil:
+		ref = policy.VersionName(name, version)
+	default:
+		return nil, fault.InvalidField("against", "invalid_value", `must be "live", "none" or the number of a version`)
+	}
+	var s policy.Step
+	if !r.Find(&s, ref) {
+		return nil, fault.InvalidField("against", "unknown_version", "no version %d of policy %q", version, name)
+	}
+	return &s.Version, nil
+}
+
+// sides makes the project's pipeline ready with the other version and with the one in question. Where it does not name
+// the policy, the policy runs first.
+func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record, out *PolicyReplay, config json.RawMessage,
+) (before, after *policy.Ready, err error) {
+	set, err := svc.projects.SetupOf(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	pipeline := set.Settings.Pipeline
+	of := func(entry project.PipelineStep) bool {
+		n, _, _ := strings.Cut(entry.Policy, "@")
+		return n == out.Policy
+	}
+	if !slices.ContainsFunc(pipeline, of) {
+		pipeline = append([]project.PipelineStep{{Policy: out.Policy, Config: config}}, pipeline...)
+	}
+	r := &policy.Resolver{E: svc.policies, Ctx: ctx, Tenant: tenant, Settings: set.Settings, Lenient: true}
+	if r.Policies, err = svc.policies.Read(ctx, tenant, svc.projects.OwnPolicies(pipeline)); err != nil {
+		return nil, nil, err
+	}
+	with := func(version *int) (*policy.Ready, error) {
+		if version == nil {
+			return r.Make(slices.DeleteFunc(slices.Clone(pipeline), of))
+		}
+		entries := slices.Clone(pipeline)
+		for i := range entries {
+			if of(entries[i]) {
+				entries[i].Policy = policy.VersionName(out.Policy, *version)
+				entries[i].OnError = "" // a failure is a finding here
+			}
+		}
+		return r.Make(entries)
+	}
+	if before, err = with(out.Against); err == nil {
+		after, err = with(&out.Version)
+	}
+	return before, after, err
+}
+
+// firstSessions are a project's first sessions by id.
+func (svc *Service) firstSessions(ctx context.Context, tenant string, p *project.Record, n int) ([]string, error) {
+	prefix := records.Session.Under(p.Incarnation).From
+	rng := records.PrefixRange(prefix)
+	rng.Limit, rng.KeysOnly = n, true
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, it := range r.Ranges[0] {
+		ids = append(ids, string(it.Key[len(prefix):len(it.Key)-1]))
+	}
+	return ids, nil
+}
+
+// replaySession assembles a session twice.
+func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectID, id string, before, after *policy.Ready,
+) (SessionReplay, error) {
+	out := SessionReplay{SessionID: id, Changed: []ChangedMessage{},
+		Failed: SidesFailed{Before: []StepFailure{}, After: []StepFailure{}}}
+	_, h, raw, err := svc.sessions.Read(ctx, c, projectID, id)
+	if err != nil {
+		return out, err
+	}
+	out.Turns = h.Turns
+	at := svc.db.Now().UnixMilli()
+	var sides [2]*assembly
+	for i, r := range [...]*policy.Ready{before, after} {
+		a := &assembly{e: svc, ctx: ctx, tenant: c.Tenant, scratch: new(scratch), inputs: inputs{at: at, extent: h.Extent(),
+			bare: h.Kind == session.KindBackground, request: new(ContextRequest), Ready: r}}
+		if err := a.prepare(); err != nil {
+			return out, err
+		}
+		if a.view, a.hot, err = svc.Current(ctx, c.Tenant, h, raw, a.horizon()+1); err != nil {
+			return out, err
+		}
+		a.summary = a.view.summary
+		_, err := a.make(nil)
+		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Invalid {
+			out.Error = known.Detail
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		sides[i] = a
+	}
+	out.compare(sides[0], sides[1])
+	return out, nil
+}
+
+// compare notes what differs between two windows of one session.
+func (s *SessionReplay) compare(before, after *assembly) {
+	s.Messages = Compared{uint64(before.result.messages), uint64(after.result.messages)}
+	s.Tokens = Compared{before.result.tokens, after.result.tokens}
+	s.Failed.Before, s.Fuel.Before = before.failures()
+	s.Failed.After, s.Fuel.After = after.failures()
+	s.Failures = Compared{uint64(len(s.Failed.Before)), uint64(len(s.Failed.After))}
+	was, is := before.reportRows(), after.reportRows()
+	for i := range before.rows {
+		b := MessageFate{was[i].action, was[i].code, was[i].after}
+		a := MessageFate{is[i].action, is[i].code, is[i].after}
+		if a == b {
+			continue
+		}
+		if s.ChangedMessages++; s.ChangedMessages <= maxChanged {
+			s.Changed = append(s.Changed, ChangedMessage{was[i].id, was[i].turn, b, a})
+		}
+	}
+}
+
+// failures are the steps of a window that did not end well, and the fuel of all.
+func (a *assembly) failures() (failed []StepFailure, fuel uint64) {
+	failed = []StepFailure{}
+	for _, s := range a.result.steps {
+		fuel += s.Fuel
+		if s.Outcome != plan.StatusOK {
+			failed = append(failed, StepFailure{s.Policy, s.Version, s.Outcome, s.Detail})
+		}
+	}
+	return failed, fuel
+}
+
+func (t *ReplayTotals) add(o ReplayTotals) {
+	t.ChangedMessages += o.ChangedMessages
+	for _, pair := range [...]struct{ to, from *Compared }{{&t.Messages, &o.Messages}, {&t.Tokens, &o.Tokens},
+		{&t.Fuel, &o.Fuel}, {&t.Failures, &o.Failures}} {
+		pair.to.Before += pair.from.Before
+		pair.to.After += pair.from.After
+	}
+}

@@ -1,0 +1,210 @@
+package window
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// markdownOf renders a result and its call's input as markdown, or nil where either body is damaged.
+func (a *assembly) markdownOf(r *row) *chat.Message {
+	call := a.rowOf(r.Call)
+	m := r.message.Load()
+	if call == nil || m == nil || call.message.Load() == nil {
+		return nil
+	}
+	calls := call.message.Load().Calls
+	if int(r.CallIndex) >= len(calls) {
+		return nil
+	}
+	out := m.Markdown(calls[r.CallIndex])
+	return &out
+}
+
+// An assembly is a plan.Source: the methods here and in counting.go make it one.
+
+// RowText is the text of a considered row, as stored or, where markdown was asked for, as it is shown.
+func (a *assembly) RowText(at int32) (string, error) {
+	r := a.rows[at]
+	m, err := a.body(r)
+	if err != nil {
+		return "", err
+	}
+	if a.markdown && r.Role == plan.RoleTool {
+		if _, err := a.body(a.rowOf(r.Call)); err != nil {
+			return "", err
+		}
+		if shown := a.markdownOf(r); shown != nil {
+			return shown.Text, nil
+		}
+	}
+	return m.Text, nil
+}
+
+// Tool names the tool that an item answers for.
+func (a *assembly) Tool(it *plan.Item) string { return a.rows[it.Row].Tool }
+
+// Truncate cuts a text to at most that many tokens.
+func (a *assembly) Truncate(text string, tokens int) string {
+	return chat.Truncate(text, tokens, a.count)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// render appends the decided window in the format asked for, and identifies it by the SHA-256 of its parts' sums, which
+// are remembered, and a CRC-32C over its bytes, which shows a change in how parts are joined.
+func (a *assembly) render(dst []byte) (chat.Window, error) {
+	items := a.result.items
+	if err := a.fetchFor(items); err != nil {
+		return chat.Window{}, err
+	}
+	var b chat.Builder
+	b.Reset(a.format, dst, a.request.System)
+	a.sums = append(a.sums[:0], byte(a.format))
+	for i := range items {
+		it := &items[i]
+		if it.Change == plan.Notice {
+			b.Notice(it.Text)
+			sum := sha256.Sum256([]byte(it.Text))
+			a.sums = append(append(a.sums, 'n'), sum[:]...)
+			continue
+		}
+		fr, err := a.fragment(it)
+		if err != nil {
+			return chat.Window{}, err
+		}
+		b.Add(&fr.Fragment, a.rows[it.Row].Call)
+		a.sums = append(append(a.sums, 'm'), fr.sum[:]...)
+	}
+	w := b.Finish()
+	sum := sha256.Sum256(a.sums)
+	crc := crc32.Update(0, castagnoli, w.Messages)
+	crc = crc32.Update(crc32.Update(crc, castagnoli, w.Text), castagnoli, []byte(w.System))
+	a.result.hash = binary.BigEndian.AppendUint32(sum[:], crc)
+	return w, nil
+}
+
+// fetchFor loads in one go the bodies that a window needs and does not find rendered.
+func (a *assembly) fetchFor(items []plan.Item) error {
+	var need []*row
+	for i := range items {
+		it := &items[i]
+		if it.Change == plan.Notice {
+			continue
+		}
+		if slot := a.cached(it); slot != nil && slot.Load() != nil {
+			continue
+		}
+		if it.Change == plan.Compressed {
+			if it.Text == "" {
+				for _, at := range it.Rows {
+					need = append(need, a.rows[at])
+				}
+			}
+			continue
+		}
+		r := a.rows[it.Row]
+		if need = append(need, r); r.Call != r.Seq {
+			need = append(need, a.rowOf(r.Call))
+		}
+	}
+	return a.load(need)
+}
+
+// cached is where an item's rendering is remembered, or nil where it is this window's alone.
+func (a *assembly) cached(it *plan.Item) *fragmentSlot {
+	r := a.rows[it.Row]
+	switch {
+	case it.Change == plan.Compressed && it.Text == "" && len(it.Rows) == 1:
+		return &r.fragments[a.format-1][2]
+	case it.Change != plan.Unchanged:
+		return nil
+	case a.markdown && r.Role == plan.RoleTool:
+		return &r.fragments[a.format-1][1]
+	}
+	return &r.fragments[a.format-1][0]
+}
+
+// fragment renders one item, or finds it rendered.
+func (a *assembly) fragment(it *plan.Item) (*rendered, error) {
+	slot := a.cached(it)
+	if slot != nil {
+		if fr := slot.Load(); fr != nil {
+			return fr, nil
+		}
+	}
+	r := a.rows[it.Row]
+	m, err := a.shown(it, r)
+	if err != nil {
+		return nil, err
+	}
+	fr := &rendered{Fragment: chat.Render(a.format, m, chat.Options{Turn: it.Turn, Tool: r.Tool})}
+	fr.sum = fr.Sum()
+	if slot != nil {
+		slot.Store(fr)
+	}
+	return fr, nil
+}
+
+// shown is the message that an item shows.
+func (a *assembly) shown(it *plan.Item, r *row) (*chat.Message, error) {
+	if it.Change == plan.Compressed {
+		text, err := plan.TextOf(it, a)
+		q := chat.Question(text)
+		return &q, err
+	}
+	if it.Change == plan.Answer {
+		m, err := a.body(r)
+		if err != nil {
+			return nil, err
+		}
+		answer := m.Unanswered(m.Calls[it.Call])
+		out := answer.WithText(it.Text)
+		return &out, nil
+	}
+	if r.damaged.Load() {
+		if it.Change == plan.Unchanged {
+			return nil, errReread // found out after the table was made
+		}
+		return a.standIn(it, r)
+	}
+	m, err := a.body(r)
+	if err != nil {
+		return nil, err
+	}
+	if it.Change == plan.Retexted {
+		out := m.WithText(it.Text)
+		return &out, nil
+	}
+	if a.markdown && r.Role == plan.RoleTool {
+		if _, err := a.body(a.rowOf(r.Call)); err != nil {
+			return nil, err
+		}
+		if out := a.markdownOf(r); out != nil {
+			return out, nil
+		}
+	}
+	return m, nil
+}
+
+// standIn is the message in place of one whose body is damaged: its header and its call tell what it was.
+func (a *assembly) standIn(it *plan.Item, r *row) (*chat.Message, error) {
+	callID := ""
+	if r.Role == plan.RoleTool {
+		call, err := a.body(a.rowOf(r.Call))
+		if err != nil {
+			return nil, err
+		}
+		if int(r.CallIndex) >= len(call.Calls) {
+			return nil, records.ErrDamaged
+		}
+		callID = call.Calls[r.CallIndex].ID
+	}
+	m := chat.Unreadable(r.Role, plan.KindChat, nil, callID)
+	out := m.WithText(it.Text)
+	return &out, nil
+}

@@ -1,0 +1,210 @@
+package window
+
+import (
+	"errors"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+)
+
+// outcome is what the pipeline made of the table.
+type outcome struct {
+	items []plan.Item
+	fates []plan.Fate // by considered row
+	steps []stepOutcome
+	ask   uint64 // the message up to which the pipeline asks for a summary; 0: it does not
+	hash  []byte // identifies the window, once rendered
+	// Cost of the window without the request's system prompt.
+	messages uint32
+	tokens   uint64
+}
+
+// stepOutcome is how one step ended, as answered and as kept in the decision.
+type stepOutcome struct {
+	Policy   string      `json:"policy"`
+	Version  int         `json:"version"`
+	Digest   string      `json:"digest"`
+	Fuel     uint64      `json:"fuel"`
+	Duration int64       `json:"duration_us"`
+	Outcome  plan.Status `json:"outcome"`
+	Detail   string      `json:"detail,omitempty"`
+	Log      []logLine   `json:"log,omitempty"`
+}
+
+// logLine is one line that a policy wrote.
+type logLine struct {
+	Level   string `json:"level"`
+	Message string `json:"message"`
+}
+
+var logLevels = [...]string{"debug", "info", "warn", "error"}
+
+// decide runs the pipeline and proves its result. What breaks the law is replaced by the fallback's window, and where
+// even that fails by the messages that must stay.
+func (a *assembly) decide(l limits) error {
+	if a.tight { // a replay of a window that was made this way
+		l = l.withoutOpening()
+	}
+	law := a.law(l)
+	a.begin(l)
+	if err := a.runAll(a.Steps, ""); err != nil {
+		return err
+	}
+	violation := law.Check(a.table.items, a.result.items)
+	if violation == nil {
+		a.settle(law)
+		return nil
+	}
+	if violation.Rule == plan.RuleBudgetTokens && l.opening > 0 && a.outcomes == nil {
+		// Policies cannot see the message that the format puts before a window that begins with an assistant's:
+		// where it breaks the budget, they get that much less.
+		if _, bare := (&plan.Law{}).Cost(a.result.items, 0); bare <= uint64(l.tokens) && l.tokens > l.opening {
+			a.tight = true
+			return a.decide(l)
+		}
+	}
+	done, ask := a.result.steps, a.result.ask
+	a.begin(l.withoutOpening())
+	a.result.steps, a.result.ask = done, ask
+	if err := a.runAll(a.Fallback, violation.Error()); err != nil {
+		return err
+	}
+	if law.Check(a.table.items, a.result.items) != nil {
+		a.leastWindow()
+	}
+	a.settle(law)
+	return nil
+}
+
+// withoutOpening are the limits that leave room for the message that the format may put in front.
+func (l limits) withoutOpening() limits {
+	if l.tokens > l.opening {
+		l.tokens -= l.opening
+	}
+	l.opening = 0
+	return l
+}
+
+// begin starts over from the table.
+func (a *assembly) begin(l limits) {
+	a.table.request.BudgetTokens = l.tokens
+	a.result = outcome{items: a.table.items, fates: a.freshFates()}
+}
+
+// freshFates are the rows' fates before any policy.
+func (a *assembly) freshFates() []plan.Fate {
+	a.scratch.fates[1] = append(a.scratch.fates[1][:0], a.table.fates...)
+	return a.scratch.fates[1]
+}
+
+func (a *assembly) settle(law plan.Law) {
+	law.Opening = a.limits.opening
+	a.result.messages, a.result.tokens = law.Cost(a.result.items, 0)
+}
+
+// runAll runs steps in order. With a violation they are the fallback for the window that broke the law.
+func (a *assembly) runAll(steps []policy.Step, violation string) error {
+	for i := range steps {
+		out, err := a.runStep(&steps[i], int16(len(a.result.steps)))
+		if err != nil {
+			return err
+		}
+		if violation == "" && a.verdicts != nil {
+			a.verdicts[i] = policy.Verdict{Status: out.Outcome, Detail: out.Detail}
+		}
+		if violation != "" {
+			if out.Detail = "the pipeline's window broke the law: " + violation; out.Outcome == plan.StatusOK {
+				out.Outcome = plan.StatusFallback
+			}
+		} else if out.Outcome != plan.StatusOK && steps[i].OnError == "error" {
+			return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy, out.Version, out.Outcome,
+				out.Detail)
+		}
+		a.result.steps = append(a.result.steps, out)
+	}
+	return nil
+}
+
+// runStep runs one policy on the window as it stands. A step that fails changes nothing; an error means that stored
+// content could not be read.
+func (a *assembly) runStep(s *policy.Step, number int16) (stepOutcome, error) {
+	out := stepOutcome{Policy: s.Policy, Version: s.Version, Digest: s.Hex}
+	if n := int(number); a.outcomes != nil && n < len(a.outcomes) && !reproducible(a.outcomes[n].Outcome) {
+		return a.outcomes[n], nil
+	}
+	if s.Broken != "" {
+		out.Outcome, out.Detail = plan.StatusUnavailable, s.Broken
+		return out, nil
+	}
+	req := a.table.request
+	req.Config = s.Entries
+	a.records = plan.Records(a.records[:0], a.result.items)
+	req.Records = a.records
+	texts := &stepTexts{a: a, items: a.result.items}
+	began := a.e.db.Clock()
+	got := a.e.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
+	out.Duration = a.e.db.Clock().Sub(began).Microseconds()
+	if texts.err != nil {
+		return out, texts.err
+	}
+	out.Fuel, out.Outcome, out.Detail = got.Fuel, got.Status, got.Detail
+	for _, line := range got.Log {
+		out.Log = append(out.Log, logLine{logLevels[min(int(line.Level), len(logLevels)-1)], line.Message})
+	}
+	if got.Status != plan.StatusOK {
+		return out, nil
+	}
+	result, err := plan.Apply(a.result.items, got.Ops, number, a)
+	if bad := (*plan.BadPlanError)(nil); errors.As(err, &bad) {
+		out.Outcome, out.Detail = plan.StatusBadPlan, bad.Error()
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	a.result.items = result.Items
+	a.result.ask = max(a.result.ask, result.AskSummary)
+	for _, f := range result.Fates {
+		a.result.fates[f.Row] = f.Fate
+	}
+	return out, nil
+}
+
+// reproducible tells whether a step ends this way whenever its inputs are the same.
+func reproducible(s plan.Status) bool { return s != plan.StatusTimeout && s != plan.StatusUnavailable }
+
+// leastWindow keeps what must stay and nothing else: lawful by construction, since the budget was held against it.
+func (a *assembly) leastWindow() {
+	a.result.items = nil
+	a.result.fates = a.freshFates()
+	for i := range a.table.items {
+		it := &a.table.items[i]
+		if it.Flags&plan.FlagMandatory != 0 {
+			a.result.items = append(a.result.items, *it)
+		} else if it.Change != plan.Answer && it.Change != plan.Notice {
+			a.result.fates[it.Row] = plan.Fate{Action: plan.Drop, Step: -1,
+				Reason: "law_minimum: neither the pipeline nor the fallback gave a lawful window"}
+		}
+	}
+}
+
+// stepTexts answers a policy's questions about the window that it was given.
+type stepTexts struct {
+	a     *assembly
+	items []plan.Item
+	err   error
+}
+
+// Text is a record's text as it stands before the step.
+func (t *stepTexts) Text(record int) ([]byte, error) {
+	text, err := plan.TextOf(&t.items[record], t.a)
+	if err != nil {
+		t.err = err
+		return nil, err
+	}
+	return []byte(text), nil
+}
+
+// Tokens counts a text in the project's tokenizer.
+func (t *stepTexts) Tokens(text []byte) int { return t.a.count(string(text)) }

@@ -1,0 +1,163 @@
+package window
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+)
+
+const checkSelfTests = "self_tests"
+
+const (
+	// maxSelfTests and maxSelfTestBytes bound the tests of one manifest: every upload runs all of them.
+	maxSelfTests     = 32
+	maxSelfTestBytes = 256 << 10
+	// selfTestTime is what tests see as now, so that they pass always or never.
+	selfTestTime = 1_767_225_600_000 // 2026-01-01T00:00:00Z
+)
+
+// selfTest is one test of a manifest: a transcript, and what is to become of each of its messages. docs/SELF_TESTS.md
+// describes it.
+type selfTest struct {
+	Name     string            `json:"name"`
+	Config   json.RawMessage   `json:"config"`
+	Messages []json.RawMessage `json:"messages"`
+	Pending  []json.RawMessage `json:"pending"`
+	Viewer   access.Viewer     `json:"viewer"`
+	Budget   Budget            `json:"budget"`
+	Expect   []string          `json:"expect"`   // action, or action:reason_code, for each message
+	Inserted []string          `json:"inserted"` // texts that the policy inserts; null: not looked at
+	Outcome  plan.Status       `json:"outcome"`  // empty: ok
+}
+
+// SelfTests runs a manifest's tests. One that fails is a *plan.Refusal.
+func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error) {
+	tests := p.Manifest.Tests
+	size := 0
+	for _, raw := range tests {
+		size += len(raw)
+	}
+	switch {
+	case len(tests) > maxSelfTests:
+		return plan.Check{}, &plan.Refusal{Check: checkSelfTests, Found: int64(len(tests)), Limit: maxSelfTests,
+			Detail: "the manifest has too many tests"}
+	case size > maxSelfTestBytes:
+		return plan.Check{}, &plan.Refusal{Check: checkSelfTests, Found: int64(size), Limit: maxSelfTestBytes,
+			Detail: "the manifest's tests are too long"}
+	}
+	for i, raw := range tests {
+		var t selfTest
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		fault, err := "", d.Decode(&t)
+		if err != nil {
+			fault = err.Error()
+		} else if fault, err = svc.selfTest(ctx, tenant, p, &t); err != nil {
+			return plan.Check{}, err
+		}
+		if fault != "" {
+			return plan.Check{}, &plan.Refusal{Check: checkSelfTests, Detail: fmt.Sprintf("test %d %q: %s", i+1, t.Name, fault)}
+		}
+	}
+	return plan.Check{Name: checkSelfTests, OK: true, Detail: fmt.Sprintf("%d passed", len(tests))}, nil
+}
+
+// selfTest runs one test and says what went otherwise than it expects.
+func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (wrong string, err error) {
+	a, err := svc.selfTestWindow(ctx, tenant, p, t)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if wrong, ok := errors.AsType[*fault.Error](err); ok && wrong.Kind == fault.Invalid {
+		return wrong.Detail, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	got := a.result.steps[0]
+	want := t.Outcome
+	if want == "" {
+		want = plan.StatusOK
+	}
+	switch {
+	case got.Outcome == plan.StatusUnavailable:
+		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name, got.Detail)
+	case got.Outcome != want:
+		return fmt.Sprintf("the outcome is %s (%s), not %s", got.Outcome, got.Detail, want), nil
+	case len(a.result.steps) > 1:
+		return a.result.steps[1].Detail, nil // the law was broken
+	}
+	return t.compare(a), nil
+}
+
+func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (*assembly, error) {
+	turns, skipped, err := splitTurns(chat.OpenAIChat, t.Messages)
+	if err != nil {
+		return nil, err
+	}
+	if len(skipped) > 0 {
+		return nil, fault.InvalidField("messages", "system_not_stored", "message %d is never stored", skipped[0].Index)
+	}
+	r := &policy.Resolver{E: svc.policies, Ctx: ctx, Tenant: tenant, Settings: svc.projects.DefaultSettings()}
+	s := policy.Step{Policy: p.Manifest.Name, Digest: p.Digest, Own: true}
+	if wrong := s.Configure(r.Settings, "config", t.Config, p); wrong != nil {
+		return nil, wrong
+	}
+	ready, err := r.Make(nil)
+	if err != nil {
+		return nil, err
+	}
+	ready.Steps = []policy.Step{s}
+	none := 0
+	budget := t.Budget
+	if budget.MaxMessages == nil {
+		budget.MaxMessages = &none
+	}
+	if budget.MaxTokens == nil {
+		budget.MaxTokens = &none
+	}
+	a, err := svc.trial(ctx, tenant, turns, time.UnixMilli(selfTestTime), ready,
+		&ContextRequest{Viewer: t.Viewer, Budget: budget, Pending: t.Pending})
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.make(nil)
+	return a, err
+}
+
+// compare says where the window differs from what the test expects.
+func (t *selfTest) compare(a *assembly) string {
+	rows := a.reportRows()[:len(a.rows)]
+	if len(t.Expect) != len(rows) {
+		return fmt.Sprintf("expect has %d entries for %d messages", len(t.Expect), len(rows))
+	}
+	for i, row := range rows {
+		action := string(row.action)
+		if t.Expect[i] != action && t.Expect[i] != action+":"+row.code {
+			return fmt.Sprintf("message %d: %s:%s, not %s", i, action, row.code, t.Expect[i])
+		}
+	}
+	if t.Inserted == nil {
+		return ""
+	}
+	inserted := []string{}
+	for _, it := range a.result.items {
+		if it.Change == plan.Notice {
+			inserted = append(inserted, it.Text)
+		}
+	}
+	if !slices.Equal(inserted, t.Inserted) {
+		return fmt.Sprintf("inserted %q, not %q", inserted, t.Inserted)
+	}
+	return ""
+}

@@ -1,0 +1,118 @@
+package window
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+)
+
+// Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
+func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
+	s := a.summary
+	if s == nil {
+		return 0, "", 0
+	}
+	flat := 0
+	if a.format == chat.Text {
+		flat = 1
+	}
+	counted := &s.Tokens[flat][a.Encoding]
+	if counted.Load() == 0 {
+		counted.Store(1 + int64(a.NoticeTokens(s.Notice)))
+	}
+	return s.Covers, s.Notice, uint32(counted.Load() - 1)
+}
+
+// appendSummary appends the summary that a window shows, or null.
+func (a *assembly) appendSummary(dst []byte) []byte {
+	if !a.showsSummary() {
+		return append(dst, "null"...)
+	}
+	dst = chat.AppendString(append(dst, `{"text":`...), a.summary.Text)
+	dst = fmt.Appendf(dst, `,"covers_turns":[%d,%d],"covers_messages":%d,"version":%d}`, a.summary.FirstTurn,
+		a.summary.LastTurn, a.summary.Count, a.summary.Version)
+	return dst
+}
+
+// showsSummary tells whether the window holds the running summary.
+func (a *assembly) showsSummary() bool {
+	return a.summary != nil && slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
+		return it.Change == plan.Notice && it.Kind == plan.KindSummary
+	})
+}
+
+// SummaryWish is a longer summary than there is, which a window's pipeline asks for.
+type SummaryWish struct {
+	Caller           access.Caller
+	Project, Session string
+	Pinc, Sinc       ident.Incarnation   // of both
+	Through          uint64              // the last message to cover
+	Had              session.SummaryHead // what the window's summary covers
+	Wait             time.Duration       // how long the window may wait for it; 0: it goes without
+}
+
+// awaitsSummary asks for the summary that the window would like to have. In mode wait it waits for it, once, and tells
+// whether the session has another summary by now.
+func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
+	if a.e.WantSummary == nil || a.bare || a.result.ask == 0 {
+		return false
+	}
+	if ask.request.Pipeline != nil && ask.caller.Role < access.RoleAgent { // a reader changes nothing, nor has it paid for
+		return false
+	}
+	through := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
+	if through == 0 || through <= a.covered.Covers && a.summary != nil {
+		return false // none could be made, or there is one
+	}
+	w := SummaryWish{Caller: ask.caller, Project: ask.project, Session: ask.session, Pinc: pinc,
+		Sinc: a.extent.Incarnation, Through: through, Had: a.covered}
+	if !ask.waited && a.Settings.SummaryMode == "wait" {
+		w.Wait = time.Duration(a.Settings.SummaryWaitMS) * time.Millisecond
+	}
+	return a.e.WantSummary(a.ctx, w)
+}
+
+// summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
+// delegation, asked, or, where there is none, before the newest atom.
+func summaryCut(rows []*row, cut, asked uint64) uint64 {
+	newest := slices.Backward(rows)
+	bound := asked
+	for _, r := range newest {
+		if bound == 0 && r.Role == plan.RoleUser && r.delegationID == 0 { // heads written before the field Asked existed have none
+			bound = r.Seq
+		}
+	}
+	if bound == 0 && len(rows) > 0 {
+		bound = rows[len(rows)-1].Call
+	}
+	cut = min(cut, max(bound, 1)-1)
+	for _, r := range newest {
+		if r.Seq > cut && r.Call <= cut && r.Call != session.UnknownCall {
+			cut = r.Call - 1
+		}
+	}
+	return cut
+}
+
+// AllBut is the last message to cover so that the newest keep ones of no delegation are left.
+func (v *view) AllBut(keep int) uint64 {
+	rows := make([]*row, len(v.rows))
+	for i := range v.rows {
+		rows[i] = &v.rows[i]
+	}
+	for _, r := range slices.Backward(rows) {
+		if r.delegationID != 0 {
+			continue
+		}
+		if keep--; keep < 0 {
+			return summaryCut(rows, r.Seq, v.head.Asked)
+		}
+	}
+	return 0
+}

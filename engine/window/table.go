@@ -1,0 +1,194 @@
+package window
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+)
+
+// table is what the first step sees.
+type table struct {
+	items   []plan.Item
+	fates   []plan.Fate // by considered row, as the host decided before any policy
+	request plan.Request
+	tokens  uint64 // of the considered messages as stored
+}
+
+// tabulate makes the table of the considered messages: atoms contiguous, damage repaired, unanswered calls answered,
+// what must stay marked.
+func (a *assembly) tabulate() error {
+	t := &a.table
+	a.scratch.fates[0] = slices.Grow(a.scratch.fates[0][:0], len(a.rows))[:len(a.rows)]
+	clear(a.scratch.fates[0])
+	*t = table{fates: a.scratch.fates[0], items: slices.Grow(a.made[:0], len(a.rows)+8)}
+	if a.markdown {
+		if err := a.countMarkdown(); err != nil {
+			return err
+		}
+	}
+	n := newNumbering(a.view.names)
+	req := &t.request
+	*req = plan.Request{BudgetMessages: a.limits.messages, BudgetTokens: a.limits.tokens, Now: a.at, Seed: a.seed,
+		NewestTurn: a.extent.Turns, OlderExist: a.older.messages > 0}
+	req.SummaryCovers, _, req.SummaryTokens = a.Summary()
+	if len(a.pending) > 0 {
+		req.NewestTurn++
+	}
+	req.ViewerDelegation = n.delegation(a.viewerDelegation())
+	req.ViewerAgent = n.name(a.request.Viewer.Agent)
+	order := a.windowOrder()
+	last := a.lastVisible(order)
+	atom := 0 // where the current atom begins in t.items
+	for _, at := range order {
+		r := a.rows[at]
+		if r.AtomStart() {
+			a.closeAtom(atom, last)
+			atom = len(t.items)
+		}
+		tokens := a.tokensOf(r)
+		t.tokens += uint64(tokens)
+		if fate := a.repair(r); fate != nil {
+			if t.fates[at] = *fate; fate.Action == plan.Drop {
+				continue
+			}
+		}
+		if r.AtomStart() {
+			n.atoms++
+		}
+		it := plan.Item{Row: int32(at), Step: -1, Record: n.record(r)}
+		if len(t.items) > atom {
+			it.Turn = t.items[atom].Turn // an atom belongs to the turn of its call, even where a later turn answers it
+		}
+		if it.Tokens = tokens; r.Role == plan.RoleUser {
+			it.CompressedTokens = a.compressedTokens(r)
+		}
+		if n := r.markdownBytes.Load(); a.markdown && n > 0 {
+			it.TextBytes = n
+		}
+		if t.fates[at].Action == plan.Replace {
+			it.Change, it.Text, it.Reason = plan.Retexted, Unreadable, t.fates[at].Reason
+			it.TextBytes, it.CompressedTokens = uint32(len(Unreadable)), 0
+			it.Tokens = a.retextedTokens(r, Unreadable)
+		}
+		t.items = append(t.items, it)
+	}
+	a.closeAtom(atom, last)
+	a.made = t.items
+	req.Strings, req.Tags = n.strings, n.tags
+	if err := a.flagMandatory(); err != nil {
+		return err
+	}
+	return a.inject()
+}
+
+// lastVisible is the atom, by its call's number, whose results may still come: the last that the viewer may see.
+func (a *assembly) lastVisible(order []int) uint64 {
+	for _, at := range slices.Backward(order) {
+		r := a.rows[at]
+		if a.visible(r) {
+			if fate := a.repair(r); fate == nil || fate.Action != plan.Drop {
+				return r.Call
+			}
+		}
+	}
+	return 0
+}
+
+// closeAtom completes the atom that begins at an item: calls without a result are marked open where the result may
+// still come, and answered by the host elsewhere. Flat text has no calls to complete.
+func (a *assembly) closeAtom(at int, last uint64) {
+	t := &a.table
+	if at >= len(t.items) {
+		return
+	}
+	call := a.rows[t.items[at].Row]
+	if int(call.Calls) <= len(t.items)-at-1 || a.format == chat.Text && call.Seq != last {
+		return
+	}
+	answered := make([]bool, call.Calls)
+	for i := at + 1; i < len(t.items); i++ {
+		answered[a.rows[t.items[i].Row].CallIndex] = true
+	}
+	if call.Seq == last {
+		t.items[at].Flags |= plan.FlagOpenCall
+		return
+	}
+	first := t.items[at]
+	for i, ok := range answered {
+		if ok {
+			continue
+		}
+		it := plan.Item{Row: first.Row, Step: -1, Change: plan.Answer, Call: uint16(i), Text: chat.UnansweredText,
+			Reason: "call_unanswered: the call has no result", Record: first.Record}
+		it.Role, it.Kind, it.Flags, it.CompressedTokens = plan.RoleTool, plan.KindResult, 0, 0
+		it.Tokens, it.TextBytes = a.messageTokens(plan.RoleTool, it.Text), uint32(len(it.Text))
+		it.TagCount = 0
+		t.items = append(t.items, it)
+	}
+}
+
+// flagMandatory flags what must stay and refuses a budget that cannot hold it.
+func (a *assembly) flagMandatory() error {
+	t, law := &a.table, a.law(a.limits)
+	atom, user := -1, -1
+	for i := len(t.items) - 1; i >= 0 && (atom < 0 || user < 0); i-- {
+		it := &t.items[i]
+		if !law.MaySee(it.Delegation) {
+			continue
+		}
+		if atom < 0 {
+			atom = int(it.Atom)
+		}
+		if user < 0 && it.Role == plan.RoleUser {
+			user = i
+		}
+	}
+	for i := range t.items {
+		if it := &t.items[i]; i == user || int(it.Atom) == atom {
+			it.Flags |= plan.FlagMandatory
+		}
+	}
+	messages, tokens := law.Cost(t.items, plan.FlagMandatory)
+	if b := a.limits.messages; b > 0 && messages > b {
+		return budgetTooSmall("messages", uint64(messages), b)
+	}
+	if b := a.limits.tokens; b > 0 && tokens > uint64(b) {
+		return budgetTooSmall("tokens", tokens, b)
+	}
+	return nil
+}
+
+func budgetTooSmall(unit string, needed uint64, allowed uint32) error {
+	return &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Unit: unit, Needed: int(needed), Allowed: int(allowed),
+		Detail: fmt.Sprintf("the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit,
+			allowed)}
+}
+
+const Unreadable = "[message unreadable: its stored body is damaged]"
+
+// repair decides about a message whose stored content is damaged: nil where it is not.
+func (a *assembly) repair(r *row) *plan.Fate {
+	const words = "storage_damaged: the stored message failed its checksum"
+	if r.Call == session.UnknownCall && a.older.messages > 0 {
+		return &plan.Fate{Action: plan.Drop, Step: -1,
+			Reason: "beyond_horizon: the call that it answers is older than the messages that this window considers"}
+	}
+	call := r
+	if r.Call != r.Seq {
+		call = a.rowOf(r.Call)
+	}
+	switch {
+	case r.Lost() || r.damaged.Load() && r.Calls > 0:
+		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: words}
+	case call == nil || call.Lost() || call.damaged.Load() && call.Calls > 0:
+		return &plan.Fate{Action: plan.Drop, Step: -1,
+			Reason: "storage_damaged: the call that it answers failed its checksum"}
+	case r.damaged.Load():
+		return &plan.Fate{Action: plan.Replace, Step: -1, Reason: words}
+	}
+	return nil
+}
