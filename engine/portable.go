@@ -21,7 +21,7 @@ import (
 func (e *Engine) portable() []transfer.Part {
 	policies := &policy.Part{E: e.Policies, Facts: map[plan.Digest]*policy.Facts{}}
 	usable := func(t *records.Tx, s project.Settings) error { return e.Policies.CheckPipeline(t, s, true) }
-	projects := &project.Part{E: e.Projects, Knows: policies.Knows, Usable: usable}
+	projects := e.Projects.Part(policies.Knows, usable)
 	return []transfer.Part{policies, projects, &session.Part{E: e.Sessions}, &memory.Part{E: e.Memories}, &board.Part{E: e.Boards}}
 }
 

@@ -20,13 +20,13 @@ func (e *Engine) CreateTenant(ctx context.Context, once access.Once, spec tenant
 // DeleteTenant shuts a tenant at once and sweeps its data in the background. Its id is free again after that.
 func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
 	defer e.Sessions.MessageUse.Forget(id)
-	return e.Tenants.DeleteTenant(ctx, id)
+	return e.Tenants.Delete(ctx, id)
 }
 
 // DeleteProject makes a project's sessions, settings and decisions unreachable at once; a sweep removes them. It
 // answers not_found where the key reaches no such project.
 func (e *Engine) DeleteProject(ctx context.Context, c access.Caller, id string) error {
-	err := e.Projects.DeleteProject(ctx, c, id)
+	err := e.Projects.Delete(ctx, c, id)
 	e.Sessions.MessageUse.Forget(c.Tenant)
 	return err
 }

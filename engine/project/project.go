@@ -1,10 +1,14 @@
+// Package project keeps projects: who they are, what they set, and which incarnation of a name is the living one.
+// project.go has the record, settings.go what it sets. Every other room reads a project before it does anything in it.
+//
+// The hard idea is reading it with more in one round trip (Service.Read): the keys of other records depend on the
+// project's incarnation, which is guessed from the last reading, and checked.
 package project
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -15,9 +19,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// Service keeps projects and their settings. Safe for concurrent use once Pipelines is set.
+type Service struct {
+	db        *records.DB
+	memo      records.Memo[Record]
+	maxTokens int // the default of history_max_tokens
+
+	// Pipelines is what the room of policies, which stands above this one, knows of pipelines. engine.New sets it.
+	Pipelines Pipelines
+}
+
+// New makes the room. HistoryMaxTokens is the default of the setting of that name; 0: 8000.
+func New(db *records.DB, historyMaxTokens int) *Service {
+	if historyMaxTokens == 0 {
+		historyMaxTokens = 8000
+	}
+	return &Service{db: db, maxTokens: historyMaxTokens}
+}
+
 // Spec is what a client may say of a project.
 type Spec struct {
-	Name string `json:"name,omitempty"`
+	Name string `json:"name,omitempty"` // at most 256 bytes
+}
+
+func (s Spec) check() error {
+	if len(s.Name) > 256 {
+		return fault.InvalidField("name", "too_long", "must be at most 256 bytes")
+	}
+	return nil
 }
 
 // Project is one configured agent.
@@ -27,37 +56,45 @@ type Project struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted.
-func (svc *Service) Project(t *records.Tx, c access.Caller, id string) (*Record, error) {
-	p, _, raw, err := svc.Read(t.Ctx, c, id, nil)
-	if err == nil {
-		t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: records.Project.Key(id), Value: raw})
-	}
-	return p, err
-}
-
-// Record is a stored project. Settings holds only what was set; the rest follows the defaults.
+// Record is a stored project.
 type Record struct {
 	Project
 	Incarnation ident.Incarnation `json:"incarnation"`
-	Set         json.RawMessage   `json:"settings,omitempty"`
-	// Recalls says that transcripts are searched, so that turns leave word of what is to be indexed.
+	// Set holds only the settings that were set, as a JSON object; the others follow the defaults.
+	Set json.RawMessage `json:"settings,omitempty"`
+	// Recalls says that transcripts are searched, so that each turn notes that it must be indexed.
 	Recalls bool `json:"recalls,omitempty"`
 
-	setup atomic.Pointer[Setup] // what the settings say, once per decoded record
+	setup atomic.Pointer[Setup] // what the settings say, made once per decoded record
 }
 
-// Read reads a project, and in the same round trip the keys that more names for its incarnation.
-// A project that is absent or outside the caller's key is not_found either way.
-func (svc *Service) Read(ctx context.Context, c access.Caller, id string, more func(ident.Incarnation) [][]byte,
-) (*Record, []store.Item, []byte, error) {
+// empty tells whether a project is the one that every tenant begins with, and nothing was said of it yet.
+func (p *Record) empty() bool {
+	return p.ID == ident.DefaultProject && p.Name == "" && (len(p.Set) == 0 || string(p.Set) == "{}")
+}
+
+func notFound(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no project %q", id) }
+
+// reaches answers not_found where the caller's key does not reach a project of that id, as if there were none.
+func reaches(c access.Caller, id string) error {
 	if !ident.ValidID(id) || !c.MaySee(id) {
-		return nil, nil, nil, fault.Errorf(fault.NotFound, "not_found", "no project %q", id)
+		return notFound(id)
 	}
-	name := c.Tenant + "/" + id
+	return nil
+}
+
+// Read reads a project, and in the same round trip the records whose keys more names for its incarnation; more may be
+// nil. Items are those records in the order of their keys, raw is the project's own record as it is stored. The caller
+// must not change the Record, which other requests share. It answers not_found where there is no such project, or none
+// that the caller's key reaches.
+func (svc *Service) Read(ctx context.Context, c access.Caller, id string, more func(ident.Incarnation) [][]byte,
+) (p *Record, items []store.Item, raw []byte, err error) {
+	if err := reaches(c, id); err != nil {
+		return nil, nil, nil, err
+	}
 	keys := make([][]byte, 1, 4)
 	keys[0] = records.Project.Key(id)
-	guess := svc.Memo.Peek(name)
+	guess := svc.Peek(c.Tenant, id)
 	if guess != nil && more != nil {
 		keys = append(keys, more(guess.Incarnation)...)
 	}
@@ -70,9 +107,9 @@ func (svc *Service) Read(ctx context.Context, c access.Caller, id string, more f
 			return nil, nil, nil, records.ErrDamaged
 		}
 		if r.Keys[0].Value == nil {
-			return nil, nil, nil, fault.Errorf(fault.NotFound, "not_found", "no project %q", id)
+			return nil, nil, nil, notFound(id)
 		}
-		p, err := svc.Memo.Decode(name, r.Keys[0].Value)
+		p, err := svc.memo.Decode(c.Tenant+"/"+id, r.Keys[0].Value)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -84,29 +121,48 @@ func (svc *Service) Read(ctx context.Context, c access.Caller, id string, more f
 	}
 }
 
-// Put makes a project or renames it. It answers invalid_id or too_long where the id or the name is wrong, and
-// not_found where the key does not reach such a project.
-func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (p Project, created bool,
-	err error) {
+// Peek gives a project as this process read it last, nil where it never did. It may be stale: good for a guess that is
+// checked later.
+func (svc *Service) Peek(tenant, id string) *Record { return svc.memo.Peek(tenant + "/" + id) }
+
+// Project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted. It
+// answers not_found as Read does.
+func (svc *Service) Project(t *records.Tx, c access.Caller, id string) (*Record, error) {
+	p, _, raw, err := svc.Read(t.Ctx, c, id, nil)
+	if err == nil {
+		t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: records.Project.Key(id), Value: raw})
+	}
+	return p, err
+}
+
+// change reads a project to change it, and answers not_found where there is none.
+func change(t *records.Tx, id string) (*Record, error) {
+	p, err := records.GetTx[Record](t, records.Project.Key(id))
+	if err == nil && p == nil {
+		err = notFound(id)
+	}
+	return p, err
+}
+
+// Put makes a project, or renames the one that is there. It answers invalid_id or too_long where the id or the name is
+// wrong, and not_found where the key does not reach such a project.
+func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (p Project, created bool, err error) {
 	if err := ident.CheckID("project", id); err != nil {
 		return p, false, err
 	}
-	if len(spec.Name) > 256 {
-		return p, false, fault.InvalidField("name", "too_long", "must be at most 256 bytes")
+	if err := spec.check(); err != nil {
+		return p, false, err
 	}
-	if !c.MaySee(id) {
-		return p, false, fault.Errorf(fault.NotFound, "not_found", "no project %q", id)
+	if err := reaches(c, id); err != nil {
+		return p, false, err
 	}
 	p, err = records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (Project, error) {
-		got, err := t.Get(records.Project.Key(id))
+		rec, err := records.GetTx[Record](t, records.Project.Key(id))
 		if err != nil {
 			return Project{}, err
 		}
-		rec := &Record{Project: Project{ID: id, CreatedAt: t.Now}, Incarnation: svc.db.NewIncarnation()}
-		if created = got[0].Value == nil; !created {
-			if err := json.Unmarshal(got[0].Value, rec); err != nil {
-				return Project{}, err
-			}
+		if created = rec == nil; created {
+			rec = &Record{Project: Project{ID: id, CreatedAt: t.Now}, Incarnation: svc.db.NewIncarnation()}
 		}
 		rec.Name = spec.Name
 		return rec.Project, t.PutJSON(records.Project.Key(id), rec)
@@ -125,87 +181,19 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, id string) (Projec
 
 // List pages through the projects that the key reaches, by id.
 func (svc *Service) List(ctx context.Context, c access.Caller, page records.Page) (records.List[Project], error) {
-	return records.ListPage(ctx, svc.db, c.Tenant, records.Project.All(), page, func(_ []byte, p *Record) (Project, bool) {
-		return p.Project, c.MaySee(p.ID)
-	})
+	return records.ListPage(ctx, svc.db, c.Tenant, records.Project.All(), page,
+		func(_ []byte, p *Record) (Project, bool) { return p.Project, c.MaySee(p.ID) })
 }
 
-// OfEach makes a kind out of what is done project by project, in the order of their ids. A place is the
-// project's id, a zero byte, and a place within the project.
-func (svc *Service) OfEach(expire func(ctx context.Context, tenant string, p *Record, s Settings, at []byte) (
-	removed int, next []byte, err error)) func(context.Context, string, []byte) (int, []byte, error) {
-	return func(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
-		id, within, _ := bytes.Cut(at, []byte{records.Sep})
-		all := records.Project.All()
-		all.From, all.Limit = append(all.From, id...), 2
-		r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{all}})
-		if err != nil || len(r.Ranges[0]) == 0 {
-			return 0, nil, err
-		}
-		found := r.Ranges[0]
-		name := func(it store.Item) []byte { return it.Key[2 : len(it.Key)-1] }
-		if !bytes.Equal(name(found[0]), id) || len(within) == 0 {
-			within = nil // it was deleted meanwhile, and this is the next one
-		}
-		var following []byte
-		if len(found) > 1 {
-			following = append(bytes.Clone(name(found[1])), records.Sep)
-		}
-		p := new(Record)
-		if found[0].Damaged || json.Unmarshal(found[0].Value, p) != nil {
-			svc.db.Log.Error("a project's record is damaged; its data is not held against its retention", "tenant", tenant)
-			return 0, following, nil
-		}
-		s, err := svc.WithDefaults(p.Set)
-		if err != nil {
-			return 0, nil, err
-		}
-		removed, next, err := expire(ctx, tenant, p, s, within)
-		if gone, ok := errors.AsType[*fault.Error](err); ok && gone.Kind == fault.NotFound {
-			return removed, following, nil // deleted meanwhile
-		}
-		if err == nil && next != nil {
-			following = append(append(bytes.Clone(name(found[0])), records.Sep), next...)
-		}
-		return removed, following, err
-	}
-}
-
-func (svc *Service) Living(ctx context.Context, tenant string) (map[ident.Incarnation]bool, error) {
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{records.Project.All()}})
-	if err != nil {
-		return nil, err
-	}
-	living := map[ident.Incarnation]bool{}
-	for _, it := range r.Ranges[0] {
-		var p Record
-		if it.Damaged {
-			return nil, records.ErrDamaged
-		}
-		if err := json.Unmarshal(it.Value, &p); err != nil {
-			return nil, err
-		}
-		living[p.Incarnation] = true
-	}
-	return living, nil
-}
-
-// DeleteProject makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps
-// them.
-func (svc *Service) DeleteProject(ctx context.Context, c access.Caller, id string) error {
-	if !ident.ValidID(id) || !c.MaySee(id) {
-		return fault.Errorf(fault.NotFound, "not_found", "no project %q", id)
+// Delete makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps
+// them. It answers not_found where the key reaches no such project.
+func (svc *Service) Delete(ctx context.Context, c access.Caller, id string) error {
+	if err := reaches(c, id); err != nil {
+		return err
 	}
 	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
-		got, err := t.Get(records.Project.Key(id))
+		rec, err := change(t, id)
 		if err != nil {
-			return struct{}{}, err
-		}
-		if got[0].Value == nil {
-			return struct{}{}, fault.Errorf(fault.NotFound, "not_found", "no project %q", id)
-		}
-		var rec Record
-		if err := json.Unmarshal(got[0].Value, &rec); err != nil {
 			return struct{}{}, err
 		}
 		t.Delete(records.Project.Key(id))
@@ -213,4 +201,60 @@ func (svc *Service) DeleteProject(ctx context.Context, c access.Caller, id strin
 		return struct{}{}, nil
 	})
 	return err
+}
+
+// Living gives the incarnations of all of a tenant's projects.
+func (svc *Service) Living(ctx context.Context, tenant string) (map[ident.Incarnation]bool, error) {
+	living := map[ident.Incarnation]bool{}
+	for it, err := range records.Each[Record](ctx, svc.db, tenant, records.Project.All()) {
+		if err != nil {
+			return nil, err
+		}
+		living[it.Value.Incarnation] = true
+	}
+	return living, nil
+}
+
+// OfEach makes the piece of a daily job (see jobs.Daily) out of one that works on a single project. It takes the
+// projects in the order of their ids. A place in the whole job is the project's id, a zero byte, and the place that one
+// gave within the project. A project that is damaged, or deleted meanwhile, is passed over.
+func (svc *Service) OfEach(one func(ctx context.Context, tenant string, p *Record, s Settings, at []byte) (
+	removed int, next []byte, err error)) func(context.Context, string, []byte) (int, []byte, error) {
+	return func(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
+		id, within, _ := bytes.Cut(at, []byte{records.Sep})
+		rng := records.Project.All()
+		rng.From, rng.Limit = append(rng.From, id...), 2
+		r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+		if err != nil || len(r.Ranges[0]) == 0 {
+			return 0, nil, err
+		}
+		found := r.Ranges[0]
+		place := func(it store.Item) []byte { return bytes.Clone(it.Key[2:]) } // the id and a zero byte
+		here := place(found[0])
+		if !bytes.Equal(here[:len(here)-1], id) || len(within) == 0 {
+			within = nil // a place in a project that was deleted meanwhile is none in the next one
+		}
+		var following []byte
+		if len(found) > 1 {
+			following = place(found[1])
+		}
+		p := new(Record)
+		if found[0].Damaged || json.Unmarshal(found[0].Value, p) != nil {
+			svc.db.Log.Error("a project's record is damaged; its data is not held against its retention",
+				"tenant", tenant)
+			return 0, following, nil
+		}
+		s, err := svc.WithDefaults(p.Set)
+		if err != nil {
+			return 0, nil, err
+		}
+		removed, next, err := one(ctx, tenant, p, s, within)
+		switch {
+		case fault.IsNotFound(err): // deleted meanwhile
+			return removed, following, nil
+		case err == nil && next != nil:
+			following = append(here, next...)
+		}
+		return removed, following, err
+	}
 }

@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
@@ -16,21 +16,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Settings are a project's defaults for assembling.
+// Settings are a project's defaults for making windows, and how long it keeps what.
 type Settings struct {
-	SessionHistoryDepth       int            `json:"session_history_depth"`
-	HistoryMaxMessages        int            `json:"history_max_messages"`
-	HistoryMaxTokens          int            `json:"history_max_tokens"`
+	SessionHistoryDepth       int            `json:"session_history_depth"` // turns
+	HistoryMaxMessages        int            `json:"history_max_messages"`  // 0: no bound
+	HistoryMaxTokens          int            `json:"history_max_tokens"`    // 0: no bound
 	SummaryEnabled            bool           `json:"summary_enabled"`
-	SummaryThreshold          int            `json:"summary_threshold"`
-	SummaryKeepLast           int            `json:"summary_keep_last"`
-	SummaryModel              string         `json:"summary_model"`
-	SummaryMode               string         `json:"summary_mode"`
+	SummaryThreshold          int            `json:"summary_threshold"` // messages
+	SummaryKeepLast           int            `json:"summary_keep_last"` // messages
+	SummaryModel              string         `json:"summary_model"`     // "": the operator's
+	SummaryMode               string         `json:"summary_mode"`      // background or wait
 	SummaryWaitMS             int            `json:"summary_wait_ms"`
-	ConversationRetentionDays *int           `json:"conversation_retention_days"`
+	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil: for good
 	DailyMemoryDays           int            `json:"daily_memory_days"`
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
-	Tokenizer                 string         `json:"tokenizer"`
+	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
 	Pipeline                  []PipelineStep `json:"pipeline"`
 }
 
@@ -41,58 +41,34 @@ type PipelineStep struct {
 	OnError string          `json:"on_error,omitempty"` // "" or "skip": go on; "error": refuse the request
 }
 
+// Pipelines are what projects ask of policies.
+type Pipelines struct {
+	// Check refuses settings whose pipeline cannot run. Where the pipeline changed, Check makes the commit of t and the
+	// deletion of a policy that the pipeline names exclude each other.
+	Check func(t *records.Tx, s Settings, changed bool) error
+	// BuiltIn tells whether a name is that of a policy that this program comes with.
+	BuiltIn func(name string) bool
+}
+
 // Encodings are the tokenizers that every stored message is counted with.
 var Encodings = [2]string{"o200k_base", "cl100k_base"}
-
-// jsonType names a Go type as JSON users know it.
-func jsonType(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "a boolean"
-	case reflect.Int, reflect.Int64:
-		return "an integer"
-	case reflect.String:
-		return "a string"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Pointer:
-		return jsonType(t.Elem())
-	}
-	return "an object"
-}
 
 const (
 	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
 	MaxBudget = 1 << 30
 	// MaxConsidered is how many stored messages one window looks at, at most.
 	MaxConsidered = 4096
+	// MaxPipeline bounds the steps of one pipeline.
+	MaxPipeline = 16
 )
 
-const defaultHistoryMaxTokens = 8000
-
-// MaxPipeline bounds the steps of one pipeline.
-const MaxPipeline = 16
-
-// defaultPipeline is what a project runs that sets none.
-var defaultPipeline = [...]string{"delegation-filter", "summarise", "depth-compress", "tool-pair-trim"}
-
-// Pipelines are what projects ask of policies; engine.New gives them.
-type Pipelines struct {
-	// check refuses settings whose pipeline cannot run. Where the pipeline changed, check sees to it that the commit of
-	// t and the deletion of a policy that the pipeline names exclude each other.
-	Check func(t *records.Tx, s Settings, changed bool) error
-	// builtIn tells whether a name is that of a policy that this program comes with.
-	BuiltIn func(name string) bool
-}
-
+// DefaultSettings are those of a project that sets none.
 func (svc *Service) DefaultSettings() Settings {
-	s := Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: svc.maxTokens,
+	return Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: svc.maxTokens,
 		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000,
-		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0]}
-	for _, name := range defaultPipeline {
-		s.Pipeline = append(s.Pipeline, PipelineStep{Policy: name})
-	}
-	return s
+		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0],
+		Pipeline: []PipelineStep{{Policy: "delegation-filter"}, {Policy: "summarise"}, {Policy: "depth-compress"},
+			{Policy: "tool-pair-trim"}}}
 }
 
 // WithDefaults fills what a project set into the defaults.
@@ -112,6 +88,42 @@ func (svc *Service) WithDefaults(set json.RawMessage) (Settings, error) {
 	return s, err
 }
 
+// Setup is what a project's record alone says. It is made once for each state of the record.
+type Setup struct {
+	Settings Settings
+	Encoding int      // as Settings.Encoding
+	Policies []string // the tenant's own that the pipeline names
+}
+
+// SetupOf gives a project's settings with the defaults filled in. Callers must not change the Setup.
+func (svc *Service) SetupOf(p *Record) (*Setup, error) {
+	if s := p.setup.Load(); s != nil {
+		return s, nil
+	}
+	settings, err := svc.WithDefaults(p.Set)
+	if err != nil {
+		return nil, err
+	}
+	s := &Setup{Settings: settings, Encoding: settings.Encoding(), Policies: svc.OwnPolicies(settings.Pipeline)}
+	p.setup.Store(s)
+	return s, nil
+}
+
+// OwnPolicies are the names in a pipeline that may be policies of the tenant's, each once.
+func (svc *Service) OwnPolicies(entries []PipelineStep) []string {
+	var names []string
+	for _, entry := range entries {
+		name, _, _ := strings.Cut(entry.Policy, "@")
+		if !svc.Pipelines.BuiltIn(name) && ident.ValidID(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Encoding is the place of the project's tokenizer in Encodings.
+func (s *Settings) Encoding() int { return max(slices.Index(Encodings[:], s.Tokenizer), 0) }
+
 // Settings answers a project's settings, defaults filled in, or not_found.
 func (svc *Service) Settings(ctx context.Context, c access.Caller, id string) (Settings, error) {
 	p, _, _, err := svc.Read(ctx, c, id, nil)
@@ -121,96 +133,107 @@ func (svc *Service) Settings(ctx context.Context, c access.Caller, id string) (S
 	return svc.WithDefaults(p.Set)
 }
 
-// PatchSettings changes the settings that the patch names; null puts one back to its default. It answers not_found where
-// there is no such project, unknown_field, wrong_type, out_of_range, invalid_value or too_long where a setting is wrong,
-// unknown_policy or invalid_config where a step of the pipeline is, and policy_unavailable where a module cannot be
-// loaded now.
-func (svc *Service) PatchSettings(ctx context.Context, c access.Caller, id string, patch json.RawMessage) (Settings, error) {
+// PatchSettings changes the settings that the patch, a JSON object, names; null puts one back to its default. It answers
+// not_found where there is no such project, invalid_body, unknown_field, wrong_type, out_of_range, invalid_value or
+// too_long where the patch or a setting is wrong, unknown_policy or invalid_config where a step of the pipeline is, and
+// policy_unavailable where a module cannot be loaded now.
+func (svc *Service) PatchSettings(ctx context.Context, c access.Caller, id string, patch json.RawMessage,
+) (Settings, error) {
 	var changes map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &changes); err != nil || changes == nil {
 		return Settings{}, fault.Errorf(fault.Invalid, "invalid_body", "the body must be a JSON object of settings")
 	}
-	if err := knownSettings(changes); err != nil {
+	if err := checkNames(changes); err != nil {
 		return Settings{}, err
 	}
-	if !ident.ValidID(id) || !c.MaySee(id) {
-		return Settings{}, fault.Errorf(fault.NotFound, "not_found", "no project %q", id)
+	if err := reaches(c, id); err != nil {
+		return Settings{}, err
 	}
 	return records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (Settings, error) {
-		got, err := t.Get(records.Project.Key(id))
+		p, err := change(t, id)
 		if err != nil {
 			return Settings{}, err
 		}
-		if got[0].Value == nil {
-			return Settings{}, fault.Errorf(fault.NotFound, "not_found", "no project %q", id)
-		}
-		p := new(Record)
-		if err := json.Unmarshal(got[0].Value, p); err != nil {
-			return Settings{}, err
-		}
-		set := map[string]json.RawMessage{}
-		if len(p.Set) > 0 {
-			if err := json.Unmarshal(p.Set, &set); err != nil {
-				return Settings{}, err
-			}
-		}
-		for k, v := range changes {
-			if string(v) == "null" {
-				delete(set, k)
-			} else {
-				set[k] = v
-			}
-		}
-		if p.Set, err = json.Marshal(set); err != nil {
+		if err := p.merge(changes); err != nil {
 			return Settings{}, err
 		}
 		s, err := svc.WithDefaults(p.Set)
-		if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) {
-			return Settings{}, fault.InvalidField(typed.Field, "wrong_type", "must be %s, not %s", jsonType(typed.Type), typed.Value)
+		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return s, fault.InvalidField(typed.Field, "wrong_type", "must be %s, not %s", jsonType(typed.Type), typed.Value)
 		}
-		if err != nil { // the names were known, so it is an unknown field of a pipeline entry
-			return Settings{}, fault.InvalidField("pipeline", "unknown_field", "%s", strings.TrimPrefix(err.Error(), "json: "))
+		if err != nil { // checkNames passed, so the field that is unknown is one of a pipeline entry
+			return s, fault.InvalidField("pipeline", "unknown_field", "%s", strings.TrimPrefix(err.Error(), "json: "))
 		}
 		if err := s.check(); err != nil {
-			return Settings{}, err
+			return s, err
 		}
 		_, changed := changes["pipeline"]
 		if err := svc.Pipelines.Check(t, s, changed); err != nil {
-			return Settings{}, err
+			return s, err
 		}
 		return s, t.PutJSON(records.Project.Key(id), p)
 	})
 }
 
-// knownSettings refuses names that are no settings, all at once.
-func knownSettings(changes map[string]json.RawMessage) error {
-	known := map[string]json.RawMessage{}
-	b, err := json.Marshal(Settings{})
-	if err == nil {
-		err = json.Unmarshal(b, &known)
+// merge lays changes over what is set; null unsets.
+func (p *Record) merge(changes map[string]json.RawMessage) (err error) {
+	set := map[string]json.RawMessage{}
+	if len(p.Set) > 0 {
+		if err := json.Unmarshal(p.Set, &set); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	maps.Copy(set, changes)
+	maps.DeleteFunc(set, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	p.Set, err = json.Marshal(set)
+	return err
+}
+
+// checkNames refuses names that are no settings, all at once.
+func checkNames(changes map[string]json.RawMessage) error {
+	known := map[string]bool{}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+		known[field.Tag.Get("json")] = true
 	}
 	refusal := fault.Errorf(fault.Invalid, "unknown_field", "unknown settings")
-	for name := range changes {
-		if _, ok := known[name]; !ok {
-			refusal.Fields = append(refusal.Fields, fault.FieldError{Field: name, Code: "unknown_field", Detail: "no such setting"})
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		if !known[name] {
+			refusal.Fields = append(refusal.Fields,
+				fault.FieldError{Field: name, Code: "unknown_field", Detail: "no such setting"})
 		}
 	}
 	if refusal.Fields == nil {
 		return nil
 	}
-	sort.Slice(refusal.Fields, func(i, j int) bool { return refusal.Fields[i].Field < refusal.Fields[j].Field })
 	return refusal
+}
+
+// jsonType names a Go type as JSON users know it.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Int, reflect.Int64:
+		return "an integer"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	}
+	return "an object"
 }
 
 // check holds settings against their ranges.
 func (s *Settings) check() error {
-	ranges := []struct {
-		name      string
-		value     int
-		low, high int
+	retention := 1
+	if s.ConversationRetentionDays != nil {
+		retention = *s.ConversationRetentionDays
+	}
+	for _, r := range []struct {
+		name             string
+		value, low, high int
 	}{
 		{"session_history_depth", s.SessionHistoryDepth, 1, 100},
 		{"history_max_messages", s.HistoryMaxMessages, 0, MaxBudget},
@@ -220,15 +243,8 @@ func (s *Settings) check() error {
 		{"summary_wait_ms", s.SummaryWaitMS, 0, 60_000},
 		{"daily_memory_days", s.DailyMemoryDays, 1, 36_500},
 		{"decision_retention_days", s.DecisionRetentionDays, 1, 3_650},
-	}
-	if s.ConversationRetentionDays != nil {
-		ranges = append(ranges, struct {
-			name      string
-			value     int
-			low, high int
-		}{"conversation_retention_days", *s.ConversationRetentionDays, 1, 36_500})
-	}
-	for _, r := range ranges {
+		{"conversation_retention_days", retention, 1, 36_500},
+	} {
 		if r.value < r.low || r.value > r.high {
 			return fault.InvalidField(r.name, "out_of_range", "must be from %d to %d", r.low, r.high)
 		}
@@ -244,6 +260,3 @@ func (s *Settings) check() error {
 	}
 	return nil
 }
-
-// Encoding is the place of the project's tokenizer in Encodings.
-func (s *Settings) Encoding() int { return max(slices.Index(Encodings[:], s.Tokenizer), 0) }

@@ -1,28 +1,33 @@
 package project
 
 import (
-	"github.com/seed-0906e6bc/mneme/engine/store"
-
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks are of projects and of the sweeps of deleted ones, whose jobs come first.
+// Checks are those of projects and of the sweeps of deleted ones, whose jobs come first.
 type Checks struct {
-	Pipelines []pipelineEntry
-	Searched  map[ident.Incarnation]bool // projects whose transcripts are
+	Pipelines []PolicyName               // that were seen in the pipelines of projects
+	Searched  map[ident.Incarnation]bool // the projects whose transcripts are searched
 }
 
-// pipelineEntry is a policy that a project's pipeline names.
-type pipelineEntry struct{ Project, Policy string }
+// PolicyName is the name of a policy, with @version where it is pinned, in the pipeline of a project.
+type PolicyName struct{ Project, Policy string }
 
+// NewChecks makes the checks of one tenant.
 func NewChecks() *Checks { return &Checks{Searched: map[ident.Incarnation]bool{}} }
 
+// Checks lists the kinds of the room.
 func (c *Checks) Checks() []verify.RecordCheck {
 	return []verify.RecordCheck{{Kind: "project", Record: c.project}, {Kind: "job_project", Record: c.job}}
 }
 
-func (c *Checks) job(s *verify.Space, it store.Item) { s.Swept[ident.Incarnation(it.Key[3:])] = true }
+func (c *Checks) job(s *verify.Space, it store.Item) {
+	swept, _ := records.ProjectJob.Split(it.Key)
+	s.Swept[swept] = true
+}
 
 func (c *Checks) project(s *verify.Space, it store.Item) {
 	var rec Record
@@ -30,7 +35,7 @@ func (c *Checks) project(s *verify.Space, it store.Item) {
 		s.LostProjects = s.LostProjects || it.Damaged
 		return
 	}
-	id := verify.IdIn(it.Key, 2)
+	id, _ := records.Project.Split(it.Key)
 	if rec.ID != id || rec.Incarnation == (ident.Incarnation{}) {
 		s.Malformed("project %q calls itself %q, incarnation %s", id, rec.ID, rec.Incarnation)
 	}
@@ -46,9 +51,10 @@ func (c *Checks) project(s *verify.Space, it store.Item) {
 	}
 	if len(rec.Set) > 0 && s.Decode(store.Item{Key: it.Key, Value: rec.Set}, &set) {
 		for _, entry := range set.Pipeline {
-			c.Pipelines = append(c.Pipelines, pipelineEntry{id, entry.Policy})
+			c.Pipelines = append(c.Pipelines, PolicyName{id, entry.Policy})
 		}
 	}
 }
 
+// Finish has nothing left to do.
 func (c *Checks) Finish(*verify.Space) {}

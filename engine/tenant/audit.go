@@ -18,28 +18,29 @@ type AuditEntry struct {
 	At      time.Time `json:"at"`
 	KeyID   string    `json:"key_id"` // empty where Mneme did it by itself
 	Role    string    `json:"role"`
-	Action  string    `json:"action"` // what.how: policy.upload, policy.live, policy.delete, policy.set_back
+	Action  string    `json:"action"` // what.how, as policy.upload
 	Subject string    `json:"subject"`
 	Detail  string    `json:"detail"`
 }
 
-// Audit collects an entry, committed with the change that it tells of.
+// Audit adds an entry to the commit of the change that it tells of. An action is what.how, as policy.upload. Where Mneme
+// acts by itself, the caller is the zero value.
 func Audit(t *records.Tx, c access.Caller, action, subject, detail string) error {
 	var id [8]byte
 	t.DB.Random(id[:])
 	key := records.Audit.Key(t.Now, id)
-	entry := AuditEntry{ID: "aud_" + ident.Alphabet.EncodeToString(id[:]), At: t.Now, KeyID: c.KeyID, Role: c.Role.String(),
-		Action: action, Subject: subject, Detail: detail}
+	entry := AuditEntry{ID: "aud_" + ident.Alphabet.EncodeToString(id[:]), At: t.Now, KeyID: c.KeyID,
+		Role: c.Role.String(), Action: action, Subject: subject, Detail: detail}
 	t.Put(records.Expiry.Key(t.Now.Add(auditLife), key), []byte{0})
 	return t.PutJSON(key, entry)
 }
 
-// ListAudit pages through a tenant's audit entries, newest first.
+// ListAudit pages through a tenant's audit entries, newest first. It answers key_narrowed where the key does not reach
+// the whole tenant.
 func (svc *Service) ListAudit(ctx context.Context, c access.Caller, page records.Page) (records.List[AuditEntry], error) {
 	if err := c.WholeTenant(); err != nil {
 		return records.List[AuditEntry]{}, err
 	}
-	return records.ListPage(ctx, svc.db, c.Tenant, records.Audit.All(), page, func(_ []byte, entry *AuditEntry) (AuditEntry, bool) {
-		return *entry, true
-	})
+	return records.ListPage(ctx, svc.db, c.Tenant, records.Audit.All(), page,
+		func(_ []byte, entry *AuditEntry) (AuditEntry, bool) { return *entry, true })
 }

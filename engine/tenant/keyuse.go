@@ -21,13 +21,13 @@ type keyUses struct {
 
 type keyUse struct{ used, written int64 } // ms since 1970
 
-// note takes down a use and tells whether it is to be written now.
+// note notes a use and tells whether it is to be written now.
 func (u *keyUses) note(name string, now int64) (write bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	use, ok := u.last[name]
 	if !ok && len(u.last) >= records.MemoSize || u.last == nil {
-		u.last = make(map[string]keyUse) // each is written again at its next use
+		u.last = make(map[string]keyUse) // each key's use is then written again at its next use
 	}
 	use.used = max(use.used, now)
 	if write = now-use.written >= useFlush.Milliseconds(); write {
@@ -43,7 +43,7 @@ func (u *keyUses) of(name string) int64 {
 	return u.last[name].used
 }
 
-// noteUse takes down that a key was used. That it cannot be written is no reason to refuse the request.
+// noteUse notes that a key was used. A failure to write it is only logged, because it is no reason to refuse the request.
 func (svc *Service) noteUse(ctx context.Context, tenant, id string, now time.Time) {
 	if !svc.keyUses.note(tenant+"/"+id, now.UnixMilli()) {
 		return
@@ -55,7 +55,7 @@ func (svc *Service) noteUse(ctx context.Context, tenant, id string, now time.Tim
 	}
 }
 
-// fillUses says of each key when it was last used.
+// fillUses sets LastUsedAt of each key. A use that this process has not written yet counts too.
 func (svc *Service) fillUses(ctx context.Context, tenant string, keys []Key) error {
 	if len(keys) == 0 {
 		return nil
@@ -79,9 +79,4 @@ func (svc *Service) fillUses(ctx context.Context, tenant string, keys []Key) err
 		}
 	}
 	return nil
-}
-
-// dropUse removes what is known of a deleted key's use.
-func (svc *Service) dropUse(ctx context.Context, tenant, id string) error {
-	return svc.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{records.KeyUse.Key(id)}})
 }

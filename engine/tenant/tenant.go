@@ -1,7 +1,14 @@
+// Package tenant keeps tenants: their records in the system space, and in each tenant's own space its keys, its audit
+// log and what it used. tenant.go has tenants, key.go the API keys that open them.
+//
+// The hard idea is the tenant's incarnation, its mark: every change in a tenant expects the mark of the tenant that the
+// caller's key was made in (see records.Update), so that deleting the mark stops the tenant at once, and a later tenant
+// of the same name is another.
 package tenant
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"time"
@@ -13,55 +20,73 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// Service keeps tenants, their keys, their audit log and what they used. Safe for concurrent use.
+type Service struct {
+	db *records.DB
+
+	rootKey [sha256.Size]byte // the digest of the operator's key
+	hasRoot bool
+	keys    records.Memo[keyRecord]
+	keyUses keyUses
+}
+
+// New makes the room. The operator's key is root's; where it is empty, nobody is root.
+func New(db *records.DB, rootKey string) *Service {
+	return &Service{db: db, rootKey: sha256.Sum256([]byte(rootKey)), hasRoot: rootKey != ""}
+}
+
 // Spec asks for a tenant.
 type Spec struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 }
 
-// Tenant is the isolation boundary.
+// Tenant is the isolation boundary: nothing in one tenant can be seen from another.
 type Tenant struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// Created answers a TenantSpec. AdminKey is shown this once.
+// Created answers a Spec. AdminKey is shown this once.
 type Created struct {
 	ID       string `json:"id"`
 	AdminKey string `json:"admin_key"`
 }
 
+// HoldsSecret keeps the admin key out of stored answers, which are sealed.
+func (Created) HoldsSecret() {}
+
 // DefaultSpeaker is the preferred name of who bears a tenant's first key, and who speaks where nobody is named.
 const DefaultSpeaker = "User"
 
-// tenantRecord is stored in the system space. A deleted tenant keeps it, marked, until its space is swept.
-type tenantRecord struct {
+// record is stored in the system space. A deleted tenant keeps it, marked, until its space is swept.
+type record struct {
 	Tenant
 	Deleting bool `json:"deleting,omitempty"`
 }
 
-// HoldsSecret keeps the admin key out of stored answers, which are sealed.
-func (Created) HoldsSecret() {}
+// system is who changes what lies in the system space.
+var system = access.Caller{Tenant: records.SystemTenant, Role: access.RoleRoot}
 
 // Exists tells whether a tenant can be worked in.
 func (svc *Service) Exists(ctx context.Context, id string) (bool, error) {
-	rec, err := records.Get[tenantRecord](ctx, svc.db, records.SystemTenant, records.Tenant.Key(id))
+	rec, err := records.Get[record](ctx, svc.db, records.SystemTenant, records.Tenant.Key(id))
 	return rec != nil && !rec.Deleting, err
 }
 
-// Create makes a tenant with an admin key. prepare makes what belongs into the space of every tenant; it may be
-// called again after a crash or a lost race, and finds then what it made before.
+// Create makes a tenant with an admin key. prepare makes what every tenant's space begins with; it may be called again
+// after a crash or a lost race, and then finds what it made before. Create answers invalid_id where the id is wrong, and
+// tenant_exists where a tenant of that id exists or is still being deleted.
 func (svc *Service) Create(ctx context.Context, once access.Once, spec Spec, prepare func(admin access.Caller) error) (
 	Created, error) {
 	if err := ident.CheckID("id", spec.ID); err != nil {
 		return Created{}, err
 	}
-	system := access.Caller{Tenant: records.SystemTenant, Role: access.RoleRoot}
 	admin := access.Caller{Tenant: spec.ID, Role: access.RoleTenantAdmin}
 	var key KeyCreated
 	out, err := records.Update(ctx, svc.db, system, once, func(t *records.Tx) (Created, error) {
-		prior, err := records.GetTx[tenantRecord](t, records.Tenant.Key(spec.ID))
+		prior, err := records.GetTx[record](t, records.Tenant.Key(spec.ID))
 		if err != nil {
 			return Created{}, err
 		}
@@ -69,22 +94,22 @@ func (svc *Service) Create(ctx context.Context, once access.Once, spec Spec, pre
 			return Created{}, fault.Errorf(fault.Conflict, "tenant_exists", "tenant %q exists or is still being deleted",
 				spec.ID)
 		}
-		if admin.Incarnation, err = svc.enliven(ctx, spec.ID); err != nil {
+		if admin.Incarnation, err = svc.mark(ctx, spec.ID); err != nil {
 			return Created{}, err
 		}
-		// The tenant's own space first: a crash before the record below leaves a key that nobody was told, and the
+		// The tenant's own space comes first: a crash before the record below leaves a key that nobody was told, and the
 		// next attempt succeeds.
 		if err := prepare(admin); err != nil {
 			return Created{}, err
 		}
 		if key.ID == "" {
-			key, err = svc.CreateKey(ctx, admin, access.Once{}, KeySpec{Name: "admin", Role: access.RoleTenantAdmin.String(),
-				PreferredName: DefaultSpeaker})
+			key, err = svc.CreateKey(ctx, admin, access.Once{}, KeySpec{Name: "admin",
+				Role: access.RoleTenantAdmin.String(), PreferredName: DefaultSpeaker})
 			if err != nil {
 				return Created{}, err
 			}
 		}
-		rec := tenantRecord{Tenant: Tenant{ID: spec.ID, Name: spec.Name, CreatedAt: t.Now}}
+		rec := record{Tenant: Tenant{ID: spec.ID, Name: spec.Name, CreatedAt: t.Now}}
 		return Created{ID: spec.ID, AdminKey: key.Key}, t.PutJSON(records.Tenant.Key(spec.ID), rec)
 	})
 	if key.ID != "" && out.AdminKey != key.Key { // lost to another request for the same id
@@ -95,8 +120,8 @@ func (svc *Service) Create(ctx context.Context, once access.Once, spec Spec, pre
 	return out, err
 }
 
-// enliven marks a tenant's space as that of a living tenant. Two requests for one new tenant share the mark.
-func (svc *Service) enliven(ctx context.Context, id string) (live ident.Incarnation, err error) {
+// mark marks a tenant's space as that of a living tenant. Two requests for one new tenant share the mark.
+func (svc *Service) mark(ctx context.Context, id string) (live ident.Incarnation, err error) {
 	key := records.Live.Key()
 	for {
 		prior, err := svc.db.ReadItem(ctx, id, key)
@@ -109,7 +134,7 @@ func (svc *Service) enliven(ctx context.Context, id string) (live ident.Incarnat
 		live = svc.db.NewIncarnation()
 		err = svc.db.Commit(ctx, id, store.Batch{Expect: []store.Expect{{Key: key, Value: prior.Value}},
 			Put: []store.Pair{{Key: key, Value: live[:]}}})
-		if conflict := (*store.ConflictError)(nil); !errors.As(err, &conflict) {
+		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict {
 			return live, err
 		}
 	}
@@ -117,16 +142,14 @@ func (svc *Service) enliven(ctx context.Context, id string) (live ident.Incarnat
 
 // List pages through the tenants by id.
 func (svc *Service) List(ctx context.Context, page records.Page) (records.List[Tenant], error) {
-	return records.ListPage(ctx, svc.db, records.SystemTenant, records.Tenant.All(), page, func(_ []byte, rec *tenantRecord) (Tenant, bool) {
-		return rec.Tenant, !rec.Deleting
-	})
+	return records.ListPage(ctx, svc.db, records.SystemTenant, records.Tenant.All(), page,
+		func(_ []byte, rec *record) (Tenant, bool) { return rec.Tenant, !rec.Deleting })
 }
 
-// DeleteTenant shuts a tenant at once and leaves a job that sweeps its space.
-func (svc *Service) DeleteTenant(ctx context.Context, id string) error {
-	system := access.Caller{Tenant: records.SystemTenant, Role: access.RoleRoot}
+// Delete shuts a tenant at once and leaves a job that sweeps its space. It answers not_found where there is none.
+func (svc *Service) Delete(ctx context.Context, id string) error {
 	_, err := records.Update(ctx, svc.db, system, access.Once{}, func(t *records.Tx) (struct{}, error) {
-		rec, err := records.GetTx[tenantRecord](t, records.Tenant.Key(id))
+		rec, err := records.GetTx[record](t, records.Tenant.Key(id))
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -140,7 +163,8 @@ func (svc *Service) DeleteTenant(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// Its mark and its keys go before the answer: none works afterwards, and nothing that is under way is stored.
+	// The tenant's mark and its keys go before the answer: no key works afterwards, and no request that is under way
+	// stores anything.
 	if err := svc.db.Commit(ctx, id, store.Batch{Delete: [][]byte{records.Live.Key()}}); err != nil {
 		return err
 	}
@@ -153,9 +177,9 @@ func (svc *Service) DeleteTenant(ctx context.Context, id string) error {
 }
 
 // Living reads a tenant's id out of its record; it is "" where the tenant is deleted.
-func Living(record []byte) (id string, err error) {
-	var rec tenantRecord
-	if err := json.Unmarshal(record, &rec); err != nil || rec.Deleting {
+func Living(stored []byte) (id string, err error) {
+	var rec record
+	if err := json.Unmarshal(stored, &rec); err != nil || rec.Deleting {
 		return "", err
 	}
 	return rec.ID, nil

@@ -12,7 +12,7 @@ import (
 // usageLife is how long the usage of a day is kept.
 const usageLife = 400 * 24 * time.Hour
 
-// UsageRecord is what was used in one day.
+// UsageRecord is what is stored of one day.
 type UsageRecord struct {
 	Summaries SummaryUsage `json:"summaries"`
 }
@@ -32,19 +32,19 @@ func (u *UsageRecord) add(o UsageRecord) {
 	u.Summaries.TokensOut += o.Summaries.TokensOut
 }
 
-// Usage is what a tenant used: in all that is kept, 400 days, and day by day, newest first.
+// Usage is what a tenant used: in all the days that are kept, 400 of them, and day by day, newest first.
 type Usage struct {
 	UsageRecord
 	Days []UsageDay `json:"days"`
 }
 
-// UsageDay is one day of it, in UTC.
+// UsageDay is what was used in one day, in UTC.
 type UsageDay struct {
-	Date string `json:"date"`
+	Date string `json:"date"` // as 2026-03-05
 	UsageRecord
 }
 
-// Use adds to the tenant's usage, in the commit of what used it.
+// Use adds to the tenant's usage of the day, in the commit of what used it.
 func Use(t *records.Tx, u UsageRecord) error {
 	key := records.Usage.Key(records.Day(t.Now))
 	sum, err := records.GetTx[UsageRecord](t, key)
@@ -62,7 +62,7 @@ func Use(t *records.Tx, u UsageRecord) error {
 	return t.PutJSON(key, u)
 }
 
-// Usage tells what the tenant used.
+// Usage tells what the tenant used. It answers key_narrowed where the key does not reach the whole tenant.
 func (svc *Service) Usage(ctx context.Context, c access.Caller) (Usage, error) {
 	out := Usage{Days: []UsageDay{}}
 	if err := c.WholeTenant(); err != nil {

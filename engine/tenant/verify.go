@@ -11,18 +11,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks are of tenants, which lie in the system space, and of a tenant's mark, keys, audit log and usage.
+// checks are those of tenants, which lie in the system space, and of a tenant's mark, keys, audit log and usage.
 type checks struct {
-	live     ident.Incarnation
+	live     ident.Incarnation            // the tenant's mark
 	keys     map[string]ident.Incarnation // API key -> the tenant that it was made in
-	lostKeys bool
-	swept    map[string]bool // in the system space: tenants that a job is to sweep, until their records come
+	lostKeys bool                         // a key is damaged
+	swept    map[string]bool              // in the system space: tenants that a job is to sweep, until their records come
 }
 
+// NewChecks makes the checks of one tenant, or of the system space.
 func NewChecks() *checks {
 	return &checks{keys: map[string]ident.Incarnation{}, swept: map[string]bool{}}
 }
 
+// Checks lists the kinds of the room.
 func (c *checks) Checks() []verify.RecordCheck {
 	return []verify.RecordCheck{
 		{Kind: "audit", Record: verify.Expires[AuditEntry]},
@@ -47,36 +49,37 @@ func (c *checks) key(s *verify.Space, it store.Item) {
 		c.lostKeys = c.lostKeys || it.Damaged
 		return
 	}
-	id := verify.IdIn(it.Key, 2)
+	id, _ := records.APIKey.Split(it.Key)
 	if _, ok := access.ParseRole(rec.Role); !ok || rec.ID != id || len(rec.Hash) != sha256.Size {
-		s.Malformed("key %q has the id %q, the role %q and a hash of %d bytes", id, rec.ID, rec.Role,
-			len(rec.Hash))
+		s.Malformed("key %q has the id %q, the role %q and a hash of %d bytes", id, rec.ID, rec.Role, len(rec.Hash))
 	}
 	c.keys[id] = rec.Tenant
 }
 
-// keyUse may outlive its key, which is removed before it.
+// keyUse takes when a key was used, which may outlive the key, because the key is removed first.
 func (c *checks) keyUse(s *verify.Space, it store.Item) {
-	id := string(it.Key[2:])
+	id, _ := records.KeyUse.Split(it.Key)
 	s.Sized(it, 8, "a time")
 	if _, ok := c.keys[id]; !ok && !c.lostKeys && !it.Damaged {
 		s.Orphan("it tells when the key %q was used, which is not there", id).Harmless = true
 	}
 }
 
-func (c *checks) job(_ *verify.Space, it store.Item) { c.swept[string(it.Key[3:])] = true }
+func (c *checks) job(_ *verify.Space, it store.Item) {
+	id, _ := records.TenantJob.Split(it.Key)
+	c.swept[id] = true
+}
 
-// tenant lets what is in a tenant's space count as a tenant's even where its record cannot be read.
+// tenant notes a tenant even where its record cannot be read, because what is in its space would count as nobody's.
 func (c *checks) tenant(s *verify.Space, it store.Item) {
-	id := verify.IdIn(it.Key, 2)
-	var rec tenantRecord
+	id, _ := records.Tenant.Split(it.Key)
+	var rec record
 	if s.Decode(it, &rec) {
 		if rec.ID != id {
 			s.Malformed("tenant %q calls itself %q", id, rec.ID)
 		}
 		if rec.Deleting != c.swept[id] {
-			s.Mismatch("tenant %q is being deleted: %t; there is a job that does it: %t", id, rec.Deleting,
-				c.swept[id])
+			s.Mismatch("tenant %q is being deleted: %t; there is a job that does it: %t", id, rec.Deleting, c.swept[id])
 		}
 		s.Tenants[id] = rec.Deleting
 	} else {
@@ -85,9 +88,10 @@ func (c *checks) tenant(s *verify.Space, it store.Item) {
 	delete(c.swept, id)
 }
 
+// Finish holds keys against the mark, and jobs against tenants.
 func (c *checks) Finish(s *verify.Space) {
 	for id, made := range c.keys {
-		if made != c.live && c.live != (ident.Incarnation{}) { // whose loss is told once
+		if made != c.live && c.live != (ident.Incarnation{}) { // Across tells of a mark that is lost
 			s.At("key", records.APIKey.Key(id)).Mismatch("key %q was made in another tenant of this name", id)
 		}
 	}
@@ -98,6 +102,7 @@ func (c *checks) Finish(s *verify.Space) {
 	c.keys = nil
 }
 
+// Across finds a tenant without a mark.
 func (c *checks) Across(s *verify.Space, _ verify.RoomChecks) {
 	if c.live == (ident.Incarnation{}) {
 		s.At("live", records.Live.Key()).Missing("the tenant's mark is not there: no key of it works")

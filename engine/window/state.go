@@ -28,7 +28,7 @@ type state struct {
 func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, sessionID string, own []project.PipelineStep,
 ) (*state, error) {
 	names := svc.projects.OwnPolicies(own)
-	if guess := svc.projects.Memo.Peek(c.Tenant + "/" + projectID); guess != nil && own == nil {
+	if guess := svc.projects.Peek(c.Tenant, projectID); guess != nil && own == nil {
 		if s, err := svc.projects.SetupOf(guess); err == nil {
 			names = s.Policies
 		}

@@ -12,16 +12,52 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // KeySpec asks for an API key.
 type KeySpec struct {
-	Name          string     `json:"name"`
-	Role          string     `json:"role"`
+	Name          string     `json:"name"` // at most 256 bytes, as PreferredName
+	Role          string     `json:"role"` // tenant_admin, agent or reader
 	Agent         string     `json:"agent,omitempty"`
 	PreferredName string     `json:"preferred_name,omitempty"`
-	Projects      []string   `json:"projects,omitempty"`
-	ExpiresAt     *time.Time `json:"expires_at,omitempty"`
+	Projects      []string   `json:"projects,omitempty"`   // that the key reaches; nil: all of the tenant
+	ExpiresAt     *time.Time `json:"expires_at,omitempty"` // nil: never
+}
+
+// check refuses a spec that is wrong, or that would give a key that reaches further than the caller's own.
+func (s *KeySpec) check(c access.Caller, now time.Time) error {
+	if _, ok := access.ParseRole(s.Role); !ok {
+		return fault.InvalidField("role", "invalid_value", "must be tenant_admin, agent or reader")
+	}
+	if len(s.Name) > 256 || len(s.PreferredName) > 256 {
+		return fault.InvalidField("name", "too_long", "must be at most 256 bytes")
+	}
+	if s.Agent != "" {
+		if err := ident.CheckID("agent", s.Agent); err != nil {
+			return err
+		}
+	}
+	if s.Projects != nil && len(s.Projects) == 0 {
+		return fault.InvalidField("projects", "invalid_value", "name at least one project, or leave it out for all")
+	}
+	for _, p := range s.Projects {
+		if err := ident.CheckID("projects", p); err != nil {
+			return err
+		}
+	}
+	if c.Projects != nil && s.Projects == nil {
+		return fault.InvalidField("projects", "required", "your own key is narrowed to projects: name some of them")
+	}
+	for _, p := range s.Projects {
+		if !c.MaySee(p) {
+			return fault.Errorf(fault.NotFound, "not_found", "no project %q", p)
+		}
+	}
+	if s.ExpiresAt != nil && !s.ExpiresAt.After(now) {
+		return fault.InvalidField("expires_at", "out_of_range", "must lie in the future")
+	}
+	return nil
 }
 
 // Key describes an API key without its secret.
@@ -30,7 +66,7 @@ type Key struct {
 	KeySpec
 	CreatedAt time.Time  `json:"created_at"`
 	RotatedAt *time.Time `json:"rotated_at,omitempty"`
-	// LastUsedAt is to the minute or so; nil until it is used. It is not part of the key's own record.
+	// LastUsedAt is to the minute or so; nil until the key is used. It is not part of the key's own record.
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 }
 
@@ -42,8 +78,11 @@ type KeyCreated struct {
 	PreviousValidUntil *time.Time `json:"previous_valid_until,omitempty"`
 }
 
-// An API key reads mk_ID_SECRET_TENANT: the tenant it belongs to and its id are in clear, so that one read in that
-// tenant's own space decides. Only the SHA-256 of ID_SECRET_TENANT is stored; the secret has 160 random bits, which
+// HoldsSecret keeps the key out of stored answers, which are sealed.
+func (KeyCreated) HoldsSecret() {}
+
+// keyPrefix begins every API key, which reads mk_ID_SECRET_TENANT. Its id and its tenant are in clear, so that one read
+// in that tenant's own space decides. Only the SHA-256 of the whole is stored: the secret has 160 random bits, which
 // needs no slow hash.
 const keyPrefix = "mk_"
 
@@ -53,7 +92,7 @@ const rotationOverlap = time.Hour
 // keyRecord is a stored API key.
 type keyRecord struct {
 	Key
-	Hash []byte `json:"hash"`
+	Hash []byte `json:"hash"` // SHA-256 of what the client sends
 	// Tenant is the incarnation of the tenant that the key belongs to: a later tenant of the same name is another.
 	Tenant ident.Incarnation `json:"tenant"`
 	// Previous is the hash before the last rotation, good until PreviousUntil.
@@ -61,16 +100,14 @@ type keyRecord struct {
 	PreviousUntil *time.Time `json:"previous_until,omitempty"`
 }
 
-func (svc *Service) newSecret(tenant, id string) (token string, hash []byte) {
+// newToken makes the text of a key that its client sends, with a new secret in it.
+func (svc *Service) newToken(tenant, id string) (token string, hash []byte) {
 	token = keyPrefix + id + "_" + svc.db.NewID("", 20) + "_" + tenant
 	sum := sha256.Sum256([]byte(token))
 	return token, sum[:]
 }
 
-// HoldsSecret keeps the key out of stored answers, which are sealed.
-func (KeyCreated) HoldsSecret() {}
-
-// Authenticate tells who bears a token. Its errors do not tell an unknown key from a wrong one.
+// Authenticate tells who bears a token. It answers unknown_key, whether the key is unknown, wrong, expired or deleted.
 func (svc *Service) Authenticate(ctx context.Context, token string) (access.Caller, error) {
 	sum := sha256.Sum256([]byte(token))
 	if svc.hasRoot && subtle.ConstantTimeCompare(sum[:], svc.rootKey[:]) == 1 {
@@ -102,41 +139,16 @@ func (svc *Service) Authenticate(ctx context.Context, token string) (access.Call
 	}
 	svc.noteUse(ctx, tenant, id, now)
 	role, _ := access.ParseRole(rec.Role)
-	return access.Caller{Tenant: tenant, Incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role, Projects: rec.Projects,
-		Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
+	return access.Caller{Tenant: tenant, Incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role,
+		Projects: rec.Projects, Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
 }
 
-// CreateKey makes a key; its secret is in the answer and nowhere else.
+// CreateKey makes a key; its secret is in the answer and nowhere else. It answers invalid_value, too_long, invalid_id,
+// required or out_of_range where the spec is wrong, and not_found where it names a project that the caller's own key
+// does not reach.
 func (svc *Service) CreateKey(ctx context.Context, c access.Caller, once access.Once, spec KeySpec) (KeyCreated, error) {
-	if _, ok := access.ParseRole(spec.Role); !ok {
-		return KeyCreated{}, fault.InvalidField("role", "invalid_value", "must be tenant_admin, agent or reader")
-	}
-	if len(spec.Name) > 256 || len(spec.PreferredName) > 256 {
-		return KeyCreated{}, fault.InvalidField("name", "too_long", "must be at most 256 bytes")
-	}
-	if spec.Agent != "" {
-		if err := ident.CheckID("agent", spec.Agent); err != nil {
-			return KeyCreated{}, err
-		}
-	}
-	if spec.Projects != nil && len(spec.Projects) == 0 {
-		return KeyCreated{}, fault.InvalidField("projects", "invalid_value", "name at least one project, or leave it out for all")
-	}
-	for _, p := range spec.Projects {
-		if err := ident.CheckID("projects", p); err != nil {
-			return KeyCreated{}, err
-		}
-	}
-	if c.Projects != nil && spec.Projects == nil {
-		return KeyCreated{}, fault.InvalidField("projects", "required", "your own key is narrowed to projects: name some of them")
-	}
-	for _, p := range spec.Projects {
-		if !c.MaySee(p) {
-			return KeyCreated{}, fault.Errorf(fault.NotFound, "not_found", "no project %q", p)
-		}
-	}
-	if spec.ExpiresAt != nil && !spec.ExpiresAt.After(svc.db.Now()) {
-		return KeyCreated{}, fault.InvalidField("expires_at", "out_of_range", "must lie in the future")
+	if err := spec.check(c, svc.db.Now()); err != nil {
+		return KeyCreated{}, err
 	}
 	if spec.ExpiresAt != nil {
 		at := spec.ExpiresAt.UTC()
@@ -144,32 +156,33 @@ func (svc *Service) CreateKey(ctx context.Context, c access.Caller, once access.
 	}
 	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (KeyCreated, error) {
 		id := svc.db.NewID("", 10)
-		token, hash := svc.newSecret(c.Tenant, id)
+		token, hash := svc.newToken(c.Tenant, id)
 		rec := keyRecord{Key: Key{ID: id, KeySpec: spec, CreatedAt: t.Now}, Hash: hash, Tenant: t.Live}
 		return KeyCreated{ID: id, Key: token}, t.PutJSON(records.APIKey.Key(id), rec)
 	})
 }
 
-// RotateKey gives a key a new secret. The one before works for rotationOverlap more; a second rotation ends it.
+// RotateKey gives a key a new secret. The one before works for another hour; a second rotation ends it at once. It
+// answers not_found where there is no such key, or one that reaches further than the caller's own.
 func (svc *Service) RotateKey(ctx context.Context, c access.Caller, once access.Once, id string) (KeyCreated, error) {
 	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (KeyCreated, error) {
 		rec, err := readKey(t, c, id)
 		if err != nil {
 			return KeyCreated{}, err
 		}
-		token, hash := svc.newSecret(c.Tenant, id)
+		token, hash := svc.newToken(c.Tenant, id)
 		until := t.Now.Add(rotationOverlap)
 		rec.Previous, rec.PreviousUntil, rec.Hash, rec.RotatedAt = rec.Hash, &until, hash, &t.Now
 		return KeyCreated{ID: id, Key: token, PreviousValidUntil: &until}, t.PutJSON(records.APIKey.Key(id), rec)
 	})
 }
 
-// DeleteKey ends a key at once.
+// DeleteKey ends a key at once. It answers not_found as RotateKey does.
 func (svc *Service) DeleteKey(ctx context.Context, c access.Caller, id string) error {
 	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
 		_, err := readKey(t, c, id)
-		if errors.Is(err, records.ErrDamaged) && c.Projects == nil { // it opens nothing, and nobody else could remove it
-			err = nil
+		if errors.Is(err, records.ErrDamaged) && c.Projects == nil {
+			err = nil // a damaged key opens nothing, and may be removed without knowing what it reached
 		}
 		t.Delete(records.APIKey.Key(id))
 		return struct{}{}, err
@@ -177,10 +190,11 @@ func (svc *Service) DeleteKey(ctx context.Context, c access.Caller, id string) e
 	if err != nil {
 		return err
 	}
-	return svc.dropUse(ctx, c.Tenant, id)
+	return svc.db.Commit(ctx, c.Tenant, store.Batch{Delete: [][]byte{records.KeyUse.Key(id)}})
 }
 
-// readKey reads a key that reaches no further than the caller's own: a wider one would widen it.
+// readKey reads a key to change it. One that reaches further than the caller's own counts as absent, because its secret
+// would widen the caller's reach.
 func readKey(t *records.Tx, c access.Caller, id string) (*keyRecord, error) {
 	if !ident.ValidID(id) {
 		return nil, fault.Errorf(fault.NotFound, "not_found", "no such key")
@@ -197,9 +211,8 @@ func readKey(t *records.Tx, c access.Caller, id string) (*keyRecord, error) {
 
 // ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
 func (svc *Service) ListKeys(ctx context.Context, c access.Caller, page records.Page) (records.List[Key], error) {
-	out, err := records.ListPage(ctx, svc.db, c.Tenant, records.APIKey.All(), page, func(_ []byte, rec *keyRecord) (Key, bool) {
-		return rec.Key, c.Covers(rec.Projects)
-	})
+	out, err := records.ListPage(ctx, svc.db, c.Tenant, records.APIKey.All(), page,
+		func(_ []byte, rec *keyRecord) (Key, bool) { return rec.Key, c.Covers(rec.Projects) })
 	if err != nil {
 		return out, err
 	}
