@@ -8,8 +8,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -19,7 +17,7 @@ import (
 
 // portable lists what a tenant's file holds, in its order: what others name comes before them.
 func (e *Engine) portable() []transfer.Part {
-	policies := &policy.Part{E: e.Policies, Facts: map[plan.Digest]*policy.Facts{}}
+	policies := e.Policies.Part()
 	usable := func(t *records.Tx, s project.Settings) error { return e.Policies.CheckPipeline(t, s, true) }
 	projects := e.Projects.Part(policies.Knows, usable)
 	return []transfer.Part{policies, projects, &session.Part{E: e.Sessions}, &memory.Part{E: e.Memories}, &board.Part{E: e.Boards}}

@@ -10,13 +10,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// breakAfter is how many failures in a row set a live version back.
+// breakAfter is how many failures in a row set a live version back. Each further breakAfter try again.
 const breakAfter = 5
 
 // maxStreaks bounds what is remembered of failing versions.
 const maxStreaks = 10_000
 
-// versionID names a version of a tenant's policy for good: numbers begin again where a policy was deleted.
+// versionID names a version of a tenant's policy for good. A number would not: numbers begin again where a policy was
+// deleted.
 type versionID struct {
 	tenant, name string
 	digest       plan.Digest
@@ -64,23 +65,27 @@ func (v Verdict) telling() bool {
 	return v.Status != "" && v.Status != plan.StatusUnavailable && v.Status != plan.StatusTimeout
 }
 
-// Judge tells the breaker how the steps of a pipeline ended, and sets back live versions that failed too often.
+// Judge tells the breaker how the steps of a pipeline ended, and sets back live versions of the tenant's own policies
+// that failed too often. Verdicts are those of the steps, in order.
 func (svc *Service) Judge(ctx context.Context, tenant string, steps []Step, verdicts []Verdict) {
 	for i, v := range verdicts {
 		s := &steps[i]
 		if !s.Own || s.pinned || !v.telling() {
 			continue
 		}
-		if n := svc.breaker.note(versionID{tenant, s.Policy, s.Digest}, v.Status != plan.StatusOK); n > 0 && n%breakAfter == 0 {
+		n := svc.breaker.note(versionID{tenant, s.Policy, s.Digest}, v.Status != plan.StatusOK)
+		if n > 0 && n%breakAfter == 0 {
 			svc.setBack(context.WithoutCancel(ctx), tenant, s, v, n)
 		}
 	}
 }
 
-// setBack lets the version that was live before take a failing one's place, unless somebody else was faster.
+// setBack lets the newest of the versions that were live before, and that takes what the projects' pipelines give it,
+// take a failing version's place, unless the failing one is not live any more.
 func (svc *Service) setBack(ctx context.Context, tenantID string, s *Step, v Verdict, failures int) {
-	to, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenantID}, access.Once{}, func(t *records.Tx) (int, error) {
-		rec, err := Read(t, s.Policy)
+	nobody := access.Caller{Tenant: tenantID}
+	to, err := records.Update(ctx, svc.db, nobody, access.Once{}, func(t *records.Tx) (int, error) {
+		rec, err := readTx(t, s.Policy)
 		if err != nil || rec == nil || rec.Live != s.Version || len(rec.Before) == 0 {
 			return 0, err
 		}
@@ -88,7 +93,6 @@ func (svc *Service) setBack(ctx context.Context, tenantID string, s *Step, v Ver
 		if plan.Digest(failing.Digest) != s.Digest {
 			return 0, nil
 		}
-		// The newest version before it that takes what the projects' pipelines give it.
 		for {
 			if len(rec.Before) == 0 {
 				return 0, nil
@@ -100,8 +104,9 @@ func (svc *Service) setBack(ctx context.Context, tenantID string, s *Step, v Ver
 			}
 		}
 		failing.SetBack = &SetBack{At: t.Now, To: rec.Live, Failures: failures, Outcome: v.Status, Detail: v.Detail}
-		why := string(v.Status) + ": " + v.Detail
-		if err := tenant.Audit(t, access.Caller{}, "policy.set_back", VersionName(s.Policy, s.Version), why); err != nil {
+		err = tenant.Audit(t, access.Caller{}, "policy.set_back", VersionName(s.Policy, s.Version),
+			string(v.Status)+": "+v.Detail)
+		if err != nil {
 			return 0, err
 		}
 		return rec.Live, t.PutJSON(records.Policy.Key(s.Policy), rec)

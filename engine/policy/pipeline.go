@@ -3,31 +3,28 @@ package policy
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// The policies that run when a pipeline's result breaks the law.
-const (
-	delegationFilter = "delegation-filter"
-	summarise        = "summarise"
-	depthCompress    = "depth-compress"
-	toolPairTrim     = "tool-pair-trim"
-)
-
-// Step is one pipeline entry made ready to run: a policy pinned to a digest, its config checked and laid out.
+// Step is one pipeline entry made ready to run: a policy pinned to a digest, its config checked and laid out. As JSON it
+// is what decisions keep of the step.
 type Step struct {
 	Policy  string          `json:"policy"`
 	Version int             `json:"version"`
 	Digest  plan.Digest     `json:"-"`
-	Hex     string          `json:"digest"`
+	Hex     string          `json:"digest"` // Digest as sha256:HEX
 	Config  json.RawMessage `json:"config"`
 	OnError string          `json:"on_error,omitempty"`
 	// Broken says why a step of stored settings cannot run as things stand; its outcome is unavailable.
@@ -38,15 +35,36 @@ type Step struct {
 	pinned  bool               // named with its version
 }
 
-// maxConfig bounds one pipeline entry's config, in bytes of JSON.
-const maxConfig = 16 << 10
+// Ready is a project's settings with its pipeline made ready to run, and the fallback that runs where the pipeline's
+// result breaks the law.
+type Ready struct {
+	Settings project.Settings
+	Steps    []Step
+	Fallback []Step
+	Encoding int             // as project.Settings.Encoding
+	Record   json.RawMessage // the Effective that decisions keep of it
+	Hash     [16]byte        // of Record
+
+	Policies Set  // as they stood
+	Partial  bool // a module could not be loaded; it may be, next time
+}
+
+// Effective is how a ready pipeline is kept, once a day for all decisions made with it.
+type Effective struct {
+	Settings project.Settings `json:"settings"` // without the pipeline, which the steps say with each version pinned
+	Steps    []Step           `json:"steps"`
+	Fallback []Step           `json:"fallback"`
+}
+
+// fallback runs where a pipeline's result breaks the law.
+var fallback = []project.PipelineStep{{Policy: "delegation-filter"}, {Policy: "tool-pair-trim"}}
 
 // builtInDefaults are the settings that serve as defaults of built-in policies' configs.
 func builtInDefaults(s project.Settings, policy string) map[string]any {
 	switch policy {
-	case summarise:
+	case "summarise":
 		return map[string]any{"enabled": s.SummaryEnabled, "threshold": s.SummaryThreshold, "keep_last": s.SummaryKeepLast}
-	case depthCompress:
+	case "depth-compress":
 		return map[string]any{"depth": s.SessionHistoryDepth}
 	}
 	return nil
@@ -54,14 +72,53 @@ func builtInDefaults(s project.Settings, policy string) map[string]any {
 
 // Resolver makes pipelines of one tenant ready.
 type Resolver struct {
-	E        *Service
-	Ctx      context.Context
-	Tenant   string
-	Settings project.Settings
-	Policies Set
-	// lenient is how settings that were stored before are read: what has come to be wrong breaks its step alone.
+	// Lenient is for settings that were stored before: an entry that has become wrong breaks its step alone.
 	Lenient bool
-	partial bool // a module could not be loaded
+
+	svc      *Service
+	ctx      context.Context
+	tenant   string
+	settings project.Settings
+	policies Set  // the tenant's own that pipelines may name
+	partial  bool // a module could not be loaded
+}
+
+// Resolver makes a resolver of pipelines under some settings, which name policies of the set and built-in ones.
+func (svc *Service) Resolver(ctx context.Context, tenant string, settings project.Settings, policies Set) *Resolver {
+	return &Resolver{svc: svc, ctx: ctx, tenant: tenant, settings: settings, policies: policies}
+}
+
+// ResolverFor makes one, under default settings, of pipelines that name a version of a policy, built in or the tenant's
+// own. It answers not_found where there is no such version.
+func (svc *Service) ResolverFor(ctx context.Context, tenant, name string, version int) (*Resolver, error) {
+	set, err := svc.Read(ctx, tenant, svc.projects.OwnPolicies([]project.PipelineStep{{Policy: name}}))
+	if err != nil {
+		return nil, err
+	}
+	r := svc.Resolver(ctx, tenant, svc.projects.DefaultSettings(), set)
+	if !r.Find(new(Step), VersionName(name, version)) {
+		return nil, noVersion(name, version)
+	}
+	return r, nil
+}
+
+// Make makes a pipeline and the fallback behind it ready. Where the resolver is not lenient it answers unknown_policy,
+// invalid_config, wrong_type, invalid_value or too_long for an entry that is wrong.
+func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
+	out := &Ready{Settings: r.settings, Encoding: r.settings.Encoding(), Policies: r.policies}
+	var err error
+	if out.Steps, err = r.pipeline(entries); err != nil {
+		return nil, err
+	}
+	if out.Fallback, err = r.pipeline(fallback); err != nil {
+		return nil, err
+	}
+	kept := Effective{Settings: r.settings, Steps: out.Steps, Fallback: out.Fallback}
+	kept.Settings.Pipeline = nil
+	out.Record, err = json.Marshal(kept)
+	sum := sha256.Sum256(out.Record)
+	out.Hash, out.Partial = [16]byte(sum[:16]), r.partial
+	return out, err
 }
 
 // pipeline makes entries ready, or says which one is wrong.
@@ -93,31 +150,31 @@ func (r *Resolver) step(s *Step, field string, entry project.PipelineStep) *faul
 	if !r.Find(s, entry.Policy) {
 		return fault.InvalidField(field+".policy", "unknown_policy", "no policy %q", entry.Policy)
 	}
-	policy, err := r.E.of(r.Ctx, r.Tenant, s.Digest)
+	policy, err := r.svc.of(r.ctx, r.tenant, s.Digest)
 	if err != nil {
-		s.Broken, r.partial = r.E.unloadable(r.Tenant, s.Digest, err), true
+		s.Broken, r.partial = r.svc.unloadable(r.tenant, s.Digest, err), true
 		return nil
 	}
-	return s.Configure(r.Settings, field+".config", entry.Config, policy)
+	return s.Configure(r.settings, field+".config", entry.Config, policy)
 }
 
-// Find fills in what a pipeline names: name for the live version, or name@version.
+// Find fills in what a pipeline names: name for the live version, or name@version. It is false where there is none.
 func (r *Resolver) Find(s *Step, ref string) bool {
 	name, pin, pinned := strings.Cut(ref, "@")
 	s.Policy, s.pinned = name, pinned
 	version := 0
 	if pinned {
 		n, err := strconv.Atoi(pin)
-		if err != nil || strconv.Itoa(n) != pin { // one way to name a version
+		if err != nil || strconv.Itoa(n) != pin { // there is one way to write a version
 			return false
 		}
 		version = n
 	}
-	if r.E.IsBuiltIn(name) {
+	if r.svc.IsBuiltIn(name) {
 		if !pinned {
-			version = r.E.registry.shipped[name]
+			version = r.svc.registry.shipped[name]
 		}
-		digest, err := r.E.builtIn(r.Ctx, name, version)
+		digest, err := r.svc.builtIn(r.ctx, name, version)
 		if err != nil || digest == (plan.Digest{}) {
 			r.partial = r.partial || err != nil
 			return false
@@ -125,7 +182,7 @@ func (r *Resolver) Find(s *Step, ref string) bool {
 		s.Version, s.Digest = version, digest
 		return true
 	}
-	rec := r.Policies.find(name)
+	rec := r.policies.find(name)
 	if rec == nil {
 		return false
 	}
@@ -140,17 +197,19 @@ func (r *Resolver) Find(s *Step, ref string) bool {
 	return true
 }
 
-// Configure lays out a step's config over its policy's defaults.
-func (s *Step) Configure(settings project.Settings, field string, given json.RawMessage, policy plan.Policy) *fault.Error {
+// maxConfig bounds one pipeline entry's config, in bytes of JSON.
+const maxConfig = 16 << 10
+
+// Configure lays out a step's config over its policy's defaults. It answers too_long, wrong_type or invalid_config, of
+// the field, where the given config is wrong.
+func (s *Step) Configure(settings project.Settings, field string, given json.RawMessage, policy plan.Policy,
+) *fault.Error {
 	if len(given) > maxConfig {
 		return fault.InvalidField(field, "too_long", "must be at most %d bytes", maxConfig)
 	}
-	var config map[string]any
+	config := map[string]any{}
 	if !s.Own {
-		config = builtInDefaults(settings, s.Policy)
-	}
-	if config == nil {
-		config = map[string]any{}
+		maps.Copy(config, builtInDefaults(settings, s.Policy))
 	}
 	if len(given) > 0 {
 		var own map[string]any
@@ -172,4 +231,68 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 	return nil
 }
 
-func hexDigest(d plan.Digest) string { return fmt.Sprintf("sha256:%x", d) }
+// CheckPipeline refuses settings whose pipeline cannot run, as Make does, or policy_unavailable where a module cannot be
+// loaded now. Where the pipeline changed, the tenant's own policies that it names are written too, so that the commit of
+// t and a deletion of one of them exclude each other.
+func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed bool) error {
+	own := Set{names: svc.projects.OwnPolicies(s.Pipeline)}
+	for _, name := range own.names {
+		rec, err := readTx(t, name)
+		if err != nil {
+			return err
+		}
+		own.records = append(own.records, rec)
+	}
+	steps, err := svc.Resolver(t.Ctx, t.Tenant, s, own).pipeline(s.Pipeline)
+	if err != nil {
+		return err
+	}
+	for i := range steps {
+		if steps[i].Broken != "" {
+			return fault.Errorf(fault.Unavailable, "policy_unavailable", "pipeline[%d]: %s", i, steps[i].Broken)
+		}
+	}
+	if !changed {
+		return nil
+	}
+	for _, rec := range own.records {
+		rec.Pipelines++
+		if err := t.PutJSON(records.Policy.Key(rec.Name), rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pinned makes a decision's own settings and steps ready again, or answers module_purged where a module is not kept any
+// more, even if it is still in memory.
+func (svc *Service) Pinned(ctx context.Context, tenant string, eff *Effective) (*Ready, error) {
+	r := &Ready{Settings: eff.Settings, Encoding: eff.Settings.Encoding(), Steps: slices.Clone(eff.Steps),
+		Fallback: slices.Clone(eff.Fallback)}
+	for _, steps := range [][]Step{r.Steps, r.Fallback} {
+		for i := range steps {
+			s := &steps[i]
+			if s.Broken != "" {
+				continue // it did not run then
+			}
+			b, err := hex.DecodeString(strings.TrimPrefix(s.Hex, "sha256:"))
+			if err != nil || len(b) != len(s.Digest) {
+				return nil, fmt.Errorf("%w: a decision's policy digest", records.ErrDamaged)
+			}
+			s.Digest = plan.Digest(b)
+			if found, err := svc.find(ctx, tenant, s.Digest, true); err != nil {
+				return nil, err
+			} else if found == nil {
+				return nil, modulePurged(VersionName(s.Policy, s.Version), s.Digest)
+			}
+			policy, err := svc.of(ctx, tenant, s.Digest)
+			if err != nil {
+				return nil, err
+			}
+			if s.Entries, err = policy.Manifest.Config(s.Config); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}

@@ -1,190 +1,179 @@
+// Package policy keeps policies: modules that tenants upload, and those that come with Mneme. policy.go and version.go
+// are what clients see of them, module.go and builtin.go hold and load their code, pipeline.go makes the pipelines of
+// projects ready to run, and breaker.go takes back versions that keep failing.
+//
+// The hard idea is the version: a name means its live version, which anybody may change at any time, while a decision
+// pins what it ran by the digest of the module, and runs that again when it is replayed.
 package policy
 
 import (
-	"encoding/json"
+	"context"
+	"encoding/base64"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// Quota bounds what one tenant may keep of policies.
-type Quota struct {
-	Versions int   // of all its policies; 0: 1,000
-	Bytes    int64 // of their modules; 0: 256 MiB
+// Service keeps policy modules, their versions, and which of them is live. Safe for concurrent use once Prove is set.
+type Service struct {
+	db       *records.DB
+	projects *project.Service
+	host     Host
+	quota    Quota
+
+	registry *registry
+	memo     records.Memo[record]
+	breaker  breaker
+
+	// Prove runs the self-tests of a module that is uploaded. Its error is a *plan.Refusal where one fails. engine.New
+	// sets it, because windows, which the tests make, stand above this room.
+	Prove func(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error)
 }
 
-func (q Quota) orDefault() Quota {
-	if q.Versions == 0 {
-		q.Versions = 1000
-	}
-	if q.Bytes == 0 {
-		q.Bytes = 256 << 20
-	}
-	return q
+// New makes the room, loads the built-in policies and keeps their bytes in the store.
+func New(ctx context.Context, db *records.DB, projects *project.Service, host Host, q Quota, builtIns []BuiltIn,
+) (*Service, error) {
+	svc := &Service{db: db, projects: projects, host: host, quota: q.orDefault()}
+	return svc, svc.installBuiltIns(ctx, builtIns)
 }
 
 // Policy is a policy as listed: its name, and the versions that were uploaded under it.
 type Policy struct {
 	Name      string         `json:"name"`
 	BuiltIn   bool           `json:"built_in"`
-	Live      int            `json:"live"` // the version that its bare name means
-	Versions  []VersionState `json:"versions"`
+	Live      int            `json:"live"`       // the version that its bare name means
+	Versions  []VersionState `json:"versions"`   // ascending
 	CreatedAt *time.Time     `json:"created_at"` // null where it is built in
 }
 
-// VersionState is how one version of a policy stands.
-type VersionState struct {
-	Version   int        `json:"version"`
-	Digest    string     `json:"digest"`
-	Size      int        `json:"size"`
-	CreatedAt *time.Time `json:"created_at"`
-	State     string     `json:"state"` // live, ready, or set_back where it was live and failed
-	// Failures are those in a row, up to now, that this process saw.
-	Failures int      `json:"failures"`
-	SetBack  *SetBack `json:"set_back,omitempty"`
+// validName tells whether a policy may have a name: "@" begins the number of a version.
+func validName(name string) bool { return ident.ValidID(name) && !strings.Contains(name, "@") }
+
+func badName() *fault.Error {
+	return fault.InvalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -")
 }
 
-// States of versions.
-const (
-	stateLive    = "live"
-	stateReady   = "ready"
-	stateSetBack = "set_back"
-)
-
-// SetBack says why a version that was live is not any more.
-type SetBack struct {
-	At       time.Time   `json:"at"`
-	To       int         `json:"to"` // the version that took its place
-	Failures int         `json:"failures"`
-	Outcome  plan.Status `json:"outcome"` // of the last one
-	Detail   string      `json:"detail"`
-}
-
-// Version is one version of a policy with all that its module says.
-type Version struct {
-	Name string `json:"name"`
-	VersionState
-	Facts
-}
-
-// Facts are what was found in a module when it was uploaded.
-type Facts struct {
-	ABI         string                  `json:"abi"`
-	Hooks       []string                `json:"hooks"`
-	Description string                  `json:"description"`
-	Config      map[string]plan.Setting `json:"config"`
-	Checks      []plan.Check            `json:"checks"`
-}
-
-func factsOf(p plan.Policy) Facts {
-	f := Facts{ABI: p.Manifest.ABI, Hooks: p.Manifest.Hooks, Description: p.Manifest.Description,
-		Config: p.Manifest.Schema, Checks: p.Checks}
-	if f.Config == nil {
-		f.Config = map[string]plan.Setting{}
-	}
-	return f
-}
-
-// record is a stored policy: what assembling needs of it. It never changes once decoded.
-type record struct {
-	Name      string         `json:"name"`
-	CreatedAt time.Time      `json:"created_at"`
-	Live      int            `json:"live"`
-	Before    []int          `json:"before,omitempty"` // versions that were live, oldest first
-	Last      int            `json:"last"`             // number of the newest upload; numbers are not used again
-	Versions  []versionEntry `json:"versions"`         // ascending
-	// Pipelines counts the times that a pipeline was set to name it, so that a deletion at the same time loses.
-	Pipelines uint64 `json:"pipelines,omitempty"`
-}
-
-type versionEntry struct {
-	Version   int       `json:"version"`
-	Digest    []byte    `json:"digest"`
-	Size      int       `json:"size"`
-	CreatedAt time.Time `json:"created_at"`
-	SetBack   *SetBack  `json:"set_back,omitempty"`
-}
-
-func (p *record) version(n int) *versionEntry {
-	if i := slices.IndexFunc(p.Versions, func(v versionEntry) bool { return v.Version == n }); i >= 0 {
-		return &p.Versions[i]
-	}
-	return nil
-}
-
-// makeLive lets the bare name mean another version and remembers which it meant before.
-func (p *record) makeLive(version int) {
-	const remembered = 16
-	p.Before = slices.DeleteFunc(p.Before, func(n int) bool { return n == version || n == p.Live })
-	p.Before = append(p.Before, p.Live)
-	p.Before = p.Before[max(0, len(p.Before)-remembered):]
-	p.Live = version
-	p.version(version).SetBack = nil
-}
-
-// Read reads a policy to change it; nil where there is none. What is read is expected unchanged at commit.
-func Read(t *records.Tx, name string) (*record, error) {
-	if !ident.ValidID(name) {
-		return nil, nil
-	}
-	got, err := t.Get(records.Policy.Key(name))
-	if err != nil || got[0].Value == nil {
-		return nil, err
-	}
-	rec := new(record)
-	return rec, json.Unmarshal(got[0].Value, rec)
-}
-
-// changeable is policy for one that must exist and be the tenant's own.
-func (svc *Service) changeable(t *records.Tx, name string) (*record, error) {
-	if svc.IsBuiltIn(name) {
-		return nil, errBuiltIn(name)
-	}
-	rec, err := Read(t, name)
-	if err == nil && rec == nil {
-		err = no(name)
-	}
-	return rec, err
+func notFound(name string) *fault.Error {
+	return fault.Errorf(fault.NotFound, "not_found", "no policy %q", name)
 }
 
 func errBuiltIn(name string) *fault.Error {
 	return fault.Errorf(fault.Conflict, "built_in_policy", "%q is a built-in policy and cannot be changed", name)
 }
 
-// CheckPipeline holds a pipeline that is about to be stored against the policies that it names. Where it is new, those
-// that are the tenant's own are written too, so that none is deleted at the same time.
-func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed bool) error {
-	r := &Resolver{E: svc, Ctx: t.Ctx, Tenant: t.Tenant, Settings: s}
-	r.Policies.names = svc.projects.OwnPolicies(s.Pipeline)
-	for _, name := range r.Policies.names {
-		rec, err := Read(t, name)
-		if err != nil {
-			return err
-		}
-		r.Policies.Records = append(r.Policies.Records, rec)
-	}
-	steps, err := r.pipeline(s.Pipeline)
+// List pages through a tenant's policies and the built-in ones, by name.
+func (svc *Service) List(ctx context.Context, c access.Caller, page records.Page) (records.List[Policy], error) {
+	limit, after, err := page.Decode()
 	if err != nil {
-		return err
+		return records.List[Policy]{}, err
 	}
-	for i := range steps {
-		if steps[i].Broken != "" {
-			return fault.Errorf(fault.Unavailable, "policy_unavailable", "pipeline[%d]: %s", i, steps[i].Broken)
+	own, err := records.ListPage(ctx, svc.db, c.Tenant, records.Policy.All(), page,
+		func(_ []byte, rec *record) (Policy, bool) { return svc.shown(c.Tenant, rec), true })
+	if err != nil {
+		return records.List[Policy]{}, err
+	}
+	shown := own.Data
+	for name := range maps.Keys(svc.registry.shipped) {
+		if after != nil && name <= strings.TrimSuffix(string(after), "\x00") {
+			continue
 		}
-	}
-	if !changed {
-		return nil
-	}
-	for _, rec := range r.Policies.Records {
-		rec.Pipelines++
-		if err := t.PutJSON(records.Policy.Key(rec.Name), rec); err != nil {
-			return err
+		p, err := svc.shownBuiltIn(ctx, name)
+		if err != nil {
+			return records.List[Policy]{}, err
 		}
+		shown = append(shown, p)
 	}
-	return nil
+	slices.SortFunc(shown, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
+	if len(shown) <= limit {
+		return records.List[Policy]{Data: shown, HasMore: own.HasMore, NextCursor: own.NextCursor}, nil
+	}
+	next := base64.RawURLEncoding.EncodeToString(records.Policy.Key(shown[limit-1].Name)[2:])
+	return records.List[Policy]{Data: shown[:limit], HasMore: true, NextCursor: &next}, nil
+}
+
+// Get describes a policy with its versions, or answers not_found.
+func (svc *Service) Get(ctx context.Context, c access.Caller, name string) (Policy, error) {
+	if svc.IsBuiltIn(name) {
+		return svc.shownBuiltIn(ctx, name)
+	}
+	rec, err := svc.read(ctx, c.Tenant, name)
+	if err == nil && rec == nil {
+		err = notFound(name)
+	}
+	if err != nil {
+		return Policy{}, err
+	}
+	return svc.shown(c.Tenant, rec), nil
+}
+
+// shown is a tenant's policy as clients see it.
+func (svc *Service) shown(tenant string, p *record) Policy {
+	out := Policy{Name: p.Name, Live: p.Live, CreatedAt: &p.CreatedAt, Versions: []VersionState{}}
+	for i := range p.Versions {
+		out.Versions = append(out.Versions, svc.versionState(tenant, p, &p.Versions[i]))
+	}
+	return out
+}
+
+// LiveSpec says which version a policy's bare name is to mean.
+type LiveSpec struct {
+	Version int `json:"version"`
+}
+
+// SetLive lets a policy's bare name mean another version, from the next window on, everywhere. It answers required where
+// no version is named, config_conflict where the version does not take the config that a project's pipeline gives to the
+// name, policy_unavailable where its module cannot be loaded now, and key_narrowed, built_in_policy or not_found.
+func (svc *Service) SetLive(ctx context.Context, c access.Caller, name string, spec LiveSpec) (Policy, error) {
+	if spec.Version < 1 {
+		return Policy{}, fault.InvalidField("version", "required", "must be the number of a version")
+	}
+	if err := c.WholeTenant(); err != nil {
+		return Policy{}, err
+	}
+	rec, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (*record, error) {
+		rec, err := svc.change(t, name)
+		if err != nil {
+			return nil, err
+		}
+		v := rec.version(spec.Version)
+		if v == nil {
+			return nil, noVersion(name, spec.Version)
+		}
+		if spec.Version == rec.Live {
+			return rec, nil
+		}
+		if err := svc.fits(t, name, v); err != nil {
+			return nil, err
+		}
+		instead := "instead of " + strconv.Itoa(rec.Live)
+		rec.makeLive(spec.Version)
+		if err := tenant.Audit(t, c, "policy.live", VersionName(name, spec.Version), instead); err != nil {
+			return nil, err
+		}
+		return rec, t.PutJSON(records.Policy.Key(name), rec)
+	})
+	if err != nil {
+		return Policy{}, err
+	}
+	svc.breaker.forget(versionID{c.Tenant, name, plan.Digest(rec.version(spec.Version).Digest)})
+	return svc.shown(c.Tenant, rec), nil
+}
+
+// Delete removes a policy with all its versions. It answers policy_in_use where a project's pipeline names it, and
+// key_narrowed, built_in_policy or not_found.
+func (svc *Service) Delete(ctx context.Context, c access.Caller, name string) error {
+	named := func(ref string) bool { n, _, _ := strings.Cut(ref, "@"); return n == name }
+	return svc.drop(ctx, c, name, func(t *records.Tx, rec *record) ([]versionEntry, error) {
+		return rec.Versions, svc.unused(t, named)
+	})
 }

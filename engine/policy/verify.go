@@ -11,22 +11,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks is what is known of the policies in a space. Their records come before usage, modules and versions.
+// checks are those of the policies in a space. Their records come before usage, modules and versions.
 type checks struct {
 	projects  *project.Checks
 	names     map[string]bool     // of policies
 	builtIns  map[string]bool     // in the system space
 	lost      bool                // a record cannot be read: what it names is not known
-	modules   map[plan.Digest]int // named, and not seen yet -> size, -1 where none is said
+	modules   map[plan.Digest]int // those named and not seen yet -> size, -1 where none is said
 	usage     usage               // as counted
 	usageSeen bool
 }
 
+// NewChecks makes the checks of one tenant, or of the system space.
 func NewChecks(projects *project.Checks) *checks {
 	return &checks{projects: projects, names: map[string]bool{}, builtIns: map[string]bool{},
 		modules: map[plan.Digest]int{}}
 }
 
+// Checks lists the kinds of the room.
 func (c *checks) Checks() []verify.RecordCheck {
 	return []verify.RecordCheck{
 		{Kind: "policy", Record: c.policy},
@@ -39,15 +41,14 @@ func (c *checks) Checks() []verify.RecordCheck {
 
 func (c *checks) policy(s *verify.Space, it store.Item) {
 	var rec record
-	name := verify.IdIn(it.Key, 2)
+	name, _ := records.Policy.Split(it.Key)
 	if !s.Decode(it, &rec) {
 		c.lost = true
 		return
 	}
 	c.names[name], s.InUse = true, true
 	if rec.Name != name || rec.version(rec.Live) == nil {
-		s.Malformed("policy %q calls itself %q and has no version %d, which is to be live", name, rec.Name,
-			rec.Live)
+		s.Malformed("policy %q calls itself %q and has no version %d, which is to be live", name, rec.Name, rec.Live)
 	}
 	for i, v := range rec.Versions {
 		if len(v.Digest) != sha256.Size || v.Version > rec.Last || i > 0 && v.Version <= rec.Versions[i-1].Version {
@@ -73,7 +74,8 @@ func (c *checks) used(s *verify.Space, it store.Item) {
 
 func (c *checks) builtIn(s *verify.Space, it store.Item) {
 	var rec builtInRecord
-	c.builtIns[verify.IdIn(it.Key, 2)] = true
+	name, _ := records.BuiltIn.Split(it.Key)
+	c.builtIns[name] = true
 	if !s.Decode(it, &rec) {
 		c.lost = true
 		return
@@ -110,16 +112,18 @@ func (c *checks) version(s *verify.Space, it store.Item) {
 	}
 }
 
+// Finish finds modules and a usage that are missing.
 func (c *checks) Finish(s *verify.Space) {
 	for digest := range c.modules {
 		s.At("module", records.Module.Key(digest)).Missing("the module %s is not there", hexDigest(digest))
 	}
 	if !c.usageSeen && c.usage.Versions > 0 {
-		s.At("policy_usage", records.PolicyUsage.Key()).Missing("the count of %d versions is not there", c.usage.Versions)
+		s.At("policy_usage", records.PolicyUsage.Key()).
+			Missing("the count of %d versions is not there", c.usage.Versions)
 	}
 }
 
-// Across holds what projects name against what there is.
+// Across holds the policies that projects name against those that there are.
 func (c *checks) Across(s *verify.Space, system verify.RoomChecks) {
 	for _, n := range c.projects.Pipelines {
 		name, _, _ := strings.Cut(n.Policy, "@")

@@ -180,10 +180,12 @@ func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record,
 	if !slices.ContainsFunc(pipeline, of) {
 		pipeline = append([]project.PipelineStep{{Policy: out.Policy, Config: config}}, pipeline...)
 	}
-	r := &policy.Resolver{E: svc.policies, Ctx: ctx, Tenant: tenant, Settings: set.Settings, Lenient: true}
-	if r.Policies, err = svc.policies.Read(ctx, tenant, svc.projects.OwnPolicies(pipeline)); err != nil {
+	own, err := svc.policies.Read(ctx, tenant, svc.projects.OwnPolicies(pipeline))
+	if err != nil {
 		return nil, nil, err
 	}
+	r := svc.policies.Resolver(ctx, tenant, set.Settings, own)
+	r.Lenient = true
 	with := func(version *int) (*policy.Ready, error) {
 		if version == nil {
 			return r.Make(slices.DeleteFunc(slices.Clone(pipeline), of))

@@ -108,12 +108,12 @@ func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Po
 	if len(skipped) > 0 {
 		return nil, fault.InvalidField("messages", "system_not_stored", "message %d is never stored", skipped[0].Index)
 	}
-	r := &policy.Resolver{E: svc.policies, Ctx: ctx, Tenant: tenant, Settings: svc.projects.DefaultSettings()}
+	settings := svc.projects.DefaultSettings()
 	s := policy.Step{Policy: p.Manifest.Name, Digest: p.Digest, Own: true}
-	if wrong := s.Configure(r.Settings, "config", t.Config, p); wrong != nil {
+	if wrong := s.Configure(settings, "config", t.Config, p); wrong != nil {
 		return nil, wrong
 	}
-	ready, err := r.Make(nil)
+	ready, err := svc.policies.Resolver(ctx, tenant, settings, policy.Set{}).Make(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -92,17 +92,16 @@ func (r *readied) keep(p ident.Incarnation, made readiedPipeline) {
 // ready makes ready what an assembly runs: the request's own pipeline, or the project's, which is made again only when
 // the project or a policy that it names has changed.
 func (svc *Service) ready(ctx context.Context, tenant string, st *state, own []project.PipelineStep) (*policy.Ready, error) {
-	r := &policy.Resolver{E: svc.policies, Ctx: ctx, Tenant: tenant, Settings: st.setup.Settings, Policies: st.policies}
+	r := svc.policies.Resolver(ctx, tenant, st.setup.Settings, st.policies)
 	if own != nil {
 		return r.Make(own)
 	}
-	// Records come from a memo, so the same bytes are the same pointer.
 	last := svc.readied.of(st.project.Incarnation)
-	if last.setup == st.setup && slices.Equal(last.ready.Policies.Records, st.policies.Records) {
+	if last.setup == st.setup && last.ready.Policies.Same(st.policies) {
 		return last.ready, nil
 	}
 	r.Lenient = true
-	made, err := r.Make(r.Settings.Pipeline)
+	made, err := r.Make(st.setup.Settings.Pipeline)
 	if err == nil && !made.Partial {
 		svc.readied.keep(st.project.Incarnation, readiedPipeline{st.setup, made})
 	}
