@@ -55,7 +55,7 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	run := func(list []*mcp.Tool, call mcp.Call) error {
 		return mcp.New(list, version(), log).Run(ctx, os.Stdin, unclosed{stdout},
-			func(ctx context.Context, tc tools.ToolCall) (tools.ToolResult, error) {
+			func(ctx context.Context, tc tools.Call) (tools.Result, error) {
 				tc.SessionID = c.Session
 				return call(ctx, tc)
 			})
@@ -73,8 +73,8 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 		if _, err := e.Projects.Get(ctx, caller, c.Project); err != nil {
 			return err
 		}
-		return run(mcp.DescribeAll(e.Tools.Tools()), func(ctx context.Context, call tools.ToolCall) (tools.ToolResult, error) {
-			return e.Tools.CallTool(ctx, caller, access.Once{}, c.Project, call)
+		return run(mcp.DescribeAll(tools.All()), func(ctx context.Context, call tools.Call) (tools.Result, error) {
+			return e.Tools.Call(ctx, caller, access.Once{}, c.Project, call)
 		})
 	})
 	if errors.Is(err, badgerstore.ErrLocked) {

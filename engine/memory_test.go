@@ -349,8 +349,8 @@ func TestMemoriesOnAFullDisk(t *testing.T) {
 	if e := wantKind(t, err, fault.NoSpace); e.Code != "disk_full" {
 		t.Error(e)
 	}
-	_, err = k.Tools.CallTool(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
-		tools.ToolCall{Name: "memory_store", Arguments: []byte(`{"key":"other","content":"x"}`)})
+	_, err = k.Tools.Call(t.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		tools.Call{Name: "memory_store", Arguments: []byte(`{"key":"other","content":"x"}`)})
 	wantKind(t, err, fault.NoSpace) // no model can help it
 	if m, err := k.Memories.Get(t.Context(), k.admin, ident.DefaultProject, "k"); err != nil || m.Content != "before" {
 		t.Errorf("%s %v", brief(m), err)

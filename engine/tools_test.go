@@ -13,10 +13,10 @@ import (
 )
 
 // use calls a tool with arguments as JSON.
-func (k *kit) use(name, arguments string) tools.ToolResult {
+func (k *kit) use(name, arguments string) tools.Result {
 	k.Helper()
-	r, err := k.Tools.CallTool(k.Context(), k.admin, access.Once{}, ident.DefaultProject,
-		tools.ToolCall{Name: name, Arguments: json.RawMessage(arguments), SessionID: "thread"})
+	r, err := k.Tools.Call(k.Context(), k.admin, access.Once{}, ident.DefaultProject,
+		tools.Call{Name: name, Arguments: json.RawMessage(arguments), SessionID: "thread"})
 	if err != nil {
 		k.Fatalf("%s %s: %v", name, arguments, err)
 	}
@@ -24,8 +24,8 @@ func (k *kit) use(name, arguments string) tools.ToolResult {
 }
 
 // failed answers the code of a failure that a model is told of.
-func failed(r tools.ToolResult) string {
-	if f, ok := r.Structured.(tools.ToolFailure); ok && r.IsError {
+func failed(r tools.Result) string {
+	if f, ok := r.Structured.(tools.Failure); ok && r.IsError {
 		return f.Error.Code
 	}
 	return ""
@@ -99,7 +99,7 @@ func TestToolsTellModelsWhatIsWrong(t *testing.T) {
 	}
 	k := newKit(t)
 	r := k.use("memory_store", `{"key":[],"content":{},"importance":"x","nonsense":1}`)
-	if f, ok := r.Structured.(tools.ToolFailure); !ok || len(f.Error.Errors) != 4 {
+	if f, ok := r.Structured.(tools.Failure); !ok || len(f.Error.Errors) != 4 {
 		t.Errorf("not all faults are told: %s", r.Content)
 	}
 }
@@ -116,7 +116,7 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := k.use("memory_store", string(b))
-		s, ok := r.Structured.(tools.StoredByTool)
+		s, ok := r.Structured.(tools.Stored)
 		if !ok || !s.Created {
 			t.Fatalf("%q: %s", name, r.Content)
 		}
@@ -152,10 +152,10 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 // A call is idempotent as any request that stores, and answers the same.
 func TestToolCallsAreIdempotent(t *testing.T) {
 	k := newKit(t)
-	call := func(key, name, arguments string) tools.ToolResult {
+	call := func(key, name, arguments string) tools.Result {
 		t.Helper()
-		r, err := k.Tools.CallTool(t.Context(), k.admin, access.Once{Key: key}, ident.DefaultProject,
-			tools.ToolCall{Name: name, Arguments: json.RawMessage(arguments)})
+		r, err := k.Tools.Call(t.Context(), k.admin, access.Once{Key: key}, ident.DefaultProject,
+			tools.Call{Name: name, Arguments: json.RawMessage(arguments)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestToolCallsAreIdempotent(t *testing.T) {
 	}
 	const arguments = `{"content":"x","category":"daily"}`
 	first := call("1", "memory_store", arguments)
-	key := first.Structured.(tools.StoredByTool).Key
+	key := first.Structured.(tools.Stored).Key
 	for range 2 {
 		if again := call("1", "memory_store", arguments); again.Content != first.Content {
 			t.Errorf("%s\nthen %s", first.Content, again.Content)
@@ -175,17 +175,17 @@ func TestToolCallsAreIdempotent(t *testing.T) {
 	if f := call("3", "memory_forget", `{"key":"`+key+`"}`).Structured.(memory.Forgotten); f.Forgotten {
 		t.Error("it is still there")
 	}
-	_, err := k.Tools.CallTool(t.Context(), k.admin, access.Once{Key: "1", Body: [32]byte{1}}, ident.DefaultProject,
-		tools.ToolCall{Name: "memory_store", Arguments: json.RawMessage(`{"content":"other"}`)})
+	_, err := k.Tools.Call(t.Context(), k.admin, access.Once{Key: "1", Body: [32]byte{1}}, ident.DefaultProject,
+		tools.Call{Name: "memory_store", Arguments: json.RawMessage(`{"content":"other"}`)})
 	wantKind(t, err, fault.Invalid) // the client's fault, which no model can mend
-	_, err = k.Tools.CallTool(t.Context(), k.admin, access.Once{}, "elsewhere", tools.ToolCall{Name: "memory_recall"})
+	_, err = k.Tools.Call(t.Context(), k.admin, access.Once{}, "elsewhere", tools.Call{Name: "memory_recall"})
 	wantKind(t, err, fault.NotFound)
 }
 
 // What the definitions promise is what calls accept: each schema is an object, and its arguments are known.
 func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
 	k := newKit(t)
-	for _, tool := range k.Tools.Tools() {
+	for _, tool := range tools.All() {
 		var in, out struct {
 			Type       string
 			Properties map[string]struct{ Type any }

@@ -25,10 +25,10 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		project = ident.DefaultProject
 	}
 	session := c.said("X-Mneme-Session", "session")
-	callTool := func(_ context.Context, call tools.ToolCall) (tools.ToolResult, error) {
+	callTool := func(_ context.Context, call tools.Call) (tools.Result, error) {
 		call.SessionID = session
 		// The SDK's context knows nothing of the time that the edge gives a request.
-		return s.engine.Tools.CallTool(ctx, caller, access.Once{}, project, call)
+		return s.engine.Tools.Call(ctx, caller, access.Once{}, project, call)
 	}
 	header := http.Header{}
 	for name, value := range c.c.Request().Header.All() {

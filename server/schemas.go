@@ -91,8 +91,8 @@ var namedSchemas = []namedSchema{
 	schemaOf[toolList]("ToolList", sent),
 	schemaOf[openAITool]("OpenAITool", sent),
 	schemaOf[anthropicTool]("AnthropicTool", sent),
-	schemaOf[tools.ToolCall]("ToolCall", received),
-	schemaOf[tools.ToolResult]("ToolResult", sent),
+	schemaOf[tools.Call]("ToolCall", received),
+	schemaOf[tools.Result]("ToolResult", sent),
 
 	schemaOf[policy.Policy]("Policy", sent),
 	schemaOf[records.List[policy.Policy]]("PolicyList", sent),

@@ -21,6 +21,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
@@ -103,7 +104,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
 		metrics: newMetrics(o.Version)}
 	s.rates.limit = o.RateLimit
-	s.mcp = mcp.New(mcp.DescribeAll(o.Engine.Tools.Tools()), o.Version, o.Logger)
+	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.streams, s.stopStreaming = context.WithCancel(s.base)

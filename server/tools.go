@@ -48,12 +48,12 @@ func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error
 		return toolList{}, invalidQuery("format", "invalid_value", "must be openai, anthropic or mcp")
 	}
 	out := toolList{Tools: []any{}}
-	for _, t := range s.engine.Tools.Tools() {
+	for _, t := range tools.All() {
 		out.Tools = append(out.Tools, shape(t))
 	}
 	return out, nil
 }
 
-func (s *Server) callTool(ctx context.Context, c *call[tools.ToolCall]) (tools.ToolResult, error) {
-	return s.engine.Tools.CallTool(ctx, c.caller, c.once, c.path("project"), c.body)
+func (s *Server) callTool(ctx context.Context, c *call[tools.Call]) (tools.Result, error) {
+	return s.engine.Tools.Call(ctx, c.caller, c.once, c.path("project"), c.body)
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// toolArgs reads what a model wrote as arguments. Models are no careful clients: numbers come as strings, optional
-// arguments as null, one tag without its list. What can only be meant one way is taken that way; faults are collected,
-// so that one answer names them all.
-type toolArgs struct {
+// arguments are those of one call, as a model wrote them. Models are no careful clients: numbers come as strings,
+// optional arguments as null, one tag without its list. What can only be meant one way is taken that way; faults are
+// collected, so that one answer names them all.
+type arguments struct {
 	values map[string]json.RawMessage
-	known  []string
+	known  []string // the arguments that were asked for, which are those that the tool has
 	faults []fault.FieldError
 }
 
 // readArgs reads an object, or a string that holds one; nothing is no arguments.
-func readArgs(raw json.RawMessage) (*toolArgs, error) {
+func readArguments(raw json.RawMessage) (*arguments, error) {
 	var inner string
 	if json.Unmarshal(raw, &inner) == nil {
 		raw = json.RawMessage(strings.TrimSpace(inner))
 	}
-	a := &toolArgs{values: map[string]json.RawMessage{}}
+	a := &arguments{values: map[string]json.RawMessage{}}
 	if len(raw) == 0 {
 		return a, nil
 	}
@@ -41,7 +41,7 @@ func readArgs(raw json.RawMessage) (*toolArgs, error) {
 }
 
 // take gives an argument's JSON, nil where it is not said.
-func (a *toolArgs) take(name string) json.RawMessage {
+func (a *arguments) take(name string) json.RawMessage {
 	a.known = append(a.known, name)
 	if v := a.values[name]; string(v) != "null" {
 		return v
@@ -49,11 +49,13 @@ func (a *toolArgs) take(name string) json.RawMessage {
 	return nil
 }
 
-func (a *toolArgs) fault(name, code, format string, args ...any) {
+// fault notes what is wrong with an argument.
+func (a *arguments) fault(name, code, format string, args ...any) {
 	a.faults = append(a.faults, fault.FieldError{Field: name, Code: code, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (a *toolArgs) text(name string) string {
+// text reads a string; a number or a truth value is one as it is written.
+func (a *arguments) text(name string) string {
 	v := a.take(name)
 	if v == nil {
 		return ""
@@ -73,7 +75,8 @@ func scalar(v json.RawMessage) (s string, ok bool) {
 	return string(v), v[0] != '{' && v[0] != '['
 }
 
-func (a *toolArgs) number(name string) *float64 {
+// number reads a number, or a string that holds one; nil where none is said.
+func (a *arguments) number(name string) *float64 {
 	v := a.take(name)
 	if v == nil {
 		return nil
@@ -90,8 +93,8 @@ func (a *toolArgs) number(name string) *float64 {
 	return &n
 }
 
-// texts reads a list of strings. A single string is a list too, its items parted by commas.
-func (a *toolArgs) texts(name string) []string {
+// texts reads a list of strings. A single string is a list too, whose items are separated by commas.
+func (a *arguments) texts(name string) []string {
 	v := a.take(name)
 	if v == nil {
 		return nil
@@ -122,26 +125,27 @@ func (a *toolArgs) texts(name string) []string {
 	return out
 }
 
-// category reads a category, however it is cased.
-func (a *toolArgs) category() string {
+// category reads a category in lower or upper case.
+func (a *arguments) category() string {
 	return strings.ToLower(strings.TrimSpace(a.text("category")))
 }
 
-// bound reads a bound in time as a model may say it, and writes it as parseBound reads it.
-func (a *toolArgs) bound(name string, now time.Time, last bool) string {
+// bound reads a bound in time as a model may say it, and writes it as records.ParseBound reads it.
+func (a *arguments) bound(name string, now time.Time, last bool) string {
 	s := strings.ToLower(strings.TrimSpace(a.text(name)))
 	if at, ok := sayTime(s, now); ok {
 		return at
 	}
 	s = strings.ToUpper(s) // T and Z
 	if _, err := records.ParseBound(name, s, last); err != nil {
-		a.fault(name, "invalid_time", "must be a day as %s, a time as %s, or such as: yesterday, 3 days ago; now it is %s",
+		a.fault(name, "invalid_time",
+			"must be a day as %s, a time as %s, or such as: yesterday, 3 days ago; now it is %s",
 			now.Format(time.DateOnly), now.Format("2006-01-02T15:04:05Z"), now.Format("Monday, 2006-01-02 15:04 UTC"))
 	}
 	return s
 }
 
-// sayTime reads the times that models say for want of a clock.
+// sayTime reads a time that a model says by the present one, as yesterday or 3 days ago: it has no clock.
 func sayTime(s string, now time.Time) (string, bool) {
 	switch s {
 	case "now":
@@ -180,7 +184,7 @@ func sayTime(s string, now time.Time) (string, bool) {
 }
 
 // done refuses what was wrong, and arguments that the tool does not have.
-func (a *toolArgs) done() error {
+func (a *arguments) done() error {
 	var unknown []string
 	for name := range a.values {
 		if !slices.Contains(a.known, name) {
@@ -198,12 +202,13 @@ func (a *toolArgs) done() error {
 	for i, f := range a.faults {
 		details[i] = f.Field + ": " + f.Detail
 	}
-	return &fault.Error{Kind: fault.Invalid, Code: a.faults[0].Code, Detail: strings.Join(details, "; "), Fields: a.faults}
+	return &fault.Error{Kind: fault.Invalid, Code: a.faults[0].Code, Detail: strings.Join(details, "; "),
+		Fields: a.faults}
 }
 
-// toolKey makes a key of what a model calls a memory. Blanks become "_"; what a key cannot hold at all is replaced, and
-// a digest keeps such names apart. The same name always gives the same key, so that it is found and forgotten by it.
-func toolKey(name string) string {
+// keyOf makes a key of what a model calls a memory. Blanks become "_"; what a key cannot hold at all is replaced, and a
+// digest keeps such names apart. The same name always gives the same key, so that the memory is found by it again.
+func keyOf(name string) string {
 	name = strings.Join(strings.Fields(name), "_")
 	if name == "" || ident.ValidID(name) {
 		return name

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,15 +16,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 )
 
-// How much of what was recalled a model is given: bytes of one memory, and of all.
-const (
-	maxRecalledContent = 4 << 10
-	maxRecalled        = 32 << 10
-	maxToolLimit       = 50
-)
+// Call is a model's call. Arguments are an object, or a string that holds one, as OpenAI's models write them. SessionID
+// is the session that the model is in; it may be empty.
+type Call struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	SessionID string          `json:"session_id,omitempty"`
+}
 
-// StoredByTool is the structured answer of memory_store.
-type StoredByTool struct {
+// Result is what a model gets back: Content as text, and Structured with the same for programs: Stored, Recalled,
+// memory.Forgotten or, with IsError, Failure.
+type Result struct {
+	Content    string `json:"content"`
+	Structured any    `json:"structured"`
+	IsError    bool   `json:"is_error"`
+}
+
+// Stored is the structured answer of memory_store.
+type Stored struct {
 	Key       string     `json:"key"`
 	Category  string     `json:"category"`
 	Version   int        `json:"version"`
@@ -31,8 +41,8 @@ type StoredByTool struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 }
 
-// RecalledByTool is the structured answer of memory_recall.
-type RecalledByTool struct {
+// Recalled is the structured answer of memory_recall.
+type Recalled struct {
 	Memories []RecalledMemory `json:"memories"`
 }
 
@@ -48,47 +58,46 @@ type RecalledMemory struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// ToolFailure is the structured answer of a call that failed.
-type ToolFailure struct {
-	Error ToolError `json:"error"`
+// Failure is the structured answer of a call that failed.
+type Failure struct {
+	Error struct {
+		Code   string             `json:"code"`
+		Detail string             `json:"detail"`
+		Errors []fault.FieldError `json:"errors,omitempty"`
+	} `json:"error"`
 }
 
-// ToolError says what was wrong with a call.
-type ToolError struct {
-	Code   string             `json:"code"`
-	Detail string             `json:"detail"`
-	Errors []fault.FieldError `json:"errors,omitempty"`
-}
-
-// CallTool carries out a model's call. What the model did wrong is a result with IsError; an error is what the model
-// can do nothing about.
-func (svc *Service) CallTool(ctx context.Context, c access.Caller, once access.Once, projectID string, call ToolCall) (ToolResult, error) {
+// Call carries out a model's call in a project. What the model did wrong is a Result with IsError; an error is what the
+// model can do nothing about, such as not_found where there is no such project and invalid_id where SessionID is wrong.
+func (svc *Service) Call(ctx context.Context, c access.Caller, once access.Once, projectID string, call Call) (Result,
+	error) {
 	if call.SessionID != "" {
 		if err := ident.CheckID("session_id", call.SessionID); err != nil {
-			return ToolResult{}, err
+			return Result{}, err
 		}
 	}
-	if _, _, _, err := svc.projects.Read(ctx, c, projectID, nil); err != nil {
-		return ToolResult{}, err
+	if _, err := svc.projects.Get(ctx, c, projectID); err != nil {
+		return Result{}, err
 	}
-	args, err := readArgs(call.Arguments)
-	var out ToolResult
-	switch {
-	case !svc.IsTool(call.Name):
-		err = fault.Errorf(fault.Invalid, "unknown_tool", "there is no tool %q; there are %s, %s and %s", clipped(call.Name, 64), toolStore,
-			toolRecall, toolForget)
-	case err != nil:
-	case call.Name == toolStore:
-		out, err = svc.toolStore(ctx, c, once, projectID, call.SessionID, args)
-	case call.Name == toolRecall:
-		out, err = svc.toolRecall(ctx, c, projectID, args)
-	default:
-		out, err = svc.toolForget(ctx, c, once, projectID, args)
+	args, err := readArguments(call.Arguments)
+	verb := map[string]func() (Result, error){
+		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, call.SessionID, args) },
+		nameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
+		nameForget: func() (Result, error) { return svc.forget(ctx, c, once, projectID, args) },
+	}[call.Name]
+	var out Result
+	if verb == nil {
+		err = fault.Errorf(fault.Invalid, "unknown_tool", "there is no tool %q; there are %s, %s and %s",
+			clipped(call.Name, 64), nameStore, nameRecall, nameForget)
+	} else if err == nil {
+		out, err = verb()
 	}
-	if fault, ok := errors.AsType[*fault.Error](err); ok && modelsOwn(fault) {
-		return ToolResult{
-			Content:    fmt.Sprintf("%s failed, and nothing was changed. %s", clipped(call.Name, 64), fault.Detail),
-			Structured: ToolFailure{ToolError{fault.Code, fault.Detail, fault.Fields}},
+	if known, ok := errors.AsType[*fault.Error](err); ok && modelsOwn(known) {
+		var failure Failure
+		failure.Error.Code, failure.Error.Detail, failure.Error.Errors = known.Code, known.Detail, known.Fields
+		return Result{
+			Content:    fmt.Sprintf("%s failed, and nothing was changed. %s", clipped(call.Name, 64), known.Detail),
+			Structured: failure,
 			IsError:    true,
 		}, nil
 	}
@@ -99,7 +108,7 @@ func (svc *Service) CallTool(ctx context.Context, c access.Caller, once access.O
 func modelsOwn(e *fault.Error) bool {
 	switch e.Kind {
 	case fault.Invalid:
-		return e.Code != "idempotency_key_reused" // the client's
+		return e.Code != "idempotency_key_reused" // which is the client's
 	case fault.TooLarge:
 		return true
 	case fault.Conflict:
@@ -110,17 +119,16 @@ func modelsOwn(e *fault.Error) bool {
 	return false
 }
 
-func (svc *Service) toolStore(ctx context.Context, c access.Caller, once access.Once, projectID, session string, args *toolArgs) (
-	out ToolResult, err error,
-) {
+func (svc *Service) store(ctx context.Context, c access.Caller, once access.Once, projectID, session string,
+	args *arguments) (out Result, err error) {
 	name := args.text("key")
-	spec := memory.Spec{Key: toolKey(name), Content: args.text("content"), Category: args.category(), Tags: args.texts("tags"),
-		Importance: args.number("importance")}
+	spec := memory.Spec{Key: keyOf(name), Content: args.text("content"), Category: args.category(),
+		Tags: args.texts("tags"), Importance: args.number("importance")}
 	if err := args.done(); err != nil {
 		return out, err
 	}
 	if spec.Category == memory.CategoryDaily || spec.Category == memory.CategoryConversation {
-		spec.SessionID = session // a core fact is no session's own
+		spec.SessionID = session // a core fact belongs to no session
 	}
 	m, created, err := svc.memories.Store(ctx, c, once, projectID, spec)
 	if err != nil {
@@ -139,14 +147,13 @@ func (svc *Service) toolStore(ctx context.Context, c access.Caller, once access.
 		fmt.Fprintf(&text, " It expires on %s.", m.ExpiresAt.Format("2006-01-02 at 15:04 UTC"))
 	}
 	out.Content = text.String()
-	out.Structured = StoredByTool{m.Key, m.Category, m.Version, created, m.ExpiresAt}
+	out.Structured = Stored{m.Key, m.Category, m.Version, created, m.ExpiresAt}
 	return out, nil
 }
 
-func (svc *Service) toolForget(ctx context.Context, c access.Caller, once access.Once, projectID string, args *toolArgs) (
-	out ToolResult, err error,
-) {
-	key := toolKey(args.text("key"))
+func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Once, projectID string, args *arguments) (
+	out Result, err error) {
+	key := keyOf(args.text("key"))
 	if key == "" {
 		args.fault("key", "required", "name the memory to forget; memory_recall shows the keys")
 	}
@@ -159,45 +166,56 @@ func (svc *Service) toolForget(ctx context.Context, c access.Caller, once access
 	}
 	out.Structured = done
 	if out.Content = fmt.Sprintf("Forgot memory %q.", key); !done.Forgotten {
-		out.Content = fmt.Sprintf("There is no memory %q, so nothing was forgotten. memory_recall shows the keys that exist.",
-			key)
+		out.Content = fmt.Sprintf("There is no memory %q, so nothing was forgotten. "+
+			"memory_recall shows the keys that exist.", key)
 	}
 	return out, nil
 }
 
-func (svc *Service) toolRecall(ctx context.Context, c access.Caller, projectID string, args *toolArgs) (out ToolResult, err error) {
+// maxLimit bounds the memories that a model is given at once.
+const maxLimit = 50
+
+func (svc *Service) recall(ctx context.Context, c access.Caller, projectID string, args *arguments) (
+	out Result, err error) {
 	now := svc.db.Now()
-	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false), Until: args.bound("until", now, true),
-		Category: args.category(), Tags: args.texts("tags"), Limit: recall.DefaultRecallLimit}
+	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false),
+		Until: args.bound("until", now, true), Category: args.category(), Tags: args.texts("tags"),
+		Limit: recall.DefaultRecallLimit}
 	if n := args.number("limit"); n != nil && *n >= 1 {
-		q.Limit = int(min(*n, maxToolLimit))
+		q.Limit = int(min(*n, maxLimit))
 	}
 	if strings.TrimSpace(q.Query) == "" && q.Since == "" && q.Until == "" && len(args.faults) == 0 {
-		args.fault("query", "required", `give words to search for, or "*" for the most recent memories, or a time in since or until`)
+		args.fault("query", "required",
+			`give words to search for, or "*" for the most recent memories, or a time in since or until`)
 	}
 	if err := args.done(); err != nil {
 		return out, err
 	}
-	found, err := svc.recall.Recall(ctx, c, projectID, q)
+	found, err := svc.recalls.Recall(ctx, c, projectID, q)
 	if err != nil {
 		return out, err
 	}
 	memories := recalled(found.Data)
-	out.Structured = RecalledByTool{memories}
+	out.Structured = Recalled{memories}
 	if out.Content = recallText(memories, len(found.Data)); found.Incomplete {
 		out.Content += "Not all memories were looked at: give words to search for, or an earlier until, to find more.\n"
 	}
 	return out, nil
 }
 
-// recalled cuts hits to what a model can read; what exceeds the bound on all is left out.
+// How much of what was recalled a model is given, in bytes of content: of one memory, and of all.
+const (
+	maxContent  = 4 << 10
+	maxContents = 32 << 10
+)
+
+// recalled cuts hits to what a model can read. The last ones, which exceed the bound on all, are left out.
 func recalled(hits []recall.Hit) []RecalledMemory {
 	out := []RecalledMemory{}
-	room := maxRecalled
+	room := maxContents
 	for _, h := range hits {
-		m := RecalledMemory{Key: h.Key, Category: h.Category, Tags: h.Tags, SessionID: h.SessionID, Score: h.Score,
-			UpdatedAt: h.CreatedAt}
-		m.Content = clipped(h.Content, maxRecalledContent)
+		m := RecalledMemory{Key: h.Key, Content: clipped(h.Content, maxContent), Category: h.Category, Tags: h.Tags,
+			SessionID: h.SessionID, Score: h.Score, UpdatedAt: h.CreatedAt}
 		m.Cut = len(m.Content) < len(h.Content)
 		if room -= len(m.Content); room < 0 && len(out) > 0 {
 			break
@@ -210,9 +228,11 @@ func recalled(hits []recall.Hit) []RecalledMemory {
 	return out
 }
 
+// recallText is a recall's answer as text. Found is how many there were before recalled left some out.
 func recallText(memories []RecalledMemory, found int) string {
 	if len(memories) == 0 {
-		return `No memory matches. Try other words or fewer filters, or the query "*" for the most recent memories.` + "\n"
+		return "No memory matches. Try other words or fewer filters, " +
+			`or the query "*" for the most recent memories.` + "\n"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d found:\n", found)
@@ -228,7 +248,8 @@ func recallText(memories []RecalledMemory, found int) string {
 		b.WriteByte('\n')
 	}
 	if len(memories) < found {
-		fmt.Fprintf(&b, "%d more were left out for their length; ask for fewer, or more exactly.\n", found-len(memories))
+		fmt.Fprintf(&b, "%d more were left out for their length; ask for fewer, or more exactly.\n",
+			found-len(memories))
 	}
 	return b.String()
 }

@@ -1,15 +1,37 @@
+// Package tools has the tools that models call: memory_store, memory_recall and memory_forget. tools.go says what
+// models are told of them, call.go carries a call out, args.go reads what a model wrote as arguments.
+//
+// The hard idea is whose fault it is: what the model did wrong is a Result that tells it what to do better, and only
+// what the model can do nothing about is an error.
 package tools
 
 import (
 	"encoding/json"
-	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 )
+
+// Service carries out the tools that models call. Safe for concurrent use.
+type Service struct {
+	db       *records.DB
+	projects *project.Service
+	memories *memory.Service
+	recalls  *recall.Service
+}
+
+// New makes the room.
+func New(db *records.DB, projects *project.Service, memories *memory.Service, recalls *recall.Service) *Service {
+	return &Service{db: db, projects: projects, memories: memories, recalls: recalls}
+}
 
 // Names of the tools.
 const (
-	toolStore  = "memory_store"
-	toolRecall = "memory_recall"
-	toolForget = "memory_forget"
+	nameStore  = "memory_store"
+	nameRecall = "memory_recall"
+	nameForget = "memory_forget"
 )
 
 // Tool is what a model is told of a tool. The schemas are JSON Schema objects.
@@ -24,54 +46,39 @@ type Tool struct {
 	Idempotent   bool // the same call again changes nothing more
 }
 
-// ToolCall is a model's call. Arguments are an object, or a string that holds one, as OpenAI's models write them.
-// SessionID is the session that the model is in.
-type ToolCall struct {
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	SessionID string          `json:"session_id,omitempty"`
-}
-
-// ToolResult is what a model gets back: Content as text, and the same for programs. An error is one that the model can
-// act on.
-type ToolResult struct {
-	Content    string `json:"content"`
-	Structured any    `json:"structured"`
-	IsError    bool   `json:"is_error"`
-}
-
-// Tools defines the tools that CallTool carries out. Their words are written for models.
-func (svc *Service) Tools() []Tool {
+// All defines the tools. Their words are written for models.
+func All() []Tool {
 	return []Tool{
 		{
-			Name:  toolStore,
+			Name:  nameStore,
 			Title: "Store a memory",
-			Description: "Save a fact, a preference, a decision or a note to long-term memory, where it outlives this " +
-				"conversation. Call it when the user asks you to remember something, or when you learn something that will " +
-				"matter later. Keep one fact per key. Storing under a key that exists replaces what it held, so use the same " +
-				"key to correct a fact. Never store passwords or other secrets.",
+			Description: "Save a fact, a preference, a decision or a note to long-term memory, where it outlives " +
+				"this conversation. Call it when the user asks you to remember something, or when you learn " +
+				"something that will matter later. Keep one fact per key. Storing under a key that exists replaces " +
+				"what it held, so use the same key to correct a fact. Never store passwords or other secrets.",
 			InputSchema:  json.RawMessage(storeInput),
 			OutputSchema: json.RawMessage(storeOutput),
 			Destructive:  true,
 		},
 		{
-			Name:  toolRecall,
+			Name:  nameRecall,
 			Title: "Recall memories",
-			Description: "Search long-term memory, best match first. Call it before you answer whatever may depend on " +
-				"earlier conversations: who the user is, what they prefer, what was decided or done. Search with the words that " +
-				"the memory itself would use; if nothing fits, try other words before you say that you do not know. To see the " +
-				"most recent memories give the query \"*\", or no query and a time in since or until.",
+			Description: "Search long-term memory, best match first. Call it before you answer whatever may depend " +
+				"on earlier conversations: who the user is, what they prefer, what was decided or done. Search with " +
+				"the words that the memory itself would use; if nothing fits, try other words before you say that " +
+				"you do not know. To see the most recent memories give the query \"*\", or no query and a time in since " +
+				"or until.",
 			InputSchema:  json.RawMessage(recallInput),
 			OutputSchema: json.RawMessage(recallOutput),
 			ReadOnly:     true,
 			Idempotent:   true,
 		},
 		{
-			Name:  toolForget,
+			Name:  nameForget,
 			Title: "Forget a memory",
-			Description: "Remove one memory for good, with everything it held before. Call it when the user asks you to " +
-				"forget something, or when a memory is wrong and nothing replaces it. Take the exact key from memory_recall. " +
-				"Forgetting a key that does not exist does no harm.",
+			Description: "Remove one memory for good, with everything it held before. Call it when the user asks you " +
+				"to forget something, or when a memory is wrong and nothing replaces it. Take the exact key from " +
+				"memory_recall. Forgetting a key that does not exist does no harm.",
 			InputSchema:  json.RawMessage(forgetInput),
 			OutputSchema: json.RawMessage(forgetOutput),
 			Destructive:  true,
@@ -80,35 +87,33 @@ func (svc *Service) Tools() []Tool {
 	}
 }
 
-// IsTool tells whether there is a tool of that name.
-func (svc *Service) IsTool(name string) bool {
-	return slices.ContainsFunc(svc.Tools(), func(t Tool) bool { return t.Name == name })
-}
-
 // The schemas of arguments and of structured answers.
 const (
 	storeInput = `{"type":"object","properties":{` +
-		`"key":{"type":"string","description":"Short, stable name of this one fact, such as user_language or release_date. ` +
-		`Letters, digits and . _ : @ - only, at most 128 characters."},` +
-		`"content":{"type":"string","description":"What to remember: a full sentence that is clear by itself later, with ` +
-		`names and dates instead of he, here or tomorrow."},` +
-		`"category":{"type":"string","enum":["core","daily","conversation"],"default":"core","description":"core: lasting ` +
-		`facts and preferences, never expire. daily: notes of the day, expire after some days. conversation: context of ` +
-		`this conversation."},` +
-		`"tags":{"type":"array","items":{"type":"string"},"maxItems":64,"description":"A few words to filter by later."},` +
-		`"importance":{"type":"number","minimum":0,"maximum":1,"description":"How much it matters, 0 to 1; 0.5 if left out."}` +
-		`},"required":["key","content"],"additionalProperties":false}`
+		`"key":{"type":"string","description":"Short, stable name of this one fact, such as user_language or ` +
+		`release_date. Letters, digits and . _ : @ - only, at most 128 characters."},` +
+		`"content":{"type":"string","description":"What to remember: a full sentence that is clear by itself later, ` +
+		`with names and dates instead of he, here or tomorrow."},` +
+		`"category":{"type":"string","enum":["core","daily","conversation"],"default":"core","description":"core: ` +
+		`lasting facts and preferences, never expire. daily: notes of the day, expire after some days. conversation: ` +
+		`context of this conversation."},` +
+		`"tags":{"type":"array","items":{"type":"string"},"maxItems":64,"description":"A few words to filter by ` +
+		`later."},` +
+		`"importance":{"type":"number","minimum":0,"maximum":1,"description":"How much it matters, 0 to 1; 0.5 if ` +
+		`left out."}},"required":["key","content"],"additionalProperties":false}`
 	storeOutput = `{"type":"object","properties":{` +
-		`"key":{"type":"string"},"category":{"type":"string"},"version":{"type":"integer"},"created":{"type":"boolean"},` +
+		`"key":{"type":"string"},"category":{"type":"string"},"version":{"type":"integer"},` +
+		`"created":{"type":"boolean"},` +
 		`"expires_at":{"type":["string","null"]}` +
 		`},"required":["key","category","version","created","expires_at"]}`
 
 	recallInput = `{"type":"object","properties":{` +
 		`"query":{"type":"string","description":"Words to search for, or \"*\" for the most recent memories."},` +
-		`"since":{"type":"string","description":"Only memories of this time or later: a day as 2026-03-05, or a time as ` +
-		`2026-03-05T14:30:00Z. Also today, yesterday, or 3 days ago."},` +
+		`"since":{"type":"string","description":"Only memories of this time or later: a day as 2026-03-05, or a time ` +
+		`as 2026-03-05T14:30:00Z. Also today, yesterday, or 3 days ago."},` +
 		`"until":{"type":"string","description":"Only memories of this time or earlier, written likewise."},` +
-		`"category":{"type":"string","enum":["core","daily","conversation"],"description":"Only memories of this category."},` +
+		`"category":{"type":"string","enum":["core","daily","conversation"],"description":"Only memories of this ` +
+		`category."},` +
 		`"tags":{"type":"array","items":{"type":"string"},"description":"Only memories with all of these tags."},` +
 		`"limit":{"type":"integer","minimum":1,"maximum":50,"default":5,"description":"How many memories at most."}` +
 		`},"additionalProperties":false}`

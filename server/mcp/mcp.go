@@ -24,7 +24,7 @@ const instructions = "Long-term memory that outlives conversations. Recall befor
 
 // Call carries a tool's call out. Its errors are those that a model can do nothing about: *engine.Error are told to the
 // client, others only to the log.
-type Call func(ctx context.Context, call tools.ToolCall) (tools.ToolResult, error)
+type Call func(ctx context.Context, call tools.Call) (tools.Result, error)
 
 // Server is the protocol's side of the tools. It keeps nothing of who uses them.
 type Server struct {
@@ -86,7 +86,7 @@ func (s *Server) handle(ctx context.Context, req *sdk.CallToolRequest) (result *
 		}
 	}()
 	call := ctx.Value(callKey{}).(Call)
-	r, err := call(ctx, tools.ToolCall{Name: req.Params.Name, Arguments: req.Params.Arguments})
+	r, err := call(ctx, tools.Call{Name: req.Params.Name, Arguments: req.Params.Arguments})
 	if err != nil {
 		return nil, s.rpcError(req.Params.Name, err)
 	}

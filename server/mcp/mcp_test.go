@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
@@ -60,11 +59,11 @@ func (s *Server) called(t *testing.T, call Call) (a rpcAnswer) {
 }
 
 func TestCallsArriveAsTheyWereMade(t *testing.T) {
-	var got tools.ToolCall
+	var got tools.Call
 	s, _ := one()
-	a := s.called(t, func(_ context.Context, call tools.ToolCall) (tools.ToolResult, error) {
+	a := s.called(t, func(_ context.Context, call tools.Call) (tools.Result, error) {
 		got = call
-		return tools.ToolResult{Content: "told", Structured: map[string]int{"n": 1}}, nil
+		return tools.Result{Content: "told", Structured: map[string]int{"n": 1}}, nil
 	})
 	if got.Name != "tool" || string(got.Arguments) != `{"a":"<1>"}` {
 		t.Errorf("%+v", got)
@@ -92,11 +91,11 @@ func TestErrors(t *testing.T) {
 		"panic":     {nil, -32603, "internal", "its log has more", true},
 	} {
 		s, log := one()
-		a := s.called(t, func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
+		a := s.called(t, func(context.Context, tools.Call) (tools.Result, error) {
 			if test.err == nil {
 				panic("secret")
 			}
-			return tools.ToolResult{}, test.err
+			return tools.Result{}, test.err
 		})
 		if a.Error == nil || a.Error.Code != test.rpc || a.Error.Data.Code != test.code ||
 			!strings.Contains(a.Error.Message, test.message) || strings.Contains(a.Error.Message, "secret") {
@@ -107,8 +106,8 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	s, _ := one()
-	a := s.called(t, func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
-		return tools.ToolResult{Content: "do better", Structured: tools.ToolFailure{}, IsError: true}, nil
+	a := s.called(t, func(context.Context, tools.Call) (tools.Result, error) {
+		return tools.Result{Content: "do better", Structured: tools.Failure{}, IsError: true}, nil
 	})
 	if a.Error != nil || !a.Result.IsError || a.Result.Content[0].Text != "do better" ||
 		a.Result.StructuredContent != nil {
@@ -121,11 +120,11 @@ func TestPostEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := false
 	s, _ := one()
-	_, err := s.Post(ctx, http.Header{}, []byte(callTool), func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
+	_, err := s.Post(ctx, http.Header{}, []byte(callTool), func(context.Context, tools.Call) (tools.Result, error) {
 		cancel()
 		<-ctx.Done()
 		ended = true
-		return tools.ToolResult{}, ctx.Err()
+		return tools.Result{}, ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) || !ended {
 		t.Errorf("%v, ended %v", err, ended)
@@ -198,12 +197,12 @@ func TestRemote(t *testing.T) {
 }
 
 func BenchmarkPost(b *testing.B) {
-	s := New(DescribeAll((*engine.Engine)(nil).Tools.Tools()), "v1", slog.New(slog.DiscardHandler))
+	s := New(DescribeAll(tools.All()), "v1", slog.New(slog.DiscardHandler))
 	body := []byte(strings.Replace(callTool, `"tool"`, `"memory_recall"`, 1))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := s.Post(b.Context(), http.Header{}, body, func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
-			return tools.ToolResult{Content: "told"}, nil
+		r, err := s.Post(b.Context(), http.Header{}, body, func(context.Context, tools.Call) (tools.Result, error) {
+			return tools.Result{Content: "told"}, nil
 		})
 		if err != nil || r.Status != 200 {
 			b.Fatal(err, r)

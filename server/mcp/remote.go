@@ -57,7 +57,7 @@ func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 
 func (r Remote) project() string { return "/api/v1/projects/" + url.PathEscape(r.Project) }
 
-func (r Remote) call(ctx context.Context, call tools.ToolCall) (tools.ToolResult, error) {
+func (r Remote) call(ctx context.Context, call tools.Call) (tools.Result, error) {
 	var out struct {
 		Content    string          `json:"content"`
 		Structured json.RawMessage `json:"structured"`
@@ -65,10 +65,10 @@ func (r Remote) call(ctx context.Context, call tools.ToolCall) (tools.ToolResult
 	}
 	body, err := json.Marshal(call)
 	if err != nil {
-		return tools.ToolResult{}, fmt.Errorf("encoding a call: %w", err)
+		return tools.Result{}, fmt.Errorf("encoding a call: %w", err)
 	}
 	err = r.send(ctx, http.MethodPost, r.project()+"/tools/call", body, &out)
-	return tools.ToolResult{Content: out.Content, Structured: out.Structured, IsError: out.IsError}, err
+	return tools.Result{Content: out.Content, Structured: out.Structured, IsError: out.IsError}, err
 }
 
 // send sends a request and decodes its answer. What the server refuses is an *engine.Error in the server's own words.

@@ -38,8 +38,8 @@ func TestOddLinesEndNothing(t *testing.T) {
 		answers, out := io.Pipe()
 		ended := make(chan error, 1)
 		go func() {
-			err := s.Run(t.Context(), in, out, func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
-				return tools.ToolResult{Content: "told"}, nil
+			err := s.Run(t.Context(), in, out, func(context.Context, tools.Call) (tools.Result, error) {
+				return tools.Result{Content: "told"}, nil
 			})
 			_ = out.Close()
 			ended <- err
@@ -107,9 +107,9 @@ func TestLastCallsAreAnswered(t *testing.T) {
 	var out bytes.Buffer
 	inEnded := make(chan struct{})
 	err := s.Run(t.Context(), io.NopCloser(io.MultiReader(in, closing(inEnded))), discloser{&out},
-		func(context.Context, tools.ToolCall) (tools.ToolResult, error) {
+		func(context.Context, tools.Call) (tools.Result, error) {
 			<-inEnded
-			return tools.ToolResult{Content: "told late"}, nil
+			return tools.Result{Content: "told late"}, nil
 		})
 	if got := out.String(); err != nil || strings.Count(got, "\n") != 2 || !strings.Contains(got, "told late") {
 		t.Errorf("%v, %s", err, got)
