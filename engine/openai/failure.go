@@ -17,57 +17,57 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
-// maxRetryAfter bounds what a provider can ask for.
+// maxRetryAfter bounds how long a provider can ask to wait.
 const maxRetryAfter = time.Hour
 
-// failure gives a failed call its name. All words are ours: an error of below may hold the address or the provider's body.
+// failure names what is wrong with a call that failed. All words are ours, because an error of the library may hold the
+// address or the provider's body. Call is the context of the HTTP request, caller that of whoever asked for it.
 func (s *Summariser) failure(call, caller context.Context, err error, header http.Header) *summary.ProviderError {
 	if status, code := answered(err); status != 0 {
 		e := refusal(status, code)
 		e.RetryAfter = retryAfter(header)
 		return e
 	}
-	var cut *cutError
-	var failed *url.Error
+	_, cut := errors.AsType[*cutError](err)
+	noAnswer, unanswered := errors.AsType[*url.Error](err)
+	var e summary.ProviderError
 	switch {
 	case errors.Is(err, openai.ErrChatCompletionInvalidModel):
-		return &summary.ProviderError{Code: "provider_refused", Permanent: true, Detail: "this model is not for chat"}
+		e.Code, e.Permanent, e.Detail = "provider_refused", true, "this model is not for chat"
 	case errors.Is(err, errRedirect):
-		return &summary.ProviderError{Code: "provider_refused", Permanent: true,
-			Detail: "the provider answered with a redirect, which is not followed: its URL must be the one that answers"}
+		e.Code, e.Permanent, e.Detail = "provider_refused", true,
+			"the provider answered with a redirect, which is not followed: its URL must be the one that answers"
 	case caller.Err() != nil:
-		return &summary.ProviderError{Code: "provider_timeout", Detail: "the call was given up before the answer was complete"}
+		e.Code, e.Detail = "provider_timeout", "the call was given up before the answer was complete"
 	case call.Err() != nil, isTimeout(err):
-		return &summary.ProviderError{Code: "provider_timeout", Detail: fmt.Sprintf("no complete answer within %v", s.timeout)}
+		e.Code, e.Detail = "provider_timeout", fmt.Sprintf("no complete answer within %v", s.timeout)
 	case errors.Is(err, errTooLong):
-		return &summary.ProviderError{Code: "bad_reply", Detail: fmt.Sprintf("the answer is longer than %d bytes", maxBody)}
-	case errors.As(err, &cut):
-		return &summary.ProviderError{Code: "provider_unreachable",
-			Detail: "the connection was cut before the answer was complete"}
-	case errors.As(err, &failed):
-		return &summary.ProviderError{Code: "provider_unreachable", Detail: unreachable(failed)}
+		e.Code, e.Detail = "bad_reply", fmt.Sprintf("the answer is longer than %d bytes", maxBody)
+	case cut:
+		e.Code, e.Detail = "provider_unreachable", "the connection was cut before the answer was complete"
+	case unanswered:
+		e.Code, e.Detail = "provider_unreachable", unreachable(noAnswer)
+	default:
+		e.Code, e.Detail = "bad_reply", "the answer is not the JSON of a chat completion"
 	}
-	return &summary.ProviderError{Code: "bad_reply", Detail: "the answer is not the JSON of a chat completion"}
+	return &e
 }
 
 // answered is the status of an answer that says no, and the code in its body; 0 for any other error.
 func answered(err error) (status int, code string) {
-	var told *openai.APIError
-	if errors.As(err, &told) {
-		code, _ = told.Code.(string)
-		if code == "" {
+	if told, ok := errors.AsType[*openai.APIError](err); ok {
+		if code, _ = told.Code.(string); code == "" {
 			code = told.Type
 		}
 		return told.HTTPStatusCode, code
 	}
-	var bare *openai.RequestError
-	if errors.As(err, &bare) {
+	if bare, ok := errors.AsType[*openai.RequestError](err); ok {
 		return bare.HTTPStatusCode, ""
 	}
 	return 0, ""
 }
 
-// refusal names an answer that says no. Of the provider's words only codes that are known are believed.
+// refusal names an answer that says no. Of the provider's own words, only the codes that are known here count.
 func refusal(status int, code string) *summary.ProviderError {
 	e := &summary.ProviderError{Code: "provider_refused", Permanent: true}
 	words := "the provider does not accept the request"
@@ -106,7 +106,7 @@ func retryAfter(h http.Header) time.Duration {
 	} else if s, err := strconv.ParseFloat(value, 64); err == nil {
 		wait = inRange(s, time.Second)
 	} else if at, err := http.ParseTime(value); err == nil {
-		now, err := http.ParseTime(h.Get("Date")) // the provider's clock, which is the one that it counts by
+		now, err := http.ParseTime(h.Get("Date")) // the provider's clock, by which it said when
 		if err != nil {
 			now = time.Now()
 		}
@@ -124,23 +124,22 @@ func inRange(n float64, unit time.Duration) time.Duration {
 }
 
 func isTimeout(err error) bool {
-	var t net.Error
-	return errors.As(err, &t) && t.Timeout()
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout()
 }
 
 // unreachable says why no answer came at all.
 func unreachable(err error) string {
-	var name *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	switch {
-	case errors.As(err, &name):
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the name of the provider's host is not known"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "nobody listens at the provider's address"
-	case errors.As(err, &certificate):
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "the provider's certificate is not valid"
-	case errors.As(err, &record):
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "the provider does not speak TLS at this address"
 	}
 	return "the connection failed before an answer came"

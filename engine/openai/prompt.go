@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
-// promptFile holds the whole prompt. Its first line is its version, which is part of what identifies a summary: a change
-// of the text is a new version.
+// promptFile holds the whole prompt. Its first line is its version, which is part of what identifies a summary, so a
+// change of the text is a new version.
 //
 //go:embed prompt.txt
 var promptFile string
@@ -31,25 +31,27 @@ func readPrompt(file string) (prompt, error) {
 	return prompt{version, texts}, err
 }
 
-// summaryLine and messageLine are the lines of data. JSON keeps texts apart whatever they hold: no text can end its line.
+// summaryLine is the first line of the data: the running summary, null where there is none yet. Each line is JSON, so
+// that no text can end its line, whatever it holds.
 type summaryLine struct {
 	Summary *string `json:"running_summary"`
 }
 
+// messageLine is one message, on a line of its own.
 type messageLine struct {
 	Turn    uint32 `json:"turn"`
 	Speaker string `json:"speaker"`
 	Text    string `json:"text"`
 }
 
-// write gives the two messages that one call sends: what to do, and with which data.
+// write gives the two messages that one call sends: system says what to do, data with what.
 func (p prompt) write(r summary.Request, maxTokens int) (system, data string, err error) {
 	// Half as many words as tokens: most languages need more tokens for a word than English.
 	values := struct {
 		Words int
 		Lines []string
 	}{Words: max(maxTokens/2, 1)}
-	previous := summaryLine{}
+	var previous summaryLine
 	if r.Previous != "" {
 		previous.Summary = &r.Previous
 	}

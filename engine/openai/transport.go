@@ -3,21 +3,16 @@ package openai
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 )
 
 const (
-	// maxBody bounds what is read of an answer, maxFailure of an answer that says no.
-	maxBody    = 4 << 20
-	maxFailure = 64 << 10
-	// maxHeader bounds an answer's header.
-	maxHeader = 64 << 10
+	maxBody    = 4 << 20  // of an answer, in bytes
+	maxFailure = 64 << 10 // of the body of an answer that says no, of which the rest is not read
+	maxHeader  = 64 << 10 // of an answer's header
 )
 
 var (
@@ -37,15 +32,16 @@ type transport struct{ client *http.Client }
 func newTransport() *transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	return &transport{&http.Client{
-		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 8, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
-			MaxResponseHeaderBytes: maxHeader},
-		// Texts and key were meant for the host that the operator named: nobody else gets them, and a request stays one.
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
+			ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: 90 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: maxHeader},
+		// A redirect is not followed: the texts and the key are for the host that the operator named, and nobody else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect },
 	}}
 }
 
-// Do is http.Client.Do with a bounded body. A failure's body is read at once: its status counts, even where the rest is cut.
+// Do is http.Client.Do with a bounded body. The body of a failure is read at once, so that its status counts even where
+// the rest is cut.
 func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	res, err := t.client.Do(req)
 	if err != nil {
@@ -55,7 +51,7 @@ func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	case res.StatusCode < 300:
 		res.Body = &boundedBody{res.Body, maxBody}
 		return res, nil
-	case res.StatusCode < 400: // one that says not where to
+	case res.StatusCode < 400: // a redirect without an address
 		return nil, errors.Join(errRedirect, res.Body.Close())
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxFailure))
@@ -66,7 +62,7 @@ func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// boundedBody ends with errTooLong behind left bytes, and with a cutError where the connection does.
+// boundedBody ends with errTooLong once left bytes were read, and with a cutError where the connection ends.
 type boundedBody struct {
 	io.ReadCloser
 	left int
@@ -81,31 +77,4 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 		err = &cutError{err}
 	}
 	return n, err
-}
-
-// CheckURL tells what is wrong with a provider's base URL, without repeating it; an empty one is fine.
-func CheckURL(base string) error {
-	if base == "" {
-		return nil
-	}
-	u, err := url.Parse(base)
-	switch {
-	case err != nil:
-		return errors.New("the provider's URL is not readable as one: write http(s)://HOST/PATH")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("the provider's URL must begin with http:// or https://")
-	case u.Hostname() == "":
-		return errors.New("the provider's URL names no host")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return errors.New("the provider's URL must end with its path: no query, no fragment")
-	}
-	return nil
-}
-
-// CheckKey tells what is wrong with a provider's key, without repeating it; an empty one is fine.
-func CheckKey(key string) error {
-	if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
-		return fmt.Errorf("the provider's key holds, at position %d, what no key can: a space, a line's end, or no ASCII", i+1)
-	}
-	return nil
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Step is one pipeline entry made ready to run: a policy pinned to a digest, its config checked and laid out. As JSON it
-// is what decisions keep of the step.
+// Step is one pipeline entry made ready to run: a policy pinned to a digest, its config checked and laid out. As JSON
+// it is what decisions keep of the step.
 type Step struct {
 	Policy  string          `json:"policy"`
 	Version int             `json:"version"`
@@ -63,7 +63,8 @@ var fallback = []project.PipelineStep{{Policy: "delegation-filter"}, {Policy: "t
 func builtInDefaults(s project.Settings, policy string) map[string]any {
 	switch policy {
 	case "summarise":
-		return map[string]any{"enabled": s.SummaryEnabled, "threshold": s.SummaryThreshold, "keep_last": s.SummaryKeepLast}
+		return map[string]any{"enabled": s.SummaryEnabled, "threshold": s.SummaryThreshold,
+			"keep_last": s.SummaryKeepLast}
 	case "depth-compress":
 		return map[string]any{"depth": s.SessionHistoryDepth}
 	}
@@ -231,9 +232,9 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 	return nil
 }
 
-// CheckPipeline refuses settings whose pipeline cannot run, as Make does, or policy_unavailable where a module cannot be
-// loaded now. Where the pipeline changed, the tenant's own policies that it names are written too, so that the commit of
-// t and a deletion of one of them exclude each other.
+// CheckPipeline refuses settings whose pipeline cannot run, as Make does, or policy_unavailable where a module cannot
+// be loaded now. Where the pipeline changed, the tenant's own policies that it names are written too, so that the
+// commit of t and a deletion of one of them exclude each other.
 func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed bool) error {
 	own := Set{names: svc.projects.OwnPolicies(s.Pipeline)}
 	for _, name := range own.names {

@@ -130,9 +130,10 @@ type LiveSpec struct {
 	Version int `json:"version"`
 }
 
-// SetLive lets a policy's bare name mean another version, from the next window on, everywhere. It answers required where
-// no version is named, config_conflict where the version does not take the config that a project's pipeline gives to the
-// name, policy_unavailable where its module cannot be loaded now, and key_narrowed, built_in_policy or not_found.
+// SetLive lets a policy's bare name mean another version, from the next window on, everywhere. It answers required
+// where no version is named, config_conflict where the version does not take the config that a project's pipeline gives
+// to the name, policy_unavailable where its module cannot be loaded now, and key_narrowed, built_in_policy or
+// not_found.
 func (svc *Service) SetLive(ctx context.Context, c access.Caller, name string, spec LiveSpec) (Policy, error) {
 	if spec.Version < 1 {
 		return Policy{}, fault.InvalidField("version", "required", "must be the number of a version")

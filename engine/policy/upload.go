@@ -45,7 +45,8 @@ func readUsage(t *records.Tx) (usage, error) {
 	return *u, err
 }
 
-// check refuses, with quota_exceeded, one more version of so many bytes where that would be more than a tenant may keep.
+// check refuses, with quota_exceeded, one more version of so many bytes where that would be more than a tenant may
+// keep.
 func (q Quota) check(u usage, size int) error {
 	switch {
 	case u.Versions >= q.Versions:

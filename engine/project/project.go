@@ -146,7 +146,8 @@ func change(t *records.Tx, id string) (*Record, error) {
 
 // Put makes a project, or renames the one that is there. It answers invalid_id or too_long where the id or the name is
 // wrong, and not_found where the key does not reach such a project.
-func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (p Project, created bool, err error) {
+func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (p Project, created bool,
+	err error) {
 	if err := ident.CheckID("project", id); err != nil {
 		return p, false, err
 	}

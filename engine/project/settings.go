@@ -133,10 +133,10 @@ func (svc *Service) Settings(ctx context.Context, c access.Caller, id string) (S
 	return svc.WithDefaults(p.Set)
 }
 
-// PatchSettings changes the settings that the patch, a JSON object, names; null puts one back to its default. It answers
-// not_found where there is no such project, invalid_body, unknown_field, wrong_type, out_of_range, invalid_value or
-// too_long where the patch or a setting is wrong, unknown_policy or invalid_config where a step of the pipeline is, and
-// policy_unavailable where a module cannot be loaded now.
+// PatchSettings changes the settings that the patch, a JSON object, names; null puts one back to its default. It
+// answers not_found where there is no such project, invalid_body, unknown_field, wrong_type, out_of_range,
+// invalid_value or too_long where the patch or a setting is wrong, unknown_policy or invalid_config where a step of the
+// pipeline is, and policy_unavailable where a module cannot be loaded now.
 func (svc *Service) PatchSettings(ctx context.Context, c access.Caller, id string, patch json.RawMessage,
 ) (Settings, error) {
 	var changes map[string]json.RawMessage
@@ -159,7 +159,8 @@ func (svc *Service) PatchSettings(ctx context.Context, c access.Caller, id strin
 		}
 		s, err := svc.WithDefaults(p.Set)
 		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return s, fault.InvalidField(typed.Field, "wrong_type", "must be %s, not %s", jsonType(typed.Type), typed.Value)
+			return s, fault.InvalidField(typed.Field, "wrong_type", "must be %s, not %s", jsonType(typed.Type),
+				typed.Value)
 		}
 		if err != nil { // checkNames passed, so the field that is unknown is one of a pipeline entry
 			return s, fault.InvalidField("pipeline", "unknown_field", "%s", strings.TrimPrefix(err.Error(), "json: "))

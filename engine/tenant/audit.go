@@ -23,8 +23,8 @@ type AuditEntry struct {
 	Detail  string    `json:"detail"`
 }
 
-// Audit adds an entry to the commit of the change that it tells of. An action is what.how, as policy.upload. Where Mneme
-// acts by itself, the caller is the zero value.
+// Audit adds an entry to the commit of the change that it tells of. An action is what.how, as policy.upload. Where
+// Mneme acts by itself, the caller is the zero value.
 func Audit(t *records.Tx, c access.Caller, action, subject, detail string) error {
 	var id [8]byte
 	t.DB.Random(id[:])
@@ -37,7 +37,8 @@ func Audit(t *records.Tx, c access.Caller, action, subject, detail string) error
 
 // ListAudit pages through a tenant's audit entries, newest first. It answers key_narrowed where the key does not reach
 // the whole tenant.
-func (svc *Service) ListAudit(ctx context.Context, c access.Caller, page records.Page) (records.List[AuditEntry], error) {
+func (svc *Service) ListAudit(ctx context.Context, c access.Caller, page records.Page) (records.List[AuditEntry],
+	error) {
 	if err := c.WholeTenant(); err != nil {
 		return records.List[AuditEntry]{}, err
 	}

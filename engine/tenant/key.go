@@ -146,7 +146,8 @@ func (svc *Service) Authenticate(ctx context.Context, token string) (access.Call
 // CreateKey makes a key; its secret is in the answer and nowhere else. It answers invalid_value, too_long, invalid_id,
 // required or out_of_range where the spec is wrong, and not_found where it names a project that the caller's own key
 // does not reach.
-func (svc *Service) CreateKey(ctx context.Context, c access.Caller, once access.Once, spec KeySpec) (KeyCreated, error) {
+func (svc *Service) CreateKey(ctx context.Context, c access.Caller, once access.Once, spec KeySpec) (KeyCreated,
+	error) {
 	if err := spec.check(c, svc.db.Now()); err != nil {
 		return KeyCreated{}, err
 	}

@@ -43,7 +43,8 @@ func (u *keyUses) of(name string) int64 {
 	return u.last[name].used
 }
 
-// noteUse notes that a key was used. A failure to write it is only logged, because it is no reason to refuse the request.
+// noteUse notes that a key was used. A failure to write it is only logged, because it is no reason to refuse the
+// request.
 func (svc *Service) noteUse(ctx context.Context, tenant, id string, now time.Time) {
 	if !svc.keyUses.note(tenant+"/"+id, now.UnixMilli()) {
 		return

@@ -76,8 +76,8 @@ func (svc *Service) Exists(ctx context.Context, id string) (bool, error) {
 }
 
 // Create makes a tenant with an admin key. prepare makes what every tenant's space begins with; it may be called again
-// after a crash or a lost race, and then finds what it made before. Create answers invalid_id where the id is wrong, and
-// tenant_exists where a tenant of that id exists or is still being deleted.
+// after a crash or a lost race, and then finds what it made before. Create answers invalid_id where the id is wrong,
+// and tenant_exists where a tenant of that id exists or is still being deleted.
 func (svc *Service) Create(ctx context.Context, once access.Once, spec Spec, prepare func(admin access.Caller) error) (
 	Created, error) {
 	if err := ident.CheckID("id", spec.ID); err != nil {
@@ -91,14 +91,14 @@ func (svc *Service) Create(ctx context.Context, once access.Once, spec Spec, pre
 			return Created{}, err
 		}
 		if prior != nil {
-			return Created{}, fault.Errorf(fault.Conflict, "tenant_exists", "tenant %q exists or is still being deleted",
-				spec.ID)
+			return Created{}, fault.Errorf(fault.Conflict, "tenant_exists",
+				"tenant %q exists or is still being deleted", spec.ID)
 		}
 		if admin.Incarnation, err = svc.mark(ctx, spec.ID); err != nil {
 			return Created{}, err
 		}
-		// The tenant's own space comes first: a crash before the record below leaves a key that nobody was told, and the
-		// next attempt succeeds.
+		// The tenant's own space comes first: a crash before the record below leaves a key that nobody was told, and
+		// the next attempt succeeds.
 		if err := prepare(admin); err != nil {
 			return Created{}, err
 		}

@@ -16,7 +16,7 @@ type checks struct {
 	live     ident.Incarnation            // the tenant's mark
 	keys     map[string]ident.Incarnation // API key -> the tenant that it was made in
 	lostKeys bool                         // a key is damaged
-	swept    map[string]bool              // in the system space: tenants that a job is to sweep, until their records come
+	swept    map[string]bool              // in the system space: tenants to sweep, until their records come
 }
 
 // NewChecks makes the checks of one tenant, or of the system space.

@@ -66,8 +66,8 @@ func All() []Tool {
 			Description: "Search long-term memory, best match first. Call it before you answer whatever may depend " +
 				"on earlier conversations: who the user is, what they prefer, what was decided or done. Search with " +
 				"the words that the memory itself would use; if nothing fits, try other words before you say that " +
-				"you do not know. To see the most recent memories give the query \"*\", or no query and a time in since " +
-				"or until.",
+				"you do not know. To see the most recent memories give the query \"*\", or no query and a time in " +
+				"since or until.",
 			InputSchema:  json.RawMessage(recallInput),
 			OutputSchema: json.RawMessage(recallOutput),
 			ReadOnly:     true,

@@ -1,5 +1,5 @@
-// Package openaitest is a local server that speaks the part of OpenAI's chat completions that summaries need. It answers as
-// a test scripts it, and its summaries tell what they cover.
+// Package openaitest is a local server that speaks the part of OpenAI's chat completions that summaries need. It answers
+// as a test scripts it, and its summaries tell what they cover.
 package openaitest
 
 import (
@@ -174,7 +174,8 @@ func parse(body []byte) (*Request, error) {
 	if err := json.Unmarshal(body, &posted); err != nil {
 		return nil, err
 	}
-	out := &Request{Model: posted.Model, MaxTokens: max(posted.MaxTokens, posted.MaxCompletionTokens), Body: bytes.Clone(body)}
+	out := &Request{Model: posted.Model, MaxTokens: max(posted.MaxTokens, posted.MaxCompletionTokens),
+		Body: bytes.Clone(body)}
 	for _, m := range posted.Messages {
 		if m.Role == "system" {
 			out.System += m.Content

@@ -1,9 +1,12 @@
-// Package tiktoken counts tokens with tiktoken-go, offline: the vocabularies are part of the binary.
+// Package tiktoken counts tokens with tiktoken-go, offline: the vocabularies are part of the binary. A Counter
+// remembers the counts of short texts, and cuts long runs of one class of characters, for which the library takes
+// quadratic time.
 package tiktoken
 
 import (
 	"fmt"
 	"sync"
+	"unicode"
 
 	"github.com/pkoukk/tiktoken-go"
 	loader "github.com/pkoukk/tiktoken-go-loader"
@@ -44,8 +47,8 @@ func New() (*Counter, error) {
 	return &Counter{o200k, cl100k}, nil
 }
 
-// Count returns the number of tokens of a text. Special tokens that it spells out are ordinary text. The name must be
-// O200K or CL100K: settings are checked long before.
+// Count returns the number of tokens of a text. Special tokens that it spells out are ordinary text. It panics where
+// the name is not O200K or CL100K, because settings are checked long before.
 func (c *Counter) Count(name, text string) int {
 	switch name {
 	case O200K:
@@ -53,7 +56,7 @@ func (c *Counter) Count(name, text string) int {
 	case CL100K:
 		return c.cl100k.count(text)
 	}
-	panic("tokens: unknown encoding " + name)
+	panic("tiktoken: unknown encoding " + name)
 }
 
 // CountBoth counts a text in both encodings, O200K first.
@@ -82,6 +85,7 @@ func load(name string) (*encoding, error) {
 	return &encoding{tokenizer: t, short: map[string]int{}}, nil
 }
 
+// count counts a text, or remembers its count.
 func (e *encoding) count(text string) int {
 	if len(text) > maxShort {
 		return e.encode(text)
@@ -102,7 +106,7 @@ func (e *encoding) count(text string) int {
 	return n
 }
 
-// encode counts piece by piece, since the library takes quadratic time for a long run of one class of characters.
+// encode counts piece by piece: see cut.
 func (e *encoding) encode(text string) int {
 	n := 0
 	for len(text) > 0 {
@@ -111,4 +115,47 @@ func (e *encoding) encode(text string) int {
 		text = text[end:]
 	}
 	return n
+}
+
+// maxRun is the longest run of characters of one class, in bytes, that is encoded at once. Real documents hold no
+// longer run, so cutting does not change their counts.
+const maxRun = 1024
+
+// class is a class of characters as the tokenizers' patterns know them.
+type class uint8
+
+const (
+	letter class = iota // or a mark
+	digit
+	space
+	other
+)
+
+func classOf(r rune) class {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
+		return letter
+	case r == ' ', r == '\n':
+		return space
+	case unicode.IsLetter(r), unicode.IsMark(r):
+		return letter
+	case unicode.IsNumber(r):
+		return digit
+	case unicode.IsSpace(r):
+		return space
+	}
+	return other
+}
+
+// cut is where the first piece of a text ends: inside the first run that is too long, else at the text's end.
+func cut(text string) int {
+	start, current := 0, other
+	for i, r := range text {
+		if c := classOf(r); c != current {
+			start, current = i, c
+		} else if i-start >= maxRun {
+			return i
+		}
+	}
+	return len(text)
 }

@@ -1,9 +1,15 @@
-// Package openai makes summaries with any server that speaks OpenAI's chat completions.
+// Package openai makes summaries with any server that speaks OpenAI's chat completions. summariser.go makes the one
+// request of a call and reads its answer, prompt.go words it, transport.go bounds what the provider can do with it, and
+// failure.go names what goes wrong.
+//
+// The hard idea is that the provider is not trusted: no word of it reaches a tenant or a log but the summary itself.
 package openai
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -20,11 +26,11 @@ const (
 	defaultTimeout = time.Minute
 	// defaultMaxTokens bounds a reply where the request does not.
 	defaultMaxTokens = 1000
-	// thinkingTokens come on top for models whose thinking counts as their reply.
+	// thinkingTokens are added for models whose thinking counts as part of their reply.
 	thinkingTokens = 4096
-	// minSecret is the length from which on a key can be one, in bytes.
+	// minSecret is the length in bytes from which a key is taken for a secret.
 	minSecret = 12
-	// bytesPerToken is more than any tokenizer needs: a longer text is more than was asked for.
+	// bytesPerToken is more than any tokenizer needs: a text that is longer was not asked for.
 	bytesPerToken = 16
 )
 
@@ -36,7 +42,35 @@ type Options struct {
 	Timeout time.Duration // of one call; 0: a minute
 }
 
-// Summariser implements engine.Summariser. Safe for concurrent use.
+// CheckURL tells what is wrong with a provider's base URL, without repeating it; an empty one is fine.
+func CheckURL(base string) error {
+	if base == "" {
+		return nil
+	}
+	u, err := url.Parse(base)
+	switch {
+	case err != nil:
+		return errors.New("the provider's URL is not readable as one: write http(s)://HOST/PATH")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the provider's URL must begin with http:// or https://")
+	case u.Hostname() == "":
+		return errors.New("the provider's URL names no host")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return errors.New("the provider's URL must end with its path: no query, no fragment")
+	}
+	return nil
+}
+
+// CheckKey tells what is wrong with a provider's key, without repeating it; an empty one is fine.
+func CheckKey(key string) error {
+	if i := strings.IndexFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
+		return fmt.Errorf("the provider's key holds, at position %d, what no key can: "+
+			"a space, a line's end, or no ASCII", i+1)
+	}
+	return nil
+}
+
+// Summariser implements summary.Summariser. Safe for concurrent use.
 type Summariser struct {
 	client  *openai.Client
 	prompt  prompt
@@ -45,7 +79,7 @@ type Summariser struct {
 	timeout time.Duration
 }
 
-// New makes a summariser. Its errors never hold the key or the address.
+// New makes a summariser. Its errors, and those of Summarise, never hold the key or the address.
 func New(o Options) (*Summariser, error) {
 	if err := errors.Join(CheckURL(o.BaseURL), CheckKey(o.APIKey)); err != nil {
 		return nil, err
@@ -70,10 +104,10 @@ func New(o Options) (*Summariser, error) {
 	return s, nil
 }
 
-// Prompt names the version of the prompt.
+// Prompt names the version of the prompt, which is part of what identifies a summary.
 func (s *Summariser) Prompt() string { return s.prompt.version }
 
-// Summarise makes one HTTP request: whoever calls decides on when to try again.
+// Summarise makes one HTTP request; the caller decides when to try again. Its error is a *summary.ProviderError.
 func (s *Summariser) Summarise(ctx context.Context, r summary.Request) (summary.Reply, error) {
 	if r.Model == "" {
 		r.Model = s.model
@@ -100,10 +134,10 @@ func (s *Summariser) request(r summary.Request) (openai.ChatCompletionRequest, e
 	system, data, err := s.prompt.write(r, r.MaxTokens)
 	request := openai.ChatCompletionRequest{Model: r.Model, Messages: []openai.ChatCompletionMessage{
 		{Role: openai.ChatMessageRoleSystem, Content: system}, {Role: openai.ChatMessageRoleUser, Content: data}}}
-	//lint:ignore SA1019 servers other than OpenAI's know this name alone, and some refuse those that they do not know
+	//lint:ignore SA1019 servers other than OpenAI's know only this name, and some refuse a name that they do not know
 	request.MaxTokens = r.MaxTokens
 	if errors.Is(openai.NewReasoningValidator().Validate(request), openai.ErrReasoningModelMaxTokensDeprecated) {
-		//lint:ignore SA1019 the models that think know the other one alone
+		//lint:ignore SA1019 the models that think know only the other name
 		request.MaxTokens = 0
 		request.MaxCompletionTokens = r.MaxTokens + thinkingTokens
 	}
@@ -125,7 +159,7 @@ func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Requ
 	reply.Text = strings.TrimSpace(choice.Message.Content)
 	switch empty := !strings.ContainsFunc(reply.Text, says); {
 	case choice.FinishReason == openai.FinishReasonLength:
-		// What a cut summary did not get to would be lost, and yet count as covered.
+		// What a cut summary left out would be lost, and yet count as covered.
 		return bad("bad_reply", "the summary was cut at the bound on its length")
 	case choice.FinishReason == openai.FinishReasonContentFilter:
 		return bad("bad_reply", "the provider's filter cut the answer")
@@ -141,16 +175,16 @@ func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Requ
 	return reply, nil
 }
 
-// repeatsKey tells whether a text would show the key to tenants. Some servers without keys want one all the same, which
-// is then a word as any other.
+// repeatsKey tells whether a text would show the key to tenants. A short key is no secret: servers that need none often
+// want some word in its place.
 func (s *Summariser) repeatsKey(text string) bool {
 	return len(s.key) >= minSecret && strings.Contains(text, s.key)
 }
 
-// says tells a rune that can be part of a word or a number.
+// says tells whether a rune can be part of a word or a number.
 func says(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// modelName is the model that answered, if its name can be believed, else the one that was asked.
+// modelName is the model that says it answered, if that can be a model's name, else the one that was asked.
 func (s *Summariser) modelName(answered, asked string) string {
 	odd := func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }
 	if answered == "" || len(answered) > 256 || strings.ContainsFunc(answered, odd) || s.repeatsKey(answered) {
@@ -159,5 +193,5 @@ func (s *Summariser) modelName(answered, asked string) string {
 	return answered
 }
 
-// used is a count of tokens as a provider gives it, within reason.
+// used bounds a count of tokens that a provider gives.
 func used(n int) int { return min(max(n, 0), 100_000_000) }

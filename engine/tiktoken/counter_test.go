@@ -134,3 +134,22 @@ func TestUnknownEncoding(t *testing.T) {
 	}()
 	newCounter(t).Count("p50k_base", "text")
 }
+
+func BenchmarkCount(b *testing.B) {
+	c := newCounter(b)
+	prose := strings.Repeat("The quick brown fox, aged 12, jumps over {\"lazy\": \"dogs\"}; it's fun.\n", 60)
+	for _, bench := range []struct{ name, text string }{{"role", "assistant"}, {"prose", prose}} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.SetBytes(int64(len(bench.text)))
+			for b.Loop() {
+				c.Count(O200K, bench.text)
+			}
+		})
+		b.Run(bench.name+"-both", func(b *testing.B) {
+			b.SetBytes(int64(len(bench.text)))
+			for b.Loop() {
+				c.CountBoth(bench.text)
+			}
+		})
+	}
+}
