@@ -23,7 +23,7 @@ type checks struct {
 }
 
 // NewChecks makes the checks of one tenant, or of the system space.
-func NewChecks(projects *project.Checks) *checks {
+func NewChecks(projects *project.Checks) verify.RoomChecks {
 	return &checks{projects: projects, names: map[string]bool{}, builtIns: map[string]bool{},
 		modules: map[plan.Digest]int{}}
 }

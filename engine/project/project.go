@@ -121,6 +121,12 @@ func (svc *Service) Read(ctx context.Context, c access.Caller, id string, more f
 	}
 }
 
+// Find reads a project without more. It answers not_found as Read does.
+func (svc *Service) Find(ctx context.Context, c access.Caller, id string) (*Record, error) {
+	p, _, _, err := svc.Read(ctx, c, id, nil)
+	return p, err
+}
+
 // Peek gives a project as this process read it last, nil where it never did. It may be stale: good for a guess that is
 // checked later.
 func (svc *Service) Peek(tenant, id string) *Record { return svc.memo.Peek(tenant + "/" + id) }
@@ -173,7 +179,7 @@ func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Sp
 
 // Get describes a project, or answers not_found.
 func (svc *Service) Get(ctx context.Context, c access.Caller, id string) (Project, error) {
-	p, _, _, err := svc.Read(ctx, c, id, nil)
+	p, err := svc.Find(ctx, c, id)
 	if err != nil {
 		return Project{}, err
 	}

@@ -126,7 +126,7 @@ func (s *Settings) Encoding() int { return max(slices.Index(Encodings[:], s.Toke
 
 // Settings answers a project's settings, defaults filled in, or not_found.
 func (svc *Service) Settings(ctx context.Context, c access.Caller, id string) (Settings, error) {
-	p, _, _, err := svc.Read(ctx, c, id, nil)
+	p, err := svc.Find(ctx, c, id)
 	if err != nil {
 		return Settings{}, err
 	}

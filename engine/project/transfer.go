@@ -82,7 +82,7 @@ func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	if err := im.Claim("project", in.ID); err != nil {
 		return err
 	}
-	have, _, _, err := p.svc.Read(im.Ctx, im.Caller, in.ID, nil)
+	have, err := p.svc.Find(im.Ctx, im.Caller, in.ID)
 	if fault.IsNotFound(err) {
 		return nil
 	}

@@ -20,7 +20,7 @@ type checks struct {
 }
 
 // NewChecks makes the checks of one tenant, or of the system space.
-func NewChecks() *checks {
+func NewChecks() verify.RoomChecks {
 	return &checks{keys: map[string]ident.Incarnation{}, swept: map[string]bool{}}
 }
 
