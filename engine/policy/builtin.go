@@ -26,7 +26,6 @@ type registry struct {
 	mu sync.RWMutex
 	// versions are those of built-ins, also the ones that other programs over the store brought; version n is at n-1.
 	versions map[string][]plan.Digest
-	builtIn  map[plan.Digest]bool // the modules of those versions
 	known    map[plan.Digest]plan.Policy
 }
 
@@ -54,7 +53,12 @@ func (r *registry) learn(p plan.Policy) {
 func (r *registry) isBuiltIn(d plan.Digest) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.builtIn[d]
+	for _, all := range r.versions {
+		if slices.Contains(all, d) {
+			return true
+		}
+	}
+	return false
 }
 
 // list gives the versions of a built-in that are known of; version n is at n-1.
@@ -74,7 +78,6 @@ func (r *registry) learnVersions(name string, rec builtInRecord) {
 	all := make([]plan.Digest, len(rec.Digests))
 	for i, d := range rec.Digests {
 		all[i] = plan.Digest(d)
-		r.builtIn[all[i]] = true
 	}
 	r.versions[name] = all
 }
@@ -96,7 +99,7 @@ func (svc *Service) IsBuiltIn(name string) bool { return svc.registry.shipped[na
 // new version. An older program that starts again finds its own, however many came after it.
 func (svc *Service) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error {
 	svc.registry = &registry{shipped: map[string]int{}, versions: map[string][]plan.Digest{},
-		builtIn: map[plan.Digest]bool{}, known: map[plan.Digest]plan.Policy{}}
+		known: map[plan.Digest]plan.Policy{}}
 	system := access.Caller{Tenant: records.SystemTenant, Role: access.RoleRoot}
 	for _, b := range builtIns {
 		policy, err := svc.host.Load(ctx, "", b.Wasm)

@@ -38,20 +38,19 @@ type Step struct {
 // Ready is a project's settings with its pipeline made ready to run, and the fallback that runs where the pipeline's
 // result breaks the law.
 type Ready struct {
-	Settings project.Settings
-	Steps    []Step
-	Fallback []Step
+	Effective
 	Encoding int             // as project.Settings.Encoding
-	Record   json.RawMessage // the Effective that decisions keep of it
+	Record   json.RawMessage // what decisions keep of it: the Effective without the settings' pipeline
 	Hash     [16]byte        // of Record
 
 	Policies Set  // as they stood
 	Partial  bool // a module could not be loaded; it may be, next time
 }
 
-// Effective is how a ready pipeline is kept, once a day for all decisions made with it.
+// Effective is how a ready pipeline is kept, once a day for all decisions made with it. The settings are then without
+// their pipeline, because the steps say it with each version pinned.
 type Effective struct {
-	Settings project.Settings `json:"settings"` // without the pipeline, which the steps say with each version pinned
+	Settings project.Settings `json:"settings"`
 	Steps    []Step           `json:"steps"`
 	Fallback []Step           `json:"fallback"`
 }
@@ -106,7 +105,8 @@ func (svc *Service) ResolverFor(ctx context.Context, tenant, name string, versio
 // Make makes a pipeline and the fallback behind it ready. Where the resolver is not lenient it answers unknown_policy,
 // invalid_config, wrong_type, invalid_value or too_long for an entry that is wrong.
 func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
-	out := &Ready{Settings: r.settings, Encoding: r.settings.Encoding(), Policies: r.policies}
+	out := &Ready{Encoding: r.settings.Encoding(), Policies: r.policies}
+	out.Settings = r.settings
 	var err error
 	if out.Steps, err = r.pipeline(entries); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (r *Resolver) Make(entries []project.PipelineStep) (*Ready, error) {
 	if out.Fallback, err = r.pipeline(fallback); err != nil {
 		return nil, err
 	}
-	kept := Effective{Settings: r.settings, Steps: out.Steps, Fallback: out.Fallback}
+	kept := out.Effective
 	kept.Settings.Pipeline = nil
 	out.Record, err = json.Marshal(kept)
 	sum := sha256.Sum256(out.Record)
@@ -268,8 +268,8 @@ func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed boo
 // Pinned makes a decision's own settings and steps ready again, or answers module_purged where a module is not kept any
 // more, even if it is still in memory.
 func (svc *Service) Pinned(ctx context.Context, tenant string, eff *Effective) (*Ready, error) {
-	r := &Ready{Settings: eff.Settings, Encoding: eff.Settings.Encoding(), Steps: slices.Clone(eff.Steps),
-		Fallback: slices.Clone(eff.Fallback)}
+	r := &Ready{Effective: *eff, Encoding: eff.Settings.Encoding()}
+	r.Steps, r.Fallback = slices.Clone(eff.Steps), slices.Clone(eff.Fallback)
 	for _, steps := range [][]Step{r.Steps, r.Fallback} {
 		for i := range steps {
 			s := &steps[i]
