@@ -114,7 +114,7 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 		return nil
 	}
 	p.adds.Add(records.Amount{Count: 1, Bytes: in.weight()})
-	project, err := p.E.projects.Find(im.Ctx, im.Caller, in.Project)
+	project, _, _, err := p.E.projects.Read(im.Ctx, im.Caller, in.Project, nil)
 	if fault.IsNotFound(err) { // the project is yet to be made
 		return nil
 	}

@@ -120,7 +120,7 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 	if err != nil {
 		return out, err
 	}
-	p, err := svc.projects.Find(ctx, c, projectID)
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return out, err
 	}

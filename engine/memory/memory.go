@@ -184,7 +184,7 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, key str
 
 // live reads a memory that must be there.
 func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key string) (*project.Record, *Record, error) {
-	p, err := svc.projects.Find(ctx, c, projectID)
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -173,7 +173,7 @@ func (svc *Service) Recall(ctx context.Context, c access.Caller, project string,
 	if err != nil {
 		return out, err
 	}
-	p, err := svc.projects.Find(ctx, c, project)
+	p, _, _, err := svc.projects.Read(ctx, c, project, nil)
 	if err != nil {
 		return out, err
 	}

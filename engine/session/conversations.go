@@ -82,7 +82,7 @@ func (h *NamedHead) counts() bool { return h.Id != ident.DefaultSession || h.Tur
 // Conversations tells how many conversations a project has, and since when, or answers not_found.
 func (svc *Service) Conversations(ctx context.Context, c access.Caller, projectID string) (ConversationStats, error) {
 	out := ConversationStats{ProjectID: projectID}
-	p, err := svc.projects.Find(ctx, c, projectID)
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return out, err
 	}
@@ -129,7 +129,7 @@ func (svc *Service) PurgeConversations(ctx context.Context, c access.Caller, spe
 	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {
 		return out, fault.InvalidField("older_than_days", "out_of_range", "must be from 0 to %d", maxPurgeDays)
 	}
-	p, err := svc.projects.Find(ctx, c, spec.ProjectID)
+	p, _, _, err := svc.projects.Read(ctx, c, spec.ProjectID, nil)
 	if err != nil {
 		return out, err
 	}

@@ -201,7 +201,7 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, id stri
 
 // List pages through a project's sessions by id. `dashboard` is listed once it has a turn.
 func (svc *Service) List(ctx context.Context, c access.Caller, projectID string, page records.Page) (records.List[Session], error) {
-	p, err := svc.projects.Find(ctx, c, projectID)
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return records.List[Session]{}, err
 	}

@@ -209,7 +209,7 @@ func (svc *Service) readEffective(ctx context.Context, tenant string, pinc ident
 // readDecision finds a decision of a project, and what it shares with others.
 func (svc *Service) readDecision(ctx context.Context, c access.Caller, projectID, name string) (*project.Record, *decision,
 	*policy.Effective, error) {
-	p, err := svc.projects.Find(ctx, c, projectID)
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}

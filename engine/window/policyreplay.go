@@ -119,7 +119,7 @@ func (svc *Service) ReplayPolicy(ctx context.Context, c access.Caller, name stri
 	if len(req.Sessions) > maxReplaySessions {
 		return out, fault.InvalidField("sessions", "too_long", "must name at most %d sessions", maxReplaySessions)
 	}
-	p, err := svc.projects.Find(ctx, c, req.Project)
+	p, _, _, err := svc.projects.Read(ctx, c, req.Project, nil)
 	if err != nil {
 		return out, err
 	}
