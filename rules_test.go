@@ -63,8 +63,9 @@ var rooms = map[string][]string{
 	"engine/window":   on("project", "session", "policy", "memory", "recall"),
 	"engine/summary":  on("tenant", "project", "session", "window"),
 	"engine/tools":    on("project", "memory", "recall"),
-	"engine/board":    on("tenant"),
+	"engine/board":    append(on("tenant"), "engine/board/postings"),
 
+	"engine/board/postings":    {},
 	"engine/chat":              {"engine/plan"},
 	"engine/chat/chattest":     {"engine/chat"},
 	"engine/fair":              {},

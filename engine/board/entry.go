@@ -17,22 +17,36 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-const (
-	// maxEntry bounds an entry's content, in bytes.
-	maxEntry = 1 << 20
-	// maxEntryTags and maxEntryTag bound its tags and each of them, in bytes.
-	maxEntryTags = 64
-	maxEntryTag  = 256
+// Entry is an entry of a board as clients see it. Of a Damaged one only the ids are known.
+type Entry struct {
+	ID        string    `json:"id"`
+	BoardID   string    `json:"board_id"`
+	Content   string    `json:"content"`
+	Tags      []string  `json:"tags"`
+	Source    *string   `json:"source"`
+	IsChat    bool      `json:"is_chat"` // it has the tag chat
+	CreatedAt time.Time `json:"created_at"`
+	Damaged   bool      `json:"damaged,omitempty"`
+}
 
-	chatTag = "chat"
-)
+// chatTag is the tag that makes an entry chat.
+const chatTag = "chat"
 
-// entryRecord is what a stored entry says before its content, whose length in bytes is Size.
+// storedEntry is an entry as it is stored: the length of the JSON of its entryRecord in four bytes, that JSON, and the
+// content.
+type storedEntry struct {
+	entryRecord
+	seq     uint64 // its number on the board
+	content string
+	damaged bool // nothing but its number is known
+}
+
+// entryRecord is what a stored entry says before its content.
 type entryRecord struct {
 	Tags     []string   `json:"tags,omitempty"`
 	Source   string     `json:"source,omitempty"`
-	Created  int64      `json:"created"` // ms
-	Size     int        `json:"size"`
+	Created  int64      `json:"created"` // milliseconds since 1970
+	Size     int        `json:"size"`    // of the content, in bytes
 	Notified []notified `json:"notified,omitempty"`
 }
 
@@ -44,107 +58,63 @@ type notified struct {
 	Kind  string            `json:"kind"`
 }
 
-// storedEntry is an entry as it lies in the store.
-type storedEntry struct {
-	entryRecord
-	seq     uint64
-	content string
-	damaged bool // nothing but its number is known
-}
-
 func (r *entryRecord) isChat() bool { return slices.Contains(r.Tags, chatTag) }
 
-func (s *storedEntry) shown(b *Record) Entry {
-	out := Entry{ID: entryID(b.Incarnation, s.seq), BoardID: b.ID, Content: s.content, Tags: s.Tags, IsChat: s.isChat(),
-		CreatedAt: records.TimeOf(s.Created)}
+func (e *storedEntry) shown(b *boardRecord) Entry {
+	out := Entry{ID: entryID(b.Incarnation, e.seq), BoardID: b.ID, Content: e.content, Tags: e.Tags, IsChat: e.isChat(),
+		Damaged: e.damaged}
+	if !e.damaged {
+		out.CreatedAt = records.TimeOf(e.Created)
+	}
 	if out.Tags == nil {
 		out.Tags = []string{}
 	}
-	if out.Damaged = s.damaged; s.damaged {
-		out.CreatedAt = time.Time{}
-	}
-	if s.Source != "" {
-		out.Source = &s.Source
+	if e.Source != "" {
+		out.Source = &e.Source
 	}
 	return out
 }
 
-// terms are what the entry is found by.
-func (s *storedEntry) terms(words []string) []string {
-	out := make([]string, 0, 1+len(s.Tags)+len(words))
-	out = append(out, termAll)
-	for _, tag := range s.Tags {
-		out = append(out, termTag+tag)
-	}
-	for _, word := range words {
-		out = append(out, termWord+word)
-	}
-	return out
-}
-
-// An id names its board's or inbox's incarnation and the number there; ids sort as they were given.
-const (
-	entryIDPrefix  = "bme_"
-	noticeIDPrefix = "ntf_"
-)
-
-func entryID(b ident.Incarnation, seq uint64) string { return numberedID(entryIDPrefix, b, seq) }
-
-func numberedID(prefix string, inc ident.Incarnation, seq uint64) string {
-	return fmt.Sprintf("%s%s_%012d", prefix, ident.Alphabet.EncodeToString(inc[:5]), seq)
-}
-
-// parseNumberedID gives the number that an id names, 0 where the id is of an earlier incarnation: all there is is newer.
-func parseNumberedID(prefix, field, id string, inc ident.Incarnation) (uint64, error) {
-	rest, ok := strings.CutPrefix(id, prefix)
-	of, number, _ := strings.Cut(rest, "_")
-	seq, err := strconv.ParseUint(number, 10, 64)
-	if !ok || err != nil {
-		return 0, fault.InvalidField(field, "invalid_id", "must be an id that was given here, like %s", numberedID(prefix, inc, 1))
-	}
-	if of != ident.Alphabet.EncodeToString(inc[:5]) {
-		return 0, nil
-	}
-	return seq, nil
-}
-
-func putEntry(t *records.Tx, b *Record, s *storedEntry) error {
-	meta, err := json.Marshal(s.entryRecord)
+// put collects the writes of the entry and of its place among the entries by time.
+func (e *storedEntry) put(t *records.Tx, board ident.Incarnation) error {
+	meta, err := json.Marshal(e.entryRecord)
 	if err != nil {
 		return err
 	}
-	raw := make([]byte, 0, 4+len(meta)+len(s.content))
+	raw := make([]byte, 0, 4+len(meta)+len(e.content))
 	raw = append(binary.BigEndian.AppendUint32(raw, uint32(len(meta))), meta...)
-	t.Put(records.Entry.Key(b.Incarnation, s.seq), append(raw, s.content...))
+	t.Put(records.Entry.Key(board, e.seq), append(raw, e.content...))
+	t.Put(records.EntryTime.Key(board, records.TimeOf(e.Created), e.seq), []byte{0})
 	return nil
 }
 
-// parseEntry reads a stored entry: its record, and its content behind it.
+// parseEntry reads a stored entry. The value of one that the store knows to be damaged is nil.
 func parseEntry(seq uint64, value []byte) *storedEntry {
 	damaged := &storedEntry{seq: seq, damaged: true}
-	if len(value) < 4 { // a damaged item has no value
+	if len(value) < 4 {
 		return damaged
 	}
 	n := int(binary.BigEndian.Uint32(value))
 	if n > len(value)-4 {
 		return damaged
 	}
-	s := &storedEntry{seq: seq, content: string(value[4+n:])}
-	if json.Unmarshal(value[4:4+n], &s.entryRecord) != nil || len(s.content) != s.Size {
+	e := &storedEntry{seq: seq, content: string(value[4+n:])}
+	if json.Unmarshal(value[4:4+n], &e.entryRecord) != nil || len(e.content) != e.Size {
 		return damaged
 	}
-	return s
+	return e
 }
 
 // errEntryGone is answered for an entry that the index names and that is not there.
 var errEntryGone = errors.New("an entry of a board is gone")
 
-// readEntries reads entries by number, in this order: as many as fit in budget bytes of content, but at least one.
-// With lost, an entry that is not there was lost by the store and comes as damaged, never left out.
-func (svc *Service) readEntries(ctx context.Context, tenant string, b *Record, seqs []uint64, budget int, lost bool) (
+// readEntries reads entries by number, in this order: as many as fit in budget bytes of content, but at least one. An
+// entry that is not there is errEntryGone, unless it was lost by the store: then it comes as damaged and is never left
+// out.
+func (svc *Service) readEntries(ctx context.Context, tenant string, b *boardRecord, seqs []uint64, budget int, lost bool) (
 	[]*storedEntry, error) {
 	var out []*storedEntry
-	for chunk := range slices.Chunk(seqs, 16) { // a few at a time, so that long ones are not all in memory at once
+	for chunk := range slices.Chunk(seqs, 16) { // so that not all of many long entries are in memory at once
 		keys := make([][]byte, len(chunk))
 		for i, seq := range chunk {
 			keys[i] = records.Entry.Key(b.Incarnation, seq)
@@ -157,21 +127,47 @@ func (svc *Service) readEntries(ctx context.Context, tenant string, b *Record, s
 			if it.Value == nil && !it.Damaged && !lost {
 				return nil, errEntryGone
 			}
-			s := parseEntry(chunk[i], it.Value)
-			if budget -= s.Size; budget < 0 && len(out) > 0 {
+			e := parseEntry(chunk[i], it.Value)
+			if budget -= e.Size; budget < 0 && len(out) > 0 {
 				return out, nil
 			}
-			out = append(out, s)
+			out = append(out, e)
 		}
 	}
 	return out, nil
 }
 
-// ceilMS is the first millisecond that is not before t: entries are dated to the millisecond.
-func ceilMS(t time.Time) int64 {
-	ms := t.UnixMilli()
-	if records.TimeOf(ms).Before(t) {
-		ms++
+// Ids of entries and of notifications have a prefix, the beginning of the incarnation of their board or inbox, and the
+// number there. Ids of one board sort as they were given.
+const (
+	entryPrefix  = "bme_"
+	noticePrefix = "ntf_"
+	idBytes      = 5 // of the incarnation
+)
+
+func entryID(board ident.Incarnation, seq uint64) string { return numberedID(entryPrefix, board, seq) }
+
+func numberedID(prefix string, inc ident.Incarnation, seq uint64) string {
+	return fmt.Sprintf("%s%s_%012d", prefix, ident.Alphabet.EncodeToString(inc[:idBytes]), seq)
+}
+
+// splitID gives what an id is made of.
+func splitID(prefix, id string) (series string, seq uint64, ok bool) {
+	rest, ok := strings.CutPrefix(id, prefix)
+	series, number, _ := strings.Cut(rest, "_")
+	seq, err := strconv.ParseUint(number, 10, 64)
+	return series, seq, ok && err == nil
+}
+
+// parseID gives the number that an id names. An id of an earlier incarnation is 0, because all there is now is newer.
+func parseID(prefix, field, id string, inc ident.Incarnation) (uint64, error) {
+	series, seq, ok := splitID(prefix, id)
+	if !ok {
+		return 0, fault.InvalidField(field, "invalid_id", "must be an id that was given here, like %s",
+			numberedID(prefix, inc, 1))
 	}
-	return max(ms, 0)
+	if series != ident.Alphabet.EncodeToString(inc[:idBytes]) {
+		return 0, nil
+	}
+	return seq, nil
 }
