@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
@@ -80,18 +81,14 @@ type Board struct {
 
 // boardRecord is a board as it is stored.
 type boardRecord struct {
-	ID            string            `json:"id"`
-	Incarnation   ident.Incarnation `json:"incarnation"` // of what is on the board
-	Revision      uint64            `json:"revision"`    // how often the record was written
-	Name          string            `json:"name,omitempty"`
-	RetentionDays *int              `json:"retention_days,omitempty"`
-	Projects      []string          `json:"projects,omitempty"`
-	Created       time.Time         `json:"created_at"`
-	Last          uint64            `json:"last"`          // number of the newest entry there ever was
-	LastAt        time.Time         `json:"last_at"`       // the time of that entry
-	Entries       uint64            `json:"entries"`       // how many there are now
-	Chat          uint64            `json:"chat"`          // how many of them are chat
-	Due           *time.Time        `json:"due,omitempty"` // when retention looks at the board again
+	entry.Series             // its entries; all that is on the board lies under its incarnation
+	ID            string     `json:"id"`
+	Revision      uint64     `json:"revision"` // how often the record was written
+	Name          string     `json:"name,omitempty"`
+	RetentionDays *int       `json:"retention_days,omitempty"`
+	Projects      []string   `json:"projects,omitempty"`
+	Created       time.Time  `json:"created_at"`
+	Due           *time.Time `json:"due,omitempty"` // when retention looks at the board again
 }
 
 func (b *boardRecord) shown() Board {
@@ -149,7 +146,7 @@ func (svc *Service) readSteadily(ctx context.Context, c access.Caller, id string
 		if err != nil {
 			return err
 		}
-		if err = fn(b, b.Revision == before); !errors.Is(err, errEntryGone) {
+		if err = fn(b, b.Revision == before); !errors.Is(err, entry.ErrGone) {
 			return err
 		}
 		before = b.Revision
@@ -170,7 +167,8 @@ func (svc *Service) readTx(t *records.Tx, c access.Caller, id string, absent boo
 	case err != nil:
 		return nil, err
 	case b == nil && absent == orNew:
-		return &boardRecord{ID: id, Incarnation: svc.db.NewIncarnation(), Projects: c.Projects, Created: t.Now}, nil
+		return &boardRecord{ID: id, Series: entry.Series{Incarnation: svc.db.NewIncarnation()}, Projects: c.Projects,
+			Created: t.Now}, nil
 	case b == nil || !reaches(c, b):
 		return nil, noBoard(id)
 	}

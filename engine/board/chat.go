@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
@@ -83,7 +84,7 @@ func (d *draft) notify(t *records.Tx, c access.Caller, b *boardRecord, agents []
 	if d.Source == "" {
 		d.Source = speaker(c, agents)
 	}
-	n := noticeRecord{Command: d.command, Entry: d.seq, From: d.Source, Snippet: snippet(d.content), Created: d.Created}
+	n := noticeRecord{Command: d.command, Entry: d.Seq, From: d.Source, Snippet: snippet(d.Content), Created: d.Created}
 	for _, a := range agents {
 		switch {
 		case a.ID == c.Agent:
@@ -102,7 +103,7 @@ func (d *draft) notify(t *records.Tx, c access.Caller, b *boardRecord, agents []
 		a.Last++
 		a.Unread++
 		a.Notices++
-		d.Notified = append(d.Notified, notified{Agent: a.ID, Inbox: a.Inbox, Seq: a.Last, Kind: n.Kind})
+		d.Notified = append(d.Notified, entry.Notified{Agent: a.ID, Inbox: a.Inbox, Seq: a.Last, Kind: n.Kind})
 		if err := t.PutJSON(records.Notice.Key(b.Incarnation, a.Inbox, a.Last), n); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
@@ -88,7 +89,7 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 	after := b.Last
 	switch {
 	case from.After != "":
-		if after, err = parseID(entryPrefix, "Last-Event-ID", from.After, b.Incarnation); err != nil {
+		if after, err = ident.ParseNumbered(entryPrefix, "Last-Event-ID", from.After, b.Incarnation); err != nil {
 			return nil, err
 		}
 		from.Since = nil
@@ -97,8 +98,8 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 		if err != nil {
 			return nil, err
 		}
-		if s.last > 0 {
-			after = s.first - 1
+		if s.Last > 0 {
+			after = s.First - 1
 		}
 	}
 	filter := Filter{IsChat: from.IsChat}
@@ -134,11 +135,11 @@ func (f *feed) entries(ctx context.Context, b *boardRecord, filter *Filter, last
 		f.after = last
 	}
 	for _, e := range entries {
-		f.after = e.seq
-		chosen := (filter.IsChat == nil || *filter.IsChat == e.isChat()) &&
+		f.after = e.Seq
+		chosen := (filter.IsChat == nil || *filter.IsChat == e.IsChat()) &&
 			(since == nil || !records.TimeOf(e.Created).Before(*since))
-		if chosen || e.damaged {
-			shown := e.shown(b)
+		if chosen || e.Damaged {
+			shown := shown(e, b)
 			out = append(out, Event{ID: shown.ID, Data: shown})
 		}
 	}
@@ -147,14 +148,14 @@ func (f *feed) entries(ctx context.Context, b *boardRecord, filter *Filter, last
 
 // upcoming reads some of the entries behind the feed's position, up to the number last. A few are read by number, as a
 // feed does that keeps up. Over a longer way, or where some are gone, the index leads.
-func (f *feed) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) ([]*storedEntry, error) {
+func (f *feed) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) ([]*entry.Stored, error) {
 	if last-f.after <= feedEvents {
 		var seqs []uint64
 		for seq := f.after + 1; seq <= last; seq++ {
 			seqs = append(seqs, seq)
 		}
 		entries, err := f.svc.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, false)
-		if !errors.Is(err, errEntryGone) {
+		if !errors.Is(err, entry.ErrGone) {
 			return entries, err
 		}
 	}
@@ -162,8 +163,8 @@ func (f *feed) upcoming(ctx context.Context, b *boardRecord, filter *Filter, las
 	if err != nil {
 		return nil, err
 	}
-	s.first, s.last, s.counted = f.after+1, last, true // The count is not asked for.
-	seqs, _, err := s.page(ctx, true, 0, feedEvents)
+	s.First, s.Last, s.Counted = f.after+1, last, true // The count is not asked for.
+	seqs, _, err := s.Page(ctx, true, 0, feedEvents)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (svc *Service) FollowInbox(ctx context.Context, c access.Caller, id, agent 
 	after, inbox := a.Last, a.Inbox
 	switch {
 	case from.After != "":
-		if after, err = parseID(noticePrefix, "Last-Event-ID", from.After, inbox); err != nil {
+		if after, err = ident.ParseNumbered(noticePrefix, "Last-Event-ID", from.After, inbox); err != nil {
 			return nil, err
 		}
 		from.Since = nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -32,7 +33,7 @@ func (b *boardImport) last() uint64 {
 	if b.entry == nil {
 		return 0
 	}
-	return b.entry.seq
+	return b.entry.Seq
 }
 
 // read reads a line of a board and holds it against all that does not depend on the store.
@@ -116,7 +117,7 @@ func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 	if err != nil {
 		return err
 	}
-	begin, seq, ok := parseEntryID(in.ID)
+	begin, seq, ok := ident.SplitNumbered(entryPrefix, in.ID)
 	at := records.ToTheMillisecond(in.CreatedAt)
 	switch {
 	case in.BoardID != b.line.ID:
@@ -128,29 +129,16 @@ func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 			"the entries of a board must go up by number, to last at most; %s follows number %d", in.ID, b.last())
 	case at.UnixMilli() < 0 || at.Before(b.newest):
 		return fault.InvalidField("created_at", "out_of_range", "the times of a board never go back")
-	case in.Damaged || in.IsChat != d.isChat():
+	case in.Damaged || in.IsChat != d.IsChat():
 		return fault.InvalidField("is_chat", "invalid_value", "an entry is chat where it has the tag chat")
 	}
-	d.seq, d.Created = seq, at.UnixMilli()
+	d.Seq, d.Created = seq, at.UnixMilli()
 	b.begin, b.newest, b.entry = begin, at, d
 	b.entries++
-	if d.isChat() {
+	if d.IsChat() {
 		b.chat++
 	}
 	return nil
-}
-
-// parseEntryID gives how the incarnation of an entry's board begins, and the entry's number. It takes nothing but what
-// entryID makes.
-func parseEntryID(id string) (begin []byte, seq uint64, ok bool) {
-	series, seq, ok := splitID(entryPrefix, id)
-	begin, err := ident.Alphabet.DecodeString(series)
-	if !ok || err != nil || len(begin) != idBytes {
-		return nil, 0, false
-	}
-	var board ident.Incarnation
-	copy(board[:], begin)
-	return begin, seq, id == entryID(board, seq)
 }
 
 // Check holds a line against what must be, and notes the names of boards that are taken.
@@ -252,9 +240,9 @@ func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 // put collects the writes that make the staged board one that is seen.
 func (p *Part) put(t *records.Tx, b *boardImport) error {
 	b.staged.Reveal(t)
-	rec := &boardRecord{ID: b.line.ID, Incarnation: b.staged.inc, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
-		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created), Last: b.line.Last,
-		LastAt: b.newest, Entries: b.entries, Chat: b.chat}
+	rec := &boardRecord{ID: b.line.ID, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
+		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created),
+		Series: entry.Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries, Chat: b.chat}}
 	if rec.RetentionDays != nil {
 		schedule(t, rec, &t.Now)
 	}

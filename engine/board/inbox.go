@@ -62,7 +62,7 @@ func (n *noticeRecord) shown(b *boardRecord, a *agentRecord, seq uint64, base st
 }
 
 func noticeID(inbox ident.Incarnation, seq uint64) string {
-	return numberedID(noticePrefix, inbox, seq)
+	return ident.Numbered(noticePrefix, inbox, seq)
 }
 
 // InboxQuery asks for an agent's notifications, oldest first.
@@ -94,7 +94,7 @@ func (svc *Service) Inbox(ctx context.Context, c access.Caller, id, agent string
 	}
 	after := uint64(0)
 	if q.After != "" {
-		if after, err = parseID(noticePrefix, "after", q.After, a.Inbox); err != nil {
+		if after, err = ident.ParseNumbered(noticePrefix, "after", q.After, a.Inbox); err != nil {
 			return InboxPage{}, err
 		}
 	}
@@ -160,7 +160,7 @@ func (svc *Service) AckInbox(ctx context.Context, c access.Caller, once access.O
 		if err != nil {
 			return out, err
 		}
-		upTo, err := parseID(noticePrefix, "up_to", ack.UpTo, a.Inbox)
+		upTo, err := ident.ParseNumbered(noticePrefix, "up_to", ack.UpTo, a.Inbox)
 		if err != nil {
 			return out, err
 		}

@@ -8,7 +8,7 @@ import (
 	"unicode"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/board/postings"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -30,14 +30,14 @@ const (
 
 // draft is an entry to be written, as far as the request alone tells.
 type draft struct {
-	storedEntry
+	entry.Stored
 	terms    []string // by which it is found
 	mentions []string
 	command  string // of a control message
 }
 
 func (p *Post) parse() (*draft, error) {
-	out := &draft{storedEntry: storedEntry{content: p.Content}}
+	out := &draft{Stored: entry.Stored{Content: p.Content}}
 	if strings.TrimSpace(p.Content) == "" {
 		return nil, fault.InvalidField("content", "required", "must not be blank")
 	}
@@ -61,15 +61,15 @@ func (p *Post) parse() (*draft, error) {
 			out.Tags = append(out.Tags, tag)
 		}
 	}
-	if p.IsChat != nil && *p.IsChat && !out.isChat() {
-		out.Tags = append(out.Tags, chatTag)
+	if p.IsChat != nil && *p.IsChat && !out.IsChat() {
+		out.Tags = append(out.Tags, entry.ChatTag)
 	}
-	if out.isChat() {
+	if out.IsChat() {
 		if out.command = commandOf(p.Content); out.command == "" {
 			out.mentions = mentionsIn(p.Content)
 		}
 	}
-	out.terms = termsOf(&out.storedEntry)
+	out.terms = out.Terms()
 	return out, nil
 }
 
@@ -94,27 +94,18 @@ func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.
 
 // write collects the writes that put the entry on its board. What it gives has no content.
 func (d *draft) write(t *records.Tx, c access.Caller, b *boardRecord) (out Entry, err error) {
-	at := t.Now
-	if at.Before(b.LastAt) {
-		at = b.LastAt
-	}
-	b.Last++
-	b.LastAt = at
-	b.Entries++
-	d.seq, d.Created = b.Last, at.UnixMilli()
-
-	found := places{}
-	found.add(b.Incarnation, d.seq, d.terms)
-	q := store.Query{Keys: found.keys()}
-	if d.isChat() {
-		b.Chat++
+	b.Add(&d.Stored, t.Now)
+	found := entry.Places{}
+	found.Add(b.Incarnation, d.Seq, d.terms)
+	q := store.Query{Keys: found.Keys()}
+	if d.IsChat() {
 		q.Ranges = []store.Range{records.BoardAgent.Under(b.Incarnation)}
 	}
 	r, err := t.DB.Store.Read(t.Ctx, t.Tenant, q)
 	if err != nil {
 		return out, err
 	}
-	if d.isChat() {
+	if d.IsChat() {
 		agents, err := decodeAgents(r.Ranges[0])
 		if err != nil {
 			return out, err
@@ -123,10 +114,10 @@ func (d *draft) write(t *records.Tx, c access.Caller, b *boardRecord) (out Entry
 			return out, err
 		}
 	}
-	if err := found.put(t, r.Keys, (*postings.Block).Set); err != nil {
+	if err := found.Set(t, r.Keys); err != nil {
 		return out, err
 	}
-	out = d.shown(b)
+	out = shown(&d.Stored, b)
 	out.Content = ""
-	return out, d.put(t, b.Incarnation)
+	return out, d.Put(t, b.Incarnation)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/board/postings"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -79,8 +79,8 @@ func (svc *Service) purge(t *records.Tx, b *boardRecord, f *Filter, last uint64)
 	if err != nil {
 		return 0, err
 	}
-	s.last, s.counted = min(s.last, last), true // The count is not asked for.
-	seqs, _, err := s.page(t.Ctx, true, 0, commitEntries)
+	s.Last, s.Counted = min(s.Last, last), true // The count is not asked for.
+	seqs, _, err := s.Page(t.Ctx, true, 0, commitEntries)
 	if err != nil || len(seqs) == 0 {
 		return 0, err
 	}
@@ -94,39 +94,34 @@ func (svc *Service) purge(t *records.Tx, b *boardRecord, f *Filter, last uint64)
 // remove collects the writes that take entries off their board: their records, what they are found by, and the
 // notifications that they raised. It takes as many as one commit holds. A damaged entry stays until its board is
 // deleted, because it is not known what the entry is found by.
-func (svc *Service) remove(t *records.Tx, b *boardRecord, entries []*storedEntry) (int, error) {
-	var removed []*storedEntry
-	gone := places{}
+func (svc *Service) remove(t *records.Tx, b *boardRecord, entries []*entry.Stored) (int, error) {
+	var removed []*entry.Stored
+	gone := entry.Places{}
 	for _, e := range entries {
-		if e.damaged {
+		if e.Damaged {
 			continue
 		}
-		terms := termsOf(e)
+		terms := e.Terms()
 		if removed != nil && len(gone)+len(terms) > commitTerms {
 			break
 		}
-		gone.add(b.Incarnation, e.seq, terms)
-		t.Delete(records.Entry.Key(b.Incarnation, e.seq))
-		t.Delete(records.EntryTime.Key(b.Incarnation, records.TimeOf(e.Created), e.seq))
-		b.Entries--
-		if e.isChat() {
-			b.Chat--
-		}
+		gone.Add(b.Incarnation, e.Seq, terms)
+		e.Delete(t, &b.Series)
 		removed = append(removed, e)
 	}
-	r, err := t.DB.Store.Read(t.Ctx, t.Tenant, store.Query{Keys: gone.keys()})
+	r, err := t.DB.Store.Read(t.Ctx, t.Tenant, store.Query{Keys: gone.Keys()})
 	if err != nil {
 		return 0, err
 	}
-	if err := gone.put(t, r.Keys, (*postings.Block).Clear); err != nil {
+	if err := gone.Clear(t, r.Keys); err != nil {
 		return 0, err
 	}
 	return len(removed), svc.withdraw(t, b, removed)
 }
 
 // withdraw deletes the notifications that entries raised and counts them out of their inboxes.
-func (svc *Service) withdraw(t *records.Tx, b *boardRecord, entries []*storedEntry) error {
-	if !slices.ContainsFunc(entries, func(e *storedEntry) bool { return len(e.Notified) > 0 }) {
+func (svc *Service) withdraw(t *records.Tx, b *boardRecord, entries []*entry.Stored) error {
+	if !slices.ContainsFunc(entries, func(e *entry.Stored) bool { return len(e.Notified) > 0 }) {
 		return nil
 	}
 	agents, err := svc.agents(t.Ctx, t.Tenant, b)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/board/postings"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -15,14 +15,14 @@ type stagedBoard struct {
 	*records.Staging
 	inc     ident.Incarnation
 	waiting []*draft
-	found   places // of the waiting entries
-	bytes   int    // of the waiting entries' content
+	found   entry.Places // of the waiting entries
+	bytes   int          // of the waiting entries' content
 }
 
 // stage begins a board. Its incarnation begins as given, so that the ids of its entries are those of the file, and is
 // none of which the tenant has records or is about to sweep some.
 func (svc *Service) stage(ctx context.Context, c access.Caller, begin []byte) (*stagedBoard, error) {
-	s := &stagedBoard{found: places{}}
+	s := &stagedBoard{found: entry.Places{}}
 	var sweep []byte
 	for taken := true; taken; {
 		s.inc = svc.db.NewIncarnation()
@@ -48,25 +48,25 @@ func (s *stagedBoard) post(d *draft) error {
 			return err
 		}
 	}
-	s.found.add(s.inc, d.seq, d.terms)
+	s.found.Add(s.inc, d.Seq, d.terms)
 	s.waiting, s.bytes = append(s.waiting, d), s.bytes+d.Size
 	return nil
 }
 
 // flush commits the waiting entries with what they are found by.
 func (s *stagedBoard) flush() error {
-	r, err := s.Read(store.Query{Keys: s.found.keys()})
+	r, err := s.Read(store.Query{Keys: s.found.Keys()})
 	if err != nil {
 		return err
 	}
-	if err := s.found.put(s.W, r.Keys, (*postings.Block).Set); err != nil {
+	if err := s.found.Set(s.W, r.Keys); err != nil {
 		return err
 	}
 	for _, d := range s.waiting {
-		if err := d.put(s.W, s.inc); err != nil {
+		if err := d.Put(s.W, s.inc); err != nil {
 			return err
 		}
 	}
-	s.waiting, s.found, s.bytes = nil, places{}, 0
+	s.waiting, s.found, s.bytes = nil, entry.Places{}, 0
 	return s.Staging.Flush()
 }

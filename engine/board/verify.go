@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -160,8 +161,8 @@ func (c *checks) entry(s *verify.Space, it store.Item) {
 		at = new(entrySeen)
 	}
 	at.came = true
-	e := parseEntry(seq, it.Value)
-	if e.damaged {
+	e := entry.Parse(seq, it.Value)
+	if e.Damaged {
 		if at.lost, b.lostEntries = true, true; !it.Damaged {
 			s.Malformed("board %q: entry %d cannot be read", b.ID, seq)
 		}
@@ -171,7 +172,7 @@ func (c *checks) entry(s *verify.Space, it store.Item) {
 		s.Mismatch("board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq,
 			records.TimeOf(e.Created), records.TimeOf(at.ms))
 	}
-	for _, term := range termsOf(e) {
+	for _, term := range e.Terms() {
 		at.terms += verify.Fingerprint(s, entryTerm{seq, term})
 	}
 	for _, n := range e.Notified {
@@ -185,7 +186,7 @@ func (c *checks) postings(s *verify.Space, it store.Item) {
 	if b == nil {
 		return
 	}
-	block, err := decodePostings(it)
+	block, err := entry.DecodePostings(it)
 	if err != nil || block.Count() == 0 {
 		if b.lostPostings = true; !it.Damaged {
 			s.Malformed("board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
@@ -193,9 +194,9 @@ func (c *checks) postings(s *verify.Space, it store.Item) {
 		return
 	}
 	switch term {
-	case termAll:
+	case entry.TermAll:
 		b.all += uint64(block.Count())
-	case termTag + chatTag:
+	case entry.TermChat:
 		b.chat += uint64(block.Count())
 	}
 	for _, seq := range block.Numbers(number) {

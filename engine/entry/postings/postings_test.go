@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/board/postings"
+	"github.com/seed-0906e6bc/mneme/engine/entry/postings"
 )
 
 func of(numbers ...uint64) (b postings.Block) {

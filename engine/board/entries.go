@@ -5,35 +5,51 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/board/postings"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Filter chooses entries. The zero value chooses all.
-type Filter struct {
-	IsChat *bool
-	Tags   []string   // the entry has all of them
-	Text   string     // the entry has all words of the text
-	Since  *time.Time // the entry was made then or later
-	Until  *time.Time // the entry was made before
+// Entry is an entry of a board as clients see it. Of a Damaged one only the ids are known.
+type Entry struct {
+	ID        string    `json:"id"`
+	BoardID   string    `json:"board_id"`
+	Content   string    `json:"content"`
+	Tags      []string  `json:"tags"`
+	Source    *string   `json:"source"`
+	IsChat    bool      `json:"is_chat"` // it has the tag chat
+	CreatedAt time.Time `json:"created_at"`
+	Damaged   bool      `json:"damaged,omitempty"`
 }
 
-// maxFilterTerms bounds the tags and the words of one filter.
-const maxFilterTerms = 32
-
-func (f *Filter) check() (words []string, err error) {
-	words = postings.Words(f.Text, maxFilterTerms+1)
-	switch {
-	case len(words) > maxFilterTerms:
-		return nil, fault.InvalidField("q", "too_many", "must be at most %d words", maxFilterTerms)
-	case len(f.Tags) > maxFilterTerms:
-		return nil, fault.InvalidField("tags", "too_many", "must be at most %d", maxFilterTerms)
-	case f.Text != "" && len(words) == 0:
-		return nil, fault.InvalidField("q", "invalid_value", "must hold a letter or a digit")
+func shown(e *entry.Stored, b *boardRecord) Entry {
+	out := Entry{ID: entryID(b.Incarnation, e.Seq), BoardID: b.ID, Content: e.Content, Tags: e.Tags, IsChat: e.IsChat(),
+		Damaged: e.Damaged}
+	if !e.Damaged {
+		out.CreatedAt = records.TimeOf(e.Created)
 	}
-	return words, nil
+	if out.Tags == nil {
+		out.Tags = []string{}
+	}
+	if e.Source != "" {
+		out.Source = &e.Source
+	}
+	return out
 }
+
+// Prefixes of the ids of entries and of notifications.
+const (
+	entryPrefix  = "bme_"
+	noticePrefix = "ntf_"
+)
+
+func entryID(board ident.Incarnation, seq uint64) string {
+	return ident.Numbered(entryPrefix, board, seq)
+}
+
+// Filter chooses entries. The zero value chooses all.
+type Filter = entry.Filter
 
 // Query asks for one page of a board's entries. Limit 0 is 50.
 type Query struct {
@@ -68,7 +84,7 @@ func (svc *Service) ListEntries(ctx context.Context, c access.Caller, id string,
 		if err != nil {
 			return err
 		}
-		seqs, total, err := s.page(ctx, q.Ascending, q.Offset, limit)
+		seqs, total, err := s.Page(ctx, q.Ascending, q.Offset, limit)
 		if err != nil {
 			return err
 		}
@@ -82,9 +98,20 @@ func (svc *Service) ListEntries(ctx context.Context, c access.Caller, id string,
 		}
 		out = Page{Items: make([]Entry, len(entries)), Total: total, Limit: limit, Offset: q.Offset}
 		for i, e := range entries {
-			out.Items[i] = e.shown(b)
+			out.Items[i] = shown(e, b)
 		}
 		return nil
 	})
 	return out, err
+}
+
+// choose turns a filter into a selection of what the board holds now.
+func (svc *Service) choose(ctx context.Context, tenant string, b *boardRecord, f *Filter) (*entry.Selection, error) {
+	return entry.Choose(ctx, svc.db, tenant, &b.Series, f)
+}
+
+// readEntries reads entries of a board, as entry.Read does.
+func (svc *Service) readEntries(ctx context.Context, tenant string, b *boardRecord, seqs []uint64, budget int, lost bool) (
+	[]*entry.Stored, error) {
+	return entry.Read(ctx, svc.db, tenant, b.Incarnation, seqs, budget, lost)
 }
