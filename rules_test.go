@@ -63,8 +63,10 @@ var rooms = map[string][]string{
 	"engine/window":   on("project", "session", "policy", "memory", "recall"),
 	"engine/summary":  on("tenant", "project", "session", "window"),
 	"engine/tools":    on("project", "memory", "recall"),
-	"engine/board":    on("tenant"),
+	"engine/entry":    append(on(), "engine/entry/postings"),
+	"engine/board":    on("tenant", "entry"),
 
+	"engine/entry/postings": {},
 	"engine/enginetest": append(on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary",
 		"tools", "board"), "engine", "engine/store/memstore", "engine/store/badgerstore", "engine/snowball",
 		"engine/tiktoken", "hostapi", "hostapi/wasm", "policies"),

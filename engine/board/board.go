@@ -1,157 +1,59 @@
+// Package board keeps boards: memory that several agents share. A board has entries, which are found by tags, words and
+// time, and agents, which are notified of chat in inboxes. Both can be followed as streams.
+//
+// The one hard idea is the board's own record. Every change of a board writes that record again in the same commit and
+// expects it unchanged, so all changes of one board have one order. What a change reads beside the record therefore
+// needs no precondition, numbers and times of entries never go back, and the counts in the record are exact.
+//
+// Every method that names a board answers not_found where the board is absent or the caller's key does not reach it.
 package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// maxRetentionDays bounds every retention in days.
+// Service keeps the boards of all tenants. It is safe for concurrent use.
+type Service struct {
+	db        *records.DB
+	jobs      *jobs.Service
+	memo      records.Memo[boardRecord]
+	followers broadcast // feeds of boards and inboxes
+}
+
+// New makes the room. The background work of boards is done by work, which Units is given to.
+func New(db *records.DB, work *jobs.Service) *Service { return &Service{db: db, jobs: work} }
+
+// Spec is what a client may say of a board. A field that is left out is emptied, but Projects then stay as they are.
+type Spec struct {
+	Name string `json:"name,omitempty"` // at most 256 bytes
+	// RetentionDays is how many days entries are kept; nil keeps them for good.
+	RetentionDays *int `json:"retention_days,omitempty"`
+	// Projects are those whose keys reach the board, at most 64. Without any, only keys of the whole tenant reach it.
+	Projects []string `json:"projects,omitempty"`
+}
+
+// maxRetentionDays bounds every number of days that a client may give.
 const maxRetentionDays = 36_500
-
-// Record is a board's own record. Whatever changes on the board writes it again with a higher Revision and expects it
-// unchanged: all changes of one board are in one order, and what they read beside it needs no precondition.
-type Record struct {
-	ID            string            `json:"id"`
-	Incarnation   ident.Incarnation `json:"incarnation"`
-	Revision      uint64            `json:"revision"`
-	Name          string            `json:"name,omitempty"`
-	RetentionDays *int              `json:"retention_days,omitempty"`
-	Projects      []string          `json:"projects,omitempty"`
-	Created       time.Time         `json:"created_at"`
-	Last          uint64            `json:"last"`          // number of the newest entry there ever was
-	LastAt        time.Time         `json:"last_at"`       // its time: the times of a board never go back
-	Entries       uint64            `json:"entries"`       // there now
-	Chat          uint64            `json:"chat"`          // of them
-	Due           *time.Time        `json:"due,omitempty"` // when retention looks again
-}
-
-func (b *Record) shown() Board {
-	out := Board{ID: b.ID, Name: b.title(), RetentionDays: b.RetentionDays, Projects: b.Projects, Entries: b.Entries,
-		CreatedAt: b.Created}
-	if out.Projects == nil {
-		out.Projects = []string{}
-	}
-	return out
-}
-
-// title is what people call the board.
-func (b *Record) title() string {
-	if b.Name != "" {
-		return b.Name
-	}
-	return b.ID
-}
-
-// reaches tells whether a caller's key reaches a board: one narrowed to projects reaches the boards that name one of them.
-func reaches(c access.Caller, b *Record) bool {
-	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
-}
-
-func no(id string) *fault.Error { return fault.Errorf(fault.NotFound, "not_found", "no board %q", id) }
-
-// read reads a board, which must not be changed; one that is absent or outside the caller's key is not_found
-// either way.
-func (svc *Service) read(ctx context.Context, c access.Caller, id string) (*Record, error) {
-	if !ident.ValidID(id) {
-		return nil, fault.Errorf(fault.NotFound, "not_found", "no such board")
-	}
-	r, err := svc.db.Store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{records.Board.Key(id)}})
-	if err != nil {
-		return nil, err
-	}
-	return svc.parse(c, id, r.Keys[0])
-}
-
-func (svc *Service) parse(c access.Caller, id string, it store.Item) (*Record, error) {
-	if it.Damaged {
-		return nil, records.ErrDamaged
-	}
-	if it.Value == nil {
-		return nil, no(id)
-	}
-	b, err := svc.memo.Decode(c.Tenant+"/"+id, it.Value)
-	if err != nil {
-		return nil, err
-	}
-	if !reaches(c, b) {
-		return nil, no(id)
-	}
-	return b, nil
-}
-
-// board reads a board and expects it unchanged. With made, one that is absent comes new, for the caller's projects.
-func (svc *Service) board(t *records.Tx, c access.Caller, id string, made bool) (*Record, error) {
-	got, err := t.Get(records.Board.Key(id))
-	if err != nil {
-		return nil, err
-	}
-	if got[0].Value == nil && made {
-		return &Record{ID: id, Incarnation: svc.db.NewIncarnation(), Projects: c.Projects, Created: t.Now}, nil
-	}
-	b, err := svc.parse(c, id, got[0])
-	if err != nil {
-		return nil, err
-	}
-	own := *b
-	return &own, nil
-}
-
-// change runs fn over a board's record in one commit and tells those who follow the board. With made, the board
-// need not exist.
-func change[T any](ctx context.Context, svc *Service, c access.Caller, once access.Once, id string, made bool,
-	fn func(t *records.Tx, b *Record) (T, error)) (T, error) {
-	var zero T
-	if made {
-		if err := ident.CheckID("board", id); err != nil {
-			return zero, err
-		}
-	} else if !ident.ValidID(id) {
-		return zero, fault.Errorf(fault.NotFound, "not_found", "no such board")
-	}
-	unlock, err := svc.lock(ctx, c.Tenant, id)
-	if err != nil {
-		return zero, err
-	}
-	defer unlock()
-	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (T, error) {
-		b, err := svc.board(t, c, id, made)
-		if err != nil {
-			return zero, err
-		}
-		b.Revision++
-		out, err := fn(t, b)
-		if err != nil {
-			return zero, err
-		}
-		return out, t.PutJSON(records.Board.Key(id), b)
-	})
-	if err == nil {
-		svc.followers.wake(topicOf(c.Tenant, id))
-	}
-	return out, err
-}
-
-// lock makes the changes of this process to one board queue up. No project is called "!boards".
-func (svc *Service) lock(ctx context.Context, tenant, id string) (unlock func(), err error) {
-	return svc.db.Lock(ctx, tenant+"\x00!boards\x00"+id)
-}
 
 func (s *Spec) check(c access.Caller) error {
 	if len(s.Name) > 256 {
 		return fault.InvalidField("name", "too_long", "must be at most 256 bytes")
 	}
 	if d := s.RetentionDays; d != nil && (*d < 1 || *d > maxRetentionDays) {
-		return fault.InvalidField("retention_days", "out_of_range", "must be from 1 to %d, or null to keep entries for good",
-			maxRetentionDays)
+		return fault.InvalidField("retention_days", "out_of_range",
+			"must be from 1 to %d, or null to keep entries for good", maxRetentionDays)
 	}
 	if len(s.Projects) > 64 {
 		return fault.InvalidField("projects", "too_many", "must be at most 64")
@@ -167,12 +69,158 @@ func (s *Spec) check(c access.Caller) error {
 	return nil
 }
 
-// Put makes a board or changes what is said of it.
+// Board is a board as clients see it.
+type Board struct {
+	ID            string    `json:"id"`
+	Name          string    `json:"name"` // the id, where the board was given no name
+	RetentionDays *int      `json:"retention_days"`
+	Projects      []string  `json:"projects"`
+	Entries       uint64    `json:"entries"`
+	CreatedAt     time.Time `json:"created_at"`
+}
+
+// boardRecord is a board as it is stored.
+type boardRecord struct {
+	entry.Series             // its entries; all that is on the board lies under its incarnation
+	ID            string     `json:"id"`
+	Revision      uint64     `json:"revision"` // how often the record was written
+	Name          string     `json:"name,omitempty"`
+	RetentionDays *int       `json:"retention_days,omitempty"`
+	Projects      []string   `json:"projects,omitempty"`
+	Created       time.Time  `json:"created_at"`
+	Due           *time.Time `json:"due,omitempty"` // when retention looks at the board again
+}
+
+func (b *boardRecord) shown() Board {
+	out := Board{ID: b.ID, Name: b.title(), RetentionDays: b.RetentionDays, Projects: b.Projects, Entries: b.Entries,
+		CreatedAt: b.Created}
+	if out.Projects == nil {
+		out.Projects = []string{}
+	}
+	return out
+}
+
+// title is what people call the board.
+func (b *boardRecord) title() string {
+	if b.Name != "" {
+		return b.Name
+	}
+	return b.ID
+}
+
+// reaches tells whether a caller's key reaches a board. A key that is narrowed to projects reaches the boards that name
+// one of them.
+func reaches(c access.Caller, b *boardRecord) bool {
+	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
+}
+
+// noBoard is the answer for a board that is absent or that the caller's key does not reach. It repeats only valid ids.
+func noBoard(id string) *fault.Error {
+	if !ident.ValidID(id) {
+		return fault.Errorf(fault.NotFound, "not_found", "no such board")
+	}
+	return fault.Errorf(fault.NotFound, "not_found", "no board %q", id)
+}
+
+// read reads a board's record. Callers must not change it, because the memo gives it to others too.
+func (svc *Service) read(ctx context.Context, c access.Caller, id string) (*boardRecord, error) {
+	if !ident.ValidID(id) {
+		return nil, noBoard(id)
+	}
+	b, err := svc.memo.Get(ctx, svc.db, c.Tenant, c.Tenant+"/"+id, records.Board.Key(id))
+	if err != nil {
+		return nil, err
+	}
+	if b == nil || !reaches(c, b) {
+		return nil, noBoard(id)
+	}
+	return b, nil
+}
+
+// readSteadily runs fn over a board's record, and again where fn meets an entry that was deleted while it read. Lost says
+// that the board has not changed since: what is not there then was lost by the store, and must not be waited for.
+func (svc *Service) readSteadily(ctx context.Context, c access.Caller, id string,
+	fn func(b *boardRecord, lost bool) error) error {
+	for before := uint64(0); ; {
+		b, err := svc.read(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		if err = fn(b, b.Revision == before); !errors.Is(err, entry.ErrGone) {
+			return err
+		}
+		before = b.Revision
+	}
+}
+
+// Whether a change needs the board to be there, or makes it.
+const (
+	existing = false
+	orNew    = true
+)
+
+// readTx reads a board's record and makes it a precondition of the commit. With orNew, a board that is absent comes as a
+// new one, for the caller's projects.
+func (svc *Service) readTx(t *records.Tx, c access.Caller, id string, absent bool) (*boardRecord, error) {
+	b, err := records.GetTx[boardRecord](t, records.Board.Key(id))
+	switch {
+	case err != nil:
+		return nil, err
+	case b == nil && absent == orNew:
+		return &boardRecord{ID: id, Series: entry.Series{Incarnation: svc.db.NewIncarnation()}, Projects: c.Projects,
+			Created: t.Now}, nil
+	case b == nil || !reaches(c, b):
+		return nil, noBoard(id)
+	}
+	return b, nil
+}
+
+// lock makes the changes that this process makes to one board queue up, so that they rarely have to be tried again. No
+// project is called "!boards", so the name is none of a session.
+func (svc *Service) lock(ctx context.Context, tenant, id string) (unlock func(), err error) {
+	return svc.db.Lock(ctx, tenant+"\x00!boards\x00"+id)
+}
+
+// change runs fn over a board's record in one commit and wakes those who follow the board.
+func change[T any](ctx context.Context, svc *Service, c access.Caller, once access.Once, id string, absent bool,
+	fn func(t *records.Tx, b *boardRecord) (T, error)) (out T, err error) {
+	if absent == orNew {
+		err = ident.CheckID("board", id)
+	} else if !ident.ValidID(id) {
+		err = noBoard(id)
+	}
+	if err != nil {
+		return out, err
+	}
+	unlock, err := svc.lock(ctx, c.Tenant, id)
+	if err != nil {
+		return out, err
+	}
+	defer unlock()
+	out, err = records.Update(ctx, svc.db, c, once, func(t *records.Tx) (out T, err error) {
+		b, err := svc.readTx(t, c, id, absent)
+		if err != nil {
+			return out, err
+		}
+		b.Revision++
+		if out, err = fn(t, b); err != nil {
+			return out, err
+		}
+		return out, t.PutJSON(records.Board.Key(id), b)
+	})
+	if err == nil {
+		svc.followers.wake(topicOf(c.Tenant, id))
+	}
+	return out, err
+}
+
+// Put makes a board or changes what is said of it. Created tells which. It answers invalid_id, too_long, too_many or
+// out_of_range where the spec cannot be, and not_found for a project that the caller's key does not reach.
 func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (out Board, created bool, err error) {
 	if err := spec.check(c); err != nil {
-		return Board{}, false, err
+		return out, false, err
 	}
-	out, err = change(ctx, svc, c, access.Once{}, id, true, func(t *records.Tx, b *Record) (Board, error) {
+	out, err = change(ctx, svc, c, access.Once{}, id, orNew, func(t *records.Tx, b *boardRecord) (Board, error) {
 		created = b.Revision == 1
 		b.Name = spec.Name
 		if spec.Projects != nil {
@@ -203,20 +251,21 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, id string) (Board,
 	return b.shown(), nil
 }
 
-// List pages through the boards that the key reaches, by id.
+// List pages through the boards that the caller's key reaches, by id. It answers out_of_range for a limit and
+// invalid_cursor for a cursor that cannot be.
 func (svc *Service) List(ctx context.Context, c access.Caller, page records.Page) (records.List[Board], error) {
-	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page, func(_ []byte, b *Record) (Board, bool) {
+	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page, func(_ []byte, b *boardRecord) (Board, bool) {
 		return b.shown(), reaches(c, b)
 	})
 }
 
-// Delete makes a board with all that is on it unreachable at once; a sweep removes it.
+// Delete makes a board with all that is on it unreachable at once. A job removes the records later.
 func (svc *Service) Delete(ctx context.Context, c access.Caller, id string) error {
 	if !ident.ValidID(id) {
-		return fault.Errorf(fault.NotFound, "not_found", "no such board")
+		return noBoard(id)
 	}
 	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
-		b, err := svc.board(t, c, id, false)
+		b, err := svc.readTx(t, c, id, existing)
 		if err != nil {
 			return struct{}{}, err
 		}

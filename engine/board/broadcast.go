@@ -2,22 +2,23 @@ package board
 
 import "sync"
 
-// broadcast wakes all who wait for news of a topic. Nothing is queued: who is woken reads the store. The zero value
-// is ready.
+// broadcast wakes all who wait for news of a topic. Nothing is queued, because whoever is woken reads the store. The
+// zero value is ready.
 type broadcast struct {
 	mu     sync.Mutex
 	topics map[string]*topic
 }
 
+// topic is what some wait for.
 type topic struct {
-	news    chan struct{}
-	waiting int
+	news    chan struct{} // closed, and another one put in its place, when something happens
+	waiting int           // how many joined and did not leave
 }
 
 // topicOf names what happens on a board.
 func topicOf(tenant, board string) string { return tenant + "/" + board }
 
-// join begins to wait for a topic; leave ends it.
+// join begins to wait for a topic, and leave ends it.
 func (b *broadcast) join(name string) *topic {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,13 +44,14 @@ func (b *broadcast) leave(name string) {
 	}
 }
 
-// news is closed when something happens from now on.
+// news gives a channel that is closed when something happens from now on.
 func (b *broadcast) news(t *topic) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return t.news
 }
 
+// wake tells all who wait for a topic that something happened.
 func (b *broadcast) wake(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,37 +6,18 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
-)
-
-// Kinds of notifications.
-const (
-	noticeChat    = "chat"
-	noticeMention = "mention"
-	noticeControl = "control"
 )
 
 const (
 	commandPause  = "/pause"
 	commandResume = "/resume"
-	// leadName mentions whoever is the board's lead.
-	leadName = "lead"
-	// maxSnippet is the longest snippet, in characters; a longer text loses what does not fit with the ellipsis.
-	maxSnippet = 800
-	ellipsis   = "..."
+	leadName      = "lead" // mentions whoever is the board's lead
+	maxSnippet    = 800    // characters, with the ellipsis that ends a text that is cut
+	ellipsis      = "..."
 )
-
-// noticeRecord is a stored notification.
-type noticeRecord struct {
-	Kind    string `json:"kind"`
-	Command string `json:"command,omitempty"`
-	Entry   uint64 `json:"entry"`
-	From    string `json:"from"`
-	Snippet string `json:"snippet"`
-	Created int64  `json:"created"` // ms
-}
 
 // commandOf gives the control command that a chat is, or "".
 func commandOf(content string) string {
@@ -47,7 +28,7 @@ func commandOf(content string) string {
 	return ""
 }
 
-// mentionsIn gives the names after an @, in lower case, each once.
+// mentionsIn gives the names that follow an @, in lower case, each once. A name has at most 64 bytes.
 func mentionsIn(content string) (out []string) {
 	for i := strings.IndexByte(content, '@'); i >= 0; {
 		content = content[i+1:]
@@ -72,7 +53,7 @@ func mentionable(c byte, first bool) bool {
 	return !first && (c == '_' || c == '-')
 }
 
-// mentioned tells whether one of the names means the agent: its id or the first word of its display name.
+// mentioned tells whether one of the names means the agent: its id, the first word of its display name, or "lead".
 func (a *agentRecord) mentioned(names []string) bool {
 	if slices.Contains(names, strings.ToLower(a.ID)) || a.Lead && slices.Contains(names, leadName) {
 		return true
@@ -97,21 +78,21 @@ func snippet(content string) string {
 	return content
 }
 
-// notify collects the notifications that a chat raises: a control command goes to every agent and sets whether it is
-// paused, else mentioned agents hear of it, and the lead hears all. The sender hears nothing of its own.
-func (p *parsedPost) notify(t *records.Tx, c access.Caller, b *Record, agents []*agentRecord) error {
-	if p.Source == "" {
-		p.Source = speaker(c, agents)
+// notify collects the notifications that a chat raises. A control command goes to every agent and sets whether it is
+// paused. Any other chat goes to the agents that it mentions and to the lead. The sender hears nothing of its own.
+func (d *draft) notify(t *records.Tx, c access.Caller, b *boardRecord, agents []*agentRecord) error {
+	if d.Source == "" {
+		d.Source = speaker(c, agents)
 	}
-	n := noticeRecord{Command: p.command, Entry: p.seq, From: p.Source, Snippet: snippet(p.content), Created: p.Created}
+	n := noticeRecord{Command: d.command, Entry: d.Seq, From: d.Source, Snippet: snippet(d.Content), Created: d.Created}
 	for _, a := range agents {
 		switch {
 		case a.ID == c.Agent:
 			continue
-		case p.command != "":
+		case d.command != "":
 			n.Kind = noticeControl
-			a.Paused = p.command == commandPause
-		case a.mentioned(p.mentions):
+			a.Paused = d.command == commandPause
+		case a.mentioned(d.mentions):
 			n.Kind = noticeMention
 			a.Mentions++
 		case a.Lead:
@@ -122,11 +103,11 @@ func (p *parsedPost) notify(t *records.Tx, c access.Caller, b *Record, agents []
 		a.Last++
 		a.Unread++
 		a.Notices++
-		p.Notified = append(p.Notified, notified{Agent: a.ID, Inbox: a.Inbox, Seq: a.Last, Kind: n.Kind})
+		d.Notified = append(d.Notified, entry.Notified{Agent: a.ID, Inbox: a.Inbox, Seq: a.Last, Kind: n.Kind})
 		if err := t.PutJSON(records.Notice.Key(b.Incarnation, a.Inbox, a.Last), n); err != nil {
 			return err
 		}
-		if err := t.PutJSON(records.BoardAgent.Key(b.Incarnation, a.ID), a); err != nil {
+		if err := a.put(t, b); err != nil {
 			return err
 		}
 	}
@@ -149,25 +130,4 @@ func speaker(c access.Caller, agents []*agentRecord) string {
 		}
 	}
 	return tenant.DefaultSpeaker
-}
-
-// shown words a notification for its reader, who reaches this server at base.
-func (n *noticeRecord) shown(b *Record, a *agentRecord, seq uint64, base string) Notification {
-	out := Notification{ID: noticeID(a.Inbox, seq), Kind: n.Kind, Command: n.Command, BoardID: b.ID,
-		MemoryID: entryID(b.Incarnation, n.Entry), From: n.From, Snippet: n.Snippet,
-		ReplyTo: base + "/api/v1/agent/boards/" + b.ID + "/memory", CreatedAt: records.TimeOf(n.Created), Read: seq <= a.Acked}
-	title := "BOARD CHAT"
-	switch n.Kind {
-	case noticeMention:
-		title = "BOARD CHAT MENTION"
-	case noticeControl:
-		title = "BOARD CONTROL"
-	}
-	out.Text = title + "\nBoard: " + b.title() + "\nFrom: " + n.From + "\n\n" + n.Snippet +
-		"\n\nReply via board chat:\nPOST " + out.ReplyTo + "\nBody: {\"content\":\"...\",\"tags\":[\"chat\"]}"
-	return out
-}
-
-func noticeID(inbox ident.Incarnation, seq uint64) string {
-	return numberedID(noticeIDPrefix, inbox, seq)
 }

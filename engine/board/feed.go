@@ -6,78 +6,81 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-const (
-	// feedEvents and feedBytes bound what a feed gives at once.
-	feedEvents = 64
-	feedBytes  = 1 << 20
-)
-
-// Event is one thing that happened on a board: a BoardEntry or a Notification.
+// Event is one thing that happened on a board: its Data is an Entry or a Notification, and its ID is that of the Data.
 type Event struct {
 	ID   string
 	Data any
 }
 
-// Feed gives events in order, each once, from a position on. For one goroutine.
+// Feed gives events in order, each once, from a position on. It is for one goroutine.
 type Feed interface {
 	// News is closed when there may be something new, from now on. Take it before asking Next, so that nothing is
 	// missed. It tells of what this process did; for what others do, ask Next every so often.
 	News() <-chan struct{}
-	// Next gives what comes next and is there already: nothing where nothing is. What was deleted, is not_found, also
-	// where there is another of its name now.
+	// Next gives the events that come next and are there already: at most 64, and none where there are none. It answers
+	// not_found where the board or the agent was deleted, also where there is another of its name now.
 	Next(ctx context.Context) ([]Event, error)
+	// Close lets go of what News needs. Call it once.
 	Close()
 }
 
+// A feed gives at most feedEvents events and feedBytes bytes of content at once.
+const (
+	feedEvents = 64
+	feedBytes  = 1 << 20
+)
+
 // feed is a Feed of one board. It holds nothing but a position: what happens meanwhile is read from the store.
 type feed struct {
-	e     *Service
+	svc   *Service
 	c     access.Caller
 	board string
 	inc   ident.Incarnation
 	topic *topic
-	after uint64 // number of the last event given, or passed over
-	lost  bool   // the board is as it was when an entry was not there
-	next  func(ctx context.Context, f *feed, b *Record) (out []Event, more bool, err error)
+	after uint64 // number of the last event that was given or passed over
+	next  nextEvents
 }
 
-func (f *feed) News() <-chan struct{} { return f.e.followers.news(f.topic) }
+// nextEvents gives some of the events behind a feed's position, moves the position on, and tells whether there may be
+// more. Lost is as in readSteadily.
+type nextEvents func(ctx context.Context, f *feed, b *boardRecord, lost bool) (out []Event, more bool, err error)
 
-func (f *feed) Next(ctx context.Context) ([]Event, error) {
-	for before := uint64(0); ; {
-		b, err := f.e.read(ctx, f.c, f.board)
-		if err != nil {
-			return nil, err
-		}
-		if b.Incarnation != f.inc {
-			return nil, no(f.board)
-		}
-		f.lost = b.Revision == before
-		out, more, err := f.next(ctx, f, b)
-		if errors.Is(err, errEntryGone) {
-			before = b.Revision // it was deleted while this was read, unless the board is as it was then
-			continue
-		}
-		if err != nil || len(out) > 0 || !more {
-			return out, err
-		}
-	}
-}
-
-func (f *feed) Close() { f.e.followers.leave(topicOf(f.c.Tenant, f.board)) }
-
-func (svc *Service) follow(c access.Caller, b *Record, after uint64,
-	next func(context.Context, *feed, *Record) ([]Event, bool, error)) Feed {
-	return &feed{e: svc, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
+func (svc *Service) follow(c access.Caller, b *boardRecord, after uint64, next nextEvents) Feed {
+	return &feed{svc: svc, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
 		topic: svc.followers.join(topicOf(c.Tenant, b.ID))}
 }
 
-// Follow streams a board's entries.
+func (f *feed) News() <-chan struct{} { return f.svc.followers.news(f.topic) }
+
+func (f *feed) Close() { f.svc.followers.leave(topicOf(f.c.Tenant, f.board)) }
+
+func (f *feed) Next(ctx context.Context) (out []Event, err error) {
+	for more := true; more && len(out) == 0 && err == nil; {
+		err = f.svc.readSteadily(ctx, f.c, f.board, func(b *boardRecord, lost bool) (err error) {
+			if b.Incarnation != f.inc {
+				return noBoard(f.board)
+			}
+			out, more, err = f.next(ctx, f, b, lost)
+			return err
+		})
+	}
+	return out, err
+}
+
+// Follow says where a stream of entries begins: behind the entry After, else with the entries made at Since or later,
+// else with the next entry.
+type Follow struct {
+	After  string
+	Since  *time.Time
+	IsChat *bool
+}
+
+// Follow streams a board's entries. It answers invalid_id where After is no id of an entry.
 func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from Follow) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -86,132 +89,139 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 	after := b.Last
 	switch {
 	case from.After != "":
-		if after, err = parseNumberedID(entryIDPrefix, "Last-Event-ID", from.After, b.Incarnation); err != nil {
+		if after, err = ident.ParseNumbered(entryPrefix, "Last-Event-ID", from.After, b.Incarnation); err != nil {
 			return nil, err
 		}
 		from.Since = nil
 	case from.Since != nil:
-		s := selection{first: 1, last: b.Last}
-		if err := svc.bound(ctx, c.Tenant, b, &Filter{Since: from.Since}, &s); err != nil {
+		s, err := svc.choose(ctx, c.Tenant, b, &Filter{Since: from.Since})
+		if err != nil {
 			return nil, err
 		}
-		if s.last > 0 {
-			after = s.first - 1
+		if s.Last > 0 {
+			after = s.First - 1
 		}
 	}
 	filter := Filter{IsChat: from.IsChat}
-	return svc.follow(c, b, after, func(ctx context.Context, f *feed, b *Record) ([]Event, bool, error) {
-		return f.entries(ctx, b, filter, b.Last, from.Since)
+	return svc.follow(c, b, after, func(ctx context.Context, f *feed, b *boardRecord, lost bool) ([]Event, bool, error) {
+		return f.entries(ctx, b, &filter, b.Last, from.Since, lost)
 	}), nil
 }
 
-// Export gives all entries that a board has now, oldest first; the feed ends with the first Next that gives
-// nothing.
+// Export gives all entries that a board has now, oldest first. The feed ends with the first Next that gives nothing.
 func (svc *Service) Export(ctx context.Context, c access.Caller, id string) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
 	last := b.Last
-	return svc.follow(c, b, 0, func(ctx context.Context, f *feed, b *Record) ([]Event, bool, error) {
-		return f.entries(ctx, b, Filter{}, last, nil)
+	return svc.follow(c, b, 0, func(ctx context.Context, f *feed, b *boardRecord, lost bool) ([]Event, bool, error) {
+		return f.entries(ctx, b, &Filter{}, last, nil, lost)
 	}), nil
 }
 
-// entries gives some of the entries behind the feed's position, up to a number, and whether there may be more. A time
-// that lies ahead is waited for.
-func (f *feed) entries(ctx context.Context, b *Record, filter Filter, last uint64, since *time.Time) (
+// entries gives some of the entries behind the feed's position, up to the number last. Entries made before since are
+// passed over, because a time that lies ahead is waited for.
+func (f *feed) entries(ctx context.Context, b *boardRecord, filter *Filter, last uint64, since *time.Time, lost bool) (
 	out []Event, more bool, err error) {
 	if f.after >= last {
 		return nil, false, nil
 	}
-	entries, err := f.upcoming(ctx, b, filter, last)
+	entries, err := f.upcoming(ctx, b, filter, last, lost)
 	if err != nil {
 		return nil, false, err
 	}
 	if len(entries) == 0 {
 		f.after = last
 	}
-	for _, entry := range entries {
-		f.after = entry.seq
-		chosen := entry.damaged || filter.IsChat == nil || *filter.IsChat == entry.isChat()
-		if chosen && (entry.damaged || since == nil || !records.TimeOf(entry.Created).Before(*since)) {
-			shown := entry.shown(b)
+	for _, e := range entries {
+		f.after = e.Seq
+		chosen := (filter.IsChat == nil || *filter.IsChat == e.IsChat()) &&
+			(since == nil || !records.TimeOf(e.Created).Before(*since))
+		if chosen || e.Damaged {
+			shown := shown(e, b)
 			out = append(out, Event{ID: shown.ID, Data: shown})
 		}
 	}
 	return out, len(entries) > 0, nil
 }
 
-// upcoming reads some of the entries behind the feed's position, up to a number. A few are read by number, as a feed
-// that keeps up does; over a longer way, or where some are gone, the index leads.
-func (f *feed) upcoming(ctx context.Context, b *Record, filter Filter, last uint64) ([]*storedEntry, error) {
-	var seqs []uint64
+// upcoming reads some of the entries behind the feed's position, up to the number last. A few are read by number, as a
+// feed does that keeps up. Over a longer way, or where some are gone, the index leads.
+func (f *feed) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) ([]*entry.Stored, error) {
 	if last-f.after <= feedEvents {
+		var seqs []uint64
 		for seq := f.after + 1; seq <= last; seq++ {
 			seqs = append(seqs, seq)
 		}
-		entries, err := f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, false)
-		if !errors.Is(err, errEntryGone) {
+		entries, err := f.svc.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, false)
+		if !errors.Is(err, entry.ErrGone) {
 			return entries, err
 		}
 	}
-	s, err := f.e.choose(ctx, f.c.Tenant, b, &filter)
+	s, err := f.svc.choose(ctx, f.c.Tenant, b, filter)
 	if err != nil {
 		return nil, err
 	}
-	s.first, s.last, s.counted = f.after+1, last, true // the count is not asked for
-	seqs, _, err = s.page(ctx, f.e, f.c.Tenant, b, true, 0, feedEvents)
+	s.First, s.Last, s.Counted = f.after+1, last, true // The count is not asked for.
+	seqs, _, err := s.Page(ctx, true, 0, feedEvents)
 	if err != nil {
 		return nil, err
 	}
-	return f.e.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, f.lost)
+	return f.svc.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, lost)
 }
 
-// FollowInbox streams an agent's notifications.
+// InboxFollow says where a stream of notifications begins, as Follow does. Base is as in InboxQuery.
+type InboxFollow struct {
+	After string
+	Since *time.Time
+	Base  string
+}
+
+// FollowInbox streams an agent's notifications. It answers not_found where the board has no such agent, and invalid_id
+// where After is no id of a notification.
 func (svc *Service) FollowInbox(ctx context.Context, c access.Caller, id, agent string, from InboxFollow) (Feed, error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
 	if err != nil {
 		return nil, err
 	}
-	after := a.Last
+	after, inbox := a.Last, a.Inbox
 	switch {
 	case from.After != "":
-		if after, err = parseNumberedID(noticeIDPrefix, "Last-Event-ID", from.After, a.Inbox); err != nil {
+		if after, err = ident.ParseNumbered(noticePrefix, "Last-Event-ID", from.After, inbox); err != nil {
 			return nil, err
 		}
 		from.Since = nil
 	case from.Since != nil:
 		after = 0
 	}
-	inbox := a.Inbox
-	return svc.follow(c, b, after, func(ctx context.Context, f *feed, b *Record) ([]Event, bool, error) {
+	return svc.follow(c, b, after, func(ctx context.Context, f *feed, b *boardRecord, _ bool) ([]Event, bool, error) {
 		a, err := svc.agent(ctx, c.Tenant, b, agent)
 		if err != nil {
 			return nil, false, err
 		}
 		if a.Inbox != inbox {
-			return nil, false, fault.Errorf(fault.NotFound, "not_found", "no agent %q on board %q", agent, b.ID)
+			return nil, false, noAgent(b, agent)
 		}
 		return f.notifications(ctx, b, a, from)
 	}), nil
 }
 
 // notifications gives some of those behind the feed's position, and whether there may be more.
-func (f *feed) notifications(ctx context.Context, b *Record, a *agentRecord, from InboxFollow) (
+func (f *feed) notifications(ctx context.Context, b *boardRecord, a *agentRecord, from InboxFollow) (
 	out []Event, more bool, err error) {
 	if f.after >= a.Last {
 		return nil, false, nil
 	}
-	shown, seqs, err := f.e.notices(ctx, f.c.Tenant, b, a, f.after, feedEvents, from.Base)
+	shown, last, err := f.svc.notices(ctx, f.c.Tenant, b, a, f.after, feedEvents, from.Base)
 	if err != nil {
 		return nil, false, err
 	}
-	if len(seqs) == 0 {
+	if len(shown) == 0 {
 		f.after = a.Last
 		return nil, false, nil
 	}
-	f.after = seqs[len(seqs)-1]
+	f.after = last
 	for _, n := range shown {
 		if from.Since == nil || !n.CreatedAt.Before(*from.Since) {
 			out = append(out, Event{ID: n.ID, Data: n})

@@ -8,119 +8,116 @@ import (
 	"unicode"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// parsedPost is an entry to be written, as far as the request alone tells.
-type parsedPost struct {
-	storedEntry
-	chat     bool
-	words    []string
+// Post is an entry to be written. It is chat where it has the tag chat or IsChat, which adds the tag.
+type Post struct {
+	Content string   `json:"content"`
+	Tags    []string `json:"tags,omitempty"`
+	Source  *string  `json:"source,omitempty"` // at most 256 bytes
+	IsChat  *bool    `json:"is_chat,omitempty"`
+}
+
+const (
+	maxContent = 1 << 20 // bytes
+	maxTags    = 64
+	maxTag     = 256 // bytes
+)
+
+// draft is an entry to be written, as far as the request alone tells.
+type draft struct {
+	entry.Stored
+	terms    []string // by which it is found
 	mentions []string
 	command  string // of a control message
 }
 
-func (p *Post) parse() (*parsedPost, error) {
-	out := &parsedPost{storedEntry: storedEntry{content: p.Content}, chat: p.IsChat != nil && *p.IsChat}
+func (p *Post) parse() (*draft, error) {
+	out := &draft{Stored: entry.Stored{Content: p.Content}}
 	if strings.TrimSpace(p.Content) == "" {
 		return nil, fault.InvalidField("content", "required", "must not be blank")
 	}
-	if out.Size = len(p.Content); out.Size > maxEntry {
-		return nil, fault.InvalidField("content", "too_long", "must be at most %d bytes", maxEntry)
+	if out.Size = len(p.Content); out.Size > maxContent {
+		return nil, fault.InvalidField("content", "too_long", "must be at most %d bytes", maxContent)
 	}
 	if p.Source != nil {
 		if out.Source = strings.TrimSpace(*p.Source); len(out.Source) > 256 {
 			return nil, fault.InvalidField("source", "too_long", "must be at most 256 bytes")
 		}
 	}
-	if len(p.Tags) > maxEntryTags {
-		return nil, fault.InvalidField("tags", "too_many", "must be at most %d", maxEntryTags)
+	if len(p.Tags) > maxTags {
+		return nil, fault.InvalidField("tags", "too_many", "must be at most %d", maxTags)
 	}
 	for i, tag := range p.Tags {
 		if !validTag(tag) {
 			return nil, fault.InvalidField(fmt.Sprintf("tags[%d]", i), "invalid_tag",
-				"must be 1 to %d bytes, not blank, without control characters", maxEntryTag)
+				"must be 1 to %d bytes, not blank, without control characters", maxTag)
 		}
 		if !slices.Contains(out.Tags, tag) {
 			out.Tags = append(out.Tags, tag)
 		}
 	}
-	if out.chat && !out.isChat() {
-		out.Tags = append(out.Tags, chatTag)
+	if p.IsChat != nil && *p.IsChat && !out.IsChat() {
+		out.Tags = append(out.Tags, entry.ChatTag)
 	}
-	out.words = wordsOf(p.Content, maxWords)
-	if out.chat = out.isChat(); out.chat {
+	if out.IsChat() {
 		if out.command = commandOf(p.Content); out.command == "" {
 			out.mentions = mentionsIn(p.Content)
 		}
 	}
+	out.terms = out.Terms()
 	return out, nil
 }
 
 func validTag(tag string) bool {
-	return len(tag) <= maxEntryTag && strings.TrimSpace(tag) != "" && !strings.ContainsFunc(tag, unicode.IsControl)
+	return len(tag) <= maxTag && strings.TrimSpace(tag) != "" && !strings.ContainsFunc(tag, unicode.IsControl)
 }
 
-// PostEntry writes an entry with all that follows from it, in one commit. The first one makes the board.
+// PostEntry writes an entry, what it is found by and the notifications that it raises in one commit. The first entry
+// makes the board. It answers required, too_long, too_many or invalid_tag where the post cannot be.
 func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.Once, id string, post Post) (Entry, error) {
 	parsed, err := post.parse()
 	if err != nil {
 		return Entry{}, err
 	}
-	out, err := change(ctx, svc, c, once, id, true, func(t *records.Tx, b *Record) (Entry, error) {
-		p := *parsed // a retry starts from what was parsed
-		return p.write(t, c, b)
+	out, err := change(ctx, svc, c, once, id, orNew, func(t *records.Tx, b *boardRecord) (Entry, error) {
+		d := *parsed // so that a retry starts from what was parsed
+		return d.write(t, c, b)
 	})
-	out.Content = post.Content // which the answer that Once keeps does without
+	out.Content = post.Content // The stored idempotent answer omits the content, so it is put back here.
 	return out, err
 }
 
-// write collects the writes that put the entry on its board.
-func (p *parsedPost) write(t *records.Tx, c access.Caller, b *Record) (Entry, error) {
-	at := t.Now
-	if at.Before(b.LastAt) {
-		at = b.LastAt
-	}
-	b.Last++
-	b.LastAt = at
-	b.Entries++
-	p.seq, p.Created = b.Last, at.UnixMilli()
-
-	terms := p.terms(p.words)
-	q := store.Query{Keys: make([][]byte, len(terms))}
-	for i, term := range terms {
-		q.Keys[i] = records.Postings.Key(b.Incarnation, term, p.seq/blockSize)
-	}
-	if p.chat {
-		b.Chat++
+// write collects the writes that put the entry on its board. What it gives has no content.
+func (d *draft) write(t *records.Tx, c access.Caller, b *boardRecord) (out Entry, err error) {
+	b.Add(&d.Stored, t.Now)
+	found := entry.Places{}
+	found.Add(b.Incarnation, d.Seq, d.terms)
+	q := store.Query{Keys: found.Keys()}
+	if d.IsChat() {
 		q.Ranges = []store.Range{records.BoardAgent.Under(b.Incarnation)}
 	}
 	r, err := t.DB.Store.Read(t.Ctx, t.Tenant, q)
 	if err != nil {
-		return Entry{}, err
+		return out, err
 	}
-	if p.chat {
+	if d.IsChat() {
 		agents, err := decodeAgents(r.Ranges[0])
 		if err != nil {
-			return Entry{}, err
+			return out, err
 		}
-		if err := p.notify(t, c, b, agents); err != nil {
-			return Entry{}, err
+		if err := d.notify(t, c, b, agents); err != nil {
+			return out, err
 		}
 	}
-	for _, it := range r.Keys {
-		found, ok := decodePostings(it.Value)
-		if !ok || it.Damaged {
-			return Entry{}, records.ErrDamaged
-		}
-		found.set(p.seq)
-		t.Put(it.Key, found.encode())
+	if err := found.Set(t, r.Keys); err != nil {
+		return out, err
 	}
-	t.Put(records.EntryTime.Key(b.Incarnation, records.TimeOf(p.Created), p.seq), []byte{0})
-	err = putEntry(t, b, &p.storedEntry)
-	shown := p.shown(b)
-	shown.Content = ""
-	return shown, err
+	out = shown(&d.Stored, b)
+	out.Content = ""
+	return out, d.Put(t, b.Incarnation)
 }

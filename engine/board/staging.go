@@ -2,10 +2,9 @@ package board
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -14,17 +13,16 @@ import (
 // stagedBoard is a board whose entries are written but that nobody can see yet.
 type stagedBoard struct {
 	*records.Staging
-	inc      ident.Incarnation
-	chat     uint64
-	waiting  []*parsedPost
-	postings map[string][]uint64 // by key: the numbers that the waiting entries have in it
-	bytes    int
+	inc     ident.Incarnation
+	waiting []*draft
+	found   entry.Places // of the waiting entries
+	bytes   int          // of the waiting entries' content
 }
 
-// stage begins a board. Its incarnation begins as given, so that the ids of its entries are those of the file, and
-// is of nothing that the tenant has or is about to sweep.
+// stage begins a board. Its incarnation begins as given, so that the ids of its entries are those of the file, and is
+// none of which the tenant has records or is about to sweep some.
 func (svc *Service) stage(ctx context.Context, c access.Caller, begin []byte) (*stagedBoard, error) {
-	s := &stagedBoard{postings: map[string][]uint64{}}
+	s := &stagedBoard{found: entry.Places{}}
 	var sweep []byte
 	for taken := true; taken; {
 		s.inc = svc.db.NewIncarnation()
@@ -44,51 +42,31 @@ func (svc *Service) stage(ctx context.Context, c access.Caller, begin []byte) (*
 }
 
 // post writes an entry, as many in one commit as it holds well.
-func (s *stagedBoard) post(p *parsedPost) error {
-	terms := p.terms(p.words)
-	if len(s.waiting) == purgeEntries || s.bytes+p.Size > records.StagedBytes || len(s.postings)+len(terms) > purgeTerms {
+func (s *stagedBoard) post(d *draft) error {
+	if len(s.waiting) == commitEntries || s.bytes+d.Size > records.StagedBytes || len(s.found)+len(d.terms) > commitTerms {
 		if err := s.flush(); err != nil {
 			return err
 		}
 	}
-	for _, term := range terms {
-		key := string(records.Postings.Key(s.inc, term, p.seq/blockSize))
-		s.postings[key] = append(s.postings[key], p.seq)
-	}
-	if p.chat {
-		s.chat++
-	}
-	s.waiting, s.bytes = append(s.waiting, p), s.bytes+p.Size
+	s.found.Add(s.inc, d.Seq, d.terms)
+	s.waiting, s.bytes = append(s.waiting, d), s.bytes+d.Size
 	return nil
 }
 
-// flush commits the waiting entries with their postings.
+// flush commits the waiting entries with what they are found by.
 func (s *stagedBoard) flush() error {
-	var q store.Query
-	for _, key := range slices.Sorted(maps.Keys(s.postings)) {
-		q.Keys = append(q.Keys, []byte(key))
-	}
-	r, err := s.Read(q)
+	r, err := s.Read(store.Query{Keys: s.found.Keys()})
 	if err != nil {
 		return err
 	}
-	for _, it := range r.Keys {
-		found, ok := decodePostings(it.Value)
-		if !ok || it.Damaged {
-			return records.ErrDamaged
-		}
-		for _, seq := range s.postings[string(it.Key)] {
-			found.set(seq)
-		}
-		s.W.Put(it.Key, found.encode())
+	if err := s.found.Set(s.W, r.Keys); err != nil {
+		return err
 	}
-	at := &Record{Incarnation: s.inc}
-	for _, p := range s.waiting {
-		s.W.Put(records.EntryTime.Key(s.inc, records.TimeOf(p.Created), p.seq), []byte{0})
-		if err := putEntry(s.W, at, &p.storedEntry); err != nil {
+	for _, d := range s.waiting {
+		if err := d.Put(s.W, s.inc); err != nil {
 			return err
 		}
 	}
-	s.waiting, s.postings, s.bytes = nil, map[string][]uint64{}, 0
+	s.waiting, s.found, s.bytes = nil, entry.Places{}, 0
 	return s.Staging.Flush()
 }

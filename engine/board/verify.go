@@ -5,59 +5,40 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks is what is known of a tenant's boards. Their records come before what is on them, which comes board by
-// board: entries by time, entries, agents, postings, notifications. Jobs come last.
+// checks is what Verify knows of a tenant's boards. In the order of keys, the records of boards come first. Then comes,
+// board by board, what is on them: entries by time, entries, agents, postings and notifications. Jobs come last.
 type checks struct {
 	boards map[ident.Incarnation]*seen
-	lost   bool                  // a board's record cannot be read
-	swept  map[string]bool       // prefixes to be swept
-	strays map[string]*straySeen // what is of no board or of no agent, by the prefix that would sweep it
-	now    *seen
+	lost   bool              // a board's record cannot be read
+	swept  map[string]bool   // prefixes to be swept
+	strays map[string]*stray // records of no board or of no agent, by the prefix that a sweep would name
+	now    *seen             // the board that records come of; nil where there is none
 }
 
-// straySeen counts records that only a sweep may still have to do with.
-type straySeen struct {
-	first []byte
-	kind  string
+// stray counts records that nothing but a sweep may still have to do with.
+type stray struct {
+	about verify.Subject // the first of them
 	count int
 }
 
-func NewChecks() *checks {
-	return &checks{boards: map[ident.Incarnation]*seen{}, swept: map[string]bool{}, strays: map[string]*straySeen{}}
-}
-
-func (c *checks) Checks() []verify.RecordCheck {
-	sweep := func(_ *verify.Space, it store.Item) { c.swept[string(it.Key[3:])] = true }
-	return []verify.RecordCheck{
-		{Kind: "board", Record: c.board},
-		{Kind: "board_time", Record: c.time},
-		{Kind: "board_entry", Record: c.entry},
-		{Kind: "board_agent", Record: c.agent},
-		{Kind: "board_postings", Record: c.postings},
-		{Kind: "board_notice", Record: c.notice},
-		{Kind: "job_board", Record: sweep},
-		{Kind: "job_inbox", Record: sweep},
-		{Kind: "job_board_due", Record: c.due},
-	}
-}
-
-// seen is what a board's record promises, and follows what is on it.
+// seen is what a board's record promises, and follows what is on the board.
 type seen struct {
-	Record
+	boardRecord
 	ended   bool
-	entries []entrySeen                      // ascending
+	entries []entrySeen                      // ascending by number
 	agents  map[ident.Incarnation]*agentSeen // by inbox
 	notices map[ident.Incarnation]uint64     // the sum of those that entries say they raised, less those that came
 	leads   int
 	all     uint64 // entries that postings say there are
 	chat    uint64
-	// A record of that sort is damaged: what it said is not known.
+	// A record of the sort is damaged, so that it is not known what it said.
 	lostEntries, lostPostings, lostAgents, lostNotices bool
 }
 
@@ -76,10 +57,31 @@ type entryTerm struct {
 	term string
 }
 
+// NewChecks makes the checks of one tenant's boards.
+func NewChecks() verify.RoomChecks {
+	return &checks{boards: map[ident.Incarnation]*seen{}, swept: map[string]bool{}, strays: map[string]*stray{}}
+}
+
+func (c *checks) Checks() []verify.RecordCheck {
+	// The key of a sweep is the prefix of jobs, a letter, and the prefix that it sweeps.
+	sweep := func(_ *verify.Space, it store.Item) { c.swept[string(it.Key[len(records.JobPrefix)+1:])] = true }
+	return []verify.RecordCheck{
+		{Kind: "board", Record: c.board},
+		{Kind: "board_time", Record: c.time},
+		{Kind: "board_entry", Record: c.entry},
+		{Kind: "board_agent", Record: c.agent},
+		{Kind: "board_postings", Record: c.postings},
+		{Kind: "board_notice", Record: c.notice},
+		{Kind: "job_board", Record: sweep},
+		{Kind: "job_inbox", Record: sweep},
+		{Kind: "job_board_due", Record: c.due},
+	}
+}
+
 func (c *checks) board(s *verify.Space, it store.Item) {
 	b := &seen{agents: map[ident.Incarnation]*agentSeen{}, notices: map[ident.Incarnation]uint64{}}
-	id := verify.IdIn(it.Key, 2)
-	if !s.Decode(it, &b.Record) {
+	id, _ := records.Board.Split(it.Key)
+	if !s.Decode(it, &b.boardRecord) {
 		c.lost = true
 		return
 	}
@@ -102,25 +104,24 @@ func (c *checks) board(s *verify.Space, it store.Item) {
 	}
 }
 
-// on gives the board that a record is on; nil where there is none.
-func (c *checks) on(s *verify.Space, key []byte) *seen {
-	if binc := ident.Incarnation(key[2:]); c.now == nil || c.now.Incarnation != binc {
+// on gives the board of the record at hand. Where there is none, it counts the record as a stray and gives nil.
+func (c *checks) on(s *verify.Space, board ident.Incarnation, key []byte) *seen {
+	if c.now == nil || c.now.Incarnation != board {
 		c.end(s)
-		if c.now = c.boards[binc]; c.now == nil {
-			c.stray(s, records.BoardRecords.Under(binc).From, key)
-			return nil
+		if c.now = c.boards[board]; c.now == nil {
+			c.stray(s, records.BoardRecords.Under(board), key)
 		}
 	}
 	return c.now
 }
 
-func (c *checks) stray(s *verify.Space, prefix, key []byte) {
-	g := c.strays[string(prefix)]
-	if g == nil {
-		g = &straySeen{first: slices.Clone(key), kind: s.Kind}
-		c.strays[string(prefix)] = g
+// stray counts a record that only a sweep of the range may still have to do with.
+func (c *checks) stray(s *verify.Space, of store.Range, key []byte) {
+	prefix := string(of.From)
+	if c.strays[prefix] == nil {
+		c.strays[prefix] = &stray{about: s.At(s.Kind, slices.Clone(key))}
 	}
-	g.count++
+	c.strays[prefix].count++
 }
 
 func (b *seen) find(seq uint64) *entrySeen {
@@ -131,40 +132,37 @@ func (b *seen) find(seq uint64) *entrySeen {
 	return nil
 }
 
-// time takes an entry by its key, damaged or not: the value says nothing.
+// time takes an entry by its key, damaged or not, because the value says nothing.
 func (c *checks) time(s *verify.Space, it store.Item) {
-	if !it.Damaged && len(it.Value) != 1 {
-		s.Malformed("an entry by time holds %d bytes", len(it.Value))
-	}
-	b := c.on(s, it.Key)
+	board, at, seq, _ := records.EntryTime.Split(it.Key)
+	s.Sized(it, 1, "an entry by time")
+	b := c.on(s, board, it.Key)
 	if b == nil {
 		return
 	}
-	e := entrySeen{seq: entryTimeSeq(it.Key), ms: entryTimeAt(it.Key).UnixMilli()}
-	if n := len(b.entries); n > 0 && b.entries[n-1].seq >= e.seq || e.seq == 0 || e.seq > b.Last ||
-		e.ms > b.LastAt.UnixMilli() {
-		s.Mismatch("board %q: entry %d of %s is out of order, or later than the last, %d of %s", b.ID, e.seq,
-			records.TimeOf(e.ms), b.Last, b.LastAt)
+	if n := len(b.entries); n > 0 && b.entries[n-1].seq >= seq || seq == 0 || seq > b.Last || at.After(b.LastAt) {
+		s.Mismatch("board %q: entry %d of %s is out of order, or later than the last, %d of %s", b.ID, seq, at, b.Last,
+			b.LastAt)
 		return
 	}
-	b.entries = append(b.entries, e)
+	b.entries = append(b.entries, entrySeen{seq: seq, ms: at.UnixMilli()})
 }
 
 // entry holds an entry against the index by time, and notes what it must be found by.
 func (c *checks) entry(s *verify.Space, it store.Item) {
-	b := c.on(s, it.Key)
+	board, seq, _ := records.Entry.Split(it.Key)
+	b := c.on(s, board, it.Key)
 	if b == nil {
 		return
 	}
-	_, seq, _ := records.Entry.Split(it.Key)
 	at := b.find(seq)
 	if at == nil {
 		s.Mismatch("board %q: entry %d is not among its entries by time", b.ID, seq)
 		at = new(entrySeen)
 	}
 	at.came = true
-	e := parseEntry(seq, it.Value)
-	if it.Damaged || e.damaged {
+	e := entry.Parse(seq, it.Value)
+	if e.Damaged {
 		if at.lost, b.lostEntries = true, true; !it.Damaged {
 			s.Malformed("board %q: entry %d cannot be read", b.ID, seq)
 		}
@@ -174,7 +172,7 @@ func (c *checks) entry(s *verify.Space, it store.Item) {
 		s.Mismatch("board %q: entry %d was made at %s, the index by time has it at %s", b.ID, seq,
 			records.TimeOf(e.Created), records.TimeOf(at.ms))
 	}
-	for _, term := range e.terms(wordsOf(e.content, maxWords)) {
+	for _, term := range e.Terms() {
 		at.terms += verify.Fingerprint(s, entryTerm{seq, term})
 	}
 	for _, n := range e.Notified {
@@ -183,25 +181,25 @@ func (c *checks) entry(s *verify.Space, it store.Item) {
 }
 
 func (c *checks) postings(s *verify.Space, it store.Item) {
-	b := c.on(s, it.Key)
+	board, term, number, _ := records.Postings.Split(it.Key)
+	b := c.on(s, board, it.Key)
 	if b == nil {
 		return
 	}
-	term, block := string(it.Key[2+8+1:len(it.Key)-9]), postingsBlock(it.Key)
-	p, ok := decodePostings(it.Value)
-	if !ok || p.count() == 0 {
+	block, err := entry.DecodePostings(it)
+	if err != nil || block.Count() == 0 {
 		if b.lostPostings = true; !it.Damaged {
 			s.Malformed("board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
 		}
 		return
 	}
 	switch term {
-	case termAll:
-		b.all += uint64(p.count())
-	case termTag + chatTag:
-		b.chat += uint64(p.count())
+	case entry.TermAll:
+		b.all += uint64(block.Count())
+	case entry.TermChat:
+		b.chat += uint64(block.Count())
 	}
-	for _, seq := range p.numbers(nil, block) {
+	for _, seq := range block.Numbers(number) {
 		e := b.find(seq)
 		if e == nil {
 			s.Orphan("board %q: entry %d is to be found by %q and is not there", b.ID, seq, term)
@@ -219,24 +217,24 @@ func (c *checks) end(s *verify.Space) {
 	}
 	b.ended = true
 	for _, e := range b.entries {
-		key := records.Entry.Key(b.Incarnation, e.seq)
+		about := s.At("board_entry", records.Entry.Key(b.Incarnation, e.seq))
 		switch {
 		case !e.came:
-			s.At("board_entry", key).Missing("board %q: entry %d is not there", b.ID, e.seq)
+			about.Missing("board %q: entry %d is not there", b.ID, e.seq)
 		case e.terms != 0 && !e.lost && !b.lostPostings:
-			s.At("board_entry", key).Mismatch("board %q: entry %d is not found by what it says", b.ID, e.seq)
+			about.Mismatch("board %q: entry %d is not found by what it says", b.ID, e.seq)
 		}
 	}
-	wrong := s.At("board", records.Board.Key(b.ID))
+	about := s.At("board", records.Board.Key(b.ID))
 	if uint64(len(b.entries)) != b.Entries {
-		wrong.Mismatch("board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
+		about.Mismatch("board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
 	}
 	if (b.all != b.Entries || b.chat != b.Chat) && !b.lostPostings {
-		wrong.Mismatch("board %q counts %d entries, %d of them chat; the index has %d and %d", b.ID,
-			b.Entries, b.Chat, b.all, b.chat)
+		about.Mismatch("board %q counts %d entries, %d of them chat; the index has %d and %d", b.ID, b.Entries, b.Chat,
+			b.all, b.chat)
 	}
 	if b.leads > 1 {
-		wrong.Mismatch("board %q has %d leads", b.ID, b.leads)
+		about.Mismatch("board %q has %d leads", b.ID, b.leads)
 	}
 	b.inboxes(s)
 	b.entries, b.agents, b.notices = nil, nil, nil
@@ -245,27 +243,28 @@ func (c *checks) end(s *verify.Space) {
 // due takes the job that is to look at a board.
 func (c *checks) due(s *verify.Space, it store.Item) {
 	if !s.Came(it.Key) && !c.lost {
-		s.Orphan("the board %q is to be looked at, but not then", dueID(it.Key)).Harmless = true
+		_, id, _ := records.BoardDueJob.Split(it.Key)
+		s.Orphan("the board %q is to be looked at, but not then", id).Harmless = true
 	}
 }
 
 func (c *checks) Finish(s *verify.Space) {
 	c.end(s)
-	for binc, b := range c.boards {
+	for board, b := range c.boards {
 		if !b.ended {
 			c.now = b
 			c.end(s)
 		}
-		if c.swept[string(records.BoardRecords.Under(binc).From)] {
+		if c.swept[string(records.BoardRecords.Under(board).From)] {
 			s.At("board", records.Board.Key(b.ID)).Mismatch("board %q lives and is to be swept", b.ID)
 		}
 	}
-	for prefix, g := range c.strays {
+	for prefix, found := range c.strays {
 		whole := prefix[:len(records.BoardRecords.Under(ident.Incarnation{}).From)]
-		binc := ident.Incarnation([]byte(whole[2:]))
-		lost := c.lost && c.boards[binc] == nil
-		if !c.swept[prefix] && !c.swept[whole] && !lost && !s.Staged[binc] {
-			s.At(g.kind, g.first).Orphan("%d records are of no board, or of no agent", g.count)
+		board := ident.Incarnation([]byte(whole[len(whole)-len(ident.Incarnation{}):]))
+		lost := c.lost && c.boards[board] == nil
+		if !c.swept[prefix] && !c.swept[whole] && !lost && !s.Staged[board] {
+			found.about.Orphan("%d records are of no board, or of no agent", found.count)
 		}
 	}
 }

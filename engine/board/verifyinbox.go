@@ -1,27 +1,27 @@
 package board
 
 import (
-	"github.com/seed-0906e6bc/mneme/engine/store"
-
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// noticeSeen is a notification, as an entry says that it raised it or as its own record does.
+// noticeSeen is a notification, either as the entry that raised it says or as its own record says.
 type noticeSeen struct {
 	seq, entry uint64
 	kind       string
 }
 
-// agentSeen is what an agent's record promises, and counts the notifications that came.
+// agentSeen is what an agent's record promises, with counts of the notifications that came.
 type agentSeen struct {
 	agentRecord
 	notices, unread, mentions uint64
 }
 
 func (c *checks) agent(s *verify.Space, it store.Item) {
-	b := c.on(s, it.Key)
+	board, id, _ := records.BoardAgent.Split(it.Key)
+	b := c.on(s, board, it.Key)
 	if b == nil {
 		return
 	}
@@ -30,7 +30,6 @@ func (c *checks) agent(s *verify.Space, it store.Item) {
 		b.lostAgents = true
 		return
 	}
-	id := verify.IdIn(it.Key, 2+8+1)
 	if a.ID != id || a.Inbox == (ident.Incarnation{}) || a.Acked > a.Last || a.Unread > a.Notices || a.Mentions > a.Notices {
 		s.Malformed("board %q: agent %q calls itself %q, %d notifications, %d unread, read up to %d of %d", b.ID,
 			id, a.ID, a.Notices, a.Unread, a.Acked, a.Last)
@@ -46,15 +45,15 @@ func (c *checks) agent(s *verify.Space, it store.Item) {
 }
 
 func (c *checks) notice(s *verify.Space, it store.Item) {
-	b := c.on(s, it.Key)
+	board, inbox, seq, _ := records.Notice.Split(it.Key)
+	b := c.on(s, board, it.Key)
 	if b == nil {
 		return
 	}
-	inbox, seq := ident.Incarnation(it.Key[2+8+1:]), noticeSeq(it.Key)
 	a := b.agents[inbox]
 	if a == nil {
 		if !b.lostAgents {
-			c.stray(s, records.Notice.Under2(b.Incarnation, inbox).From, it.Key)
+			c.stray(s, records.Notice.Under2(board, inbox), it.Key)
 		}
 		return
 	}
@@ -79,17 +78,17 @@ func (c *checks) notice(s *verify.Space, it store.Item) {
 	}
 }
 
-// inboxes holds what agents' records count against what came, and that against what entries say that they raised.
+// inboxes holds what agents' records count against the notifications that came, and those against what entries say that
+// they raised.
 func (b *seen) inboxes(s *verify.Space) {
 	for inbox, a := range b.agents {
-		wrong := s.At("board_agent", records.BoardAgent.Key(b.Incarnation, a.ID))
+		about := s.At("board_agent", records.BoardAgent.Key(b.Incarnation, a.ID))
 		switch {
 		case a.Notices != a.notices || a.Unread != a.unread || a.Mentions != a.mentions && !b.lostNotices:
-			wrong.Mismatch("board %q: %q counts %d notifications, %d unread, %d mentions; there are "+
-				"%d, %d, %d", b.ID, a.ID, a.Notices, a.Unread, a.Mentions, a.notices, a.unread, a.mentions)
+			about.Mismatch("board %q: %q counts %d notifications, %d unread, %d mentions; there are %d, %d, %d", b.ID,
+				a.ID, a.Notices, a.Unread, a.Mentions, a.notices, a.unread, a.mentions)
 		case b.notices[inbox] != 0 && !b.lostNotices && !b.lostEntries:
-			wrong.Mismatch("board %q: the notifications of %q are not those that entries say they "+
-				"raised", b.ID, a.ID)
+			about.Mismatch("board %q: the notifications of %q are not those that entries say they raised", b.ID, a.ID)
 		}
 	}
 }

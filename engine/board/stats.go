@@ -1,0 +1,58 @@
+package board
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Stats counts what is on a board.
+type Stats struct {
+	BoardID     string       `json:"board_id"`
+	Entries     uint64       `json:"entries"`
+	ChatEntries uint64       `json:"chat_entries"`
+	OldestAt    *time.Time   `json:"oldest_at"` // nil where the board has no entries, as NewestAt is
+	NewestAt    *time.Time   `json:"newest_at"`
+	Agents      []AgentStats `json:"agents"` // by id
+}
+
+// AgentStats counts an agent's notifications.
+type AgentStats struct {
+	Agent         string `json:"agent"`
+	DisplayName   string `json:"display_name"`
+	Mentions      uint64 `json:"mentions"`
+	Notifications uint64 `json:"notifications"`
+	Unread        uint64 `json:"unread"`
+}
+
+// Stats counts what is on a board, and for each of its agents the notifications that there are now.
+func (svc *Service) Stats(ctx context.Context, c access.Caller, id string) (Stats, error) {
+	b, err := svc.read(ctx, c, id)
+	if err != nil {
+		return Stats{}, err
+	}
+	oldest := records.EntryTime.Under(b.Incarnation)
+	oldest.Limit, oldest.KeysOnly = 1, true
+	newest := oldest
+	newest.Reverse = true
+	r, err := svc.db.Store.Read(ctx, c.Tenant, store.Query{
+		Ranges: []store.Range{oldest, newest, records.BoardAgent.Under(b.Incarnation)}})
+	if err != nil {
+		return Stats{}, err
+	}
+	out := Stats{BoardID: id, Entries: b.Entries, ChatEntries: b.Chat, Agents: []AgentStats{}}
+	if b.Entries > 0 && len(r.Ranges[0]) > 0 {
+		_, first, _, _ := records.EntryTime.Split(r.Ranges[0][0].Key)
+		_, last, _, _ := records.EntryTime.Split(r.Ranges[1][0].Key)
+		out.OldestAt, out.NewestAt = &first, &last
+	}
+	agents, err := decodeAgents(r.Ranges[2])
+	for _, a := range agents {
+		out.Agents = append(out.Agents, AgentStats{Agent: a.ID, DisplayName: a.DisplayName, Mentions: a.Mentions,
+			Notifications: a.Notices, Unread: a.Unread})
+	}
+	return out, err
+}

@@ -1,0 +1,54 @@
+package ident
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+)
+
+// numberedBytes is how much of an incarnation stands in a numbered id.
+const numberedBytes = 5
+
+// Numbered makes the id of the thing with a number among those of one incarnation: a prefix that says what it is, the
+// beginning of the incarnation, and the number. Ids of one incarnation sort as their numbers do.
+func Numbered(prefix string, inc Incarnation, number uint64) string {
+	return fmt.Sprintf("%s%s_%012d", prefix, series(inc), number)
+}
+
+func series(inc Incarnation) string { return Alphabet.EncodeToString(inc[:numberedBytes]) }
+
+// ParseNumbered gives the number that an id names. An id of another incarnation is 0, because it is of an earlier one,
+// and all there is now is newer. It answers invalid_id, for the field, where the id is none that Numbered makes.
+func ParseNumbered(prefix, field, id string, inc Incarnation) (uint64, error) {
+	of, number, ok := splitNumbered(prefix, id)
+	if !ok {
+		return 0, fault.InvalidField(field, "invalid_id", "must be an id that was given here, like %s",
+			Numbered(prefix, inc, 1))
+	}
+	if of != series(inc) {
+		return 0, nil
+	}
+	return number, nil
+}
+
+// SplitNumbered gives how the incarnation of an id begins, and the number. It is false for an id that Numbered does not
+// make.
+func SplitNumbered(prefix, id string) (begin []byte, number uint64, ok bool) {
+	of, number, ok := splitNumbered(prefix, id)
+	begin, err := Alphabet.DecodeString(of)
+	if !ok || err != nil || len(begin) != numberedBytes {
+		return nil, 0, false
+	}
+	var inc Incarnation
+	copy(inc[:], begin)
+	return begin, number, id == Numbered(prefix, inc, number)
+}
+
+func splitNumbered(prefix, id string) (series string, number uint64, ok bool) {
+	rest, ok := strings.CutPrefix(id, prefix)
+	series, digits, _ := strings.Cut(rest, "_")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return series, number, ok && err == nil
+}
