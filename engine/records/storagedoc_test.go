@@ -76,7 +76,7 @@ func storageDocument() string {
 
 // form writes the layout of the kind's keys.
 func (k *kind) form() string {
-	form := strings.TrimSpace(strings.ReplaceAll(k.prefix, "\x00", " "))
+	form := k.prefix
 	if store.IsLoose([]byte(k.prefix)) {
 		form = form[:1] + " " + form[1:]
 	}
@@ -86,5 +86,5 @@ func (k *kind) form() string {
 			form += " " + p.end
 		}
 	}
-	return form
+	return strings.Join(strings.Fields(strings.ReplaceAll(form, "\x00", " ")), " ")
 }
