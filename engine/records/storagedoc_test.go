@@ -43,11 +43,15 @@ a 'z' and a letter instead. Behind that come the parts of the key:
 - 'seq:8' is a number or a hash of so many bytes. Numbers are big-endian, so that keys sort by them.
 - 'time:8' is a time in milliseconds; '-time:8' counts downwards, so that the newest record comes first.
 
-A value has at most 512 KiB, except where it says "of any length". Of one that has
-64 bytes less or more, a head of that length lies under the key:
-its length (4 bytes), the first 16 bytes of its SHA-256, and its beginning. The rest lies in records under four bytes 0xff
-('z' and these where the key is loose), the key and the number of the piece (2 bytes), from 1 on. Each begins with those 16
-bytes. Behind every stored value stand 4 bytes of CRC-32C over tenant, key and value.
+A value has at most 512 KiB, except where the list says "of any length". Of those, one of 512 KiB less 64 bytes or more
+is cut into pieces:
+
+- The piece under the key itself has 512 KiB less 64 bytes. It begins with the length of the whole value (4 bytes) and
+  the first 16 bytes of its SHA-256; the beginning of the value follows.
+- The key of each further piece is four bytes 0xff (behind a 'z' where the value's key is loose), the value's key, and
+  the number of the piece (2 bytes, from 1 on). Each of these pieces begins with the same 16 bytes.
+
+Behind everything that is stored under a key stand 4 bytes of CRC-32C over tenant, key and value.
 `
 
 // storageDocument writes docs/STORAGE.md from the table of kinds.
@@ -72,7 +76,7 @@ func storageDocument() string {
 
 // form writes the layout of the kind's keys.
 func (k *kind) form() string {
-	form := strings.TrimSpace(strings.ReplaceAll(k.prefix, "\x00", " "))
+	form := k.prefix
 	if store.IsLoose([]byte(k.prefix)) {
 		form = form[:1] + " " + form[1:]
 	}
@@ -82,5 +86,5 @@ func (k *kind) form() string {
 			form += " " + p.end
 		}
 	}
-	return form
+	return strings.Join(strings.Fields(strings.ReplaceAll(form, "\x00", " ")), " ")
 }
