@@ -44,7 +44,8 @@ var libraries = map[string]string{
 // engine stand in the order of their floors: none may import one that stands below it in this list.
 var rooms = map[string][]string{
 	"":       {"engine", "hostapi", "policies", "server"},
-	"engine": on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary", "tools", "board"),
+	"engine": on("tenant", "project", "session", "index", "policy", "memory", "recall", "decision", "window", "trial", "summary",
+		"tools", "board"),
 
 	"engine/fault":    {"engine/plan"},
 	"engine/ident":    {"engine/fault"},
@@ -60,7 +61,9 @@ var rooms = map[string][]string{
 	"engine/policy":   on("tenant", "project"),
 	"engine/memory":   on("project", "index"),
 	"engine/recall":   on("project", "session", "index", "memory"),
-	"engine/window":   on("project", "session", "policy", "memory", "recall"),
+	"engine/decision": on("project", "session", "policy"),
+	"engine/window":   on("project", "session", "policy", "memory", "recall", "decision"),
+	"engine/trial":    on("project", "session", "policy", "window"),
 	"engine/summary":  on("tenant", "project", "session", "window"),
 	"engine/tools":    on("project", "memory", "recall"),
 	"engine/board":    on("tenant"),
@@ -84,7 +87,8 @@ var rooms = map[string][]string{
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies", "sdk/go"},
 	"sdk/go":                   {"sdk/go"},
-	"server":                   append(on("tenant", "project", "session", "policy", "memory", "recall", "window", "summary", "tools", "board"), "engine", "server/mcp"),
+	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "window", "trial",
+		"summary", "tools", "board"), "engine", "server/mcp"),
 	"server/mcp":               {"engine/access", "engine/fault", "engine/tools"},
 	"testdata":                 {"testdata"},
 }

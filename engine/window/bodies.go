@@ -2,7 +2,6 @@ package window
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -33,7 +32,7 @@ func (a *assembly) load(rows []*row) error {
 		part = part[n:]
 	}
 	if a.hot != nil {
-		a.e.hot.account(a.hot, a.view.weigh())
+		a.svc.hot.account(a.hot, a.view.weigh())
 	}
 	return nil
 }
@@ -43,7 +42,7 @@ func (a *assembly) fetch(rows []*row) error {
 	for i, r := range rows {
 		keys[i] = records.Body.Key(a.extent.Incarnation, r.Seq)
 	}
-	got, err := a.e.db.Store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
+	got, err := a.svc.db.Store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
 	if err != nil {
 		return err
 	}
@@ -70,20 +69,4 @@ func (a *assembly) body(r *row) (*chat.Message, error) {
 		return m, nil
 	}
 	return nil, errReread
-}
-
-// gone tells whether what looks like damage is a session that was deleted meanwhile. Where it is not, the damage is
-// reported to the operator.
-func (a *assembly) gone(key []byte) (bool, error) {
-	r, err := a.e.db.Store.Read(a.ctx, a.tenant, store.Query{Keys: [][]byte{key}})
-	if err != nil {
-		return false, err
-	}
-	h := new(session.Head)
-	if r.Keys[0].Value != nil && json.Unmarshal(r.Keys[0].Value, h) == nil && h.Incarnation == a.extent.Incarnation {
-		a.e.db.Log.Error("stored messages are damaged or missing; the window shows placeholders",
-			"tenant", a.tenant, "session", a.extent.Incarnation.String(), "messages", a.damage)
-		return false, nil
-	}
-	return true, nil
 }

@@ -127,9 +127,9 @@ func (a *assembly) visible(r *row) bool {
 // widen loads as many messages as a window may look back at all.
 func (a *assembly) widen() (err error) {
 	if a.hot != nil {
-		a.view, a.hot, err = a.e.Current(a.ctx, a.tenant, a.view.head, a.view.raw, project.MaxConsidered+1)
+		a.view, a.hot, err = a.svc.current(a.ctx, a.tenant, a.view.head, a.view.raw, project.MaxConsidered+1)
 	} else {
-		a.view, err = a.e.at(a.ctx, a.tenant, a.extent, project.MaxConsidered+1)
+		a.view, err = a.svc.at(a.ctx, a.tenant, a.extent, project.MaxConsidered+1)
 	}
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (a *assembly) parsePending() error {
 	}
 	t := &session.ParsedTurn{Agent: a.request.Viewer.Agent, Delegation: a.viewerDelegation(), Messages: parsed}
 	h := &session.Head{Turns: a.extent.Turns + 1, Messages: a.extent.Messages}
-	hs, err := a.e.sessions.NumberTurn(a.ctx, t, h, open, records.TimeOf(a.at))
+	hs, err := a.svc.sessions.NumberTurn(a.ctx, t, h, open, records.TimeOf(a.at))
 	if err != nil {
 		return err
 	}

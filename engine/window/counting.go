@@ -14,7 +14,7 @@ func (a *assembly) tokensOf(r *row) uint32 {
 		return max(1, a.countedMarkdown(r).Load()) - 1
 	}
 	if a.format == chat.Text {
-		return a.e.sessions.LineTokens(&r.Header, a.Encoding)
+		return a.svc.sessions.LineTokens(&r.Header, a.Encoding)
 	}
 	n := r.Tokens[a.Encoding]
 	if a.format == chat.AnthropicMessages && r.Flags&session.FlagEmpty != 0 {

@@ -101,8 +101,9 @@ const (
 	rowSize  = 512
 )
 
-// Current gives a view of the session at the head just read, holding at least the newest want messages.
-func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*view, *hotSession, error) {
+// current gives a view of the session at the head just read, holding at least the newest want messages.
+func (svc *Service) current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*view,
+	*hotSession, error) {
 	hot := svc.hot.entry(tenant + "/" + string(h.Incarnation[:]))
 	fresh := func() *view {
 		if v := hot.view.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {

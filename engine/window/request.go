@@ -14,8 +14,8 @@ import (
 // maxPending bounds the messages of the turn in flight.
 const maxPending = 1024
 
-// ContextRequest asks what the model should see now. Pointers tell "not said" from zero.
-type ContextRequest struct {
+// Request asks what the model should see now. Pointers tell "not said" from zero.
+type Request struct {
 	SessionID   string                 `json:"session_id,omitempty"`
 	Viewer      access.Viewer          `json:"viewer"`
 	Budget      Budget                 `json:"budget"`
@@ -78,7 +78,7 @@ func (a *assembly) prepare() error {
 	if len(req.Pending) > maxPending {
 		return fault.InvalidField("pending", "too_long", "must have at most %d messages", maxPending)
 	}
-	a.count = a.e.sessions.Counter(a.Encoding)
+	a.count = a.svc.sessions.Counter(a.Encoding)
 	return a.bound(s)
 }
 
