@@ -43,7 +43,7 @@ var libraries = map[string]string{
 // rooms says what each room may import of ours, by path prefix below the module; "" is the wiring. The rooms of the
 // engine stand in the order of their floors: none may import one that stands below it in this list.
 var rooms = map[string][]string{
-	"":       {"engine", "hostapi", "policies", "server"},
+	"": {"engine", "hostapi", "policies", "server"},
 	"engine": on("tenant", "project", "session", "index", "policy", "memory", "recall", "decision", "window", "trial", "summary",
 		"tools", "board"),
 
@@ -93,8 +93,8 @@ var rooms = map[string][]string{
 	"sdk/go":                   {"sdk/go"},
 	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "window", "trial",
 		"summary", "tools", "board"), "engine", "server/mcp"),
-	"server/mcp":               {"engine/access", "engine/fault", "engine/tools"},
-	"testdata":                 {"testdata"},
+	"server/mcp": {"engine/access", "engine/fault", "engine/tools"},
+	"testdata":   {"testdata"},
 }
 
 // ground is what every room of the engine stands on.
