@@ -43,8 +43,9 @@ var libraries = map[string]string{
 // rooms says what each room may import of ours, by path prefix below the module; "" is the wiring. The rooms of the
 // engine stand in the order of their floors: none may import one that stands below it in this list.
 var rooms = map[string][]string{
-	"":       {"engine", "hostapi", "policies", "server"},
-	"engine": on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary", "tools", "board"),
+	"": {"engine", "hostapi", "policies", "server"},
+	"engine": on("tenant", "project", "session", "index", "policy", "memory", "recall", "decision", "window", "trial", "summary",
+		"tools", "board"),
 
 	"engine/fault":    {"engine/plan"},
 	"engine/ident":    {"engine/fault"},
@@ -60,7 +61,9 @@ var rooms = map[string][]string{
 	"engine/policy":   on("tenant", "project"),
 	"engine/memory":   on("project", "index"),
 	"engine/recall":   on("project", "session", "index", "memory"),
-	"engine/window":   on("project", "session", "policy", "memory", "recall"),
+	"engine/decision": on("project", "session", "policy"),
+	"engine/window":   on("project", "session", "policy", "memory", "recall", "decision"),
+	"engine/trial":    on("project", "session", "policy", "window"),
 	"engine/summary":  on("tenant", "project", "session", "window"),
 	"engine/tools":    on("project", "memory", "recall"),
 	"engine/entry":    append(on(), "engine/entry/postings"),
@@ -90,9 +93,10 @@ var rooms = map[string][]string{
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies", "sdk/go"},
 	"sdk/go":                   {"sdk/go"},
-	"server":                   append(on("tenant", "project", "session", "policy", "memory", "recall", "window", "summary", "tools", "board"), "engine", "server/mcp"),
-	"server/mcp":               {"engine/access", "engine/fault", "engine/tools"},
-	"testdata":                 {"testdata"},
+	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "window", "trial",
+		"summary", "tools", "board"), "engine", "server/mcp"),
+	"server/mcp": {"engine/access", "engine/fault", "engine/tools"},
+	"testdata":   {"testdata"},
 }
 
 // ground is what every room of the engine stands on.

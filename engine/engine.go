@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
@@ -26,6 +27,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
+	"github.com/seed-0906e6bc/mneme/engine/trial"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -73,7 +75,9 @@ type Engine struct {
 	Policies  *policy.Service
 	Memories  *memory.Service
 	Recall    *recall.Service
+	Decisions *decision.Service
 	Windows   *window.Service
+	Trials    *trial.Service
 	Summaries *summary.Service
 	Tools     *tools.Service
 	Boards    *board.Service
@@ -92,13 +96,15 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	e.Memories = memory.New(db, e.Projects, e.Index, o.Memories)
 	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories)
-	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, e.Memories, e.Recall, o.HotBytes)
+	e.Decisions = decision.New(db, e.Projects)
+	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, e.Memories, e.Recall, e.Decisions, o.HotBytes)
+	e.Trials = trial.New(db, e.Projects, e.Sessions, e.Policies, e.Windows)
 	e.Summaries = summary.New(db, e.Projects, e.Sessions, e.Windows, o.Summariser)
 	e.Tools = tools.New(db, e.Projects, e.Memories, e.Recall)
 	e.Boards = board.New(db, e.Jobs)
 
 	e.Projects.Pipelines = project.Pipelines{Check: e.Policies.CheckPipeline, BuiltIn: e.Policies.IsBuiltIn}
-	e.Policies.Prove = e.Windows.SelfTests
+	e.Policies.Prove = e.Trials.SelfTests
 	e.Index.Sources = map[byte]index.Source{records.RecallMemories: e.Memories.Index,
 		records.RecallTranscript: e.Recall.IndexTranscripts}
 	if o.Summariser != nil {

@@ -25,11 +25,11 @@ func (e *Engine) setJobs() {
 			jobs.FirstJob(records.TenantJob.All(), e.sweepTenant),
 			jobs.FirstJob(jobs.PrefixJobs, e.Jobs.SweepPrefixed),
 		},
-		e.Windows.Units(),
+		e.Decisions.Units(),
 		e.Boards.Units(),
 		e.Recall.Units(),
 		e.Index.Units())
-	e.Jobs.Dailies = slices.Concat(e.Sessions.Dailies(), e.Windows.Dailies())
+	e.Jobs.Dailies = slices.Concat(e.Sessions.Dailies(), e.Decisions.Dailies())
 	e.Jobs.SystemDailies = []jobs.Daily{{Name: "files", Piece: e.db.CompactStore}}
 }
 

@@ -23,7 +23,7 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 		if more, err := e.Index.SweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
 			return err
 		}
-		if err := e.Windows.PurgeDecisions(ctx, tenant, pinc, sinc[:], e.db.Now().AddDate(0, 0, 1)); err != nil {
+		if err := e.Decisions.Purge(ctx, tenant, pinc, sinc[:], e.db.Now().AddDate(0, 0, 1)); err != nil {
 			return err
 		}
 	}
@@ -38,7 +38,7 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item
 		return records.ErrDamaged
 	}
 	for _, sweep := range []func(context.Context, string, ident.Incarnation) (more bool, err error){
-		e.Index.SweepRecall, e.Sessions.SweepHeads, e.Memories.Sweep, e.Windows.Sweep} {
+		e.Index.SweepRecall, e.Sessions.SweepHeads, e.Memories.Sweep, e.Decisions.Sweep} {
 		if more, err := sweep(ctx, tenant, pinc); more || err != nil {
 			return err
 		}

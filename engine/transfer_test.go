@@ -118,7 +118,7 @@ func shown(k *enginetest.Kit) (out []string) {
 			for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
 				for _, limits := range []string{`{}`, `{"max_messages":0,"max_tokens":0}`} {
 					request := fmt.Sprintf(`{"session_id":%q,"format":%q,"budget":%s}`, s.ID, format, limits)
-					var req window.ContextRequest
+					var req window.Request
 					if err := json.Unmarshal([]byte(request), &req); err != nil {
 						k.Fatal(err)
 					}

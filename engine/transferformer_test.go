@@ -65,7 +65,7 @@ func TestImportOfFormerBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range former {
-		var req window.ContextRequest
+		var req window.Request
 		if err := json.Unmarshal(f.Request, &req); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -16,7 +17,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
-	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // Verify reads a sealed store whole and holds every record against its kind and against the others. It changes nothing,
@@ -34,7 +34,7 @@ func verifiedRooms() []verify.RoomChecks {
 		projects,
 		sessions,
 		summary.Checks(sessions),
-		window.NewDecisionChecks(sessions),
+		decision.NewChecks(sessions),
 		policy.NewChecks(projects),
 		index,
 		recall.NewChecks(projects, sessions, index),

@@ -105,7 +105,7 @@ func (w *windows) post(t *testing.T, sessionID string, turn hard.Turn) {
 func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []string) {
 	t.Helper()
 	pick := func(values ...int) *int { return &values[rng.IntN(len(values))] }
-	req := window.ContextRequest{SessionID: session, Pipeline: drawPipeline(rng),
+	req := window.Request{SessionID: session, Pipeline: drawPipeline(rng),
 		Viewer: access.Viewer{Agent: "main", DelegationID: &viewers[rng.IntN(len(viewers))]},
 		Budget: window.Budget{MaxMessages: pick(0, 0, 1, 2, 3, 5, 8, 13, 21, 34, 200, 5000),
 			MaxTokens: pick(0, 0, 60, 200, 500, 1000, 3000, 20_000, 1<<30)},

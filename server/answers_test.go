@@ -6,6 +6,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/trial"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // Answers that the engine puts together by hand have no other fields than the types that describe them.
@@ -38,7 +41,7 @@ func TestSplicedAnswersFitTheirTypes(t *testing.T) {
 		}
 	}
 	for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
-		var w assembled
+		var w window.Answer
 		body := `{"system":"be brief","explain":true,"memories":{"query":"Oslo"},"budget":{"max_messages":2},
 			"format":"` + format + `"}`
 		answers("POST", contextPath, body, &w)
@@ -46,17 +49,17 @@ func TestSplicedAnswersFitTheirTypes(t *testing.T) {
 			len(w.Memories) != 1 {
 			t.Errorf("%+v", w)
 		}
-		var d decision
+		var d window.Explanation
 		answers("GET", "/api/v1/projects/default/decisions/"+w.DecisionID, "", &d)
 		if d.DecisionID != w.DecisionID || !reflect.DeepEqual(*d.Report, w.Report) || d.Usage != w.Usage {
 			t.Errorf("the decision says %+v", d)
 		}
-		var again replay
+		var again window.Replayed
 		answers("POST", "/api/v1/projects/default/decisions/"+w.DecisionID+"/replay", "", &again)
-		if !again.Equal || !reflect.DeepEqual(again.Window, w.rendered) {
+		if !again.Equal || !reflect.DeepEqual(again.Window, w.Rendered) {
 			t.Errorf("the replay says %+v", again)
 		}
-		var r policyRun
+		var r trial.Ran
 		answers("POST", run,
 			`{"messages":[{"role":"system","content":"x"},{"role":"user","content":"y"}],"format":"`+format+`"}`, &r)
 		if r.Policy != "tool-pair-trim" || r.Fuel == 0 || len(r.Report) == 0 {

@@ -21,7 +21,7 @@ func BenchmarkContextRoute(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer devNull.Close()
-	answer := func(_ context.Context, c *call[window.ContextRequest]) (spliced[assembled], error) {
+	answer := func(_ context.Context, c *call[window.Request]) (spliced[window.Answer], error) {
 		return append(c.buffer(), stored...), nil
 	}
 	site := start(b, answering("assemble", answer), func(o *setup) {

@@ -1,11 +1,15 @@
 package server
 
-import "context"
+import (
+	"context"
 
-func (s *Server) decision(ctx context.Context, c *call[nothing]) (spliced[decision], error) {
-	return s.engine.Windows.Decision(ctx, c.caller, c.path("project"), c.path("decision"), c.buffer())
+	"github.com/seed-0906e6bc/mneme/engine/window"
+)
+
+func (s *Server) decision(ctx context.Context, c *call[nothing]) (window.Explanation, error) {
+	return s.engine.Windows.Decision(ctx, c.caller, c.path("project"), c.path("decision"))
 }
 
-func (s *Server) replay(ctx context.Context, c *call[nothing]) (spliced[replay], error) {
+func (s *Server) replay(ctx context.Context, c *call[nothing]) (spliced[window.Replayed], error) {
 	return s.engine.Windows.Replay(ctx, c.caller, c.path("project"), c.path("decision"), c.buffer())
 }

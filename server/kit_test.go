@@ -87,7 +87,7 @@ func anyTurn(o *setup) {
 
 // echoing answers requests for a window with what they asked.
 func echoing(o *setup) {
-	answering("assemble", func(_ context.Context, c *call[window.ContextRequest]) (spliced[assembled], error) {
+	answering("assemble", func(_ context.Context, c *call[window.Request]) (spliced[window.Answer], error) {
 		raw := c.raw
 		if len(raw) == 0 {
 			raw = []byte("null")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/trial"
 )
 
 func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (stored[policy.Version], error) {
@@ -49,10 +49,10 @@ func (s *Server) deletePolicyVersion(ctx context.Context, c *call[nothing]) (not
 	return nothing{}, s.engine.Policies.DeleteVersion(ctx, c.caller, c.path("policy"), c.version())
 }
 
-func (s *Server) runPolicy(ctx context.Context, c *call[window.PolicyRunRequest]) (spliced[policyRun], error) {
-	return s.engine.Windows.RunPolicy(ctx, c.caller, c.path("policy"), c.version(), &c.body, c.buffer())
+func (s *Server) runPolicy(ctx context.Context, c *call[trial.RunRequest]) (spliced[trial.Ran], error) {
+	return s.engine.Trials.Run(ctx, c.caller, c.path("policy"), c.version(), &c.body, c.buffer())
 }
 
-func (s *Server) replayPolicy(ctx context.Context, c *call[window.PolicyReplayRequest]) (window.PolicyReplay, error) {
-	return s.engine.Windows.ReplayPolicy(ctx, c.caller, c.path("policy"), c.version(), c.body)
+func (s *Server) replayPolicy(ctx context.Context, c *call[trial.ReplayRequest]) (trial.Replay, error) {
+	return s.engine.Trials.Replay(ctx, c.caller, c.path("policy"), c.version(), c.body)
 }

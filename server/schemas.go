@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
+	"github.com/seed-0906e6bc/mneme/engine/trial"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -50,19 +52,19 @@ var namedSchemas = []namedSchema{
 	schemaOf[session.TurnRequest]("TurnRequest", received),
 	schemaOf[session.TurnResponse]("TurnResponse", sent),
 	schemaOf[session.Skipped]("Skipped", sent),
-	schemaOf[window.ContextRequest]("ContextRequest", received),
+	schemaOf[window.Request]("ContextRequest", received),
 	schemaOf[access.Viewer]("Viewer", received),
 	schemaOf[window.Budget]("Budget", received),
 	schemaOf[window.MemoriesRequest]("MemoriesRequest", received),
 	schemaOf[project.PipelineStep]("PipelineStep", received),
-	schemaOf[assembled]("Window", sent),
-	schemaOf[windowUsage]("Usage", sent),
-	schemaOf[summaryUsed]("SummaryUsed", sent),
-	schemaOf[[]recalledMemory]("RememberedMemories", sent),
-	schemaOf[pipelineOutcome]("PipelineOutcome", sent),
-	schemaOf[reportRow]("ReportRow", sent),
-	schemaOf[decision]("Decision", sent),
-	schemaOf[replay]("Replay", sent),
+	schemaOf[window.Answer]("Window", sent),
+	schemaOf[decision.Usage]("Usage", sent),
+	schemaOf[window.SummaryUsed]("SummaryUsed", sent),
+	schemaOf[[]window.RecalledMemory]("RememberedMemories", sent),
+	schemaOf[decision.Step]("PipelineOutcome", sent),
+	schemaOf[window.ReportRow]("ReportRow", sent),
+	schemaOf[window.Explanation]("Decision", sent),
+	schemaOf[window.Replayed]("Replay", sent),
 
 	schemaOf[project.Spec]("ProjectSpec", received),
 	schemaOf[project.Project]("Project", sent),
@@ -99,13 +101,13 @@ var namedSchemas = []namedSchema{
 	schemaOf[policy.VersionState]("VersionState", sent),
 	schemaOf[policy.Version]("PolicyVersion", sent),
 	schemaOf[policy.LiveSpec]("LiveSpec", received),
-	schemaOf[window.PolicyRunRequest]("PolicyRunRequest", received),
-	schemaOf[policyRun]("PolicyRun", sent),
-	schemaOf[window.PolicyReplayRequest]("PolicyReplayRequest", received),
-	schemaOf[window.PolicyReplay]("PolicyReplay", sent),
-	schemaOf[window.SessionReplay]("SessionReplay", sent),
-	schemaOf[window.ReplayTotals]("ReplayTotals", sent),
-	schemaOf[window.Compared]("Compared", sent),
+	schemaOf[trial.RunRequest]("PolicyRunRequest", received),
+	schemaOf[trial.Ran]("PolicyRun", sent),
+	schemaOf[trial.ReplayRequest]("PolicyReplayRequest", received),
+	schemaOf[trial.Replay]("PolicyReplay", sent),
+	schemaOf[trial.SessionReplay]("SessionReplay", sent),
+	schemaOf[trial.Totals]("ReplayTotals", sent),
+	schemaOf[trial.Compared]("Compared", sent),
 
 	schemaOf[board.Spec]("BoardSpec", received),
 	schemaOf[board.Board]("Board", sent),

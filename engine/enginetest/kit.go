@@ -180,7 +180,7 @@ func (k *Kit) Ask(request string, args ...any) Window {
 }
 
 func (k *Kit) TryAsk(request string) (w Window, err error) {
-	var req window.ContextRequest
+	var req window.Request
 	if err := json.Unmarshal([]byte(request), &req); err != nil {
 		return w, err
 	}

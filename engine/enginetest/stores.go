@@ -142,3 +142,33 @@ func Verified(t testing.TB, raw store.Store) *verify.Report {
 	}
 	return r
 }
+
+// Counting is a store that counts round trips.
+type Counting struct {
+	store.Store
+	mu             sync.Mutex
+	Reads, Commits int
+}
+
+// Commit counts a commit.
+func (c *Counting) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Commits++
+	return c.Store.Commit(ctx, tenant, b)
+}
+
+// Read counts a read.
+func (c *Counting) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Reads++
+	return c.Store.Read(ctx, tenant, q)
+}
+
+// Reset counts from zero again.
+func (c *Counting) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Reads, c.Commits = 0, 0
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/trial"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -42,7 +42,7 @@ func TestBreaker(t *testing.T) {
 	if v, err := k.Policies.GetVersion(t.Context(), k.Admin, "p", 3); err != nil || v.State != "live" || v.Failures != 4 {
 		t.Fatalf("%+v %v", v, err)
 	}
-	_, err := k.Windows.RunPolicy(t.Context(), k.Admin, "p", 3, &window.PolicyRunRequest{
+	_, err := k.Trials.Run(t.Context(), k.Admin, "p", 3, &trial.RunRequest{
 		Messages: []json.RawMessage{json.RawMessage(enginetest.User("a")), json.RawMessage(enginetest.User("b"))}}, nil)
 	if err != nil || k.Live("p") != 3 {
 		t.Fatalf("live %d, %v: trying a policy is not using it", k.Live("p"), err)

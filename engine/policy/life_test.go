@@ -20,7 +20,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
-	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/trial"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -68,13 +68,9 @@ func TestDeletingPolicies(t *testing.T) {
 	}
 	_, err = k.Windows.Replay(t.Context(), k.Admin, ident.DefaultProject, byTwo, nil)
 	enginetest.RefusedWith(t, err, fault.Gone, "module_purged")
-	var shown struct{ Purged string }
-	b, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, byThree, nil)
-	if err == nil {
-		err = json.Unmarshal(b, &shown)
-	}
+	shown, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, byThree)
 	if err != nil || !strings.Contains(shown.Purged, "p@3") {
-		t.Errorf("%s %v", b, err)
+		t.Errorf("%+v %v", shown, err)
 	}
 	// Nothing is left but the entries that tell of it.
 	left := dump(k, k.Admin.Tenant)
@@ -207,8 +203,8 @@ func TestPoliciesAreApart(t *testing.T) {
 	enginetest.RefusedWith(t, err, fault.NotFound, "not_found")
 	_, err = other.Policies.GetVersion(t.Context(), other.Admin, "mine", 1)
 	enginetest.RefusedWith(t, err, fault.NotFound, "not_found")
-	_, err = other.Windows.RunPolicy(t.Context(), other.Admin, "mine", 1,
-		&window.PolicyRunRequest{Messages: []json.RawMessage{}}, nil)
+	_, err = other.Trials.Run(t.Context(), other.Admin, "mine", 1,
+		&trial.RunRequest{Messages: []json.RawMessage{}}, nil)
 	enginetest.RefusedWith(t, err, fault.NotFound, "not_found")
 	list, err := other.Policies.List(t.Context(), other.Admin, records.Page{})
 	if err != nil || slices.ContainsFunc(list.Data, func(p policy.Policy) bool { return p.Name == "mine" }) {

@@ -232,11 +232,10 @@ func (svc *Service) refresh(ctx context.Context, c access.Caller, once access.On
 	}
 	through := uint64(0)
 	if h.Kind != session.KindBackground && h.Turns > 0 {
-		v, _, err := svc.windows.Current(ctx, c.Tenant, h, raw, project.MaxConsidered)
-		if err != nil {
+		if through, err = svc.windows.AllBut(ctx, c.Tenant, h, raw, set.Settings.SummaryKeepLast); err != nil {
 			return Answer{}, err
 		}
-		through = max(v.AllBut(set.Settings.SummaryKeepLast), h.Covered().Covers)
+		through = max(through, h.Covered().Covers)
 	}
 	var due time.Time
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Answer, error) {

@@ -19,7 +19,7 @@ func BenchmarkAssemble(b *testing.B) {
 			raw := []byte(fmt.Sprintf(`{"budget":{"max_messages":%d,"max_tokens":0}}`, n))
 			budget := n
 			zero := 0
-			req := &window.ContextRequest{Budget: window.Budget{MaxMessages: &budget, MaxTokens: &zero}}
+			req := &window.Request{Budget: window.Budget{MaxMessages: &budget, MaxTokens: &zero}}
 			var buf []byte
 			b.ReportAllocs()
 			for b.Loop() {

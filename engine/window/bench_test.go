@@ -52,7 +52,7 @@ func sessionOf(messages int) string { return fmt.Sprint("session-", messages) }
 // assembling makes windows of a session, which must be of 50 messages.
 func assembling(b *testing.B, k *enginetest.Kit, messages int) func(n int) {
 	var buf []byte
-	req := &window.ContextRequest{SessionID: sessionOf(messages)}
+	req := &window.Request{SessionID: sessionOf(messages)}
 	raw := []byte(fmt.Sprintf(`{"session_id":%q}`, req.SessionID))
 	ask := func(n int) {
 		for range n {

@@ -3,6 +3,7 @@ package window
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -25,45 +26,22 @@ func (a *assembly) markdownOf(r *row) *chat.Message {
 	return &out
 }
 
-// An assembly is a plan.Source: the methods here and in counting.go make it one.
-
-// RowText is the text of a considered row, as stored or, where markdown was asked for, as it is shown.
-func (a *assembly) RowText(at int32) (string, error) {
-	r := a.rows[at]
-	m, err := a.body(r)
-	if err != nil {
-		return "", err
-	}
-	if a.markdown && r.Role == plan.RoleTool {
-		if _, err := a.body(a.rowOf(r.Call)); err != nil {
-			return "", err
-		}
-		if shown := a.markdownOf(r); shown != nil {
-			return shown.Text, nil
-		}
-	}
-	return m.Text, nil
-}
-
-// Tool names the tool that an item answers for.
-func (a *assembly) Tool(it *plan.Item) string { return a.rows[it.Row].Tool }
-
-// Truncate cuts a text to at most that many tokens.
-func (a *assembly) Truncate(text string, tokens int) string {
-	return chat.Truncate(text, tokens, a.count)
-}
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// render appends the decided window in the format asked for, and identifies it by the SHA-256 of its parts' sums, which
-// are remembered, and a CRC-32C over its bytes, which shows a change in how parts are joined.
-func (a *assembly) render(dst []byte) (chat.Window, error) {
+// render appends the decided window in the format asked for, behind what make has appended. It identifies the window by
+// the SHA-256 of its parts' sums, which are remembered, and a CRC-32C over its bytes, which shows a change in how parts
+// are joined.
+func (a *assembly) render(dst []byte) ([]byte, error) {
 	items := a.result.items
 	if err := a.fetchFor(items); err != nil {
-		return chat.Window{}, err
+		return dst, err
 	}
 	var b chat.Builder
-	b.Reset(a.format, dst, a.request.System)
+	if a.format == chat.Text { // which has no messages
+		b.Reset(a.format, nil, a.request.System)
+	} else {
+		b.Reset(a.format, dst, a.request.System)
+	}
 	a.sums = append(a.sums[:0], byte(a.format))
 	for i := range items {
 		it := &items[i]
@@ -75,7 +53,7 @@ func (a *assembly) render(dst []byte) (chat.Window, error) {
 		}
 		fr, err := a.fragment(it)
 		if err != nil {
-			return chat.Window{}, err
+			return dst, err
 		}
 		b.Add(&fr.Fragment, a.rows[it.Row].Call)
 		a.sums = append(append(a.sums, 'm'), fr.sum[:]...)
@@ -84,8 +62,15 @@ func (a *assembly) render(dst []byte) (chat.Window, error) {
 	sum := sha256.Sum256(a.sums)
 	crc := crc32.Update(0, castagnoli, w.Messages)
 	crc = crc32.Update(crc32.Update(crc, castagnoli, w.Text), castagnoli, []byte(w.System))
-	a.result.hash = binary.BigEndian.AppendUint32(sum[:], crc)
-	return w, nil
+	a.result.hash = hex.EncodeToString(binary.BigEndian.AppendUint32(sum[:], crc))
+	a.result.rendered = uint64(w.Rendered)
+	if a.format == chat.Text {
+		return chat.AppendString(append(dst, `[],"text":`...), string(w.Text)), nil
+	}
+	if dst = w.Buf; w.System != "" {
+		dst = chat.AppendString(append(dst, `,"system":`...), w.System)
+	}
+	return dst, nil
 }
 
 // fetchFor loads in one go the bodies that a window needs and does not find rendered.

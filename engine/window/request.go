@@ -14,8 +14,8 @@ import (
 // maxPending bounds the messages of the turn in flight.
 const maxPending = 1024
 
-// ContextRequest asks what the model should see now. Pointers tell "not said" from zero.
-type ContextRequest struct {
+// Request asks what the model should see now. Pointers tell "not said" from zero.
+type Request struct {
 	SessionID   string                 `json:"session_id,omitempty"`
 	Viewer      access.Viewer          `json:"viewer"`
 	Budget      Budget                 `json:"budget"`
@@ -78,7 +78,7 @@ func (a *assembly) prepare() error {
 	if len(req.Pending) > maxPending {
 		return fault.InvalidField("pending", "too_long", "must have at most %d messages", maxPending)
 	}
-	a.count = a.e.sessions.Counter(a.Encoding)
+	a.count = a.svc.sessions.Counter(a.Encoding)
 	return a.bound(s)
 }
 
@@ -91,43 +91,31 @@ func (a *assembly) viewerDelegation() string {
 
 // bound fills in limits from the request's budget and the settings.
 func (a *assembly) bound(s *project.Settings) error {
-	b := &a.request.Budget
-	value := func(name string, p *int, standard int) (int, error) {
-		if p == nil {
-			return standard, nil
+	b, maxMessages, maxTokens, window, reserve := &a.request.Budget, s.HistoryMaxMessages, s.HistoryMaxTokens, 0, 0
+	for _, f := range [...]struct {
+		name      string
+		given, to *int
+	}{
+		{"max_messages", b.MaxMessages, &maxMessages},
+		{"max_tokens", b.MaxTokens, &maxTokens},
+		{"context_window", b.ContextWindow, &window},
+		{"reserve_tokens", b.ReserveTokens, &reserve},
+	} {
+		if f.given == nil {
+			continue
 		}
-		if *p < 0 || *p > project.MaxBudget {
-			return 0, fault.InvalidField("budget."+name, "out_of_range", "must be from 0 to %d", project.MaxBudget)
+		if *f.to = *f.given; *f.given < 0 || *f.given > project.MaxBudget {
+			return fault.InvalidField("budget."+f.name, "out_of_range", "must be from 0 to %d", project.MaxBudget)
 		}
-		return *p, nil
-	}
-	maxMessages, err := value("max_messages", b.MaxMessages, s.HistoryMaxMessages)
-	if err != nil {
-		return err
-	}
-	maxTokens, err := value("max_tokens", b.MaxTokens, s.HistoryMaxTokens)
-	if err != nil {
-		return err
-	}
-	window, err := value("context_window", b.ContextWindow, 0)
-	if err != nil {
-		return err
-	}
-	reserve, err := value("reserve_tokens", b.ReserveTokens, 0)
-	if err != nil {
-		return err
 	}
 	if a.request.System != "" {
-		if a.format == chat.Text {
-			a.limits.systemTokens = a.count(a.request.System) + 1
-		} else {
-			a.limits.systemTokens = chat.NoticeTokens(a.request.System, a.count)
-		}
+		a.limits.systemTokens = int(a.NoticeTokens(a.request.System))
 	}
 	if window > 0 {
 		room := window - reserve - a.limits.systemTokens
 		if room <= 0 {
-			return &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Unit: "tokens", Needed: window - room + 1, Allowed: window,
+			return &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Unit: "tokens",
+				Needed: window - room + 1, Allowed: window,
 				Detail: "reserve_tokens and the system prompt leave nothing of context_window for the history"}
 		}
 		if maxTokens == 0 || room < maxTokens {

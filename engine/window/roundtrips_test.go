@@ -1,18 +1,23 @@
 package window_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
 // TestRoundTrips counts what a turn and a window ask of the store, which may be a network away. The key is read
 // besides, once for each request.
 func TestRoundTrips(t *testing.T) {
-	raw := &counting{Store: memstore.New()}
+	raw := &enginetest.Counting{Store: memstore.New()}
 	writer, other := enginetest.Open(t, raw), enginetest.Open(t, raw) // two servers over one store
 	made, err := writer.Tenants.CreateKey(t.Context(), writer.Admin, access.Once{},
 		tenant.KeySpec{Name: "k", Role: access.RoleTenantAdmin.String()})
@@ -21,12 +26,12 @@ func TestRoundTrips(t *testing.T) {
 	}
 	for _, k := range []*enginetest.Kit{writer, other} {
 		for commits := 1; commits >= 0; commits-- { // that it was used is written once a minute, and waits for no disk
-			raw.reset()
+			raw.Reset()
 			if k.Admin, err = k.Tenants.Authenticate(t.Context(), made.Key); err != nil {
 				t.Fatal(err)
 			}
-			if raw.reads != 1 || raw.commits > commits {
-				t.Errorf("a key: %d reads, %d commits", raw.reads, raw.commits)
+			if raw.Reads != 1 || raw.Commits > commits {
+				t.Errorf("a key: %d reads, %d commits", raw.Reads, raw.Commits)
 			}
 		}
 	}
@@ -52,11 +57,63 @@ func TestRoundTrips(t *testing.T) {
 		{"the first window on another server", window(other), 3, 2},
 		{"a window again on another server", window(other), 1, 1},
 	} {
-		raw.reset()
+		raw.Reset()
 		c.call()
-		t.Logf("%s: %d reads, %d commits", c.name, raw.reads, raw.commits)
-		if raw.reads > c.reads || raw.commits > c.commits {
-			t.Errorf("%s: %d reads, %d commits; at most %d and %d", c.name, raw.reads, raw.commits, c.reads, c.commits)
+		t.Logf("%s: %d reads, %d commits", c.name, raw.Reads, raw.Commits)
+		if raw.Reads > c.reads || raw.Commits > c.commits {
+			t.Errorf("%s: %d reads, %d commits; at most %d and %d", c.name, raw.Reads, raw.Commits, c.reads, c.commits)
 		}
+	}
+}
+
+// A tenant's policy costs no round trip: its record comes with project and head.
+func TestPoliciesCostNoRoundTrip(t *testing.T) {
+	raw := &enginetest.Counting{Store: memstore.New()}
+	k := enginetest.Open(t, raw)
+	k.Upload("p", enginetest.Keeping("round trip"))
+	k.Post("s", enginetest.User("a"))
+	reads := func() int {
+		k.Ask(`{"session_id":"s"}`) // so that all is in memory
+		raw.Reset()
+		k.Ask(`{"session_id":"s"}`)
+		return raw.Reads
+	}
+	without := reads()
+	k.SetPipeline(`[{"policy":"p"},{"policy":"tool-pair-trim"}]`)
+	if with := reads(); with != without {
+		t.Errorf("%d reads with a policy of the tenant's, %d without", with, without)
+	}
+}
+
+// A version whose schema does not take what the settings say cannot be made live, and a failing one is not set back to it.
+func TestConfigThatDoesNotFit(t *testing.T) {
+	k := enginetest.New(t)
+	schema := func(key string, code []byte) []byte {
+		return wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"config":{"`+key+`":{"type":"integer","default":1}}}`, code)
+	}
+	k.Upload("p", schema("old", wasmtest.Keep()))
+	k.Upload("p", schema("new", wasmtest.Trap()))
+	k.Post("s", enginetest.User("a"))
+	k.SetPipeline(`[{"policy":"p","config":{"old":2}},{"policy":"tool-pair-trim"}]`)
+	_, err := k.Policies.SetLive(t.Context(), k.Admin, "p", policy.LiveSpec{Version: 2})
+	if e := enginetest.RefusedWith(t, err, fault.Conflict, "config_conflict"); !strings.Contains(e.Detail, `"default"`) {
+		t.Error(e)
+	}
+	k.SetPipeline(`null`)
+	k.SetLive("p", 2)
+	k.SetPipeline(`[{"policy":"p","config":{"new":2}},{"policy":"tool-pair-trim"}]`)
+	var w enginetest.Window
+	for range 5 {
+		if w = k.Ask(`{"session_id":"s"}`); w.Pipeline[0].Outcome != "trap" {
+			t.Fatalf("%s", w.Raw)
+		}
+	}
+	if w = k.Ask(`{"session_id":"s"}`); w.Pipeline[0].Outcome != "trap" || w.Pipeline[1].Outcome != "ok" || k.Live("p") != 2 {
+		t.Fatalf("set back to a version that does not take the settings: live %d, %s", k.Live("p"), w.Raw)
+	}
+	k.Replay(w.DecisionID)
+	d, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
+	if err != nil || d.Report == nil {
+		t.Errorf("%+v %v", d, err)
 	}
 }

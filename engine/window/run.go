@@ -3,6 +3,7 @@ package window
 import (
 	"errors"
 
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
@@ -12,30 +13,14 @@ import (
 type outcome struct {
 	items []plan.Item
 	fates []plan.Fate // by considered row
-	steps []stepOutcome
+	steps []decision.Step
 	ask   uint64 // the message up to which the pipeline asks for a summary; 0: it does not
-	hash  []byte // identifies the window, once rendered
 	// Cost of the window without the request's system prompt.
 	messages uint32
 	tokens   uint64
-}
-
-// stepOutcome is how one step ended, as answered and as kept in the decision.
-type stepOutcome struct {
-	Policy   string      `json:"policy"`
-	Version  int         `json:"version"`
-	Digest   string      `json:"digest"`
-	Fuel     uint64      `json:"fuel"`
-	Duration int64       `json:"duration_us"`
-	Outcome  plan.Status `json:"outcome"`
-	Detail   string      `json:"detail,omitempty"`
-	Log      []logLine   `json:"log,omitempty"`
-}
-
-// logLine is one line that a policy wrote.
-type logLine struct {
-	Level   string `json:"level"`
-	Message string `json:"message"`
+	// Once the window is rendered: what identifies it, in hex, and how many messages it has.
+	hash     string
+	rendered uint64
 }
 
 var logLevels = [...]string{"debug", "info", "warn", "error"}
@@ -47,7 +32,7 @@ func (a *assembly) decide(l limits) error {
 		l = l.withoutOpening()
 	}
 	law := a.law(l)
-	a.begin(l)
+	a.startOver(l)
 	if err := a.runAll(a.Steps, ""); err != nil {
 		return err
 	}
@@ -65,7 +50,7 @@ func (a *assembly) decide(l limits) error {
 		}
 	}
 	done, ask := a.result.steps, a.result.ask
-	a.begin(l.withoutOpening())
+	a.startOver(l.withoutOpening())
 	a.result.steps, a.result.ask = done, ask
 	if err := a.runAll(a.Fallback, violation.Error()); err != nil {
 		return err
@@ -86,8 +71,8 @@ func (l limits) withoutOpening() limits {
 	return l
 }
 
-// begin starts over from the table.
-func (a *assembly) begin(l limits) {
+// startOver takes the table as it was before any step, with these limits.
+func (a *assembly) startOver(l limits) {
 	a.table.request.BudgetTokens = l.tokens
 	a.result = outcome{items: a.table.items, fates: a.freshFates()}
 }
@@ -118,8 +103,8 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 				out.Outcome = plan.StatusFallback
 			}
 		} else if out.Outcome != plan.StatusOK && steps[i].OnError == "error" {
-			return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy, out.Version, out.Outcome,
-				out.Detail)
+			return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy,
+				out.Version, out.Outcome, out.Detail)
 		}
 		a.result.steps = append(a.result.steps, out)
 	}
@@ -128,8 +113,8 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 
 // runStep runs one policy on the window as it stands. A step that fails changes nothing; an error means that stored
 // content could not be read.
-func (a *assembly) runStep(s *policy.Step, number int16) (stepOutcome, error) {
-	out := stepOutcome{Policy: s.Policy, Version: s.Version, Digest: s.Hex}
+func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) {
+	out := decision.Step{Policy: s.Policy, Version: s.Version, Digest: s.Hex}
 	if n := int(number); a.outcomes != nil && n < len(a.outcomes) && !reproducible(a.outcomes[n].Outcome) {
 		return a.outcomes[n], nil
 	}
@@ -142,21 +127,22 @@ func (a *assembly) runStep(s *policy.Step, number int16) (stepOutcome, error) {
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
 	texts := &stepTexts{a: a, items: a.result.items}
-	began := a.e.db.Clock()
-	got := a.e.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
-	out.Duration = a.e.db.Clock().Sub(began).Microseconds()
+	began := a.svc.db.Clock()
+	got := a.svc.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
+	out.Duration = uint64(max(0, a.svc.db.Clock().Sub(began).Microseconds()))
 	if texts.err != nil {
 		return out, texts.err
 	}
 	out.Fuel, out.Outcome, out.Detail = got.Fuel, got.Status, got.Detail
 	for _, line := range got.Log {
-		out.Log = append(out.Log, logLine{logLevels[min(int(line.Level), len(logLevels)-1)], line.Message})
+		out.Log = append(out.Log, decision.LogLine{
+			Level: logLevels[min(int(line.Level), len(logLevels)-1)], Message: line.Message})
 	}
 	if got.Status != plan.StatusOK {
 		return out, nil
 	}
 	result, err := plan.Apply(a.result.items, got.Ops, number, a)
-	if bad := (*plan.BadPlanError)(nil); errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*plan.BadPlanError](err); ok {
 		out.Outcome, out.Detail = plan.StatusBadPlan, bad.Error()
 		return out, nil
 	}

@@ -1,9 +1,18 @@
+// Package window decides what a model should see now. A request for a window goes through it in this order: consider
+// picks the messages that are looked at, tabulate makes a table of them, run has the pipeline's policies change the
+// table and proves the result against the law, render writes it in the format asked for, and the decision behind it is
+// kept before the window is answered.
+//
+// The hard idea is that a window follows from its inputs alone. All inputs are fields of one struct, clock and
+// randomness among them, so a replay fills in the inputs of a stored decision and runs the same code. What was made of
+// a session's messages before is remembered (see hot.go), but a window is the same, byte for byte, without it.
 package window
 
 import (
 	"context"
 	"sync"
 
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
@@ -12,31 +21,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
-// Service makes windows, keeps the decisions behind them, and makes both again.
+// Service makes windows, and makes those of stored decisions again.
 type Service struct {
-	db       *records.DB
-	projects *project.Service
-	sessions *session.Service
-	policies *policy.Service
-	memories *memory.Service
-	recall   *recall.Service
+	db        *records.DB
+	projects  *project.Service
+	sessions  *session.Service
+	policies  *policy.Service
+	memories  *memory.Service
+	recall    *recall.Service
+	decisions *decision.Service
 
-	hot          *hotSessions
-	scratch      sync.Pool // of *scratch
-	readied      readied
-	writtenToday writtenToday
-	WantSummary  func(ctx context.Context, w SummaryWish) (changed bool)
+	hot     *hotSessions
+	scratch sync.Pool // of *scratch
+	readied readied
+
+	// WantSummary is told of the summary that a window would like to have, and may wait for it. It tells whether the
+	// session has another summary by then. Nil: no summaries are made.
+	WantSummary func(ctx context.Context, w SummaryWish) (changed bool)
 }
 
 // New makes the room. HotBytes bounds the memory for recently used sessions; 0: 64 MiB. Whoever makes the rooms sets
 // WantSummary.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
-	memories *memory.Service, search *recall.Service, hotBytes int) *Service {
+	memories *memory.Service, search *recall.Service, decisions *decision.Service, hotBytes int) *Service {
 	if hotBytes == 0 {
 		hotBytes = 64 << 20
 	}
 	svc := &Service{db: db, projects: projects, sessions: sessions, policies: policies, memories: memories,
-		recall: search, hot: newHotSessions(hotBytes)}
+		recall: search, decisions: decisions, hot: newHotSessions(hotBytes)}
 	svc.scratch.New = func() any { return new(scratch) }
 	return svc
 }

@@ -1,7 +1,7 @@
 package window
 
 import (
-	"fmt"
+	"context"
 	"slices"
 	"time"
 
@@ -9,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
@@ -29,15 +30,14 @@ func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
 	return s.Covers, s.Notice, uint32(counted.Load() - 1)
 }
 
-// appendSummary appends the summary that a window shows, or null.
-func (a *assembly) appendSummary(dst []byte) []byte {
+// shownSummary is the summary that the window shows; nil where it shows none.
+func (a *assembly) shownSummary() *SummaryUsed {
 	if !a.showsSummary() {
-		return append(dst, "null"...)
+		return nil
 	}
-	dst = chat.AppendString(append(dst, `{"text":`...), a.summary.Text)
-	dst = fmt.Appendf(dst, `,"covers_turns":[%d,%d],"covers_messages":%d,"version":%d}`, a.summary.FirstTurn,
-		a.summary.LastTurn, a.summary.Count, a.summary.Version)
-	return dst
+	s := a.summary
+	return &SummaryUsed{Text: s.Text, CoversTurns: [2]uint32{s.FirstTurn, s.LastTurn}, CoversMessages: s.Count,
+		Version: s.Version}
 }
 
 // showsSummary tells whether the window holds the running summary.
@@ -60,10 +60,11 @@ type SummaryWish struct {
 // awaitsSummary asks for the summary that the window would like to have. In mode wait it waits for it, once, and tells
 // whether the session has another summary by now.
 func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
-	if a.e.WantSummary == nil || a.bare || a.result.ask == 0 {
+	if a.svc.WantSummary == nil || a.bare || a.result.ask == 0 {
 		return false
 	}
-	if ask.request.Pipeline != nil && ask.caller.Role < access.RoleAgent { // a reader changes nothing, nor has it paid for
+	// A reader who brings a pipeline must not have a summary made with it: readers change nothing.
+	if ask.request.Pipeline != nil && ask.caller.Role < access.RoleAgent {
 		return false
 	}
 	through := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
@@ -75,7 +76,7 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 	if !ask.waited && a.Settings.SummaryMode == "wait" {
 		w.Wait = time.Duration(a.Settings.SummaryWaitMS) * time.Millisecond
 	}
-	return a.e.WantSummary(a.ctx, w)
+	return a.svc.WantSummary(a.ctx, w)
 }
 
 // summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
@@ -83,8 +84,8 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 func summaryCut(rows []*row, cut, asked uint64) uint64 {
 	newest := slices.Backward(rows)
 	bound := asked
-	for _, r := range newest {
-		if bound == 0 && r.Role == plan.RoleUser && r.delegationID == 0 { // heads written before the field Asked existed have none
+	for _, r := range newest { // heads that were written before the field Asked existed have none
+		if bound == 0 && r.Role == plan.RoleUser && r.delegationID == 0 {
 			bound = r.Seq
 		}
 	}
@@ -100,8 +101,13 @@ func summaryCut(rows []*row, cut, asked uint64) uint64 {
 	return cut
 }
 
-// AllBut is the last message to cover so that the newest keep ones of no delegation are left.
-func (v *view) AllBut(keep int) uint64 {
+// AllBut is the last message of a session that a summary may cover so that the newest keep messages of no delegation
+// are left; 0 where none is. raw are the bytes of the head, which was just read.
+func (svc *Service) AllBut(ctx context.Context, tenant string, h *session.Head, raw []byte, keep int) (uint64, error) {
+	v, _, err := svc.current(ctx, tenant, h, raw, project.MaxConsidered)
+	if err != nil {
+		return 0, err
+	}
 	rows := make([]*row, len(v.rows))
 	for i := range v.rows {
 		rows[i] = &v.rows[i]
@@ -111,8 +117,8 @@ func (v *view) AllBut(keep int) uint64 {
 			continue
 		}
 		if keep--; keep < 0 {
-			return summaryCut(rows, r.Seq, v.head.Asked)
+			return summaryCut(rows, r.Seq, h.Asked), nil
 		}
 	}
-	return 0
+	return 0, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
@@ -24,20 +25,20 @@ type inputs struct {
 	asked   uint64              // the newest user message of no delegation, as the head says
 	bare    bool                // a background session: nothing stored is considered
 	tight   bool                // the budget of policies leaves out the message that the format puts in front
-	request *ContextRequest
+	request *Request
 	*policy.Ready
 	// outcomes are, for a replay, how the steps ended; those that do not depend on the inputs are not run again.
-	outcomes []stepOutcome
+	outcomes []decision.Step
 }
 
 // assembly is one window in the making.
 type assembly struct {
 	inputs
-	e      *Service
+	svc    *Service
 	ctx    context.Context
 	tenant string
-	// memories were recalled for the window; recall is where from, nil once they are there. As many as injected says
-	// stand in the table.
+	// memories were recalled for the window, and injected counts those that stand in the table. recall says where to
+	// look for them; it is nil once they are there.
 	memories []remembered
 	recall   *recallFrom
 	injected int
@@ -86,6 +87,20 @@ type older struct {
 	lastTurn uint32
 }
 
+// begin checks the request of a window and works out its bounds.
+func (svc *Service) begin(ctx context.Context, tenant string, in inputs) (*assembly, error) {
+	a := &assembly{svc: svc, ctx: ctx, tenant: tenant, inputs: in}
+	return a, a.prepare()
+}
+
+// look takes the session as it stands at the head just read, with its summary.
+func (a *assembly) look(h *session.Head, raw []byte) (err error) {
+	if a.view, a.hot, err = a.svc.current(a.ctx, a.tenant, h, raw, a.horizon()+1); err == nil {
+		a.summary = a.view.summary
+	}
+	return err
+}
+
 // horizon is how many stored messages are considered at most.
 func (a *assembly) horizon() int {
 	if a.bare {
@@ -100,37 +115,34 @@ func (a *assembly) horizon() int {
 // errReread says that a body turned out to be damaged: the window is made again, with the message repaired.
 var errReread = errors.New("a message's body is damaged")
 
-// make makes the window: it considers what there is, runs the pipeline, proves the result and renders it, with the
-// messages behind dst, except in the format text. A body that turns out to be damaged is known from then on, so each
-// further round has one fewer to find.
-func (a *assembly) make(dst []byte) (chat.Window, error) {
-	if a.format == chat.Text {
-		dst = nil
+// make makes the window and appends the members of its JSON: it considers what there is, runs the pipeline, proves the
+// result and renders it. A body that turns out to be damaged is known from then on, so each further round has one fewer
+// to find.
+func (a *assembly) make(dst []byte) ([]byte, error) {
+	if a.scratch == nil {
+		a.scratch = new(scratch)
 	}
-	if err := a.parsePending(); err != nil {
-		return chat.Window{}, err
-	}
-	if err := a.consider(); err != nil {
-		return chat.Window{}, err
-	}
-	if err := a.remember(); err != nil {
-		return chat.Window{}, err
-	}
-	for range len(a.rows) + 1 {
-		w, err := a.attempt(dst)
-		if !errors.Is(err, errReread) {
-			return w, err
+	dst = append(append(append(dst, `"format":"`...), a.format.String()...), `","messages":`...)
+	for _, step := range [...]func() error{a.parsePending, a.consider, a.remember} {
+		if err := step(); err != nil {
+			return dst, err
 		}
 	}
-	return chat.Window{}, errReread
+	for range len(a.rows) + 1 {
+		out, err := a.attempt(dst)
+		if !errors.Is(err, errReread) {
+			return out, err
+		}
+	}
+	return dst, errReread
 }
 
-func (a *assembly) attempt(dst []byte) (chat.Window, error) {
+func (a *assembly) attempt(dst []byte) ([]byte, error) {
 	if err := a.tabulate(); err != nil {
-		return chat.Window{}, err
+		return dst, err
 	}
 	if err := a.decide(a.limits); err != nil {
-		return chat.Window{}, err
+		return dst, err
 	}
 	return a.render(dst)
 }

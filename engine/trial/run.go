@@ -1,10 +1,8 @@
-package window
+package trial
 
 import (
 	"context"
 	"encoding/json"
-	"strconv"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -13,25 +11,40 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// PolicyRunRequest is a transcript to try a policy on, as messages or as an exported session, and what the window is
-// to be like. In messages, each of a user's begins a turn.
-type PolicyRunRequest struct {
+// RunRequest is a transcript to try a policy on, as messages or as an exported session, and what the window is to be
+// like. In messages, each of a user's begins a turn.
+type RunRequest struct {
 	Messages    []json.RawMessage `json:"messages,omitempty"`
 	Transcript  *session.File     `json:"transcript,omitempty"`
 	Config      json.RawMessage   `json:"config,omitempty"`
 	Viewer      access.Viewer     `json:"viewer"`
-	Budget      Budget            `json:"budget"`
+	Budget      window.Budget     `json:"budget"`
 	System      string            `json:"system,omitempty"`
 	Pending     []json.RawMessage `json:"pending,omitempty"`
 	Format      string            `json:"format,omitempty"`
 	ToolResults string            `json:"tool_results,omitempty"`
 }
 
-// RunPolicy makes a window of a transcript with one policy and appends it, with its report, to dst. Nothing is stored.
-// It answers not_found where there is no such version, and what Assemble answers for a wrong request.
-func (svc *Service) RunPolicy(ctx context.Context, c access.Caller, name string, version int, req *PolicyRunRequest, dst []byte,
+// Ran is the window that a version of a policy made of a transcript.
+type Ran struct {
+	RanPolicy
+	window.Rendered
+	window.Explained
+}
+
+// RanPolicy is the version that ran. Fuel is what its own step took.
+type RanPolicy struct {
+	Policy  string `json:"policy"`
+	Version int    `json:"version"`
+	Fuel    uint64 `json:"fuel"`
+}
+
+// Run makes a window of a transcript with one policy and appends the JSON of a Ran to dst. Nothing is stored. It
+// answers not_found where there is no such version, and what Assemble answers for a wrong request.
+func (svc *Service) Run(ctx context.Context, c access.Caller, name string, version int, req *RunRequest, dst []byte,
 ) ([]byte, error) {
 	r, err := svc.policies.ResolverFor(ctx, c.Tenant, name, version)
 	if err != nil {
@@ -45,26 +58,22 @@ func (svc *Service) RunPolicy(ctx context.Context, c access.Caller, name string,
 	if err != nil {
 		return dst, err
 	}
-	a, err := svc.trial(ctx, c.Tenant, turns, svc.db.Now(), ready, &ContextRequest{Viewer: req.Viewer, Budget: req.Budget,
-		System: req.System, Pending: req.Pending, Format: req.Format, ToolResults: req.ToolResults, Explain: true})
+	d, err := svc.windows.DraftOfTranscript(ctx, c.Tenant, turns, svc.db.Now(), ready, &window.Request{
+		Viewer: req.Viewer, Budget: req.Budget, System: req.System, Pending: req.Pending, Format: req.Format,
+		ToolResults: req.ToolResults})
 	if err != nil {
 		return dst, err
 	}
-	a.skipped = skipped
-	dst = append(append(append(dst, `{"policy":"`...), name...), `","version":`...)
-	dst = append(strconv.AppendInt(dst, int64(version), 10), ',')
-	dst = a.openWindow(dst)
-	w, err := a.make(dst)
+	d.Skipped = append(skipped, d.Skipped...)
+	ran, err := json.Marshal(RanPolicy{name, version, d.Pipeline[0].Fuel})
 	if err != nil {
 		return dst, err
 	}
-	dst = a.closeWindow(dst, &w)
-	dst = strconv.AppendUint(append(dst, `,"fuel":`...), a.result.steps[0].Fuel, 10)
-	return a.appendRest(dst, &w), nil
+	return d.AppendMembers(append(dst, ran[:len(ran)-1]...))
 }
 
 // turns are a request's transcript.
-func (r *PolicyRunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, error) {
+func (r *RunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, error) {
 	switch {
 	case r.Transcript != nil && r.Messages != nil:
 		return nil, nil, fault.InvalidField("transcript", "invalid_value", "give messages or a transcript, not both")
@@ -72,7 +81,8 @@ func (r *PolicyRunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, er
 		turns, err := r.Transcript.Parse()
 		return turns, nil, err
 	case r.Messages == nil:
-		return nil, nil, fault.InvalidField("messages", "required", "give messages or a transcript to run the policy on")
+		return nil, nil, fault.InvalidField("messages", "required",
+			"give messages or a transcript to run the policy on")
 	}
 	format, err := session.ParseFormat(r.Format, true)
 	if err != nil {
@@ -100,26 +110,4 @@ func splitTurns(format chat.Format, messages []json.RawMessage) ([]*session.Pars
 		t.Messages = append(t.Messages, m)
 	}
 	return turns, skipped, nil
-}
-
-// trial makes ready to assemble from a transcript that is stored nowhere.
-func (svc *Service) trial(ctx context.Context, tenant string, turns []*session.ParsedTurn, at time.Time, r *policy.Ready,
-	req *ContextRequest) (*assembly, error) {
-	h, open, v := &session.Head{Kind: session.KindChat}, new(session.OpenCalls), &view{}
-	for _, t := range turns {
-		h.Turns++
-		headers, err := svc.sessions.NumberTurn(ctx, t, h, open, at)
-		if err != nil {
-			return nil, err
-		}
-		h.Messages += uint64(len(headers))
-		v.append(headers)
-		for i, rows := 0, v.rows[len(v.rows)-len(headers):]; i < len(rows); i++ {
-			rows[i].message.Store(&t.Messages[i].Message)
-		}
-	}
-	v.head = h
-	a := &assembly{e: svc, ctx: ctx, tenant: tenant, view: v, scratch: new(scratch),
-		inputs: inputs{at: at.UnixMilli(), extent: h.Extent(), request: req, Ready: r}}
-	return a, a.prepare()
 }

@@ -1,6 +1,7 @@
-package window
+package trial
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 const (
@@ -26,8 +26,8 @@ const (
 	maxChanged = 200
 )
 
-// PolicyReplayRequest asks what a version of a policy would change on real sessions.
-type PolicyReplayRequest struct {
+// ReplayRequest asks what a version of a policy would change on real sessions.
+type ReplayRequest struct {
 	Project  string   `json:"project"`
 	Sessions []string `json:"sessions,omitempty"` // nil: the project's first, by id
 	// Against is a version, "live" (the default), or "none": the pipeline without the policy.
@@ -36,18 +36,18 @@ type PolicyReplayRequest struct {
 	Config json.RawMessage `json:"config,omitempty"`
 }
 
-// PolicyReplay is what a version would change: before is the other version, after is this one.
-type PolicyReplay struct {
+// Replay is what a version would change: before is the other version, after is this one.
+type Replay struct {
 	Policy   string          `json:"policy"`
 	Version  int             `json:"version"`
 	Against  *int            `json:"against"` // null: none
 	Project  string          `json:"project"`
 	Sessions []SessionReplay `json:"sessions"`
-	Totals   ReplayTotals    `json:"totals"`
+	Totals   Totals          `json:"totals"`
 }
 
-// ReplayTotals sums up a replay, or one session of it.
-type ReplayTotals struct {
+// Totals sums up a replay, or one session of it.
+type Totals struct {
 	ChangedMessages int      `json:"changed_messages"`
 	Messages        Compared `json:"messages"` // in the windows
 	Tokens          Compared `json:"tokens"`
@@ -65,7 +65,7 @@ type Compared struct {
 type SessionReplay struct {
 	SessionID string `json:"session_id"`
 	Turns     uint32 `json:"turns"`
-	ReplayTotals
+	Totals
 	Changed []ChangedMessage `json:"changed"`
 	Failed  SidesFailed      `json:"failed"`
 	Error   string           `json:"error,omitempty"`
@@ -100,12 +100,13 @@ type MessageFate struct {
 	Tokens     uint32      `json:"tokens"`
 }
 
-// ReplayPolicy assembles real sessions as they stand with one version of a policy and with another, and says what
-// differs. Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a
-// session is not there, and unknown_version where there is nothing to compare with.
-func (svc *Service) ReplayPolicy(ctx context.Context, c access.Caller, name string, version int, req PolicyReplayRequest,
-) (PolicyReplay, error) {
-	out := PolicyReplay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
+// Replay assembles real sessions as they stand with one version of a policy and with another, and says what differs.
+// Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a session is
+// not there, unknown_version where there is nothing to compare with, and required, invalid_value or too_long where a
+// field is wrong.
+func (svc *Service) Replay(ctx context.Context, c access.Caller, name string, version int, req ReplayRequest) (Replay,
+	error) {
+	out := Replay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
 	if req.Project == "" {
 		return out, fault.InvalidField("project", "required", "must name the project whose sessions are replayed")
 	}
@@ -113,7 +114,7 @@ func (svc *Service) ReplayPolicy(ctx context.Context, c access.Caller, name stri
 	if err != nil {
 		return out, err
 	}
-	if out.Against, err = replayedAgainst(r, name, req.Against); err != nil {
+	if out.Against, err = comparedVersion(r, name, req.Against); err != nil {
 		return out, err
 	}
 	if len(req.Sessions) > maxReplaySessions {
@@ -138,14 +139,14 @@ func (svc *Service) ReplayPolicy(ctx context.Context, c access.Caller, name stri
 		if err != nil {
 			return out, err
 		}
-		out.Totals.add(s.ReplayTotals)
+		out.Totals.add(s.Totals)
 		out.Sessions = append(out.Sessions, s)
 	}
 	return out, nil
 }
 
-// replayedAgainst reads the version to compare with; nil is none.
-func replayedAgainst(r *policy.Resolver, name string, raw json.RawMessage) (*int, error) {
+// comparedVersion reads the version to compare with; nil is none.
+func comparedVersion(r *policy.Resolver, name string, raw json.RawMessage) (*int, error) {
 	ref, version := name, 0
 	switch word := ""; {
 	case len(raw) == 0 || string(raw) == "null":
@@ -166,7 +167,7 @@ func replayedAgainst(r *policy.Resolver, name string, raw json.RawMessage) (*int
 
 // sides makes the project's pipeline ready with the other version and with the one in question. Where it does not name
 // the policy, the policy runs first.
-func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record, out *PolicyReplay, config json.RawMessage,
+func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record, out *Replay, config json.RawMessage,
 ) (before, after *policy.Ready, err error) {
 	set, err := svc.projects.SetupOf(p)
 	if err != nil {
@@ -207,23 +208,24 @@ func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record,
 
 // firstSessions are a project's first sessions by id.
 func (svc *Service) firstSessions(ctx context.Context, tenant string, p *project.Record, n int) ([]string, error) {
-	prefix := records.Session.Under(p.Incarnation).From
-	rng := records.PrefixRange(prefix)
+	rng := records.Session.Under(p.Incarnation)
 	rng.Limit, rng.KeysOnly = n, true
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil {
-		return nil, err
-	}
 	var ids []string
-	for _, it := range r.Ranges[0] {
-		ids = append(ids, string(it.Key[len(prefix):len(it.Key)-1]))
+	for it, err := range svc.db.Scan(ctx, tenant, rng) {
+		if err != nil {
+			return nil, err
+		}
+		_, id, _ := records.Session.Split(it.Key)
+		if ids = append(ids, id); len(ids) == n {
+			break
+		}
 	}
 	return ids, nil
 }
 
-// replaySession assembles a session twice.
-func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectID, id string, before, after *policy.Ready,
-) (SessionReplay, error) {
+// replaySession makes a session's window twice.
+func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectID, id string,
+	before, after *policy.Ready) (SessionReplay, error) {
 	out := SessionReplay{SessionID: id, Changed: []ChangedMessage{},
 		Failed: SidesFailed{Before: []StepFailure{}, After: []StepFailure{}}}
 	_, h, raw, err := svc.sessions.Read(ctx, c, projectID, id)
@@ -231,19 +233,10 @@ func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectI
 		return out, err
 	}
 	out.Turns = h.Turns
-	at := svc.db.Now().UnixMilli()
-	var sides [2]*assembly
+	at := svc.db.Now()
+	var sides [2]*window.Draft
 	for i, r := range [...]*policy.Ready{before, after} {
-		a := &assembly{e: svc, ctx: ctx, tenant: c.Tenant, scratch: new(scratch), inputs: inputs{at: at, extent: h.Extent(),
-			bare: h.Kind == session.KindBackground, request: new(ContextRequest), Ready: r}}
-		if err := a.prepare(); err != nil {
-			return out, err
-		}
-		if a.view, a.hot, err = svc.Current(ctx, c.Tenant, h, raw, a.horizon()+1); err != nil {
-			return out, err
-		}
-		a.summary = a.view.summary
-		_, err := a.make(nil)
+		sides[i], err = svc.windows.DraftOfSession(ctx, c.Tenant, h, raw, at, r)
 		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Invalid {
 			out.Error = known.Detail
 			return out, nil
@@ -251,36 +244,38 @@ func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectI
 		if err != nil {
 			return out, err
 		}
-		sides[i] = a
 	}
 	out.compare(sides[0], sides[1])
 	return out, nil
 }
 
 // compare notes what differs between two windows of one session.
-func (s *SessionReplay) compare(before, after *assembly) {
-	s.Messages = Compared{uint64(before.result.messages), uint64(after.result.messages)}
-	s.Tokens = Compared{before.result.tokens, after.result.tokens}
-	s.Failed.Before, s.Fuel.Before = before.failures()
-	s.Failed.After, s.Fuel.After = after.failures()
+func (s *SessionReplay) compare(before, after *window.Draft) {
+	s.Messages = Compared{before.Usage.HistoryMessages, after.Usage.HistoryMessages}
+	s.Tokens = Compared{before.Usage.Tokens, after.Usage.Tokens}
+	s.Failed.Before, s.Fuel.Before = failures(before)
+	s.Failed.After, s.Fuel.After = failures(after)
 	s.Failures = Compared{uint64(len(s.Failed.Before)), uint64(len(s.Failed.After))}
-	was, is := before.reportRows(), after.reportRows()
-	for i := range before.rows {
-		b := MessageFate{was[i].action, was[i].code, was[i].after}
-		a := MessageFate{is[i].action, is[i].code, is[i].after}
+	is := after.Considered()
+	for i, was := range before.Considered() {
+		b, a := fateOf(&was), fateOf(&is[i])
 		if a == b {
 			continue
 		}
 		if s.ChangedMessages++; s.ChangedMessages <= maxChanged {
-			s.Changed = append(s.Changed, ChangedMessage{was[i].id, was[i].turn, b, a})
+			s.Changed = append(s.Changed, ChangedMessage{*was.MessageID, *cmp.Or(was.Turn, new(uint32)), b, a})
 		}
 	}
 }
 
+func fateOf(r *window.ReportRow) MessageFate {
+	return MessageFate{r.Action, r.ReasonCode, r.TokensAfter}
+}
+
 // failures are the steps of a window that did not end well, and the fuel of all.
-func (a *assembly) failures() (failed []StepFailure, fuel uint64) {
+func failures(d *window.Draft) (failed []StepFailure, fuel uint64) {
 	failed = []StepFailure{}
-	for _, s := range a.result.steps {
+	for _, s := range d.Pipeline {
 		fuel += s.Fuel
 		if s.Outcome != plan.StatusOK {
 			failed = append(failed, StepFailure{s.Policy, s.Version, s.Outcome, s.Detail})
@@ -289,7 +284,7 @@ func (a *assembly) failures() (failed []StepFailure, fuel uint64) {
 	return failed, fuel
 }
 
-func (t *ReplayTotals) add(o ReplayTotals) {
+func (t *Totals) add(o Totals) {
 	t.ChangedMessages += o.ChangedMessages
 	for _, pair := range [...]struct{ to, from *Compared }{{&t.Messages, &o.Messages}, {&t.Tokens, &o.Tokens},
 		{&t.Fuel, &o.Fuel}, {&t.Failures, &o.Failures}} {

@@ -1,7 +1,8 @@
-package window
+package trial
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 const checkSelfTests = "self_tests"
@@ -34,13 +36,14 @@ type selfTest struct {
 	Messages []json.RawMessage `json:"messages"`
 	Pending  []json.RawMessage `json:"pending"`
 	Viewer   access.Viewer     `json:"viewer"`
-	Budget   Budget            `json:"budget"`
+	Budget   window.Budget     `json:"budget"`
 	Expect   []string          `json:"expect"`   // action, or action:reason_code, for each message
 	Inserted []string          `json:"inserted"` // texts that the policy inserts; null: not looked at
 	Outcome  plan.Status       `json:"outcome"`  // empty: ok
 }
 
-// SelfTests runs a manifest's tests. One that fails is a *plan.Refusal.
+// SelfTests runs a manifest's tests. It answers a *plan.Refusal where a test fails, or there are too many or too long
+// ones, and policy_unavailable where one could not run.
 func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error) {
 	tests := p.Manifest.Tests
 	size := 0
@@ -59,14 +62,15 @@ func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy)
 		var t selfTest
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.DisallowUnknownFields()
-		fault, err := "", d.Decode(&t)
+		wrong, err := "", d.Decode(&t)
 		if err != nil {
-			fault = err.Error()
-		} else if fault, err = svc.selfTest(ctx, tenant, p, &t); err != nil {
+			wrong = err.Error()
+		} else if wrong, err = svc.selfTest(ctx, tenant, p, &t); err != nil {
 			return plan.Check{}, err
 		}
-		if fault != "" {
-			return plan.Check{}, &plan.Refusal{Check: checkSelfTests, Detail: fmt.Sprintf("test %d %q: %s", i+1, t.Name, fault)}
+		if wrong != "" {
+			return plan.Check{}, &plan.Refusal{Check: checkSelfTests,
+				Detail: fmt.Sprintf("test %d %q: %s", i+1, t.Name, wrong)}
 		}
 	}
 	return plan.Check{Name: checkSelfTests, OK: true, Detail: fmt.Sprintf("%d passed", len(tests))}, nil
@@ -74,33 +78,32 @@ func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy)
 
 // selfTest runs one test and says what went otherwise than it expects.
 func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (wrong string, err error) {
-	a, err := svc.selfTestWindow(ctx, tenant, p, t)
+	d, err := svc.selfTestWindow(ctx, tenant, p, t)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if wrong, ok := errors.AsType[*fault.Error](err); ok && wrong.Kind == fault.Invalid {
-		return wrong.Detail, nil
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Invalid {
+		return refused.Detail, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	got := a.result.steps[0]
-	want := t.Outcome
-	if want == "" {
-		want = plan.StatusOK
-	}
+	got, want := d.Pipeline[0], cmp.Or(t.Outcome, plan.StatusOK)
 	switch {
 	case got.Outcome == plan.StatusUnavailable:
-		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name, got.Detail)
+		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name,
+			got.Detail)
 	case got.Outcome != want:
 		return fmt.Sprintf("the outcome is %s (%s), not %s", got.Outcome, got.Detail, want), nil
-	case len(a.result.steps) > 1:
-		return a.result.steps[1].Detail, nil // the law was broken
+	case len(d.Pipeline) > 1:
+		return d.Pipeline[1].Detail, nil // the law was broken
 	}
-	return t.compare(a), nil
+	return t.compare(d), nil
 }
 
-func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (*assembly, error) {
+// selfTestWindow makes a test's window with the policy alone. The budget has no bound where the test says none.
+func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (*window.Draft,
+	error) {
 	turns, skipped, err := splitTurns(chat.OpenAIChat, t.Messages)
 	if err != nil {
 		return nil, err
@@ -118,46 +121,27 @@ func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Po
 		return nil, err
 	}
 	ready.Steps = []policy.Step{s}
-	none := 0
 	budget := t.Budget
-	if budget.MaxMessages == nil {
-		budget.MaxMessages = &none
-	}
-	if budget.MaxTokens == nil {
-		budget.MaxTokens = &none
-	}
-	a, err := svc.trial(ctx, tenant, turns, time.UnixMilli(selfTestTime), ready,
-		&ContextRequest{Viewer: t.Viewer, Budget: budget, Pending: t.Pending})
-	if err != nil {
-		return nil, err
-	}
-	_, err = a.make(nil)
-	return a, err
+	budget.MaxMessages = cmp.Or(budget.MaxMessages, new(int))
+	budget.MaxTokens = cmp.Or(budget.MaxTokens, new(int))
+	return svc.windows.DraftOfTranscript(ctx, tenant, turns, time.UnixMilli(selfTestTime), ready,
+		&window.Request{Viewer: t.Viewer, Budget: budget, Pending: t.Pending})
 }
 
 // compare says where the window differs from what the test expects.
-func (t *selfTest) compare(a *assembly) string {
-	rows := a.reportRows()[:len(a.rows)]
+func (t *selfTest) compare(d *window.Draft) string {
+	rows := d.Considered()
 	if len(t.Expect) != len(rows) {
 		return fmt.Sprintf("expect has %d entries for %d messages", len(t.Expect), len(rows))
 	}
 	for i, row := range rows {
-		action := string(row.action)
-		if t.Expect[i] != action && t.Expect[i] != action+":"+row.code {
-			return fmt.Sprintf("message %d: %s:%s, not %s", i, action, row.code, t.Expect[i])
+		action := string(row.Action)
+		if t.Expect[i] != action && t.Expect[i] != action+":"+row.ReasonCode {
+			return fmt.Sprintf("message %d: %s:%s, not %s", i, action, row.ReasonCode, t.Expect[i])
 		}
 	}
-	if t.Inserted == nil {
-		return ""
-	}
-	inserted := []string{}
-	for _, it := range a.result.items {
-		if it.Change == plan.Notice {
-			inserted = append(inserted, it.Text)
-		}
-	}
-	if !slices.Equal(inserted, t.Inserted) {
-		return fmt.Sprintf("inserted %q, not %q", inserted, t.Inserted)
+	if t.Inserted != nil && !slices.Equal(d.Inserted, t.Inserted) {
+		return fmt.Sprintf("inserted %q, not %q", d.Inserted, t.Inserted)
 	}
 	return ""
 }

@@ -1,17 +1,14 @@
 package window
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
@@ -19,12 +16,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// remembered is a memory that was recalled for a window. Its key, incarnation and version are an input of the decision.
+// remembered is a memory that was recalled for a window. What names it is an input of the decision.
 type remembered struct {
-	Key         string            `json:"key"`
-	Incarnation ident.Incarnation `json:"incarnation"`
-	Version     int               `json:"version"`
-
+	decision.Memory
 	category, content string
 	injected          bool // into the table
 }
@@ -53,8 +47,8 @@ func (a *assembly) remember() error {
 			q.Query = "*" // the most recent
 		}
 	}
-	found, err := a.e.recall.Recall(a.ctx, from.caller, from.projectID, q)
-	if known := (*fault.Error)(nil); errors.As(err, &known) && known.Kind == fault.Invalid {
+	found, err := a.svc.recall.Recall(a.ctx, from.caller, from.projectID, q)
+	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Invalid {
 		for i := range known.Fields {
 			known.Fields[i].Field = "memories." + known.Fields[i].Field
 		}
@@ -66,7 +60,7 @@ func (a *assembly) remember() error {
 	for i, hit := range found.Data {
 		keys[i] = hit.Key
 	}
-	records, err := a.e.memories.Read(a.ctx, a.tenant, from.project, keys)
+	records, err := a.svc.memories.Read(a.ctx, a.tenant, from.project, keys)
 	if err != nil {
 		return err
 	}
@@ -79,7 +73,8 @@ func (a *assembly) remember() error {
 }
 
 func rememberedOf(r *memory.Record) remembered {
-	return remembered{Key: r.Key, Incarnation: r.Incarnation, Version: r.Version, category: r.Category, content: r.Content}
+	return remembered{Memory: decision.Memory{Key: r.Key, Incarnation: r.Incarnation, Version: r.Version},
+		category: r.Category, content: r.Content}
 }
 
 // maxQuestion bounds what of a message is used as a query, in bytes.
@@ -162,43 +157,42 @@ func (m *remembered) line() string {
 	return "\n- [" + m.category + "] " + m.Key + ": " + strings.ReplaceAll(m.content, "\n", "\n  ")
 }
 
-// appendMemories appends the memories that were found for a window, best first, and which of them it shows.
-func (a *assembly) appendMemories(dst []byte) []byte {
+// shownMemories are the memories that were found for the window, best first, and which of them it shows; nil where the
+// request asked for none.
+func (a *assembly) shownMemories() []RecalledMemory {
+	if a.request.Memories == nil {
+		return nil
+	}
 	shown := slices.ContainsFunc(a.result.items, func(it plan.Item) bool {
 		return it.Change == plan.Notice && it.Kind == plan.KindMemory
 	})
-	dst = append(dst, '[')
+	out := make([]RecalledMemory, 0, len(a.memories))
 	for i := range a.memories {
 		m := &a.memories[i]
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = chat.AppendString(append(dst, `{"key":`...), m.Key)
-		dst = strconv.AppendInt(append(dst, `,"version":`...), int64(m.Version), 10)
-		dst = chat.AppendString(append(dst, `,"category":`...), m.category)
-		dst = strconv.AppendBool(append(dst, `,"injected":`...), shown && m.injected)
-		dst = append(dst, '}')
+		out = append(out, RecalledMemory{Key: m.Key, Version: m.Version, Category: m.category,
+			Injected: shown && m.injected})
 	}
-	return append(dst, ']')
+	return out
 }
 
-// readRemembered reads the memories that a decision names, each in the version that it had then.
-func (svc *Service) readRemembered(ctx context.Context, tenant string, p *project.Record, d *decision) ([]remembered, error) {
-	out := make([]remembered, 0, len(d.Memories))
+// readRemembered reads the memories that a decision names, each in the version that it had then. It answers
+// memory_purged where one of them is no longer stored.
+func (a *assembly) readRemembered(d *decision.Decision) error {
+	pinc := d.Project.Incarnation
 	for _, want := range d.Memories {
-		found, err := svc.memories.Load(ctx, tenant, [][]byte{records.Memory.Key(p.Incarnation, want.Key),
-			records.MemoryVersion.Key(p.Incarnation, want.Key, uint32(want.Version))})
+		found, err := a.svc.memories.Load(a.ctx, a.tenant, [][]byte{records.Memory.Key(pinc, want.Key),
+			records.MemoryVersion.Key(pinc, want.Key, uint32(want.Version))})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		at := slices.IndexFunc(found, func(r *memory.Record) bool {
 			return r != nil && !r.Damaged && r.Incarnation == want.Incarnation && r.Version == want.Version
 		})
 		if at < 0 {
-			return nil, fault.Errorf(fault.Gone, "memory_purged", "version %d of memory %q, which this decision used, is purged",
-				want.Version, want.Key)
+			return fault.Errorf(fault.Gone, "memory_purged",
+				"version %d of memory %q, which this decision used, is purged", want.Version, want.Key)
 		}
-		out = append(out, rememberedOf(found[at]))
+		a.memories = append(a.memories, rememberedOf(found[at]))
 	}
-	return out, nil
+	return nil
 }

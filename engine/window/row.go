@@ -2,14 +2,40 @@ package window
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
+	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// row is one stored message as assembling sees it: its header, its names as numbers, and what was made of its body.
+type row struct {
+	session.Header
+	agentID, delegationID, toolID uint32 // in view.names
+	tagIDs                        []uint32
+	*content
+}
+
+// content is what was made of a message's body so far. Its parts are immutable once set.
+type content struct {
+	message   atomic.Pointer[chat.Message]
+	fragments [4][3]fragmentSlot // by format: as posted, as markdown, as an earlier question
+	// markdown counts the tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet.
+	markdown      [2][2]atomic.Uint32
+	markdownBytes atomic.Uint32 // known where its tokens are
+	damaged       atomic.Bool   // the body cannot be read
+}
+
+// rendered is a fragment with its sum, which windows' hashes are made of.
+type rendered struct {
+	chat.Fragment
+	sum [32]byte
+}
+
+type fragmentSlot = atomic.Pointer[rendered]
 
 // load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
 func (a *assembly) load(rows []*row) error {
@@ -25,25 +51,24 @@ func (a *assembly) load(rows []*row) error {
 	// A call is asked for once more with each of its results.
 	slices.SortFunc(need, func(x, y *row) int { return cmp.Compare(x.Seq, y.Seq) })
 	need = slices.Compact(need)
-	for part := need; len(part) > 0; {
-		n := min(len(part), records.MaxOfOneRead)
-		if err := a.fetch(part[:n]); err != nil {
+	for part := range slices.Chunk(need, records.MaxOfOneRead) {
+		if err := a.fetch(part); err != nil {
 			return err
 		}
-		part = part[n:]
 	}
 	if a.hot != nil {
-		a.e.hot.account(a.hot, a.view.weigh())
+		a.svc.hot.account(a.hot, a.view.weigh())
 	}
 	return nil
 }
 
+// fetch reads the bodies of rows in one round trip.
 func (a *assembly) fetch(rows []*row) error {
 	keys := make([][]byte, len(rows))
 	for i, r := range rows {
 		keys[i] = records.Body.Key(a.extent.Incarnation, r.Seq)
 	}
-	got, err := a.e.db.Store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
+	got, err := a.svc.db.Store.Read(a.ctx, a.tenant, store.Query{Keys: keys})
 	if err != nil {
 		return err
 	}
@@ -70,20 +95,4 @@ func (a *assembly) body(r *row) (*chat.Message, error) {
 		return m, nil
 	}
 	return nil, errReread
-}
-
-// gone tells whether what looks like damage is a session that was deleted meanwhile. Where it is not, the damage is
-// reported to the operator.
-func (a *assembly) gone(key []byte) (bool, error) {
-	r, err := a.e.db.Store.Read(a.ctx, a.tenant, store.Query{Keys: [][]byte{key}})
-	if err != nil {
-		return false, err
-	}
-	h := new(session.Head)
-	if r.Keys[0].Value != nil && json.Unmarshal(r.Keys[0].Value, h) == nil && h.Incarnation == a.extent.Incarnation {
-		a.e.db.Log.Error("stored messages are damaged or missing; the window shows placeholders",
-			"tenant", a.tenant, "session", a.extent.Incarnation.String(), "messages", a.damage)
-		return false, nil
-	}
-	return true, nil
 }

@@ -1,0 +1,68 @@
+package decision
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
+)
+
+// checks are of a tenant's decisions. They are loose, so nothing misses one that is lost. Decisions come before what
+// they share.
+type checks struct {
+	sessions *session.Checks
+}
+
+// NewChecks makes the checks of a tenant's decisions, which look into those of its sessions.
+func NewChecks(sessions *session.Checks) *checks { return &checks{sessions} }
+
+func (c *checks) Checks() []verify.RecordCheck {
+	return []verify.RecordCheck{
+		{Kind: "decision", Record: c.decision},
+		{Kind: "effective", Record: c.effective},
+		{Kind: "job_decisions", Record: func(s *verify.Space, it store.Item) { s.Sized(it, 8, "a time") }},
+	}
+}
+
+// decision holds a decision against its key and its session, and notes what it names.
+func (c *checks) decision(s *verify.Space, it store.Item) {
+	pinc, id := splitKey(it.Key)
+	s.About(pinc, "")
+	switch {
+	case !s.Belongs(pinc): // a window may be answered while its project is being deleted
+		s.Orphan("the decision's project does not exist").Harmless = true
+		return
+	case it.Damaged || string(it.Value) == purged:
+		return
+	}
+	d := new(Record)
+	if !s.Decode(it, d) {
+		return
+	}
+	wrong := s.Of(pinc, d.Session)
+	key, ok := d.effectiveKey(pinc)
+	if made := records.TimeOf(d.At); !ok || records.Day(made) != id.day {
+		wrong.Malformed("the decision is of %s, names %q and lies at day %d", made, d.Effective, id.day)
+		return
+	}
+	// A window may be answered while its project is being swept, so this counts for nothing there.
+	s.Expect(key, s.At("effective", key).InProject(pinc), "decisions of day %d name settings that are not there",
+		id.day)
+	h := c.sessions.Heads[id.session]
+	switch {
+	case h != nil && (h.Turns < d.Extent.Turns || h.Messages < d.Extent.Messages):
+		wrong.Mismatch("the decision looked at %d turns and %d messages, the session has %d and %d", d.Extent.Turns,
+			d.Extent.Messages, h.Turns, h.Messages)
+	case d.Extent.Incarnation != id.session && id.session != session.Unborn(d.Session):
+		wrong.Mismatch("the decision is of session %s and lies with %s", d.Extent.Incarnation, id.session)
+	}
+}
+
+// effective is what many decisions share.
+func (c *checks) effective(s *verify.Space, it store.Item) {
+	s.Decode(it, new(policy.Effective))
+	s.Came(it.Key)
+}
+
+func (c *checks) Finish(*verify.Space) {}

@@ -1,0 +1,28 @@
+// Package trial tries policies out without storing anything: it runs one version on a transcript that a client brings,
+// replays real sessions with two versions and says what differs, and runs the tests that a manifest brings along when
+// its module is uploaded. All three make windows as package window makes those of agents, so a policy behaves here as
+// it will there.
+package trial
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/window"
+)
+
+// Service tries policies.
+type Service struct {
+	db       *records.DB
+	projects *project.Service
+	sessions *session.Service
+	policies *policy.Service
+	windows  *window.Service
+}
+
+// New makes the room.
+func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
+	windows *window.Service) *Service {
+	return &Service{db: db, projects: projects, sessions: sessions, policies: policies, windows: windows}
+}

@@ -1,0 +1,81 @@
+package window
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+)
+
+// Draft is a window that was made to be looked at. It recalls nothing, asks for no summary, is kept as no decision, and
+// says nothing of a live version to the breaker.
+type Draft struct {
+	Explained          // with the report, whose first rows are those of the considered messages
+	Inserted  []string // texts of messages that policies inserted, in order
+	members   []byte
+}
+
+// DraftOfSession makes a window of a stored session as it stands, of which raw are the bytes of the head. The request
+// has the project's bounds and no pending messages. It answers what Assemble answers for a budget that is too small.
+func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *session.Head, raw []byte, at time.Time,
+	r *policy.Ready) (*Draft, error) {
+	a, err := svc.begin(ctx, tenant, inputs{at: at.UnixMilli(), extent: h.Extent(),
+		bare: h.Kind == session.KindBackground, request: new(Request), Ready: r})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.look(h, raw); err != nil {
+		return nil, err
+	}
+	return a.draft()
+}
+
+// DraftOfTranscript makes a window of turns that are stored nowhere. It answers what Assemble answers for a wrong
+// request.
+func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns []*session.ParsedTurn, at time.Time,
+	r *policy.Ready, req *Request) (*Draft, error) {
+	h, open, v := &session.Head{Kind: session.KindChat}, new(session.OpenCalls), &view{}
+	for _, t := range turns {
+		h.Turns++
+		headers, err := svc.sessions.NumberTurn(ctx, t, h, open, at)
+		if err != nil {
+			return nil, err
+		}
+		h.Messages += uint64(len(headers))
+		v.append(headers)
+		for i, rows := 0, v.rows[len(v.rows)-len(headers):]; i < len(rows); i++ {
+			rows[i].message.Store(&t.Messages[i].Message)
+		}
+	}
+	v.head = h
+	a, err := svc.begin(ctx, tenant, inputs{at: at.UnixMilli(), extent: h.Extent(), request: req, Ready: r})
+	if err != nil {
+		return nil, err
+	}
+	a.view = v
+	return a.draft()
+}
+
+func (a *assembly) draft() (*Draft, error) {
+	members, err := a.make(nil)
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{Explained: a.explained(true), members: members}
+	for i := range a.result.items {
+		if it := &a.result.items[i]; it.Change == plan.Notice {
+			d.Inserted = append(d.Inserted, it.Text)
+		}
+	}
+	return d, nil
+}
+
+// Considered are the report's rows of the considered messages, oldest first.
+func (d *Draft) Considered() []ReportRow { return d.Report[:d.Usage.ConsideredMessages] }
+
+// AppendMembers appends what Rendered and Explained have to a JSON object that has members already, and closes it.
+func (d *Draft) AppendMembers(dst []byte) ([]byte, error) {
+	return appendObject(append(append(dst, ','), d.members...), d.Explained)
+}
