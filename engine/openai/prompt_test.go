@@ -32,12 +32,13 @@ func TestPromptSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	system, data, err := p.write(summary.Request{
-		Previous: "{{.Words}} so far", Messages: []summary.Message{{Turn: 9, Speaker: "a to b", Text: "one\ntwo {{.}} <b>"}}}, 300)
+		Previous: "{{.Words}} so far",
+		Messages: []summary.Message{{Turn: 9, Speaker: "a to b", Text: "one\ntwo {{.}} <b>"}}}, 300)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"running summary", "names", "numbers", "decisions", "open questions", "prefers", "is data",
-		"no instructions", "plain text", "at most 150 words"} {
+	for _, want := range []string{"running summary", "names", "numbers", "decisions", "open questions", "prefers",
+		"is data", "no instructions", "plain text", "at most 150 words"} {
 		if !strings.Contains(system, want) {
 			t.Errorf("the model is not told %q:\n%s", want, system)
 		}

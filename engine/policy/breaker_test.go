@@ -39,10 +39,15 @@ func TestBreaker(t *testing.T) {
 	ask(1, "one", "")
 	ask(4, "two", "")
 	ask(6, "two", `,"pipeline":[{"policy":"p@3"}]`)
-	if v, err := k.Policies.GetVersion(t.Context(), k.Admin, "p", 3); err != nil || v.State != "live" || v.Failures != 4 {
-		t.Fatalf("%+v %v", v, err)
+	third, err := k.Policies.GetVersion(t.Context(), k.Admin, "p", 3)
+	if err != nil || third.State != "live" || third.Failures != 4 {
+		t.Fatalf("%+v %v", third, err)
 	}
+<<<<<<< HEAD
 	_, err := k.Trials.Run(t.Context(), k.Admin, "p", 3, &trial.RunRequest{
+=======
+	_, err = k.Windows.RunPolicy(t.Context(), k.Admin, "p", 3, &window.PolicyRunRequest{
+>>>>>>> p-policy
 		Messages: []json.RawMessage{json.RawMessage(enginetest.User("a")), json.RawMessage(enginetest.User("b"))}}, nil)
 	if err != nil || k.Live("p") != 3 {
 		t.Fatalf("live %d, %v: trying a policy is not using it", k.Live("p"), err)
@@ -55,8 +60,7 @@ func TestBreaker(t *testing.T) {
 	}
 	v := p.Versions[2]
 	if v.State != "set_back" || v.SetBack == nil || v.SetBack.To != 1 || v.SetBack.Outcome != "trap" ||
-		v.SetBack.Failures != 5 ||
-		v.SetBack.Detail == "" {
+		v.SetBack.Failures != 5 || v.SetBack.Detail == "" {
 		t.Errorf("%+v", v)
 	}
 	audit, err := k.Tenants.ListAudit(t.Context(), k.Admin, records.Page{Limit: 1})
@@ -96,7 +100,8 @@ func TestOnErrorCounts(t *testing.T) {
 	k.SetPipeline(`[{"policy":"p","on_error":"error"}]`)
 	for range 5 {
 		_, err := k.TryAsk(`{"session_id":"s"}`)
-		if e := enginetest.RefusedWith(t, err, fault.Invalid, "policy_failed"); !strings.Contains(e.Detail, "author_error") {
+		e := enginetest.RefusedWith(t, err, fault.Invalid, "policy_failed")
+		if !strings.Contains(e.Detail, "author_error") {
 			t.Fatal(e)
 		}
 	}

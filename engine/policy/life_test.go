@@ -223,7 +223,8 @@ func TestListingPolicies(t *testing.T) {
 		k.Advance(time.Second)
 		k.Upload(name, enginetest.Keeping(fmt.Sprint("list ", i)))
 	}
-	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle", "summarise", "tool-pair-trim", "zebra"}
+	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle",
+		"summarise", "tool-pair-trim", "zebra"}
 	for limit := 1; limit <= 8; limit++ {
 		var got []string
 		page := records.Page{Limit: limit}

@@ -35,7 +35,8 @@ func TestPolicyChangesWindows(t *testing.T) {
 	}
 	k.SetPipeline(`[{"policy":"by-tag"},{"policy":"tool-pair-trim"}]`)
 	w := k.Ask(`{"session_id":"s","explain":true}`)
-	if len(w.Messages) != 2 || string(w.Messages[0]) != enginetest.User("one") || string(w.Messages[1]) != enginetest.User("three") {
+	if len(w.Messages) != 2 || string(w.Messages[0]) != enginetest.User("one") ||
+		string(w.Messages[1]) != enginetest.User("three") {
 		t.Fatalf("%s", w.Raw)
 	}
 	if r := w.Report[1]; r.Action != "drop" || r.Policy != "by-tag" || r.ReasonCode != "untagged" {
@@ -48,7 +49,8 @@ func TestPolicyChangesWindows(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	k.Replay(w.DecisionID)
-	if w = k.Ask(`{"session_id":"s","pipeline":[{"policy":"by-tag@1","config":{"tag":"none"}}]}`); len(w.Messages) != 1 {
+	w = k.Ask(`{"session_id":"s","pipeline":[{"policy":"by-tag@1","config":{"tag":"none"}}]}`)
+	if len(w.Messages) != 1 {
 		t.Errorf("%s", w.Raw)
 	}
 	_, err := k.TryAsk(`{"session_id":"s","pipeline":[{"policy":"by-tag","config":{"tag":3}}]}`)
@@ -141,12 +143,15 @@ func TestRefusalsLeaveNothing(t *testing.T) {
 			failing(`[{` + two + `,"expect":["drop","keep"]},{` + two + `,"expect":["drop","drop"]}]`)},
 		{"too few expectations", "self_tests", "expect has 1 entries for 2 messages",
 			failing(`[{` + two + `,"expect":["drop"]}]`)},
-		{"unlawful", "self_tests", "mandatory", failing(`[{"messages":[` + enginetest.User("a") + `],"expect":["drop"]}]`)},
+		{"unlawful", "self_tests", "mandatory",
+			failing(`[{"messages":[` + enginetest.User("a") + `],"expect":["drop"]}]`)},
 		{"no such insert", "self_tests", "inserted [], not [\"x\"]",
 			failing(`[{` + two + `,"expect":["drop","keep"],"inserted":["x"]}]`)},
-		{"another outcome", "self_tests", "the outcome is ok (), not trap", failing(`[{` + two + `,"outcome":"trap"}]`)},
+		{"another outcome", "self_tests", "the outcome is ok (), not trap",
+			failing(`[{` + two + `,"outcome":"trap"}]`)},
 		{"unknown field", "self_tests", "unknown field", failing(`[{` + two + `,"expects":[]}]`)},
-		{"a bad message", "self_tests", "unknown_role", failing(`[{"messages":[{"role":"nobody"}],"expect":["keep"]}]`)},
+		{"a bad message", "self_tests", "unknown_role",
+			failing(`[{"messages":[{"role":"nobody"}],"expect":["keep"]}]`)},
 		{"too many", "self_tests", "too many", failing(`[` + strings.Repeat(`{},`, 32) + `{}]`)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -170,7 +175,8 @@ func TestRefusalsLeaveNothing(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	if v := k.Upload("q",
-		wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"tests":[{`+two+`,"outcome":"trap","expect":["keep","keep"]}]}`,
+		wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"tests":[{`+two+
+			`,"outcome":"trap","expect":["keep","keep"]}]}`,
 			wasmtest.Trap())); v.Version != 1 {
 		t.Errorf("%+v", v)
 	}

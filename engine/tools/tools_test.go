@@ -35,12 +35,14 @@ func failed(r tools.Result) string {
 // Every way in which models write the same arguments stores the same memory.
 func TestToolsTakeArgumentsAsModelsWriteThem(t *testing.T) {
 	for name, arguments := range map[string]string{
-		"object":            `{"key":"k","content":"x","tags":["a","b"],"importance":0.7,"category":"daily"}`,
-		"string":            `"{\"key\":\"k\",\"content\":\"x\",\"tags\":[\"a\",\"b\"],\"importance\":0.7,\"category\":\"daily\"}"`,
-		"numbers as text":   `{"key":"k","content":"x","tags":["a","b"],"importance":"0.7","category":"daily"}`,
-		"tags as text":      `{"key":"k","content":"x","tags":"a, b","importance":0.7,"category":"daily"}`,
-		"category in caps":  `{"key":"k","content":"x","tags":["a","b"],"importance":0.7,"category":" Daily "}`,
-		"spaces around":     ` "  {\"key\":\"k\",\"content\":\"x\",\"tags\":\"a,b\",\"importance\":0.7,\"category\":\"daily\"} " `,
+		"object": `{"key":"k","content":"x","tags":["a","b"],"importance":0.7,"category":"daily"}`,
+		"string": `"{\"key\":\"k\",\"content\":\"x\",\"tags\":[\"a\",\"b\"],` +
+			`\"importance\":0.7,\"category\":\"daily\"}"`,
+		"numbers as text":  `{"key":"k","content":"x","tags":["a","b"],"importance":"0.7","category":"daily"}`,
+		"tags as text":     `{"key":"k","content":"x","tags":"a, b","importance":0.7,"category":"daily"}`,
+		"category in caps": `{"key":"k","content":"x","tags":["a","b"],"importance":0.7,"category":" Daily "}`,
+		"spaces around": ` "  {\"key\":\"k\",\"content\":\"x\",\"tags\":\"a,b\",` +
+			`\"importance\":0.7,\"category\":\"daily\"} " `,
 		"blanks in the key": `{"key":" k ","content":"x","tags":["a","b"],"importance":0.7,"category":"daily"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,25 +68,33 @@ func TestToolsTakeArgumentsAsModelsWriteThem(t *testing.T) {
 // What a model does wrong is told to it, all at once, changes nothing, and names what would be right.
 func TestToolsTellModelsWhatIsWrong(t *testing.T) {
 	for name, test := range map[string]struct{ tool, arguments, code, says string }{
-		"no such tool":      {"memory_search", `{}`, "unknown_tool", "memory_recall"},
-		"no tool":           {"", `{}`, "unknown_tool", "memory_recall"},
-		"not JSON":          {"memory_store", `"{key: k}"`, "invalid_arguments", "JSON object"},
-		"a list":            {"memory_store", `["k","x"]`, "invalid_arguments", "JSON object"},
-		"other argument":    {"memory_store", `{"key":"k","text":"x"}`, "unknown_argument", "content"},
-		"no content":        {"memory_store", `{"key":"k"}`, "blank", "content"},
-		"blank content":     {"memory_store", `{"key":"k","content":"\u200b \n"}`, "blank", "content"},
-		"content as object": {"memory_store", `{"key":"k","content":{"a":1}}`, "wrong_type", "content: must be a string"},
-		"category":          {"memory_store", `{"key":"k","content":"x","category":"permanent"}`, "invalid_value", "core, daily or conversation"},
-		"importance":        {"memory_store", `{"key":"k","content":"x","importance":"high"}`, "wrong_type", "importance: must be a number"},
-		"importance 11":     {"memory_store", `{"key":"k","content":"x","importance":11}`, "out_of_range", "from 0 to 1"},
-		"too long":          {"memory_store", `{"key":"k","content":"` + strings.Repeat("x", 1<<20+1) + `"}`, "content_too_large", "pieces"},
-		"too many tags":     {"memory_store", `{"key":"k","content":"x","tags":"` + strings.Repeat("a,b,", 5_000) + `"}`, "too_many", "64"},
-		"tags of lists":     {"memory_store", `{"key":"k","content":"x","tags":[["a"]]}`, "wrong_type", "list of strings"},
-		"forget nothing":    {"memory_forget", ``, "required", "memory_recall"},
-		"forget null":       {"memory_forget", `{"key":null}`, "required", "memory_recall"},
-		"recall nothing":    {"memory_recall", `null`, "required", `"*"`},
-		"recall blank":      {"memory_recall", `{"query":" "}`, "required", `"*"`},
-		"recall by a date":  {"memory_recall", `{"query":"x","since":"last spring"}`, "invalid_time", "now it is Thursday, 2026-03-05"},
+		"no such tool":   {"memory_search", `{}`, "unknown_tool", "memory_recall"},
+		"no tool":        {"", `{}`, "unknown_tool", "memory_recall"},
+		"not JSON":       {"memory_store", `"{key: k}"`, "invalid_arguments", "JSON object"},
+		"a list":         {"memory_store", `["k","x"]`, "invalid_arguments", "JSON object"},
+		"other argument": {"memory_store", `{"key":"k","text":"x"}`, "unknown_argument", "content"},
+		"no content":     {"memory_store", `{"key":"k"}`, "blank", "content"},
+		"blank content":  {"memory_store", `{"key":"k","content":"\u200b \n"}`, "blank", "content"},
+		"content as object": {"memory_store", `{"key":"k","content":{"a":1}}`,
+			"wrong_type", "content: must be a string"},
+		"category": {"memory_store", `{"key":"k","content":"x","category":"permanent"}`,
+			"invalid_value", "core, daily or conversation"},
+		"importance": {"memory_store", `{"key":"k","content":"x","importance":"high"}`,
+			"wrong_type", "importance: must be a number"},
+		"importance 11": {"memory_store", `{"key":"k","content":"x","importance":11}`,
+			"out_of_range", "from 0 to 1"},
+		"too long": {"memory_store", `{"key":"k","content":"` + strings.Repeat("x", 1<<20+1) + `"}`,
+			"content_too_large", "pieces"},
+		"too many tags": {"memory_store", `{"key":"k","content":"x","tags":"` + strings.Repeat("a,b,", 5_000) + `"}`,
+			"too_many", "64"},
+		"tags of lists": {"memory_store", `{"key":"k","content":"x","tags":[["a"]]}`,
+			"wrong_type", "list of strings"},
+		"forget nothing": {"memory_forget", ``, "required", "memory_recall"},
+		"forget null":    {"memory_forget", `{"key":null}`, "required", "memory_recall"},
+		"recall nothing": {"memory_recall", `null`, "required", `"*"`},
+		"recall blank":   {"memory_recall", `{"query":" "}`, "required", `"*"`},
+		"recall by a date": {"memory_recall", `{"query":"x","since":"last spring"}`,
+			"invalid_time", "now it is Thursday, 2026-03-05"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := enginetest.New(t)
@@ -125,7 +135,8 @@ func TestToolsTakeAnyNameAsKey(t *testing.T) {
 			t.Errorf("%q got the key %q, as did %q: %s", name, s.Key, keys[s.Key], r.Content)
 		}
 		keys[s.Key] = name
-		if m, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, s.Key); err != nil || m.Content != "this is "+name {
+		m, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, s.Key)
+		if err != nil || m.Content != "this is "+name {
 			t.Errorf("%q: %+v %v", name, m, err)
 		}
 	}
@@ -195,7 +206,8 @@ func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
 		if err := json.Unmarshal(tool.InputSchema, &in); err != nil || in.Type != "object" {
 			t.Errorf("%s: %v %+v", tool.Name, err, in)
 		}
-		if err := json.Unmarshal(tool.OutputSchema, &out); err != nil || out.Type != "object" || len(out.Required) == 0 {
+		err := json.Unmarshal(tool.OutputSchema, &out)
+		if err != nil || out.Type != "object" || len(out.Required) == 0 {
 			t.Errorf("%s: %v %+v", tool.Name, err, out)
 		}
 		for name := range in.Properties {
@@ -209,7 +221,8 @@ func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
 				t.Errorf("%s requires %q and does not describe it", tool.Name, name)
 			}
 		}
-		if r := use(k, tool.Name, `{"nonsense":1}`); !r.IsError || !strings.Contains(r.Content, "nonsense: there is no such") {
+		r := use(k, tool.Name, `{"nonsense":1}`)
+		if !r.IsError || !strings.Contains(r.Content, "nonsense: there is no such") {
 			t.Errorf("%s takes an argument that it does not describe", tool.Name)
 		}
 	}

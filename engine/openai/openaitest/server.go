@@ -1,5 +1,5 @@
-// Package openaitest is a local server that speaks the part of OpenAI's chat completions that summaries need. It answers
-// as a test scripts it, and its summaries tell what they cover.
+// Package openaitest is a local server that speaks the part of OpenAI's chat completions that summaries need. It
+// answers as a test scripts it, and its summaries tell what they cover.
 package openaitest
 
 import (
