@@ -23,7 +23,7 @@ type blob struct {
 	code        int // the status; 0: the route's
 }
 
-// stored is the response of routes that make a thing or change it: 201 says that it is new, 200 that it was there.
+// stored is the response of routes that make a thing or change it. Its status is 201 where the thing is new, else 200.
 type stored[T any] struct {
 	value   T
 	created bool
@@ -36,17 +36,18 @@ func (s stored[T]) answer() (any, int) {
 	return s.value, http.StatusOK
 }
 
+// described is the type that openapi.json describes in place of stored[T].
 func (stored[T]) described() reflect.Type { return reflect.TypeFor[T]() }
 
-// spliced is JSON that the engine has put together by hand, in the shape of T.
+// spliced is JSON in the shape of T that the engine has put together itself, so that stored messages are not decoded.
 type spliced[T any] []byte
 
 func (s spliced[T]) answer() (any, int) { return blob{contentType: jsonType, body: s}, 0 }
 
 func (spliced[T]) described() reflect.Type { return reflect.TypeFor[T]() }
 
-// assembled is the shape of an assembled window. The engine splices stored messages into it, so this type and its parts
-// only describe the answer.
+// assembled is the shape of a window. The engine writes its JSON without this type: the type describes the answer in
+// openapi.json, and a test holds real answers against it. The same is true of the types below.
 type assembled struct {
 	DecisionID string `json:"decision_id"`
 	rendered
@@ -57,7 +58,7 @@ type assembled struct {
 	Report   []reportRow       `json:"report,omitempty"`
 }
 
-// rendered is what goes to a provider.
+// rendered is the part of a window that a client sends to a provider.
 type rendered struct {
 	Format   string            `json:"format"`
 	Messages []json.RawMessage `json:"messages,omitempty"`
@@ -105,8 +106,7 @@ type logLine struct {
 	Message string `json:"message"`
 }
 
-// reportRow tells what became of a message. Count and Turns belong to the row of what is older than the window
-// considers.
+// reportRow says what became of one message. Only the row for messages older than those considered has Count and Turns.
 type reportRow struct {
 	MessageID    *string   `json:"message_id,omitempty"`
 	Turn         *uint32   `json:"turn,omitempty"`
@@ -139,14 +139,14 @@ type decision struct {
 	Purged     string            `json:"purged,omitempty"`
 }
 
-// replay is the shape of a window that was computed again.
+// replay is the shape of a decision's window that was made again.
 type replay struct {
 	Equal      bool     `json:"equal"`
 	DecisionID string   `json:"decision_id"`
 	Window     rendered `json:"window"`
 }
 
-// policyRun is the shape of a window that one version of a policy made of a transcript that is stored nowhere.
+// policyRun is the shape of a window that one version of a policy made of a transcript in the request.
 type policyRun struct {
 	Policy  string `json:"policy"`
 	Version int    `json:"version"`

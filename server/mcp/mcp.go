@@ -19,7 +19,8 @@ import (
 )
 
 // instructions are what a client tells its model of the tools as a whole.
-const instructions = "Long-term memory that outlives conversations. Recall before you answer what may depend on earlier " +
+const instructions = "Long-term memory that outlives conversations. Recall before you answer what may depend on " +
+	"earlier " +
 	"ones; store what will matter later; forget what is wrong or what you are asked to forget."
 
 // Call carries a tool's call out. Its errors are those that a model can do nothing about: *engine.Error are told to the
@@ -56,7 +57,8 @@ type Tool = sdk.Tool
 func Describe(t tools.Tool) *Tool {
 	destructive, openWorld := t.Destructive, false // the tools reach nothing but Mneme
 	return &Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		OutputSchema: t.OutputSchema,
 		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, DestructiveHint: &destructive,
 			IdempotentHint: t.Idempotent, OpenWorldHint: &openWorld},
 	}

@@ -32,8 +32,8 @@ type Remote struct {
 	Client  *http.Client // nil: one of its own
 }
 
-// Open checks that the server answers, that it knows the key, and that the key reaches the project. It answers the tools
-// of that server, and what carries them out there.
+// Open checks that the server answers, that it knows the key, and that the key reaches the project. It answers the
+// tools of that server, and what carries them out there.
 func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	base, err := url.Parse(r.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {

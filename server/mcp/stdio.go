@@ -93,7 +93,8 @@ func (a *answers) expect(line []byte) *jsonrpc.Error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON, or is nested too deeply"}
 	}
 	if line[0] == '[' {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "send each message on a line of its own, in no array"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "send each message on a line of its own, in no array"}
 	}
 	message, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
