@@ -66,7 +66,8 @@ func (rw *rewriter) emitRefill() {
 func (rw *rewriter) emitLength() {
 	out := append(rw.scratch[:0], 0)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
-	out = append(out, opcode.LocalGet, 0, opcode.I64ExtendU, opcode.I64Const, lengthShift, opcode.I64ShrU, opcode.I64Sub)
+	out = append(out, opcode.LocalGet, 0, opcode.I64ExtendU, opcode.I64Const, lengthShift, opcode.I64ShrU,
+		opcode.I64Sub)
 	out = appendIndexed(out, opcode.GlobalSet, rw.slice)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
 	out = appendIndexed(appendIfNegative(out), opcode.Call, rw.refill)

@@ -113,9 +113,9 @@ func (rw *rewriter) body(b []byte) {
 	rw.scratch = b
 }
 
-// charge takes n from the slice and, where a call begins, 1 from the depth, and asks for more when one falls below zero.
-// It leaves the stack alone, so that it can stand anywhere. A compiler keeps the value of a global that was just set
-// in a register: there is no need for a local.
+// charge takes n from the slice and, where a call begins, 1 from the depth, and asks for more when one falls below
+// zero. It leaves the stack alone, so that it can stand anywhere. A compiler keeps the value of a global that was just
+// set in a register: there is no need for a local.
 func (rw *rewriter) charge(out []byte, n int, enters bool) []byte {
 	out = rw.add(out, rw.slice, opcode.I64Sub, n)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
