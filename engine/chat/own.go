@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
 // Bounds on what a message may say about itself.
@@ -15,8 +17,8 @@ const (
 	localTimeFmt = "2006-01-02T15:04:05.999999999" // RFC 3339 without a zone, read as UTC
 )
 
-// isOwn reports whether a member of a message is Mneme's own. `type` is ours only where it says a2a: in the Responses
-// format it is the item's type.
+// isOwn reports whether a member of a message is Mneme's own. The member `type` is Mneme's own only with the value a2a,
+// because in the Responses format it is the item's type.
 func isOwn(o *object, f *field) bool {
 	switch string(f.name) {
 	case "agent", "delegation_id", "reasoning", "tags", "metadata", "created_at", "from_agent", "to_agent":
@@ -126,7 +128,7 @@ func readTime(value []byte) (time.Time, *problem) {
 		"created_at must be a time in RFC 3339, for example 2026-01-31T12:00:00Z"}
 }
 
-// checkA2A settles a message's kind where it names itself agent-to-agent.
+// checkA2A sets the kind of a message of type a2a, and refuses one without a sender or recipient or with calls.
 func (m *Message) checkA2A(o *object) *problem {
 	if value := o.get("type"); value == nil || !bytes.HasPrefix(value, []byte{'"'}) || o.text("type") != a2aType {
 		return nil
@@ -137,6 +139,6 @@ func (m *Message) checkA2A(o *object) *problem {
 	case len(m.Calls) > 0 || m.CallID != "":
 		return &problem{CodeInvalidA2A, "a message of type a2a can hold neither tool calls nor a tool result"}
 	}
-	m.Kind = kindA2A
+	m.Kind = plan.KindA2A
 	return nil
 }

@@ -63,7 +63,7 @@ func (m *Message) readToolCalls(value []byte) *problem {
 		}
 		body := call.get(kind)
 		if body == nil {
-			body = []byte("{}") // has no name, which is the error to show
+			body = []byte("{}") // it has no name, which addCall refuses
 		}
 		function, bad := readObject(body)
 		if bad != nil {
