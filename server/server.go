@@ -156,8 +156,8 @@ func (s *Server) knownMethod(next fasthttp.RequestHandler) fasthttp.RequestHandl
 	}
 }
 
-// Serve answers requests on ln until ctx ends. Then it accepts no more and waits for those in flight, at most 20 s; the
-// error says how many did not finish. A server serves once.
+// Serve answers requests on ln until ctx ends. Then it accepts no more and waits for those in flight, for at most
+// limits.drain; the error says how many did not finish. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.stop()
 	served := make(chan error, 1)
