@@ -51,7 +51,8 @@ func TestLaterStartsKeepWhatIsThere(t *testing.T) {
 	if second.key != first.key || second.stdout != "" {
 		t.Errorf("key kept: %v; printed %q", second.key == first.key, second.stdout)
 	}
-	if a := second.do(second.key, "POST", "/api/v1/projects/default/context", ``); !strings.Contains(string(a.body), "kept") {
+	if a := second.do(second.key, "POST", "/api/v1/projects/default/context", ``); !strings.Contains(string(a.body),
+		"kept") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

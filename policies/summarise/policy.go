@@ -37,8 +37,8 @@ func reason(req *mneme.Request, plan *mneme.Plan) mneme.Text {
 	return plan.Text("summarised: the running summary covers the messages up to ").Uint(req.SummaryCovers)
 }
 
-// table is what the policy must know of all records before it can cut. Messages are stored ones; those that count are of
-// no delegation.
+// table is what the policy must know of all records before it can cut. Messages are stored ones; those that count are
+// of no delegation.
 type table struct {
 	req       *mneme.Request
 	uncovered uint64 // messages that count and are not covered
