@@ -16,12 +16,14 @@ type nothing struct{}
 // rawBody is the request of routes whose body is not JSON; the handler finds it in raw.
 type rawBody struct{}
 
-// blob is a response that is encoded already.
+// blob is a response that is encoded already. Its body becomes Fiber's, so nobody else may keep it.
 type blob struct {
 	contentType string
 	body        []byte
-	code        int // the status; 0: the route's
+	status      int // 0: the route's
 }
+
+func (b blob) answer() (any, int) { return b, b.status }
 
 // stored is the response of routes that make a thing or change it. Its status is 201 where the thing is new, else 200.
 type stored[T any] struct {

@@ -109,9 +109,6 @@ func (x *exchange) respond(resp any) error {
 	case streamed:
 		return x.startStream(resp)
 	case blob:
-		if resp.code != 0 {
-			r.SetStatusCode(resp.code)
-		}
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)
 		return nil

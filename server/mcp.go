@@ -43,7 +43,7 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if r.Refused() {
 		return blob{}, refuse(r.Status, "mcp_refused", "%s", strings.TrimSpace(r.Body.String()))
 	}
-	return blob{contentType: r.ContentType(), body: r.Body.Bytes(), code: r.Status}, nil
+	return blob{contentType: r.ContentType(), body: r.Body.Bytes(), status: r.Status}, nil
 }
 
 // said is a copy of a header's value, or of the query's where there is no such header.

@@ -113,17 +113,19 @@ func (p *parser) fail(index int, bad *problem) {
 	p.errs = append(p.errs, FieldError{Index: index, Code: bad.code, Detail: bad.detail})
 }
 
-// role reads a message's role. tool says that the format has the role tool; skip is true for a role that is not stored.
-func role(o *object, tool bool) (r plan.Role, skip bool, bad *problem) {
-	name, ok := decodeString(o.get("role"))
+// role reads a message's role; tool says whether the format has the role tool. Where done is true the message is not
+// stored: bad says what is wrong with its role, or it is a system or developer message, which role notes as skipped.
+func (p *parser) role(index int, o *object, tool bool) (r plan.Role, done bool, bad *problem) {
+	name, _ := decodeString(o.get("role"))
 	switch {
-	case ok && name == "user":
+	case name == "user":
 		return plan.RoleUser, false, nil
-	case ok && name == "assistant":
+	case name == "assistant":
 		return plan.RoleAssistant, false, nil
-	case ok && name == "tool" && tool:
+	case name == "tool" && tool:
 		return plan.RoleTool, false, nil
-	case ok && (name == "system" || name == "developer"):
+	case name == "system" || name == "developer":
+		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
 		return plan.RoleSystem, true, nil
 	}
 	known := "user, assistant, system or developer"
@@ -131,9 +133,9 @@ func role(o *object, tool bool) (r plan.Role, skip bool, bad *problem) {
 		known = "user, assistant, tool, system or developer"
 	}
 	if value := o.get("role"); value != nil {
-		return 0, false, &problem{CodeUnknownRole, "role " + quoteForDetail(value) + " is unknown; use " + known}
+		return 0, true, &problem{CodeUnknownRole, "role " + quoteForDetail(value) + " is unknown; use " + known}
 	}
-	return 0, false, &problem{CodeUnknownRole, "role is missing; use " + known}
+	return 0, true, &problem{CodeUnknownRole, "role is missing; use " + known}
 }
 
 // RoleName is a role's name on the wire.

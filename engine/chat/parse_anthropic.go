@@ -4,11 +4,8 @@ import "github.com/seed-0906e6bc/mneme/engine/plan"
 
 // anthropic reads one message of the Messages API.
 func (p *parser) anthropic(index int, o *object) *problem {
-	r, skip, bad := role(o, false)
-	if skip {
-		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
-	}
-	if skip || bad != nil {
+	r, done, bad := p.role(index, o, false)
+	if done {
 		return bad
 	}
 	m := Message{Role: r, Format: AnthropicMessages, Raw: o.raw}

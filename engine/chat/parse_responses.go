@@ -55,13 +55,13 @@ func (p *parser) item(index int, o *object) (bad *problem) {
 }
 
 func (p *parser) messageItem(index int, m Message, o *object) *problem {
-	r, skip, bad := role(o, false)
-	if skip {
-		p.closeGroup()
-		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
-	}
-	if skip || bad != nil {
+	r, done, bad := p.role(index, o, false)
+	if bad != nil {
 		return bad
+	}
+	if done {
+		p.closeGroup()
+		return nil
 	}
 	var c content
 	if bad = c.read(OpenAIResponses, o.get("content")); bad != nil {

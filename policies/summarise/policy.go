@@ -1,5 +1,5 @@
-// Package summarise is the built-in policy that shows the running summary in the place of the messages that it covers,
-// and asks for a longer one when too many are not covered yet.
+// Package summarise is the built-in policy that shows the running summary in place of the messages that it covers, and
+// asks to extend it when too many messages are not covered.
 package summarise
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
@@ -11,8 +11,9 @@ const (
 	DefaultKeepLast = 12
 )
 
-// Assemble asks for a summary of all but the newest messages when more than the threshold are uncovered, and shows what
-// is stored. The summary stands in front of the table, where it stood the turn before, for the provider's prompt cache.
+// Assemble asks for a summary of all but the newest messages when more than the threshold are uncovered, and shows the
+// stored summary. The summary stands in front of the table, where it stood in the turn before, so that the provider's
+// prompt cache can be used.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	if !req.ConfigBool("enabled", false) || req.Len() == 0 {
 		return nil
