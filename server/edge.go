@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
@@ -149,25 +150,13 @@ func (s *Server) begin(c *fiber.Ctx, r *route) *exchange {
 	return x
 }
 
-// requestID is the client's X-Request-ID where that is safe to log and echo, else a new id.
+// requestID is the client's X-Request-ID where that is an id like any other, and so safe to log and echo, else a new
+// one.
 func (s *Server) requestID(c *fiber.Ctx) string {
-	if id := c.Request().Header.Peek(fiber.HeaderXRequestID); sane(id) {
-		return string(id)
+	if id := string(c.Request().Header.Peek(fiber.HeaderXRequestID)); ident.ValidID(id) {
+		return id
 	}
 	return s.idPrefix + strconv.FormatUint(s.lastID.Add(1), 36)
-}
-
-// sane reports whether an id has 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -
-func sane(id []byte) bool {
-	for _, c := range id {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.', c == '_', c == ':', c == '@', c == '-':
-		default:
-			return false
-		}
-	}
-	return 0 < len(id) && len(id) <= 128
 }
 
 // dispatch takes a request through steps 2 to 8. The body of a request without a valid key is never read.

@@ -1,7 +1,7 @@
 package chat
 
-// NoHistory is the flat text of an empty history.
-const NoHistory = "(first turn — no prior context)"
+// noHistory is the flat text of an empty history.
+const noHistory = "(first turn — no prior context)"
 
 // Window is what a Builder made.
 type Window struct {
@@ -91,7 +91,7 @@ func (b *Builder) Finish() Window {
 	switch b.format {
 	case Text:
 		if len(b.buf) == b.body {
-			b.buf = append(b.buf, NoHistory...)
+			b.buf = append(b.buf, noHistory...)
 		}
 		w.Text = b.buf[b.start:]
 	case AnthropicMessages:
