@@ -91,7 +91,7 @@ func TestAdminKeyIsNeverLostNorForced(t *testing.T) {
 	if key, err := k.keep(t.Context(), nil, ""); key != "" || err != nil {
 		t.Errorf("%q, %v", key, err)
 	}
-	if left, _ := filepath.Glob(name + "*"); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(data, "*admin.key*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
