@@ -15,12 +15,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// keyFile is where the first key is kept, readable to the server's user alone.
+// keyFile is the file with the first key, which the server's user alone can read.
 func keyFile(data string) string { return filepath.Join(data, "admin.key") }
 
-// adminKey is the key of tenant default on its way to its file. The engine shows the key once, when it makes the
-// tenant; a crash between that and the file would lose it. So an empty file is made before: a start that finds it
-// empty knows that an earlier one did not get to its end, and makes another key.
+// adminKey is the file that the admin key of tenant default is written to. The engine shows the key once, when it makes
+// the tenant, and a crash before the file is written would lose it. So an empty file is made first: a start that finds
+// it empty knows that an earlier start did not finish, and makes another key.
 type adminKey struct {
 	name string
 	was  fileState
@@ -48,12 +48,12 @@ func reserveKey(data string) (adminKey, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return k, fmt.Errorf("looking for the admin key: %w", err)
 	}
-	return k, writeFile(k.name, "")
+	return k, k.write("")
 }
 
-// release takes back the file that reserveKey made, where the start failed before the engine can have made a key: of
-// several servers over one database another one may make the tenant, and this one's next start has no key to give out.
-// Where the outcome is unknown the file stays, empty.
+// release removes the file that reserveKey made, after a start that failed before the engine made a key. If the file
+// stayed, the next start would make a second key where another server over the same database has made the tenant
+// meanwhile. Where the outcome is unknown the file stays, empty.
 func (k adminKey) release(err error) error {
 	if known, ok := errors.AsType[*fault.Error](err); k.was != absent || ok && known.Code == "outcome_unknown" {
 		return err
@@ -61,8 +61,8 @@ func (k adminKey) release(err error) error {
 	return errors.Join(err, os.Remove(k.name))
 }
 
-// keep writes the key that the engine made with the tenant, or makes one where an earlier start lost it, and answers
-// it. Where the tenant's key was given out long ago, and perhaps taken from here, the answer is empty.
+// keep writes the key that the engine made with the tenant, or a new one where an earlier start lost it, and returns
+// it. It returns an empty key where an earlier start gave the key out.
 func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (string, error) {
 	switch {
 	case made != "":
@@ -71,7 +71,8 @@ func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (stri
 	case k.was == full:
 		return "", nil
 	default:
-		created, err := e.Tenants.CreateKey(ctx, access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleTenantAdmin},
+		created, err := e.Tenants.CreateKey(ctx, access.Caller{Tenant: ident.DefaultTenant,
+			Role: access.RoleTenantAdmin},
 			access.Once{}, tenant.KeySpec{Name: "admin", Role: access.RoleTenantAdmin.String(),
 				PreferredName: tenant.DefaultSpeaker})
 		if err != nil {
@@ -79,36 +80,17 @@ func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (stri
 		}
 		made = created.Key
 	}
-	return made, writeFile(k.name, made+"\n")
+	return made, k.write(made + "\n")
 }
 
-// writeFile replaces a file whole, synced, readable to its owner alone.
-func writeFile(name, content string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing %s: %w", name, err)
-		}
-	}()
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // with mode 0600
-	if err != nil {
+// write replaces the file.
+func (k adminKey) write(content string) error {
+	err := replaceFile(k.name, func(f *os.File) error {
+		_, err := f.WriteString(content)
 		return err
-	}
-	_, err = f.WriteString(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
+	})
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return fmt.Errorf("writing %s: %w", k.name, err)
 	}
-	return syncFolder(filepath.Dir(name))
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(name string) error {
-	folder, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return nil
 }

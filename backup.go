@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -43,9 +42,6 @@ func backUp(ctx context.Context, args []string, env lookup, stdout, stderr io.Wr
 		{"root-key", "MNEME_ROOT_KEY", "", &rootKey, "the operator's `KEY`"},
 		{"data", "", "", &data, "`FOLDER` to read instead, while no server runs on it"},
 	}, args, env, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -56,7 +52,8 @@ func backUp(ctx context.Context, args []string, env lookup, stdout, stderr io.Wr
 	if data != "" {
 		source = func(w io.Writer) error { return backUpFolder(ctx, w, data) }
 	} else if rootKey == "" {
-		return errors.New("a running server gives a backup to its operator: say the key with --root-key or MNEME_ROOT_KEY")
+		return errors.New("a running server gives a backup to its operator: say the key with --root-key or " +
+			"MNEME_ROOT_KEY")
 	}
 	sum, err := keepBackup(out, source)
 	if err != nil {
@@ -64,7 +61,8 @@ func backUp(ctx context.Context, args []string, env lookup, stdout, stderr io.Wr
 	}
 	fmt.Fprintf(stdout, "%s: %s\n", out, describeBackup(sum))
 	if sum.Damaged > 0 {
-		return fmt.Errorf("%d damaged records could not be copied and are not in the backup; `mneme verify` names them", sum.Damaged)
+		return fmt.Errorf("%d damaged records could not be copied and are not in the backup; `mneme verify` names them",
+			sum.Damaged)
 	}
 	return nil
 }
@@ -73,37 +71,22 @@ func describeBackup(s backup.Summary) string {
 	return fmt.Sprintf("%d records, %d bytes, as of %s", s.Records, s.Bytes, s.CreatedAt.Format(time.RFC3339))
 }
 
-// keepBackup lets source write a file, reads it again to see that it is whole, and only then gives it its name.
+// keepBackup lets source write a file and reads it again, so that only a complete backup gets the name.
 func keepBackup(name string, source func(io.Writer) error) (sum backup.Summary, err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // with mode 0600
-	if err != nil {
-		return sum, err
-	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+	err = replaceFile(name, func(f *os.File) error {
+		if err := source(f); err != nil {
+			return err
 		}
-	}()
-	if err := source(f); err != nil {
-		return sum, err
-	}
-	if err := f.Sync(); err != nil {
-		return sum, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return sum, err
-	}
-	if sum, err = backup.Read(f, nil); err != nil {
-		return sum, err
-	}
-	if err := os.Rename(f.Name(), name); err != nil {
-		return sum, err
-	}
-	return sum, syncFolder(filepath.Dir(name))
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		sum, err = backup.Read(f, nil)
+		return err
+	})
+	return sum, err
 }
 
-// backUpFolder reads a copy of the folder, so that it stays as it is.
+// backUpFolder writes a backup of a copy of the folder, so that the folder stays as it is.
 func backUpFolder(ctx context.Context, w io.Writer, data string) (err error) {
 	db, err := openCopy(data)
 	if err != nil {
@@ -114,12 +97,13 @@ func backUpFolder(ctx context.Context, w io.Writer, data string) (err error) {
 	return err
 }
 
-// openCopy opens a data folder to be looked at.
+// openCopy opens a copy of a data folder for reading.
 func openCopy(data string) (*badgerstore.Copy, error) {
 	db, err := badgerstore.OpenCopy(badgerstore.Options{Dir: data})
 	switch {
 	case errors.Is(err, badgerstore.ErrLocked):
-		return nil, fmt.Errorf("%s: %w: stop the server first (or back it up over HTTP: leave --data out)", data, badgerstore.ErrLocked)
+		return nil, fmt.Errorf("%s: %w: stop the server first (or back it up over HTTP: leave --data out)", data,
+			badgerstore.ErrLocked)
 	case err != nil:
 		return nil, fmt.Errorf("opening %s: %w", data, err)
 	}
@@ -132,7 +116,8 @@ func backUpServer(ctx context.Context, w io.Writer, url, rootKey string) error {
 	defer cancel(nil)
 	stalled := time.AfterFunc(backupStall, func() { cancel(fmt.Errorf("the server sent nothing for %s", backupStall)) })
 	defer stalled.Stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/api/v1/admin/backup", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/api/v1/admin/backup",
+		nil)
 	if err != nil {
 		return err
 	}
@@ -154,7 +139,7 @@ func backUpServer(ctx context.Context, w io.Writer, url, rootKey string) error {
 	return nil
 }
 
-// movingReader puts off the end of patience with everything that comes.
+// movingReader starts a timer again with every read that brings bytes.
 type movingReader struct {
 	r     io.Reader
 	timer *time.Timer
@@ -168,6 +153,7 @@ func (m movingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// refusedBackup words the answer of a server that gave no backup.
 func refusedBackup(res *http.Response) error {
 	var problem struct{ Detail string }
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))

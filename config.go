@@ -6,9 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,14 +13,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
-	"go.yaml.in/yaml/v3"
 )
 
-// defaultData is the folder that holds everything, where none is said.
+// defaultData is the folder that holds everything, where the operator names none.
 const defaultData = "./mneme-data"
 
-// config is all that an operator can say. A flag wins over its environment variable, that over the key in the file
-// that --config names, that over the default.
+// config is the configuration of `mneme serve`. A flag wins over its environment variable, the variable over the key in
+// the file that --config names, and the key over the default.
 type config struct {
 	// Listen is the TCP address to serve on; port 0 picks a free one.
 	Listen string
@@ -35,14 +31,14 @@ type config struct {
 	RootKey string
 	// HistoryMaxTokens is the default of the setting history_max_tokens; 0: the engine's own.
 	HistoryMaxTokens int
-	// RateLimit is how many requests a second each tenant may send in the long run, RateBurst how many at once; 0: no
-	// limit, and a burst of one second's.
+	// RateLimit is how many requests a second each tenant may send in the long run; 0: no limit. RateBurst is how many
+	// it may send at once; 0: as many as in one second.
 	RateLimit float64
 	RateBurst int
-	// MessageBytes is what the messages of each tenant may take, in bytes, Memories what its memories may; 0: no limit.
+	// MessageBytes bounds the messages of each tenant, in bytes, and Memories its memories; 0: no limit.
 	MessageBytes int64
 	Memories     memory.Quota
-	// Summaries is the provider that makes summaries; without an address and a key none are made.
+	// Summaries is the provider that makes summaries. Without a URL and a key, none are made.
 	Summaries provider
 }
 
@@ -56,14 +52,7 @@ type provider struct {
 // given tells whether the operator named a provider.
 func (p provider) given() bool { return p.URL != "" || p.Key != "" }
 
-// option is one line of configuration: where it can be said, and where it goes. An empty name cannot be said there.
-type option struct {
-	flag, env, key string
-	value          *string
-	usage          string
-}
-
-// rawConfig is what an operator said, word for word where it still has to be read.
+// rawConfig is the configuration as the operator wrote it. Values that are not texts are parsed from it.
 type rawConfig struct {
 	config
 	file, historyMaxTokens string
@@ -83,7 +72,8 @@ func (r *rawConfig) options() []option {
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
 		{"store", "MNEME_STORE", "store", &c.Store,
 			"`URL` of a shared PostgreSQL, postgres://… (default: embedded, in the data folder)"},
-		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey, "the operator's `KEY`, who makes tenants (default: none)"},
+		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey,
+			"the operator's `KEY`, who makes tenants (default: none)"},
 		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &r.limits.rate,
 			"`REQUESTS` a second for each tenant (default: no limit)"},
 		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &r.limits.burst,
@@ -98,7 +88,7 @@ func (r *rawConfig) options() []option {
 			"YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
 		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &r.historyMaxTokens,
 			"the default of the setting history_max_tokens"},
-		// No flags: every process of the machine could read a key there.
+		// These have no flags, because every process on the machine can read a command line, and with it a key.
 		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "the key at the provider of models"},
 		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its URL, with the version (default: OpenAI's)"},
 		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "its model (default: " + openai.DefaultModel + ")"},
@@ -108,7 +98,8 @@ func (r *rawConfig) options() []option {
 	}
 }
 
-// readConfig gathers the configuration. It is flag.ErrHelp when help was asked for, and has been printed to stderr.
+// readConfig gathers the configuration. The error is flag.ErrHelp where help was asked for and has been printed to
+// stderr.
 func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	r := newRawConfig()
 	options := r.options()
@@ -124,7 +115,8 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	if r.historyMaxTokens != "" {
 		n, err := strconv.Atoi(r.historyMaxTokens)
 		if err != nil || n < 1 || n > project.MaxBudget {
-			return r.config, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer from 1 to %d",
+			return r.config, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer "+
+				"from 1 to %d",
 				project.MaxBudget)
 		}
 		r.HistoryMaxTokens = n
@@ -138,7 +130,7 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	return r.config, checkStore(r.Store)
 }
 
-// checkStore looks at a store's URL without connecting. What it says never holds the URL's password.
+// checkStore checks a store's URL without connecting. Its errors never hold the URL's password.
 func checkStore(url string) error {
 	scheme, _, _ := strings.Cut(url, "://")
 	switch {
@@ -153,17 +145,19 @@ func checkStore(url string) error {
 	return nil
 }
 
-// tenantLimits is what each tenant is held to, as texts; empty is no limit.
+// tenantLimits holds the limits of each tenant as texts; an empty one is no limit.
 type tenantLimits struct{ rate, burst, messageBytes, memoryBytes, memories string }
 
 func (l *tenantLimits) read(c *config) (err error) {
 	if l.rate != "" {
-		if c.RateLimit, err = strconv.ParseFloat(l.rate, 64); err != nil || !(c.RateLimit >= 0.001 && c.RateLimit <= 1e6) {
+		if c.RateLimit, err = strconv.ParseFloat(l.rate, 64); err != nil ||
+			!(c.RateLimit >= 0.001 && c.RateLimit <= 1e6) {
 			return errors.New("rate_limit must be a number of requests a second from 0.001 to 1000000")
 		}
 	}
 	if l.burst != "" {
-		if c.RateBurst, err = strconv.Atoi(l.burst); err != nil || c.RateBurst < 1 || c.RateBurst > 1e6 || l.rate == "" {
+		if c.RateBurst, err = strconv.Atoi(l.burst); err != nil || c.RateBurst < 1 || c.RateBurst > 1e6 ||
+			l.rate == "" {
 			return errors.New("rate_burst must be a number of requests from 1 to 1000000, and needs a rate_limit")
 		}
 	}
@@ -171,7 +165,8 @@ func (l *tenantLimits) read(c *config) (err error) {
 		name, said string
 		value      *int64
 	}{
-		{"quota_message_bytes", l.messageBytes, &c.MessageBytes}, {"quota_memory_bytes", l.memoryBytes, &c.Memories.Bytes},
+		{"quota_message_bytes", l.messageBytes, &c.MessageBytes}, {"quota_memory_bytes", l.memoryBytes,
+			&c.Memories.Bytes},
 	} {
 		if q.said == "" {
 			continue
@@ -188,8 +183,8 @@ func (l *tenantLimits) read(c *config) (err error) {
 	return nil
 }
 
-// complete takes from the main provider what the one for summaries does not say, and checks what came of it. Errors
-// name the variable, never what it holds.
+// complete takes from the main provider what the one for summaries leaves out, and checks the result. Errors name the
+// variable, never its value.
 func (p *provider) complete(main provider) error {
 	url, key := "OPENAI_SUMMARY_URL", "OPENAI_SUMMARY_API_KEY"
 	if p.URL == "" {
@@ -204,99 +199,6 @@ func (p *provider) complete(main provider) error {
 	}
 	if err := openai.CheckKey(p.Key); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
-	}
-	return nil
-}
-
-// readOptions sets what the command line of a command says, then what the environment does, and tells which values
-// those were. flags is named like the command and may have flags of its own.
-func readOptions(flags *flag.FlagSet, options []option, args []string, env lookup, stderr io.Writer) (
-	said map[*string]bool, err error,
-) {
-	if said, err = parseFlags(flags, options, args, stderr); err != nil {
-		return nil, err
-	}
-	for _, o := range options {
-		if v, ok := env(o.env); ok && o.env != "" && v != "" && !said[o.value] {
-			*o.value, said[o.value] = v, true
-		}
-	}
-	return said, nil
-}
-
-// parseFlags sets what the command line says and tells which values those were.
-func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.Writer) (
-	said map[*string]bool, err error,
-) {
-	flags.SetOutput(io.Discard) // a bad flag is one line, from main
-	for _, o := range options {
-		if o.flag != "" {
-			usage := o.usage
-			if o.env != "" {
-				usage += " [" + o.env + "]"
-			}
-			flags.StringVar(o.value, o.flag, *o.value, usage)
-		}
-	}
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(stderr, "Usage: mneme %s [flags]\n\n", flags.Name())
-		flags.SetOutput(stderr)
-		flags.PrintDefaults()
-		printVariables(stderr, options)
-		return nil, err
-	} else if err != nil {
-		return nil, err
-	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("%s takes flags only, not %q", flags.Name(), flags.Arg(0))
-	}
-	said = map[*string]bool{}
-	flags.Visit(func(f *flag.Flag) {
-		for _, o := range options {
-			if o.flag == f.Name {
-				said[o.value] = true
-			}
-		}
-	})
-	return said, nil
-}
-
-// printVariables lists what cannot be said on the command line.
-func printVariables(w io.Writer, options []option) {
-	title := "\nIn the environment, or in the file in lower case:\n"
-	for _, o := range options {
-		if o.flag == "" {
-			fmt.Fprintf(w, "%s  %s\n    \t%s\n", title, o.env, o.usage)
-			title = ""
-		}
-	}
-}
-
-// readFile sets what the YAML file says and nothing stronger has said. Keys that mean nothing are refused by name.
-func readFile(name string, options []option, said map[*string]bool) error {
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		return fmt.Errorf("reading the configuration: %w", err)
-	}
-	var keys map[string]yaml.Node
-	if err := yaml.Unmarshal(raw, &keys); err != nil {
-		return fmt.Errorf("reading %s: %s", name, strings.Join(strings.Fields(err.Error()), " ")) // on one line
-	}
-	for _, o := range options {
-		node, ok := keys[o.key]
-		if o.key == "" || !ok {
-			continue
-		}
-		delete(keys, o.key)
-		if node.Kind != yaml.ScalarNode {
-			return fmt.Errorf("%s: line %d: %s must be a text", name, node.Line, o.key)
-		}
-		if !said[o.value] && node.Value != "" {
-			*o.value = node.Value
-		}
-	}
-	if len(keys) > 0 {
-		return fmt.Errorf("%s: unknown keys: %s", name, strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func TestConfigPrecedence(t *testing.T) {
 		{[]string{"--config", file}, nil, config{Listen: "file:1", Data: "/file", RootKey: "file-key"}},
 		{nil, map[string]string{"MNEME_CONFIG": file, "MNEME_LISTEN": "env:2", "MNEME_ROOT_KEY": ""},
 			config{Listen: "env:2", Data: "/file", RootKey: "file-key"}},
-		{[]string{"--config", file, "--listen=flag:3"}, map[string]string{"MNEME_LISTEN": "env:2", "MNEME_DATA": "/env"},
+		{[]string{"--config", file, "--listen=flag:3"}, map[string]string{"MNEME_LISTEN": "env:2",
+			"MNEME_DATA": "/env"},
 			config{Listen: "flag:3", Data: "/env", RootKey: "file-key"}},
 		{[]string{"--config", yamlFile(t, ""), "--root-key", "flag-key"}, map[string]string{
 			"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"},
@@ -66,14 +67,17 @@ func TestConfigOfSummaries(t *testing.T) {
 		{"", []map[string]string{main}, provider{"http://main/v1", "k", "large"}, true},
 		{"", []map[string]string{{"OPENAI_API_KEY": "k"}}, provider{Key: "k"}, true},
 		{"", []map[string]string{{"OPENAI_SUMMARY_URL": "http://here:1"}}, provider{URL: "http://here:1"}, true},
-		{"", []map[string]string{main, {"OPENAI_SUMMARY_URL": "https://other/v1"}}, provider{"https://other/v1", "k", "large"}, true},
+		{"", []map[string]string{main, {"OPENAI_SUMMARY_URL": "https://other/v1"}},
+			provider{"https://other/v1", "k", "large"}, true},
 		{"", []map[string]string{main, {"OPENAI_SUMMARY_MODEL": "small", "OPENAI_SUMMARY_API_KEY": "s"}},
 			provider{"http://main/v1", "s", "small"}, true},
 		{file, nil, provider{"http://file/v1", "file-key", "file-small"}, true},
 		{file, []map[string]string{main}, provider{"http://main/v1", "k", "file-small"}, true},
-		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, provider{"http://file/v1", "file-key", "small"}, true},
+		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, provider{"http://file/v1", "file-key", "small"},
+			true},
 		// What the main provider has wrong does not matter where it is not used.
-		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here"}}, provider{URL: "http://here"}, true},
+		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here"}},
+			provider{URL: "http://here"}, true},
 	} {
 		env := map[string]string{"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"}
 		for _, vars := range c.env {
@@ -97,10 +101,13 @@ func TestConfigOfSummaries(t *testing.T) {
 func TestConfigKeepsSecrets(t *testing.T) {
 	const secret = "sk-secret"
 	for want, env := range map[string]map[string]string{
-		"OPENAI_BASE_URL: the provider's URL must begin":            {"OPENAI_BASE_URL": "user:" + secret + "@host"},
-		"OPENAI_BASE_URL: the provider's URL is not readable":       {"OPENAI_BASE_URL": "http://user:" + secret + "@ho st"},
-		"OPENAI_SUMMARY_URL: the provider's URL must end":           {"OPENAI_SUMMARY_URL": "http://host?key=" + secret},
-		"OPENAI_SUMMARY_URL: the provider's URL names no":           {"OPENAI_SUMMARY_URL": "http://user:" + secret + "@"},
+		"OPENAI_BASE_URL: the provider's URL must begin": {"OPENAI_BASE_URL": "user:" + secret + "@host"},
+		"OPENAI_BASE_URL: the provider's URL is not readable": {"OPENAI_BASE_URL": "http://user:" + secret +
+			"@ho st"},
+		"OPENAI_SUMMARY_URL: the provider's URL must end": {"OPENAI_SUMMARY_URL": "http://host?key=" +
+			secret},
+		"OPENAI_SUMMARY_URL: the provider's URL names no": {"OPENAI_SUMMARY_URL": "http://user:" + secret +
+			"@"},
 		"OPENAI_API_KEY: the provider's key holds, at position":     {"OPENAI_API_KEY": secret + "\n"},
 		"OPENAI_SUMMARY_API_KEY: the provider's key holds, at posi": {"OPENAI_SUMMARY_API_KEY": " " + secret},
 	} {
@@ -115,7 +122,8 @@ func TestConfigKeepsSecrets(t *testing.T) {
 			t.Errorf("--%s is a flag", flag)
 		}
 	}
-	if _, err := readConfig([]string{"-h"}, environment(map[string]string{"OPENAI_API_KEY": secret}), &said); !errors.Is(err, flag.ErrHelp) {
+	if _, err := readConfig([]string{"-h"}, environment(map[string]string{"OPENAI_API_KEY": secret}),
+		&said); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
 	if !strings.Contains(said.String(), "OPENAI_SUMMARY_URL") || strings.Contains(said.String(), secret) {
@@ -148,7 +156,8 @@ func TestConfigRefuses(t *testing.T) {
 		{[]string{"--quota-message-bytes", "lots"}, nil, "quota_message_bytes must be"},
 		{nil, map[string]string{tokens: "0"}, tokens},
 	} {
-		if _, err := readConfig(c.args, environment(c.env), io.Discard); err == nil || !strings.Contains(err.Error(), c.want) ||
+		if _, err := readConfig(c.args, environment(c.env), io.Discard); err == nil ||
+			!strings.Contains(err.Error(), c.want) ||
 			strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v %v: %v", c.args, c.env, err)
 		}

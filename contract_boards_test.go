@@ -36,7 +36,8 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 		try(reader, "GET", "/{board}/agents", "", "", 200)
 
 		try(worker, "POST", "/{board}/memory", "", `{"content":"@devops hello","tags":["chat"]}`, 201)
-		try(p.key, "POST", "/{board}/memory", "", `{"content":"@devops <b>héllo</b>","is_chat":true,"source":null}`, 201)
+		try(p.key, "POST", "/{board}/memory", "", `{"content":"@devops <b>héllo</b>","is_chat":true,"source":null}`,
+			201)
 		try(p.key, "POST", "/{board}/memory", "", `{"content":"/pause","tags":["chat"]}`, 201)
 		try(p.key, "POST", "/{board}/memory", "", `{"content":" "}`, 422)
 		try(p.key, "POST", "/{board}/memory", "", `{`, 400)
@@ -64,7 +65,8 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 			c.check("GET", boards+route, a)
 			id, rest, _ := strings.Cut(string(a.body), "\n")
 			kind, data, _ := strings.Cut(rest, "\n")
-			if !strings.HasPrefix(id, "id: ") || kind != "event: "+event || !strings.HasPrefix(data, `data: {"`+event+`":{`) {
+			if !strings.HasPrefix(id, "id: ") || kind != "event: "+event ||
+				!strings.HasPrefix(data, `data: {"`+event+`":{`) {
 				t.Errorf("%s: %q", path, a.body)
 			}
 			try(reader, "GET", route, "?since=yesterday", "", 422)

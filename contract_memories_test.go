@@ -48,7 +48,8 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 			Injected bool
 		}
 	}
-	if err := json.Unmarshal(made.body, &w); err != nil || len(w.Memories) != 1 || w.Memories[0].Key != "user_language" ||
+	if err := json.Unmarshal(made.body, &w); err != nil || len(w.Memories) != 1 ||
+		w.Memories[0].Key != "user_language" ||
 		!w.Memories[0].Injected {
 		t.Errorf("a window with memories: %v %s", err, made.body)
 	}
@@ -79,13 +80,15 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(reader, "POST", call, "", `{"name":"memory_recall"}`, 403)
 
 	const mcp = "/mcp"
-	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","id":1,"method":"initialize",`+
+		`"params":{"protocolVersion":"2025-11-25",`+
 		`"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`, 200)
 	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, 202)
 	try(worker, "POST", mcp, "?project=default", `{"jsonrpc":"2.0","id":"a","method":"tools/list"}`, 200)
 	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"memory_recall",`+
 		`"arguments":{"query":"*"}}}`, 200)
-	try(worker, "POST", mcp, "", `[{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]`, 200)
+	try(worker, "POST", mcp, "", `[{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]`,
+		200)
 	try(worker, "POST", mcp, "", `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"other"}}`, 200)
 	try(worker, "POST", mcp, "", `{"method":`, 400)
 	try("", "POST", mcp, "", `{}`, 401)

@@ -32,7 +32,8 @@ func (c *contract) policies(t *testing.T, p *program, reader string) {
 		}
 		c.check("POST", all, a)
 	}
-	trap := wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"config":{"n":{"type":"integer","default":1,"minimum":0}}}`,
+	trap := wasmtest.Policy(`{"abi":"1.0","hooks":["assemble"],"config":{"n":{"type":"integer","default":1,`+
+		`"minimum":0}}}`,
 		wasmtest.Trap())
 	upload(p.key, "?name=mine", wasmtest.Policy(wasmtest.Manifest("1"), wasmtest.Keep()), 201)
 	upload(p.key, "?name=mine", wasmtest.Policy(wasmtest.Manifest("1"), wasmtest.Keep()), 200)

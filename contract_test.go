@@ -128,8 +128,10 @@ func TestAnswersFitTheDescription(t *testing.T) {
 		try("", "GET", route, "", 200)
 	}
 
-	agent := try(p.key, "POST", "/api/v1/keys", `{"name":"worker","role":"agent","agent":"main","projects":["default"]}`, 201)
-	eyes := try(p.key, "POST", "/api/v1/keys", `{"name":"eyes","role":"reader","expires_at":"2999-01-01T00:00:00"}`, 201)
+	agent := try(p.key, "POST", "/api/v1/keys",
+		`{"name":"worker","role":"agent","agent":"main","projects":["default"]}`, 201)
+	eyes := try(p.key, "POST", "/api/v1/keys", `{"name":"eyes","role":"reader","expires_at":"2999-01-01T00:00:00"}`,
+		201)
 	reader := eyes.text(t, "key")
 	try(p.key, "POST", "/api/v1/keys", `{"role":"root"}`, 422)
 	try(reader, "POST", "/api/v1/keys", `{}`, 403)

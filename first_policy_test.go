@@ -43,7 +43,8 @@ func TestShippedPoliciesPassTheirSelfTests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := p.do(p.key, "POST", "/api/v1/policies?name=mine-"+strings.TrimSuffix(filepath.Base(file), ".wasm"), string(code),
+		a := p.do(p.key, "POST", "/api/v1/policies?name=mine-"+strings.TrimSuffix(filepath.Base(file), ".wasm"),
+			string(code),
 			"Content-Type", "application/wasm")
 		if a.status != 201 {
 			t.Errorf("%s: %d %s", file, a.status, a.body)

@@ -4,10 +4,13 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
@@ -15,7 +18,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal asks to stop; from then on the next one kills, as signals do by themselves.
+	// The first signal asks the program to stop. It also ends the notification, so that a second signal kills.
 	context.AfterFunc(ctx, stop)
 	err := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
 	if code, ok := errors.AsType[exitCode](err); ok {
@@ -30,7 +33,7 @@ func main() {
 // lookup finds an environment variable, as os.LookupEnv does.
 type lookup func(name string) (value string, ok bool)
 
-// command is one word that mneme understands; help lists those with a summary.
+// command is one word that mneme understands. Help lists those with a summary.
 type command struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error
@@ -49,20 +52,62 @@ func commands() []command {
 	}
 }
 
-// run is the whole program: main is only its name. It returns when the command is done or, soon after, when ctx ends.
+// run is the whole program, which tests call in place of main. It returns when the command is done, or soon after ctx
+// ends.
 func run(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		printHelp(stderr)
 		return errors.New("name a command")
 	}
 	for _, c := range commands() {
-		if c.name == args[0] {
-			return c.run(ctx, args[1:], env, stdout, stderr)
+		if c.name != args[0] {
+			continue
 		}
+		if err := c.run(ctx, args[1:], env, stdout, stderr); !errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return nil // the help was asked for, and has been printed
 	}
 	if args[0] == "-h" || args[0] == "--help" {
 		printHelp(stdout)
 		return nil
 	}
 	return fmt.Errorf("unknown command %q; `mneme help` lists them", args[0])
+}
+
+// exitCode ends the program with that code; the command has printed all there is to say.
+type exitCode int
+
+func (c exitCode) Error() string { return "" }
+
+// help prints the list of commands, or what a command's own -h prints.
+func help(ctx context.Context, args []string, env lookup, stdout, _ io.Writer) error {
+	if len(args) > 0 && args[0] != "help" {
+		return run(ctx, []string{args[0], "-h"}, env, stdout, stdout)
+	}
+	printHelp(stdout)
+	return nil
+}
+
+func printHelp(w io.Writer) {
+	fmt.Fprint(w, "Mneme stores agent transcripts and assembles the context window for each model call.\n\nUsage:\n")
+	for _, c := range commands() {
+		if c.summary != "" {
+			fmt.Fprintf(w, "  mneme %-9s %s\n", c.name, c.summary)
+		}
+	}
+}
+
+func printVersion(_ context.Context, _ []string, _ lookup, stdout, _ io.Writer) error {
+	_, err := fmt.Fprintf(stdout, "mneme %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// version is what the toolchain stamped into the binary: a tag, a pseudo-version, or (devel).
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
 }

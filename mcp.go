@@ -18,13 +18,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
-// mcpConfig is all that can be said to `mneme mcp`.
+// mcpConfig is the configuration of `mneme mcp`.
 type mcpConfig struct {
-	// Data is the folder to open, where no Server is said.
+	// Data is the folder to open where Server is empty.
 	Data string
 	// Server is the URL of a running server, Key the key to ask it with.
 	Server, Key string
-	// Project is whose memories the tools reach, Session the session that the model is in.
+	// Project is the project whose memories the tools reach. Session is the model's own session; it may be empty.
 	Project, Session string
 }
 
@@ -32,10 +32,12 @@ func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, erro
 	c := mcpConfig{Data: defaultData, Project: ident.DefaultProject}
 	_, err := readOptions(flag.NewFlagSet("mcp", flag.ContinueOnError), []option{
 		{"data", "MNEME_DATA", "", &c.Data, "`FOLDER` to open, which no server may have open"},
-		{"server", "MNEME_SERVER", "", &c.Server, "`URL` of a running server to use instead of a folder, with the key in MNEME_KEY"},
+		{"server", "MNEME_SERVER", "", &c.Server,
+			"`URL` of a running server to use instead of a folder, with the key in MNEME_KEY"},
 		{"project", "MNEME_PROJECT", "", &c.Project, "`PROJECT` whose memories the tools reach"},
-		{"session", "MNEME_SESSION", "", &c.Session, "`SESSION` that daily and conversation memories are noted to be from"},
-		{"", "MNEME_KEY", "", &c.Key, ""}, // no flag: command lines are shown to everybody on the machine
+		{"session", "MNEME_SESSION", "", &c.Session,
+			"`SESSION` that daily and conversation memories are noted to be from"},
+		{"", "MNEME_KEY", "", &c.Key, ""}, // no flag: everybody on the machine can read a command line
 	}, args, env, stderr)
 	if err == nil && c.Server != "" && c.Key == "" {
 		err = errors.New("--server needs a key of the role agent in the environment variable MNEME_KEY")
@@ -43,12 +45,10 @@ func readMCPConfig(args []string, env lookup, stderr io.Writer) (mcpConfig, erro
 	return c, err
 }
 
-// serveMCP speaks the Model Context Protocol on stdin and stdout until stdin or ctx ends. Stdout is the protocol's alone.
+// serveMCP speaks the Model Context Protocol on stdin and stdout until stdin or ctx ends. Stdout is the protocol's
+// alone.
 func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	c, err := readMCPConfig(args, env, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -68,12 +68,13 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 		return run(tools, call)
 	}
 	err = withEngine(ctx, config{Data: c.Data}, log, func(e *engine.Engine, _ store.Store, _ string) error {
-		// Whoever may read the folder may do all; the tools need no more than an agent may.
+		// Whoever can read the folder could do anything, but the tools need no more than the role agent.
 		caller := access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleAgent, KeyID: "mcp"}
 		if _, err := e.Projects.Get(ctx, caller, c.Project); err != nil {
 			return err
 		}
-		return run(mcp.DescribeAll(tools.All()), func(ctx context.Context, call tools.Call) (tools.Result, error) {
+		return run(mcp.DescribeAll(tools.All()), func(ctx context.Context, call tools.Call) (tools.Result,
+			error) {
 			return e.Tools.Call(ctx, caller, access.Once{}, c.Project, call)
 		})
 	})
@@ -83,7 +84,7 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 	return err
 }
 
-// unclosed is a writer that is another's to close.
+// unclosed is a writer that others close.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

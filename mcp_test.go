@@ -20,7 +20,8 @@ func TestMCPConfig(t *testing.T) {
 		{nil, nil, mcpConfig{Data: "./mneme-data", Project: "default"}},
 		{nil, map[string]string{"MNEME_DATA": "/env", "MNEME_PROJECT": "p", "MNEME_SESSION": "s", "MNEME_SERVER": ""},
 			mcpConfig{Data: "/env", Project: "p", Session: "s"}},
-		{[]string{"--server", "http://flag", "--project=q"}, map[string]string{"MNEME_SERVER": "http://env", "MNEME_KEY": "mk_x",
+		{[]string{"--server", "http://flag", "--project=q"}, map[string]string{"MNEME_SERVER": "http://env",
+			"MNEME_KEY":     "mk_x",
 			"MNEME_PROJECT": "p", "MNEME_SESSION": "s"},
 			mcpConfig{Data: "./mneme-data", Server: "http://flag", Key: "mk_x", Project: "q", Session: "s"}},
 	} {

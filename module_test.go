@@ -116,7 +116,8 @@ func TestPolicyBesideCheckout(t *testing.T) {
 	execute(t, folder, append(environment, "GOOS=wasip1", "GOARCH=wasm"),
 		"go", "build", "-buildmode=c-shared", "-o", "keep-by-tag.wasm", ".")
 	var requirements struct{ Require []struct{ Path string } }
-	if err := json.Unmarshal([]byte(execute(t, folder, environment, "go", "mod", "edit", "-json")), &requirements); err != nil {
+	if err := json.Unmarshal([]byte(execute(t, folder, environment, "go", "mod", "edit", "-json")),
+		&requirements); err != nil {
 		t.Fatal(err)
 	}
 	if len(requirements.Require) != 1 {

@@ -42,8 +42,8 @@ func readBlocks(t *testing.T, name string) []block {
 	return blocks
 }
 
-// follow does what a page tells its reader to do, in one shell and against a real server: files are written, commands are
-// run, and an answer that the page shows is the one that the command before it gave.
+// follow does what a page tells its reader to do, in one shell and against a real server: files are written, commands
+// are run, and an answer that the page shows is the one that the command before it gave.
 func follow(t *testing.T, page string, environment ...string) {
 	t.Helper()
 	const separator = "\x1e"

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 )
 
-// restore makes a data folder from a backup, whole or not at all, or fills an empty shared database.
+// restore makes a data folder from a backup, completely or not at all, or fills an empty shared database.
 func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	in, data, url := "", "", ""
 	_, err := readOptions(flag.NewFlagSet("restore", flag.ContinueOnError), []option{
@@ -24,14 +24,12 @@ func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 		{"data", "MNEME_DATA", "", &data, "`FOLDER` to make: absent, or empty"},
 		{"store", "", "", &url, "`URL` of an empty PostgreSQL database to fill instead, while no server runs on it"},
 	}, args, env, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
 	if in == "" || data == "" && url == "" {
-		return errors.New("say with --in which file to read, and with --data which folder to make (or with --store which database to fill)")
+		return errors.New("say with --in which file to read, and with --data which folder to make (or with --store " +
+			"which database to fill)")
 	}
 	file, err := os.Open(in)
 	if err != nil {
@@ -50,15 +48,17 @@ func restore(ctx context.Context, args []string, env lookup, stdout, stderr io.W
 		return fmt.Errorf("restoring %s: %w", in, err)
 	}
 	fmt.Fprintf(stdout, "%s holds %s\n", name, describeBackup(sum))
-	fmt.Fprint(stdout, "All API keys work as before; the operator's key is what the server is started with. The backup has no\n"+
+	fmt.Fprint(stdout, "All API keys work as before; the operator's key is what the server is started with. The "+
+		"backup has no\n"+
 		"admin.key: it holds hashes of keys, not keys. Start the server with "+start+".\n")
 	if sum.Damaged > 0 {
-		fmt.Fprintf(stdout, "%d records were damaged when the backup was taken and are missing: see `mneme verify`.\n", sum.Damaged)
+		fmt.Fprintf(stdout, "%d records were damaged when the backup was taken and are missing: see `mneme verify`.\n",
+			sum.Damaged)
 	}
 	return nil
 }
 
-// restoreFolder fills a folder beside the one that is asked for and gives it that name once it is whole.
+// restoreFolder fills a folder beside the one that is asked for, and renames it once it is complete.
 func restoreFolder(ctx context.Context, file io.Reader, data string) (sum backup.Summary, err error) {
 	if err := checkEmpty(data); err != nil {
 		return sum, err
@@ -93,15 +93,16 @@ func restoreFolder(ctx context.Context, file io.Reader, data string) (sum backup
 	return sum, syncFolder(parent)
 }
 
-// restoreShared fills an empty database. One that is filled in part, because of an error, is to be dropped: it is not
-// empty any more, and refused as such.
+// restoreShared fills an empty database. After an error the database may hold a part of the backup; the operator drops
+// it then, because a database that is not empty is refused.
 func restoreShared(ctx context.Context, file io.Reader, url string) (sum backup.Summary, err error) {
 	db, err := pgstore.Open(ctx, pgstore.Options{URL: url})
 	if err != nil {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	inUse := errors.New("the database holds records of Mneme's: a backup is restored into one of its own (CREATE DATABASE)")
+	inUse := errors.New("the database holds records of Mneme's: a backup is restored into one of its own (CREATE " +
+		"DATABASE)")
 	if err := db.Snapshot(ctx, func(string, store.Item) error { return inUse }); err != nil {
 		return sum, err
 	}

@@ -74,7 +74,7 @@ var rooms = map[string][]string{
 		"tools", "board"), "engine", "engine/store/memstore", "engine/store/badgerstore", "engine/snowball",
 		"engine/tiktoken", "hostapi", "hostapi/wasm", "policies"),
 
-	"engine/chat":              {"engine/plan"},
+	"engine/chat":              {"engine/ident", "engine/plan"},
 	"engine/chat/chattest":     {"engine/chat"},
 	"engine/fair":              {},
 	"engine/plan":              {},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,23 +27,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/server"
 )
 
-// backgroundTick is how often background work is looked for that came due by time alone.
+// backgroundTick is how often the engine looks for background work that has come due.
 const backgroundTick = time.Minute
 
 // serve runs the server until ctx ends.
 func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) error {
 	c, err := readConfig(args, env, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	// Listening comes first: an address in use should not cost the opening of a database.
+	// Listen first: an address in use is found at once, and opening a database can take long.
 	ln, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return err // which says the address and what is wrong with it
+		return err // it names the address
 	}
 	defer ln.Close()
 	return withEngine(ctx, c, log, func(e *engine.Engine, stored store.Store, firstKey string) error {
@@ -57,7 +53,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 		if firstKey != "" {
 			greet(stdout, ln.Addr(), keyFile(c.Data), firstKey)
 		}
-		// The listener's queue takes connections already, so that requests from here on are answered.
+		// Connections queue at the listener already, so that requests from here on are answered.
 		fmt.Fprintln(stderr, "listening on", url)
 		return s.Serve(ctx, ln)
 	})
@@ -89,7 +85,7 @@ func withEngine(
 	if err != nil {
 		return fmt.Errorf("starting the sandbox: %w", err)
 	}
-	// Requests outlive ctx by the time the edge gives them, and so must what they run on.
+	// Requests in flight may outlive ctx, so the sandbox must, too.
 	defer func() { err = errors.Join(err, host.Close(context.WithoutCancel(ctx))) }()
 
 	summariser, err := newSummariser(c.Summaries)
@@ -123,7 +119,7 @@ func withEngine(
 	return serve(e, sealed, firstKey)
 }
 
-// newSummariser is nil, really nil, where the operator named no provider: Mneme then goes without summaries.
+// newSummariser is a nil interface where the operator named no provider; the engine then makes no summaries.
 func newSummariser(p provider) (summary.Summariser, error) {
 	if !p.given() {
 		return nil, nil
@@ -135,8 +131,8 @@ func newSummariser(p provider) (summary.Summariser, error) {
 	return s, nil
 }
 
-// openStore opens the shared database that the configuration names, else the embedded one. The data folder is there
-// afterwards: with a shared database too, compiled policies and the admin key lie in it.
+// openStore opens the shared database that the configuration names, else the embedded one. It makes the data folder in
+// both cases, because compiled policies and the admin key are kept there.
 func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, error) {
 	if c.Store != "" {
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {
@@ -154,7 +150,7 @@ func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, er
 	return db, nil
 }
 
-// builtIns are the policies that come with Mneme: bytes, as those of strangers.
+// builtIns are the policies that come with Mneme. They are modules like those that tenants upload.
 func builtIns() []policy.BuiltIn {
 	var out []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
@@ -185,7 +181,7 @@ func ticks(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-// greet tells whoever started Mneme for the first time how to go on.
+// greet tells a person who started Mneme for the first time what to do next.
 func greet(w io.Writer, addr net.Addr, file, key string) {
 	host, port, _ := net.SplitHostPort(addr.String())
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

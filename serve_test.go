@@ -51,7 +51,8 @@ func TestLaterStartsKeepWhatIsThere(t *testing.T) {
 	if second.key != first.key || second.stdout != "" {
 		t.Errorf("key kept: %v; printed %q", second.key == first.key, second.stdout)
 	}
-	if a := second.do(second.key, "POST", "/api/v1/projects/default/context", ``); !strings.Contains(string(a.body), "kept") {
+	if a := second.do(second.key, "POST", "/api/v1/projects/default/context", ``); !strings.Contains(string(a.body),
+		"kept") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -90,7 +91,7 @@ func TestAdminKeyIsNeverLostNorForced(t *testing.T) {
 	if key, err := k.keep(t.Context(), nil, ""); key != "" || err != nil {
 		t.Errorf("%q, %v", key, err)
 	}
-	if left, _ := filepath.Glob(name + "*"); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(data, "*admin.key*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// verifyData checks a data folder that no server has open, or a shared database, and says what it found. It ends with code 1
-// where something is wrong, and changes nothing.
+// verifyData checks a data folder that no server has open, or a shared database, and prints what it found. The exit
+// code is 1 where something is wrong. It changes nothing.
 func verifyData(ctx context.Context, args []string, env lookup, stdout, stderr io.Writer) (err error) {
 	data, url := defaultData, ""
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
@@ -27,9 +27,6 @@ func verifyData(ctx context.Context, args []string, env lookup, stdout, stderr i
 		{"data", "MNEME_DATA", "", &data, "`FOLDER` to check"},
 		{"store", "", "", &url, "`URL` of a shared PostgreSQL to check instead, while servers run or not"},
 	}, args, env, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -54,7 +51,7 @@ func verifyData(ctx context.Context, args []string, env lookup, stdout, stderr i
 	return err
 }
 
-// verifyFolder checks a copy of a folder, and the files that it is in.
+// verifyFolder checks the records in a copy of a folder, and then the database's files.
 func verifyFolder(ctx context.Context, data string) (report *verify.Report, err error) {
 	db, err := openCopy(data)
 	if err != nil {
@@ -72,7 +69,7 @@ func verifyFolder(ctx context.Context, data string) (report *verify.Report, err 
 	return report, nil
 }
 
-// verifyShared checks a shared database as of one instant. What its files are worth is the database's to say.
+// verifyShared checks the records of a shared database as of one instant. Its files are the database's own concern.
 func verifyShared(ctx context.Context, url string) (report *verify.Report, err error) {
 	db, err := pgstore.Open(ctx, pgstore.Options{URL: url})
 	if err != nil {
@@ -85,6 +82,7 @@ func verifyShared(ctx context.Context, url string) (report *verify.Report, err e
 	return report, nil
 }
 
+// printReport prints a report for people.
 func printReport(w io.Writer, data string, r *verify.Report) {
 	fmt.Fprintf(w, "%s: %d records of %d tenants, %d bytes\n", data, r.Records, r.Tenants, r.Bytes)
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {

@@ -2,8 +2,9 @@ package hostapi
 
 import "github.com/seed-0906e6bc/mneme/engine/plan"
 
-// The ABI is written down once, here and in the host function tables: the encoder and the decoder use these offsets,
-// the host modules are built from these rows, and docs/ABI.md is printed from them.
+// The ABI is written down once, in this file and in the tables of functions (functions.go, wasi.go, admit.go). The
+// encoder and the decoder use these offsets, host modules are built from those tables, and docs/ABI.md is printed from
+// all.
 
 // Version of the ABI that this host speaks. Minor versions only append.
 const (
@@ -151,7 +152,7 @@ type field struct {
 	doc       string
 }
 
-// Rows of the tables. They are constants in all but syntax: nothing writes them.
+// The rows of the tables. Nothing writes them; they are variables only because Go has no constant slices.
 var (
 	preambleFields = []field{
 		{preMagic, "u32", "magic", "`MNM1` (bytes 4D 4E 4D 31)"},
@@ -170,7 +171,8 @@ var (
 		{preViewerAgent, "u32", "viewer_agent", "string id"},
 		{preNow, "i64", "now", "ms since 1970"},
 		{preSeed, "u64", "seed", "the only randomness; an input like the rest"},
-		{preNewestTurn, "u32", "newest_turn", "the newest turn's number (that of the pending turn, where there is one)"},
+		{preNewestTurn, "u32", "newest_turn",
+			"the newest turn's number (that of the pending turn, where there is one)"},
 		{preFlags, "u32", "flags", "1: older messages exist beyond the table"},
 		{preSummaryCovers, "u64", "summary_covers",
 			"every message with seq up to this is covered by the stored summary; 0: none"},
@@ -245,20 +247,24 @@ type opSpec struct {
 // opSpecs is indexed by code - 1.
 var opSpecs = [...]opSpec{
 	{plan.OpDrop, "DROP", 0, false, false, "leaves the records out; whole atoms only"},
-	{plan.OpCompress, "COMPRESS", 1, false, false, "template 1: the range is whole atoms of one turn with at least one " +
-		"user message; one user message `[earlier question] (turn N): TEXT`, with the users' texts joined by a newline, " +
-		"replaces it. Users' rows say compress, the others drop. compressed_tokens is per user record; the host recounts " +
-		"joined ones. A turn without a user is DROPped instead"},
-	{plan.OpTruncate, "TRUNCATE", 0, false, true, "cuts each text to `argument` tokens, head and tail, and marks the cut"},
-	{plan.OpStub, "STUB", 1, false, false, "template 1: a tool result's text becomes a short marker that names the tool " +
-		"and the size"},
+	{plan.OpCompress, "COMPRESS", 1, false, false,
+		"template 1: the range is whole atoms of one turn with at least one user message; one user message `[earlier " +
+			"question] (turn N): TEXT`, with the users' texts joined by a newline, replaces it. Users' rows say " +
+			"compress, the others drop. compressed_tokens is per user record; the host recounts joined ones. A turn " +
+			"without a user is DROPped instead"},
+	{plan.OpTruncate, "TRUNCATE", 0, false, true,
+		"cuts each text to `argument` tokens, head and tail, and marks the cut"},
+	{plan.OpStub, "STUB", 1, false, false,
+		"template 1: a tool result's text becomes a short marker that names the tool " +
+			"and the size"},
 	{plan.OpReplace, "REPLACE", 0, true, false, "the text becomes the given text; role, ids and calls stay"},
 	{plan.OpInsert, "INSERT", 0, true, false, "a system-class message (kind 6) with the given text before `first`, " +
 		"which may be record_count, never inside an atom; `last` is ignored, no overlap is possible"},
 	{plan.OpSummarise, "SUMMARISE", 0, false, true, "covered records (seq up to summary_covers, no delegation, not " +
-		"pending, not mandatory) are replaced by the running summary, which stands at `first` even if it covers nothing in " +
-		"the table; the rest stays, and a job may extend the summary from summary_covers + 1, older than the table too, up " +
-		"to `last`, never splitting an atom. The range is whole atoms; an atom is covered when all of it is. Where no " +
-		"summary is stored, the records stay; where the window holds it already, it stays where it is. Argument 1: use what " +
-		"is stored, ask for nothing; no other argument has a meaning. One SUMMARISE a plan"},
+		"pending, not mandatory) are replaced by the running summary, which stands at `first` even if it covers " +
+		"nothing in the table; the rest stays, and a job may extend the summary from summary_covers + 1, older than " +
+		"the table too, up to `last`, never splitting an atom. The range is whole atoms; an atom is covered when all " +
+		"of it is. Where no summary is stored, the records stay; where the window holds it already, it stays where " +
+		"it is. Argument 1: use what is stored, ask for nothing; no other argument has a meaning. One SUMMARISE a " +
+		"plan"},
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Names of the checks that are made here, on top of those of package wasm.
+// Names of the checks that this package makes. Package wasm makes others before.
 const (
 	checkMemory   = "memory_pages" // as in package wasm
 	checkManifest = "manifest"
@@ -34,12 +34,14 @@ func guestFunctions() []guestFunction {
 	return []guestFunction{
 		{exportInitialize, nil, nil, true, "optional; called once, with its own fuel. A `start` section is refused"},
 		{exportABI, nil, i32, false, "`major<<16 | minor`; the major must be 1 (65536 is 1.0)"},
-		{exportArena, i32s("kind", "bytes"), i32, false, "called once per kind after `_initialize`: 0 request, 1 plan. The " +
-			"address of an area of `bytes`, a multiple of 8, valid for the instance's life; 0 refuses. The areas must not " +
-			"overlap. An instance is made for one size: 65,536 and 32,768 bytes for usual windows, 524,288 and 262,144 for " +
-			"the longest, so allocate what is asked"},
-		{exportAssemble, i32s("req", "req_len", "plan", "plan_cap"), i32, false, "the plan's length, 0 for no ops, or a " +
-			"negative number (the author's error; the text comes from `fail`)"},
+		{exportArena, i32s("kind", "bytes"), i32, false,
+			"called once per kind after `_initialize`: 0 request, 1 plan. The address of an area of `bytes`, a " +
+				"multiple of 8, valid for the instance's life; 0 refuses. The areas must not overlap. An instance is " +
+				"made for one size: 65,536 and 32,768 bytes for usual windows, 524,288 and 262,144 for the longest, " +
+				"so allocate what is asked"},
+		{exportAssemble, i32s("req", "req_len", "plan", "plan_cap"), i32, false,
+			"the plan's length, 0 for no ops, or a " +
+				"negative number (the author's error; the text comes from `fail`)"},
 	}
 }
 
@@ -59,7 +61,7 @@ func sameType(a, b wasm.FuncType) bool {
 	return slices.Equal(a.Params, b.Params) && slices.Equal(a.Results, b.Results)
 }
 
-// checkImports refuses whatever the host modules do not offer with exactly that signature.
+// checkImports refuses an import that the host modules do not offer with exactly that signature.
 func checkImports(imports []wasm.Import) *plan.Refusal {
 	offered := map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()}
 	for _, i := range imports {
@@ -79,7 +81,7 @@ func checkImports(imports []wasm.Import) *plan.Refusal {
 	return nil
 }
 
-// checkExports proves that the module gives what the ABI asks.
+// checkExports refuses a module that does not export what the ABI asks, with exactly those signatures.
 func checkExports(exports []wasm.Export) *plan.Refusal {
 	find := func(name string) (wasm.Export, bool) {
 		at := slices.IndexFunc(exports, func(e wasm.Export) bool { return e.Name == name })

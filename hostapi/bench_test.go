@@ -131,7 +131,8 @@ func newBare(b *testing.B, code []byte) *bare {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &bare{in: &instance{reasons: reasons{}}, memory: guest.Memory(), assemble: guest.ExportedFunction(exportAssemble)}
+	p := &bare{in: &instance{reasons: reasons{}}, memory: guest.Memory(),
+		assemble: guest.ExportedFunction(exportAssemble)}
 	for kind, at := range map[uint64]*uint32{arenaRequest: &p.in.requests, arenaPlan: &p.in.plans} {
 		size := uint64(sizeSmall.request())
 		if kind == arenaPlan {

@@ -9,11 +9,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Run makes one policy call. It always returns an outcome: nothing that a guest does can make it fail otherwise. Fuel
-// and time bound the call itself; ctx bounds the wait for a free slot.
+// Run makes one policy call. It always returns an outcome, whatever the guest does. Fuel and time bound the call
+// itself; ctx bounds the wait for a free slot.
 //
-// A call that is no fault of the policy's is StatusUnavailable: a module that is not loaded, a request that no arena
-// holds, a text that cannot be read.
+// The outcome is StatusUnavailable where the policy is not at fault: the module is not loaded, the request does not fit
+// the largest arena, or a text cannot be read.
 func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	m := h.modules.use(call.Module)
 	if m == nil {
@@ -37,8 +37,9 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 		}
 	}
 	out := in.run(&call, l)
-	// Failing must not be dearer to others than succeeding: making instances keeps the garbage collector busy. Restoring
-	// puts back all that a failure left half done; only the stack that endless recursion grew would stay.
+	// An instance is kept after a failure too, because making a new one costs the others: it keeps the garbage
+	// collector busy. Restoring undoes all that a failed call did, except for the stack, which endless recursion has
+	// grown.
 	if out.Status == plan.StatusDepth || !in.clean || !in.restore() {
 		in.close(ctx)
 		return out
@@ -51,7 +52,7 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 
 func failure(e *ending) plan.Outcome { return plan.Outcome{Status: e.status, Detail: e.detail} }
 
-// neverServed tells who waited too long from who went away.
+// neverServed tells a call that waited too long for a slot from one whose caller gave up.
 func neverServed(err error) *ending {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return endingf(plan.StatusTimeout, "no slot became free in time")
@@ -98,8 +99,7 @@ func (in *instance) answer(n int32) ([]plan.Op, *ending) {
 	if err == nil {
 		return ops, nil
 	}
-	var wrong *planError
-	if errors.As(err, &wrong) && wrong.quota {
+	if wrong, ok := errors.AsType[*planError](err); ok && wrong.quota {
 		return nil, endingf(plan.StatusHostQuota, "%v", err)
 	}
 	return nil, endingf(plan.StatusBadPlan, "%v", err)

@@ -23,7 +23,8 @@ func returnsPlan(b []byte) guest {
 // bytes must be UTF-8.
 func insertU32(before []byte, at int32) guest {
 	b := planBytes("....", opBytes(6, 0, 0, 0, 48, 4))
-	return guest{data: []datum{{planArena, b}}, assemble: cat(before, store(planArena+48, load(at)), konst(int32(len(b))))}
+	return guest{data: []datum{{planArena, b}}, assemble: cat(before, store(planArena+48, load(at)),
+		konst(int32(len(b))))}
 }
 
 func TestRunEndings(t *testing.T) {
@@ -37,15 +38,17 @@ func TestRunEndings(t *testing.T) {
 		status plan.Status
 		want   string
 	}{
-		"plan":           {Limits{}, returnsPlan(good), plan.StatusOK, ""},
-		"no plan":        {Limits{}, guest{}, plan.StatusOK, ""},
-		"bad plan":       {Limits{}, returnsPlan(planBytes("", opBytes(9, 0))), plan.StatusBadPlan, "op 0: op is 9"},
-		"plan too long":  {Limits{}, guest{assemble: konst(32769)}, plan.StatusBadPlan, "32769 bytes in an area of 32768"},
+		"plan":     {Limits{}, returnsPlan(good), plan.StatusOK, ""},
+		"no plan":  {Limits{}, guest{}, plan.StatusOK, ""},
+		"bad plan": {Limits{}, returnsPlan(planBytes("", opBytes(9, 0))), plan.StatusBadPlan, "op 0: op is 9"},
+		"plan too long": {Limits{}, guest{assemble: konst(32769)}, plan.StatusBadPlan,
+			"32769 bytes in an area of 32768"},
 		"longest length": {Limits{}, guest{assemble: konst(1<<31 - 1)}, plan.StatusBadPlan, "2147483647"},
 		"author":         {Limits{}, guest{assemble: konst(-7)}, plan.StatusAuthorError, "returned -7"},
-		"trap":           {Limits{}, guest{assemble: ins(opUnreachable)}, plan.StatusTrap, "mneme_assemble: unreachable"},
-		"memory beyond":  {Limits{}, guest{assemble: load(-1)}, plan.StatusTrap, "out of bounds memory access"},
-		"endless loop":   {Limits{}, guest{assemble: forever}, plan.StatusFuelExhausted, "more than 2020000 fuel"},
+		"trap": {Limits{}, guest{assemble: ins(opUnreachable)}, plan.StatusTrap,
+			"mneme_assemble: unreachable"},
+		"memory beyond": {Limits{}, guest{assemble: load(-1)}, plan.StatusTrap, "out of bounds memory access"},
+		"endless loop":  {Limits{}, guest{assemble: forever}, plan.StatusFuelExhausted, "more than 2020000 fuel"},
 		"endless calls": {Limits{}, guest{assemble: call(3), more: []fn{{nil, []byte{i32t}, call(3)}}},
 			plan.StatusDepth, "more than 500 nested calls"},
 		"memory refused": {small, guest{assemble: cat(grow(65), ins(opUnreachable))},

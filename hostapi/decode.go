@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// planError says what is wrong with a plan in words for its author: the op by index, the field by its ABI name.
-// quota marks a plan that is well formed but takes more than the host grants.
+// planError says in words for the author what is wrong with a plan: the op by its index, the field by its name in the
+// ABI. quota marks a plan that is well formed but larger than the host allows.
 type planError struct {
 	words string
 	quota bool
@@ -25,7 +25,7 @@ func badOp(index uint32, format string, args ...any) error {
 	return badPlan("op %d: "+format, append([]any{index}, args...)...)
 }
 
-// Reasons repeat from call to call, so short ones are kept; both bounds keep a hostile guest from growing the table.
+// Reasons repeat from call to call, so short ones are kept. The two bounds keep a hostile guest from filling memory.
 const (
 	internLength  = 64
 	internEntries = 256
@@ -45,8 +45,8 @@ func (r reasons) intern(b []byte) string {
 	return s
 }
 
-// decode reads a plan strictly. It checks form only: which records an op may name is for the engine to judge.
-// maxText bounds the bytes of all inserted and replacing texts together.
+// decode reads a plan and checks its form. The engine judges which records an op may name. maxText bounds the bytes of
+// all inserted and replacing texts together.
 func decode(b []byte, maxText int, known reasons) ([]plan.Op, error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -77,7 +77,8 @@ func decode(b []byte, maxText int, known reasons) ([]plan.Op, error) {
 			return nil, err
 		}
 		if texts += len(ops[i].Text); texts > maxText {
-			return nil, &planError{quota: true, words: fmt.Sprintf("op %d: the plan's texts exceed %d bytes", i, maxText)}
+			return nil, &planError{quota: true, words: fmt.Sprintf("op %d: the plan's texts exceed %d bytes", i,
+				maxText)}
 		}
 	}
 	return ops, nil
@@ -121,7 +122,8 @@ func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, known reasons)
 	return nil
 }
 
-// span takes a length of the plan at an offset, checked. A length of 0 needs no valid offset.
+// span returns the length bytes of the plan at an offset, which must be inside it and valid UTF-8. A length of 0 needs
+// no valid offset.
 func span(b []byte, i uint32, name string, at, length uint32) ([]byte, error) {
 	if length == 0 {
 		return nil, nil

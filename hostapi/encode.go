@@ -31,11 +31,11 @@ type layout struct {
 	tagList int
 	bytes   int // strings' bytes, to the end
 	end     int
-	kept    []bool // where tags are left out: the strings that something else names
+	kept    []bool // where tags are left out: the strings that are written anyway
 }
 
-// layoutOf measures a request and picks the smallest arena that holds it. Where even the large one does not, the tags
-// go first: they are the only part whose size clients choose freely, and records say that they are missing (flag 64).
+// layoutOf measures a request and picks the smallest arena that holds it. Where even the large one does not, tags are
+// left out, because they are the only part whose size clients choose freely; records say so (flag 64).
 func layoutOf(r *plan.Request) (layout, error) {
 	l := place(r, true, stringBytes(r.Strings, nil), nil)
 	if l.end > int(sizeLarge.request()) {
@@ -83,7 +83,7 @@ func stringBytes(strings []string, kept []bool) int {
 	return n
 }
 
-// namedBesidesTags marks the strings that the viewer, an agent or a tool names: without tags, only they are written.
+// namedBesidesTags marks the strings that the viewer, an agent or a tool names. Without tags, only these are written.
 func namedBesidesTags(r *plan.Request) []bool {
 	kept := make([]bool, len(r.Strings))
 	mark := func(id uint32) {
@@ -186,7 +186,7 @@ func encodeRecord(b *[recordSize]byte, index uint32, r *plan.Record, tags bool) 
 	le.PutUint64(b[recCreated:], uint64(r.Created))
 }
 
-// encodeConfig writes one entry at its place and its strings at free; it returns where the next strings go.
+// encodeConfig writes one entry at offset at and its strings at free, and returns the offset for the next strings.
 func encodeConfig(dst []byte, at, free int, e *plan.ConfigEntry) (int, error) {
 	le := binary.LittleEndian
 	b := (*[configSize]byte)(dst[at:])

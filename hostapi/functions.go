@@ -17,7 +17,7 @@ import (
 // hostModule is the name under which the host functions stand.
 const hostModule = "mneme"
 
-// hostFunction is one function that a guest may import. Its signature, its documentation and its body stand together.
+// hostFunction is one function that a guest may import: its signature, its documentation and its body.
 type hostFunction struct {
 	name    string
 	params  []param
@@ -51,8 +51,9 @@ func (f *hostFunction) paramTypes() []api.ValueType {
 func mnemeFunctions() []hostFunction {
 	i32 := []api.ValueType{api.ValueTypeI32}
 	return []hostFunction{
-		{"text", i32s("record", "offset", "ptr", "cap"), i32, "copies up to cap bytes of the record's text from offset; " +
-			"returns the text's whole length, or -1 where there is no such record", hostText},
+		{"text", i32s("record", "offset", "ptr", "cap"), i32,
+			"copies up to cap bytes of the record's text from offset; " +
+				"returns the text's whole length, or -1 where there is no such record", hostText},
 		{"tokens", i32s("ptr", "len"), i32, "token count of a text", hostTokens},
 		{"find", i32s("record", "ptr", "len"), i32, "byte offset of the needle in the record's text, or -1", hostFind},
 		{"log", i32s("level", "ptr", "len"), nil, "0 debug, 1 info, 2 warn, 3 error; into the decision", hostLog},
@@ -60,8 +61,9 @@ func mnemeFunctions() []hostFunction {
 	}
 }
 
-// newRuntime makes the runtime of one module, with what it imports. Each has its own, although machine code is shared:
-// a runtime keeps the function types of all that it ever saw.
+// newRuntime makes the runtime of one module with the host modules that it imports. Modules do not share a runtime,
+// because a runtime keeps the function types of every module that it ever saw; they share machine code through the
+// cache.
 func (h *Host) newRuntime(ctx context.Context, imports []wasm.Import) (wazero.Runtime, error) {
 	r := wazero.NewRuntimeWithConfig(ctx, h.config)
 	for name, functions := range map[string][]hostFunction{hostModule: mnemeFunctions(), wasiModule: wasiFunctions()} {
@@ -149,7 +151,7 @@ func hostFail(in *instance, stack []uint64) {
 	in.failure = strings.ToValidUTF8(string(message), "\uFFFD")
 }
 
-// enter counts one host call and notes whose it is, for the words of a failure.
+// enter counts one host call and notes its name for the words of a failure.
 func (in *instance) enter(function string) {
 	in.function = function
 	if in.hostCalls++; in.hostCalls > in.limits.HostCalls {
@@ -173,24 +175,24 @@ func (in *instance) write(n int) {
 	}
 }
 
-// during refuses functions that need a request outside mneme_assemble.
+// during stops a guest that calls, outside mneme_assemble, a function that needs a request.
 func (in *instance) during() {
 	if in.request == nil {
 		in.stop(plan.StatusTrap, "called before mneme_assemble")
 	}
 }
 
-// logLineBytes is what a line counts besides its words, so that empty ones cannot flood a decision.
+// logLineBytes is what each line counts beside its text, so that empty lines cannot flood a decision.
 const logLineBytes = 16
 
-// fetched is the text that a call asked for last.
+// fetched is the text that a call read last.
 type fetched struct {
 	record int32
 	text   []byte
 }
 
-// text is a record's text; false where the table has no such record. The one asked for last is kept, so that it can
-// be read piece by piece; every other is paid for anew, since the host makes all of it, however little is wanted.
+// text is a record's text, or false where the table has no such record. The text read last is kept, so that a guest can
+// read it in pieces. Any other text is charged again in full, because the host makes all of it.
 func (in *instance) text(record int32) ([]byte, bool) {
 	in.during()
 	if record < 0 || int(record) >= len(in.request.Records) {

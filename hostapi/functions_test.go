@@ -40,10 +40,11 @@ func TestHostFunctions(t *testing.T) {
 		"text from the end": {call(fnText, 0, 11, 1024, 3), "returned -12"},
 		"text beyond":       {call(fnText, 0, 1<<31-1, 1024, 3), "returned -12"},
 		"text measured":     {call(fnText, 1, 0, 0, 0), "returned -7"},
-		"tokens":            {cat(call(fnText, 0, 0, 1024, 64), ins(opDropValue), call(fnTokens, 1024, 11)), "returned -3"},
-		"no tokens":         {call(fnTokens, 0, 0), "returned -1"},
-		"find":              {call(fnFind, 0, 16, 5), "returned -7"},
-		"find the empty":    {call(fnFind, 0, 0, 0), "returned -1"},
+		"tokens": {cat(call(fnText, 0, 0, 1024, 64), ins(opDropValue), call(fnTokens, 1024, 11)),
+			"returned -3"},
+		"no tokens":      {call(fnTokens, 0, 0), "returned -1"},
+		"find":           {call(fnFind, 0, 16, 5), "returned -7"},
+		"find the empty": {call(fnFind, 0, 0, 0), "returned -1"},
 	} {
 		out := runGuest(t, Options{}, hostGuest(show(c.code), datum{16, []byte("world")}))
 		if out.Status != plan.StatusAuthorError || !strings.Contains(out.Detail, c.want) {
@@ -79,9 +80,10 @@ func TestHostFunctionsRefuseBadArguments(t *testing.T) {
 		code []byte
 		want string
 	}{
-		"text offset":    {call(fnText, 0, -1, 0, 8), "mneme.text: offset -1 is negative"},
-		"text cap":       {call(fnText, 0, 0, 0, -8), "mneme.text: length -8 is negative"},
-		"text ptr":       {call(fnText, 0, 0, end-4, 8), "mneme.text: 8 bytes at 196604 pass the end of memory at 196608"},
+		"text offset": {call(fnText, 0, -1, 0, 8), "mneme.text: offset -1 is negative"},
+		"text cap":    {call(fnText, 0, 0, 0, -8), "mneme.text: length -8 is negative"},
+		"text ptr": {call(fnText, 0, 0, end-4, 8),
+			"mneme.text: 8 bytes at 196604 pass the end of memory at 196608"},
 		"text far ptr":   {call(fnText, 0, 0, -1, 8), "mneme.text: 8 bytes at 4294967295"},
 		"text most":      {call(fnText, 0, 0, -1, 1<<31-1), "mneme.text: 2147483647 bytes at 4294967295"},
 		"tokens ptr":     {call(fnTokens, end, 1), "mneme.tokens: 1 bytes at 196608"},
@@ -116,7 +118,8 @@ func TestHostQuotas(t *testing.T) {
 		"copied":   {text, hostGuest(cat(two, konst(0))), "mneme.text: more than 21 bytes of text"},
 		"searched": {text, hostGuest(cat(call(fnFind, 0, 0, 0), call(fnFind, 0, 0, 0), ins(opAdd))), "mneme.find"},
 		"counted":  {text, hostGuest(call(fnTokens, 0, 22)), "mneme.tokens"},
-		"logged":   {log, hostGuest(cat(call(fnLog, 1, 0, 4), call(fnFail, 0, 4), konst(-1))), "mneme.fail: more than 23 bytes"},
+		"logged": {log, hostGuest(cat(call(fnLog, 1, 0, 4), call(fnFail, 0, 4), konst(-1))),
+			"mneme.fail: more than 23 bytes"},
 		"inserted": {inserted, returnsPlan(insert), "exceed 3 bytes"},
 	} {
 		out := runGuest(t, Options{Limits: c.limits}, c.guest)
@@ -173,7 +176,8 @@ func TestFailureOfTheHostIsNotTheGuests(t *testing.T) {
 	h := newHost(t, Options{})
 	c := twoRecords(mustLoad(t, h, hostGuest(call(fnText, 0, 0, 0, 0)).build()))
 	c.Texts = brokenTexts{}
-	if out := h.Run(t.Context(), c); out.Status != plan.StatusUnavailable || !strings.Contains(out.Detail, "disk gone") {
+	if out := h.Run(t.Context(), c); out.Status != plan.StatusUnavailable ||
+		!strings.Contains(out.Detail, "disk gone") {
 		t.Errorf("%+v", out)
 	}
 	c.Texts = texts{} // record 0 is in the table but not in the texts: a bug of the host's

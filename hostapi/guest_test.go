@@ -283,7 +283,8 @@ func runGuest(t *testing.T, o Options, g guest) plan.Outcome {
 func twoRecords(d plan.Digest) plan.Call {
 	return plan.Call{
 		Tenant: "t", Module: d, Texts: texts{"hello world", "second"},
-		Request: &plan.Request{Records: make([]plan.Record, 2), Strings: []string{""}, Now: 1_700_000_000_123, Seed: 42},
+		Request: &plan.Request{Records: make([]plan.Record, 2), Strings: []string{""}, Now: 1_700_000_000_123,
+			Seed: 42},
 	}
 }
 

@@ -1,9 +1,10 @@
-// Package hostapi is the sandbox: the one door that every policy comes through. It admits modules, instruments and
-// compiles them, keeps instances of them, and runs one call at a time in each, so that a call is a function of
-// the request, the module and its config alone. It speaks the ABI mneme/1, which docs/ABI.md prints.
+// Package hostapi is the sandbox that runs all policies, built in or uploaded. It admits modules, instruments and
+// compiles them, keeps instances of them, and runs one call at a time in each instance. A call depends on the request,
+// the module and its config alone: after each call the instance's memory is put back. The ABI is mneme/1, which
+// docs/ABI.md prints.
 //
 // A module passes through the files in this order: load.go, instrument.go, admit.go, package compiler, modules.go,
-// instance.go, pool.go, call.go. What bounds it stands in limits.go; tank.go and memory.go hold it to that.
+// instance.go, pool.go, call.go. limits.go lists its limits; tank.go and memory.go enforce them.
 package hostapi
 
 import (
@@ -17,10 +18,11 @@ import (
 
 // Options of a Host. Compiler or Interpreter must be set.
 type Options struct {
-	Limits      Limits             // zero: DefaultLimits
-	Compiler    []string           // starts a child that calls compiler.Main: a program and its first arguments
-	CacheDir    string             // keeps machine code for this process alone; empty: none is kept beyond Close
-	Interpreter bool               // run without compiling: slow, the oracle of tests, and not to be used with a running timer
+	Limits   Limits   // zero: DefaultLimits
+	Compiler []string // a program and its first arguments, which start a child that calls compiler.Main
+	CacheDir string   // keeps machine code, for this process alone; empty: until Close only
+	// run without compiling: slow, for tests to compare with, and not with a running timer
+	Interpreter bool
 	NewTimer    func(func()) Timer // makes a timer that does not run yet; nil: the system's
 }
 

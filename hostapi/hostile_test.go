@@ -87,7 +87,8 @@ func StoppedTimer(f func()) Timer { return stoppedTimer(f) }
 // Every attack ends as it is noted, the same way each time and at the same price, and its host serves others as ever.
 func TestAttacks(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
-	good := conversation(mustLoad(t, h, returnsPlan(planBytes("code", opBytes(1, 0, 0, 0, 0, 0, 48, 4))).build()), nil, 8)
+	good := conversation(mustLoad(t, h, returnsPlan(planBytes("code", opBytes(1, 0, 0, 0, 0, 0, 48, 4))).build()), nil,
+		8)
 	want := h.Run(t.Context(), good)
 	for _, a := range hostile.Attacks() {
 		t.Run(a.Name, func(t *testing.T) {

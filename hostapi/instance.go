@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// instance is one running copy of a module. One goroutine uses it at a time.
+// instance is a copy of a module with its own memory. One goroutine uses it at a time.
 type instance struct {
 	key      poolKey
 	limits   *Limits
@@ -32,11 +32,11 @@ type instance struct {
 	reasons  reasons
 	usage
 
-	newer, older *instance // among the idle ones of all keys
-	above, below *instance // among the idle ones of its key
+	newer, older *instance // neighbours among all idle instances
+	above, below *instance // neighbours among the idle instances of its key
 }
 
-// usage is the state of one call. It is set anew for each.
+// usage is the state of one call. It is reset for each call.
 type usage struct {
 	request  *plan.Request // nil while the instance starts
 	texts    plan.Texts
@@ -47,13 +47,13 @@ type usage struct {
 	hostCalls, pulled, written int
 
 	log     []plan.LogLine
-	clean   bool   // the call left nothing running
+	clean   bool   // the timer of the call no longer runs
 	failure string // the author's message
 	printed []byte // what the language runtime wrote to stderr
 	ended   *ending
 }
 
-// ending is how a call that did not succeed ended.
+// ending says how a call failed.
 type ending struct {
 	status plan.Status
 	detail string
@@ -65,7 +65,7 @@ func endingf(status plan.Status, format string, args ...any) *ending {
 	return &ending{status, fmt.Sprintf(format, args...)}
 }
 
-// in says where a call ended.
+// in adds the function in which the call ended.
 func (e *ending) in(function string) *ending { return &ending{e.status, function + ": " + e.detail} }
 
 // stop ends the running call from inside a host function. It unwinds through the guest and does not return.
@@ -78,7 +78,7 @@ func (in *instance) stopAs(e *ending) {
 	panic(in.ended)
 }
 
-// spend charges the guest for work of the host.
+// spend charges the guest for work that the host does for it.
 func (in *instance) spend(n int) {
 	if ended := in.tank.charge(n); ended != nil {
 		in.stopAs(ended)
@@ -88,7 +88,8 @@ func (in *instance) spend(n int) {
 // instanceKey finds the instance in the context of a host call.
 type instanceKey struct{}
 
-// instanceContext carries an instance without the allocation and the chain of context.WithValue.
+// instanceContext carries an instance. Unlike context.WithValue it costs one allocation for an instance, not for a
+// call.
 type instanceContext struct {
 	context.Context
 	in *instance
@@ -103,8 +104,8 @@ func (c *instanceContext) Value(key any) any {
 
 func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{}).(*instance) }
 
-// instantiate makes an instance and starts it: memory and data, _initialize, then the arenas. It fails as a call
-// would, with a status and words, and leaves nothing behind.
+// instantiate makes an instance and starts it: memory and data, _initialize, then the arenas. A failure has a status
+// and words like that of a call, and leaves nothing behind.
 func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, failed *ending) {
 	in := &instance{
 		key: key, limits: &h.limits, reasons: reasons{},
@@ -145,7 +146,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 	return in, nil
 }
 
-// begin runs what the guest does once.
+// begin runs _initialize and takes the arenas, with the fuel of a start.
 func (in *instance) begin() *ending {
 	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime)
 	defer in.tank.end()
@@ -187,7 +188,7 @@ func (in *instance) takeArenas() *ending {
 	return nil
 }
 
-// settle notes how the instance stands once started, or proves that it stands as all before it did: a policy whose
+// settle takes the snapshot of the first started instance, and compares every later one with it: a policy whose
 // instances start differently would not answer the same call with the same plan.
 func (in *instance) settle() *ending {
 	globals := make([]uint64, len(in.globals))
@@ -207,9 +208,9 @@ func (in *instance) settle() *ending {
 	return nil
 }
 
-// restore puts the instance back to how it started. False: it cannot be, and must be closed.
+// restore resets the instance to its snapshot. Where it returns false, it could not, and the instance must be closed.
 func (in *instance) restore() bool {
-	in.usage = usage{} // keeps nothing of the call alive
+	in.usage = usage{} // so that nothing of the call stays in memory
 	if !in.key.module.restorable || !in.start.restore(in.memory.bytes) {
 		return false
 	}
@@ -220,7 +221,7 @@ func (in *instance) restore() bool {
 }
 
 func (in *instance) close(ctx context.Context) {
-	// Nothing is left to do about an instance that cannot be closed: it holds nothing but memory.
+	// An error changes nothing: the instance holds nothing but memory.
 	_ = in.guest.Close(ctx)
 }
 
@@ -232,11 +233,11 @@ func (in *instance) explain(function string, err error) *ending {
 	if ended := in.tank.ranDry(); ended != nil {
 		return ended.in(function)
 	}
-	var fault runtime.Error
+	fault, ofHost := errors.AsType[runtime.Error](err)
 	words, _, _ := strings.Cut(err.Error(), "\n")
 	words = strings.TrimPrefix(words, "wasm error: ")
 	switch {
-	case errors.As(err, &fault):
+	case ofHost:
 		return endingf(plan.StatusUnavailable, "the host failed in %s: %v", in.function, fault)
 	case words == "stack overflow":
 		return endingf(plan.StatusDepth, "%s: calls are nested too deep", function)
@@ -247,7 +248,7 @@ func (in *instance) explain(function string, err error) *ending {
 	return in.withPrinted(endingf(plan.StatusTrap, "%s: %s", function, words))
 }
 
-// withPrinted adds what the guest's language runtime printed, which mostly says why.
+// withPrinted adds what the guest's language runtime printed, which usually says why it trapped.
 func (in *instance) withPrinted(e *ending) *ending {
 	if text := strings.TrimSpace(strings.ToValidUTF8(string(in.printed), string(utf8.RuneError))); text != "" {
 		return &ending{e.status, e.detail + ": " + text}

@@ -14,13 +14,13 @@ const (
 	maxPages  = 1 << 16
 )
 
-// prepare checks a module and rewrites it so that it pays for what it does. Memory is bounded here and not in the
-// rewritten module: the allocator sees growth refused, and so a trap that follows can be told from any other.
+// prepare checks a module and rewrites it so that it counts its own fuel. The rewritten module does not bound its
+// memory; the host's allocator does, so that a trap after refused growth can be told from any other trap.
 func (h *Host) prepare(code []byte) (*wasm.Prepared, error) {
 	limits := wasm.DefaultLimits()
 	limits.MemoryPages = maxPages
 	prepared, err := wasm.Prepare(code, limits)
-	if refusal := (*wasm.Refusal)(nil); errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*wasm.Refusal](err); ok {
 		return nil, new(plan.Refusal(*refusal))
 	}
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Limits bounds what policies may take from their host: each call, each module, and all of them together. What a
-// module may be before it is compiled stands in wasm.Limits.
+// Limits bounds what policies may take from their host: each call, each module, and all of them together. wasm.Limits
+// bounds a module before it is compiled.
 type Limits struct {
 	// One call.
-	Fuel          int           // instructions, roughly; deterministic, so that it decides before CallTime does
-	FuelPerRecord int           // besides, for each record of the request
-	CallTime      time.Duration // by the clock, with host functions: for what fuel cannot see
+	Fuel          int           // about one per instruction; deterministic, and meant to run out before CallTime does
+	FuelPerRecord int           // added for each record of the request
+	CallTime      time.Duration // by the clock, host functions included: bounds what fuel does not measure
 	Depth         int           // nested calls
 	MemoryBytes   int           // linear memory of one instance
 	HostCalls     int           // all functions together
@@ -19,7 +19,7 @@ type Limits struct {
 	LogBytes      int           // log lines and author's message
 	InsertedBytes int           // texts in one plan
 
-	// Starting an instance: _initialize and mneme_arena. Language runtimes do much there, once for many calls.
+	// Starting an instance: _initialize and mneme_arena. Language runtimes work much there, once for many calls.
 	StartFuel int
 	StartTime time.Duration
 
@@ -27,12 +27,12 @@ type Limits struct {
 	CompileTime   time.Duration // computing time, in whole seconds; by the clock three times as much
 	CompileMemory int           // bytes
 
-	// All tenants together. One tenant has all but one of Calls at most, so that another's first call never waits,
-	// and one of Compiles.
-	Calls     int // run at once: one per processor, since guests compute and never wait
-	Compiles  int // run at once; they give way to everything else
+	// All tenants together. One tenant may have at most all but one of Calls, so that another tenant's first call never
+	// waits, and one of Compiles.
+	Calls     int // at once: one per processor, because guests compute and never wait
+	Compiles  int // at once, at a low priority
 	IdleBytes int // memory of instances that wait for their next call
-	CodeBytes int // modules in memory: machine code and how they start
+	CodeBytes int // machine code and snapshots in memory
 	DiskBytes int // machine code on disk
 }
 

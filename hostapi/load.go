@@ -13,11 +13,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Load admits, instruments and compiles a module and starts it once in each size, so that Run can trust it. The same
-// bytes again answer what the first time did, until what was not used for long is unloaded. A module that is refused
-// leaves nothing behind; the error is a *plan.Refusal.
+// Load admits, instruments and compiles a module and starts it once in each arena size; after that, Run can call it.
+// Loading the same bytes again is cheap while the module is in memory; one that was not used for long is unloaded. The
+// error is a *plan.Refusal where the module is at fault, and a refused module leaves nothing behind.
 //
-// All that is done for a module counts against its tenant: work in this process as a call, compiling as a compile.
+// The work counts against the tenant: compiling takes one of Limits.Compiles, all else one of Limits.Calls.
 func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Policy, error) {
 	digest := plan.Digest(sha256.Sum256(code))
 	if m := h.modules.use(digest); m != nil {
@@ -48,7 +48,7 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 	return m.Policy, nil
 }
 
-// share does work for a tenant in one of the places that calls have.
+// share does work for a tenant in one of the slots of calls.
 func (h *Host) share(ctx context.Context, tenant string, work func() error) error {
 	if err := h.calls.Enter(ctx, tenant); err != nil {
 		return err
@@ -57,10 +57,10 @@ func (h *Host) share(ctx context.Context, tenant string, work func() error) erro
 	return work()
 }
 
-// Loaded reports whether Run can call a module without loading it again.
+// Loaded reports whether a module is in memory, so that Run can call it without Load.
 func (h *Host) Loaded(digest plan.Digest) bool { return h.modules.has(digest) }
 
-// admit takes a module through all checks that come before compiling.
+// admit puts a module through all checks that come before compiling.
 func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 	prepared, err := h.prepare(code)
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 	return prepared, nil
 }
 
-// compile gives a module its code: from the cache, or made for it first.
+// compile gives a module its machine code, from the cache or made now.
 func (h *Host) compile(ctx context.Context, m *module, code []byte) (err error) {
 	if h.compiler == nil {
 		m.code, err = interpret(ctx, m.runtime, code)
@@ -109,7 +109,7 @@ func (h *Host) compile(ctx context.Context, m *module, code []byte) (err error) 
 	return err
 }
 
-// interpret makes a module ready for the interpreter, which takes no time worth bounding.
+// interpret makes a module ready for the interpreter, which is quick, so that nothing bounds it.
 func interpret(ctx context.Context, r wazero.Runtime, code []byte) (*compiler.Code, error) {
 	m, err := r.CompileModule(ctx, code)
 	if err != nil {
@@ -118,7 +118,7 @@ func interpret(ctx context.Context, r wazero.Runtime, code []byte) (*compiler.Co
 	return &compiler.Code{Module: m}, nil
 }
 
-// make compiles in a child, unless someone else did while this tenant waited for its turn.
+// make compiles in a child process, unless another call did while this tenant waited for its turn.
 func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
 	if err := h.compiles.Enter(ctx, tenant); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
 	return h.compiler.Compile(ctx, code)
 }
 
-// cached loads machine code that was made before; nil where there is none.
+// cached loads machine code that was made before. It is nil where there is none.
 func (h *Host) cached(ctx context.Context, m *module, code []byte) (loaded *compiler.Code, err error) {
 	err = h.share(ctx, m.tenant, func() (err error) {
 		loaded, err = h.compiler.Load(ctx, m.runtime, code)

@@ -45,9 +45,10 @@ func TestLoadRefuses(t *testing.T) {
 		check string
 		want  string
 	}{
-		"no abi":             {guest{drop: "mneme_abi"}, checkExported, "mneme_abi() -> i32"},
-		"no arena":           {guest{drop: "mneme_arena"}, checkExported, "mneme_arena(i32, i32) -> i32"},
-		"no assemble":        {guest{drop: "mneme_assemble"}, checkExported, "mneme_assemble(i32, i32, i32, i32) -> i32"},
+		"no abi":   {guest{drop: "mneme_abi"}, checkExported, "mneme_abi() -> i32"},
+		"no arena": {guest{drop: "mneme_arena"}, checkExported, "mneme_arena(i32, i32) -> i32"},
+		"no assemble": {guest{drop: "mneme_assemble"}, checkExported,
+			"mneme_assemble(i32, i32, i32, i32) -> i32"},
 		"no memory":          {guest{drop: "memory"}, checkExported, `"memory"`},
 		"wrong result":       {guest{results: map[string]byte{"mneme_assemble": i64t}}, checkExported, "-> i64, not"},
 		"unknown module":     {imports("env", "abort", "", ""), checkImported, `module "env"`},
@@ -71,14 +72,16 @@ func TestLoadRefuses(t *testing.T) {
 		"ill-typed":          {guest{assemble: konst64(0)}, compiler.CheckCompile, ""},
 		"4 GiB":              {guest{pages: 65536}, checkMemory, "65536 is over the limit of 256"},
 		"not JSON":           {guest{manifest: "{"}, checkManifest, ""},
-		"unknown field":      {guest{manifest: `{"abi":"1.0","hooks":["assemble"],"author":"x"}`}, checkManifest, "author"},
+		"unknown field": {guest{manifest: `{"abi":"1.0","hooks":["assemble"],"author":"x"}`}, checkManifest,
+			"author"},
 		"two objects":        {guest{manifest: okManifest + okManifest}, checkManifest, "more follows"},
 		"manifest's version": {guest{manifest: `{"abi":"2.0","hooks":["assemble"]}`}, checkManifest, "abi 2.0"},
 		"no version":         {guest{manifest: `{"hooks":["assemble"]}`}, checkManifest, "abi is missing"},
 		"odd version":        {guest{manifest: `{"abi":"one","hooks":["assemble"]}`}, checkManifest, "MAJOR.MINOR"},
 		"no hooks":           {guest{manifest: `{"abi":"1.0"}`}, checkManifest, "hooks"},
 		"unknown hook":       {guest{manifest: `{"abi":"1.0","hooks":["assemble","recall"]}`}, checkManifest, "recall"},
-		"bad default": {guest{manifest: `{"abi":"1.0","hooks":["assemble"],"config":{"n":{"type":"integer","default":"x"}}}`},
+		"bad default": {guest{manifest: `{"abi":"1.0","hooks":["assemble"],"config":{"n":{"type":"integer",` +
+			`"default":"x"}}}`},
 			checkManifest, `config "n": default is "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// parseManifest reads a manifest strictly and proves that its schema can be used: every default passes its own rules.
+// parseManifest reads a manifest, refuses unknown fields, and checks that every default obeys its own rules.
 func parseManifest(raw []byte) (plan.Manifest, error) {
 	var m plan.Manifest
 	d := json.NewDecoder(bytes.NewReader(raw))

@@ -10,18 +10,18 @@ import (
 type linearMemory struct {
 	bytes   []byte
 	limit   uint64
-	refused bool // growth past the limit was asked for
+	refused bool // the guest asked for more than limit
 }
 
-// Reallocate grows the memory, or answers nil past the limit. Capacity doubles, so that growing page by page copies
-// no more than twice the final size.
+// Reallocate grows the memory, or returns nil beyond the limit. Capacity doubles, so that growing page by page copies
+// at most twice the final size.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > m.limit {
 		m.refused = true
 		return nil
 	}
 	if size <= uint64(cap(m.bytes)) {
-		m.bytes = m.bytes[:size] // never used before: still zero
+		m.bytes = m.bytes[:size] // the new part was never used, so it is zero
 		return m.bytes
 	}
 	grown := make([]byte, size, max(size, min(2*uint64(cap(m.bytes)), m.limit)))
@@ -33,22 +33,22 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 // Free leaves the memory to the garbage collector.
 func (m *linearMemory) Free() {}
 
-// snapshot is the memory and the mutable globals of an instance as they stand once it has started. All instances of a
-// module and size start alike, so they share one.
+// snapshot is the memory and the mutable globals of an instance that has just started. All instances of a module and
+// arena size start alike, so they share one.
 type snapshot struct {
 	size    int
 	runs    []run
 	globals []uint64
 }
 
-// run is a stretch of memory: its bytes, or nil where all are zero. Most memory is, and clearing it is the cheapest
-// way to put it back: half the price of copying or of comparing first (BenchmarkRestore).
+// run is a stretch of memory with its bytes, or nil where all are zero. Most memory is zero, and clearing it takes half
+// the time of copying it or of comparing it first (BenchmarkRestore).
 type run struct {
 	at, end int
 	bytes   []byte
 }
 
-// runSize is the grain in which a memory is split into runs.
+// runSize is the unit, in bytes, in which a memory is split into runs.
 const runSize = 4096
 
 func takeSnapshot(memory []byte, globals []uint64) *snapshot {
@@ -71,7 +71,7 @@ func takeSnapshot(memory []byte, globals []uint64) *snapshot {
 	return s
 }
 
-// allZero tells whether nothing was ever written to a stretch, or nothing but zeros.
+// allZero reports whether all bytes are zero.
 func allZero(b []byte) bool {
 	var zeros [runSize]byte
 	for ; len(b) > runSize; b = b[runSize:] {
@@ -82,7 +82,7 @@ func allZero(b []byte) bool {
 	return bytes.Equal(b, zeros[:len(b)])
 }
 
-// weight is what a snapshot holds.
+// weight is the memory that a snapshot takes, in bytes.
 func (s *snapshot) weight() int {
 	n := 8 * len(s.globals)
 	for i := range s.runs {
@@ -91,22 +91,23 @@ func (s *snapshot) weight() int {
 	return n
 }
 
-// matches says whether an instance stands exactly as the snapshot does.
+// matches reports whether a memory and globals equal the snapshot.
 func (s *snapshot) matches(memory []byte, globals []uint64) bool {
 	if len(memory) != s.size || !slices.Equal(globals, s.globals) {
 		return false
 	}
 	for i := range s.runs {
 		r := &s.runs[i]
-		if stretch := memory[r.at:r.end]; r.bytes == nil && !allZero(stretch) || r.bytes != nil && !bytes.Equal(stretch, r.bytes) {
+		stretch := memory[r.at:r.end]
+		if r.bytes == nil && !allZero(stretch) || r.bytes != nil && !bytes.Equal(stretch, r.bytes) {
 			return false
 		}
 	}
 	return true
 }
 
-// restore puts a memory back; false where it has grown, which cannot be undone. All of it is written: nothing is
-// assumed about what the guest may have touched.
+// restore resets a memory. It returns false where the memory has grown, which cannot be undone. All of the memory is
+// written, so that nothing depends on what the guest touched.
 func (s *snapshot) restore(memory []byte) bool {
 	if len(memory) != s.size {
 		return false

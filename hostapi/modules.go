@@ -11,24 +11,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
-// module is a loaded module as the host keeps it. It never changes, but for the snapshots of its first instances.
+// module is a loaded module. It never changes, except that its first instances set its snapshots.
 type module struct {
 	plan.Policy
-	tenant     string // who loaded it first
+	tenant     string // the tenant that loaded it first
 	runtime    wazero.Runtime
 	code       *compiler.Code
 	globals    []string // export names of all mutable globals
-	restorable bool     // memory and globals are all the state that it has
-	weight     int      // bytes that it holds in memory
+	restorable bool     // it has no state beside memory and globals
+	weight     int      // bytes of this process's memory that it takes
 
 	mu      sync.Mutex
 	started [sizeCount]*snapshot
 
-	users int // calls that run; guarded by modules.mu, as is place
+	users int // running calls; modules.mu guards it, and place
 	place *list.Element
 }
 
-// modules are the loaded modules of a host, bounded by what they hold in memory.
+// modules are the loaded modules of a host, which together take at most limit bytes of memory.
 type modules struct {
 	unload func(*module)
 	limit  int
@@ -43,7 +43,7 @@ func newModules(limit int, unload func(*module)) *modules {
 	return &modules{unload: unload, limit: limit, loaded: map[plan.Digest]*module{}, newest: list.New()}
 }
 
-// use finds a module and keeps it loaded until done; nil where there is none.
+// use finds a module and keeps it loaded until done. It returns nil where the module is not loaded.
 func (s *modules) use(d plan.Digest) *module {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *modules) has(d plan.Digest) bool {
 	return s.loaded[d] != nil
 }
 
-// add keeps a module, or unloads it where someone else was faster.
+// add keeps a module. Where another call has added the same one meanwhile, it unloads this one.
 func (s *modules) add(m *module) {
 	s.mu.Lock()
 	if s.loaded[m.Digest] != nil {
@@ -86,8 +86,9 @@ func (s *modules) add(m *module) {
 	s.unloadAll(evicted)
 }
 
-// evict takes out modules until the rest has room: the one of the heaviest tenant that was used longest ago, so that
-// nobody can push out what others use. What is in use stays, and so does the newest, or it could never be used.
+// evict takes out modules until the rest fits: each time the one that was used longest ago among those of the tenant
+// with the most bytes, so that a tenant cannot push out the modules of others. A module in use stays, and so does the
+// newest, which could never be used otherwise.
 func (s *modules) evict() (out []*module) {
 	for s.bytes > s.limit {
 		held := map[string]int{}
@@ -134,7 +135,7 @@ func (h *Host) unload(m *module) {
 	for in := h.pool.drop(m); in != nil; in = in.older {
 		in.close(ctx)
 	}
-	// What cannot be closed holds nothing but memory.
+	// Errors change nothing: what cannot be closed holds nothing but memory.
 	if m.code != nil {
 		_ = m.code.Close(ctx)
 	}
@@ -143,7 +144,7 @@ func (h *Host) unload(m *module) {
 	}
 }
 
-// weigh estimates what a module holds: its code, its bytes as parsed, and how its instances start.
+// weigh estimates the memory that a module takes: its code, its parsed bytes and its snapshots.
 func (m *module) weigh(parsed int) {
 	m.weight = int(m.code.Size) + 2*parsed
 	for _, s := range m.started {

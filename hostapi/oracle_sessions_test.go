@@ -92,7 +92,8 @@ func (w *windows) listen(t *testing.T) {
 // post commits a generated turn.
 func (w *windows) post(t *testing.T, sessionID string, turn hard.Turn) {
 	t.Helper()
-	req := session.TurnRequest{SessionID: sessionID, Agent: turn.Agent, Format: string(turn.Format), Messages: turn.Input}
+	req := session.TurnRequest{SessionID: sessionID, Agent: turn.Agent, Format: string(turn.Format),
+		Messages: turn.Input}
 	if turn.Delegation != "" {
 		req.DelegationID = &turn.Delegation
 	}

@@ -197,7 +197,8 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 				var s policytest.Talk
 				for n := range uint32(records) {
 					s.Records = append(s.Records, mnemetest.Record{
-						Turn: n + 1, Seq: uint64(n) + 1, Atom: n + 1, Tokens: 10, Role: mneme.Role(1 + n%2), Delegation: 1 + n%2})
+						Turn: n + 1, Seq: uint64(n) + 1, Atom: n + 1, Tokens: 10, Role: mneme.Role(1 + n%2),
+						Delegation: 1 + n%2})
 					if n%2 == 1 && name != "depth-compress" {
 						s.Records[n].Flags = mneme.Mandatory // parts the ranges: an op for every second record
 					}
@@ -234,10 +235,12 @@ func FuzzModulesAnswerAsTheirSource(f *testing.F) {
 	f.Add(uint64(1), uint16(30), uint32(50), uint32(0), int64(20), 1.0, uint32(0), int64(20))
 	f.Add(uint64(2), uint16(30), uint32(3), uint32(900), int64(-1), 0.5, uint32(7), int64(-1))
 	f.Add(uint64(3), uint16(300), uint32(0), uint32(1), int64(1)<<62, -1e308, uint32(1)<<31, int64(1)<<62)
-	f.Add(uint64(4), uint16(5), uint32(0xffffffff), uint32(0xffffffff), int64(-1)<<63, 1e-300, uint32(0xffffffff), int64(-1)<<63)
+	f.Add(uint64(4), uint16(5), uint32(0xffffffff), uint32(0xffffffff), int64(-1)<<63, 1e-300, uint32(0xffffffff),
+		int64(-1)<<63)
 	o := newOracle(f)
 	f.Fuzz(func(
-		t *testing.T, seed uint64, turns uint16, messages, tokens uint32, depth int64, share float64, newest uint32, keep int64,
+		t *testing.T, seed uint64, turns uint16, messages, tokens uint32, depth int64, share float64, newest uint32,
+		keep int64,
 	) {
 		call := o.randomCall(rand.New(rand.NewPCG(seed, 3)), int(turns)%400)
 		call.Request.Config = []plan.ConfigEntry{{Key: "depth", Value: depth}, {Key: "enabled", Value: true},

@@ -2,16 +2,17 @@ package hostapi
 
 import "sync"
 
-// poolKey names instances that may stand in for one another. Tenants never share one, although restoring already
-// makes them alike. The config is no part of it: it comes with each request and leaves with it.
+// poolKey names instances that are interchangeable. Tenants never share an instance, although restoring makes all
+// alike. The config is no part of the key, because it comes with each request.
 type poolKey struct {
 	tenant string
 	module *module
 	size   arenaSize
 }
 
-// pool keeps idle instances: newest first for each key, and across all keys in order of age. When together they hold
-// too much memory, the oldest go of tenants that hold no less than the average: nobody can push out what others use.
+// pool keeps idle instances: the newest first for each key, and all of them in order of age. Where together they take
+// more than limit bytes, the oldest one goes of a tenant that holds at least the average, so that a tenant cannot push
+// out the instances of others.
 type pool struct {
 	mu             sync.Mutex
 	top            map[poolKey]*instance
@@ -24,7 +25,7 @@ func newPool(limit int) *pool {
 	return &pool{top: map[poolKey]*instance{}, held: map[string]int{}, limit: limit}
 }
 
-// take removes the newest idle instance of a key; nil where there is none.
+// take removes and returns the newest idle instance of a key, or nil.
 func (p *pool) take(key poolKey) *instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,7 +108,7 @@ func (p *pool) remove(in *instance) {
 	}
 }
 
-// footprint is what an idle instance holds: its memory, and its stacks and tables besides.
+// footprint is what an idle instance takes, in bytes: its memory, and about 16 KiB of stacks and tables.
 func (in *instance) footprint() int {
 	const besides = 16 << 10
 	return cap(in.memory.bytes) + besides

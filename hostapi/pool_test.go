@@ -20,7 +20,8 @@ func TestPoolModel(t *testing.T) {
 			for d := p.drop(key.module); d != nil; d = d.older {
 				dropped = append(dropped, d)
 			}
-			left := slices.DeleteFunc(slices.Clone(model), func(in *instance) bool { return in.key.module == key.module })
+			left := slices.DeleteFunc(slices.Clone(model),
+				func(in *instance) bool { return in.key.module == key.module })
 			if len(dropped) != len(model)-len(left) {
 				t.Fatalf("seed %d, step %d: dropped %d of %d", seed, step, len(dropped), len(model)-len(left))
 			}
@@ -44,7 +45,8 @@ func TestPoolModel(t *testing.T) {
 			}
 			slices.Reverse(evicted)
 			if !slices.Equal(evicted, want) {
-				t.Fatalf("seed %d, step %d: evicted %d, want the %d oldest of the heavy", seed, step, len(evicted), len(want))
+				t.Fatalf("seed %d, step %d: evicted %d, want the %d oldest of the heavy", seed, step, len(evicted),
+					len(want))
 			}
 		} else {
 			var want *instance

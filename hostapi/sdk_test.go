@@ -228,8 +228,9 @@ func requestOf(t *mnemetest.Table) *plan.Request {
 	}
 	for _, m := range t.Records {
 		rec := plan.Record{Seq: m.Seq, Created: m.Created, Turn: m.Turn, Tokens: m.Tokens,
-			CompressedTokens: m.CompressedTokens, TextBytes: uint32(len(m.Text)), Atom: m.Atom, Delegation: m.Delegation,
-			Agent: id(m.Agent), Tool: id(m.Tool), TagsAt: uint32(len(r.Tags)), TagCount: uint32(len(m.Tags)),
+			CompressedTokens: m.CompressedTokens, TextBytes: uint32(len(m.Text)), Atom: m.Atom,
+			Delegation: m.Delegation,
+			Agent:      id(m.Agent), Tool: id(m.Tool), TagsAt: uint32(len(r.Tags)), TagCount: uint32(len(m.Tags)),
 			Flags: plan.Flags(m.Flags), Role: plan.Role(m.Role), Kind: plan.Kind(m.Kind)}
 		for _, tag := range m.Tags {
 			r.Tags = append(r.Tags, id(tag))

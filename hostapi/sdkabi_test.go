@@ -38,7 +38,8 @@ func readSource(t *testing.T, dir string, target build.Context) source {
 	set := token.NewFileSet()
 	var s source
 	for _, name := range pkg.GoFiles {
-		file, err := parser.ParseFile(set, filepath.Join(dir, name), nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(set, filepath.Join(dir, name), nil,
+			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +109,9 @@ func (s source) layout(t *testing.T, name string) map[string]string {
 // spelled are names that the SDK spells otherwise than the ABI; all else differs in case and underlines only, or says
 // At and Len where the ABI says offset and length.
 var spelled = map[string]string{
-	"size": "preamblesize", "tool": "toolname", "tagsat": "tags", "code": "op", "kind": "type", "stringlength": "textlen",
-	"_": "reserved",
+	"size": "preamblesize", "tool": "toolname", "tagsat": "tags", "code": "op", "kind": "type",
+	"stringlength": "textlen",
+	"_":            "reserved",
 }
 
 func sameName(sdk, abi string) bool {
@@ -146,7 +148,8 @@ func TestSDKNumbers(t *testing.T) {
 		"Version": abiVersion, "requestMagic": requestMagic, "planMagic": planMagic,
 		"preambleSize": preambleSize, "recordSize": recordSize, "configEntrySize": configSize,
 		"planHeaderSize": planHeaderSize, "opSize": opSize, "MaxReason": maxReason, "olderExist": flagOlderExist,
-		"configInteger": typeInteger, "configFloat": typeFloat, "configBoolean": typeBoolean, "configString": typeString,
+		"configInteger": typeInteger, "configFloat": typeFloat, "configBoolean": typeBoolean,
+		"configString": typeString,
 		"arenaRequest": arenaRequest, "arenaPlan": arenaPlan,
 		"EarlierQuestion": uint64(opSpecs[1].template), "SizeStub": uint64(opSpecs[3].template),
 		"StoredOnly": plan.StoredOnly,

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Fuel that host functions cost: about what the same time would cost inside the guest.
+// Fuel that host functions cost: about as much as the guest would use in the same time.
 const (
 	fuelPerCall      = 50 // every host call
 	bytesPerFuel     = 8  // text copied or searched
@@ -19,10 +19,10 @@ const (
 	fuelPerVector    = 16 // each item of a list
 )
 
-// Timer calls its function each time that it has run down. A *time.Timer is one.
+// Timer calls its function each time it expires. A *time.Timer is one.
 type Timer interface {
 	Reset(d time.Duration) bool
-	Stop() bool // false: it has run down since it was set
+	Stop() bool // false: it has expired since it was set
 }
 
 // systemTimer makes a timer that is not running.
@@ -32,11 +32,13 @@ func systemTimer(f func()) Timer {
 	return t
 }
 
-// tank is what an instance may spend: fuel and depth, globals that rewriting added to the guest, and time. The guest
-// cannot be interrupted; when its time is up, the tank is drained, and it stops at its next refill.
+// tank holds what an instance may still spend: fuel and depth, which are globals that instrument.go added to the guest,
+// and time. The guest cannot be interrupted. When its time is up, the tank is drained, and the guest stops at its next
+// refill.
 //
-// The lock is between the host's goroutines. The guest itself, which takes none, may put back what it read before the
-// tank was drained, and so it is drained again until the call has ended. Each global is one aligned word.
+// The lock orders the host's goroutines only. The guest takes no lock, and may write back a value that it read before
+// the tank was drained, so the tank is drained again and again until the call has ended. Each global is one aligned
+// word.
 type tank struct {
 	tank, slice, depth api.MutableGlobal
 	timer              Timer
@@ -51,9 +53,9 @@ type tank struct {
 }
 
 const (
-	// drained is far below zero, and as far from overflowing.
+	// drained is far below zero and far from overflowing.
 	drained = -1 << 62
-	// drainAgain is how soon the tank is looked at again.
+	// drainAgain is the time until the tank is drained again.
 	drainAgain = time.Millisecond
 )
 
@@ -71,7 +73,7 @@ func newTank(guest api.Module, newTimer func(func()) Timer) (*tank, error) {
 	return t, nil
 }
 
-// fill grants what may be spent until end.
+// fill grants fuel, depth and time until end.
 func (t *tank) fill(fuel, depth int, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +85,7 @@ func (t *tank) fill(fuel, depth int, d time.Duration) {
 	t.timer.Reset(d)
 }
 
-// end takes the grant back. False: the time was up, or just about, and the timer may still be at work.
+// end takes the grant back. Where it returns false, the time was up, and drain may still be running.
 func (t *tank) end() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,12 +107,12 @@ func (t *tank) drain() {
 	t.timer.Reset(drainAgain)
 }
 
-// read looks at what is left. The lock must be held.
+// read is what is left. The lock must be held.
 func (t *tank) read() wasm.Reading {
 	return wasm.Reading{Tank: int64(t.tank.Get()), Slice: int64(t.slice.Get()), Depth: int64(t.depth.Get())}
 }
 
-// spent is what was used of the last fill.
+// spent is the fuel used since the last fill.
 func (t *tank) spent() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +122,7 @@ func (t *tank) spent() uint64 {
 	return uint64(t.read().Spent(t.filled))
 }
 
-// charge takes fuel for work of the host: first from the tank, then from what is left of the slice.
+// charge takes n fuel for work of the host: first from the tank, then from the rest of the slice.
 func (t *tank) charge(n int) *ending {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +143,7 @@ func (t *tank) charge(n int) *ending {
 	return nil
 }
 
-// ranDry says whether a call that trapped was stopped because time, fuel or depth ran out.
+// ranDry says which of time, fuel and depth ran out, or nil where the call trapped for another reason.
 func (t *tank) ranDry() *ending {
 	t.mu.Lock()
 	defer t.mu.Unlock()

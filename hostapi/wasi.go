@@ -20,9 +20,9 @@ const (
 	wasiNotSupported = 58
 )
 
-// The clock stands still: at the request's now during a call, and at this instant while an instance starts, because
-// an instance outlives the request that it was made for. Monotonic time never moves and is not 0, which the Go
-// runtime takes for a broken clock.
+// The clock stands still: at the request's now during a call, and at startInstant while an instance starts, because an
+// instance outlives the request that it was made for. Monotonic time stands still at 1 s, because the Go runtime takes
+// 0 for a broken clock.
 const (
 	startInstant   = int64(1_600_000_000_000) // ms since 1970
 	monotonicNanos = int64(time.Second)
@@ -30,8 +30,8 @@ const (
 )
 
 // wasiFunctions are what the runtimes of Go, TinyGo, AssemblyScript, C and Rust import to start and to say why they
-// panicked. They grant nothing. They are written here rather than taken from wazero because those carry files and
-// sockets, and because every answer must depend on the request and the module alone.
+// panicked. They give access to nothing. wazero's own are not used, because those offer files and sockets, and because
+// every answer must depend on the request and the module alone.
 func wasiFunctions() []hostFunction {
 	i32, i64 := api.ValueTypeI32, api.ValueTypeI64
 	errno := []api.ValueType{i32}
@@ -55,14 +55,15 @@ func wasiFunctions() []hostFunction {
 		{"fd_fdstat_set_flags", i32s("fd", "flags"), errno, "EBADF", wasiNoFile},
 		{"fd_prestat_get", i32s("fd", "prestat"), errno, "EBADF: no directory is open", wasiNoFile},
 		{"fd_prestat_dir_name", i32s("fd", "path", "path_len"), errno, "EBADF", wasiNoFile},
-		{"fd_seek", []param{{"fd", i32}, {"offset", i64}, {"whence", i32}, {"position", i32}}, errno, "EBADF", wasiNoFile},
+		{"fd_seek", []param{{"fd", i32}, {"offset", i64}, {"whence", i32}, {"position", i32}}, errno, "EBADF",
+			wasiNoFile},
 	}
 }
 
 func wasiNothing(_ *instance, stack []uint64) { answer(stack, wasiSuccess) }
 func wasiNoFile(_ *instance, stack []uint64)  { answer(stack, wasiBadFile) }
 
-// answer puts a result into the stack. A function without parameters still has room for its result.
+// answer puts a result on the stack, which has room for it even where a function has no parameters.
 func answer(stack []uint64, errno uint64) { stack[0] = errno }
 
 func wasiNoSizes(in *instance, stack []uint64) {
@@ -114,7 +115,7 @@ func wasiExit(in *instance, stack []uint64) {
 	in.stop(plan.StatusTrap, "the policy called proc_exit(%d)", int32(stack[0]))
 }
 
-// wasiPoll ends every wait at once: the Go runtime sleeps a little while it panics, and would lose its words. A guest
+// wasiPoll ends every wait at once, because the Go runtime sleeps while it panics, and its words would be lost. A guest
 // that waits for the clock to move runs out of fuel.
 func wasiPoll(in *instance, stack []uint64) {
 	const subscriptionSize, eventSize, typeAt, errorAt, eventTypeAt, clock = 48, 32, 8, 8, 10, 0
@@ -141,11 +142,11 @@ func wasiPoll(in *instance, stack []uint64) {
 	answer(stack, wasiSuccess)
 }
 
-// maxVectors bounds the items of one call that takes a list.
+// maxVectors bounds the items of a list in one call.
 const maxVectors = 1024
 
-// wasiWrite takes what a runtime prints when it panics. What is too long is cut, not refused: it is the words of a
-// failure already on its way.
+// wasiWrite keeps what a runtime prints when it panics. Long output is cut and not refused, because the call fails
+// anyway.
 func wasiWrite(in *instance, stack []uint64) {
 	const stdout, stderr, maxPrinted = 1, 2, 512
 	le := binary.LittleEndian

@@ -42,14 +42,16 @@ func TestClockShowsTheRequestsNow(t *testing.T) {
 		}
 	}
 	moved := cat(read(1), load(64), konst(-1000000001), ins(opAdd))
-	if out := runGuest(t, Options{}, wasiGuest(t, "clock_time_get", moved)); !strings.Contains(out.Detail, "returned -1") {
+	if out := runGuest(t, Options{}, wasiGuest(t, "clock_time_get", moved)); !strings.Contains(out.Detail,
+		"returned -1") {
 		t.Errorf("monotonic: %s: %s", out.Status, out.Detail)
 	}
 }
 
 func TestRandomnessIsAnInput(t *testing.T) {
 	h := newHost(t, Options{})
-	code := cat(call(0, 64, 4), ins(opDropValue), load(64), konst(-1<<31), ins(opOr)) // a negative number of random bits
+	// a negative number of random bits
+	code := cat(call(0, 64, 4), ins(opDropValue), load(64), konst(-1<<31), ins(opOr))
 	c := twoRecords(mustLoad(t, h, wasiGuest(t, "random_get", code).build()))
 	first, again := h.Run(t.Context(), c), h.Run(t.Context(), c)
 	c.Request.Seed++
@@ -79,16 +81,17 @@ func TestWASIRefusesBadArguments(t *testing.T) {
 		status   plan.Status
 		want     string
 	}{
-		"clock ptr":     {"clock_time_get", clock(0, -1), plan.StatusTrap, "clock_time_get: 8 bytes"},
-		"clock id":      {"clock_time_get", show(clock(9, 0)), plan.StatusAuthorError, "-29"},
-		"random len":    {"random_get", call(0, 0, -1), plan.StatusTrap, "random_get: length -1"},
-		"random flood":  {"random_get", call(0, 0, 3*65536), plan.StatusHostQuota, "bytes of text"},
-		"sizes":         {"args_sizes_get", call(0, 0, -1), plan.StatusTrap, "args_sizes_get: 4 bytes"},
-		"vectors":       {"fd_write", call(0, 1, -8, 2, 0), plan.StatusTrap, "fd_write: 16 bytes"},
-		"vector":        {"fd_write", call(0, 1, 64, 1, 0), plan.StatusTrap, "fd_write: 4 bytes at 4294967295"},
-		"many vectors":  {"fd_write", show(call(0, 1, 64, -1, 0)), plan.StatusAuthorError, "-29"},
-		"other file":    {"fd_write", show(call(0, 3, 64, 1, 0)), plan.StatusAuthorError, "-9"},
-		"sleep":         {"poll_oneoff", show(cat(call(0, 1024, 2048, 1, 4096), load(4096), ins(opAdd))), plan.StatusAuthorError, "-2"},
+		"clock ptr":    {"clock_time_get", clock(0, -1), plan.StatusTrap, "clock_time_get: 8 bytes"},
+		"clock id":     {"clock_time_get", show(clock(9, 0)), plan.StatusAuthorError, "-29"},
+		"random len":   {"random_get", call(0, 0, -1), plan.StatusTrap, "random_get: length -1"},
+		"random flood": {"random_get", call(0, 0, 3*65536), plan.StatusHostQuota, "bytes of text"},
+		"sizes":        {"args_sizes_get", call(0, 0, -1), plan.StatusTrap, "args_sizes_get: 4 bytes"},
+		"vectors":      {"fd_write", call(0, 1, -8, 2, 0), plan.StatusTrap, "fd_write: 16 bytes"},
+		"vector":       {"fd_write", call(0, 1, 64, 1, 0), plan.StatusTrap, "fd_write: 4 bytes at 4294967295"},
+		"many vectors": {"fd_write", show(call(0, 1, 64, -1, 0)), plan.StatusAuthorError, "-29"},
+		"other file":   {"fd_write", show(call(0, 3, 64, 1, 0)), plan.StatusAuthorError, "-9"},
+		"sleep": {"poll_oneoff", show(cat(call(0, 1024, 2048, 1, 4096), load(4096), ins(opAdd))),
+			plan.StatusAuthorError, "-2"},
 		"wait for all":  {"poll_oneoff", show(call(0, 0, 0, 0, 0)), plan.StatusAuthorError, "-29"},
 		"events ptr":    {"poll_oneoff", call(0, 0, -1, 2, 0), plan.StatusTrap, "poll_oneoff: 64 bytes"},
 		"no directory":  {"fd_prestat_get", show(call(0, 3, 0)), plan.StatusAuthorError, "-9"},

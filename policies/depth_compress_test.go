@@ -43,14 +43,16 @@ func TestDepthCompress(t *testing.T) {
 			[]string{"compress 0..4 beyond_depth"},
 		},
 		"a turn without a question is dropped": {
-			new(policytest.Talk).Call(1, 1, 1).Say(1, mneme.Assistant, 1).Turns(2, 2), 1, []string{"drop 0..2 beyond_depth"},
+			new(policytest.Talk).Call(1, 1, 1).Say(1, mneme.Assistant, 1).Turns(2, 2), 1,
+			[]string{"drop 0..2 beyond_depth"},
 		},
 		"each turn for itself": {
 			new(policytest.Talk).Say(1, mneme.Assistant, 1).Turns(2, 2).Say(3, mneme.Assistant, 1).Turns(4, 4), 1,
 			[]string{"drop 0..0 beyond_depth", "compress 1..2 beyond_depth", "drop 3..3 beyond_depth"},
 		},
 		"mandatory stays and parts its turn": {
-			new(policytest.Talk).Turns(1, 1).Call(1, 1, 1).Marked(mneme.Mandatory).Say(1, mneme.Assistant, 1).Turns(2, 2), 1,
+			new(policytest.Talk).Turns(1, 1).Call(1, 1, 1).Marked(mneme.Mandatory).Say(1, mneme.Assistant, 1).Turns(2,
+				2), 1,
 			[]string{"compress 0..1 beyond_depth", "drop 4..4 beyond_depth"},
 		},
 		"compressed stays": {

@@ -61,7 +61,8 @@ func TestModules(t *testing.T) {
 				t.Errorf("the module does not carry manifest.json: %v", err)
 			}
 			d := read(t, m)
-			if d.Name != m.Name || d.ABI != "1.0" || !slices.Equal(d.Hooks, []string{"assemble"}) || d.Description == "" {
+			if d.Name != m.Name || d.ABI != "1.0" || !slices.Equal(d.Hooks, []string{"assemble"}) ||
+				d.Description == "" {
 				t.Errorf("manifest says %+v", d)
 			}
 		})

@@ -1,4 +1,4 @@
-// Package policies holds the built-in policies as modules: bytes like any other policy's.
+// Package policies embeds the modules of the built-in policies. The engine loads them as it loads any uploaded module.
 package policies
 
 import _ "embed"

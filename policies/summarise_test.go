@@ -67,17 +67,19 @@ func TestSummarise(t *testing.T) {
 		"69 messages, 40 uncovered":      {messages(69), 29, nil, "show 0..28"},
 		"70 messages, 41 uncovered":      {messages(70), 29, nil, "ask 0..57"},
 		"the covered are not considered": {folded(messages(60), 29), 29, nil, "show 0..0"},
-		"nor is a first atom split":      {folded(new(policytest.Talk).Turns(1, 2).Call(3, 2, 1).Turns(4, 4), 4), 4, nil, "show 0..2"},
+		"nor is a first atom split": {folded(new(policytest.Talk).Turns(1, 2).Call(3, 2, 1).Turns(4, 4), 4), 4,
+			nil, "show 0..2"},
 		"uncovered beyond the table": {
 			folded(messages(60), 30), 10, nil, "ask 0..17"}, // 20 unseen and 30 seen: all but 48 to 60 go
 		"covered beyond the table": {folded(messages(60), 20), 20, nil, "show 0..0"},
 		"keep_last above the threshold": {
 			messages(6), 0, map[string]any{"enabled": true, "threshold": 4, "keep_last": 9}, "ask 0..1"},
-		"a delegation does not count":  {edited(messages(41), delegated, 5, 6), 0, nil, ""},
-		"but goes with the range":      {edited(messages(43), delegated, 5, 6), 0, nil, "ask 0..30"},
-		"nor do pending messages":      {edited(messages(42), pending, 40, 41), 0, nil, ""},
-		"nor does what the host made":  {new(policytest.Talk).System(mneme.Memory, 9).Turns(1, 2), 0, small, ""},
-		"a system-class record before": {new(policytest.Talk).System(mneme.Memory, 9).Turns(1, 3), 0, small, "ask 0..4"},
+		"a delegation does not count": {edited(messages(41), delegated, 5, 6), 0, nil, ""},
+		"but goes with the range":     {edited(messages(43), delegated, 5, 6), 0, nil, "ask 0..30"},
+		"nor do pending messages":     {edited(messages(42), pending, 40, 41), 0, nil, ""},
+		"nor does what the host made": {new(policytest.Talk).System(mneme.Memory, 9).Turns(1, 2), 0, small, ""},
+		"a system-class record before": {new(policytest.Talk).System(mneme.Memory, 9).Turns(1, 3), 0, small,
+			"ask 0..4"},
 		"no atom is split": {
 			new(policytest.Talk).Turns(1, 1).Call(2, 3, 9).Say(3, mneme.User, 9), 0, small, "ask 0..1"},
 		"a made-up answer does not count": {
@@ -189,7 +191,8 @@ func longest(t *mnemetest.Table, threshold, keep int) uint64 {
 		}
 	}
 	unseen := 0
-	if first := slices.IndexFunc(t.Records, func(r mnemetest.Record) bool { return r.Role != mneme.System }); first >= 0 &&
+	if first := slices.IndexFunc(t.Records,
+		func(r mnemetest.Record) bool { return r.Role != mneme.System }); first >= 0 &&
 		t.OlderExist && t.Records[first].Seq > t.SummaryCovers+1 {
 		unseen = int(t.Records[first].Seq - 1 - t.SummaryCovers)
 	}

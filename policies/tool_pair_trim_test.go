@@ -55,7 +55,8 @@ func TestToolPairTrim(t *testing.T) {
 			new(policytest.Talk).Turns(1, 2).Say(3, mneme.User, 10).Marked(mneme.Mandatory), 1, 0, nil, []string{
 				"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out: 4]"`}},
 		"within the newest turn: its question and its newest atoms": {
-			new(policytest.Talk).Turns(1, 1).Say(2, mneme.User, 10).Call(2, 1, 10).Call(2, 2, 10).Say(2, mneme.Assistant, 10),
+			new(policytest.Talk).Turns(1, 1).Say(2, mneme.User, 10).Call(2, 1, 10).Call(2, 2, 10).Say(2,
+				mneme.Assistant, 10),
 			5, 0, nil, []string{"drop 0..1 over_max_messages", "drop 3..4 over_max_messages",
 				`insert 2 "[earlier messages left out: 4]"`}},
 		"never half an atom": {
@@ -65,10 +66,12 @@ func TestToolPairTrim(t *testing.T) {
 			new(policytest.Talk).Turns(1, 1).Say(2, mneme.User, 90).Marked(mneme.Mandatory), 0, 50, nil, []string{
 				"drop 0..1 over_max_tokens"}},
 		"a summary without room beside what must stay goes": {
-			new(policytest.Talk).System(mneme.Summary, 41).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory), 0, 50,
+			new(policytest.Talk).System(mneme.Summary, 41).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory),
+			0, 50,
 			nil, []string{"drop 0..0 over_max_tokens"}},
 		"a summary with just the room stays": {
-			new(policytest.Talk).System(mneme.Summary, 40).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory), 0, 50,
+			new(policytest.Talk).System(mneme.Summary, 40).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory),
+			0, 50,
 			nil, []string{"drop 1..2 over_max_tokens"}},
 		"a summary is worth more than memories, and they more than markers": {
 			new(policytest.Talk).System(mneme.Marker, 10).System(mneme.Memory, 10).System(mneme.Memory, 10).
@@ -157,7 +160,8 @@ func TestToolPairTrimLargestTokens(t *testing.T) {
 func TestToolPairTrimLongestTable(t *testing.T) {
 	s := new(policytest.Talk)
 	for i := range uint32(4096) {
-		s.Records = append(s.Records, mnemetest.Record{Turn: i + 1, Seq: uint64(i + 1), Role: mneme.User, Atom: i, Tokens: 1})
+		s.Records = append(s.Records, mnemetest.Record{Turn: i + 1, Seq: uint64(i + 1), Role: mneme.User, Atom: i,
+			Tokens: 1})
 	}
 	s.BudgetMessages = 50
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),

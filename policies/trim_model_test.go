@@ -70,8 +70,8 @@ func keep(t *mnemetest.Table, all []atom, want func(atom int) bool) []bool {
 	return kept
 }
 
-// roomForNotices marks the system-class records that have room beside what must stay: summary, memories and the rest, in
-// this order, up to the first that has none.
+// roomForNotices marks the system-class records that have room beside what must stay: summary, memories and the rest,
+// in this order, up to the first that has none.
 func roomForNotices(t *mnemetest.Table) []bool {
 	kept, used, notices := make([]bool, len(t.Records)), uint64(0), []int(nil)
 	for _, a := range atoms(t) {

@@ -11,14 +11,16 @@ type nothing struct{}
 // rawBody is the request of routes whose body is not JSON; the handler finds it in raw.
 type rawBody struct{}
 
-// blob is a response that is encoded already.
+// blob is a response that is encoded already. Its body becomes Fiber's, so nobody else may keep it.
 type blob struct {
 	contentType string
 	body        []byte
-	code        int // the status; 0: the route's
+	status      int // 0: the route's
 }
 
-// stored is the response of routes that make a thing or change it: 201 says that it is new, 200 that it was there.
+func (b blob) answer() (any, int) { return b, b.status }
+
+// stored is the response of routes that make a thing or change it. Its status is 201 where the thing is new, else 200.
 type stored[T any] struct {
 	value   T
 	created bool
@@ -31,9 +33,10 @@ func (s stored[T]) answer() (any, int) {
 	return s.value, http.StatusOK
 }
 
+// described is the type that openapi.json describes in place of stored[T].
 func (stored[T]) described() reflect.Type { return reflect.TypeFor[T]() }
 
-// spliced is JSON that the engine has put together by hand, in the shape of T.
+// spliced is JSON in the shape of T that the engine has put together itself, so that stored messages are not decoded.
 type spliced[T any] []byte
 
 func (s spliced[T]) answer() (any, int) { return blob{contentType: jsonType, body: s}, 0 }

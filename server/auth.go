@@ -12,13 +12,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-const (
-	defaultLimit = 50
-	maxLimit     = 1000
-	// maxOnceKey is the longest Idempotency-Key, in bytes.
-	maxOnceKey = 255
-)
-
 // token is the key that a request bears: Authorization: Bearer KEY, else X-Agent-Token: KEY. It is a copy.
 func token(c *fiber.Ctx) string {
 	h := &c.Request().Header
@@ -29,7 +22,8 @@ func token(c *fiber.Ctx) string {
 	return string(h.Peek("X-Agent-Token"))
 }
 
-// authorise finds out who asks, in which tenant, and whether the role is enough for the route.
+// authorise finds out who asks, in which tenant, and whether the role is enough for the route. It answers key_missing,
+// unknown_key or role_too_low, or what enterTenant answers.
 func (x *exchange) authorise(ctx context.Context) error {
 	key := token(x.c)
 	if key == "" {
@@ -54,8 +48,8 @@ func (x *exchange) authorise(ctx context.Context) error {
 	return x.enterTenant(ctx)
 }
 
-// enterTenant lets the root key choose a tenant with ?tenant=. Any other key works in its own tenant only: for it, other
-// tenants do not exist.
+// enterTenant lets the root key choose a tenant with ?tenant=. Any other key works in its own tenant only. It answers
+// not_found for a tenant that does not exist, and for any tenant that is not the key's own.
 func (x *exchange) enterTenant(ctx context.Context) error {
 	tenant := x.query("tenant")
 	if x.caller.Role != access.RoleRoot {

@@ -23,3 +23,33 @@ func (s *Server) putBoardAgent(ctx context.Context, c *call[board.AgentSpec]) (s
 func (s *Server) deleteBoardAgent(ctx context.Context, c *call[nothing]) (nothing, error) {
 	return nothing{}, s.engine.Boards.DeleteAgent(ctx, c.caller, c.path("board"), c.path("agent"))
 }
+
+// inbox lists the notifications of an agent. It answers invalid_value where unread is neither true nor false.
+func (s *Server) inbox(ctx context.Context, c *call[nothing]) (page board.InboxPage, err error) {
+	unread, err := c.queryBool("unread")
+	if err != nil {
+		return page, err
+	}
+	return s.engine.Boards.Inbox(ctx, c.caller, c.path("board"), c.path("agent"), board.InboxQuery{
+		After: c.query("after"), Unread: unread != nil && *unread, Limit: c.page.Limit, Base: c.base()})
+}
+
+// streamInbox follows the notifications of an agent: those after Last-Event-ID, else after the query's after.
+func (s *Server) streamInbox(ctx context.Context, c *call[nothing]) (out streamed, err error) {
+	from := board.InboxFollow{After: c.lastEventID(), Base: c.base()}
+	if from.After == "" {
+		from.After = c.query("after")
+	}
+	if from.Since, err = c.queryTime("since"); err != nil {
+		return out, err
+	}
+	feed, err := s.engine.Boards.FollowInbox(ctx, c.caller, c.path("board"), c.path("agent"), from)
+	if err != nil {
+		return out, err
+	}
+	return c.sse("notification", feed), nil
+}
+
+func (s *Server) ackInbox(ctx context.Context, c *call[board.InboxAck]) (board.InboxAcked, error) {
+	return s.engine.Boards.AckInbox(ctx, c.caller, c.once, c.path("board"), c.path("agent"), c.body)
+}

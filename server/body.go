@@ -15,17 +15,52 @@ import (
 const (
 	// defaultMaxBody bounds a request's body, in bytes.
 	defaultMaxBody = 8 << 20
-	// importMaxBody is that of imports: a session that was exported can come back.
+	// importMaxBody is the same for an imported session, so that any session that was exported can be imported again.
 	importMaxBody = 64 << 20
-	// keptBuffer is the largest body buffer that is kept for the next request.
+	// keptBuffer is the largest buffer, in bytes, that is kept for the body of a later request.
 	keptBuffer = 1 << 20
-	// drainable is how much of a body that nobody wanted is read to keep its connection.
+	// drainable is how many bytes of a refused body are read, so that its connection can be used again.
 	drainable = 64 << 10
-	// lingerTime is how long a refused upload is read and thrown away after its answer.
+	// lingerTime is how long the rest of a refused upload is read and discarded after its answer.
 	lingerTime = 5 * time.Second
 )
 
-// errAwaited is the io error of a body that did not arrive, worded for its sender.
+// receive checks the body's type and reads all of it into raw, for a route that takes a body; a route that streams
+// reads it itself. It answers body_missing, unsupported_encoding, unsupported_media_type, body_too_large,
+// incomplete_body or request_timeout.
+func (x *exchange) receive() (err error) {
+	if !x.unread {
+		if x.route.bodyOptional {
+			return nil
+		}
+		return x.bodyMissing()
+	}
+	if err := x.checkContent(); err != nil {
+		return err
+	}
+	if x.route.streams {
+		return nil
+	}
+	limit := x.s.limits.body
+	if x.route.maxBody > 0 {
+		limit = x.route.maxBody
+	}
+	x.raw, err = x.readBody(x.raw, limit)
+	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // chunked, without a chunk
+		return x.bodyMissing()
+	}
+	return err
+}
+
+func (x *exchange) bodyMissing() *problem {
+	what := "a JSON body"
+	if x.route.media != "" {
+		what = "a body of type " + x.route.media
+	}
+	return refuse(http.StatusBadRequest, "body_missing", "this route needs %s", what)
+}
+
+// errAwaited words for the client why its body did not arrive: request_timeout or incomplete_body.
 func errAwaited(err error) *problem {
 	if netErr, ok := errors.AsType[net.Error](err); ok && netErr.Timeout() {
 		return refuse(http.StatusRequestTimeout, "request_timeout", "the body did not arrive in time")
@@ -33,8 +68,8 @@ func errAwaited(err error) *problem {
 	return refuse(http.StatusBadRequest, "incomplete_body", "the body ended early or is not framed as its headers say")
 }
 
-// readBody appends the request's body to dst. Memory follows what really arrives, never what the headers promise.
-// A chunked body that is cut off between two chunks looks whole here; JSON tells by itself whether it is.
+// readBody appends the request's body to dst. The buffer grows with the bytes that arrive, never with the length that
+// the headers promise. A chunked body that is cut off between two chunks looks whole here; decoding its JSON finds it.
 func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	header := &x.c.Request().Header
 	stream, length := x.c.Request().BodyStream(), header.ContentLength()
@@ -68,7 +103,8 @@ func tooLarge(limit int) *problem {
 	return refuse(http.StatusRequestEntityTooLarge, "body_too_large", "the body may have at most %d bytes", limit)
 }
 
-// checkContent refuses bodies that are not what the route takes, uncompressed. A missing content type is taken for it.
+// checkContent refuses a body that is compressed or of another type than the route takes. A body without a content type
+// is taken to be of the route's type.
 func (x *exchange) checkContent() error {
 	h := &x.c.Request().Header
 	if encoding := h.Peek(fiber.HeaderContentEncoding); len(encoding) > 0 && string(encoding) != "identity" {
@@ -83,9 +119,9 @@ func (x *exchange) checkContent() error {
 	return refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the body as %s", x.route.mediaType())
 }
 
-// settle sees to what is left of a body that was refused. The next request on the connection begins behind it, so
-// it is read here when it is short; else the connection ends, but politely: closing while the client still sends
-// would reset the connection, and the client would never see the answer.
+// settle deals with the unread rest of a body that was refused. The next request on the connection begins behind that
+// rest, so a short rest is read here. For a long one the connection is closed, but only after a while: closing it while
+// the client still sends would reset it, and the client would never see the answer.
 func (x *exchange) settle() {
 	if !x.unread {
 		return
@@ -107,7 +143,8 @@ func (x *exchange) settle() {
 	fast.Hijack(func(rest net.Conn) { linger(conn, rest, answer.Bytes()) })
 }
 
-// linger answers, ends our side of the connection, and reads on for a while. rest reads what was buffered already, too.
+// linger sends the answer, closes our side of the connection, and reads on for lingerTime. rest reads the connection
+// and the bytes of it that are buffered already.
 func linger(conn, rest net.Conn, answer []byte) {
 	if err := conn.SetDeadline(time.Now().Add(lingerTime)); err != nil {
 		return
@@ -120,18 +157,18 @@ func linger(conn, rest net.Conn, answer []byte) {
 			return
 		}
 	}
-	// However it ends, by the client, an error or the deadline, the connection is closed next.
+	// The error does not matter: the connection is closed next in any case.
 	_, _ = io.Copy(io.Discard, rest)
 }
 
-// bodyStream reads the body of a route that streams it. Each piece has the time that a whole request has elsewhere.
+// bodyStream reads the body of a route that streams. Each read may take as long as a whole body may on other routes.
 func (x *exchange) bodyStream() io.Reader {
 	return &bodyReader{x: x, left: x.c.Request().Header.ContentLength()}
 }
 
 type bodyReader struct {
 	x    *exchange
-	left int // where it is known; else negative
+	left int // bytes still to come; negative where the length is unknown
 }
 
 func (r *bodyReader) Read(b []byte) (int, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
+// conversations answers what a project keeps of conversations. It answers parameter_missing without project_id.
 func (s *Server) conversations(ctx context.Context, c *call[nothing]) (session.ConversationStats, error) {
 	project, err := c.required("project_id")
 	if err != nil {
@@ -15,8 +16,10 @@ func (s *Server) conversations(ctx context.Context, c *call[nothing]) (session.C
 	return s.engine.Sessions.Conversations(ctx, c.caller, project)
 }
 
+// purgeConversations deletes the old sessions of a project, or with dry_run=true counts them. It answers
+// parameter_missing without project_id or older_than_days, and out_of_range or invalid_value for what it cannot read.
 func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out session.Purged, err error) {
-	spec := session.PurgeSpec{}
+	var spec session.PurgeSpec
 	if spec.ProjectID, err = c.required("project_id"); err != nil {
 		return out, err
 	}

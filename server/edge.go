@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
@@ -32,7 +33,8 @@ import (
 //  8. respond: the answer is written, or stream.go begins to write it.
 //  9. end: a problem is rendered (problem.go), and the request is counted and logged.
 
-// exchange is one request on its way through the edge. Exchanges are reused: nothing of one outlives its request.
+// exchange is one request on its way through the edge. Exchanges are reused, so nothing may keep one beyond its
+// request.
 type exchange struct {
 	s     *Server
 	c     *fiber.Ctx
@@ -44,7 +46,7 @@ type exchange struct {
 	once   access.Once
 	page   records.Page
 	raw    []byte // the body as received
-	unread bool   // some of the body is still on the connection
+	unread bool   // a part of the body may still be on the connection
 	err    error
 }
 
@@ -54,21 +56,23 @@ type call[Req any] struct {
 	body Req
 }
 
-// buffer is an empty buffer to append the response's body to. It is Fiber's own and goes back there with the answer.
+// buffer is an empty buffer to append the response's body to. It is Fiber's own, and Fiber uses it again for a later
+// response.
 func (x *exchange) buffer() []byte {
 	return x.c.Response().SwapBody(nil)[:0]
 }
 
 const jsonType = "application/json"
 
-// endpoint is a handler behind the edge, whatever its types.
+// endpoint is a handler with its types erased, so that the table of routes can hold it.
 type endpoint struct {
 	takesBody         bool
 	request, response reflect.Type
 	serve             func(ctx context.Context, x *exchange) error
 }
 
-// handle turns a function of decoded values into an endpoint. It is the only way a handler is reached.
+// handle turns a function of decoded values into an endpoint. Every handler is reached through it. A body that does not
+// fit Req is answered with invalid_json, unknown_field, duplicate_field, wrong_type or invalid_time.
 func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, error)) endpoint {
 	decoder := strictjson.For[Req]()
 	_, bodyless := any(*new(Req)).(nothing)
@@ -90,7 +94,7 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 	return e
 }
 
-// respond writes a success. Responses that know their status better than the route have a method for it.
+// respond writes a success. A response with a method answer gives its own value and status; status 0 is the route's.
 func (x *exchange) respond(resp any) error {
 	r := x.c.Response()
 	r.SetStatusCode(x.route.status)
@@ -106,16 +110,13 @@ func (x *exchange) respond(resp any) error {
 	case streamed:
 		return x.startStream(resp)
 	case blob:
-		if resp.code != 0 {
-			r.SetStatusCode(resp.code)
-		}
 		r.Header.SetContentType(resp.contentType)
 		r.SwapBody(resp.body)
 		return nil
 	default:
 		r.Header.SetContentType(jsonType)
 		enc := json.NewEncoder(r.BodyWriter())
-		enc.SetEscapeHTML(false) // texts of messages are to come back as they went in
+		enc.SetEscapeHTML(false) // so that texts come back as they were sent
 		if err := enc.Encode(resp); err != nil {
 			return fmt.Errorf("encoding a response: %w", err)
 		}
@@ -149,29 +150,18 @@ func (s *Server) begin(c *fiber.Ctx, r *route) *exchange {
 	return x
 }
 
-// requestID is the client's own where it is fit to be logged and echoed, else a new one.
+// requestID is the client's X-Request-ID where that is an id like any other, and so safe to log and echo, else a new
+// one.
 func (s *Server) requestID(c *fiber.Ctx) string {
-	if id := c.Request().Header.Peek(fiber.HeaderXRequestID); sane(id) {
-		return string(id)
+	if id := string(c.Request().Header.Peek(fiber.HeaderXRequestID)); ident.ValidID(id) {
+		return id
 	}
 	return s.idPrefix + strconv.FormatUint(s.lastID.Add(1), 36)
 }
 
-func sane(id []byte) bool {
-	for _, c := range id {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.', c == '_', c == ':', c == '@', c == '-':
-		default:
-			return false
-		}
-	}
-	return 0 < len(id) && len(id) <= 128
-}
-
-// dispatch does the cheap checks first: the body of a request without a valid key is never read.
+// dispatch takes a request through steps 2 to 8. The body of a request without a valid key is never read.
 func (s *Server) dispatch(x *exchange) error {
-	if x.route.role != access.RoleNone {
+	if x.route.role != open {
 		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
 		err := x.authorise(ctx)
 		cancel()
@@ -200,45 +190,13 @@ func (s *Server) dispatch(x *exchange) error {
 	if x.route.streams {
 		return x.route.serve(s.base, x)
 	}
-	// The time for the request itself begins once its body is there; how long that may take is bounded elsewhere.
+	// The engine's time begins once the body is here; the server's read timeout bounds how long that may take.
 	ctx, cancel := context.WithTimeout(s.base, s.limits.request)
 	defer cancel()
 	return x.route.serve(ctx, x)
 }
 
-func (x *exchange) receive() (err error) {
-	if !x.unread {
-		if x.route.bodyOptional {
-			return nil
-		}
-		return x.bodyMissing()
-	}
-	if err := x.checkContent(); err != nil {
-		return err
-	}
-	if x.route.streams {
-		return nil
-	}
-	limit := x.s.limits.body
-	if x.route.maxBody > 0 {
-		limit = x.route.maxBody
-	}
-	x.raw, err = x.readBody(x.raw, limit)
-	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // chunked, without a chunk
-		return x.bodyMissing()
-	}
-	return err
-}
-
-func (x *exchange) bodyMissing() *problem {
-	what := "a JSON body"
-	if x.route.media != "" {
-		what = "a body of type " + x.route.media
-	}
-	return refuse(http.StatusBadRequest, "body_missing", "this route needs %s", what)
-}
-
-// end finishes an exchange, whatever became of it.
+// end finishes an exchange, also one that panicked: it renders the problem, counts, logs, and keeps the buffer.
 func (s *Server) end(x *exchange) {
 	if p := recover(); p != nil {
 		x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -249,7 +207,7 @@ func (s *Server) end(x *exchange) {
 	response := x.c.Response()
 	response.Header.Set(fiber.HeaderXRequestID, x.id)
 	status, size := response.StatusCode(), 0
-	if !response.IsBodyStream() { // whose bytes are not there yet
+	if !response.IsBodyStream() { // a stream's bytes are yet to be written
 		size = len(response.Body())
 	}
 	x.settle()
@@ -265,9 +223,9 @@ func (s *Server) end(x *exchange) {
 	s.exchanges.Put(x)
 }
 
-// log writes the access log, and what stands behind an error that the client is told nothing of. Successes are logged
-// for debugging only: metrics count them, and a line costs as much as a tenth of a window. Keys, bodies and query
-// strings are never logged.
+// log writes a line of the access log, with the cause of an internal error, which the client does not see. Successes
+// are logged at level debug: metrics count them, and a line costs as much as a tenth of a window. Keys, bodies and
+// query strings are never logged.
 func (x *exchange) log(status, size int, took time.Duration) {
 	level, fault := slog.LevelDebug, x.err
 	if status >= http.StatusBadRequest {

@@ -13,8 +13,11 @@ func (s *Server) postEntry(ctx context.Context, c *call[board.Post]) (board.Entr
 	return s.engine.Boards.PostEntry(ctx, c.caller, c.once, c.path("board"), c.body)
 }
 
+// listEntries answers the newest entries first, unless the query says order=asc. Parameters that cannot be read are
+// refused with invalid_value, invalid_time or out_of_range.
 func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page board.Page, err error) {
 	q := board.Query{Limit: c.page.Limit}
+	q.Tags, q.Text = c.queries("tags"), c.query("q")
 	if q.IsChat, err = c.queryBool("is_chat"); err != nil {
 		return page, err
 	}
@@ -24,25 +27,21 @@ func (s *Server) listEntries(ctx context.Context, c *call[nothing]) (page board.
 	if q.Until, err = c.queryTime("until"); err != nil {
 		return page, err
 	}
-	switch order := c.query("order"); order {
-	case "", "desc":
-	case "asc":
-		q.Ascending = true
-	default:
-		return page, invalidQuery("order", "invalid_value", "must be asc or desc")
+	newestFirst, err := c.newestFirst(true)
+	if err != nil {
+		return page, err
 	}
+	q.Ascending = !newestFirst
 	if offset := c.query("offset"); offset != "" {
 		if q.Offset, err = strconv.Atoi(offset); err != nil || q.Offset < 0 {
 			return page, invalidQuery("offset", "out_of_range", "must be an integer, 0 or more")
 		}
 	}
-	for _, tag := range c.c.Context().QueryArgs().PeekMulti("tags") {
-		q.Tags = append(q.Tags, string(tag))
-	}
-	q.Text = c.query("q")
 	return s.engine.Boards.ListEntries(ctx, c.caller, c.path("board"), q)
 }
 
+// purgeBoard deletes old entries. It answers older_than_days_missing where the query does not say how old: deleting all
+// must be asked for.
 func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out board.Purged, err error) {
 	days := c.query("older_than_days")
 	if days == "" {
@@ -59,6 +58,7 @@ func (s *Server) purgeBoard(ctx context.Context, c *call[nothing]) (out board.Pu
 	return s.engine.Boards.Purge(ctx, c.caller, c.path("board"), p)
 }
 
+// streamEntries follows a board: the entries after Last-Event-ID, else since the query's since.
 func (s *Server) streamEntries(ctx context.Context, c *call[nothing]) (out streamed, err error) {
 	from := board.Follow{After: c.lastEventID()}
 	if from.Since, err = c.queryTime("since"); err != nil {
@@ -74,7 +74,7 @@ func (s *Server) streamEntries(ctx context.Context, c *call[nothing]) (out strea
 	return c.sse("memory", feed), nil
 }
 
-// exportBoard writes one entry a line, oldest first, a few at a time.
+// exportBoard writes all entries, oldest first, one a line. They are read from the store a few at a time.
 func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, error) {
 	feed, err := s.engine.Boards.Export(ctx, c.caller, c.path("board"))
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, e
 	return s.entryLines(feed), nil
 }
 
-// entryLines streams a feed that has an end, one entry a line.
+// entryLines streams the events of a feed that has an end, one a line.
 func (s *Server) entryLines(feed board.Feed) streamed {
 	next := func() ([]board.Event, error) {
 		ctx, cancel := context.WithTimeout(s.base, s.limits.request)

@@ -4,14 +4,14 @@ import "net/http"
 
 //go:generate go test -run TestErrorCodesAreDocumented -update .
 
-// edgeCode is a line of the edge's part of the table of error codes, beside engine.ErrorCodes.
+// edgeCode is a line of the edge's part of the table of error codes. Package fault has the engine's part.
 type edgeCode struct {
 	code            string
 	status          int
 	meaning, remedy string
 }
 
-// edgeCodes lists the codes of what is refused before the engine is asked, or in its place.
+// edgeCodes lists the codes of requests that the edge refuses itself, without asking the engine.
 var edgeCodes = []edgeCode{
 	{"backup_running", http.StatusConflict, "A backup is being taken.", "Wait until it has ended."},
 	{"backup_unsupported", http.StatusNotImplemented, "The store is a database that has backups of its own.",

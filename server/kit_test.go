@@ -75,7 +75,8 @@ func answering[Req, Resp any](id string, fn func(ctx context.Context, c *call[Re
 
 // appending lets a test look at turns, which are not stored. Its error is the answer's.
 func appending(look func(ctx context.Context, c *call[session.TurnRequest]) error) func(*setup) {
-	return answering("appendTurn", func(ctx context.Context, c *call[session.TurnRequest]) (session.TurnResponse, error) {
+	return answering("appendTurn", func(ctx context.Context, c *call[session.TurnRequest]) (session.TurnResponse,
+		error) {
 		return session.TurnResponse{SessionID: c.body.SessionID, Turn: uint32(len(c.body.Messages))}, look(ctx, c)
 	})
 }
@@ -169,7 +170,8 @@ func (s *site) key(name string) string {
 		return key.(string)
 	}
 	s.tenant(tenantID)
-	made, err := s.engine.Tenants.CreateKey(context.Background(), access.Caller{Tenant: tenantID, Role: access.RoleRoot},
+	made, err := s.engine.Tenants.CreateKey(context.Background(), access.Caller{Tenant: tenantID,
+		Role: access.RoleRoot},
 		access.Once{}, tenant.KeySpec{Role: role})
 	if err != nil {
 		s.t.Fatal(err)

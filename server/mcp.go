@@ -12,7 +12,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
-// serveMCP answers messages of the protocol. Its paths name no project and no session, so a header or the query does.
+// serveMCP answers messages of the Model Context Protocol. The path names neither project nor session, so a header or
+// the query does; a key for one project need not name it. It answers origin_refused to web pages and mcp_refused to
+// bodies that are not messages.
 func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if err := c.checkOrigin(); err != nil {
 		return blob{}, err
@@ -27,7 +29,7 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	session := c.said("X-Mneme-Session", "session")
 	callTool := func(_ context.Context, call tools.Call) (tools.Result, error) {
 		call.SessionID = session
-		// The SDK's context knows nothing of the time that the edge gives a request.
+		// The edge's ctx is used, because the SDK's own has no deadline.
 		return s.engine.Tools.Call(ctx, caller, access.Once{}, project, call)
 	}
 	header := http.Header{}
@@ -41,10 +43,10 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 	if r.Refused() {
 		return blob{}, refuse(r.Status, "mcp_refused", "%s", strings.TrimSpace(r.Body.String()))
 	}
-	return blob{contentType: r.ContentType(), body: r.Body.Bytes(), code: r.Status}, nil
+	return blob{contentType: r.ContentType(), body: r.Body.Bytes(), status: r.Status}, nil
 }
 
-// said is what a header says, else what the query does. It is a copy.
+// said is a copy of a header's value, or of the query's where there is no such header.
 func (x *exchange) said(header, query string) string {
 	if v := x.c.Request().Header.Peek(header); len(v) > 0 {
 		return string(bytes.TrimSpace(v))
@@ -52,7 +54,8 @@ func (x *exchange) said(header, query string) string {
 	return x.query(query)
 }
 
-// checkOrigin refuses pages of other sites, as the protocol asks. Such a page knows no key; this is the second door.
+// checkOrigin refuses requests of web pages of other sites with origin_refused, as the protocol demands. A page would
+// need a key as well, so this is a second defence.
 func (x *exchange) checkOrigin() error {
 	h := &x.c.Request().Header
 	r := http.Request{Method: http.MethodPost, Host: string(h.Host()), Header: http.Header{}}

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// metrics are what the server counts of itself, with what Go's runtime and the operating system know of the process.
+// metrics holds what /metrics answers: the server's own counters, and collectors for Go's runtime and the process.
 type metrics struct {
 	inFlight, streams atomic.Int64
 
@@ -22,8 +22,8 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 }
 
-// newMetrics makes the counters of a server of that version. Each server has a registry of its own, because tests run
-// several servers in one process.
+// newMetrics makes the counters of one server. Each server has its own registry, because tests run several servers in
+// one process.
 func newMetrics(version string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -51,8 +51,8 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
-// routeMetrics are the counters of one route. Each is made when it is first counted, so that /metrics lists only what
-// happened, and is kept, because finding it by its labels costs an allocation.
+// routeMetrics holds the counters of one route. A counter is made with its first request, so that /metrics lists only
+// statuses that occurred, and it is kept, because finding it by its labels costs an allocation.
 type routeMetrics struct {
 	statuses [600]atomic.Pointer[prometheus.Counter] // by status code
 	request  func(status int) prometheus.Counter
@@ -69,6 +69,7 @@ func (m *metrics) route(method, path string) *routeMetrics {
 	}
 }
 
+// observe counts one request and its duration.
 func (m *routeMetrics) observe(status int, took time.Duration) {
 	kept := &m.statuses[status%len(m.statuses)]
 	counter := kept.Load()

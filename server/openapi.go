@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -14,11 +15,9 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
-// proseFiles hold what neither the table of routes nor Go types can say: summaries, descriptions, constraints and
+// proseFiles holds what neither the table of routes nor Go types can say: summaries, descriptions, constraints and
 // examples. common.yaml is the description's frame; each of the others holds one tag's operations and schemas.
 //
 //go:embed openapi
@@ -40,19 +39,19 @@ type tag struct {
 type operationProse struct {
 	Summary     string
 	Description string
-	Answers     map[int]string // what each success says, by status
-	Fails       []int          // statuses beside 401, 403 and default, which follow from the route
-	Parameters  []any          // beside those of the path, the tenant, the page and the Idempotency-Key
+	Answers     map[int]string // the description of each success, by status
+	Fails       []int          // statuses of failures; 401, 403 and default follow from the route
+	Parameters  []any          // those of the path, tenant, limit, cursor and Idempotency-Key follow from the route
 	Body        any            // content by media type, of a body that no Go type describes
 	Content     any            // content by media type, of an answer that no Go type describes
-	Example     any            // of the body
+	Example     any            // an example of the body
 	Answer      any            // an example of the answer
-	Responses   map[string]any // those that are unlike other operations'
+	Responses   map[string]any // responses unlike those of other operations, by status
 
 	tag string
 }
 
-// description is the OpenAPI document that /openapi.json serves. It is made once: all servers serve the same.
+// description is the OpenAPI document that /openapi.json serves. It is made once for all servers of a process.
 var description = sync.OnceValues(func() ([]byte, error) {
 	doc, err := describe(new(Server).table())
 	if err != nil {
@@ -88,9 +87,7 @@ func describe(routes []line) (map[string]any, error) {
 			o.tag = p.Tag.Name
 			operations[id] = o
 		}
-		for name, s := range p.Schemas {
-			schemas[name] = s
-		}
+		maps.Copy(schemas, p.Schemas)
 	}
 	doc["tags"] = tags
 	if doc["paths"], err = paths(routes, operations); err != nil {
@@ -101,12 +98,8 @@ func describe(routes []line) (map[string]any, error) {
 		return nil, err
 	}
 	components := doc["components"].(map[string]any)["schemas"].(map[string]any)
-	for name, s := range schemas {
-		components[name] = s
-	}
-	for name, s := range made {
-		components[name] = s
-	}
+	maps.Copy(components, schemas)
+	maps.Copy(components, made)
 	return doc, nil
 }
 
@@ -124,13 +117,11 @@ func readProse(name string, into any) error {
 	return nil
 }
 
-// paths describes all routes. The second path of a board's route is described with the words of the first.
-func paths(routes []line, operations map[string]*operationProse) (map[string]any, error) {
-	out := map[string]any{}
-	unused := map[string]bool{}
-	for id := range operations {
-		unused[id] = true
-	}
+// paths describes all routes. Routes under /agent/boards share the prose of the same routes under /boards. A route
+// without prose is an error, and so is prose without a route.
+func paths(routes []line, operations map[string]*operationProse) (map[string]map[string]any, error) {
+	out := map[string]map[string]any{}
+	unused := maps.Clone(operations)
 	for _, r := range routes {
 		id := r.id
 		if o := strings.TrimPrefix(id, "agent"); strings.Contains(r.path, "/agent/boards") {
@@ -141,16 +132,14 @@ func paths(routes []line, operations map[string]*operationProse) (map[string]any
 			return nil, fmt.Errorf("nothing is said of %s", r.id)
 		}
 		delete(unused, id)
-		item, _ := out[r.path].(map[string]any)
-		if item == nil {
-			item = map[string]any{}
-			out[r.path] = item
-		}
 		o, err := operationOf(r, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.id, err)
 		}
-		item[strings.ToLower(r.method)] = o
+		if out[r.path] == nil {
+			out[r.path] = map[string]any{}
+		}
+		out[r.path][strings.ToLower(r.method)] = o
 	}
 	for id := range unused {
 		return nil, fmt.Errorf("%s is described and not served", id)
@@ -162,7 +151,7 @@ func paths(routes []line, operations map[string]*operationProse) (map[string]any
 func operationOf(r line, p *operationProse) (map[string]any, error) {
 	out := map[string]any{"operationId": r.id, "tags": []string{p.tag}, "summary": p.Summary}
 	text := p.Description
-	if r.role == access.RoleNone {
+	if r.role == open {
 		out["security"] = []any{}
 	} else {
 		text = strings.TrimSpace(strings.TrimSpace(text) + " Role `" + r.role.String() + "`.")
@@ -187,7 +176,7 @@ func operationOf(r line, p *operationProse) (map[string]any, error) {
 
 var inPath = regexp.MustCompile(`\{(\w+)\}`)
 
-// parametersOf lists a route's parameters: those that follow from the route are components.
+// parametersOf lists a route's parameters. Those that follow from the route are components.
 func parametersOf(r line, p *operationProse) []any {
 	ref := func(name string) any { return map[string]any{"$ref": "#/components/parameters/" + name} }
 	own := func(name string) bool {
@@ -215,7 +204,7 @@ func parametersOf(r line, p *operationProse) []any {
 	return out
 }
 
-// contentOf describes a body: by its Go type, or as the prose says where it is not made from one.
+// contentOf describes a body by its Go type, or as the prose says where it has no type.
 func contentOf(t reflect.Type, media string, said, example any) (any, error) {
 	if said != nil {
 		if m, ok := said.(map[string]any); ok && example != nil {
@@ -284,8 +273,6 @@ func responsesOf(r line, p *operationProse) (map[string]any, error) {
 		}
 		out[strconv.Itoa(status)] = response
 	}
-	for status, response := range p.Responses {
-		out[status] = response
-	}
+	maps.Copy(out, p.Responses)
 	return out, nil
 }

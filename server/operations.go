@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"net/http"
+
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
 )
 
 type status struct {
@@ -15,7 +17,8 @@ func (s *Server) health(context.Context, *call[nothing]) (status, error) {
 	return status{"ok", s.version}, nil
 }
 
-// ready says that requests can be served and stored. Why not is the operator's to read in the log: the route is open.
+// ready says that requests can be served and stored, else not_ready. The reason stands in the log alone, because
+// anybody may ask.
 func (s *Server) ready(ctx context.Context, c *call[nothing]) (status, error) {
 	if err := s.engine.Ready(ctx); err != nil {
 		s.log.ErrorContext(ctx, "not ready", "request_id", c.id, "error", err)
@@ -29,7 +32,11 @@ func (s *Server) metricsText(context.Context, *call[nothing]) (blob, error) {
 	return blob{contentType: "text/plain; version=0.0.4; charset=utf-8", body: text}, err
 }
 
-// openAPI copies the description: what is answered becomes Fiber's buffer, to be written over by later answers.
+// openAPI answers a copy of the description, because Fiber writes later answers into the buffer of this one.
 func (s *Server) openAPI(_ context.Context, c *call[nothing]) (blob, error) {
 	return blob{contentType: jsonType, body: append(c.buffer(), s.description...)}, nil
+}
+
+func (s *Server) runRetention(ctx context.Context, c *call[nothing]) (jobs.RetentionRun, error) {
+	return s.engine.Jobs.RunRetention(ctx, c.caller)
 }

@@ -13,6 +13,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
+const (
+	// defaultLimit is how many items a list answers where the query does not say limit, maxLimit the most.
+	defaultLimit = 50
+	maxLimit     = 1000
+	// maxOnceKey is the longest Idempotency-Key, in bytes.
+	maxOnceKey = 255
+)
+
 // path is a part of the URL's path, by its name in the route.
 func (x *exchange) path(name string) string {
 	return unescape(strings.Clone(x.c.Params(name)))
@@ -20,8 +28,7 @@ func (x *exchange) path(name string) string {
 
 // query is a parameter of the URL's query; empty where it is not given.
 func (x *exchange) query(name string) string {
-	args := x.c.Context().QueryArgs()
-	return string(args.Peek(name))
+	return string(x.c.Context().QueryArgs().Peek(name))
 }
 
 // queries are all values of a parameter that may be repeated.
@@ -33,7 +40,7 @@ func (x *exchange) queries(name string) []string {
 	return out
 }
 
-// required is a parameter of the URL's query that must be given.
+// required is a parameter of the query that must be given; where it is not, the error is parameter_missing.
 func (x *exchange) required(name string) (string, error) {
 	if v := x.query(name); v != "" {
 		return v, nil
@@ -43,7 +50,7 @@ func (x *exchange) required(name string) (string, error) {
 	return "", p
 }
 
-// queryBool reads true or false; nil where it is left out or null.
+// queryBool reads true or false; nil where the parameter is left out or null.
 func (x *exchange) queryBool(name string) (*bool, error) {
 	switch text := x.query(name); text {
 	case "", "null":
@@ -55,13 +62,13 @@ func (x *exchange) queryBool(name string) (*bool, error) {
 	return nil, invalidQuery(name, "invalid_value", "must be true, false or null")
 }
 
-// queryTime reads an RFC 3339 time, in UTC where it has no zone; nil where it is left out.
+// queryTime reads an RFC 3339 time, in UTC where it has no zone; nil where the parameter is left out.
 func (x *exchange) queryTime(name string) (*time.Time, error) {
 	text := x.query(name)
 	if text == "" {
 		return nil, nil
 	}
-	text = strings.Replace(text, " ", "+", 1) // the plus of a zone that was not escaped
+	text = strings.Replace(text, " ", "+", 1) // a zone's plus that was not escaped arrives as a space
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			t = t.UTC()
@@ -71,10 +78,24 @@ func (x *exchange) queryTime(name string) (*time.Time, error) {
 	return nil, invalidQuery(name, "invalid_time", "must be an RFC 3339 time, for example 2026-03-05T12:00:00Z")
 }
 
-// lastEventID is the last event that a reader who comes back has had.
+// newestFirst reads the parameter order, asc or desc; absent is what it says where it is left out.
+func (x *exchange) newestFirst(absent bool) (bool, error) {
+	switch x.query("order") {
+	case "":
+		return absent, nil
+	case "asc":
+		return false, nil
+	case "desc":
+		return true, nil
+	}
+	return false, invalidQuery("order", "invalid_value", "must be asc or desc")
+}
+
+// lastEventID is the id of the last event that a stream's reader received before it reconnected.
 func (x *exchange) lastEventID() string { return string(x.c.Request().Header.Peek("Last-Event-ID")) }
 
-// base is the URL by which the caller reaches this server. A caller can only mislead itself with it.
+// base is the URL by which the caller reaches this server. It follows headers that a caller can forge, so it is used
+// for nothing but links in that caller's own answer.
 func (x *exchange) base() string {
 	h := &x.c.Request().Header
 	first := func(name string) string {
@@ -91,11 +112,13 @@ func (x *exchange) base() string {
 	return scheme + "://" + host
 }
 
+// invalidQuery refuses a parameter or a header, which the problem's errors name.
 func invalidQuery(name, code, detail string) error {
 	return &fault.Error{Kind: fault.Invalid, Code: code, Detail: name + ": " + detail,
 		Fields: []fault.FieldError{{Field: name, Code: code, Detail: detail}}}
 }
 
+// readPage reads limit and cursor. It answers out_of_range where limit is not from 1 to maxLimit.
 func (x *exchange) readPage() error {
 	x.page = records.Page{Limit: defaultLimit, Cursor: x.query("cursor")}
 	if s := x.query("limit"); s != "" {
@@ -108,7 +131,8 @@ func (x *exchange) readPage() error {
 	return nil
 }
 
-// readOnce prepares what the engine needs to run a storing request only once.
+// readOnce gives the engine what it needs to run a storing request only once: the Idempotency-Key and a digest of the
+// request. It answers too_long for a key of more than maxOnceKey bytes.
 func (x *exchange) readOnce() error {
 	key := string(x.c.Request().Header.Peek("Idempotency-Key"))
 	if key == "" {
@@ -130,7 +154,8 @@ func (x *exchange) readOnce() error {
 	return nil
 }
 
-// unescape decodes a part of a path. What is not validly escaped stays as it is, and is no id that anything has.
+// unescape decodes a part of a path. A part that is not validly escaped is returned as it is: no id contains a percent
+// sign, so nothing will be found under it.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

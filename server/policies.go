@@ -11,7 +11,7 @@ import (
 )
 
 func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (stored[policy.Version], error) {
-	// A copy: what is made of a module may go on pointing into its bytes.
+	// The module is copied, because c.raw is used again for a later request.
 	v, created, err := s.engine.Policies.Upload(ctx, c.caller, c.once, c.query("name"), bytes.Clone(c.raw))
 	return stored[policy.Version]{v, created}, err
 }
@@ -32,7 +32,7 @@ func (s *Server) setLive(ctx context.Context, c *call[policy.LiveSpec]) (policy.
 	return s.engine.Policies.SetLive(ctx, c.caller, c.path("policy"), c.body)
 }
 
-// version is the number in the path; 0, which no version has, where it is none.
+// version is the number in the path, or 0 where the path has no plain number; no version is 0, so it is not found.
 func (x *exchange) version() int {
 	n, err := strconv.Atoi(x.path("version"))
 	if err != nil || strconv.Itoa(n) != x.path("version") {

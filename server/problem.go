@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,40 +35,30 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 
-// refuse makes the edge's own answers, those that no engine error stands behind.
+// refuse makes an answer of the edge's own, which no error of the engine stands behind. edgeCodes lists the codes.
 func refuse(status int, code, format string, args ...any) *problem {
 	return &problem{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// statusOf is the one table from what went wrong to the status that says so.
-func statusOf(k fault.Kind) int {
-	switch k {
-	case fault.BadRequest:
-		return http.StatusBadRequest
-	case fault.Unauthorized:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.Gone:
-		return http.StatusGone
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.Invalid:
-		return http.StatusUnprocessableEntity
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	case fault.NoSpace:
-		return http.StatusInsufficientStorage
-	default:
-		return http.StatusInternalServerError
-	}
+// statuses is the one table from what went wrong to the status that says so; a kind that it lacks is a 500.
+var statuses = map[fault.Kind]int{
+	fault.BadRequest:   http.StatusBadRequest,
+	fault.Unauthorized: http.StatusUnauthorized,
+	fault.Forbidden:    http.StatusForbidden,
+	fault.NotFound:     http.StatusNotFound,
+	fault.Conflict:     http.StatusConflict,
+	fault.Gone:         http.StatusGone,
+	fault.TooLarge:     http.StatusRequestEntityTooLarge,
+	fault.Invalid:      http.StatusUnprocessableEntity,
+	fault.Unavailable:  http.StatusServiceUnavailable,
+	fault.NoSpace:      http.StatusInsufficientStorage,
 }
 
-// problemOf turns any error into the answer for it. Words of errors that were not meant for clients stay in the log.
+// statusOf is the status for a kind of error.
+func statusOf(k fault.Kind) int { return cmp.Or(statuses[k], http.StatusInternalServerError) }
+
+// problemOf turns any error into the answer for it. An error that was not written for clients becomes `internal`, and
+// its text goes to the log alone.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p

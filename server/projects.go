@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -23,3 +24,16 @@ func (s *Server) listProjects(ctx context.Context, c *call[nothing]) (records.Li
 func (s *Server) deleteProject(ctx context.Context, c *call[nothing]) (nothing, error) {
 	return nothing{}, s.engine.DeleteProject(ctx, c.caller, c.path("project"))
 }
+
+func (s *Server) settings(ctx context.Context, c *call[nothing]) (project.Settings, error) {
+	return s.engine.Projects.Settings(ctx, c.caller, c.path("project"))
+}
+
+// patchSettings hands the patch on undecoded, because a field that is left out and a field that is null mean different
+// things.
+func (s *Server) patchSettings(ctx context.Context, c *call[json.RawMessage]) (project.Settings, error) {
+	return s.engine.Projects.PatchSettings(ctx, c.caller, c.path("project"), c.body)
+}
+
+// settingsPatch describes the body of a patch: any of the settings.
+type settingsPatch struct{ project.Settings }

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
-// RateLimit bounds the requests of each tenant, on this server alone. PerSecond 0 is no bound; Burst 0 is what a second
-// allows, at least one.
+// RateLimit bounds the requests of each tenant to this server; several servers over one store count apart. PerSecond 0
+// is no bound. Burst 0 allows one second's requests at once, at least one.
 type RateLimit struct {
 	PerSecond float64
 	Burst     int
@@ -28,16 +28,18 @@ func (l RateLimit) burst() int {
 	return max(1, int(math.Ceil(l.PerSecond)))
 }
 
-// maxRates bounds the tenants that are remembered. Those that have their whole burst again are forgotten first.
+// maxRates is how many tenants are remembered before those whose bucket is full again are forgotten: a new bucket is
+// full too.
 const maxRates = 10_000
 
-// rates hold a token bucket for each tenant that asks for something.
+// rates holds a token bucket for each tenant that sends requests.
 type rates struct {
 	limit   RateLimit
 	mu      sync.Mutex
 	tenants map[string]*rate.Limiter
 }
 
+// of finds or makes the bucket of a tenant.
 func (r *rates) of(tenant string, now time.Time) *rate.Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,11 +62,11 @@ func (r *rates) of(tenant string, now time.Time) *rate.Limiter {
 	return l
 }
 
-// limitRate counts the request against its tenant, whichever key it bears, and says in the answer's headers how the
-// tenant stands. The operator is not limited.
+// limitRate counts a request against its tenant, whichever of its keys it bears, and says in the answer's headers how
+// many are left. It answers rate_limited where none is. The operator is not limited.
 func (x *exchange) limitRate() error {
 	limit := x.s.rates.limit
-	if limit.PerSecond == 0 || x.route.role == access.RoleNone || x.caller.Role == access.RoleRoot {
+	if limit.PerSecond == 0 || x.route.role == open || x.caller.Role == access.RoleRoot {
 		return nil
 	}
 	now := x.s.now()
@@ -75,7 +77,8 @@ func (x *exchange) limitRate() error {
 	burst := limit.burst()
 	full, left := seconds(float64(burst)-tokens), int(tokens)
 
-	// As of draft-ietf-httpapi-ratelimit-headers, and the fields of its earlier versions that most clients read.
+	// These are the headers of draft-ietf-httpapi-ratelimit-headers and of its earlier versions, which most clients
+	// read.
 	h := &x.c.Response().Header
 	h.Set("RateLimit-Policy", fmt.Sprintf(`"tenant";q=%d;w=%d`, burst, max(1, seconds(float64(burst)))))
 	h.Set("RateLimit", fmt.Sprintf(`"tenant";r=%d;t=%d`, left, full))

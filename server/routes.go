@@ -8,13 +8,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 )
 
-// line is one line of the table: what is served, to whom, and with what success. The description that /openapi.json
-// serves is made from the same table.
+// line is one line of the table of routes: what is served, to whom, and with which status. The description that
+// /openapi.json serves is made from the same table.
 type line struct {
 	id     string // the operationId
 	method string
 	path   string      // as in OpenAPI: {name} is one part of the path
-	role   access.Role // the least that may; RoleNone: open, without a key
+	role   access.Role // the lowest role that may; open: no key is needed
 	status int         // of a success
 	endpoint
 	options
@@ -30,11 +30,11 @@ type route struct {
 type options struct {
 	streams      bool   // the handler reads the body itself, and takes the time it needs
 	list         bool   // takes limit and cursor
-	limited      bool   // takes limit, beside filters of its own
+	limited      bool   // takes limit, and instead of a cursor parameters of its own
 	stores       bool   // takes Idempotency-Key
-	bodyOptional bool   // no body says what {} says
-	maxBody      int    // where not the server's own limit
-	media        string // type of the body, where it is not JSON
+	bodyOptional bool   // a request without a body means the same as {}
+	maxBody      int    // bytes of the body; 0: the server's own limit
+	media        string // media type of the body; empty: JSON
 }
 
 // mediaType is the type of the body that a route takes.
@@ -179,7 +179,7 @@ func (s *Server) boardLines(prefix, boards string) []line {
 	return lines
 }
 
-// register hands the table to Fiber, whose parameters are written :name. HEAD goes with GET.
+// register hands the table to Fiber, which writes parameters as :name. Every GET is served as HEAD, too.
 func (s *Server) register() {
 	asFiber := strings.NewReplacer("{", ":", "}", "")
 	for _, l := range s.table() {

@@ -25,11 +25,11 @@ import (
 type shape uint8
 
 const (
-	// sent values are open: clients must bear new fields. A list in them is never null.
+	// sent values may have more fields than described, which clients must ignore. Their lists are never null.
 	sent shape = iota
-	// received values are closed, and null says what leaving a field out says.
+	// received values may have no other fields; null means the same as leaving a field out.
 	received
-	// patched values are closed, and each field may be left out; null is a value where the thing itself may be null.
+	// patched values may have no other fields, and each may be left out; null sets a field that can be null.
 	patched
 )
 
@@ -44,7 +44,7 @@ func schemaOf[T any](name string, s shape) namedSchema {
 	return namedSchema{name, s, reflect.TypeFor[T]()}
 }
 
-// namedSchemas lists the components that are made from Go types. Types that are not listed are described in place.
+// namedSchemas lists the Go types that are components of the description. Other types are described where they occur.
 var namedSchemas = []namedSchema{
 	schemaOf[status]("Status", sent),
 	schemaOf[problem]("Problem", sent),

@@ -1,5 +1,9 @@
-// Package server is the HTTP edge: one table of routes, one way through it for every request, one table of errors.
-// It decides nothing about windows; it finds out who asks, reads what is asked, and hands both to the engine.
+// Package server is the HTTP edge. routes.go has the table of all routes, edge.go the steps that every request goes
+// through, problem.go the table from errors to statuses. The edge finds out who asks, decodes what is asked, and hands
+// both to the engine; a handler stands in the file of the thing that its path names, such as turns.go.
+//
+// One rule is easy to break: Fiber uses the memory of a request again for a later one. What a handler takes from the
+// request is therefore a copy, which the methods path, query and queries make.
 package server
 
 import (
@@ -32,7 +36,7 @@ type Options struct {
 	Version string       // as /healthz and /metrics show it
 	// RateLimit bounds the requests of each tenant; the zero value is no bound.
 	RateLimit RateLimit
-	// Backup writes a backup of the store; nil: there are none to be had here.
+	// Backup writes a backup of the store; nil: the store's database has backups of its own.
 	Backup BackupFunc
 	// Now and Random are the clock of latencies and the source of request ids; nil: the system's.
 	Now    func() time.Time
@@ -58,8 +62,8 @@ type Server struct {
 	idPrefix  string
 	lastID    atomic.Uint64
 
-	// base is the context of all requests. It ends when the server stops waiting for them. streams is that of answers
-	// that have no end of their own; it ends when the server begins to stop.
+	// base is the context of all requests; it ends when the server stops waiting for them. streams is the context of
+	// streamed answers; it ends as soon as the server begins to stop.
 	base, streams       context.Context
 	stop, stopStreaming context.CancelFunc
 
@@ -78,7 +82,7 @@ type limits struct {
 	drain   time.Duration // for requests in flight, when the server stops
 
 	heartbeat time.Duration // between two signs of life on a stream
-	poll      time.Duration // between two looks for what others did to what a stream follows, and for its key
+	poll      time.Duration // between two reads of a followed board, which another process may change, and of the key
 	stall     time.Duration // for a stream's reader to take what was written
 }
 
@@ -88,7 +92,7 @@ func defaultLimits() limits {
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 
-// New makes a server that is ready to Serve. The engine stays the caller's to close, after Serve has returned.
+// New makes a server that is ready to Serve. The caller closes what is below the engine after Serve has returned.
 func New(o Options) (*Server, error) { return newServer(o, defaultLimits()) }
 
 func newServer(o Options, l limits) (*Server, error) {
@@ -123,7 +127,7 @@ func newServer(o Options, l limits) (*Server, error) {
 		DisableStartupMessage:        true,
 		CaseSensitive:                true,
 		StrictRouting:                true,
-		StreamRequestBody:            true, // the edge reads bodies itself, bounded, after it knows who asks
+		StreamRequestBody:            true, // the edge reads bodies itself, after it knows who asks
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    l.body,
 		ReadBufferSize:               l.header,
@@ -139,7 +143,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	return s, nil
 }
 
-// knownMethod answers methods that Fiber has never heard of as it answers everything else, with a problem.
+// knownMethod answers method_unknown to methods that Fiber does not know, because Fiber would answer without a problem.
 func (s *Server) knownMethod(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	methods := s.app.Config().RequestMethods
 	return func(ctx *fasthttp.RequestCtx) {
@@ -153,8 +157,8 @@ func (s *Server) knownMethod(next fasthttp.RequestHandler) fasthttp.RequestHandl
 	}
 }
 
-// Serve answers requests on ln until ctx ends. Then it takes no more, finishes those in flight within a bound, and
-// returns nil, or an error when some did not finish. A server serves once.
+// Serve answers requests on ln until ctx ends. Then it accepts no more and waits for those in flight, for at most
+// limits.drain; the error says how many did not finish. A server serves once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.stop()
 	served := make(chan error, 1)
@@ -169,7 +173,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.drain)
 	defer cancel()
 	err := s.app.ShutdownWithContext(drain)
-	_ = ln.Close() // Fiber closes only a listener that it had begun to serve; twice does no harm
+	_ = ln.Close() // Fiber closes a listener only once it serves it; closing twice does no harm
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%d requests did not finish within %s", s.metrics.inFlight.Load(), s.limits.drain)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/summary"
 )
 
 func (s *Server) createSession(ctx context.Context, c *call[session.Spec]) (session.Session, error) {
@@ -29,4 +30,18 @@ func (s *Server) exportSession(ctx context.Context, c *call[nothing]) (session.F
 
 func (s *Server) importSession(ctx context.Context, c *call[session.File]) (session.Session, error) {
 	return s.engine.Sessions.Import(ctx, c.caller, c.once, c.path("project"), c.body)
+}
+
+// listMessages answers the oldest messages first, unless the query says order=desc. It refuses another order with
+// invalid_value.
+func (s *Server) listMessages(ctx context.Context, c *call[nothing]) (list records.List[session.Message], err error) {
+	newestFirst, err := c.newestFirst(false)
+	if err != nil {
+		return list, err
+	}
+	return s.engine.Sessions.ListMessages(ctx, c.caller, c.path("project"), c.path("session"), c.page, newestFirst)
+}
+
+func (s *Server) actOnSummary(ctx context.Context, c *call[summary.Action]) (summary.Answer, error) {
+	return s.engine.Summaries.ActOn(ctx, c.caller, c.once, c.path("project"), c.path("session"), c.body)
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
-// retryAfter is how long readers are told to wait before they come back, in milliseconds.
+// retryAfter is how many milliseconds readers are told to wait before they reconnect.
 const retryAfter = "1000"
 
-// sse streams a feed as Server-Sent Events until the reader, the key, the feed or the server ends. Whenever there is
-// news it reads from the store what the reader has not had yet, so no reader has a queue.
+// sse streams a feed as Server-Sent Events until the reader leaves, the key ends, the board is deleted or the server
+// stops. On news it reads from the store what the reader has not received yet, so the server queues nothing for
+// readers.
 func (x *exchange) sse(event string, feed board.Feed) streamed {
 	s, r, key, tenant := x.s, x.route, token(x.c), x.caller.Tenant
 	return streamed{contentType: "text/event-stream", close: feed.Close, run: func(out *stream) error {
@@ -34,7 +35,7 @@ type pusher struct {
 	still func() bool
 }
 
-// run ends without an error where the reader may come back and go on: it knows the last event that it has had.
+// run ends without an error where the reader can reconnect and continue after the last event that it received.
 func (p *pusher) run() error {
 	poll, heartbeat := time.NewTicker(p.s.limits.poll), time.NewTicker(p.s.limits.heartbeat)
 	defer poll.Stop()
@@ -49,7 +50,7 @@ func (p *pusher) run() error {
 		if err != nil || n < 0 {
 			return err
 		}
-		if n > 0 { // there may be more events, so do not wait for news, but check the key as often as when waiting
+		if n > 0 { // there may be more events: do not wait for news, but check the key as often as while waiting
 			select {
 			case <-poll.C:
 				if !p.still() {
@@ -75,7 +76,7 @@ func (p *pusher) run() error {
 	}
 }
 
-// push writes the events that are there and tells how many; less than none: the stream ends.
+// push writes the events that the feed has now and returns their number, or -1 where the stream is to end.
 func (p *pusher) push() (int, error) {
 	ctx, cancel := context.WithTimeout(p.s.streams, p.s.limits.request)
 	defer cancel()
@@ -92,24 +93,24 @@ func (p *pusher) push() (int, error) {
 	}
 	for _, e := range events {
 		var data bytes.Buffer
-		enc := json.NewEncoder(&data) // which ends with a newline
+		enc := json.NewEncoder(&data) // it ends the data line, too
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(map[string]any{p.event: e.Data}); err != nil {
 			return 0, err
 		}
 		for _, part := range []string{"id: ", e.ID, "\nevent: ", p.event, "\ndata: "} {
-			_, _ = p.out.WriteString(part) // what fails is told by Flush
+			_, _ = p.out.WriteString(part) // Flush returns the error of any write
 		}
 		_, _ = p.out.Write(data.Bytes())
 		_ = p.out.WriteByte('\n')
 	}
 	if p.out.Flush() != nil {
-		return -1, nil // the reader is gone, or too slow
+		return -1, nil // the reader has gone or is too slow
 	}
 	return len(events), nil
 }
 
-// say writes a comment or a field that is no event. It tells whether the reader is still there.
+// say writes a comment or a field that is no event, and reports whether the reader is still there.
 func (p *pusher) say(text string) bool {
 	_, _ = p.out.WriteString(text)
 	return p.out.Flush() == nil

@@ -119,8 +119,8 @@ func TestStreamTellsWhatComes(t *testing.T) {
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), ":") {
 		got = append(got, lines.Text())
 	}
-	want := "retry: 1000||id: 1|event: memory|data: {\"memory\":\"<a>\\n\"}||id: 2|event: memory|data: {\"memory\":\"b\"}||" +
-		"id: 3|event: memory|data: {\"memory\":\"c\"}|"
+	want := "retry: 1000||id: 1|event: memory|data: {\"memory\":\"<a>\\n\"}||id: 2|event: memory|data: " +
+		"{\"memory\":\"b\"}||id: 3|event: memory|data: {\"memory\":\"c\"}|"
 	if strings.Join(got, "|") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, "|"), want)
 	}

@@ -21,8 +21,8 @@ import (
 
 const ndjsonType = "application/x-ndjson"
 
-// streamed is a response that is written while it is being made. close, where it is not nil, frees what the response
-// holds. It is called once, even if run never is.
+// streamed is a response that is written while it is being made. close frees what the response holds; it may be nil,
+// and is called once, even where run is not.
 type streamed struct {
 	contentType string
 	run         func(out *stream) error
@@ -37,9 +37,8 @@ type stream struct {
 	stall, drain time.Duration
 }
 
-// written is a response that write produces piece by piece. It may take as long as its reader goes on reading. A
-// response that fails, or that the stopping server cuts short, ends with a broken connection, so that it never looks
-// whole.
+// written is a response that write produces piece by piece, for as long as its reader keeps reading. Where write fails
+// or the server stops, the connection is broken, so that a response that was cut short never looks complete.
 func (s *Server) written(contentType string, write func(ctx context.Context, w io.Writer) error) streamed {
 	return streamed{contentType: contentType, run: func(out *stream) error {
 		defer context.AfterFunc(s.streams, out.hurry)()
@@ -50,8 +49,8 @@ func (s *Server) written(contentType string, write func(ctx context.Context, w i
 	}}
 }
 
-// patient extends the reader's time with each piece. It must not implement io.StringWriter, because WriteString would
-// then bypass it.
+// patient gives the reader new time before each piece. It must not implement io.StringWriter, because WriteString would
+// then bypass Write.
 type patient struct{ out *stream }
 
 func (p patient) Write(b []byte) (int, error) {
@@ -61,17 +60,17 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// extend gives the reader a bounded time from now on to take what is written. A reader who does not take it is cut off:
+// extend gives the reader limits.stall from now on to take what is written. A reader that is slower is cut off, because
 // the server keeps nothing for later.
 func (s *stream) extend() error {
 	err := s.conn.SetWriteDeadline(time.Now().Add(s.stall))
-	if s.ctx.Err() != nil { // the server is stopping, and the deadline above has undone hurry's
+	if s.ctx.Err() != nil { // the server is stopping, and the deadline above replaced the one that hurry set
 		s.hurry()
 	}
 	return err
 }
 
-// hurry shortens the time of a stuck reader when the server stops, so that the stream ends within the server's drain.
+// hurry is called when the server stops: it shortens the reader's time, so that the stream ends within limits.drain.
 func (s *stream) hurry() { _ = s.conn.SetWriteDeadline(time.Now().Add(s.drain / 4)) }
 
 // Flush hands what was written to the reader.
@@ -87,7 +86,7 @@ func (x *exchange) startStream(resp streamed) error {
 	r := x.c.Response()
 	r.Header.SetContentType(resp.contentType)
 	r.Header.Set(fiber.HeaderCacheControl, "no-cache")
-	r.Header.Set("X-Accel-Buffering", "no") // a proxy is to pass on what comes as it comes
+	r.Header.Set("X-Accel-Buffering", "no") // asks a proxy to pass each piece on at once
 	if resp.close == nil {
 		resp.close = func() {}
 	}
@@ -108,17 +107,17 @@ func (x *exchange) startStream(resp streamed) error {
 		if err := guard(func() error { return resp.run(out) }); err != nil {
 			level := slog.LevelError
 			if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
-				level = slog.LevelInfo // the reader went, or the server stops
+				level = slog.LevelInfo // the reader left or the server is stopping
 			}
 			s.log.Log(s.base, level, "a stream broke off", "request_id", id, "path", path, "error", err)
-			// Only this tells the reader that the end is missing.
+			// Nothing else can tell the reader that the response is incomplete.
 			_ = conn.Close()
 		}
 	})
 	return nil
 }
 
-// guard turns a panic into an error: a stream runs where nothing else would catch it.
+// guard turns a panic into an error. A stream runs in a goroutine of Fiber's, where a panic would end the program.
 func guard(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -128,7 +127,7 @@ func guard(run func() error) (err error) {
 	return run()
 }
 
-// still tells whether the key of a stream is as good as when it began.
+// still reports whether the key of a stream still has the route's role and its tenant still exists.
 func (s *Server) still(key, tenant string, r *route) bool {
 	ctx, cancel := context.WithTimeout(s.streams, s.limits.request)
 	defer cancel()

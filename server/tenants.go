@@ -18,3 +18,11 @@ func (s *Server) listTenants(ctx context.Context, c *call[nothing]) (records.Lis
 func (s *Server) deleteTenant(ctx context.Context, c *call[nothing]) (nothing, error) {
 	return nothing{}, s.engine.DeleteTenant(ctx, c.path("tenant"))
 }
+
+func (s *Server) usage(ctx context.Context, c *call[nothing]) (tenant.Usage, error) {
+	return s.engine.Tenants.Usage(ctx, c.caller)
+}
+
+func (s *Server) listAudit(ctx context.Context, c *call[nothing]) (records.List[tenant.AuditEntry], error) {
+	return s.engine.Tenants.ListAudit(ctx, c.caller, c.page)
+}

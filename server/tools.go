@@ -32,7 +32,8 @@ type anthropicTool struct {
 	InputSchema json.RawMessage `json:"input_schema"`
 }
 
-// listTools describes the tools so that they can be passed on as they are. OpenAI's shape is the default.
+// listTools describes the tools in the shape of a provider's API, OpenAI's by default, so that a client can pass the
+// list on unchanged. It answers invalid_value for another format.
 func (s *Server) listTools(_ context.Context, c *call[nothing]) (toolList, error) {
 	var shape func(tools.Tool) any
 	switch c.query("format") {

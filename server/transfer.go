@@ -7,6 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
+// exportTenant streams the tenant's file. Whether the key may export is checked before the first byte, because a stream
+// that has begun cannot answer a problem.
 func (s *Server) exportTenant(_ context.Context, c *call[nothing]) (streamed, error) {
 	caller := c.caller
 	return s.written(ndjsonType, func(ctx context.Context, w io.Writer) error {

@@ -21,7 +21,7 @@ func typeSchemas(prose map[string]any) (map[string]any, error) {
 	known := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 		reflect.TypeFor[json.RawMessage](): {},
-		// A number's size in Go is no limit that a client is told.
+		// The size of a Go integer is not a limit of the contract.
 		reflect.TypeFor[uint32](): {Type: "integer", Minimum: new(float64)},
 		reflect.TypeFor[uint64](): {Type: "integer", Minimum: new(float64)},
 	}
@@ -54,7 +54,7 @@ func typeSchemas(prose map[string]any) (map[string]any, error) {
 func (n namedSchema) describe(known map[reflect.Type]*jsonschema.Schema) (map[string]any, error) {
 	known = maps.Clone(known)
 	delete(known, n.typ)
-	for _, t := range anonymous(n.typ) { // whose fields are the type's own
+	for _, t := range anonymous(n.typ) { // the fields of an embedded type are described as this type's own
 		delete(known, t)
 	}
 	s, err := jsonschema.ForType(n.typ, &jsonschema.ForOptions{TypeSchemas: known})
@@ -72,7 +72,7 @@ func (n namedSchema) describe(known map[reflect.Type]*jsonschema.Schema) (map[st
 	return n.shape.fit(out, true), nil
 }
 
-// embedded names the components whose fields are this one's, too: what is said of them there holds here.
+// embedded names the components that this type embeds. Their prose describes the same fields here.
 func (n namedSchema) embedded() []string {
 	var out []string
 	for _, t := range anonymous(n.typ) {
@@ -96,8 +96,8 @@ func anonymous(t reflect.Type) []reflect.Type {
 	return out
 }
 
-// fit changes what the library says of a Go type into what holds for values that go this way: a nil slice is written as
-// [], a nil pointer is left out where omitempty says so, and requests alone refuse fields that they do not know.
+// fit corrects what the library says of a Go type, which does not know how Mneme encodes and decodes: a nil slice is
+// written as [], a nil pointer with omitempty is left out, and only requests refuse unknown fields.
 func (s shape) fit(node any, required bool) map[string]any {
 	schema, ok := node.(map[string]any)
 	if !ok { // true, which is any value
@@ -133,7 +133,7 @@ func (s shape) fit(node any, required bool) map[string]any {
 	return schema
 }
 
-// stripNull takes null out of a schema's types and tells whether it was there.
+// stripNull removes null from a schema's types and reports whether it was there.
 func stripNull(schema map[string]any) bool {
 	switch types := schema["type"].(type) {
 	case string:
@@ -176,7 +176,7 @@ func orNull(schema map[string]any) map[string]any {
 	return schema
 }
 
-// admitNull lets null stand for each field of a request that may be left out.
+// admitNull lets each field of a request that may be left out be null as well.
 func admitNull(schema map[string]any) {
 	if items, ok := schema["items"].(map[string]any); ok {
 		admitNull(items)
@@ -192,8 +192,8 @@ func admitNull(schema map[string]any) {
 	}
 }
 
-// amend adds the prose's part to a schema: objects are merged, null takes away, a name stands for a reference to that
-// component, and anything else takes the place of what was there. Prose cannot add fields.
+// amend changes a schema as its prose says: properties and items are merged field by field, where a string refers to
+// the component of that name; any other key replaces the schema's, and null removes it. Prose cannot add fields.
 func amend(schema map[string]any, prose any) error {
 	changes, _ := prose.(map[string]any)
 	for key, change := range changes {

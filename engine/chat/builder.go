@@ -1,7 +1,7 @@
 package chat
 
-// NoHistory is the flat text of an empty history.
-const NoHistory = "(first turn — no prior context)"
+// noHistory is the flat text of an empty history.
+const noHistory = "(first turn — no prior context)"
 
 // Window is what a Builder made.
 type Window struct {
@@ -26,7 +26,7 @@ type Builder struct {
 	system   []byte
 	rendered int
 	run      anthropicRun
-	body     int // Text: where what is not the request's system begins
+	body     int // Text: where the part after the request's system prompt begins
 }
 
 // Reset begins a window in a format, appended to buf. A non-empty system is the request's own, put in front.
@@ -66,8 +66,8 @@ func (b *Builder) Notice(text string) {
 	}
 }
 
-// Add adds a message's fragment, which must be of the window's format. seq is the message's number in its session: it
-// tells a call's id from an earlier call's of the same id, where the format forbids that an id repeats.
+// Add adds a message's fragment, which must be of the window's format. seq is the message's number in its session.
+// Where the format forbids that the id of a call repeats, seq makes a repeated id unique.
 func (b *Builder) Add(fr *Fragment, seq uint64) {
 	if b.format == AnthropicMessages {
 		b.run.add(b, fr, seq)
@@ -91,7 +91,7 @@ func (b *Builder) Finish() Window {
 	switch b.format {
 	case Text:
 		if len(b.buf) == b.body {
-			b.buf = append(b.buf, NoHistory...)
+			b.buf = append(b.buf, noHistory...)
 		}
 		w.Text = b.buf[b.start:]
 	case AnthropicMessages:
@@ -103,11 +103,11 @@ func (b *Builder) Finish() Window {
 		w.Messages = b.buf[b.start:]
 	}
 	w.Buf, w.Rendered = b.buf, b.rendered
-	b.buf = nil // the caller's from here on
+	b.buf = nil // the buffer belongs to the caller from here on
 	return w
 }
 
-// separate puts a separator between elements, none before the first, which begins at from.
+// separate appends a separator, except before the first element, which begins at from.
 func (b *Builder) separate(from int, with byte) {
 	if len(b.buf) > from {
 		b.buf = append(b.buf, with)

@@ -2,18 +2,18 @@ package chat
 
 import "strconv"
 
-// anthropicRun is the message of Anthropic's format that is being put together: neighbours of one role are one
-// message there. A run of a single message stands as it was posted, so the first is held back until the next is known.
+// anthropicRun is the message that is being put together in Anthropic's format, which joins neighbours of one role to
+// one message. A run of a single message keeps its posted bytes, so the first is held back until the next one is known.
 type anthropicRun struct {
 	role string
 	held *Fragment // the run's only message so far, not yet written
 	from int       // where the run's blocks begin in the buffer, once they are being written
 
-	names   []string // of the newest fragment's ids, as they stand in the window
-	renamed bool     // some name is not the id itself
+	names   []string // the names in the window of the newest fragment's ids
+	renamed bool     // some name differs from its id
 
-	latest map[string]string   // a call's id, and the name of the newest call with that id
-	taken  map[string]struct{} // names that stand in the window
+	latest map[string]string   // by a call's id: the name of the newest call with that id
+	taken  map[string]struct{} // the names of the calls in the window
 }
 
 func (r *anthropicRun) reset() {

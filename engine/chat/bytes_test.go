@@ -13,7 +13,8 @@ import (
 func TestSameFormatIsByteEqual(t *testing.T) {
 	posted := []string{
 		`{"role":"user","content":"hi"}`,
-		"{ \"content\" : [ {\"type\":\"text\",\"text\":\"\\u0068i\"} , {\"type\":\"x-new\",\"deep\":[{}]} ],\n\t\"role\":\"user\" }",
+		"{ \"content\" : [ {\"type\":\"text\",\"text\":\"\\u0068i\"} , {\"type\":\"x-new\",\"deep\":[{}]} " +
+			"],\n\t\"role\":\"user\" }",
 		`{"role":"assistant","content":null,"tool_calls":[` +
 			`{"id":"a.b","type":"function","function":{"name":"f","arguments":"{"}}],"x":1.50e3}`,
 		`{"role":"tool","tool_call_id":"a.b","content":"\ud83d\ude00<&>\/"}`,
@@ -39,7 +40,8 @@ func FuzzOwnFieldsAreCut(f *testing.F) {
 	f.Add(` "y" : [ "}" , {"agent":"kept, it is not the message's own"} ] , "z":null`, uint8(2))
 	f.Add(`"name":"n","e":"\\\""`, uint8(7))
 	f.Fuzz(func(t *testing.T, members string, where uint8) {
-		const own = `"agent":"a","ta\u0067s":["t"],"metadata":{"k":[1]},"type":"a\u0032a","from_agent":"b","to_agent":"c"`
+		const own = `"agent":"a","ta\u0067s":["t"],"metadata":{"k":[1]},"type":"a\u0032a","from_agent":"b",` +
+			`"to_agent":"c"`
 		members = strings.TrimSpace(members) // white space before a comma goes with the member behind it
 		clean := `{"role":"user",` + members + `}`
 		var o map[string]json.RawMessage

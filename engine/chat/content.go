@@ -26,8 +26,8 @@ type part struct {
 	text string // of partText
 }
 
-// readPart reads one content part of a message posted in a format. The formats' names for texts and images do not
-// clash, so one table serves all; blocks that are calls, results or thinking exist in Anthropic's alone.
+// readPart reads one content part of a message posted in a format. No two formats use one name for different things, so
+// texts and images are read alike for all. Only Anthropic's format has blocks that are calls, results or thinking.
 func readPart(f Format, raw []byte) (part, *problem) {
 	o, bad := readObject(raw)
 	if bad != nil {
@@ -65,7 +65,7 @@ func readPart(f Format, raw []byte) (part, *problem) {
 	return p, nil
 }
 
-// content gathers what the canonical message keeps of a posted content.
+// content is what the canonical message keeps of a posted content.
 type content struct {
 	texts  []string
 	images int
@@ -139,7 +139,7 @@ func (m *Message) parts() []part {
 	return ps
 }
 
-// refusal is what an OpenAI assistant says beside its content.
+// refusal is the text that an OpenAI assistant gives beside its content, in the member refusal.
 func (m *Message) refusal(o *object) string {
 	if m.Format != OpenAIChat || m.Role != plan.RoleAssistant {
 		return ""
@@ -177,7 +177,7 @@ func plain(ps []part) bool {
 	return true
 }
 
-// flat is the content as text alone: what no text can show is named in brackets.
+// flat is the content as text. Parts that are not text are named in brackets, such as [image].
 func flat(ps []part) string {
 	var b strings.Builder
 	for i := range ps {
@@ -204,8 +204,8 @@ func (p *part) shown() string {
 	return "[" + p.typ + "]"
 }
 
-// image is where a picture's bytes are: a URL, or base64 data of a media type. Both empty: at a provider, by an id
-// that no other provider knows.
+// image says where a picture's bytes are: at a URL, or in base64 data of a media type. Where both are empty, a provider
+// holds them under an id that no other provider knows.
 type image struct{ url, mediaType, data string }
 
 // source reads where an image part's bytes are, in any format.

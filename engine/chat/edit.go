@@ -8,8 +8,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// WithText returns the message with its text replaced. Role, ids, calls, images and whatever else it holds stay, also
-// in Raw, which is made anew.
+// WithText returns the message with its text replaced. Everything else stays, such as role, ids, calls and images. Raw
+// is made anew with the same changes.
 func (m *Message) WithText(text string) Message {
 	out := *m
 	out.Text = text
@@ -29,7 +29,7 @@ func (m *Message) WithText(text string) Message {
 			value = contentWithText(m.Format, value, text, "text")
 		}
 		if out.Raw = o.with("content", value); m.refusal(&o) != "" {
-			// A refusal beside the content is part of the text that is gone.
+			// A refusal beside the content is part of the replaced text.
 			changed, _ := readObject(out.Raw)
 			out.Raw = changed.with("refusal", []byte("null"))
 		}
@@ -37,8 +37,8 @@ func (m *Message) WithText(text string) Message {
 	return out
 }
 
-// contentWithText sets the text of a content: a string becomes the text; in an array the first text part takes it, the
-// other text parts go, all else stays. typ is the type of a part that has to be added.
+// contentWithText sets the text of a content. A string becomes the text. In an array the first text part takes the
+// text, the other text parts are removed, and all else stays; where there is no text part, one of type typ is added.
 func contentWithText(f Format, value []byte, text, typ string) []byte {
 	if !isArray(value) {
 		return AppendString(nil, text)
@@ -98,7 +98,7 @@ func itemsWithText(raw []byte, text string) []byte {
 		items = append(items, item)
 	}
 	if !placed && text != "" {
-		// In front, so that a reasoning item stays with the call after it.
+		// It goes to the front, so that a reasoning item stays next to its call.
 		item := append(AppendString(appendRole(nil, "assistant"), text), '}')
 		items = append([][]byte{item}, items...)
 	}
@@ -122,13 +122,13 @@ func pretty(text string) string {
 	return b.String()
 }
 
-// Question is a user message whose text names its own origin: an earlier turn, compressed.
+// Question is a user message that stands for an earlier turn, which its text names; the flat text shows no speaker.
 func Question(text string) Message {
 	return Message{Role: plan.RoleUser, Kind: plan.KindChat, Text: text, bare: true}
 }
 
-// Compressed returns the user message that replaces a turn by its questions. What else it says (sender, time) is m's,
-// the newest of them.
+// Compressed returns the user message that replaces a turn by its questions. Agent, delegation and time are those of m,
+// the newest question.
 func (m *Message) Compressed(turn uint32, questions ...string) Message {
 	q := Question(plan.EarlierQuestion(turn) + strings.Join(questions, "\n"))
 	q.Agent, q.Delegation, q.CreatedAt = m.Agent, m.Delegation, m.CreatedAt
@@ -144,8 +144,7 @@ func (m *Message) Unanswered(call Call) Message {
 		CallID: call.ID, Agent: m.Agent, Delegation: m.Delegation, CreatedAt: m.CreatedAt}
 }
 
-// Unreadable returns what stands in for a message whose stored body is damaged. calls and callID are what its header
-// still tells.
+// Unreadable returns a replacement for a message whose stored body is damaged. calls and callID come from its header.
 func Unreadable(role plan.Role, kind plan.Kind, calls []Call, callID string) Message {
 	m := Message{Role: role, Kind: kind, Text: "[message unreadable: its stored body is damaged]", CallID: callID}
 	for _, c := range calls {
@@ -155,7 +154,7 @@ func Unreadable(role plan.Role, kind plan.Kind, calls []Call, callID string) Mes
 		m.Calls = append(m.Calls, c)
 	}
 	if kind == plan.KindA2A {
-		m.Kind = plan.KindChat // sender and recipient are lost too
+		m.Kind = plan.KindChat // sender and recipient are lost with the body
 	}
 	return m
 }

@@ -45,7 +45,8 @@ func TestWithTextKeepsBytes(t *testing.T) {
 		{`{"role":"user", "content":"a","x":1.0}`, `{"role":"user", "content":"T","x":1.0}`},
 		{`{"role":"user"}`, `{"role":"user","content":"T"}`},
 		{
-			`{"role":"user","content":[{"type":"image_url","image_url":"u"},{"type":"text","text":"a","y":2},{"type":"text","text":"b"}]}`,
+			`{"role":"user","content":[{"type":"image_url","image_url":"u"},{"type":"text","text":"a","y":2},` +
+				`{"type":"text","text":"b"}]}`,
 			`{"role":"user","content":[{"type":"image_url","image_url":"u"},{"type":"text","text":"T","y":2}]}`,
 		},
 		{
@@ -67,7 +68,8 @@ func TestWithTextKeepsBytes(t *testing.T) {
 
 func TestMarkdown(t *testing.T) {
 	m := chat.Message{Role: plan.RoleTool, Kind: plan.KindResult, CallID: "c", Text: "plain text"}
-	got := m.Markdown(chat.Call{ID: "c", Name: "search_knowledge_base", Arguments: `{"query":"API authentication methods"}`})
+	got := m.Markdown(chat.Call{ID: "c", Name: "search_knowledge_base",
+		Arguments: `{"query":"API authentication methods"}`})
 	want := "## Tool: search_knowledge_base\n\n**Input:**\n{\n  \"query\": \"API authentication methods\"\n}\n\n" +
 		"**Output:**\nplain text"
 	if got.Text != want || got.CallID != "c" {
@@ -77,7 +79,8 @@ func TestMarkdown(t *testing.T) {
 
 // What Mneme makes up must be valid in every format.
 func TestMadeUpMessages(t *testing.T) {
-	call := chat.Message{Role: plan.RoleAssistant, Kind: plan.KindCall, Delegation: "d", Calls: []chat.Call{{ID: "c", Name: "f"}}}
+	call := chat.Message{Role: plan.RoleAssistant, Kind: plan.KindCall, Delegation: "d",
+		Calls: []chat.Call{{ID: "c", Name: "f"}}}
 	question := chat.Message{Role: plan.RoleUser, Delegation: "d"}
 	lost := chat.Unreadable(plan.RoleAssistant, plan.KindCall, []chat.Call{{ID: "c"}}, "")
 	msgs := []chat.Message{

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Messages are read by walking their bytes: encoding/json would match names in any case, take the last of two equal
-// names and forget where a value stood, and each of these would let a field slip into a window. The walk presumes
-// text that json.Valid has accepted.
+// Messages are read by walking their bytes. encoding/json matches names in any case, takes the last of two equal names
+// and does not say where a value stood; each of these would let one of Mneme's own fields pass into a window. The walk
+// needs text that json.Valid has accepted.
 
 // object is a JSON object with the places of its members.
 type object struct {
@@ -23,7 +23,8 @@ type field struct {
 	start, value, end int
 }
 
-// manyFields is the count from which names are compared through a map, so that a hostile object stays linear.
+// manyFields is the number of fields from which names are looked up in a map, so that a hostile object takes linear
+// time.
 const manyFields = 24
 
 // readObject finds the members of a valid JSON object. A name that appears twice is a problem.
@@ -44,7 +45,8 @@ func readObject(raw []byte) (object, *problem) {
 		f.value = skipSpace(raw, skipSpace(raw, nameEnd)+1)
 		f.end = skipValue(raw, f.value)
 		if o.has(f.name, &seen) {
-			return o, &problem{CodeDuplicateField, "the field " + quoteForDetail(f.name) + " appears twice; send it once"}
+			return o, &problem{CodeDuplicateField, "the field " + quoteForDetail(f.name) +
+				" appears twice; send it once"}
 		}
 		if o.fields == nil {
 			o.fields = make([]field, 0, 8)
@@ -57,7 +59,7 @@ func readObject(raw []byte) (object, *problem) {
 	return o, nil
 }
 
-// has reports whether the name was read before, moving to a map once there are many names.
+// has reports whether the name was read before. It uses the map seen once there are many names.
 func (o *object) has(name []byte, seen *map[string]struct{}) bool {
 	if len(o.fields) < manyFields {
 		return o.find(string(name)) != nil
@@ -115,8 +117,8 @@ func (o *object) with(name string, value []byte) []byte {
 	return append(append(out, value...), '}')
 }
 
-// without returns the object's bytes with the chosen members cut out and nothing else touched; with none chosen they
-// are the object's own bytes.
+// without returns the object's bytes without the chosen members, all other bytes unchanged. Where none is chosen, the
+// result is the object's own bytes and not a copy.
 func (o *object) without(cut func(o *object, f *field) bool) []byte {
 	first := 0
 	for first < len(o.fields) && !cut(o, &o.fields[first]) {
@@ -221,7 +223,8 @@ func decodeString(raw []byte) (string, bool) {
 	return s, err == nil
 }
 
-// AppendString appends a text as a JSON string. Unlike encoding/json it leaves <, > and & alone: windows are for models.
+// AppendString appends a text as a JSON string. Unlike encoding/json it does not escape <, > and &, which only HTML
+// needs.
 func AppendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -276,7 +279,7 @@ func arrayOf(values ...[]byte) []byte {
 	return append(out, ']')
 }
 
-// quoteForDetail shows a client's own bytes in an error text, cut so that the text stays short.
+// quoteForDetail quotes a client's own bytes for an error text, at most 40 of them.
 func quoteForDetail(s []byte) string {
 	const most = 40
 	if len(s) > most {

@@ -1,8 +1,9 @@
-// Package chat holds the canonical message, the provider formats it comes in and goes out, and how its tokens are
-// counted. Everything here is a pure function of its arguments.
+// Package chat translates messages between the formats of providers and the canonical Message, and counts their tokens.
+// Everything here is a pure function of its arguments.
 //
-// A message keeps the JSON it was posted as. Parse reads that JSON once; Render cuts Mneme's own fields out of it, or
-// translates it where another format is asked for; Builder splices rendered fragments into a window.
+// A message keeps the JSON that it was posted as, so that a window in the same format shows it byte for byte. Parse
+// reads that JSON once; Render cuts Mneme's own fields out of it, or translates it into another format; a Builder
+// splices the rendered fragments into a window.
 package chat
 
 import (
@@ -55,7 +56,7 @@ type Call struct {
 	Arguments string
 }
 
-// Empty reports that a message says nothing that every provider accepts as content: no visible text, call or image.
+// Empty reports that a message has no visible text, call or image. Not every provider accepts such a message.
 func (m *Message) Empty() bool {
 	return m.Role != plan.RoleTool && len(m.Calls) == 0 && m.Images == 0 && blank(m.Shown())
 }

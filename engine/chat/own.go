@@ -4,19 +4,25 @@ import (
 	"bytes"
 	"fmt"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Bounds on what a message may say about itself.
+// MaxTags and MaxTagBytes bound the tags of one message.
 const (
-	MaxTags      = 64
-	MaxTagBytes  = 128
-	MaxIDBytes   = 128 // of an agent or a delegation
-	a2aType      = "a2a"
-	localTimeFmt = "2006-01-02T15:04:05.999999999" // RFC 3339 without a zone, read as UTC
+	MaxTags     = 64
+	MaxTagBytes = 128
 )
 
-// isOwn reports whether a member of a message is Mneme's own. `type` is ours only where it says a2a: in the Responses
-// format it is the item's type.
+// a2aType is the type of a message from one agent to another.
+const a2aType = "a2a"
+
+// localTime is RFC 3339 without a zone. Such a time is read as UTC.
+const localTime = "2006-01-02T15:04:05.999999999"
+
+// isOwn reports whether a member of a message is Mneme's own. The member `type` is Mneme's own only with the value a2a,
+// because in the Responses format it is the item's type.
 func isOwn(o *object, f *field) bool {
 	switch string(f.name) {
 	case "agent", "delegation_id", "reasoning", "tags", "metadata", "created_at", "from_agent", "to_agent":
@@ -73,23 +79,9 @@ func readString(name, value []byte) (string, *problem) {
 	return s, nil
 }
 
-// ValidID reports whether a client may choose s as an id: 1 to 128 of A-Z, a-z, 0-9 and . _ : @ -
-func ValidID(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' {
-			continue
-		}
-		if c != '.' && c != '_' && c != ':' && c != '@' && c != '-' {
-			return false
-		}
-	}
-	return len(s) > 0 && len(s) <= MaxIDBytes
-}
-
 func readID(name, value []byte) (string, *problem) {
 	s, p := readString(name, value)
-	if p == nil && !ValidID(s) {
+	if p == nil && !ident.ValidID(s) {
 		p = &problem{CodeInvalidID, string(name) + " must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -"}
 	}
 	return s, p
@@ -117,7 +109,7 @@ func readTags(value []byte) ([]string, *problem) {
 
 func readTime(value []byte) (time.Time, *problem) {
 	s, _ := decodeString(value)
-	for _, layout := range []string{time.RFC3339Nano, localTimeFmt} {
+	for _, layout := range []string{time.RFC3339Nano, localTime} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), nil
 		}
@@ -126,7 +118,7 @@ func readTime(value []byte) (time.Time, *problem) {
 		"created_at must be a time in RFC 3339, for example 2026-01-31T12:00:00Z"}
 }
 
-// checkA2A settles a message's kind where it names itself agent-to-agent.
+// checkA2A sets the kind of a message of type a2a, and refuses one without a sender or recipient or with calls.
 func (m *Message) checkA2A(o *object) *problem {
 	if value := o.get("type"); value == nil || !bytes.HasPrefix(value, []byte{'"'}) || o.text("type") != a2aType {
 		return nil
@@ -137,6 +129,6 @@ func (m *Message) checkA2A(o *object) *problem {
 	case len(m.Calls) > 0 || m.CallID != "":
 		return &problem{CodeInvalidA2A, "a message of type a2a can hold neither tool calls nor a tool result"}
 	}
-	m.Kind = kindA2A
+	m.Kind = plan.KindA2A
 	return nil
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-const kindA2A = plan.KindA2A
-
 // Parsed is one message and the index of the posted element that it came from; for a message made of several
 // Responses items, that of the first.
 type Parsed struct {
@@ -94,7 +92,7 @@ func Parse(f Format, in []json.RawMessage) ([]Parsed, []Skipped, []FieldError) {
 		}
 		if bad != nil {
 			p.fail(i, bad)
-			p.group.held = nil // what follows it cannot be told any more
+			p.group.held = nil // the item that they belong to may be this one
 		}
 	}
 	p.closeGroup()
@@ -107,7 +105,7 @@ type parser struct {
 	msgs    []Parsed
 	skipped []Skipped
 	errs    []FieldError
-	copied  int   // bytes of fields that several messages made of one have in common
+	copied  int   // bytes of fields that were copied when one posted message became several
 	group   group // the Responses items that may still become one message
 }
 
@@ -115,17 +113,19 @@ func (p *parser) fail(index int, bad *problem) {
 	p.errs = append(p.errs, FieldError{Index: index, Code: bad.code, Detail: bad.detail})
 }
 
-// role reads a message's role: skip is true for one that is not stored.
-func role(o *object, tool bool) (r plan.Role, skip bool, bad *problem) {
-	name, ok := decodeString(o.get("role"))
+// role reads a message's role; tool says whether the format has the role tool. Where done is true the message is not
+// stored: bad says what is wrong with its role, or it is a system or developer message, which role notes as skipped.
+func (p *parser) role(index int, o *object, tool bool) (r plan.Role, done bool, bad *problem) {
+	name, _ := decodeString(o.get("role"))
 	switch {
-	case ok && name == "user":
+	case name == "user":
 		return plan.RoleUser, false, nil
-	case ok && name == "assistant":
+	case name == "assistant":
 		return plan.RoleAssistant, false, nil
-	case ok && name == "tool" && tool:
+	case name == "tool" && tool:
 		return plan.RoleTool, false, nil
-	case ok && (name == "system" || name == "developer"):
+	case name == "system" || name == "developer":
+		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
 		return plan.RoleSystem, true, nil
 	}
 	known := "user, assistant, system or developer"
@@ -133,9 +133,9 @@ func role(o *object, tool bool) (r plan.Role, skip bool, bad *problem) {
 		known = "user, assistant, tool, system or developer"
 	}
 	if value := o.get("role"); value != nil {
-		return 0, false, &problem{CodeUnknownRole, "role " + quoteForDetail(value) + " is unknown; use " + known}
+		return 0, true, &problem{CodeUnknownRole, "role " + quoteForDetail(value) + " is unknown; use " + known}
 	}
-	return 0, false, &problem{CodeUnknownRole, "role is missing; use " + known}
+	return 0, true, &problem{CodeUnknownRole, "role is missing; use " + known}
 }
 
 // RoleName is a role's name on the wire.
@@ -164,10 +164,10 @@ func (m *Message) addCall(c Call) *problem {
 	return nil
 }
 
-// maxCalls bounds the calls of one message: no turn could answer more of them.
+// maxCalls bounds the calls of one message, because no turn can hold more results.
 const maxCalls = 4096
 
-// checkCalls refuses a message that calls one id twice, or too much.
+// checkCalls refuses a message that calls one id twice, or that makes too many calls.
 func (m *Message) checkCalls() *problem {
 	if len(m.Calls) > maxCalls {
 		return &problem{CodeTooManyCalls,

@@ -4,11 +4,8 @@ import "github.com/seed-0906e6bc/mneme/engine/plan"
 
 // anthropic reads one message of the Messages API.
 func (p *parser) anthropic(index int, o *object) *problem {
-	r, skip, bad := role(o, false)
-	if skip {
-		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
-	}
-	if skip || bad != nil {
+	r, done, bad := p.role(index, o, false)
+	if done {
 		return bad
 	}
 	m := Message{Role: r, Format: AnthropicMessages, Raw: o.raw}
@@ -59,7 +56,7 @@ func (m *Message) assistantBlocks(value []byte) *problem {
 	return m.checkCalls()
 }
 
-// toolUse reads a tool_use block. One without input has an empty one.
+// toolUse reads a tool_use block. A missing input is {}.
 func toolUse(b *part) Call {
 	input := "{}"
 	if given := b.o.get("input"); given != nil {
@@ -68,11 +65,11 @@ func toolUse(b *part) Call {
 	return Call{ID: b.o.text("id"), Name: b.o.text("name"), Arguments: input}
 }
 
-// maxCopied bounds what the messages of one turn grow by when their results become messages of their own.
+// maxCopied bounds the bytes that are copied where the results of one posted message become messages of their own.
 const maxCopied = 8 << 20
 
-// userBlocks reads a user's blocks, which may answer calls as well: each tool_result becomes a tool message, the rest
-// one user message behind them.
+// userBlocks reads a user's blocks. Each tool_result becomes a tool message; all other blocks become one user message
+// behind these.
 func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *problem {
 	var c content
 	var rest [][]byte
@@ -97,8 +94,8 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 		p.copied += len(results) * (len(o.raw) - len(value))
 	}
 	if p.copied > maxCopied {
-		return &problem{CodeTooLarge, "each result is stored with the message's other fields, which are too long for that; " +
-			"post the results without them"}
+		return &problem{CodeTooLarge, "each result is stored with the message's other fields, which are too long " +
+			"for that; post the results without them"}
 	}
 	answered := make(map[string]bool, len(results))
 	msgs := make([]Parsed, 0, len(results)+1)
@@ -148,7 +145,7 @@ func toolResult(m Message, b *part) (Message, *problem) {
 	return m, nil
 }
 
-// addReasoning keeps a provider's reasoning, unless the message's own field says it already.
+// addReasoning keeps a provider's reasoning, unless Mneme's own field reasoning is set.
 func (m *Message) addReasoning(c *content) {
 	if m.Reasoning == "" {
 		m.Reasoning = c.text()

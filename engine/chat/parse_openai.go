@@ -4,11 +4,8 @@ import "github.com/seed-0906e6bc/mneme/engine/plan"
 
 // openai reads one message of a chat completion.
 func (p *parser) openai(index int, o *object) *problem {
-	r, skip, bad := role(o, true)
-	if skip {
-		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
-	}
-	if skip || bad != nil {
+	r, done, bad := p.role(index, o, true)
+	if done {
 		return bad
 	}
 	m := Message{Role: r, Format: OpenAIChat, Raw: o.raw}
@@ -63,7 +60,7 @@ func (m *Message) readToolCalls(value []byte) *problem {
 		}
 		body := call.get(kind)
 		if body == nil {
-			body = []byte("{}") // has no name, which is the error to show
+			body = []byte("{}") // it has no name, which addCall refuses
 		}
 		function, bad := readObject(body)
 		if bad != nil {

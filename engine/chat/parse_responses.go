@@ -10,14 +10,14 @@ const (
 	itemReasoning = "reasoning"
 )
 
-// group gathers the Responses items that make up one assistant message: its text, its calls, and the reasoning before
-// each.
+// group gathers the Responses items that become one assistant message: its text, its calls, and the reasoning before
+// each of them.
 type group struct {
 	msg       Parsed
 	content   content
 	reasoning content
 	items     [][]byte
-	held      []heldReasoning // read, and waiting for the item that they belong to
+	held      []heldReasoning // they wait for the item that they belong to
 }
 
 type heldReasoning struct {
@@ -55,13 +55,13 @@ func (p *parser) item(index int, o *object) (bad *problem) {
 }
 
 func (p *parser) messageItem(index int, m Message, o *object) *problem {
-	r, skip, bad := role(o, false)
-	if skip {
-		p.closeGroup()
-		p.skipped = append(p.skipped, Skipped{Index: index, Code: CodeSystemNotStored})
-	}
-	if skip || bad != nil {
+	r, done, bad := p.role(index, o, false)
+	if bad != nil {
 		return bad
+	}
+	if done {
+		p.closeGroup()
+		return nil
 	}
 	var c content
 	if bad = c.read(OpenAIResponses, o.get("content")); bad != nil {
@@ -109,9 +109,9 @@ func (p *parser) outputItem(index int, m Message, o *object) *problem {
 	return nil
 }
 
-// join adds an assistant's item, and the reasoning held for it, to the group where it belongs, or begins a new one.
-// Calls that follow each other are parallel and must stay together; a second message, or reasoning behind a message,
-// begins anew; so does an item of another agent or delegation, which another viewer may be kept from.
+// join adds an assistant's item, with the reasoning held for it, to the group, or begins a new group. Calls that follow
+// each other are parallel and stay together. A second message, or reasoning behind a message, begins a new group. So
+// does an item of another agent or delegation, because a viewer may see one and not the other.
 func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	g := &p.group
 	for i := range g.held {
@@ -154,7 +154,7 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	return nil
 }
 
-// fillOwn takes over what another item of the same message says and this one does not.
+// fillOwn takes those of Mneme's own fields that this message lacks from another item of the same message.
 func (m *Message) fillOwn(from *Message) {
 	if m.Reasoning == "" {
 		m.Reasoning = from.Reasoning
@@ -170,7 +170,7 @@ func (m *Message) fillOwn(from *Message) {
 	}
 }
 
-// closeGroup ends the group: what comes next does not belong to it.
+// closeGroup ends the group. Reasoning that still waits for its item is an error.
 func (p *parser) closeGroup() {
 	for _, h := range p.group.held {
 		p.fail(h.index, &problem{CodeReasoningAlone,
@@ -196,7 +196,7 @@ func (p *parser) emitGroup() {
 	p.group = group{held: g.held}
 }
 
-// reasoningText is what a reasoning item lets be read.
+// reasoningText is the readable text of a reasoning item: its summary and its content.
 func reasoningText(o *object) (c content) {
 	for _, name := range []string{"summary", "content"} {
 		value := o.get(name)

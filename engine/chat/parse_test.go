@@ -14,14 +14,16 @@ import (
 
 // summary writes what Parse made of each message in one line: index, role and kind, then what is not empty.
 func summary(p *chat.Parsed) string {
-	kinds := map[plan.Kind]string{plan.KindChat: "chat", plan.KindCall: "call", plan.KindResult: "result", plan.KindA2A: "a2a"}
+	kinds := map[plan.Kind]string{plan.KindChat: "chat", plan.KindCall: "call", plan.KindResult: "result",
+		plan.KindA2A: "a2a"}
 	roles := map[plan.Role]string{plan.RoleUser: "user", plan.RoleAssistant: "assistant", plan.RoleTool: "tool"}
 	s := fmt.Sprintf("%d %s %s %q", p.Index, roles[p.Role], kinds[p.Kind], p.Text)
 	for _, c := range p.Calls {
 		s += fmt.Sprintf(" %s=%s(%s)", c.ID, c.Name, c.Arguments)
 	}
 	for _, v := range []struct{ name, value string }{
-		{"answers", p.CallID}, {"name", p.Name}, {"agent", p.Agent}, {"delegation", p.Delegation}, {"reasoning", p.Reasoning},
+		{"answers", p.CallID}, {"name", p.Name}, {"agent", p.Agent}, {"delegation", p.Delegation},
+		{"reasoning", p.Reasoning},
 		{"from", p.From}, {"to", p.To}, {"tags", strings.Join(p.Tags, ",")}, {"metadata", string(p.Metadata)},
 	} {
 		if v.value != "" {
@@ -103,7 +105,8 @@ func TestParse(t *testing.T) {
 			got = append(got, summary(&parsed[j]))
 		}
 		if !slices.Equal(got, want[i]) {
-			t.Errorf("transcript %d\ngot  %s\nwant %s", i, strings.Join(got, "\n     "), strings.Join(want[i], "\n     "))
+			t.Errorf("transcript %d\ngot  %s\nwant %s", i, strings.Join(got, "\n     "),
+				strings.Join(want[i], "\n     "))
 		}
 		system := strings.Contains(tr.posted, "not stored")
 		if system != slices.Equal(skipped, []chat.Skipped{{Index: 0, Code: chat.CodeSystemNotStored}}) {
@@ -212,7 +215,8 @@ func TestParseRefuses(t *testing.T) {
 		{chatF, `{"role":"assistant","tool_calls":[{"id":"a"}]}`, chat.CodeMissingCallName},
 		{chatF, `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":{}}}]}`,
 			chat.CodeMalformed},
-		{chatF, `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"a","function":{"name":"g"}}]}`,
+		{chatF, `{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"a",` +
+			`"function":{"name":"g"}}]}`,
 			chat.CodeDuplicateCallID},
 		{chatF, `{"role":"user","agent":7}`, chat.CodeInvalidField},
 		{chatF, `{"role":"user","agent":""}`, chat.CodeInvalidID},
@@ -230,11 +234,14 @@ func TestParseRefuses(t *testing.T) {
 		{chatF, `{"role":"tool","tool_call_id":"c","type":"a2a","from_agent":"a","to_agent":"b"}`, chat.CodeInvalidA2A},
 		{anthropic, `{"role":"tool","content":"x"}`, chat.CodeUnknownRole},
 		{anthropic, `{"role":"user","content":[{"type":"tool_use","id":"a","name":"f"}]}`, chat.CodeMisplacedBlock},
-		{anthropic, `{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"a"}]}`, chat.CodeMisplacedBlock},
+		{anthropic, `{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"a"}]}`,
+			chat.CodeMisplacedBlock},
 		{anthropic, `{"role":"assistant","content":[{"type":"tool_use","name":"f"}]}`, chat.CodeMissingCallID},
 		{anthropic, `{"role":"user","content":[{"type":"tool_result"}]}`, chat.CodeMissingAnswerID},
-		{anthropic, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":7}]}`, chat.CodeMalformed},
-		{anthropic, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}`,
+		{anthropic, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":7}]}`,
+			chat.CodeMalformed},
+		{anthropic, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result",` +
+			`"tool_use_id":"a"}]}`,
 			chat.CodeDuplicateCallID},
 		{responses, `{"type":"web_search_call","id":"w"}`, chat.CodeUnknownItem},
 		{responses, `{"type":7,"role":"user"}`, chat.CodeUnknownItem},

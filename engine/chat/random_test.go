@@ -123,7 +123,8 @@ func (g generator) item() string {
 	case 0:
 		return `{"role":"user","content":` + g.pick(g.text(), "["+g.some(3, part("input_text"))+"]") + g.own() + `}`
 	case 1:
-		return `{"type":"message","role":"assistant","content":` + g.pick(g.text(), "["+g.some(2, part("output_text"))+"]") + `}`
+		return `{"type":"message","role":"assistant","content":` + g.pick(g.text(),
+			"["+g.some(2, part("output_text"))+"]") + `}`
 	case 2:
 		return `{"type":"reasoning","id":"r","summary":[]},{"role":"assistant","content":` + g.text() + `}`
 	case 3:

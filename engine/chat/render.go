@@ -6,12 +6,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Placeholder stands where Anthropic insists on a text and there is none: for a message alone with an empty content,
-// and as the user's first message where the window starts otherwise.
+// Placeholder is the text where Anthropic's format demands one and there is none: the content of an empty message, and
+// the user's message that is put before a window that begins with an assistant's.
 const Placeholder = "…"
 
-// Fragment is what one message contributes to a window in one format. It is rendered once, is immutable, may alias
-// the message's Raw, and may be shared by any number of windows at once.
+// Fragment is what one message contributes to a window in one format. It is immutable, so any number of windows may
+// share it, and it may alias the message's Raw.
 type Fragment struct {
 	format Format
 	role   plan.Role
@@ -44,14 +44,14 @@ type callID struct {
 // Size is the memory a fragment holds on to, in bytes, for a cache to account.
 func (fr *Fragment) Size() int { return 128 + cap(fr.bytes) + cap(fr.blocks) + len(fr.ids)*48 }
 
-// Options is what a rendering depends on beside the message.
+// Options are what a rendering depends on beside the message.
 type Options struct {
 	Turn uint32 // Text: the number of the message's turn
 	Tool string // Text: for a tool's message, the name of the tool it answers for
 }
 
-// Render renders a message in a format. Where it was posted in that format its bytes stay as they were, Mneme's own
-// fields cut out, unless the format's rules or a sender's name require a change.
+// Render renders a message in a format. A message that was posted in the same format keeps its bytes, without Mneme's
+// own fields, unless a rule of the format or a sender's name requires a change.
 func Render(f Format, m *Message, opts Options) Fragment {
 	if f == Text {
 		return renderText(m, opts)

@@ -24,20 +24,26 @@ func TestTranslate(t *testing.T) {
 			responses: `{"role":"user","content":"ab"}`,
 		}, {
 			name: "sender", format: chat.OpenAIChat,
-			posted:    `{"role":"user","content":[{"type":"text","text":"hi","x":1}],"type":"a2a","from_agent":"a","to_agent":"b"}`,
+			posted: `{"role":"user","content":[{"type":"text","text":"hi","x":1}],"type":"a2a","from_agent":"a",` +
+				`"to_agent":"b"}`,
 			openai:    `{"role":"user","content":[{"type":"text","text":"[from a to b] hi","x":1}]}`,
 			anthropic: `{"role":"user","content":[{"type":"text","text":"[from a to b] hi"}]}`,
 			responses: `{"role":"user","content":"[from a to b] hi"}`,
 		}, {
 			name: "image", format: chat.OpenAIChat,
-			posted:    `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QQ=="}}]}`,
-			anthropic: `{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QQ=="}}]}`,
+			posted: `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` +
+				`QQ=="}}]}`,
+			anthropic: `{"role":"user","content":[{"type":"image","source":{"type":"base64",` +
+				`"media_type":"image/png","data":"QQ=="}}]}`,
 			responses: `{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,QQ=="}]}`,
 		}, {
 			name: "audio", format: chat.OpenAIChat,
-			posted:    `{"role":"user","content":[{"type":"input_audio","input_audio":{}},{"type":"text","text":"listen"}]}`,
-			anthropic: `{"role":"user","content":[{"type":"text","text":"[input_audio]"},{"type":"text","text":"listen"}]}`,
-			responses: `{"role":"user","content":[{"type":"input_text","text":"[input_audio]"},{"type":"input_text","text":"listen"}]}`,
+			posted: `{"role":"user","content":[{"type":"input_audio","input_audio":{}},{"type":"text",` +
+				`"text":"listen"}]}`,
+			anthropic: `{"role":"user","content":[{"type":"text","text":"[input_audio]"},{"type":"text",` +
+				`"text":"listen"}]}`,
+			responses: `{"role":"user","content":[{"type":"input_text","text":"[input_audio]"},{"type":"input_text",` +
+				`"text":"listen"}]}`,
 		}, {
 			name: "empty", format: chat.OpenAIChat, posted: `{"role":"user","content":null}`,
 			anthropic: `{"role":"user","content":[{"type":"text","text":"…"}]}`,
@@ -49,7 +55,8 @@ func TestTranslate(t *testing.T) {
 			responses: `{"role":"user","content":[{"type":"input_image","image_url":"https://x/y"}]}`,
 		}, {
 			name: "blank block", format: chat.AnthropicMessages,
-			posted:    `{"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":"a","cache_control":{}}]}`,
+			posted: `{"role":"user","content":[{"type":"text","text":" "},{"type":"text","text":"a",` +
+				`"cache_control":{}}]}`,
 			openai:    `{"role":"user","content":" \na"}`,
 			anthropic: `{"role":"user","content":[{"type":"text","text":"a","cache_control":{}}]}`,
 			responses: `{"role":"user","content":" \na"}`,
@@ -65,7 +72,8 @@ func TestTranslate(t *testing.T) {
 		}, {
 			name: "call", format: chat.OpenAIChat,
 			posted: `{"role":"user","content":"q"},` +
-				`{"role":"assistant","content":null,"tool_calls":[{"id":"c.1","function":{"name":"f","arguments":` + args + `}}]},` +
+				`{"role":"assistant","content":null,"tool_calls":[{"id":"c.1","function":{"name":"f","arguments":` +
+				args + `}}]},` +
 				`{"role":"tool","tool_call_id":"c.1","content":"r"}`,
 			anthropic: `{"role":"user","content":[{"type":"text","text":"q"}]},` +
 				`{"role":"assistant","content":[{"type":"tool_use","id":"c_1_2","name":"f","input":{"a":1}}]},` +
@@ -90,7 +98,8 @@ func TestTranslate(t *testing.T) {
 		}, {
 			name: "call, responses", format: chat.OpenAIResponses,
 			posted: `{"role":"user","content":"q"},` +
-				`{"type":"reasoning","id":"r"},{"type":"function_call","call_id":"c","name":"f","arguments":` + args + `},` +
+				`{"type":"reasoning","id":"r"},{"type":"function_call","call_id":"c","name":"f","arguments":` + args +
+				`},` +
 				`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"r"}]}`,
 			openai: `{"role":"user","content":"q"},` +
 				`{"role":"assistant","content":null,"tool_calls":[` +
@@ -101,12 +110,15 @@ func TestTranslate(t *testing.T) {
 				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]}`,
 		}, {
 			name: "arguments that are no object", format: chat.AnthropicMessages,
-			posted: `{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":[1]}]}`,
+			posted: `{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"tool_use","id":"c",` +
+				`"name":"f","input":[1]}]}`,
 			openai: `{"role":"user","content":"q"},` +
-				`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"[1]"}}]}`,
+				`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function",` +
+				`"function":{"name":"f","arguments":"[1]"}}]}`,
 			anthropic: `{"role":"user","content":"q"},` +
 				`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{"arguments":[1]}}]}`,
-			responses: `{"role":"user","content":"q"},{"type":"function_call","call_id":"c","name":"f","arguments":"[1]"}`,
+			responses: `{"role":"user","content":"q"},{"type":"function_call","call_id":"c","name":"f",` +
+				`"arguments":"[1]"}`,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,11 +158,14 @@ func TestAnthropicJoins(t *testing.T) {
 		{"role":"assistant","content":""}]`)
 	w := build(chat.AnthropicMessages, atoms(msgs), "Be brief.", true)
 	want := `[{"role":"user","content":"…"},` +
-		`{"role":"assistant","content":[{"type":"text","text":"hello"},{"type":"tool_use","id":"c","name":"f","input":{}},` +
+		`{"role":"assistant","content":[{"type":"text","text":"hello"},{"type":"tool_use","id":"c","name":"f",` +
+		`"input":{}},` +
 		`{"type":"tool_use","id":"c_5","name":"f","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c"},{"type":"tool_result","tool_use_id":"c_5"}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c"},{"type":"tool_result",` +
+		`"tool_use_id":"c_5"}]},` +
 		`{"role":"assistant","content":[{"type":"tool_use","id":"c_5_","name":"f","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c_5_","content":"again"},{"type":"text","text":"thanks"}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c_5_","content":"again"},{"type":"text",` +
+		`"text":"thanks"}]},` +
 		`{"role":"assistant","content":[{"type":"text","text":"…"}]}]`
 	if got := string(w.Messages); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -183,7 +198,8 @@ func TestTextFormat(t *testing.T) {
 	if w := build(chat.Text, nil, "", false); string(w.Text) != "(first turn — no prior context)" || w.Messages != nil {
 		t.Errorf("empty: %q", w.Text)
 	}
-	if w := build(chat.Text, nil, "Be brief.", false); string(w.Text) != "Be brief.\n\n(first turn — no prior context)" {
+	if w := build(chat.Text, nil, "Be brief.",
+		false); string(w.Text) != "Be brief.\n\n(first turn — no prior context)" {
 		t.Errorf("empty with a system prompt: %q", w.Text)
 	}
 	msgs, _ := parseAll(chat.OpenAIChat, `[
@@ -195,7 +211,8 @@ func TestTextFormat(t *testing.T) {
 		{"role":"assistant","content":"yours","type":"a2a","from_agent":"a","to_agent":"b"}]`)
 	as := atoms(msgs)
 	as[0].msgs[0] = as[0].msgs[0].Compressed(0, "old", "older")
-	want := "Be brief.\n\n[earlier question] (turn 0): old\nolder\nUser (turn 1): what is this?\n[image]\n%s\nAssistant: A list.\n" +
+	want := "Be brief.\n\n[earlier question] (turn 0): old\nolder\nUser (turn 1): what is " +
+		"this?\n[image]\n%s\nAssistant: A list.\n" +
 		"Assistant: [from a to b] yours"
 	w := build(chat.Text, as, "Be brief.", false)
 	if want := strings.Replace(want, "%s", "Tool tool: [1]", 1); string(w.Text) != want || w.Rendered != 5 {

@@ -27,10 +27,10 @@ func NoticeTokens(text string, count func(string) int) int {
 	return TokensPerMessage + count("system") + count(text)
 }
 
-// PlaceholderTokens is what an Empty message costs on top of its own count in Anthropic's format.
+// PlaceholderTokens is what an Empty message costs in Anthropic's format beside its own count.
 func PlaceholderTokens(count func(string) int) int { return count(Placeholder) }
 
-// LeadTokens is what Anthropic's format costs on top where the window starts with an assistant's message.
+// LeadTokens is what Anthropic's format adds where the window begins with an assistant's message.
 func LeadTokens(count func(string) int) int {
 	return TokensPerMessage + count("user") + count(Placeholder)
 }

@@ -20,8 +20,8 @@ type RowFate struct {
 	Fate
 }
 
-// Apply carries out the ops of one step. The items are not changed; those of the result may share their contents.
-// A *BadPlanError means that the plan is malformed, any other error that stored content could not be read.
+// Apply carries out the ops of one step. It does not change items; those of the result may share their contents. A
+// *BadPlanError means that the plan is malformed, any other error that stored content could not be read.
 func Apply(items []Item, ops []Op, step int16, src Source) (Result, error) {
 	order, err := check(items, ops)
 	if err != nil {
@@ -61,10 +61,11 @@ type applier struct {
 	summarised []int32
 }
 
+// fate notes what became of the considered rows that an item shows.
 func (a *applier) fate(it *Item, action Action, reason string) {
 	f := Fate{Action: action, Step: a.step, Reason: reason}
 	switch {
-	case it.Change == Answer, it.Change == Notice && action != Drop: // they have no row of their own among the considered
+	case it.Change == Answer, it.Change == Notice && action != Drop: // these show no considered row
 	case it.Change == Notice, it.Change == Compressed:
 		for _, row := range it.Rows {
 			a.out.Fates = append(a.out.Fates, RowFate{row, f})
@@ -78,13 +79,13 @@ func (a *applier) insert(op *Op) {
 	a.out.Items = append(a.out.Items, NoticeItem(KindMarker, op.Text, a.src.NoticeTokens(op.Text), a.step, op.Reason))
 }
 
-// NoticeItem is a system-class message. step is the pipeline's that put it there, -1 for the host.
+// NoticeItem is a system-class message. step is the pipeline step that inserted it, -1 for the host.
 func NoticeItem(kind Kind, text string, tokens uint32, step int16, reason string) Item {
 	return Item{Change: Notice, Row: -1, Text: text, Step: step, Reason: reason,
 		Record: Record{Role: RoleSystem, Kind: kind, Tokens: tokens, TextBytes: uint32(len(text)), Atom: noAtom}}
 }
 
-// noAtom marks system-class items, which belong to no atom; the table gives them ids of their own.
+// noAtom marks system-class items, which belong to no atom. Records gives each of them an atom of its own.
 const noAtom = ^uint32(0)
 
 func (a *applier) apply(op *Op, in, behind []Item) error {
@@ -168,7 +169,7 @@ func (a *applier) compress(op *Op, in []Item) error {
 	it.Change, it.Kind, it.Step, it.Reason = Compressed, KindChat, a.step, op.Reason
 	it.Flags = it.Flags&(FlagPending|FlagMandatory|FlagTagsLeftOut) | FlagCompressed
 	it.Text = ""
-	// A single question as it is stored was counted at write; its text is fetched only if somebody looks at it.
+	// The tokens of a single stored question were counted when it was stored. TextOf makes its text if it is needed.
 	if len(users) == 1 && users[0].Change == Unchanged && it.CompressedTokens != 0 {
 		it.Tokens, it.CompressedTokens = it.CompressedTokens, 0
 		it.TextBytes += uint32(len(EarlierQuestion(it.Turn)))

@@ -61,7 +61,8 @@ func TestMalformedPlans(t *testing.T) {
 		{"the same twice", "ua", []plan.Op{op(plan.OpDrop, 0, 0), op(plan.OpDrop, 0, 0)}, "overlaps"},
 		{"inserts inside an atom", "ucra", []plan.Op{op(plan.OpInsert, 2, 0)}, "inside an atom"},
 		{"inserts past the end", "ua", []plan.Op{op(plan.OpInsert, 3, 0)}, "inserts before record 3"},
-		{"inserts into a dropped range", "uaua", []plan.Op{op(plan.OpDrop, 0, 3), op(plan.OpInsert, 2, 0)}, "inside the range"},
+		{"inserts into a dropped range", "uaua", []plan.Op{op(plan.OpDrop, 0, 3), op(plan.OpInsert, 2, 0)},
+			"inside the range"},
 		{"compresses without a user", "ua a", []plan.Op{op(plan.OpCompress, 2, 2)}, "no user"},
 		{"compresses two turns at once", "ua ua", []plan.Op{op(plan.OpCompress, 0, 3)}, "spans turns"},
 		{"compresses half an atom", "ucra", []plan.Op{op(plan.OpCompress, 0, 1)}, "splits an atom"},
@@ -96,10 +97,12 @@ func TestCompressedTexts(t *testing.T) {
 		}
 		actions[f.Row] = f.Action
 	}
-	if len(actions) != 4 || actions[0] != plan.Compress || actions[2] != plan.Compress || actions[1] != plan.Drop || actions[3] != plan.Drop {
+	if len(actions) != 4 || actions[0] != plan.Compress || actions[2] != plan.Compress || actions[1] != plan.Drop ||
+		actions[3] != plan.Drop {
 		t.Errorf("fates %v", actions)
 	}
-	// A lone question as stored was counted at write: nothing is read to compress it, and its text comes when asked for.
+	// A lone question as stored was counted at write: nothing is read to compress it, and its text comes when asked
+	// for.
 	got, err = plan.Apply(window("ua ua"), []plan.Op{op(plan.OpCompress, 0, 1)}, 0, source{})
 	if err != nil {
 		t.Fatal(err)

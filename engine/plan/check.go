@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// BadPlanError says which op of a plan breaks which rule. Nothing was applied.
+// BadPlanError says which op of a plan, by its index, breaks which rule. No op was applied.
 type BadPlanError struct {
 	Op     int
 	Detail string
@@ -14,7 +14,7 @@ type BadPlanError struct {
 
 func (e *BadPlanError) Error() string { return fmt.Sprintf("op %d: %s", e.Op, e.Detail) }
 
-// check holds the ops against the ABI's rules and gives their order by place, inserts first.
+// check checks the ops against the ABI's rules and returns their indexes in the order of their places, inserts first.
 func check(items []Item, ops []Op) ([]int, error) {
 	order := make([]int, len(ops))
 	for n := range ops {
@@ -41,18 +41,21 @@ func check(items []Item, ops []Op) ([]int, error) {
 		if op.Code == OpInsert {
 			// An insert inside a range that another op changes as a whole would have no place to stand.
 			if last >= 0 && op.First < end {
-				return nil, &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d", op.First, last)}
+				return nil, &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d",
+					op.First, last)}
 			}
 			continue
 		}
 		if last >= 0 && op.First < end {
-			return nil, &BadPlanError{n, fmt.Sprintf("its range %d..%d overlaps that of op %d", op.First, op.Last, last)}
+			return nil, &BadPlanError{n, fmt.Sprintf("its range %d..%d overlaps that of op %d", op.First, op.Last,
+				last)}
 		}
 		end, last = op.Last+1, n
 	}
 	return order, nil
 }
 
+// rank orders ops of one place.
 func rank(op *Op) int {
 	if op.Code == OpInsert {
 		return 0
@@ -60,7 +63,7 @@ func rank(op *Op) int {
 	return 1
 }
 
-// checkOp answers what is wrong with one op, or "".
+// checkOp says what is wrong with one op, or "".
 func checkOp(items []Item, op *Op) string {
 	n := uint32(len(items))
 	if op.Code == OpInsert {
@@ -77,12 +80,13 @@ func checkOp(items []Item, op *Op) string {
 	}
 	in := items[op.First : op.Last+1]
 	switch op.Code {
-	case OpDrop, OpSummarise:
+	case OpDrop, OpSummarise, OpCompress:
 		if splits(items, op.First) || splits(items, op.Last+1) {
 			return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
 		}
-	case OpCompress:
-		return checkCompress(items, in, op)
+		if op.Code == OpCompress {
+			return checkCompress(in, op)
+		}
 	case OpTruncate:
 		if op.Argument == 0 {
 			return "truncates to 0 tokens"
@@ -97,10 +101,8 @@ func checkOp(items []Item, op *Op) string {
 	return ""
 }
 
-func checkCompress(items, in []Item, op *Op) string {
-	if splits(items, op.First) || splits(items, op.Last+1) {
-		return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
-	}
+// checkCompress says what is wrong with the range of a COMPRESS, or "".
+func checkCompress(in []Item, op *Op) string {
 	users := 0
 	for i := range in {
 		switch {
@@ -118,7 +120,7 @@ func checkCompress(items, in []Item, op *Op) string {
 	return ""
 }
 
-// splits tells whether a cut before record at would part an atom.
+// splits reports whether a cut before record at would divide an atom.
 func splits(items []Item, at uint32) bool {
 	return at > 0 && at < uint32(len(items)) && items[at-1].Atom == items[at].Atom && items[at].Role != RoleSystem
 }

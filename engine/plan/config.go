@@ -64,7 +64,7 @@ func (m *Manifest) Config(raw json.RawMessage) ([]ConfigEntry, error) {
 	return entries, nil
 }
 
-// Check proves that the schema can be used: every default passes its own rules.
+// Check proves that the schema can be used: bounds, enums and defaults obey their own rules.
 func (m *Manifest) Check() error {
 	for _, key := range slices.Sorted(maps.Keys(m.Schema)) {
 		s := m.Schema[key]
@@ -75,7 +75,7 @@ func (m *Manifest) Check() error {
 	return nil
 }
 
-// check proves that a setting's own values obey its rules.
+// check proves that the values of a setting's schema have its type, and that the default obeys its rules.
 func (s *Setting) check() error {
 	switch s.Type {
 	case settingInteger, settingNumber:
@@ -107,7 +107,7 @@ func (s *Setting) check() error {
 	return nil
 }
 
-// value reads a JSON value as the setting's type and holds it against the setting's bounds.
+// value reads a JSON value as the setting's type and checks it against the bounds and the enum.
 func (s *Setting) value(raw json.RawMessage) (any, error) {
 	v, err := s.parse(raw)
 	if err != nil {

@@ -22,13 +22,13 @@ type Item struct {
 	Row    int32   // the considered row that it shows; for an Answer, the row of its call; -1 for a Notice
 	Change Change  // Unchanged: the content is the row's
 	Call   uint16  // of an Answer: which of the call's calls it answers
-	Rows   []int32 // of a Compressed item: the rows of its user messages; of the summary: the rows that it took the place of
-	Text   string  // what is shown where it is not the row's; of a Compressed item "" until somebody asks for it
-	Step   int16   // the pipeline step that made it what it is; -1: the host
+	Rows   []int32 // of a Compressed item: the rows of its user messages; of the summary: the rows that it replaces
+	Text   string  // the text where it is not the row's; of a Compressed item "" until TextOf makes it
+	Step   int16   // the pipeline step that changed it last; -1: the host
 	Reason string  // that step's words
 }
 
-// counted tells whether the item counts as a message of history.
+// counted reports whether the item counts as a message of history.
 func (i *Item) counted() bool { return i.Role != RoleSystem }
 
 // Action is what became of a considered message, in the words of the report.
@@ -65,14 +65,14 @@ type Source interface {
 	NoticeTokens(text string) uint32
 	// UserTokens counts a user message.
 	UserTokens(text string) uint32
-	// Summary is the running summary, ready to be shown: it covers the messages of no delegation with a Seq up to covers.
-	// Text is "" where none is stored.
+	// Summary is the running summary as a window shows it. It covers the messages without a delegation whose Seq is at
+	// most covers. Text is "" where none is stored.
 	Summary() (covers uint64, text string, tokens uint32)
 	// Truncate cuts a text to at most that many tokens, head and tail, and marks the cut.
 	Truncate(text string, tokens int) string
 }
 
-// Records fills dst with the records of items, for a request: atoms are numbered anew, densely.
+// Records appends the records of items to dst, for a request. Atoms get new numbers, without gaps.
 func Records(dst []Record, items []Item) []Record {
 	atom := uint32(0)
 	for i := range items {
@@ -85,7 +85,7 @@ func Records(dst []Record, items []Item) []Record {
 	return dst
 }
 
-// TextOf is an item's text as it stands.
+// TextOf is an item's text with all changes so far.
 func TextOf(it *Item, src Source) (string, error) {
 	switch {
 	case it.Change == Unchanged:

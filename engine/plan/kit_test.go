@@ -7,8 +7,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// window writes items the short way: one letter a record, u user, a assistant, c call, r result of the call before, o open
-// call, s system-class; a space begins a turn. Rows and seq count up, every text is a word, every record costs 10 tokens.
+// window writes items the short way: one letter a record, u user, a assistant, c call, r result of the call before, o
+// open call, s system-class; a space begins a turn. Rows and seq count up, every text is a word, every record costs 10
+// tokens.
 func window(letters string) []plan.Item {
 	var items []plan.Item
 	turn, atom, row := uint32(1), uint32(0), int32(0)
@@ -20,7 +21,8 @@ func window(letters string) []plan.Item {
 		if l != 'r' {
 			atom++
 		}
-		it := plan.Item{Row: row, Step: -1, Record: plan.Record{Seq: uint64(row) + 1, Turn: turn, Tokens: 10, Atom: atom}}
+		it := plan.Item{Row: row, Step: -1, Record: plan.Record{Seq: uint64(row) + 1, Turn: turn, Tokens: 10,
+			Atom: atom}}
 		switch l {
 		case 'u':
 			it.Role, it.CompressedTokens = plan.RoleUser, 12
@@ -92,5 +94,6 @@ func shape(items []plan.Item) string {
 }
 
 func op(code plan.OpCode, first, last uint32) plan.Op {
-	return plan.Op{Code: code, First: first, Last: last, Template: 1, Text: "given", Argument: 3, Reason: "why: because"}
+	return plan.Op{Code: code, First: first, Last: last, Template: 1, Text: "given", Argument: 3,
+		Reason: "why: because"}
 }

@@ -2,13 +2,13 @@ package plan
 
 import "fmt"
 
-// Law is what every window must satisfy, whatever its policies did. It is checked after the last policy.
+// Law is what every window must satisfy, whatever its policies did. The engine checks it after the last policy.
 type Law struct {
 	BudgetMessages uint32 // 0: no bound
 	BudgetTokens   uint32 // 0: no bound
-	// ViewerDelegation bounds what the viewer may see; 0, the main agent, sees everything.
+	// ViewerDelegation is the delegation of the viewer; 0 is the main agent, which may see everything.
 	ViewerDelegation uint32
-	// Opening is the cost of the message that a format puts before a window that does not begin with a user's.
+	// Opening is the tokens of the message that a format puts before a window that does not begin with a user's.
 	Opening uint32
 }
 
@@ -32,13 +32,13 @@ const (
 	RuleBudgetTokens    = "budget_tokens"
 )
 
-// MaySee tells whether a delegation's messages are in the viewer's scope.
+// MaySee reports whether the viewer may see a delegation's messages.
 func (l *Law) MaySee(delegation uint32) bool {
 	return l.ViewerDelegation == 0 || delegation == 0 || delegation == l.ViewerDelegation
 }
 
-// Cost counts a window, or of its items those with all the flags of only: messages of history and pending ones, and
-// the tokens of everything.
+// Cost counts the items that have all flags of only, or all items where only is 0: the messages of history and pending
+// ones, and the tokens of all items.
 func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 	opened := false
 	for i := range items {
@@ -97,7 +97,7 @@ func (l *Law) Check(before, after []Item) *Violation {
 	return nil
 }
 
-// maySeeAll tells whether everything that an entry shows is in the viewer's scope: a compressed turn shows several.
+// maySeeAll reports whether the viewer may see every message that an entry shows; a compressed turn shows several.
 func (l *Law) maySeeAll(it *Item, p *proof, before []Item) bool {
 	for _, row := range it.Rows {
 		if at := p.at(row); at < 0 || !l.MaySee(before[at].Delegation) {
@@ -107,12 +107,13 @@ func (l *Law) maySeeAll(it *Item, p *proof, before []Item) bool {
 	return l.MaySee(it.Delegation)
 }
 
-// proof remembers where each row stood before and how far the walk over the window has come.
+// proof holds the place of each row in the window before, and how far the walk over the window after has come.
 type proof struct {
 	place []int32 // by row: place in before, or -1
-	next  int32   // the first place that may still come
+	next  int32   // the lowest place that the next entry may have
 }
 
+// prove begins a proof over the items before.
 func prove(before []Item) *proof {
 	rows := 0
 	for i := range before {
@@ -137,7 +138,7 @@ func (p *proof) at(row int32) int32 {
 	return p.place[row]
 }
 
-// was tells whether an entry shows what was there: the same role, place in a turn and identity.
+// was reports whether an entry shows a message that was there before, with the same role, turn, atom and delegation.
 func (p *proof) was(it *Item, before []Item) bool {
 	at := p.at(it.Row)
 	if at < 0 {
@@ -146,7 +147,8 @@ func (p *proof) was(it *Item, before []Item) bool {
 	b := &before[at]
 	switch it.Change {
 	case Unchanged, Retexted:
-		return it.Role == b.Role && it.Seq == b.Seq && it.Turn == b.Turn && it.Atom == b.Atom && it.Delegation == b.Delegation
+		return it.Role == b.Role && it.Seq == b.Seq && it.Turn == b.Turn && it.Atom == b.Atom &&
+			it.Delegation == b.Delegation
 	case Answer:
 		return it.Role == RoleTool && it.Atom == b.Atom && it.Delegation == b.Delegation
 	case Compressed:
@@ -164,10 +166,10 @@ func (p *proof) was(it *Item, before []Item) bool {
 	return false
 }
 
-// follows tells whether an entry comes after all before it.
+// follows reports whether an entry stands after all entries before it, and moves next on.
 func (p *proof) follows(it *Item) bool {
 	first := p.at(it.Row)
-	if it.Change == Answer { // stands somewhere behind its call
+	if it.Change == Answer { // it may stand anywhere behind its call
 		return p.next > first
 	}
 	if first < p.next {
@@ -180,7 +182,7 @@ func (p *proof) follows(it *Item) bool {
 	return true
 }
 
-// atoms proves that atoms are whole and that what must stay is there.
+// atoms proves that no atom lost a part and that no mandatory message is missing.
 func (p *proof) atoms(before, after []Item) *Violation {
 	size := func(items []Item) []int32 {
 		n := make([]int32, len(before)+1)
@@ -206,7 +208,8 @@ func (p *proof) atoms(before, after []Item) *Violation {
 	return nil
 }
 
-// open proves that nothing, not even a notice, follows the atom of a call without its results.
+// open proves that nothing, not even a notice, follows the atom of an open call. A window may end with one, because its
+// results come next.
 func open(after []Item) *Violation {
 	last := noAtom
 	if len(after) > 0 {
@@ -214,7 +217,8 @@ func open(after []Item) *Violation {
 	}
 	for i := range after {
 		if after[i].Flags&FlagOpenCall != 0 && after[i].Atom != last {
-			return &Violation{RuleProvider, fmt.Sprintf("a call of turn %d has no result and is not the last", after[i].Turn)}
+			return &Violation{RuleProvider, fmt.Sprintf("a call of turn %d has no result and is not the last",
+				after[i].Turn)}
 		}
 	}
 	return nil

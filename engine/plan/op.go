@@ -24,7 +24,7 @@ type Op struct {
 	Reason   string // "code" or "code: free words"
 }
 
-// Status is how one policy call ended, in the words of the HTTP contract.
+// Status says how one policy call ended, in the words of the HTTP contract.
 type Status string
 
 const (
@@ -52,7 +52,7 @@ type Texts interface {
 	Tokens(text []byte) int
 }
 
-// Call is everything a policy call depends on: the same call always has the same outcome, time-outs aside.
+// Call is everything that a policy call depends on. The same call always has the same outcome, except for time-outs.
 type Call struct {
 	Tenant  string // instances are never shared between tenants
 	Module  Digest

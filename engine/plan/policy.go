@@ -20,8 +20,8 @@ type Check struct {
 	Detail string `json:"detail"`
 }
 
-// Refusal is what a host answers for a module that may not run: the check that it failed. Found and Limit are set for
-// counts, Detail for everything else.
+// Refusal is the error of a module that may not run. Check names the check that it failed; Found and Limit are set
+// where the check counts something, Detail elsewhere.
 type Refusal struct {
 	Check        string
 	Found, Limit int64
@@ -39,11 +39,11 @@ func (r *Refusal) Error() string {
 type Manifest struct {
 	ABI         string             `json:"abi"` // "major.minor"
 	Hooks       []string           `json:"hooks"`
-	Name        string             `json:"name,omitempty"`    // informs; the name given at upload wins
-	Version     string             `json:"version,omitempty"` // informs; the server counts its own
+	Name        string             `json:"name,omitempty"`    // for people; the name given at upload counts
+	Version     string             `json:"version,omitempty"` // for people; the server numbers versions itself
 	Description string             `json:"description,omitempty"`
 	Schema      map[string]Setting `json:"config,omitempty"`
-	Tests       []json.RawMessage  `json:"tests,omitempty"` // as written; who runs them reads them
+	Tests       []json.RawMessage  `json:"tests,omitempty"` // not decoded here; the engine runs them at upload
 }
 
 // Setting is the schema of one config key.

@@ -1,7 +1,11 @@
-// Package plan holds what a policy is asked and what it may answer: the table of message headers that goes in, the
-// list of ops that comes out, and the engine's own side of the bargain: applying ops and proving the law.
+// Package plan defines what a policy is asked (Request, a table of message headers) and what it answers (a list of
+// Ops), and it has the engine's two duties: Apply carries the ops out, and Law.Check proves that a window keeps the
+// rules that no policy may break.
 //
 // The types mirror the policy ABI (docs/ABI.md) without its byte layout; hostapi encodes and decodes.
+//
+// The hard idea is the atom: messages that a provider accepts only together, such as a call and its results. Ops that
+// remove messages name whole atoms, and the law counts that no atom lost a part.
 package plan
 
 // Role of a record, as in the ABI.
@@ -11,7 +15,7 @@ const (
 	RoleUser      Role = 1
 	RoleAssistant Role = 2
 	RoleTool      Role = 3
-	RoleSystem    Role = 4 // summary, memory and marker: never stored by a client
+	RoleSystem    Role = 4 // a summary, a memory or a marker; clients cannot store one
 )
 
 // Kind of a record, as in the ABI.

@@ -2,11 +2,11 @@ package plan
 
 import "slices"
 
-// StoredOnly is the argument of a SUMMARISE that shows the stored summary and asks for no longer one.
+// StoredOnly is the argument of a SUMMARISE that shows the stored summary and does not ask to extend it.
 const StoredOnly = 1
 
-// summarise takes the atoms that the stored summary covers out of the range, and notes up to which message the op asks
-// for a longer one.
+// summarise removes the atoms of the range that the stored summary covers, and notes up to which message the op asks to
+// extend the summary.
 func (a *applier) summarise(op *Op, in, behind []Item) {
 	if op.Argument != StoredOnly {
 		a.out.AskSummary = lastAsked(in, behind)
@@ -34,8 +34,8 @@ func (a *applier) summarise(op *Op, in, behind []Item) {
 	}
 }
 
-// showSummary puts the summary where the op begins, unless an earlier step did and this plan leaves it there. It is told
-// which rows it stands for, because their fate is its own from now on.
+// showSummary inserts the summary at the op's place, unless an earlier step did and this plan kept it. The summary's
+// item gets the rows that it replaces, because dropping the summary later drops them.
 func (a *applier) showSummary() {
 	if a.summary == nil {
 		return
@@ -50,8 +50,8 @@ func (a *applier) showSummary() {
 	shown.Rows = slices.Concat(shown.Rows, a.summarised)
 }
 
-// lastAsked is the highest number of a stored message in the range up to which all stored messages of the table are in the
-// range: a late result stands with its call, before messages that are older.
+// lastAsked is the highest Seq up to which every stored message of the table is in the range or before it. Messages
+// behind the range can be older than its newest, because a late result stands with its call.
 func lastAsked(in, behind []Item) uint64 {
 	last := newestStored(in)
 	for i := range behind {
@@ -62,7 +62,7 @@ func lastAsked(in, behind []Item) uint64 {
 	return last
 }
 
-// newestStored is the highest number of a stored message among items, 0 where there is none.
+// newestStored is the highest Seq of the stored messages among items, 0 where there are none.
 func newestStored(items []Item) uint64 {
 	newest := uint64(0)
 	for i := range items {
@@ -73,7 +73,7 @@ func newestStored(items []Item) uint64 {
 	return newest
 }
 
-// atomEnd is where the atom that begins at first ends.
+// atomEnd is the index after the atom that begins at first.
 func atomEnd(items []Item, first int) int {
 	end := first + 1
 	for end < len(items) && splits(items, uint32(end)) {
@@ -82,12 +82,13 @@ func atomEnd(items []Item, first int) int {
 	return end
 }
 
-// covered tells whether a summary of the messages up to covers stands for a whole atom: a result that came later shows
-// all of it again. A turn's joined questions stay, since not all of them need be covered.
+// covered reports whether a summary of the messages up to covers stands for the whole atom. An atom with a later result
+// is not covered. Joined questions of a turn are not covered either, because some of them may be newer.
 func covered(atom []Item, covers uint64) bool {
 	for i := range atom {
 		it := &atom[i]
-		if it.Role == RoleSystem || it.Flags&(FlagPending|FlagMandatory) != 0 || it.Delegation != 0 || it.Seq > covers ||
+		if it.Role == RoleSystem || it.Flags&(FlagPending|FlagMandatory) != 0 || it.Delegation != 0 ||
+			it.Seq > covers ||
 			it.Change == Compressed && len(it.Rows) > 1 {
 			return false
 		}

@@ -35,7 +35,8 @@ func TestSummarise(t *testing.T) {
 		{"outside the range all stays", "ua ua", nil, 9, []plan.Op{summarise(1, 2, 0)}, "uZa", []int32{1, 2}, 3},
 		{"notices stay", "sua s ua", nil, 2, []plan.Op{summarise(0, 5, 0)}, "Zssua", []int32{0, 1}, 4},
 		{"a late result shows all of its atom", "ucrr u a", func(in []plan.Item) { in[3].Seq = 9 }, 8,
-			[]plan.Op{summarise(0, 3, 0)}, "Zcrrua", []int32{0}, 4}, // what is older than the result and behind was not named
+			// what is older than the result and behind was not named
+			[]plan.Op{summarise(0, 3, 0)}, "Zcrrua", []int32{0}, 4},
 		{"a covered atom leaves whole", "ucrr u", nil, 4, []plan.Op{summarise(0, 3, 1)}, "Zu", []int32{0, 1, 2, 3}, 0},
 		{"a made-up answer goes with its call", "ucru", func(in []plan.Item) {
 			in[2] = plan.Item{Row: 1, Change: plan.Answer, Record: in[2].Record}
@@ -45,11 +46,13 @@ func TestSummarise(t *testing.T) {
 			[]plan.Op{summarise(0, 2, 0)}, "Zaa", []int32{0, 2}, 3},
 		{"what must stay stays", "uaa", func(in []plan.Item) { in[0].Flags = plan.FlagMandatory }, 3,
 			[]plan.Op{summarise(0, 1, 1)}, "Zua", []int32{1}, 0},
-		{"pending messages stay and are not asked for", "uau", func(in []plan.Item) { in[2].Flags = plan.FlagPending }, 9,
+		{"pending messages stay and are not asked for", "uau", func(in []plan.Item) { in[2].Flags = plan.FlagPending },
+			9,
 			[]plan.Op{summarise(0, 2, 0)}, "Zu", []int32{0, 1}, 2},
 		{"beside other ops", "ua ua ua", nil, 2, []plan.Op{op(plan.OpCompress, 2, 3), summarise(0, 1, 1),
 			op(plan.OpInsert, 4, 0)}, "ZCSua", []int32{0, 1}, 0},
-		{"behind what is inserted there", "ua", nil, 1, []plan.Op{summarise(0, 0, 1), op(plan.OpInsert, 0, 0)}, "SZa", []int32{0}, 0},
+		{"behind what is inserted there", "ua", nil, 1, []plan.Op{summarise(0, 0, 1), op(plan.OpInsert, 0, 0)}, "SZa",
+			[]int32{0}, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := window(test.before)
@@ -68,7 +71,8 @@ func TestSummarise(t *testing.T) {
 				t.Errorf("the window before was changed from %s to %s", was, s)
 			}
 			if rows := summarised(t, got); !slices.Equal(rows, test.rows) || got.AskSummary != test.ask {
-				t.Errorf("rows %v are summarised, up to %d is asked for; want %v, %d", rows, got.AskSummary, test.rows, test.ask)
+				t.Errorf("rows %v are summarised, up to %d is asked for; want %v, %d", rows, got.AskSummary, test.rows,
+					test.ask)
 			}
 		})
 	}
@@ -96,7 +100,8 @@ func TestSummaryNotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	it := got.Items[0]
-	if it.Change != plan.Notice || it.Role != plan.RoleSystem || it.Row != -1 || it.Text != "the summary" || it.Tokens != 7 ||
+	if it.Change != plan.Notice || it.Role != plan.RoleSystem || it.Row != -1 || it.Text != "the summary" ||
+		it.Tokens != 7 ||
 		it.TextBytes != 11 || it.Step != 4 || it.Reason != "why: because" || it.Seq != 0 || it.Turn != 0 {
 		t.Errorf("%+v", it)
 	}
@@ -167,7 +172,8 @@ func TestMalformedSummaries(t *testing.T) {
 
 // A turn's joined questions need not all be covered: they stay. One question alone goes.
 func TestSummaryOfCompressedTurns(t *testing.T) {
-	compressed, err := plan.Apply(window("uu a ua u"), []plan.Op{op(plan.OpCompress, 0, 1), op(plan.OpCompress, 3, 4)}, 0, source{})
+	compressed, err := plan.Apply(window("uu a ua u"), []plan.Op{op(plan.OpCompress, 0, 1), op(plan.OpCompress, 3, 4)},
+		0, source{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,13 +210,15 @@ func TestSummariseModel(t *testing.T) {
 			if covers > 0 && uint32(i) == op.First {
 				want = append(want, plan.Item{Record: plan.Record{Kind: plan.KindSummary}})
 			}
-			if stored := it.Role != plan.RoleSystem && it.Flags&plan.FlagPending == 0; inside && stored && op.Argument != 1 {
+			if stored := it.Role != plan.RoleSystem && it.Flags&plan.FlagPending == 0; inside && stored &&
+				op.Argument != 1 {
 				ask = max(ask, it.Seq)
 			} else if stored && uint32(i) > op.Last {
 				ask = min(ask, it.Seq-1)
 			}
 			if inside && !slices.ContainsFunc(before, func(other plan.Item) bool {
-				return other.Atom == it.Atom && (other.Seq > covers || other.Role == plan.RoleSystem || other.Delegation != 0 ||
+				return other.Atom == it.Atom && (other.Seq > covers || other.Role == plan.RoleSystem ||
+					other.Delegation != 0 ||
 					other.Flags&(plan.FlagPending|plan.FlagMandatory) != 0)
 			}) {
 				rows = append(rows, it.Row)
@@ -219,7 +227,8 @@ func TestSummariseModel(t *testing.T) {
 			want = append(want, *it)
 		}
 		same := slices.EqualFunc(got.Items, want, func(a, b plan.Item) bool {
-			return a.Kind == plan.KindSummary && b.Kind == plan.KindSummary || a.Seq == b.Seq && a.Row == b.Row && a.Atom == b.Atom
+			return a.Kind == plan.KindSummary && b.Kind == plan.KindSummary || a.Seq == b.Seq && a.Row == b.Row &&
+				a.Atom == b.Atom
 		})
 		if !same || got.AskSummary != ask || !slices.Equal(summarised(t, got), rows) {
 			t.Fatalf("%+v of %s with %d covered: %s, rows %v, asks %d", op, shape(before), covers, shape(got.Items),

@@ -43,11 +43,7 @@ func TestBreaker(t *testing.T) {
 	if err != nil || third.State != "live" || third.Failures != 4 {
 		t.Fatalf("%+v %v", third, err)
 	}
-<<<<<<< HEAD
-	_, err := k.Trials.Run(t.Context(), k.Admin, "p", 3, &trial.RunRequest{
-=======
-	_, err = k.Windows.RunPolicy(t.Context(), k.Admin, "p", 3, &window.PolicyRunRequest{
->>>>>>> p-policy
+	_, err = k.Trials.Run(t.Context(), k.Admin, "p", 3, &trial.RunRequest{
 		Messages: []json.RawMessage{json.RawMessage(enginetest.User("a")), json.RawMessage(enginetest.User("b"))}}, nil)
 	if err != nil || k.Live("p") != 3 {
 		t.Fatalf("live %d, %v: trying a policy is not using it", k.Live("p"), err)

@@ -45,8 +45,8 @@ func parseArgs(list []string) (a childArgs, err error) {
 	return a, errors.Join(errMemory, errSeconds)
 }
 
-// Main is the child: it puts limits on itself, reads an admitted module, compiles it into the folder that it was
-// given, and returns the exit code for its process. What goes wrong is said on stderr, in one line.
+// Main is the child's whole program: it limits itself, reads an admitted module from stdin, compiles it into the folder
+// that the arguments name, and returns the exit code. It writes an error to stderr, in one line.
 func Main(args []string, stdin io.Reader, stderr io.Writer) int {
 	a, err := parseArgs(args)
 	if err == nil {
@@ -56,7 +56,7 @@ func Main(args []string, stdin io.Reader, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return exitUnable
 	}
-	debug.SetMemoryLimit(a.memory / 4 * 3) // collect more often rather than reach the limit with garbage
+	debug.SetMemoryLimit(a.memory / 4 * 3) // collect garbage more often rather than reach the limit
 	module, err := io.ReadAll(stdin)
 	if err != nil {
 		fmt.Fprintln(stderr, err)
@@ -79,14 +79,12 @@ func compile(dir string, module []byte, stderr io.Writer) (code int) {
 		}
 	}()
 	_, err = wazero.NewRuntimeWithConfig(ctx, Config().WithCompilationCache(cache)).CompileModule(ctx, module)
-	var file *fs.PathError
-	switch {
-	case errors.As(err, &file):
-		fmt.Fprintln(stderr, err)
-		return exitUnable
-	case err != nil:
-		fmt.Fprintln(stderr, err)
-		return exitRefused
+	if err == nil {
+		return exitDone
 	}
-	return exitDone
+	fmt.Fprintln(stderr, err)
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return exitUnable
+	}
+	return exitRefused
 }

@@ -1,7 +1,7 @@
-// Package compiler turns admitted modules into machine code without putting the server at risk: an optimising compiler
-// can be kept busy for minutes and gigabytes by a few kilobytes, and cannot be interrupted. So it runs in a child
-// process, of the same program, which is killed when it takes too much. What it made is kept on disk, from where the
-// server loads it within milliseconds, also after a restart.
+// Package compiler turns admitted modules into machine code without putting the server at risk. A module of a few
+// kilobytes can make an optimising compiler take minutes and gigabytes, and a compiler cannot be interrupted. So it
+// runs in a child process of the same program, which is killed when it takes too much. The machine code is kept on
+// disk; the server loads it within milliseconds, also after a restart.
 package compiler
 
 import (
@@ -39,10 +39,10 @@ type Compiler struct {
 	command []string
 	time    time.Duration
 	memory  int64
-	own     string // folder to remove at Close
+	own     string // a folder to remove at Close; empty: none
 	disk    *disk
 	cache   wazero.CompilationCache
-	loading [256]sync.Mutex // by the module's digest: the runtime must not load a module twice at once
+	loading [256]sync.Mutex // by the module's digest, because the runtime must not load a module twice at once
 }
 
 // Open makes a compiler over a folder, which it makes where there is none.
@@ -77,7 +77,7 @@ func (c *Compiler) removeOwn() error {
 	return os.RemoveAll(c.own)
 }
 
-// Close frees what the runtimes of Cache share. They must be closed.
+// Close frees what the runtimes made with Cache share. They must be closed before.
 func (c *Compiler) Close(ctx context.Context) error {
 	return errors.Join(c.cache.Close(ctx), c.removeOwn())
 }
@@ -99,7 +99,7 @@ func (c *Compiler) Compile(ctx context.Context, module []byte) error {
 	return c.disk.keep(sha256.Sum256(module), dir)
 }
 
-// Code is machine code that was loaded into a runtime. While it is, its file stays.
+// Code is machine code that was loaded into a runtime. Its file is kept until Close.
 type Code struct {
 	Module wazero.CompiledModule
 	Size   int64 // bytes
@@ -135,13 +135,13 @@ func (c *Compiler) Load(ctx context.Context, r wazero.Runtime, module []byte) (*
 	}
 	c.disk.close(e, false)
 	if errors.Is(err, context.Canceled) {
-		return nil, nil // made for another processor
+		return nil, nil // the file was made for another processor
 	}
 	return nil, &plan.Refusal{Check: CheckCompile, Detail: err.Error()}
 }
 
-// load finds a module in the runtime's cache or fails as cancelled: with two workers, the compiler looks at the
-// context before it begins, and reading the cache does not.
+// load finds a module in the runtime's cache, or fails with context.Canceled. The context is cancelled before: with two
+// workers the compiler checks the context before it begins, whereas reading the cache does not check it.
 func load(ctx context.Context, r wazero.Runtime, module []byte) (_ wazero.CompiledModule, err error) {
 	defer func() {
 		if r := recover(); r != nil {

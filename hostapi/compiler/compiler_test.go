@@ -170,7 +170,8 @@ func bomb(loops, locals int) []byte {
 	for i := range locals {
 		code = append(code, increment(uint32(i))...)
 	}
-	code = append(code, bytes.Repeat(slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.BrIf, 0), Op(opcode.End)), loops)...)
+	code = append(code, bytes.Repeat(slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.BrIf, 0), Op(opcode.End)),
+		loops)...)
 	m := &Module{}
 	m.Func(nil, nil, slices.Repeat(Types{wasm.I32}, locals), code)
 	return m.Bytes()
@@ -194,7 +195,8 @@ func wide(locals, ifs int) []byte {
 
 func TestBombsAreKilled(t *testing.T) {
 	k := open(t, Options{Time: time.Second})
-	if r := refusal(t, k.Compile(t.Context(), bomb(250, 1500))); r.Check != checkTime || r.Found < 900 || r.Limit != 1000 {
+	if r := refusal(t, k.Compile(t.Context(), bomb(250, 1500))); r.Check != checkTime || r.Found < 900 ||
+		r.Limit != 1000 {
 		t.Errorf("%+v", r)
 	}
 	k = open(t, Options{Time: 20 * time.Second, Memory: 400 << 20})

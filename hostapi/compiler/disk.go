@@ -14,8 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Folders below the one that holds the cache. Beside them lies the folder that the runtime makes and names after its
-// version, with the machine code: a new version finds an empty one.
+// Folders below the one that holds the cache. Beside them is the folder with the machine code, which the runtime makes
+// and names after its version, so that a new version begins with an empty one.
 const (
 	indexFolder = "index" // a file per module, named after its digest: which file holds its code, and that file's sum
 	stageFolder = "stage" // a folder for each child that runs
@@ -24,8 +24,9 @@ const (
 // digest is the SHA-256 of a module as it is compiled.
 type digest [sha256.Size]byte
 
-// disk keeps machine code in files: the least recently used go when there is too much. The runtime checks a part of
-// what it reads, but not where functions begin; so every file is read against its sum first.
+// disk keeps machine code in files, and removes the least recently used ones when they take more than limit bytes. The
+// runtime does not check all that it reads from a file (not where functions begin), so open compares each file with its
+// SHA-256 first.
 type disk struct {
 	dir, code string
 	limit     int64
@@ -42,7 +43,7 @@ type entry struct {
 	file   string // name below disk.code
 	size   int64
 	sum    digest
-	users  int  // who are reading it; it stays meanwhile
+	users  int  // loads of it that are not closed; it stays as long as there are any
 	gone   bool // no longer among the entries
 	place  *list.Element
 }
@@ -75,7 +76,7 @@ func (d *disk) keep(module digest, staged string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.entries[module] != nil {
-		return nil // another tenant's child was faster
+		return nil // another tenant's child finished first
 	}
 	if err := os.Rename(from, filepath.Join(d.code, e.file)); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (d *disk) add(e *entry) {
 	d.bytes += e.size
 }
 
-// evict removes the least recently used entries until the rest has room; those being read stay.
+// evict removes the least recently used entries until the rest fits. Entries in use stay.
 func (d *disk) evict() {
 	for at := d.newest.Back(); at != nil && d.bytes > d.limit; {
 		e := at.Value.(*entry)
@@ -145,12 +146,12 @@ func (d *disk) open(module digest) *entry {
 		d.close(e, false)
 		return nil
 	}
-	now := time.Now() // only orders what a later start finds
+	now := time.Now() // the file's time orders the entries at the next start
 	_ = os.Chtimes(d.indexFile(module), now, now)
 	return e
 }
 
-// close ends the use of an entry; one that turned out to be of no use is removed.
+// close ends a use of an entry, and removes the entry where it turned out to be useless.
 func (d *disk) close(e *entry, useful bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -83,10 +83,11 @@ func TestTooMuchCodeIsRefused(t *testing.T) {
 // Whatever happened to the files, code is whole or gone, and the next compile makes it whole.
 func TestDamage(t *testing.T) {
 	for name, damage := range map[string]func(code, index string) error{
-		"code cut":      func(code, _ string) error { return os.Truncate(code, 10) },
-		"code gone":     func(code, _ string) error { return os.Remove(code) },
-		"code changed":  func(code, _ string) error { return change(code, -1) },
-		"offset":        func(code, _ string) error { return change(code, 20) }, // no sum of the runtime's own covers it
+		"code cut":     func(code, _ string) error { return os.Truncate(code, 10) },
+		"code gone":    func(code, _ string) error { return os.Remove(code) },
+		"code changed": func(code, _ string) error { return change(code, -1) },
+		// no sum of the runtime's own covers it
+		"offset":        func(code, _ string) error { return change(code, 20) },
 		"code a folder": func(code, _ string) error { _ = os.Remove(code); return os.Mkdir(code, 0o700) },
 		"index cut":     func(_, index string) error { return os.Truncate(index, 70) },
 		"index changed": func(_, index string) error { return change(index, -2) },

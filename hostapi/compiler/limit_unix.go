@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// niceness lets the server's own work go before a compiler's.
+// niceness gives the server's own work priority over a compiler.
 const niceness = 10
 
-// limitSelf bounds this process for good. The time bound also ends a child whose parent is gone.
+// limitSelf bounds this process until its end. The bound on time also ends a child whose parent is gone.
 func limitSelf(memory, seconds int64) error {
 	for _, l := range []struct {
 		resource int
 		value    uint64
 	}{
-		// Memory that can be written to; the address space that Go reserves and never touches is far larger.
+		// RLIMIT_DATA bounds memory that can be written to. Go reserves far more address space than it uses.
 		{syscall.RLIMIT_DATA, uint64(memory)},
 		{syscall.RLIMIT_CPU, uint64(seconds)},
 		{syscall.RLIMIT_CORE, 0},
@@ -43,7 +43,8 @@ func killed(p *os.ProcessState) bool {
 	return ok && status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)
 }
 
-// checkOwner refuses a folder that another user could write to: what lies in it is run.
+// checkOwner refuses a folder that another user owns, because the machine code in it is run. It takes away the access
+// of others.
 func checkOwner(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

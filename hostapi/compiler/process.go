@@ -20,7 +20,7 @@ const (
 	checkCode    = "machine_code_bytes"
 )
 
-// wallTimes is how many times its computing time a child may take by the clock, on a machine that is busy.
+// wallTimes times its computing time is what a child may take by the clock, because the machine may be busy.
 const wallTimes = 3
 
 // run compiles a module in a child, into a folder. The error is a *plan.Refusal where the module is at fault.
@@ -29,9 +29,10 @@ func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	defer cancel()
 	args := childArgs{dir: dir, memory: c.memory, seconds: int64((c.time + time.Second - 1) / time.Second)}
 	words := &head{room: 1 << 10}
-	cmd := exec.CommandContext(wall, c.command[0], append(c.command[1:len(c.command):len(c.command)], args.list()...)...)
+	cmd := exec.CommandContext(wall, c.command[0], append(c.command[1:len(c.command):len(c.command)],
+		args.list()...)...)
 	cmd.Dir = dir
-	cmd.Env = []string{"GOMAXPROCS=1"} // one core at most, and nothing of what the server was told
+	cmd.Env = []string{"GOMAXPROCS=1"} // one core at most, and none of the server's environment, which may hold keys
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(module), words
 	cmd.WaitDelay = time.Second
 	ownGroup(cmd)
@@ -47,7 +48,8 @@ func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	switch {
 	case wall.Err() != nil, killed(cmd.ProcessState) && used >= c.time*9/10:
 		return &plan.Refusal{Check: checkTime, Found: used.Milliseconds(), Limit: c.time.Milliseconds(),
-			Detail: fmt.Sprintf("stopped after computing for %v; the limit is %v", used.Round(time.Millisecond), c.time)}
+			Detail: fmt.Sprintf("stopped after computing for %v; the limit is %v", used.Round(time.Millisecond),
+				c.time)}
 	case code != exitRefused && words.says("out of memory", "cannot allocate memory"):
 		return &plan.Refusal{Check: checkMemory, Limit: c.memory,
 			Detail: fmt.Sprintf("stopped when it needed more than %d bytes", c.memory)}
@@ -59,7 +61,7 @@ func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	return fmt.Errorf("the compiler ended with %w: %s", err, words.line())
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the first bytes that are written to it.
 type head struct {
 	text []byte
 	room int

@@ -14,7 +14,7 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// openDisk takes stock of a folder: what is complete is kept, anything else removed.
+// openDisk opens a folder. It keeps machine code that is complete and removes everything else.
 func openDisk(dir string, limit int64) (*disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -26,7 +26,8 @@ func openDisk(dir string, limit int64) (*disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &disk{dir: dir, code: filepath.Join(dir, version), limit: limit, entries: map[digest]*entry{}, newest: list.New()}
+	d := &disk{dir: dir, code: filepath.Join(dir, version), limit: limit, entries: map[digest]*entry{},
+		newest: list.New()}
 	old, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func openDisk(dir string, limit int64) (*disk, error) {
 	return d, nil
 }
 
-// versionFolder asks the runtime for the name of its folder.
+// versionFolder is the name of the runtime's folder, found by letting the runtime make one.
 func versionFolder(dir string) (_ string, err error) {
 	probe, err := os.MkdirTemp(dir, "version-")
 	if err != nil {
@@ -99,7 +100,7 @@ func (d *disk) takeStock() error {
 	return err
 }
 
-// readEntry reads one file of the index, and when it was used last.
+// readEntry reads one file of the index, and the time of its last use.
 func (d *disk) readEntry(name string) (_ *entry, used time.Time, err error) {
 	e := &entry{}
 	if err := parseDigest(&e.module, name); err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// The functions that a rewritten module has besides its own.
+// The functions that rewriting adds to a module.
 
-// emitAdded writes them, in the order of their indices.
+// emitAdded writes the added functions, in the order of their indices.
 func (rw *rewriter) emitAdded() {
 	rw.typeIndex(refillType())
 	rw.emitRefill()
@@ -31,10 +31,11 @@ func (rw *rewriter) addedFunctions() []byte {
 	return out
 }
 
-// emitRefill writes the function that fills the slice from the tank, and stops the call when that does not suffice or
-// the calls are nested too deep. Growing a memory by nothing is the one instruction that leaves the guest's code.
+// emitRefill writes the function that fills the slice from the tank, and traps where the tank is empty or the calls are
+// nested too deep. It grows the memory by nothing, because that instruction alone leaves the guest's code, so that the
+// runtime can begin a garbage collection.
 func (rw *rewriter) emitRefill() {
-	const want = 0 // local: what the slice lacks, then what it gets
+	const want = 0 // a local: first what the slice lacks, then what it gets
 	out := append(rw.scratch[:0], 1, 1, byte(I64))
 	if rw.mod.memory != nil {
 		out = append(out, opcode.I32Const, 0, opcode.MemoryGrow, 0, opcode.Drop)
@@ -66,7 +67,8 @@ func (rw *rewriter) emitRefill() {
 func (rw *rewriter) emitLength() {
 	out := append(rw.scratch[:0], 0)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
-	out = append(out, opcode.LocalGet, 0, opcode.I64ExtendU, opcode.I64Const, lengthShift, opcode.I64ShrU, opcode.I64Sub)
+	out = append(out, opcode.LocalGet, 0, opcode.I64ExtendU, opcode.I64Const, lengthShift, opcode.I64ShrU,
+		opcode.I64Sub)
 	out = appendIndexed(out, opcode.GlobalSet, rw.slice)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)
 	out = appendIndexed(appendIfNegative(out), opcode.Call, rw.refill)

@@ -2,7 +2,7 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// patchKind says what the rewriter does at one place of a body.
+// patchKind says what the rewriter changes at one place of a body.
 type patchKind uint8
 
 const (
@@ -17,17 +17,17 @@ type patch struct {
 	arg  int
 }
 
-// body is what the walk found out about one function.
+// body is the result of walking one function.
 type body struct {
 	typ     FuncType
-	locals  []byte // as they stood
-	code    []byte // with its end
-	cost    int    // of the path from the entry up to loops
-	leaf    bool   // calls nothing but imported functions
+	locals  []byte // unchanged
+	code    []byte // with its end instruction
+	cost    int    // fuel of the dearest path outside of loops
+	leaf    bool   // it calls imported functions only
 	patches []patch
 }
 
-// frame is one open block, the function's own included.
+// frame is one open block. The function's body is one, too.
 type frame struct {
 	op              byte
 	height          int // operands below the block's own
@@ -37,9 +37,9 @@ type frame struct {
 	work            workFrame
 }
 
-// walker goes once over the body of each function: it reads every instruction strictly, follows the depth of the
-// operand stack, and leaves it to path and work to add up what running and compiling it cost. It checks no types; the
-// engine does.
+// walker reads the body of each function once. It refuses what is malformed and follows the depth of the operand stack;
+// path adds up the fuel of running the function, and work the cost of compiling it. The walker checks no types, because
+// the compiler does.
 type walker struct {
 	mod      *module
 	r        reader
@@ -53,7 +53,7 @@ type walker struct {
 	traits   Traits
 }
 
-// walk takes one entry of the code section apart. What it returns is valid until the next call.
+// walk reads one entry of the code section. Its result is valid until the next call.
 func (w *walker) walk(typ FuncType, entry []byte, at int) *body {
 	w.r = reader{meter: w.mod.meter, buf: entry, base: at}
 	r := &w.r
@@ -237,7 +237,7 @@ func (w *walker) immediate(kind opcode.Immediate) {
 	}
 }
 
-// pop takes operands off. In dead code there are as many as anybody asks for.
+// pop removes operands from the stack. In dead code the stack never runs out, as the specification says.
 func (w *walker) pop(n int) {
 	f := &w.frames[len(w.frames)-1]
 	w.height -= n

@@ -91,12 +91,14 @@ func TestNoBomb(t *testing.T) {
 	dead := slices.Concat(Op(opcode.Unreachable), times(4000, Op(opcode.If, Void), Op(opcode.End)))
 	for name, build := range map[string]func(*Module){
 		"addresses of one way": func(m *Module) {
-			m.Func(Types{wasm.I32}, nil, nil, times(2000, Op(opcode.Block, Void), Op(opcode.LocalGet, 0), Op(opcode.BrIf, 0),
+			m.Func(Types{wasm.I32}, nil, nil, times(2000, Op(opcode.Block, Void), Op(opcode.LocalGet, 0),
+				Op(opcode.BrIf, 0),
 				times(2, load), Op(opcode.End)))
 		},
 		"addresses of one arm": func(m *Module) {
 			m.Func(Types{wasm.I32}, nil, nil,
-				times(2000, Op(opcode.LocalGet, 0), Op(opcode.If, Void), times(2, load), Op(opcode.Else), Op(opcode.End)))
+				times(2000, Op(opcode.LocalGet, 0), Op(opcode.If, Void), times(2, load), Op(opcode.Else),
+					Op(opcode.End)))
 		},
 		"loads between meetings": func(m *Module) {
 			m.Func(Types{wasm.I32}, nil, nil, times(2000, meet, load))

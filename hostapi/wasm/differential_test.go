@@ -38,7 +38,8 @@ func TestRandomPrograms(t *testing.T) {
 				got := after.call(name, plenty, 500, args...)
 				count := counted.call(name, plenty, 500, args...)
 				if !got.same(want) || !count.same(want) {
-					t.Fatalf("seed %d, %s, %s:\n%v originally\n%v rewritten\n%v counted", seed, e.name, name, want, got, count)
+					t.Fatalf("seed %d, %s, %s:\n%v originally\n%v rewritten\n%v counted", seed, e.name, name, want, got,
+						count)
 				}
 				if got.spent < count.spent {
 					t.Fatalf("seed %d, %s: ran %d instructions for %d", seed, name, count.spent, got.spent)

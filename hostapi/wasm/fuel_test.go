@@ -24,7 +24,8 @@ func times(n int, code ...[]byte) []byte { return bytes.Repeat(slices.Concat(cod
 // countdown runs code as often as local 0 says, which must be at least once.
 func countdown(code ...[]byte) []byte {
 	return slices.Concat(Op(opcode.Loop, Void), slices.Concat(code...),
-		Op(opcode.LocalGet, 0), I32Const(1), Op(opcode.I32Sub), Op(opcode.LocalTee, 0), Op(opcode.BrIf, 0), Op(opcode.End))
+		Op(opcode.LocalGet, 0), I32Const(1), Op(opcode.I32Sub), Op(opcode.LocalTee, 0), Op(opcode.BrIf, 0),
+		Op(opcode.End))
 }
 
 // The prices of small functions, by hand: a change here changes what every policy is charged.
@@ -41,18 +42,22 @@ func TestPrices(t *testing.T) {
 		{"straight line", 0, times(5, one), 10},
 		{"behind a return", 0, slices.Concat(one, Op(opcode.Return), times(5, one)), 3},
 		{"behind a trap that is not reached", 0,
-			slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.If, Void), Op(opcode.Unreachable), times(5, one), Op(opcode.End)), 3},
+			slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.If, Void), Op(opcode.Unreachable), times(5, one),
+				Op(opcode.End)), 3},
 		{"the dearer arm", 0,
-			slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.If, Void), times(5, one), Op(opcode.Else), one, Op(opcode.End)), 12},
+			slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.If, Void), times(5, one), Op(opcode.Else), one,
+				Op(opcode.End)), 12},
 		{"a way out of the middle", 0, slices.Concat(
-			Op(opcode.Block, Void), one, Op(opcode.LocalGet, 0), Op(opcode.BrIf, 0), times(5, one), Op(opcode.End), one), 17},
+			Op(opcode.Block, Void), one, Op(opcode.LocalGet, 0), Op(opcode.BrIf, 0), times(5, one), Op(opcode.End),
+			one), 17},
 		{"the dearest of a table", 0, slices.Concat(
 			Op(opcode.Block, Void), Op(opcode.Block, Void), Op(opcode.LocalGet, 0), Op(opcode.BrTable, 1, 0, 1),
 			Op(opcode.End), times(3, one), Op(opcode.Return), Op(opcode.End), one), 4 + 7},
 		{"a loop per iteration", 10, countdown(one), 10 * (2 + 5 + 1)},
 		{"around a loop", 10, slices.Concat(times(5, one), countdown(one), times(5, one)), 20 + 80},
 		{"a loop out of which one branches", 10, slices.Concat(
-			Op(opcode.Block, Void), times(3, one), countdown(one, Op(opcode.LocalGet, 0), Op(opcode.BrIf, 1)), Op(opcode.End),
+			Op(opcode.Block, Void), times(3, one), countdown(one, Op(opcode.LocalGet, 0), Op(opcode.BrIf, 1)),
+			Op(opcode.End),
 			times(5, one)), 6 + 10 + (2 + 7 + 1) + 1},
 		{"locals that meet", 0, slices.Concat(
 			Op(opcode.LocalGet, 0), Op(opcode.If, Void), times(30, I32Const(1), Op(opcode.LocalSet, 1)),
@@ -99,11 +104,13 @@ func TestEndless(t *testing.T) {
 			return m.Func(nil, nil, nil, Op(opcode.Loop, Void), Op(opcode.Br, 0), Op(opcode.End))
 		}},
 		{"loop by a table", outOfFuel, func(m *Module) uint32 {
-			return m.Func(nil, nil, nil, Op(opcode.Loop, Void), I32Const(3), Op(opcode.BrTable, 1, 0, 0), Op(opcode.End))
+			return m.Func(nil, nil, nil, Op(opcode.Loop, Void), I32Const(3), Op(opcode.BrTable, 1, 0, 0),
+				Op(opcode.End))
 		}},
 		{"loop with parameters", outOfFuel, func(m *Module) uint32 {
 			two := m.Type(Types{wasm.I32, wasm.I64}, nil)
-			return m.Func(nil, nil, nil, I32Const(1), I64Const(2), Op(opcode.Loop, two), Op(opcode.Br, 0), Op(opcode.End))
+			return m.Func(nil, nil, nil, I32Const(1), I64Const(2), Op(opcode.Loop, two), Op(opcode.Br, 0),
+				Op(opcode.End))
 		}},
 		{"exponential calls without a loop", outOfFuel, func(m *Module) uint32 {
 			f := m.Func(nil, nil, nil)
@@ -133,7 +140,8 @@ func TestEndless(t *testing.T) {
 		}},
 		{"filling memory", outOfFuel, func(m *Module) uint32 {
 			m.Memory(256, 256)
-			return m.Func(nil, nil, nil, times(100, I32Const(0), I32Const(1), I32Const(16<<20), Misc(opcode.MiscMemoryFill, 0)))
+			return m.Func(nil, nil, nil, times(100, I32Const(0), I32Const(1), I32Const(16<<20),
+				Misc(opcode.MiscMemoryFill, 0)))
 		}},
 		{"copying tables", outOfFuel, func(m *Module) uint32 {
 			m.Table(16_384)
@@ -143,14 +151,17 @@ func TestEndless(t *testing.T) {
 		{"growing memory", outOfFuel, func(m *Module) uint32 {
 			m.Memory(1, 0)
 			return m.Func(nil, nil, nil,
-				Op(opcode.Loop, Void), I32Const(1), Op(opcode.MemoryGrow, 0), Op(opcode.Drop), Op(opcode.Br, 0), Op(opcode.End))
+				Op(opcode.Loop, Void), I32Const(1), Op(opcode.MemoryGrow, 0), Op(opcode.Drop), Op(opcode.Br, 0),
+				Op(opcode.End))
 		}},
 		{"leaving deep calls early", outOfFuel, func(m *Module) uint32 {
 			m.Func(i32, i32, nil,
-				Op(opcode.LocalGet, 0), Op(opcode.I32Eqz), Op(opcode.If, Void), I32Const(7), Op(opcode.Return), Op(opcode.End),
+				Op(opcode.LocalGet, 0), Op(opcode.I32Eqz), Op(opcode.If, Void), I32Const(7), Op(opcode.Return),
+				Op(opcode.End),
 				Op(opcode.LocalGet, 0), I32Const(1), Op(opcode.I32Sub), Op(opcode.Call, 0), Op(opcode.Br, 0))
 			return m.Func(nil, nil, nil,
-				Op(opcode.Loop, Void), I32Const(90), Op(opcode.Call, 0), Op(opcode.Drop), Op(opcode.Br, 0), Op(opcode.End))
+				Op(opcode.Loop, Void), I32Const(90), Op(opcode.Call, 0), Op(opcode.Drop), Op(opcode.Br, 0),
+				Op(opcode.End))
 		}},
 	}
 	for _, test := range tests {

@@ -14,8 +14,8 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// FuzzPrepare feeds damaged modules: none may panic, and what is accepted must be the same module for the engine, before
-// and after: refused both times, or alike in everything it does.
+// FuzzPrepare feeds damaged modules: none may panic, and what is accepted must be the same module for the engine,
+// before and after: refused both times, or alike in everything it does.
 func FuzzPrepare(f *testing.F) {
 	for seed := range uint64(8) {
 		module, _ := generate(seed)
@@ -124,7 +124,8 @@ func everyOpcode() []byte {
 		switch info.Immediate {
 		case opcode.BlockType:
 			op = append(op, Void, opcode.End)
-		case opcode.Labels, opcode.Indirect, opcode.Memarg, opcode.DataAndMemory, opcode.Memories, opcode.ElementAndTable,
+		case opcode.Labels, opcode.Indirect, opcode.Memarg, opcode.DataAndMemory, opcode.Memories,
+			opcode.ElementAndTable,
 			opcode.Tables:
 			op = append(op, 0, 0)
 		case opcode.ValueType:

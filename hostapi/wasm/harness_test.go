@@ -23,7 +23,8 @@ type engine struct {
 func engines(t testing.TB) []engine {
 	ctx := context.Background()
 	list := []engine{
-		{"interpreter", wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(256))},
+		{"interpreter", wazero.NewRuntimeWithConfig(ctx,
+			wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(256))},
 		{"compiler", wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(256))},
 	}
 	t.Cleanup(func() {
@@ -107,7 +108,8 @@ func (g *guest) call(export string, fuel, depth int64, args ...uint64) outcome {
 		o.stop, _, _ = strings.Cut(err.Error(), "\n")
 	}
 	if metered {
-		read := wasm.Reading{Tank: g.get(wasm.TankExport), Slice: g.get(wasm.SliceExport), Depth: g.get(wasm.DepthExport)}
+		read := wasm.Reading{Tank: g.get(wasm.TankExport), Slice: g.get(wasm.SliceExport),
+			Depth: g.get(wasm.DepthExport)}
 		o.spent = read.Spent(fuel)
 		switch {
 		case err != nil && read.OutOfFuel():

@@ -50,7 +50,8 @@ func TestInfo(t *testing.T) {
 	if string(info.Manifest) != `{"abi":"1.0"}` || info.Exports[1].Name != "pair" {
 		t.Error("what Prepare returns shares the bytes that it was given")
 	}
-	if again, err := wasm.Prepare(m.Bytes(), wasm.DefaultLimits()); err != nil || !slices.Equal(again.Module, p.Module) {
+	if again, err := wasm.Prepare(m.Bytes(), wasm.DefaultLimits()); err != nil ||
+		!slices.Equal(again.Module, p.Module) {
 		t.Errorf("the same module is rewritten in two ways (error %v)", err)
 	}
 }

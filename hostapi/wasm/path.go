@@ -11,7 +11,7 @@ import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 // than five times as long per unit as an ordinary mix, except for memory accesses that miss every cache.
 const (
 	headerCost = 1      // of one iteration besides its instructions, so that no loop is free
-	growCost   = 10_000 // of memory.grow, charged where it happens: most paths to it do not take it
+	growCost   = 10_000 // of memory.grow, charged where it runs, because most paths do not take it
 
 	// lengthShift makes a bulk operation cost half its length, besides its own cost.
 	lengthShift = 1
@@ -62,7 +62,8 @@ type pathFrame struct {
 // dead stands for the cost of code that no path reaches.
 const dead = -1
 
-// path follows the cost of the dearest way to the current instruction within its region. It is linear in the code.
+// path follows the cost of the dearest way from the region's start to the current instruction. It is linear in the
+// code.
 type path struct {
 	regions []region
 	cost    int

@@ -1,6 +1,7 @@
-// Package wasm looks at a stranger's WebAssembly module before anything is compiled, and makes it safe to run: it
-// refuses what is malformed, unsupported or too expensive to compile, and rewrites the rest so that every call is paid
-// for from a tank of fuel and cannot recurse without end. It is pure computation on bytes, linear in the module.
+// Package wasm checks an untrusted WebAssembly module before it is compiled, and makes it safe to run. It refuses a
+// module that is malformed, unsupported or too expensive to compile. It rewrites any other so that all that it executes
+// is charged to a tank of fuel first, and so that its calls cannot nest without bound. The package only computes on
+// bytes, in time linear in the module.
 package wasm
 
 // Names that the rewritten module exports, all mutable globals of type i64, and the prefix that no module may use for
@@ -11,21 +12,22 @@ const (
 	TankExport = reserved + "tank"
 	// SliceExport is the fuel that charges are taken from. When it falls below zero it is refilled from the tank, and
 	// the call passes through the host's runtime, so that a garbage collection never waits for more than one slice.
-	// (Only in modules with a memory: the way out is a memory.grow by nothing.) Below zero after a call means that
-	// the call was stopped because the tank was empty.
+	// (This needs a memory: the way to the runtime is a memory.grow by nothing.) A value below zero after a call says
+	// that the call was stopped because the tank was empty.
 	SliceExport = reserved + "slice"
-	// DepthExport is how many calls may still be nested. Below zero after a call means that the call was stopped
-	// because they were too many. Functions that call none of the module's own are not counted: they cannot recurse.
+	// DepthExport is how many more calls may be nested. A value below zero after a call says that the call was stopped
+	// because they were too many. Functions that call none of the module's own are not counted, because they cannot
+	// recurse.
 	DepthExport = reserved + "depth"
 
 	reserved = "mneme:"
 
-	// sliceFuel is what a slice is filled up to: some 25 µs of ordinary code, and 15 ms of the worst, loads that all
-	// miss every cache.
+	// sliceFuel is what a slice is filled up to: about 25 µs of ordinary code, or 15 ms of the worst, in which every
+	// load misses every cache.
 	sliceFuel = 50_000
 )
 
-// Fill splits a call's fuel into what the host sets the tank and the slice to.
+// Fill splits a call's fuel into the values that the host sets the tank and the slice to.
 func Fill(fuel int64) (tank, slice int64) {
 	slice = min(fuel, sliceFuel)
 	return fuel - slice, slice
@@ -34,17 +36,17 @@ func Fill(fuel int64) (tank, slice int64) {
 // Reading is what a host finds in the globals after a call.
 type Reading struct{ Tank, Slice, Depth int64 }
 
-// Spent returns the fuel that a call used of what it was given; never more than that.
+// Spent returns the fuel that a call used, at most what it was given.
 func (r Reading) Spent(fuel int64) int64 { return min(fuel, fuel-r.Tank-r.Slice) }
 
-// OutOfFuel reports whether a call that trapped did so because its fuel did not suffice.
+// OutOfFuel reports whether a call that trapped had used up its fuel.
 func (r Reading) OutOfFuel() bool { return r.Slice < 0 }
 
-// TooDeep reports whether a call that trapped did so because its calls were nested too deep.
+// TooDeep reports whether a call that trapped had nested too many calls.
 func (r Reading) TooDeep() bool { return r.Depth < 0 }
 
-// Traits says what a module may do at run time that a host cannot undo from outside: it keeps what it restores, memory
-// and mutable globals.
+// Traits says what a module may change at run time that a host cannot restore. A host can restore memory and mutable
+// globals.
 type Traits struct {
 	ChangesTables bool // table.set, table.copy, table.init or table.fill
 	DropsSegments bool // data.drop or elem.drop
@@ -54,7 +56,7 @@ type Traits struct {
 // FreshInstance reports whether every call needs an instance of its own.
 func (t Traits) FreshInstance() bool { return t.ChangesTables || t.DropsSegments || t.KeepsRefs }
 
-// Info describes a module.
+// Info describes a module that Prepare accepted.
 type Info struct {
 	Imports  []Import
 	Exports  []Export // its own, without those that Prepare added

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// reader takes a section or a body apart. The first failure sticks: later reads return zeros, so a caller may check
-// err once per item. Every count is checked against the bytes that are left, so that no loop outlasts its input.
+// reader reads a section or a body. It keeps its first failure, and later reads return zeros, so a caller may check err
+// once per item. Every count is checked against the bytes that are left, so that no loop is longer than its input.
 type reader struct {
 	*meter
 	buf  []byte
@@ -23,7 +23,7 @@ func (r *reader) fail(check, format string, args ...any) {
 	}
 }
 
-// finish refuses what is left over.
+// finish fails where bytes are left.
 func (r *reader) finish() {
 	if r.err == nil && r.left() != 0 {
 		r.fail(checkFormat, "%d bytes too many", r.left())
@@ -103,7 +103,7 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-// items counts to n, or until something fails.
+// items counts to n and stops at a failure.
 func (r *reader) items(n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := 0; i < n && r.err == nil && yield(i); i++ {

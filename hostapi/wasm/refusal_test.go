@@ -89,7 +89,10 @@ func TestRefusals(t *testing.T) {
 		{"two tables, huge together", "table_entries", with(func(m *Module) { m.Table(10_000); m.Table(10_000) })},
 		{"table of numbers", "features", module(Section(4, []byte{1, 0x7f, 0, 1}))},
 
-		{"global from a global", "features", with(func(m *Module) { m.Global(wasm.I32, false, Op(opcode.GlobalGet, 0)) })},
+		{"global from a global", "features", with(func(m *Module) {
+			m.Global(wasm.I32, false,
+				Op(opcode.GlobalGet, 0))
+		})},
 		{"global by addition", "features", with(func(m *Module) {
 			m.Global(wasm.I32, false, slices.Concat(I32Const(1), I32Const(2), Op(opcode.I32Add)))
 		})},
@@ -108,7 +111,11 @@ func TestRefusals(t *testing.T) {
 		{"reserved export", "export_names", with(func(m *Module) {
 			m.Export(wasm.TankExport, wasm.KindGlobal, m.Global(wasm.I64, true, I64Const(0)))
 		})},
-		{"export name is not UTF-8", "format", with(func(m *Module) { m.Memory(1, 1); m.Export("\xc0", wasm.KindMemory, 0) })},
+		{"export name is not UTF-8", "format", with(func(m *Module) {
+			m.Memory(1, 1)
+			m.Export("\xc0", wasm.KindMemory,
+				0)
+		})},
 
 		{"elements of unknown form", "format", with(func(m *Module) { m.ElementsRaw(8) })},
 		{"elements without a table", "format", with(func(m *Module) { m.Elements(0) })},
@@ -124,7 +131,10 @@ func TestRefusals(t *testing.T) {
 		{"announced data missing", "format", module(Section(12, []byte{1}))},
 		{"more data than announced", "format", module(Section(12, []byte{0}), Section(11, []byte{1, 1, 0}))},
 
-		{"function without an end", "format", with(func(m *Module) { m.FuncRaw(m.Type(nil, nil), []byte{0, opcode.Nop}) })},
+		{"function without an end", "format", with(func(m *Module) {
+			m.FuncRaw(m.Type(nil, nil),
+				[]byte{0, opcode.Nop})
+		})},
 		{"code behind the end", "format", with(func(m *Module) {
 			m.FuncRaw(m.Type(nil, nil), []byte{0, opcode.End, opcode.Nop})
 		})},
@@ -145,7 +155,8 @@ func TestRefusals(t *testing.T) {
 			bytes.Repeat(Op(opcode.Loop, Void), 33), bytes.Repeat([]byte{opcode.End}, 33))},
 		{"nested blocks", "block_nest", function(
 			bytes.Repeat(Op(opcode.Block, Void), 10_001), bytes.Repeat([]byte{opcode.End}, 10_001))},
-		{"deep stack", "operands", function(bytes.Repeat(I32Const(0), 1_001), bytes.Repeat([]byte{opcode.Drop}, 1_001))},
+		{"deep stack", "operands", function(bytes.Repeat(I32Const(0), 1_001),
+			bytes.Repeat([]byte{opcode.Drop}, 1_001))},
 		{"30 MiB of data", "module_bytes", with(func(m *Module) { m.Memory(1, 1); m.Data(0, make([]byte, 30<<20)) })},
 
 		{"unknown opcode", "features", function(Op(0x06))},
@@ -181,13 +192,17 @@ func TestRefusals(t *testing.T) {
 		{"call of no type", "format", function(I32Const(0), Op(opcode.CallIndirect, 1, 0))},
 		{"local out of range", "format", function(Op(opcode.LocalGet, 1), Op(opcode.Drop))},
 		{"global out of range", "format", function(Op(opcode.GlobalGet, 0), Op(opcode.Drop))},
-		{"the global that Prepare adds", "format", functionWith(func(m *Module) { m.Global(wasm.I32, true, I32Const(0)) },
+		{"the global that Prepare adds", "format", functionWith(func(m *Module) {
+			m.Global(wasm.I32, true,
+				I32Const(0))
+		},
 			I64Const(1), Op(opcode.GlobalSet, 1))},
 		{"the function that Prepare adds", "format", function(Op(opcode.Call, 2))},
 		{"data.drop without a count", "format", functionWith(
 			func(m *Module) { m.Data(0, nil) }, Misc(opcode.MiscDataDrop, 0))},
 		{"elem.drop of nothing", "format", function(Misc(opcode.MiscElemDrop, 0))},
-		{"constant over 32 bits", "format", function([]byte{opcode.I32Const, 0xff, 0xff, 0xff, 0xff, 0x0f, opcode.Drop})},
+		{"constant over 32 bits", "format", function([]byte{opcode.I32Const, 0xff, 0xff, 0xff, 0xff, 0x0f,
+			opcode.Drop})},
 		{"constant over 64 bits", "format", function([]byte{opcode.I64Const,
 			0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, opcode.Drop})},
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// rewriter writes a module anew. Whatever it adds stands behind what is there, so that no index changes: three globals,
-// one or two functions, and the types that these and multi-value results need.
+// rewriter writes the rewritten module. It adds three globals, one or two functions, and the types that these and
+// multi-value results need. They stand behind the module's own, so that no index changes.
 type rewriter struct {
 	mod    *module
 	walker walker
@@ -18,8 +18,8 @@ type rewriter struct {
 	refill uint32 // indices of the functions
 	length uint32
 	code   []byte // bodies of the functions
-	own    int    // bodies in the module as it was
-	count  int    // and with those that were added
+	own    int    // how many bodies the original module has
+	count  int    // how many bodies the rewritten module has
 
 	usesLength bool
 	addedTypes []FuncType
@@ -72,8 +72,8 @@ func (rw *rewriter) functions() {
 	rw.emitAdded()
 }
 
-// emit writes one function. Those that call others are wrapped in a block, so that every way out passes the end,
-// where the depth is given back.
+// emit writes one function. A function that calls others is wrapped in a block, so that every way out of it passes the
+// block's end, where the depth is given back.
 func (rw *rewriter) emit(b *body) {
 	out := append(rw.scratch[:0], b.locals...)
 	out = rw.charge(out, b.cost, !b.leaf)
@@ -113,9 +113,9 @@ func (rw *rewriter) body(b []byte) {
 	rw.scratch = b
 }
 
-// charge takes n from the slice and, where a call begins, 1 from the depth, and asks for more when one falls below zero.
-// It leaves the stack alone, so that it can stand anywhere. A compiler keeps the value of a global that was just set
-// in a register: there is no need for a local.
+// charge appends code that takes n from the slice and, where a call begins, 1 from the depth, and calls refill when
+// either falls below zero. The code does not touch the operand stack, so that it can be inserted anywhere. It needs no
+// local, because a compiler keeps the value of a global that was just set in a register.
 func (rw *rewriter) charge(out []byte, n int, enters bool) []byte {
 	out = rw.add(out, rw.slice, opcode.I64Sub, n)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)

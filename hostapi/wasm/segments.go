@@ -15,7 +15,7 @@ func (m *module) readConstant(r *reader) {
 	case opcode.F64Const:
 		r.bytes(8)
 	case opcode.GlobalGet:
-		// Only imported globals would be constant here, and none can be imported.
+		// Only an imported global is constant here, and a policy cannot import any.
 		r.fail(checkFeatures, "a constant that reads a global")
 	case opcode.RefNull:
 		r.refType()
@@ -74,7 +74,7 @@ func (m *module) readElements(r *reader) {
 }
 
 func (m *module) readDataCount(r *reader) {
-	// Not a vector's length: the segments stand in another section.
+	// This is not the length of a vector: the segments are in another section.
 	n := r.u32()
 	m.data = int(min(n, 1<<31-1))
 	r.most(dataSegments, m.data)

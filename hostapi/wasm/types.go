@@ -64,7 +64,7 @@ func join(types []ValueType) string {
 	return text
 }
 
-// Import is one function that the module asks of its host.
+// Import is one function that the module imports from its host.
 type Import struct {
 	Module, Name string
 	Type         FuncType
@@ -81,7 +81,7 @@ const (
 	KindGlobal Kind = 3
 )
 
-// Export is one name that the module gives. Type is set for functions.
+// Export is one export of the module. Type is set for functions.
 type Export struct {
 	Name  string
 	Kind  Kind
@@ -89,7 +89,7 @@ type Export struct {
 	Type  FuncType
 }
 
-// Global is a mutable global as a host reaches it: by the reserved name that Prepare gave it.
+// Global is a mutable global. A host reaches it by the reserved name that Prepare exports it under.
 type Global struct {
 	Export string
 	Type   ValueType

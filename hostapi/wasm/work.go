@@ -2,10 +2,10 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// work adds up what an optimising compiler will do with a function, where that grows faster than the code: for every
-// basic block it keeps what is live (locals, operands) and which addresses are known to be in bounds; from every memory
-// access and global it walks back through blocks with one predecessor to find where the value was defined; and after
-// every call it loads the mutable globals again. Each sum has its limit, so compiling is linear in the module and them.
+// work adds up the work of an optimising compiler that grows faster than the code. For every basic block the compiler
+// keeps the live values (locals, operands) and the addresses known to be in bounds. From every use of memory or a
+// global it walks back through blocks with one predecessor to the value's definition. After every call it loads the
+// mutable globals again. Each sum has a limit, so compiling is linear in the module and the limits.
 type work struct {
 	meter   *meter
 	locals  int
@@ -27,8 +27,8 @@ func (w *work) start(locals int) {
 	w.locals, w.known, w.chain = locals, 0, 0
 }
 
-// blocks counts n basic blocks that begin with a stack of the given height, inside so many loops. Eight loops double
-// what keeping a value in a register costs.
+// blocks counts n basic blocks that begin with a stack of the given height, inside a number of loops. Eight nested
+// loops double the cost of keeping a value in a register.
 func (w *work) blocks(n, height, loops int) {
 	if w.known == dead {
 		return

@@ -6,9 +6,9 @@ import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 // DefaultDepth is the number of turns kept in full where the config names none.
 const DefaultDepth = 20
 
-// Assemble compresses each run of records of an old turn to its question, or drops it where it asks none. Turns are
-// counted by number, so that dropped turns in between do not count as kept. What is compressed already, system-class
-// or mandatory stays as it is.
+// Assemble compresses each run of records of an old turn to its question, or drops the run where it has no question.
+// Turns are counted by their numbers, so that a turn that an earlier policy dropped still counts. Records that are
+// compressed, system-class or mandatory stay as they are.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	depth := req.ConfigInt("depth", DefaultDepth)
 	oldest := int64(req.NewestTurn) - depth + 1 // the oldest turn in full

@@ -1,4 +1,4 @@
-// Package policytest makes the tables that tests hold the built-in policies against: as sessions grow, and at random.
+// Package policytest makes tables to test the built-in policies with: those of growing sessions, and random ones.
 package policytest
 
 import (

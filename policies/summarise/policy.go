@@ -1,5 +1,5 @@
-// Package summarise is the built-in policy that shows the running summary in the place of the messages that it covers,
-// and asks for a longer one when too many are not covered yet.
+// Package summarise is the built-in policy that shows the running summary in place of the messages that it covers, and
+// asks to extend it when too many messages are not covered.
 package summarise
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
@@ -11,8 +11,9 @@ const (
 	DefaultKeepLast = 12
 )
 
-// Assemble asks for a summary of all but the newest messages when more than the threshold are uncovered, and shows what
-// is stored. The summary stands in front of the table, where it stood the turn before, for the provider's prompt cache.
+// Assemble asks for a summary of all but the newest messages when more than the threshold are uncovered, and shows the
+// stored summary. The summary stands in front of the table, where it stood in the turn before, so that the provider's
+// prompt cache can be used.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	if !req.ConfigBool("enabled", false) || req.Len() == 0 {
 		return nil
@@ -37,8 +38,8 @@ func reason(req *mneme.Request, plan *mneme.Plan) mneme.Text {
 	return plan.Text("summarised: the running summary covers the messages up to ").Uint(req.SummaryCovers)
 }
 
-// table is what the policy must know of all records before it can cut. Messages are stored ones; those that count are of
-// no delegation.
+// table is what the policy must know of all records before it can cut. Messages are stored ones; those that count are
+// of no delegation.
 type table struct {
 	req       *mneme.Request
 	uncovered uint64 // messages that count and are not covered

@@ -2,8 +2,8 @@ package toolpairtrim
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 
-// anchorStep is how far apart, in messages, the places are where a replay may begin: half the smallest table, so that
-// an anchor stands still for long while the table's start moves on.
+// anchorStep is the distance, in messages, between the places where a replay may begin. It is half the smallest table,
+// so that an anchor stays in place for long while the table's start moves.
 const anchorStep = 128
 
 // lowWater is where the window begins if it is cut rarely and deep rather than at every turn, which would ruin the
@@ -65,7 +65,7 @@ func (t *table) seqAt(i int) uint64 {
 	return 0
 }
 
-// part is a share of a bound, at least 1 because 0 would be no bound.
+// part is a share of a bound. It is at least 1, because 0 means no bound.
 func part(bound uint64, share float64) uint64 {
 	if bound == 0 {
 		return 0

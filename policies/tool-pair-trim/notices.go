@@ -6,13 +6,13 @@ import (
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 )
 
-// notices says which system-class records stay: those of more worth, and of worth itself the ones before end.
+// notices says which system-class records stay: all of a higher worth, and those of this worth before end.
 type notices struct {
 	worth worth
 	end   int
 }
 
-// worth orders system-class records for a budget that does not hold them all: the lowest gets its room first.
+// worth orders system-class records where the budget does not hold all of them. The lowest value gets room first.
 type worth uint8
 
 const (
@@ -41,8 +41,8 @@ func (n notices) stays(index int, r *mneme.Record) bool {
 	return w < n.worth || w == n.worth && index < n.end
 }
 
-// fitNotices finds which system-class records have room beside the messages that must stay, and what they cost. None is
-// passed over for a smaller one of less worth.
+// fitNotices finds which system-class records fit beside the messages that must stay, and their cost. It stops at the
+// first that does not fit, so that no smaller record of less worth gets its room.
 func (t *table) fitNotices(all sums) (notices, cost) {
 	bound, used := uint64(t.req.BudgetTokens), all.mandatory.tokens
 	if bound == 0 || used+all.system.tokens <= bound {

@@ -5,9 +5,9 @@ package toolpairtrim
 import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 
 // Assemble keeps whole turns from the newest back and stops at the first that does not fit. Mandatory atoms get their
-// room first and always stay, then system-class records, of which the summary goes last. Where the newest turn alone does
-// not fit, its newest user message and as many of its newest atoms as fit are kept. The result is within the budget
-// whenever what must stay is.
+// room first and always stay, then system-class records, of which the summary goes last. Where the newest turn alone
+// does not fit, its newest user message and as many of its newest atoms as fit are kept. The result is within the
+// budget whenever what must stay is.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
 	t := table{req: req, budget: cost{uint64(req.BudgetMessages), uint64(req.BudgetTokens)}}
 	all := t.before(req.Len())

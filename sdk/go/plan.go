@@ -85,8 +85,8 @@ func (p *Plan) Insert(before int, text, why Text) {
 }
 
 // Summarise puts the session's running summary at first, in the place of the records that it covers, and asks the host
-// to extend it up to last, in the background. Whole atoms only, and one SUMMARISE a plan. Records that it does not cover
-// stay, and all do where no summary is stored.
+// to extend it up to last, in the background. Whole atoms only, and one SUMMARISE a plan. Records that it does not
+// cover stay, and all do where no summary is stored.
 func (p *Plan) Summarise(first, last int, why Text) {
 	p.add(OpSummarise, first, last, why)
 }

@@ -68,7 +68,8 @@ func TestShowSummary(t *testing.T) {
 		plan.ShowSummary(0, last, plan.Text("told: in ").Uint(uint64(req.SummaryTokens)).Str(" tokens"))
 		return nil
 	}, in)
-	want := mnemetest.Op{Code: mneme.OpSummarise, First: 0, Last: 2, Argument: mneme.StoredOnly, Reason: "told: in 40 tokens"}
+	want := mnemetest.Op{Code: mneme.OpSummarise, First: 0, Last: 2, Argument: mneme.StoredOnly,
+		Reason: "told: in 40 tokens"}
 	if err != nil || len(result.Ops) != 1 || result.Ops[0] != want {
 		t.Errorf("ops are %v, want %v: %v", result.Ops, want, err)
 	}

@@ -99,7 +99,8 @@ func (c *conversation) imported(file []byte) reply {
 	return c.do("POST", "/api/v1/import", file, "Content-Type", "application/x-ndjson")
 }
 
-// TestSeed003HowItWorks: of 30 turns at depth 20, turns 1 to 10 appear as their question alone, 11 to 30 with the answer.
+// TestSeed003HowItWorks: of 30 turns at depth 20, turns 1 to 10 appear as their question alone, 11 to 30 with the
+// answer.
 func TestSeed003HowItWorks(t *testing.T) {
 	c := own(t)
 	var want []string
@@ -108,7 +109,8 @@ func TestSeed003HowItWorks(t *testing.T) {
 		if n <= 10 {
 			want = append(want, fmt.Sprintf("[earlier question] (turn %d): question %d?", n, n))
 		} else {
-			want = append(want, fmt.Sprintf("User (turn %d): question %d?", n, n), fmt.Sprintf("Assistant: answer %d.", n))
+			want = append(want, fmt.Sprintf("User (turn %d): question %d?", n, n),
+				fmt.Sprintf("Assistant: answer %d.", n))
 		}
 	}
 	var w struct{ Text string }
@@ -124,7 +126,8 @@ func TestSeed003HowItWorks(t *testing.T) {
 	// "The change takes effect on the next agent turn — it does not retroactively alter stored turns."
 	before := pages(t, c, "s", "asc", 1000)
 	c.do("PATCH", c.path("/settings"), object{"session_history_depth": 30}).want(200)
-	c.post(c.path("/context"), object{"session_id": "s", "format": "text", "budget": object{"max_messages": 0}}).want(200).into(&w)
+	c.post(c.path("/context"), object{"session_id": "s", "format": "text",
+		"budget": object{"max_messages": 0}}).want(200).into(&w)
 	if strings.Contains(w.Text, "[earlier question]") || !strings.Contains(w.Text, "User (turn 1): question 1?") {
 		t.Error("a conversation with no more turns than the depth does not include all turns in full")
 	}
@@ -145,7 +148,8 @@ func TestSeed003Stats(t *testing.T) {
 	c.turn("", user("x")).want(201)
 	start := time.Now()
 	c.turn("s", user("x")).want(201)
-	if s := c.stats(); s.Total != 2 || s.OldestAt == nil || s.OldestAt.After(start) || time.Since(*s.OldestAt) > time.Minute {
+	if s := c.stats(); s.Total != 2 || s.OldestAt == nil || s.OldestAt.After(start) ||
+		time.Since(*s.OldestAt) > time.Minute {
 		t.Errorf("of two: %+v", s)
 	}
 	c.get(statsPath).wantCode(400, "parameter_missing")
@@ -219,7 +223,8 @@ func TestSeed003DeleteAll(t *testing.T) {
 	}
 }
 
-// TestSeed003Retention: the retention setting and the manual purge "are independent — you can use one, both, or neither."
+// TestSeed003Retention: the retention setting and the manual purge "are independent — you can use one, both, or
+// neither."
 func TestSeed003Retention(t *testing.T) {
 	c, _ := ownTenant(t)
 	c.aged(map[string]int{"a": 100, "b": 10})
@@ -257,7 +262,8 @@ func (c *conversation) shareThings() {
 	c.do("PUT", board, object{"name": "Infrastructure", "retention_days": 90}).want(201)
 	c.do("PUT", board+"/agents/devops", object{"display_name": "Dev Ops", "lead": true}).want(201)
 	for _, which := range []string{"first", "second", "third"} {
-		c.post(board+"/memory", object{"content": which + " deployment <done>", "tags": []string{"deployment"}}).want(201)
+		c.post(board+"/memory", object{"content": which + " deployment <done>",
+			"tags": []string{"deployment"}}).want(201)
 	}
 	c.post(board+"/memory", object{"content": "@devops look", "tags": []string{"chat"}}).want(201)
 }
@@ -309,12 +315,14 @@ func TestTenantMoves(t *testing.T) {
 				w.DecisionID, w.Pipeline = "", nil
 			}
 			if x, y := encodeJSON(t, a), encodeJSON(t, b); !bytes.Equal(x, y) {
-				t.Fatalf("session %s, %v: windows differ:\n%s\n%s", session, request, clip(string(x), 800), clip(string(y), 800))
+				t.Fatalf("session %s, %v: windows differ:\n%s\n%s", session, request, clip(string(x), 800),
+					clip(string(y), 800))
 			}
 		}
 	}
 	for _, path := range []string{c.path("/memories"), c.path("/memories/home"), c.path("/memories/home/history"),
-		"/api/v1/boards", "/api/v1/boards/infra/memory?limit=100", "/api/v1/boards/infra/memory?tags=deployment&q=third",
+		"/api/v1/boards", "/api/v1/boards/infra/memory?limit=100",
+		"/api/v1/boards/infra/memory?tags=deployment&q=third",
 		"/api/v1/boards/infra/agents", "/api/v1/boards/infra/export", "/api/v1/boards/infra/agents/devops"} {
 		if was, is := c.get(path).want(200).body, moved.get(path).want(200).body; !bytes.Equal(was, is) {
 			t.Errorf("%s: differs:\n%s\n%s", path, clip(string(was), 800), clip(string(is), 800))
@@ -322,7 +330,8 @@ func TestTenantMoves(t *testing.T) {
 	}
 	for _, query := range []string{"where does Ada live", "bridges of stone", "*"} {
 		request := object{"query": query, "limit": 50}
-		was, is := c.post(c.path("/memories/recall"), request).want(200).body, moved.post(c.path("/memories/recall"), request).want(200).body
+		was, is := c.post(c.path("/memories/recall"), request).want(200).body,
+			moved.post(c.path("/memories/recall"), request).want(200).body
 		if !bytes.Equal(was, is) || !bytes.Contains(was, []byte(`"key"`)) {
 			t.Errorf("recall of %q differs:\n%s\n%s", query, clip(string(was), 800), clip(string(is), 800))
 		}
@@ -381,7 +390,8 @@ func TestKeysTellTheirLastUse(t *testing.T) {
 func TestOperatorsLimits(t *testing.T) {
 	data := t.TempDir()
 	config := filepath.Join(t.TempDir(), "mneme.yaml")
-	if err := os.WriteFile(config, []byte("rate_limit: 0.01\nrate_burst: 12\nquota_message_bytes: 5000\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("rate_limit: 0.01\nrate_burst: 12\nquota_message_bytes: 5000\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := start(t, data, "--config", config).client(t)

@@ -78,8 +78,10 @@ func verifiedAt(t testing.TB, where ...string) (kinds map[string]int) {
 		Findings []any
 		Kinds    map[string]int
 	}
-	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || o.code != 0 || report.Records == 0 || report.Findings == nil {
-		t.Errorf("verify ends with %d, error %v\n%s%s", o.code, err, clip(o.stdout[max(0, strings.Index(o.stdout, `"findings"`)):], 3000), o.stderr)
+	if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || o.code != 0 || report.Records == 0 ||
+		report.Findings == nil {
+		t.Errorf("verify ends with %d, error %v\n%s%s", o.code, err, clip(o.stdout[max(0,
+			strings.Index(o.stdout, `"findings"`)):], 3000), o.stderr)
 	}
 	return report.Kinds
 }
@@ -101,8 +103,9 @@ func TestBackupAmidWriters(t *testing.T) {
 				text := fmt.Sprintf("writer %d turn %d", w, n)
 				call := fmt.Sprintf("c%d-%d", w, n)
 				var answer turnAnswer
-				c.post("/api/v1/projects/default/turns", object{"session_id": fmt.Sprintf("own-%d", w), "messages": []object{
-					user(text), calling(call, "f", "{}"), result(call, text), assistant(text)}}).want(201).into(&answer)
+				c.post("/api/v1/projects/default/turns", object{"session_id": fmt.Sprintf("own-%d", w),
+					"messages": []object{
+						user(text), calling(call, "f", "{}"), result(call, text), assistant(text)}}).want(201).into(&answer)
 				acknowledged[w].Store(int64(answer.Turn))
 				if n%8 == 0 {
 					c.post("/api/v1/projects/default/context", object{"session_id": fmt.Sprintf("own-%d", w)}).want(200)
@@ -150,7 +153,8 @@ func TestBackupAmidWriters(t *testing.T) {
 			t.Errorf("the backup is %v, error %v", info.Mode(), err)
 		}
 		restored := b.file + "-restored"
-		if o := succeeds(t, "restore", "--in", b.file, "--data", restored); !strings.Contains(o.stdout, "keys work as before") {
+		if o := succeeds(t, "restore", "--in", b.file, "--data", restored); !strings.Contains(o.stdout,
+			"keys work as before") {
 			t.Errorf("restore says %q", o.stdout)
 		}
 		verified(t, restored)
@@ -199,7 +203,8 @@ func TestBackupOfAStoppedFolder(t *testing.T) {
 	succeeds(t, "restore", "--in", file, "--data", restored)
 	c := embedded(t, restored).client(t).as(server.key)
 	c.get("/api/v1/projects/default/sessions/dashboard").want(200)
-	if list := c.get("/api/v1/projects/default/sessions/dashboard/messages"); !bytes.Contains(list.body, []byte("kept")) {
+	if list := c.get("/api/v1/projects/default/sessions/dashboard/messages"); !bytes.Contains(list.body,
+		[]byte("kept")) {
 		t.Errorf("restored: %s", list.body)
 	}
 }

@@ -181,7 +181,8 @@ func TestSources(t *testing.T) {
 		var key struct{ Key string }
 		c.post("/api/v1/keys", test.key).want(201).into(&key)
 		var e boardEntry
-		c.as(key.Key).post(board+"/memory", object{"content": "x", "is_chat": test.chat, "source": test.source}).want(201).into(&e)
+		c.as(key.Key).post(board+"/memory", object{"content": "x", "is_chat": test.chat,
+			"source": test.source}).want(201).into(&e)
 		got := ""
 		if e.Source != nil {
 			got = *e.Source
@@ -274,7 +275,8 @@ func TestStreamsEnd(t *testing.T) {
 		c.post(board+"/memory", object{"content": "first", "is_chat": true}).want(201)
 		open, ended := make(chan struct{}), make(chan error)
 		go func() {
-			_, err := c.as(test.key).listen(context.WithoutCancel(t.Context()), board+test.path+"?since=2026-01-01T00:00:00Z", "",
+			_, err := c.as(test.key).listen(context.WithoutCancel(t.Context()),
+				board+test.path+"?since=2026-01-01T00:00:00Z", "",
 				func(sseEvent) bool { close(open); return true })
 			ended <- err
 		}()

@@ -14,8 +14,8 @@ import (
 )
 
 // BenchmarkServers sends the same turns and the same requests for windows to one server over the embedded store, and to
-// one, two and three servers over one PostgreSQL, in alternating rounds, and logs how much each does of what the embedded
-// store does. All of it, the clients too, shares one machine's processors.
+// one, two and three servers over one PostgreSQL, in alternating rounds, and logs how much each does of what the
+// embedded store does. All of it, the clients too, shares one machine's processors.
 func BenchmarkServers(b *testing.B) {
 	const clients, sessions, round = 16, 64, 400
 	b.ReportMetric(0, "ns/op")
@@ -37,13 +37,16 @@ func BenchmarkServers(b *testing.B) {
 	subjects := []struct {
 		name string
 		at   []client
-	}{{"embedded", own}, {"PostgreSQL, 1 server", over[:1]}, {"PostgreSQL, 2 servers", over[:2]}, {"PostgreSQL, 3 servers", over}}
+	}{{"embedded", own}, {"PostgreSQL, 1 server", over[:1]}, {"PostgreSQL, 2 servers", over[:2]},
+		{"PostgreSQL, 3 servers", over}}
 
 	name := func(n int64) string { return fmt.Sprint("s", n%sessions) }
 	turn := func(n int64) object {
 		text := fmt.Sprintf("turn %d asks for the tide table of the harbour, and what the wind does there", n)
-		return object{"session_id": name(n), "messages": []object{user(text), calling("c", "tides", `{"harbour":"north"}`),
-			result("c", strings.Repeat("high water at seven, low water at one; ", 10)), assistant("The tide turns at one.")}}
+		return object{"session_id": name(n), "messages": []object{user(text),
+			calling("c", "tides", `{"harbour":"north"}`),
+			result("c", strings.Repeat("high water at seven, low water at one; ", 10)),
+			assistant("The tide turns at one.")}}
 	}
 	works := []struct {
 		name, path string
@@ -51,7 +54,8 @@ func BenchmarkServers(b *testing.B) {
 		body       func(n int64) object
 	}{
 		{"turns", "/api/v1/projects/default/turns", http.StatusCreated, turn},
-		{"windows", "/api/v1/projects/default/context", http.StatusOK, func(n int64) object { return object{"session_id": name(n)} }},
+		{"windows", "/api/v1/projects/default/context", http.StatusOK,
+			func(n int64) object { return object{"session_id": name(n)} }},
 	}
 	for _, all := range [][]client{own, over[:1]} { // sessions that every window finds
 		for n := range int64(sessions * 13) {
@@ -83,7 +87,8 @@ func BenchmarkServers(b *testing.B) {
 			slices.Sort(rates[i])
 			slices.Sort(ratios[i])
 			middle, last := len(ratios[i])/2, len(ratios[i])-1
-			cells[i] = append(cells[i], fmt.Sprintf("%.2f (%.2f–%.2f), %.0f/s", ratios[i][middle], ratios[i][0], ratios[i][last],
+			cells[i] = append(cells[i], fmt.Sprintf("%.2f (%.2f–%.2f), %.0f/s", ratios[i][middle], ratios[i][0],
+				ratios[i][last],
 				rates[i][middle]))
 		}
 	}

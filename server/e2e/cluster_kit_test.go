@@ -107,7 +107,8 @@ func (c *cluster) start(n *node) {
 // at is a client of one node as it runs now.
 func (c *cluster) at(i int) client {
 	p := c.nodes[i%len(c.nodes)].now.Load()
-	return client{t: c.t, url: p.url, key: c.key, log: p.log, http: &http.Client{Transport: transport, Timeout: patience}}
+	return client{t: c.t, url: p.url, key: c.key, log: p.log, http: &http.Client{Transport: transport,
+		Timeout: patience}}
 }
 
 // send sends a request to one node after the other until one answers, as a client behind a balancer does. What must not
@@ -183,7 +184,8 @@ func TestStreamsAcrossServers(t *testing.T) {
 	c := newCluster(t, postgresql, 2)
 	const board, entries = "/api/v1/boards/b", 5
 	c.at(0).do("PUT", board+"/agents/lead", object{"lead": true}).want(201)
-	for name, path := range map[string]string{"entries": "/memory/stream", "inbox": "/agents/lead/notifications/stream"} {
+	for name, path := range map[string]string{"entries": "/memory/stream",
+		"inbox": "/agents/lead/notifications/stream"} {
 		type arrival struct {
 			data string
 			at   time.Time
@@ -214,14 +216,15 @@ func TestStreamsAcrossServers(t *testing.T) {
 	}
 }
 
-// TestBackupOfPostgreSQL takes a backup of a running server over PostgreSQL and restores it into a data folder, and into
-// another database: all is there, keys work, decisions replay, and verify finds nothing.
+// TestBackupOfPostgreSQL takes a backup of a running server over PostgreSQL and restores it into a data folder, and
+// into another database: all is there, keys work, decisions replay, and verify finds nothing.
 func TestBackupOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, postgresql, 1)
 	own := converse(c.at(0), "s")
 	for n := range 30 {
-		own.post(own.path("/turns"), object{"session_id": "s", "messages": []object{user(fmt.Sprint("q", n)), assistant("a")}}).want(201)
+		own.post(own.path("/turns"), object{"session_id": "s", "messages": []object{user(fmt.Sprint("q", n)),
+			assistant("a")}}).want(201)
 	}
 	var made struct {
 		DecisionID string `json:"decision_id"`

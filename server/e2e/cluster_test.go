@@ -52,9 +52,9 @@ type decidedAt struct {
 }
 
 // TestCluster troubles three servers over one PostgreSQL while clients send turns, windows, memories and entries to all
-// of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No acknowledged turn is
-// lost or doubled, each session has one order, windows keep the law, every reader sees each entry once, and what is left
-// is sound.
+// of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No acknowledged turn
+// is lost or doubled, each session has one order, windows keep the law, every reader sees each entry once, and what is
+// left is sound.
 //
 //	go test ./server/e2e -run TestCluster -cluster 10m -cluster-seed 7 -timeout 20m -v
 func TestCluster(t *testing.T) {
@@ -64,7 +64,8 @@ func TestCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := &campaign{cluster: newCluster(t, own, 3), calm: make(chan struct{}), shared: map[int]string{}, contents: map[string]bool{},
+	c := &campaign{cluster: newCluster(t, own, 3), calm: make(chan struct{}), shared: map[int]string{},
+		contents:  map[string]bool{},
 		histories: map[string]*history{}}
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)
 	ctx, cancel := context.WithTimeout(t.Context(), *clusterTime+4*patience)
@@ -96,8 +97,10 @@ func TestCluster(t *testing.T) {
 	succeeds(t, "restore", "--in", file, "--data", restored)
 	verified(t, restored)
 	verifiedAt(t, "--store", c.store)
-	t.Logf("seed %d: %d turns, %d windows, %d recalls, %d entries for %d readers, %d requests sent again, %d crashes of PostgreSQL",
-		*clusterSeed, c.turns.Load(), c.windows.Load(), c.recalls.Load(), len(want), clusterReaders, c.retried.Load(), len(c.crashes))
+	t.Logf("seed %d: %d turns, %d windows, %d recalls, %d entries for %d readers, %d requests sent again, %d "+
+		"crashes of PostgreSQL",
+		*clusterSeed, c.turns.Load(), c.windows.Load(), c.recalls.Load(), len(want), clusterReaders, c.retried.Load(),
+		len(c.crashes))
 }
 
 func (c *campaign) random(of uint64) *rand.Rand { return rand.New(rand.NewPCG(*clusterSeed, of)) }
@@ -161,7 +164,8 @@ func (c *campaign) talk(i int) {
 		c.mu.Lock()
 		c.histories[session] = h
 		c.mu.Unlock()
-		transcript := hard.Generate(hard.Knobs{Seed: *clusterSeed<<32 + uint64(n<<8+i), Format: hard.Formats()[r.IntN(3)],
+		transcript := hard.Generate(hard.Knobs{Seed: *clusterSeed<<32 + uint64(n<<8+i),
+			Format:   hard.Formats()[r.IntN(3)],
 			Messages: 800, Delegations: true})
 		viewers := append(transcript.Delegations()[:1], "")
 		for _, turn := range transcript.Turns {
@@ -283,7 +287,8 @@ func (c *campaign) remember(r *rand.Rand, i, n int) {
 		}
 	}
 	any := func() int { return r.IntN(len(c.nodes)) }
-	status(201)(c.send(any(), "POST", path, object{"key": name(n), "content": "a " + word(n) + " at the weir"}, "Idempotency-Key", name(n)))
+	status(201)(c.send(any(), "POST", path, object{"key": name(n), "content": "a " + word(n) + " at the weir"},
+		"Idempotency-Key", name(n)))
 	gone := n - 8
 	if gone >= 2 {
 		status(200, 404)(c.send(any(), "DELETE", path+"/"+name(gone), nil)) // 404: forgotten, the answer got lost
@@ -310,7 +315,8 @@ func (c *campaign) remember(r *rand.Rand, i, n int) {
 }
 
 func (c *campaign) writeEntry(r *rand.Rand, content string) {
-	got, err := c.send(r.IntN(len(c.nodes)), "POST", clusterBoard+"/memory", object{"content": content, "is_chat": true},
+	got, err := c.send(r.IntN(len(c.nodes)), "POST", clusterBoard+"/memory",
+		object{"content": content, "is_chat": true},
 		"Idempotency-Key", content)
 	if err != nil || got.status != 201 {
 		c.t.Errorf("an entry ends with %d %s %v", got.status, got.body, err)
@@ -336,12 +342,13 @@ func (c *campaign) read(ctx context.Context, i int, enough <-chan struct{}) (see
 	for at := i; ctx.Err() == nil && !all(); at++ {
 		left := 1 + r.IntN(40)
 		some, stop := context.WithTimeout(ctx, time.Second+time.Duration(r.Int64N(int64(4*time.Second))))
-		_, _ = c.at(at).listen(some, clusterBoard+"/memory/stream?since=2026-01-01T00:00:00Z", last, func(e sseEvent) bool {
-			last = e.id
-			seen = append(seen, e.id)
-			left--
-			return left > 0
-		})
+		_, _ = c.at(at).listen(some, clusterBoard+"/memory/stream?since=2026-01-01T00:00:00Z", last,
+			func(e sseEvent) bool {
+				last = e.id
+				seen = append(seen, e.id)
+				left--
+				return left > 0
+			})
 		stop()
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -355,7 +362,8 @@ func (c *campaign) entries() (ids []string) {
 		contents := map[string]bool{}
 		for {
 			var page boardPage
-			c.at(i).get(fmt.Sprintf("%s/memory?order=asc&limit=100&offset=%d", clusterBoard, len(got))).want(200).into(&page)
+			c.at(i).get(fmt.Sprintf("%s/memory?order=asc&limit=100&offset=%d", clusterBoard,
+				len(got))).want(200).into(&page)
 			for _, e := range page.Items {
 				got = append(got, e.ID)
 				contents[e.Content] = true
@@ -365,7 +373,8 @@ func (c *campaign) entries() (ids []string) {
 			}
 		}
 		if len(got) != len(c.contents) || len(contents) != len(c.contents) || !slices.IsSorted(got) {
-			c.t.Errorf("server %d: %d entries, %d different, %d were acknowledged", i, len(got), len(contents), len(c.contents))
+			c.t.Errorf("server %d: %d entries, %d different, %d were acknowledged", i, len(got), len(contents),
+				len(c.contents))
 		}
 		if ids != nil && !slices.Equal(got, ids) {
 			c.t.Errorf("server %d lists other entries than another one", i)
@@ -375,7 +384,8 @@ func (c *campaign) entries() (ids []string) {
 	return ids
 }
 
-// checkSessions reads every session whole on every server: the turns that were acknowledged, in their order, and no others.
+// checkSessions reads every session whole on every server: the turns that were acknowledged, in their order, and no
+// others.
 func (c *campaign) checkSessions() {
 	for i := range c.nodes {
 		for session, h := range c.histories {
@@ -388,7 +398,8 @@ func (c *campaign) checkSessions() {
 					Data       []struct{ ID string }
 					NextCursor *string `json:"next_cursor"`
 				}
-				path := fmt.Sprintf("/api/v1/projects/default/sessions/%s/messages?limit=100&order=asc%s", session, cursor)
+				path := fmt.Sprintf("/api/v1/projects/default/sessions/%s/messages?limit=100&order=asc%s", session,
+					cursor)
 				c.at(i).get(path).want(200).into(&page)
 				for _, m := range page.Data {
 					got = append(got, m.ID)
@@ -399,7 +410,8 @@ func (c *campaign) checkSessions() {
 				cursor = "&cursor=" + *page.NextCursor
 			}
 			if !slices.Equal(got, h.ids) {
-				c.t.Errorf("server %d: session %s has %d messages, %d were acknowledged", i, session, len(got), len(h.ids))
+				c.t.Errorf("server %d: session %s has %d messages, %d were acknowledged", i, session, len(got),
+					len(h.ids))
 			}
 		}
 		got := stored(c.t, c.at(i), "shared")

@@ -204,7 +204,8 @@ func (c *conversation) window(a ask) *window {
 	r := c.post(c.path("/context"), a.body(c.session))
 	if r.status == 422 {
 		if faults := checkRefusal(&c.history, a, r.wantCode(422, "budget_too_small")); len(faults) > 0 {
-			c.t.Errorf("session %s turn %d, %s:\n  %s\nrefusal: %s", c.session, c.history.turns, c.brief(a.body(c.session)),
+			c.t.Errorf("session %s turn %d, %s:\n  %s\nrefusal: %s", c.session, c.history.turns,
+				c.brief(a.body(c.session)),
 				strings.Join(faults, "\n  "), r.body)
 		}
 		return nil
@@ -212,7 +213,8 @@ func (c *conversation) window(a ask) *window {
 	var w window
 	r.want(200).into(&w)
 	if faults := check(&c.history, a, &w); len(faults) > 0 {
-		c.t.Fatalf("session %s turn %d, %s:\n  %s\nwindow: %s\nreport: %s", c.session, c.history.turns, c.brief(a.body(c.session)),
+		c.t.Fatalf("session %s turn %d, %s:\n  %s\nwindow: %s\nreport: %s", c.session, c.history.turns,
+			c.brief(a.body(c.session)),
 			strings.Join(faults, "\n  "), c.brief(w.Messages), c.brief(w.Report))
 	}
 	return &w

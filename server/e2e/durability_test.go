@@ -96,10 +96,13 @@ func stored(t testing.TB, c client, session string) (turns []string) {
 			HasMore    bool    `json:"has_more"`
 			NextCursor *string `json:"next_cursor"`
 		}
-		c.get("/api/v1/projects/default/sessions/" + session + "/messages?limit=100&order=asc" + cursor).want(200).into(&page)
+		c.get("/api/v1/projects/default/sessions/" + session + "/messages?limit=100&order=asc" +
+			cursor).want(200).into(&page)
 		for _, m := range page.Data {
-			if want := []string{"user", "assistant", "tool", "assistant"}[place%4]; m.Role != want || m.Turn != place/4+1 {
-				t.Fatalf("%s: message %d is a %s of turn %d, want a %s of turn %d", session, place, m.Role, m.Turn, want, place/4+1)
+			if want := []string{"user", "assistant", "tool", "assistant"}[place%4]; m.Role != want ||
+				m.Turn != place/4+1 {
+				t.Fatalf("%s: message %d is a %s of turn %d, want a %s of turn %d", session, place, m.Role, m.Turn,
+					want, place/4+1)
 			}
 			if place%4 == 0 {
 				turns = append(turns, m.Content)
@@ -138,7 +141,8 @@ func TestGracefulStop(t *testing.T) {
 	}
 }
 
-// TestRelativeDataFolder starts the server the way the README does: its data in a folder named relative to where it runs.
+// TestRelativeDataFolder starts the server the way the README does: its data in a folder named relative to where it
+// runs.
 func TestRelativeDataFolder(t *testing.T) {
 	binary, err := mneme.build() // before the folder changes: it builds what lies beside this one
 	if err != nil {

@@ -82,7 +82,8 @@ func contents(role string, content json.RawMessage) ([]element, error) {
 		case "image_url", "input_image", "image":
 			out = append(out, element{kind: "image", role: role, text: string(p.ImageURL) + string(p.Source), raw: raw})
 		case "tool_use":
-			out = append(out, element{kind: "call", role: role, id: p.ID, name: p.Name, text: string(p.Input), raw: raw})
+			out = append(out, element{kind: "call", role: role, id: p.ID, name: p.Name, text: string(p.Input),
+				raw: raw})
 		case "tool_result":
 			inner, err := contents("tool", p.Content)
 			if err != nil {
@@ -138,7 +139,8 @@ func chatElements(raw json.RawMessage) ([]element, error) {
 		out = nil // calls alone
 	}
 	for _, c := range m.ToolCalls {
-		out = append(out, element{kind: "call", role: m.Role, id: c.ID, name: c.Function.Name, text: c.Function.Arguments})
+		out = append(out, element{kind: "call", role: m.Role, id: c.ID, name: c.Function.Name,
+			text: c.Function.Arguments})
 	}
 	out[0].raw = raw
 	return out, nil
@@ -179,7 +181,8 @@ func responsesElements(raw json.RawMessage) ([]element, error) {
 		}
 		return out, err
 	case "function_call":
-		return []element{{kind: "call", role: "assistant", id: m.CallID, name: m.Name, text: m.Arguments, raw: raw}}, nil
+		return []element{{kind: "call", role: "assistant", id: m.CallID, name: m.Name, text: m.Arguments, raw: raw}},
+			nil
 	case "function_call_output":
 		out, err := contents("tool", m.Output)
 		return []element{{kind: "result", role: "tool", id: m.CallID, text: joinTexts(out), raw: raw}}, err

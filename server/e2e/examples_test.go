@@ -66,7 +66,8 @@ func TestViewerInDelegation(t *testing.T) {
 	c.turn("s", user("plan a trip"), in("A", assistant("A looks for flights")), in("A", calling("c1", "search", "{}")),
 		in("A", result("c1", "three flights")), in("B", assistant("B looks for hotels")), assistant("done")).want(201)
 	ask := func(delegation any) []string {
-		return spoken(t, c.assemble(object{"session_id": "s", "viewer": object{"agent": "x", "delegation_id": delegation}}))
+		return spoken(t, c.assemble(object{"session_id": "s", "viewer": object{"agent": "x",
+			"delegation_id": delegation}}))
 	}
 	equal(t, "viewer in A", ask("A"), []string{"user: plan a trip", "assistant: A looks for flights", "assistant: {}",
 		"tool: three flights", "assistant: done"})
@@ -85,7 +86,8 @@ func TestInvalidTurns(t *testing.T) {
 			c := *c
 			c.client = c.in(t)
 			p := c.post(c.path("/turns"), object{"session_id": "s", "messages": bad.Input}).problem(422)
-			if len(p.Errors) == 0 || p.Errors[0].Index == nil || *p.Errors[0].Index != bad.Index || p.Errors[0].Code == "" {
+			if len(p.Errors) == 0 || p.Errors[0].Index == nil || *p.Errors[0].Index != bad.Index ||
+				p.Errors[0].Code == "" {
 				t.Errorf("errors %+v, want the first at index %d", p.Errors, bad.Index)
 			}
 		})
@@ -110,7 +112,8 @@ func TestSystemIsNeverStored(t *testing.T) {
 	if len(answer.Messages) != 1 || len(answer.Skipped) != 2 || answer.Skipped[1].Index != 2 {
 		t.Errorf("answer %+v", answer)
 	}
-	equal(t, "window", spoken(t, c.assemble(object{"session_id": "s", "system": "now"})), []string{"system: now", "user: u"})
+	equal(t, "window", spoken(t, c.assemble(object{"session_id": "s", "system": "now"})),
+		[]string{"system: now", "user: u"})
 	equal(t, "without", spoken(t, c.assemble(object{"session_id": "s"})), []string{"user: u"})
 }
 

@@ -20,8 +20,10 @@ func TestGenerator(t *testing.T) {
 			}
 			inventory(t, one, seen)
 		}
-		for _, hardship := range []string{"parallel calls", "results out of order", "late result", "reused id", "open for ever",
-			"nested delegation", "between agents", "null content", "image", "several parts", "long text", "arguments not JSON",
+		for _, hardship := range []string{"parallel calls", "results out of order", "late result", "reused id",
+			"open for ever",
+			"nested delegation", "between agents", "null content", "image", "several parts", "long text",
+			"arguments not JSON",
 			"turn without a user", "turn in a delegation", "tags", "duplicate text"} {
 			if seen[hardship] == 0 && !(hardship == "arguments not JSON" && format == hard.Anthropic) {
 				t.Errorf("%s: no %s in 8 transcripts: %v", format, hardship, seen)
@@ -54,7 +56,8 @@ func inventory(t *testing.T, transcript *hard.Transcript, seen map[string]int) {
 					t.Fatalf("message %d answers message %d", m.Seq, head.Seq)
 				}
 				note(m.Turn > head.Turn, "late result")
-				note(answered[head] < len(head.Calls) && head.Calls[answered[head]].ID != m.CallID, "results out of order")
+				note(answered[head] < len(head.Calls) && head.Calls[answered[head]].ID != m.CallID,
+					"results out of order")
 				answered[head]++
 			} else if m.Role == "user" {
 				users++

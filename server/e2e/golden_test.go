@@ -46,7 +46,8 @@ func TestGoldenWindows(t *testing.T) {
 				c.do("POST", c.path("/context"), []byte(want.Ask)).want(200).into(&got)
 				same := bytes.Equal(compact(t, got.Messages), compact(t, want.Messages))
 				if !same || got.System != want.System || got.Text != want.Text {
-					t.Errorf("%s\ngot  %s\n     %q %q\nwant %s\n     %q %q", want.Ask, got.Messages, got.System, got.Text,
+					t.Errorf("%s\ngot  %s\n     %q %q\nwant %s\n     %q %q", want.Ask, got.Messages, got.System,
+						got.Text,
 						compact(t, want.Messages), want.System, want.Text)
 				}
 			}

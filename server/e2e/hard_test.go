@@ -15,7 +15,8 @@ func TestHardSessions(t *testing.T) {
 			name := sprintf("%s/%d", format, seed)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				walk(t, hard.Knobs{Seed: seed, Format: format, Messages: 60 + 40*int(seed), Delegations: seed%3 != 2}, 4)
+				walk(t, hard.Knobs{Seed: seed, Format: format, Messages: 60 + 40*int(seed), Delegations: seed%3 != 2},
+					4)
 			})
 		}
 	}

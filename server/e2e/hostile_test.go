@@ -56,7 +56,8 @@ func TestOddBodies(t *testing.T) {
 			c.do("POST", path+"/turns", []byte(body)).want(test.status)
 			for _, format := range append(hard.Formats(), "text") {
 				var w window
-				c.post(path+"/context", object{"session_id": session, "format": format, "explain": true}).want(200).into(&w)
+				c.post(path+"/context", object{"session_id": session, "format": format,
+					"explain": true}).want(200).into(&w)
 				if considered := w.Usage.ConsideredMessages; considered != 0 != (test.status == 201) {
 					t.Errorf("%s: %d messages are considered", format, considered)
 				}
@@ -123,7 +124,8 @@ func TestDeletionUnderLoad(t *testing.T) {
 		})
 		use(func(n int) reply {
 			formats := append(hard.Formats(), "text")
-			return send(c.client, "POST", path+"/context", object{"session_id": "s", "format": formats[n%4], "explain": true})
+			return send(c.client, "POST", path+"/context", object{"session_id": "s", "format": formats[n%4],
+				"explain": true})
 		})
 	}
 	use(func(int) reply { return send(c.client, "GET", path+"/sessions/s/messages?limit=500&order=desc", nil) })
@@ -135,7 +137,8 @@ func TestDeletionUnderLoad(t *testing.T) {
 		if !ok {
 			return reply{}
 		}
-		return send(c.as(key.(string)), "POST", "/api/v1/projects/default/turns", object{"messages": []object{user("x")}})
+		return send(c.as(key.(string)), "POST", "/api/v1/projects/default/turns",
+			object{"messages": []object{user("x")}})
 	})
 	deleters.Go(func() {
 		for n := range 40 {

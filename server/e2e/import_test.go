@@ -24,7 +24,8 @@ func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 	}
 	for m := range memories {
 		records = append(records, object{"type": "memory", "project": "moved", "key": fmt.Sprintf("m%03d", m),
-			"content": fmt.Sprintf("memory %d", m), "category": "core", "version": 1, "created_at": at, "updated_at": at})
+			"content": fmt.Sprintf("memory %d", m), "category": "core", "version": 1, "created_at": at,
+			"updated_at": at})
 	}
 	file := tenantFile(t, records...)
 	clash := tenantFile(t, records[:2+turns+1]...)
@@ -74,7 +75,8 @@ func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 	}
 	var report struct{ Imported map[string]int }
 	r.into(&report)
-	if report.Imported["session"] != sessions || report.Imported["memory"] != memories || report.Imported["project"] != 1 {
+	if report.Imported["session"] != sessions || report.Imported["memory"] != memories ||
+		report.Imported["project"] != 1 {
 		t.Errorf("the report says %v", report.Imported)
 	}
 	if n := stored(c); n != sessions {

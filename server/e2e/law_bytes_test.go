@@ -215,7 +215,8 @@ func (s *scene) checkUsage() {
 	u := s.win.Usage
 	_, maxTokens, _ := s.ask.limits()
 	if maxTokens > 0 && u.Tokens-u.SystemTokens > maxTokens {
-		s.fault("budget: %d tokens beside the system's %d, %d allowed", u.Tokens-u.SystemTokens, u.SystemTokens, maxTokens)
+		s.fault("budget: %d tokens beside the system's %d, %d allowed", u.Tokens-u.SystemTokens, u.SystemTokens,
+			maxTokens)
 	}
 	if s.ask.window > 0 && u.Tokens+s.ask.reserve > s.ask.window {
 		s.fault("budget: %d tokens and %d reserved, %d allowed", u.Tokens, s.ask.reserve, s.ask.window)

@@ -36,7 +36,8 @@ func sample() (*history, ask) {
 		return func(m *hard.Message) { m.CallID = id; says(text)(m) }
 	}
 	const call = `{"id":"ID","type":"function","function":{"name":"f","arguments":"{}"}}`
-	a, b, c := strings.Replace(call, "ID", "a", 1), strings.Replace(call, "ID", "b", 1), strings.Replace(call, "ID", "c", 1)
+	a, b, c := strings.Replace(call, "ID", "a", 1), strings.Replace(call, "ID", "b", 1),
+		strings.Replace(call, "ID", "c", 1)
 	add(1, 0, "", "user", `{"role":"user","tags":["x"],"content":"first","n":1.0}`, says("first"))
 	add(1, 0, "", "assistant", `{"role":"assistant","content":null,"tool_calls":[`+a+`,`+b+`]}`, calls("a", "b"))
 	add(1, 2, "", "tool", `{"role":"tool","tool_call_id":"b","content":"B"}`, answers("b", "B"))
@@ -76,7 +77,8 @@ func honest(h *history, a ask) *window {
 		}
 		for _, c := range unanswered(atom) {
 			add(`{"role":"tool","tool_call_id":` + quoted(c.ID) + `,"content":"[no result]"}`)
-			w.Report = append(w.Report, row{MessageID: "made_up", Action: "inject", ReasonCode: "call_unanswered", TokensAfter: 5})
+			w.Report = append(w.Report, row{MessageID: "made_up", Action: "inject", ReasonCode: "call_unanswered",
+				TokensAfter: 5})
 			w.Usage.Tokens, w.Usage.HistoryMessages = w.Usage.Tokens+5, w.Usage.HistoryMessages+1
 		}
 	}
@@ -112,7 +114,8 @@ func TestLawAcceptsAnHonestWindow(t *testing.T) {
 		h := &history{pieces: hard.Chat, pipeline: ask{}.pipeline()}
 		for _, turn := range transcript.Turns {
 			for _, m := range turn.Messages {
-				h.messages, h.ids, h.tokens = append(h.messages, m), append(h.ids, sprintf("m%d", m.Seq)), append(h.tokens, 10)
+				h.messages, h.ids, h.tokens = append(h.messages, m), append(h.ids, sprintf("m%d", m.Seq)),
+					append(h.tokens, 10)
 			}
 			h.turns++
 			for _, viewer := range append(transcript.Delegations(), "") {
@@ -175,7 +178,8 @@ func TestLawCanFail(t *testing.T) {
 			return r
 		})},
 		{"a drop without a reason", "without a reason", rows(func(r []row) []row { r[4].ReasonCode = ""; return r })},
-		{"the newest user gone", "mandatory: the newest user", rows(func(r []row) []row { r[7].Action = "drop"; return r })},
+		{"the newest user gone", "mandatory: the newest user",
+			rows(func(r []row) []row { r[7].Action = "drop"; return r })},
 		{"the newest atom gone", "mandatory: message 8", rows(func(r []row) []row { r[8].Action = "drop"; return r })},
 		{"trimmed though it fits", "fits: ", rows(func(r []row) []row { r[0].Action = "drop"; return r })},
 		{"compressed too early", "depth: ", rows(func(r []row) []row { r[0].Action = "compress"; return r })},

@@ -81,7 +81,8 @@ func (r *reading) checkSystem() {
 	if r.ask.system == "" {
 		return
 	}
-	if first := r.peek(); first == nil || first.role != "system" && first.role != "developer" || first.text != r.ask.system {
+	if first := r.peek(); first == nil || first.role != "system" && first.role != "developer" ||
+		first.text != r.ask.system {
 		r.fault("the request's system text is not in front")
 		return
 	}
@@ -124,7 +125,8 @@ func (r *reading) atom(atom []*hard.Message, last bool) {
 			continue
 		}
 		if len(results) == 0 {
-			r.lose("missing: no result for the unanswered call %q of message %d: %s", missing[0].ID, atom[0].Seq, r.stranger("it"))
+			r.lose("missing: no result for the unanswered call %q of message %d: %s", missing[0].ID, atom[0].Seq,
+				r.stranger("it"))
 			return
 		}
 		r.message(results[0], ids)
@@ -240,7 +242,8 @@ func (r *reading) stranger(where string) string {
 			case !r.visible(m):
 				return sprintf("delegation: message %d of %q leaked where %s should stand", m.Seq, m.Delegation, where)
 			case !stays(r.rows[m].Action):
-				return sprintf("message %d stands where %s should, though its row says %s", m.Seq, where, r.rows[m].Action)
+				return sprintf("message %d stands where %s should, though its row says %s", m.Seq, where,
+					r.rows[m].Action)
 			default:
 				return sprintf("order: message %d stands where %s should", m.Seq, where)
 			}

@@ -11,8 +11,10 @@ import (
 func remembers() (*history, ask, *window) {
 	h, a := sample()
 	w := honest(h, a)
-	a.memories = &remembering{limit: 3, known: []memory{{Key: "home", Content: "Lisbon\nin the old town", Category: "core", Version: 2},
-		{Key: "note", Content: "tea at five", Category: "daily", Version: 1}, {Key: "long", Content: strings.Repeat("long ", 50), Category: "core", Version: 1}}}
+	a.memories = &remembering{limit: 3, known: []memory{{Key: "home", Content: "Lisbon\nin the old town",
+		Category: "core", Version: 2},
+		{Key: "note", Content: "tea at five", Category: "daily", Version: 1},
+		{Key: "long", Content: strings.Repeat("long ", 50), Category: "core", Version: 1}}}
 	text := memoriesHead
 	for i, m := range a.memories.known {
 		w.Memories = append(w.Memories, remembered{m.Key, m.Version, m.Category, i < 2})
@@ -22,7 +24,8 @@ func remembers() (*history, ask, *window) {
 	}
 	raw, _ := json.Marshal(object{"role": "system", "content": text})
 	w.Messages = slices.Insert(w.Messages, 1, json.RawMessage(raw))
-	w.Report = append(w.Report, row{MessageID: memoriesRow, Action: "inject", Policy: "mneme", ReasonCode: "recalled", TokensAfter: 20})
+	w.Report = append(w.Report, row{MessageID: memoriesRow, Action: "inject", Policy: "mneme", ReasonCode: "recalled",
+		TokensAfter: 20})
 	w.Usage.Messages, w.Usage.Tokens = w.Usage.Messages+1, w.Usage.Tokens+20
 	return h, a, w
 }
@@ -56,7 +59,10 @@ func TestLawOfMemoriesCanFail(t *testing.T) {
 		{"no row of its own", "with the rows []", func(w *window) { last(w).MessageID = "notice:0" }},
 		{"no reason", "without a reason", func(w *window) { last(w).ReasonCode = "" }},
 		{"not counted", "the rows' sum", func(w *window) { w.Usage.Tokens -= 20 }},
-		{"beyond the budget", "budget: ", func(w *window) { w.Usage.Tokens, last(w).TokensAfter = w.Usage.Tokens+8000, 8020 }},
+		{"beyond the budget", "budget: ", func(w *window) {
+			w.Usage.Tokens, last(w).TokensAfter = w.Usage.Tokens+8000,
+				8020
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h, a, w := remembers()

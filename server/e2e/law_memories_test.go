@@ -32,7 +32,8 @@ const memoriesHead = "Memories that may matter here."
 func (c *conversation) knowledge() (known []memory) {
 	c.t.Helper()
 	for i, content := range []string{"Ada lives in Lisbon", "Ada builds bridges\nof stone", "Grace likes olives",
-		"The bridge of Lisbon " + strings.Repeat("is long ", 60), "日本語 and an \U0001f994", strings.Repeat("Ada said so. ", 900)} {
+		"The bridge of Lisbon " + strings.Repeat("is long ", 60), "日本語 and an \U0001f994",
+		strings.Repeat("Ada said so. ", 900)} {
 		known = append(known, c.remember(object{"key": sprintf("fact%d", i), "content": content,
 			"category": []string{"core", "conversation"}[i%2]}))
 	}
@@ -113,7 +114,8 @@ func (s *scene) beforeMemories() (n int) {
 	return n
 }
 
-// memoriesShown finds the message of memories, and what stands before it: messages, or in Anthropic's system the summary.
+// memoriesShown finds the message of memories, and what stands before it: messages, or in Anthropic's system the
+// summary.
 func (s *scene) memoriesShown() (at int, text string) {
 	if s.ask.target() == hard.Anthropic {
 		before, rest, found := strings.Cut(strings.TrimPrefix(s.win.System, s.ask.system), memoriesHead)

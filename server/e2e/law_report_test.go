@@ -22,7 +22,8 @@ func (s *scene) readReport() {
 		case r.ReasonCode == "beyond_horizon":
 			beyond++
 			if i != len(s.win.Report)-1 || r.Action != "drop" || r.Count != s.older {
-				s.fault("beyond_horizon row %d of %d: %+v, want the last with count %d", i, len(s.win.Report), r, s.older)
+				s.fault("beyond_horizon row %d of %d: %+v, want the last with count %d", i, len(s.win.Report), r,
+					s.older)
 			}
 		case m == nil && r.Action == "inject":
 			s.injected = append(s.injected, r)
@@ -73,7 +74,8 @@ func (s *scene) checkRows() {
 			s.fault("row of message %d: turn %d, posted in %d", m.Seq, r.Turn, m.Turn)
 		}
 		if !s.visible(m) && r.Action != "drop" {
-			s.fault("delegation: message %d of %q is %sed for a viewer in %q", m.Seq, m.Delegation, r.Action, s.ask.viewer)
+			s.fault("delegation: message %d of %q is %sed for a viewer in %q", m.Seq, m.Delegation, r.Action,
+				s.ask.viewer)
 		}
 		if m.Role != "user" && r.Action == "compress" {
 			s.fault("row of message %d: a %s message is no earlier question", m.Seq, m.Role)

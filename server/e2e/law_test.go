@@ -186,7 +186,8 @@ func (s *scene) checkPipeline() {
 	var names []string
 	for _, step := range s.win.Pipeline {
 		names = append(names, step.Policy)
-		if step.Outcome != "ok" || step.Version < 1 || step.Digest == "" || step.Fuel < 1 && step.Policy != "summarise" {
+		if step.Outcome != "ok" || step.Version < 1 || step.Digest == "" || step.Fuel < 1 &&
+			step.Policy != "summarise" {
 			s.fault("pipeline: step %+v", step)
 		}
 	}

@@ -26,7 +26,8 @@ func TestLocomo(t *testing.T) {
 				}
 				Incomplete bool
 			}
-			c.post(c.path("/memories/recall"), object{"query": q.Text, "scope": "transcript", "limit": 20}).want(200).into(&found)
+			c.post(c.path("/memories/recall"), object{"query": q.Text, "scope": "transcript",
+				"limit": 20}).want(200).into(&found)
 			if found.Incomplete {
 				t.Fatalf("%q is answered from a part of the transcripts", q.Text)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// matrixRow is one route: who may, and a request that succeeds for whoever may. In path, query and body {name} stands for
-// a thing of the tenant (see tenancy), {new} for an id that nobody has used.
+// matrixRow is one route: who may, and a request that succeeds for whoever may. In path, query and body {name} stands
+// for a thing of the tenant (see tenancy), {new} for an id that nobody has used.
 type matrixRow struct {
 	route string // method and path as in openapi.json
 	least string // the lowest role that may
@@ -62,11 +62,13 @@ func matrixRows() []matrixRow {
 		{route: "GET " + session + "/export", least: reader, ok: 200},
 		{route: "GET " + decision, least: reader, ok: 200},
 		{route: "POST " + decision + "/replay", least: reader, ok: 200},
-		{route: "POST " + project + "/context", least: reader, ok: 200, body: `{"session_id":"{session}","explain":true}`},
+		{route: "POST " + project + "/context", least: reader, ok: 200,
+			body: `{"session_id":"{session}","explain":true}`},
 		{route: "GET /api/v1/policies", least: reader, ok: 200},
 		{route: "GET " + policy, least: reader, ok: 200},
 		{route: "GET " + version, least: reader, ok: 200},
-		{route: "POST " + version + "/run", least: admin, ok: 200, body: `{"messages":[{"role":"user","content":"{marker}"}]}`},
+		{route: "POST " + version + "/run", least: admin, ok: 200,
+			body: `{"messages":[{"role":"user","content":"{marker}"}]}`},
 		{route: "POST " + version + "/replay", least: admin, ok: 200, body: `{"project":"{project}"}`, out: 404},
 		{route: "GET /api/v1/usage", least: admin, ok: 200, in: 403, out: 403},
 		{route: "GET /api/v1/audit", least: admin, ok: 200, in: 403, out: 403},
@@ -81,7 +83,8 @@ func matrixRows() []matrixRow {
 		{route: "POST " + session + "/summary", least: agent, ok: 200, body: `{"action":"reset"}`},
 		{route: "PUT " + project, least: admin, ok: 200, body: `{"name":"{marker}"}`},
 		{route: "PATCH " + project + "/settings", least: admin, ok: 200, body: `{"history_max_messages":49}`},
-		{route: "POST /api/v1/policies", least: admin, ok: 201, query: "name={new}", send: sendModule, in: 403, out: 403},
+		{route: "POST /api/v1/policies", least: admin, ok: 201, query: "name={new}", send: sendModule, in: 403,
+			out: 403},
 		{route: "PUT " + policy + "/live", least: admin, ok: 200, body: `{"version":2}`, in: 403, out: 403},
 		{route: "POST /api/v1/keys", least: admin, ok: 201, out: 404,
 			body: `{"name":"{marker}","role":"reader","projects":["{project}"]}`},
@@ -120,15 +123,18 @@ func boardRows() (rows []matrixRow) {
 			{route: "GET " + board + "/stats", least: reader, ok: 200},
 			{route: "GET " + board + "/export", least: reader, ok: 200, lines: true},
 			{route: "GET " + board + "/memory", least: reader, ok: 200, query: "q=secret&tags=chat"},
-			{route: "GET " + board + "/memory/stream", least: reader, ok: 200, query: "since=2020-01-01T00:00:00Z", lines: true,
-				send: glance},
+			{route: "GET " + board + "/memory/stream", least: reader, ok: 200, query: "since=2020-01-01T00:00:00Z",
+				lines: true,
+				send:  glance},
 			{route: "GET " + board + "/agents", least: reader, ok: 200},
 			{route: "GET " + member, least: reader, ok: 200},
 			{route: "GET " + member + "/notifications", least: reader, ok: 200},
-			{route: "GET " + member + "/notifications/stream", least: reader, ok: 200, query: "since=2020-01-01T00:00:00Z",
+			{route: "GET " + member + "/notifications/stream", least: reader, ok: 200,
+				query: "since=2020-01-01T00:00:00Z",
 				lines: true, send: glance},
 			{route: "POST " + member + "/notifications/ack", least: agent, ok: 200, body: `{"up_to":"{notice}"}`},
-			{route: "POST " + board + "/memory", least: agent, ok: 201, body: `{"content":"@helper {marker}","tags":["chat"]}`},
+			{route: "POST " + board + "/memory", least: agent, ok: 201,
+				body: `{"content":"@helper {marker}","tags":["chat"]}`},
 			{route: "PUT " + member, least: agent, ok: 200, body: `{"display_name":"{marker}"}`},
 			{route: "PUT " + board, least: agent, ok: 200, body: `{"name":"{marker}"}`},
 		}...)
@@ -157,7 +163,8 @@ func memoryRows() []matrixRow {
 		{route: "GET " + memories + "/{memory}", least: reader, ok: 200},
 		{route: "GET " + memories + "/{memory}/history", least: reader, ok: 200},
 		{route: "GET /api/v1/tools", least: reader, ok: 200},
-		{route: "POST " + memories + "/recall", least: agent, ok: 200, body: `{"query":"secret {marker}","scope":"both"}`},
+		{route: "POST " + memories + "/recall", least: agent, ok: 200,
+			body: `{"query":"secret {marker}","scope":"both"}`},
 		{route: "POST " + project + "/tools/call", least: agent, ok: 200,
 			body: `{"name":"memory_recall","arguments":{"query":"secret {marker}"}}`},
 		{route: "POST /mcp", least: agent, ok: 200, body: `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
@@ -179,8 +186,9 @@ func administrationRows() []matrixRow {
 		{route: "GET /api/v1/export", least: admin, ok: 200, in: 403, out: 403, varies: true, lines: true},
 		{route: "POST /api/v1/import", least: admin, ok: 200, send: sendTenantFile, in: 403, out: 403},
 		{route: "POST /api/v1/admin/retention", least: admin, ok: 200, in: 403, out: 403},
-		{route: "DELETE " + conversations + "/purge", least: admin, ok: 200, query: "project_id={project}&older_than_days=0",
-			out: 404, consumes: true},
+		{route: "DELETE " + conversations + "/purge", least: admin, ok: 200,
+			query: "project_id={project}&older_than_days=0",
+			out:   404, consumes: true},
 	}
 }
 
@@ -204,7 +212,8 @@ func glance(c client, method, path, _ string) reply {
 	for lines := bufio.NewReader(res.Body); ; {
 		line, err := lines.ReadBytes('\n')
 		r.body = append(r.body, line...)
-		if err != nil || res.StatusCode == 200 && strings.TrimSpace(string(line)) == "" && strings.Contains(string(r.body), "data:") {
+		if err != nil || res.StatusCode == 200 && strings.TrimSpace(string(line)) == "" &&
+			strings.Contains(string(r.body), "data:") {
 			return r
 		}
 	}
@@ -238,7 +247,8 @@ func (h *tenancy) furnish() {
 	c.post("/api/v1/projects/shared/sessions", object{"id": "same", "title": h.marker}).want(201)
 	var turn turnAnswer
 	c.post("/api/v1/projects/shared/turns", object{"session_id": "same", "messages": []object{user("I am " + h.marker),
-		calling("call", "f", `{"of":"`+h.marker+`"}`), result("call", h.marker), assistant(h.marker)}}).want(201).into(&turn)
+		calling("call", "f", `{"of":"`+h.marker+`"}`), result("call", h.marker),
+		assistant(h.marker)}}).want(201).into(&turn)
 	h.secrets = append(h.secrets, turn.Messages[0].ID[:len("msg_")+8])
 	var window struct {
 		DecisionID string `json:"decision_id"`
@@ -256,10 +266,12 @@ func (h *tenancy) furnish() {
 	c.do("PUT", "/api/v1/boards/board", object{"name": h.marker, "projects": []string{"shared"}}).want(201)
 	c.do("PUT", "/api/v1/boards/board/agents/helper", object{"display_name": h.marker, "lead": true}).want(201)
 	var entry struct{ ID string }
-	c.post("/api/v1/boards/board/memory", object{"content": "@helper " + h.marker, "tags": []string{"chat"}}).want(201).into(&entry)
+	c.post("/api/v1/boards/board/memory", object{"content": "@helper " + h.marker,
+		"tags": []string{"chat"}}).want(201).into(&entry)
 	var inbox struct{ Items []struct{ ID string } }
 	c.get("/api/v1/boards/board/agents/helper/notifications").want(200).into(&inbox)
-	h.things["memory"], h.things["board"], h.things["agent"], h.things["notice"] = "kept", "board", "helper", inbox.Items[0].ID
+	h.things["memory"], h.things["board"], h.things["agent"], h.things["notice"] = "kept", "board", "helper",
+		inbox.Items[0].ID
 	h.secrets = append(h.secrets, entry.ID[:len("bme_")+8], inbox.Items[0].ID[:len("ntf_")+8])
 	var spare struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": h.marker, "role": "agent"}).want(201).into(&spare)

@@ -263,7 +263,8 @@ func (r matrixRow) named(h *tenancy) string {
 func (r matrixRow) silent(t *testing.T, answer reply, of *tenancy, who, said string) {
 	t.Helper()
 	if secret := of.reveals(answer); secret != "" && !strings.Contains(said, secret) {
-		t.Errorf("%s with the key %q of another tenant shows %q: %s", r.route, who, secret, clip(string(answer.body), 300))
+		t.Errorf("%s with the key %q of another tenant shows %q: %s", r.route, who, secret,
+			clip(string(answer.body), 300))
 	}
 }
 
@@ -291,7 +292,8 @@ func TestMatrixCanFail(t *testing.T) {
 		t.Errorf("%d of %d routes show anything of the tenant: the matrix tells little", showing, len(before))
 	}
 	for _, row := range matrixRows() {
-		if method, _, _ := strings.Cut(row.route, " "); method == "GET" || row.least == "open" || row.least == "root" || row.consumes {
+		if method, _, _ := strings.Cut(row.route, " "); method == "GET" || row.least == "open" || row.least == "root" ||
+			row.consumes {
 			continue
 		}
 		row.ask(h, h.admin, "").want(row.ok)
@@ -304,6 +306,7 @@ func TestMatrixCanFail(t *testing.T) {
 		}
 	}
 	if changed < 22 {
-		t.Errorf("%d of %d views changed when the tenant changed: a change by another would go unnoticed", changed, len(before))
+		t.Errorf("%d of %d views changed when the tenant changed: a change by another would go unnoticed", changed,
+			len(before))
 	}
 }

@@ -31,7 +31,8 @@ func TestMCPWithAnotherClient(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := run(nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"); err != nil {
+	if out, err := run(nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund",
+		"--prefer-offline"); err != nil {
 		if os.Getenv("CI") != "true" {
 			t.Skipf("the client cannot be installed: %v\n%s", err, out)
 		}

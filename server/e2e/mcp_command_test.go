@@ -18,7 +18,8 @@ func TestMCPCommandRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a folder in use":   {"", []string{"--data", server.data}, "in use by another process; if that is a server, use it: --server URL"},
+		"a folder in use": {"", []string{"--data", server.data},
+			"in use by another process; if that is a server, use it: --server URL"},
 		"no key":            {"", []string{"--server", server.url}, "MNEME_KEY"},
 		"an unknown key":    {"mk_none", []string{"--server", server.url}, "unknown_key"},
 		"an unknown server": {server.key, []string{"--server", "http://127.0.0.1:1"}, "server_unreachable"},
@@ -32,7 +33,8 @@ func TestMCPCommandRefuses(t *testing.T) {
 		cmd, log := mcpCommand(t, test.key, test.args...)
 		out, err := cmd.Output()
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if last := lines[len(lines)-1]; err == nil || len(out) > 0 || !strings.HasPrefix(last, "mneme: ") || !strings.Contains(last, test.want) {
+		if last := lines[len(lines)-1]; err == nil || len(out) > 0 || !strings.HasPrefix(last, "mneme: ") ||
+			!strings.Contains(last, test.want) {
 			t.Errorf("%s: %v, stdout %q, stderr %q", name, err, out, log)
 		}
 	}
@@ -55,7 +57,8 @@ func TestMCPCommandEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		stuck := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},`+
+		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18",`+
+			`"capabilities":{},`+
 			`"clientInfo":{"name":"x","version":"1"}}}`+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"memory_store",`+
 			`"arguments":{"key":%q,"content":"c","category":"daily"}}}`+"\n", end)
@@ -66,7 +69,8 @@ func TestMCPCommandEnds(t *testing.T) {
 				ID      int
 				Error   any
 			}
-			if err := answers.Decode(&answer); err != nil || answer.JSONRPC != "2.0" || answer.ID != id || answer.Error != nil {
+			if err := answers.Decode(&answer); err != nil || answer.JSONRPC != "2.0" || answer.ID != id ||
+				answer.Error != nil {
 				t.Errorf("%+v, %v, stderr %s", answer, err, log)
 			}
 		}

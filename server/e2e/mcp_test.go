@@ -48,7 +48,8 @@ func TestMCPSession(t *testing.T) {
 func (s *mcpSession) converse(c client) {
 	t := s.t
 	t.Helper()
-	if got := s.InitializeResult(); got.ServerInfo.Name != "mneme" || got.Instructions == "" || got.Capabilities.Tools == nil ||
+	if got := s.InitializeResult(); got.ServerInfo.Name != "mneme" || got.Instructions == "" ||
+		got.Capabilities.Tools == nil ||
 		got.Capabilities.Tools.ListChanged {
 		t.Errorf("%+v", got)
 	}
@@ -70,8 +71,10 @@ func (s *mcpSession) converse(c client) {
 		t.Errorf("tools:\n%v\nover HTTP:\n%v", got, want.Tools)
 	}
 
-	if text, r := s.use("memory_store", object{"key": "favourite colour", "content": "Ada's favourite colour is teal. <ünï>"}); r.IsError ||
-		r.StructuredContent.(map[string]any)["key"] != "favourite_colour" || !strings.Contains(text, "favourite_colour") {
+	if text, r := s.use("memory_store",
+		object{"key": "favourite colour", "content": "Ada's favourite colour is teal. <ünï>"}); r.IsError ||
+		r.StructuredContent.(map[string]any)["key"] != "favourite_colour" ||
+		!strings.Contains(text, "favourite_colour") {
 		t.Errorf("%s %+v", text, r.StructuredContent)
 	}
 	s.use("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily"})
@@ -84,11 +87,13 @@ func (s *mcpSession) converse(c client) {
 		r.StructuredContent != nil || !strings.Contains(text, "colour: there is no such argument") {
 		t.Errorf("%v %s", r.IsError, text)
 	}
-	if _, err := s.try("memory_erase", object{}); err == nil || !strings.Contains(err.Error(), `unknown tool "memory_erase"`) {
+	if _, err := s.try("memory_erase", object{}); err == nil || !strings.Contains(err.Error(),
+		`unknown tool "memory_erase"`) {
 		t.Errorf("%v", err)
 	}
 	for _, key := range []string{"favourite colour", "lunch"} {
-		if _, r := s.use("memory_forget", object{"key": key}); r.StructuredContent.(map[string]any)["forgotten"] != true {
+		if _, r := s.use("memory_forget",
+			object{"key": key}); r.StructuredContent.(map[string]any)["forgotten"] != true {
 			t.Errorf("%+v", r.StructuredContent)
 		}
 	}
@@ -101,7 +106,8 @@ func (s *mcpSession) converse(c client) {
 // they say they are of, and a key reaches only its projects.
 func TestMCPKeys(t *testing.T) {
 	c, other := own(t), own(t)
-	for key, want := range map[string]string{"": "Unauthorized", "mk_unknown": "Unauthorized", c.newKey("reader"): "Forbidden"} {
+	for key, want := range map[string]string{"": "Unauthorized", "mk_unknown": "Unauthorized",
+		c.newKey("reader"): "Forbidden"} {
 		if _, err := connect(t, c.as(key).overHTTP(""), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("key %q: %v", key, err)
 		}
@@ -125,7 +131,8 @@ func TestMCPKeys(t *testing.T) {
 	if m.KeyID != made.ID || m.SessionID == nil || *m.SessionID != "thread" {
 		t.Errorf("%+v", m)
 	}
-	wide := mustConnect(t, other.overHTTP("?project=no-such", "X-Mneme-Project", other.project, "X-Mneme-Session", "header"))
+	wide := mustConnect(t, other.overHTTP("?project=no-such", "X-Mneme-Project", other.project, "X-Mneme-Session",
+		"header"))
 	wide.use("memory_store", object{"key": "theirs", "content": "not yours", "category": "conversation"})
 	other.get(other.path("/memories/theirs")).want(200).into(&m)
 	if m.SessionID == nil || *m.SessionID != "header" {
@@ -142,7 +149,8 @@ func TestMCPKeys(t *testing.T) {
 	}
 
 	c.do("DELETE", "/api/v1/keys/"+made.ID, nil).want(204)
-	if _, err := s.try("memory_recall", object{"query": "*"}); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
+	if _, err := s.try("memory_recall", object{"query": "*"}); err == nil ||
+		!strings.Contains(err.Error(), "Unauthorized") {
 		t.Errorf("after the key's end: %v", err)
 	}
 }
@@ -171,7 +179,8 @@ func TestMCPBodies(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"result":{}}`:                                                                      202,
 		strings.Repeat("[", 1<<20):                                                                                  400,
 		strings.Repeat(`{"a":`, 1<<20):                                                                              400,
-		strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000):                                                 400,
+		strings.Repeat("[", 100_000) + strings.Repeat("]",
+			100_000): 400,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":` + strings.Repeat(`{"a":`, 500_000) + "1" +
 			strings.Repeat("}", 500_000) + "}}": 400,
 		"[" + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, 10_000) + "0]": 400,
@@ -185,9 +194,11 @@ func TestMCPBodies(t *testing.T) {
 		}
 	}
 	c.do("POST", "/mcp", []byte(`{}`), "Content-Type", "text/plain").wantCode(415, "unsupported_media_type")
-	c.do("POST", "/mcp", []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), "MCP-Protocol-Version", "1999-01-01").problem(400)
+	c.do("POST", "/mcp", []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`), "MCP-Protocol-Version",
+		"1999-01-01").problem(400)
 	for _, method := range []string{"GET", "DELETE"} {
-		if r := c.do(method, "/mcp", nil); r.problem(405).Code != "method_not_allowed" || !strings.Contains(r.header.Get("Allow"), "POST") {
+		if r := c.do(method, "/mcp", nil); r.problem(405).Code != "method_not_allowed" ||
+			!strings.Contains(r.header.Get("Allow"), "POST") {
 			t.Errorf("%s: Allow %q", method, r.header.Get("Allow"))
 		}
 	}
@@ -204,13 +215,16 @@ func TestMCPBodies(t *testing.T) {
 	}
 }
 
-// TestMCPSubscriptions: a client of the newest protocol that would wait for changes is told at once that there are none.
+// TestMCPSubscriptions: a client of the newest protocol that would wait for changes is told at once that there are
+// none.
 func TestMCPSubscriptions(t *testing.T) {
 	c := own(t)
 	begun := time.Now()
-	r := c.do("POST", "/mcp", []byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":`+
+	r := c.do("POST", "/mcp", []byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",`+
+		`"params":{"notifications":`+
 		`{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
-		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`),
+		`"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},`+
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`),
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen").want(200)
 	if !strings.Contains(string(r.body), `"id":1`) || time.Since(begun) > patience/3 {
 		t.Errorf("after %v: %s", time.Since(begun), r.body)
@@ -258,7 +272,8 @@ func TestMCPOutlivesTheServer(t *testing.T) {
 	}
 	server = start(t, data, "--listen", address)
 	for i, s := range sessions {
-		if text, _ := s.use("memory_recall", object{"query": "marmalade"}); !strings.Contains(text, fmt.Sprint("before", i)) {
+		if text, _ := s.use("memory_recall", object{"query": "marmalade"}); !strings.Contains(text,
+			fmt.Sprint("before", i)) {
 			t.Errorf("%s", text)
 		}
 	}

@@ -86,7 +86,8 @@ func TestMemoryLife(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	var second memory
-	c.post(c.path("/memories"), object{"key": "theme", "content": "The user prefers light mode."}).want(200).into(&second)
+	c.post(c.path("/memories"), object{"key": "theme",
+		"content": "The user prefers light mode."}).want(200).into(&second)
 	if second.Version != 2 || len(second.Tags) != 0 {
 		t.Errorf("%+v", second)
 	}
@@ -169,8 +170,10 @@ func TestMemoryFilters(t *testing.T) {
 // TestMemoryClearAnswers: what is odd is kept to the byte or refused by name, and never anything in between.
 func TestMemoryClearAnswers(t *testing.T) {
 	c := own(t)
-	for i, content := range []string{"naïve café", "👩‍👩‍👧‍👦 and 🏳️‍🌈", "用户喜欢深色模式。", "המשתמש מעדיף מצב כהה", "المستخدم يفضل", "a\u200bb\u2060c\u202ed",
-		"zero\x00byte", "\ufeffmark", "e\u0301 is not é", strings.Repeat("long text. ", 1<<20/11), strings.Repeat("長", 1<<20/3)} {
+	for i, content := range []string{"naïve café", "👩‍👩‍👧‍👦 and 🏳️‍🌈", "用户喜欢深色模式。", "המשתמש מעדיף מצב כהה",
+		"المستخدم يفضل", "a\u200bb\u2060c\u202ed",
+		"zero\x00byte", "\ufeffmark", "e\u0301 is not é", strings.Repeat("long text. ", 1<<20/11),
+		strings.Repeat("長", 1<<20/3)} {
 		m := c.remember(object{"key": fmt.Sprint("k", i), "content": content})
 		var shown memory
 		c.get(c.path("/memories/" + m.Key)).want(200).into(&shown)
@@ -248,18 +251,21 @@ func TestMemoriesAreApart(t *testing.T) {
 	}
 	narrow.post(blue.path("/memories"), object{"content": "x"}).problem(404)
 	narrow.post(blue.path("/memories/recall"), object{"query": "this"}).problem(404)
-	narrow.post(blue.path("/tools/call"), object{"name": "memory_recall", "arguments": object{"query": "this"}}).problem(404)
+	narrow.post(blue.path("/tools/call"),
+		object{"name": "memory_recall", "arguments": object{"query": "this"}}).problem(404)
 	narrow.do("DELETE", blue.path("/memories/same"), nil).problem(404)
 	reader := red.as(red.newKey("reader"))
 	reader.get(red.path("/memories/same")).want(200)
 	reader.get("/api/v1/tools").want(200)
 	reader.post(red.path("/memories"), object{"content": "x"}).problem(403)
-	reader.post(red.path("/tools/call"), object{"name": "memory_forget", "arguments": object{"key": "same"}}).problem(403)
+	reader.post(red.path("/tools/call"),
+		object{"name": "memory_forget", "arguments": object{"key": "same"}}).problem(403)
 	reader.do("DELETE", red.path("/memories/same"), nil).problem(403)
 	equal(t, "red", red.keys(""), []string{"same"})
 }
 
-// TestMemoryIdempotency: a request sent again is answered as it was, and stores nothing; with another body it is refused.
+// TestMemoryIdempotency: a request sent again is answered as it was, and stores nothing; with another body it is
+// refused.
 func TestMemoryIdempotency(t *testing.T) {
 	c := own(t)
 	send := func(path string, body object, key string) reply {
@@ -300,7 +306,8 @@ func TestAcknowledgedMemoriesSurviveACrash(t *testing.T) {
 				}
 				forgotten := n%5 == 4
 				if forgotten {
-					if r, err := c.try("DELETE", "/api/v1/projects/default/memories/"+key, nil); err != nil || r.status != 200 {
+					if r, err := c.try("DELETE", "/api/v1/projects/default/memories/"+key, nil); err != nil ||
+						r.status != 200 {
 						return
 					}
 				}
@@ -353,18 +360,21 @@ type called struct {
 
 func (c *conversation) call(name string, arguments any) (r called) {
 	c.t.Helper()
-	c.post(c.path("/tools/call"), object{"name": name, "arguments": arguments, "session_id": "thread"}).want(200).into(&r)
+	c.post(c.path("/tools/call"), object{"name": name, "arguments": arguments,
+		"session_id": "thread"}).want(200).into(&r)
 	return r
 }
 
 // TestToolSession: a model stores, recalls, corrects and forgets, and is told how to do better where it errs.
 func TestToolSession(t *testing.T) {
 	c := own(t)
-	if r := c.call("memory_store", object{"key": "favourite colour", "content": "Ada's favourite colour is teal."}); r.IsError ||
+	if r := c.call("memory_store", object{"key": "favourite colour",
+		"content": "Ada's favourite colour is teal."}); r.IsError ||
 		r.Structured["key"] != "favourite_colour" {
 		t.Fatalf("%+v", r)
 	}
-	c.call("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily", "tags": "food"})
+	c.call("memory_store", object{"key": "lunch", "content": "Ada had soup for lunch.", "category": "daily",
+		"tags": "food"})
 	r := c.call("memory_recall", `{"query":"which colour does Ada like?","limit":"1","since":null}`)
 	if r.IsError || !strings.Contains(r.Content, "favourite_colour") || !strings.Contains(r.Content, "teal") ||
 		strings.Contains(r.Content, "soup") {
@@ -374,24 +384,28 @@ func TestToolSession(t *testing.T) {
 		strings.Contains(r.Content, "teal") {
 		t.Errorf("%+v", r)
 	}
-	if r := c.call("memory_recall", object{"since": "1 day ago", "category": "core"}); !strings.Contains(r.Content, "teal") ||
+	if r := c.call("memory_recall", object{"since": "1 day ago", "category": "core"}); !strings.Contains(r.Content,
+		"teal") ||
 		strings.Contains(r.Content, "soup") {
 		t.Errorf("%+v", r)
 	}
-	if r := c.call("memory_recall", object{"until": "yesterday"}); r.IsError || len(r.Structured["memories"].([]any)) != 0 {
+	if r := c.call("memory_recall", object{"until": "yesterday"}); r.IsError ||
+		len(r.Structured["memories"].([]any)) != 0 {
 		t.Errorf("%+v", r)
 	}
 	if r := c.call("memory_recall", object{}); !r.IsError || !strings.Contains(r.Content, `"*"`) {
 		t.Errorf("%+v", r)
 	}
-	if r := c.call("memory_store", object{"key": "favourite colour", "content": "Ada's favourite colour is red."}); r.IsError ||
+	if r := c.call("memory_store", object{"key": "favourite colour",
+		"content": "Ada's favourite colour is red."}); r.IsError ||
 		r.Structured["created"] != false {
 		t.Errorf("%+v", r)
 	}
 	if r := c.call("memory_forget", object{"key": "favourite colour"}); r.Structured["forgotten"] != true {
 		t.Errorf("%+v", r)
 	}
-	if r := c.call("memory_recall", object{"query": "favourite colour teal red"}); strings.Contains(r.Content, "teal") ||
+	if r := c.call("memory_recall", object{"query": "favourite colour teal red"}); strings.Contains(r.Content,
+		"teal") ||
 		strings.Contains(r.Content, "red.") {
 		t.Errorf("%+v", r)
 	}

@@ -228,7 +228,8 @@ const rootKey = "root-key-of-the-acceptance-tests-0123456789"
 func environment() []string {
 	var out []string
 	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "MNEME_") && !strings.HasPrefix(entry, "OPENAI_") && !strings.HasPrefix(entry, "AGENTS_") {
+		if !strings.HasPrefix(entry, "MNEME_") && !strings.HasPrefix(entry, "OPENAI_") &&
+			!strings.HasPrefix(entry, "AGENTS_") {
 			out = append(out, entry)
 		}
 	}
@@ -276,7 +277,8 @@ func start(t testing.TB, data string, args ...string) *process {
 	return p
 }
 
-// embedded is start on the embedded store, whatever the suite runs on: for what a test does with the data folder itself.
+// embedded is start on the embedded store, whatever the suite runs on: for what a test does with the data folder
+// itself.
 func embedded(t testing.TB, data string, args ...string) *process {
 	t.Helper()
 	return start(t, data, append(args, "--store", "")...)

@@ -42,7 +42,8 @@ func chatFaults(messages []json.RawMessage) (faults []string) {
 		case "tool":
 			at := slices.Index(open, m.ToolCallID)
 			if at < 0 {
-				faults = append(faults, sprintf("message %d answers %q, which no call before it left open", i, m.ToolCallID))
+				faults = append(faults, sprintf("message %d answers %q, which no call before it left open", i,
+					m.ToolCallID))
 				continue
 			}
 			open = slices.Delete(open, at, at+1)
@@ -145,7 +146,8 @@ func responsesFaults(messages []json.RawMessage) (faults []string) {
 			open = nil
 		}
 		if reasoning && m.Type != "reasoning" && m.Type != "function_call" && m.Role != "assistant" {
-			faults = append(faults, sprintf("item %d (%s) stands behind a reasoning item that is not its own", i, m.Type))
+			faults = append(faults, sprintf("item %d (%s) stands behind a reasoning item that is not its own", i,
+				m.Type))
 		}
 		reasoning = m.Type == "reasoning"
 		switch m.Type {

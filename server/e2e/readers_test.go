@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestReadersOverRestarts: 200 readers of a board's stream while eight write, the server is stopped as an operator does,
-// started, killed, and started again: each reader sees every entry exactly once, in order, and nothing that was
+// TestReadersOverRestarts: 200 readers of a board's stream while eight write, the server is stopped as an operator
+// does, started, killed, and started again: each reader sees every entry exactly once, in order, and nothing that was
 // acknowledged is lost.
 func TestReadersOverRestarts(t *testing.T) {
 	const readers, writers, each = 200, 8, 30
@@ -48,11 +48,12 @@ func TestReadersOverRestarts(t *testing.T) {
 			last := ""
 			for len(seen[i]) < writers*each && ctx.Err() == nil {
 				// However a connection ends, the next one goes on behind the last event.
-				_, _ = now.Load().client(t).listen(ctx, board+"/memory/stream?since=2026-01-01T00:00:00", last, func(e sseEvent) bool {
-					last = e.id
-					seen[i] = append(seen[i], e.id)
-					return len(seen[i]) < writers*each
-				})
+				_, _ = now.Load().client(t).listen(ctx, board+"/memory/stream?since=2026-01-01T00:00:00", last,
+					func(e sseEvent) bool {
+						last = e.id
+						seen[i] = append(seen[i], e.id)
+						return len(seen[i]) < writers*each
+					})
 				time.Sleep(10 * time.Millisecond)
 			}
 		})
@@ -95,7 +96,8 @@ func TestReadersOverRestarts(t *testing.T) {
 		n := 0
 		for _, e := range page.Items {
 			var of, entry int
-			if _, err := fmt.Sscanf(e.Content, "writer %d entry %d", &of, &entry); err == nil && (of == w || entry == w) {
+			if _, err := fmt.Sscanf(e.Content, "writer %d entry %d", &of, &entry); err == nil &&
+				(of == w || entry == w) {
 				n++
 			}
 		}

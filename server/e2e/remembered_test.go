@@ -46,7 +46,8 @@ func TestMemoriesInEveryFormat(t *testing.T) {
 	}
 	text := c.assemble(object{"session_id": c.session, "format": "text", "memories": object{"query": "Grace"}})
 	if len(text.Memories) == 0 || !text.Memories[0].Injected || !strings.Contains(text.Text, "Grace likes olives") ||
-		!strings.Contains(text.Text, memoriesHead) || strings.Index(text.Text, memoriesHead) > strings.Index(text.Text, "(turn ") {
+		!strings.Contains(text.Text, memoriesHead) || strings.Index(text.Text, memoriesHead) > strings.Index(text.Text,
+		"(turn ") {
 		t.Errorf("as text: %+v\n%s", text.Memories, clip(text.Text, 600))
 	}
 	none := c.assemble(object{"session_id": c.session, "memories": object{"query": "xylophone"}})
@@ -152,7 +153,8 @@ func TestMemoriesForKeys(t *testing.T) {
 	request := object{"memories": object{"query": "Ada"}}
 	for role, key := range map[string]string{"reader": c.newKey("reader"), "narrowed": c.newKey("agent", c.project)} {
 		var w window
-		if c.as(key).post(c.path("/context"), request).want(200).into(&w); len(w.Memories) != 1 || !w.Memories[0].Injected {
+		if c.as(key).post(c.path("/context"), request).want(200).into(&w); len(w.Memories) != 1 ||
+			!w.Memories[0].Injected {
 			t.Errorf("%s finds %+v", role, w.Memories)
 		}
 	}

@@ -38,7 +38,8 @@ func TestMarkdownToolResults(t *testing.T) {
 	if len(list) != 3 {
 		t.Fatalf("window %q", list)
 	}
-	pieces := []string{"## Tool: search_knowledge_base", "**Input:**", `"query": "auth"`, "**Output:**", `"results": []`}
+	pieces := []string{"## Tool: search_knowledge_base", "**Input:**", `"query": "auth"`, "**Output:**",
+		`"results": []`}
 	for _, piece := range pieces {
 		if !strings.Contains(list[2], piece) {
 			t.Errorf("the result lacks %q: %q", piece, list[2])

@@ -164,7 +164,8 @@ From: User
 Reply via board chat:
 POST http://72.62.201.147:8000/api/v1/agent/boards/<board-id>/memory
 Body: {"content":"...","tags":["chat"]}`)
-	if len(inbox.Items) != 3 || inbox.Items[0].Text != want || inbox.Items[1].Command != "/pause" || inbox.Items[2].Command != "/resume" {
+	if len(inbox.Items) != 3 || inbox.Items[0].Text != want || inbox.Items[1].Command != "/pause" ||
+		inbox.Items[2].Command != "/resume" {
 		t.Errorf("inbox %+v, want first\n%s", inbox, want)
 	}
 	for query, total := range map[string]int{
@@ -197,8 +198,10 @@ func TestSeed002AgentPatterns(t *testing.T) {
 		c.post(board+"/memory", object{"content": fmt.Sprintf("Working on task #7: analyzed %d/10 files", analysed+1),
 			"tags": []string{"progress", "task:7"}, "source": "devops"}).want(201)
 	}
-	observation := "Observation: Database queries spike when cache expires.\nRecommendation: Implement cache warming strategy."
-	c.post(board+"/memory", object{"content": observation, "tags": []string{"observation", "performance", "database"}}).want(201)
+	observation := "Observation: Database queries spike when cache expires.\nRecommendation: Implement cache " +
+		"warming strategy."
+	c.post(board+"/memory", object{"content": observation, "tags": []string{"observation", "performance",
+		"database"}}).want(201)
 	c.post(board+"/memory", object{"content": "@lead need approval for deployment", "tags": []string{"chat"}}).want(201)
 	var page boardPage
 	// Working memory: the last progress comes first.
@@ -223,12 +226,14 @@ func TestSeed002AgentPatterns(t *testing.T) {
 	if within.Total != 1 || before.Total != 0 {
 		t.Errorf("since %s: %d, until then: %d", at, within.Total, before.Total)
 	}
-	_, err := c.listen(t.Context(), board+"/memory/stream?since=2026-03-05T12:00:00Z&is_chat=true", "", func(e sseEvent) bool {
-		if m := e.memory(t); m.Content != "@lead need approval for deployment" || !slices.Equal(m.Tags, []string{"chat"}) {
-			t.Errorf("event %+v", e)
-		}
-		return false
-	})
+	_, err := c.listen(t.Context(), board+"/memory/stream?since=2026-03-05T12:00:00Z&is_chat=true", "",
+		func(e sseEvent) bool {
+			if m := e.memory(t); m.Content != "@lead need approval for deployment" ||
+				!slices.Equal(m.Tags, []string{"chat"}) {
+				t.Errorf("event %+v", e)
+			}
+			return false
+		})
 	if err != nil {
 		t.Error(err)
 	}

@@ -36,7 +36,8 @@ func (c client) found(query string) (out []string) {
 // Each of the standard tags is kept as it was given and found by.
 func seed002Tags(t *testing.T) {
 	c := newTenant(t)
-	for _, tag := range []string{"chat", "webhook", "webhook:wh-1", "payload:p-9", "task:42", "deployment", "alert", "observation", "blocker"} {
+	for _, tag := range []string{"chat", "webhook", "webhook:wh-1", "payload:p-9", "task:42", "deployment", "alert",
+		"observation", "blocker"} {
 		e := c.note("entry with "+tag, false, tag)
 		if !slices.Equal(e.Tags, []string{tag}) || e.IsChat != (tag == "chat") {
 			t.Errorf("%s: %+v", tag, e)
@@ -71,7 +72,8 @@ func seed002Control(t *testing.T) {
 		for _, id := range []string{"devops", "backend"} {
 			var agent struct{ Paused bool }
 			c.get(infra + "/agents/" + id).want(200).into(&agent)
-			if got := c.unread(infra, id); len(got) != i+1 || got[i].Kind != "control" || got[i].Command != command || agent.Paused != (i == 0) {
+			if got := c.unread(infra, id); len(got) != i+1 || got[i].Kind != "control" || got[i].Command != command ||
+				agent.Paused != (i == 0) {
 				t.Errorf("%s after %s: paused %t, %+v", id, command, agent.Paused, got)
 			}
 		}
@@ -134,7 +136,8 @@ func seed002Queries(t *testing.T) {
 	equal(t, "task context", c.found("tags=task:7&order=asc"), []string{"began task 7", "ended task 7"})
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	day := func(n int) string { return today.AddDate(0, 0, n).Format("2006-01-02T15:04:05") } // no zone, as printed
-	if got := c.found("since=" + day(0) + "&until=" + day(2) + "&order=asc&limit=1000"); len(got) != 34 || got[0] != "chat 0" {
+	if got := c.found("since=" + day(0) + "&until=" + day(2) + "&order=asc&limit=1000"); len(got) != 34 ||
+		got[0] != "chat 0" {
 		t.Errorf("between today and tomorrow: %d", len(got))
 	}
 	if got := c.found("since=" + day(-2) + "&until=" + day(-1)); len(got) != 0 {
@@ -156,10 +159,12 @@ func seed002Cleanup(t *testing.T) {
 	var purged struct {
 		Deleted int `json:"deleted_entries"`
 	}
-	if c.do("DELETE", infra+"/memory?older_than_days=90&is_chat=true", nil).want(200).into(&purged); purged.Deleted != 0 {
+	if c.do("DELETE", infra+"/memory?older_than_days=90&is_chat=true",
+		nil).want(200).into(&purged); purged.Deleted != 0 {
 		t.Errorf("of today, %d entries were older than 90 days", purged.Deleted)
 	}
-	if c.do("DELETE", infra+"/memory?older_than_days=0&is_chat=true", nil).want(200).into(&purged); purged.Deleted != 1 {
+	if c.do("DELETE", infra+"/memory?older_than_days=0&is_chat=true",
+		nil).want(200).into(&purged); purged.Deleted != 1 {
 		t.Errorf("deleted %d", purged.Deleted)
 	}
 	equal(t, "left", c.found(""), []string{"event"})

@@ -12,7 +12,8 @@ import (
 // lines are the lines of a session as flat text.
 func (c *conversation) lines(session string) (out []string) {
 	c.t.Helper()
-	for l := range strings.SplitSeq(c.assemble(object{"session_id": session, "format": "text", "budget": object{"max_messages": 0}}).Text, "\n") {
+	for l := range strings.SplitSeq(c.assemble(object{"session_id": session, "format": "text",
+		"budget": object{"max_messages": 0}}).Text, "\n") {
 		if l != "" {
 			out = append(out, l)
 		}
@@ -78,7 +79,8 @@ func seed003Hard(t *testing.T) {
 	c := own(t)
 	var made turnAnswer
 	c.turn("s", user("x"), assistant("y")).want(201).into(&made)
-	for _, path := range []string{"/sessions/s/messages", "/sessions/s/messages/" + made.Messages[0].ID, "/sessions/s/turns/1", "/turns/1"} {
+	for _, path := range []string{"/sessions/s/messages", "/sessions/s/messages/" + made.Messages[0].ID,
+		"/sessions/s/turns/1", "/turns/1"} {
 		if r := c.do("DELETE", c.path(path), nil); r.status != 404 && r.status != 405 {
 			t.Errorf("DELETE %s: %d", path, r.status)
 		}
@@ -107,7 +109,8 @@ func seed004Disabled(t *testing.T) {
 	s := summarise(t, summarising(t, t.TempDir(), p), p, object{"summary_enabled": false, "session_history_depth": 100})
 	s.talk(repeated(2, 30)...)
 	none := 0
-	if w := s.covered(ask{maxMessages: &none, maxTokens: &none, depth: 100}); w.Summary != nil || w.Usage.HistoryMessages != 60 {
+	if w := s.covered(ask{maxMessages: &none, maxTokens: &none, depth: 100}); w.Summary != nil ||
+		w.Usage.HistoryMessages != 60 {
 		t.Errorf("%d of 60 messages, summary %+v", w.Usage.HistoryMessages, w.Summary)
 	}
 	if n := len(s.Requests()); n != 0 {
@@ -135,7 +138,8 @@ func seed004Manager(t *testing.T) {
 		t.Helper()
 		w := s.covered(ask{})
 		got := spoken(t, w)
-		if len(got) != 13 || !strings.HasPrefix(got[0], "system: ") || !strings.Contains(got[0], text) || w.Usage.HistoryMessages != 12 {
+		if len(got) != 13 || !strings.HasPrefix(got[0], "system: ") || !strings.Contains(got[0], text) ||
+			w.Usage.HistoryMessages != 12 {
 			t.Errorf("the working context is %q", got)
 		}
 		if shown, count := s.state(); shown != text || count != 30 {

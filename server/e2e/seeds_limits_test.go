@@ -11,7 +11,8 @@ import (
 func seed001Included(t *testing.T) {
 	c := own(t)
 	c.turn("", user("book a flight"), calling("c1", "search", "{}"), result("c1", "LX 8"),
-		object{"role": "assistant", "type": "a2a", "from_agent": "planner", "to_agent": "booker", "content": "please book LX 8"},
+		object{"role": "assistant", "type": "a2a", "from_agent": "planner", "to_agent": "booker",
+			"content": "please book LX 8"},
 		assistant("Booked.")).want(201)
 	got := spoken(t, c.assemble(object{}))
 	if len(got) != 5 || got[0] != "user: book a flight" || got[2] != "tool: LX 8" || got[4] != "assistant: Booked." {
@@ -77,7 +78,8 @@ func seed001Newest(t *testing.T) {
 	}
 	w := c.assemble(object{"session_id": "s", "budget": object{"max_tokens": 400}, "explain": true})
 	got := spoken(t, w)
-	if len(got) != 3 || !strings.HasPrefix(got[1], "user: 3") || !strings.HasPrefix(got[2], "user: 4") || !strings.HasPrefix(got[0], "system: ") {
+	if len(got) != 3 || !strings.HasPrefix(got[1], "user: 3") || !strings.HasPrefix(got[2], "user: 4") ||
+		!strings.HasPrefix(got[0], "system: ") {
 		t.Errorf("window %q", got)
 	}
 	if !strings.Contains(got[0], "3") {
@@ -96,9 +98,11 @@ func seed001Delegations(t *testing.T) {
 	in := func(delegation string, m object) object { m["delegation_id"] = delegation; return m }
 	c.turn("", user("plan a trip"), calling("c0", "calendar", "{}"), result("c0", "free in May"),
 		in("flights", calling("c1", "search", "{}")), in("flights", result("c1", "three flights")),
-		in("hotels", calling("c2", "search", "{}")), in("hotels", result("c2", "two hotels")), assistant("done")).want(201)
-	for viewer, want := range map[string]string{"": "free in May, three flights, two hotels", "flights": "free in May, three flights",
-		"hotels": "free in May, two hotels", "visa": "free in May"} {
+		in("hotels", calling("c2", "search", "{}")), in("hotels", result("c2", "two hotels")),
+		assistant("done")).want(201)
+	for viewer, want := range map[string]string{"": "free in May, three flights, two hotels",
+		"flights": "free in May, three flights",
+		"hotels":  "free in May, two hotels", "visa": "free in May"} {
 		request := object{}
 		if viewer != "" {
 			request["viewer"] = object{"agent": "researcher", "delegation_id": viewer}
@@ -118,7 +122,8 @@ func seed001Delegations(t *testing.T) {
 // The block that the document prints, its results filled in.
 func seed001ToolResults(t *testing.T) {
 	c := own(t)
-	c.turn("", user("how do clients log in?"), calling("c", "search_knowledge_base", `{"query":"API authentication methods"}`),
+	c.turn("", user("how do clients log in?"), calling("c", "search_knowledge_base",
+		`{"query":"API authentication methods"}`),
 		result("c", `{"results":["OAuth"]}`)).want(201)
 	const want = `## Tool: search_knowledge_base
 

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestSeeds carries out the worked examples of the five documents that Mneme began with, each under the document's number.
-// Those of 002's commands and of 003's conversations are in tests of their own, TestSeed002… and TestSeed003….
+// TestSeeds carries out the worked examples of the five documents that Mneme began with, each under the document's
+// number. Those of 002's commands and of 003's conversations are in tests of their own, TestSeed002… and TestSeed003….
 func TestSeeds(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"000 what page did you just visit":             seed000Visit,
@@ -59,7 +59,8 @@ func seed000Visit(t *testing.T) {
 	c := own(t)
 	c.turn("", user("visit x.com"), calling("call_1", "navigate", `{"url":"https://x.com"}`),
 		result("call_1", "Title: X. It's what's happening"), assistant("Done, I am on x.com.")).want(201)
-	equal(t, "what the model sees", spoken(t, c.assemble(object{"pending": []object{user("what page did you just visit?")}})),
+	equal(t, "what the model sees",
+		spoken(t, c.assemble(object{"pending": []object{user("what page did you just visit?")}})),
 		[]string{"user: visit x.com", `assistant: {"url":"https://x.com"}`, "tool: Title: X. It's what's happening",
 			"assistant: Done, I am on x.com.", "user: what page did you just visit?"})
 }
@@ -69,7 +70,8 @@ func seed000Stored(t *testing.T) {
 	c := own(t)
 	reply := assistant("There are two files.")
 	reply["reasoning"] = "The listing has two lines."
-	posted := []any{user("what is in the folder?"), calling("call_7", "shell", `{"command":"ls"}`), result("call_7", "a.txt\nb.txt"), reply}
+	posted := []any{user("what is in the folder?"), calling("call_7", "shell", `{"command":"ls"}`),
+		result("call_7", "a.txt\nb.txt"), reply}
 	c.turn("webhook", posted...).want(201)
 	stored := pages(t, c, "webhook", "asc", 10)
 	if len(stored) != len(posted) {
@@ -102,13 +104,15 @@ func seed000Cap(t *testing.T) {
 	c.do("PATCH", c.path("/settings"), object{"session_history_depth": 100}).want(200)
 	for n := range 40 { // turns of three messages, so that 50 would cut one
 		id := fmt.Sprint("call_", n)
-		c.turn("s", user(fmt.Sprint("question ", n)), calling(id, "look", "{}"), result(id, fmt.Sprint("found ", n))).want(201)
+		c.turn("s", user(fmt.Sprint("question ", n)), calling(id, "look", "{}"),
+			result(id, fmt.Sprint("found ", n))).want(201)
 		w := c.assemble(object{"session_id": "s"})
 		if faults := providerFaults("openai.chat", w.Messages); len(faults) > 0 {
 			t.Fatalf("after turn %d: %s", n, strings.Join(faults, "\n"))
 		}
 		got := spoken(t, w)
-		if w.Usage.HistoryMessages > 50 || w.Usage.HistoryMessages != min(3*(n+1), 48) || got[len(got)-1] != fmt.Sprint("tool: found ", n) {
+		if w.Usage.HistoryMessages > 50 || w.Usage.HistoryMessages != min(3*(n+1), 48) ||
+			got[len(got)-1] != fmt.Sprint("tool: found ", n) {
 			t.Fatalf("after turn %d: %d messages, the last %q", n, w.Usage.HistoryMessages, got[len(got)-1])
 		}
 	}
@@ -144,7 +148,8 @@ func seed000Persistence(t *testing.T) {
 	equal(t, "in a rebuilt container", spoken(t, rebuilt.assemble(object{"session_id": "morning"})), want)
 }
 
-// "Separate threads of work without them interfering": `dashboard` where none is named, others beside it, deleted alone.
+// "Separate threads of work without them interfering": `dashboard` where none is named, others beside it, deleted
+// alone.
 func seed000Sessions(t *testing.T) {
 	c := own(t)
 	c.turn("", user("from the dashboard")).want(201)
@@ -165,10 +170,12 @@ func seed000Memory(t *testing.T) {
 		}
 	}
 	c.call("memory_store", object{"key": "today", "content": "fixed the login page today", "category": "daily"})
-	c.call("memory_store", object{"key": "thread", "content": "we are talking about the login page", "category": "conversation"})
+	c.call("memory_store", object{"key": "thread", "content": "we are talking about the login page",
+		"category": "conversation"})
 	c.turn("thread", user("which mode do I like?")).want(201)
 	c.do("DELETE", c.path("/sessions/thread"), nil).want(204)
-	if r := c.call("memory_recall", object{"query": "dark mode or light mode?"}); !strings.Contains(r.Content, "user prefers dark mode") {
+	if r := c.call("memory_recall", object{"query": "dark mode or light mode?"}); !strings.Contains(r.Content,
+		"user prefers dark mode") {
 		t.Errorf("recalled %+v", r)
 	}
 	var daily, core, thread memory
@@ -178,18 +185,21 @@ func seed000Memory(t *testing.T) {
 	if daily.ExpiresAt == nil || core.ExpiresAt != nil || thread.SessionID == nil || *thread.SessionID != "thread" {
 		t.Errorf("daily %+v, core %+v, conversation %+v", daily, core, thread)
 	}
-	if at, err := time.Parse(time.RFC3339, *daily.ExpiresAt); err != nil || time.Until(at).Round(24*time.Hour) != 7*24*time.Hour {
+	if at, err := time.Parse(time.RFC3339, *daily.ExpiresAt); err != nil ||
+		time.Until(at).Round(24*time.Hour) != 7*24*time.Hour {
 		t.Errorf("a daily memory expires at %s", *daily.ExpiresAt)
 	}
 	if r := c.call("memory_forget", object{"key": "theme"}); r.IsError {
 		t.Errorf("%+v", r)
 	}
-	if r := c.call("memory_recall", object{"query": "dark mode"}); strings.Contains(r.Content, "dark mode\"") || strings.Contains(r.Content, "prefers") {
+	if r := c.call("memory_recall", object{"query": "dark mode"}); strings.Contains(r.Content, "dark mode\"") ||
+		strings.Contains(r.Content, "prefers") {
 		t.Errorf("recalled after it was forgotten: %+v", r)
 	}
 }
 
-// "If an agent turn fails … the conversation history is not updated. The next turn retries from the last successful state."
+// "If an agent turn fails … the conversation history is not updated. The next turn retries from the last successful
+// state."
 func seed000Errors(t *testing.T) {
 	c := own(t)
 	c.turn("", user("first"), assistant("done")).want(201)
@@ -197,7 +207,8 @@ func seed000Errors(t *testing.T) {
 	c.turn("", user("second"), calling("call_1", "shell", "{}"), result("call_2", "a crashed tool's")).problem(422)
 	equal(t, "after the failed turn", spoken(t, c.assemble(object{})), before)
 	var again turnAnswer
-	if c.turn("", user("second"), calling("call_1", "shell", "{}"), result("call_1", "ok")).want(201).into(&again); again.Turn != 2 {
+	if c.turn("", user("second"), calling("call_1", "shell", "{}"), result("call_1",
+		"ok")).want(201).into(&again); again.Turn != 2 {
 		t.Errorf("the retried turn is numbered %d", again.Turn)
 	}
 }
@@ -208,7 +219,8 @@ func seed000Background(t *testing.T) {
 	c.turn("", user("our chat")).want(201)
 	c.post(c.path("/sessions"), object{"id": "heartbeat", "kind": "background"}).want(201)
 	for range 3 {
-		equal(t, "tick", spoken(t, c.assemble(object{"session_id": "heartbeat", "pending": []object{user("all well?")}})),
+		equal(t, "tick", spoken(t, c.assemble(object{"session_id": "heartbeat",
+			"pending": []object{user("all well?")}})),
 			[]string{"user: all well?"})
 		c.turn("heartbeat", user("all well?"), assistant("yes")).want(201)
 	}

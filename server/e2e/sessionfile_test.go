@@ -127,7 +127,8 @@ func TestPages(t *testing.T) {
 	c.get(c.path("/sessions/s/messages?cursor="+sessions.NextCursor)).want(200, 422)
 	_, messages := listed(t, c, "s", "limit=1")
 	c.get(c.path("/sessions?cursor="+messages)).want(200, 422)
-	for _, cursor := range []string{"x", "%00", "AAAAAAAAAAA", "_____w", "__________8", "AAAA", "%2e%2e%2f", "gAAAAAAAAAA"} {
+	for _, cursor := range []string{"x", "%00", "AAAAAAAAAAA", "_____w", "__________8", "AAAA", "%2e%2e%2f",
+		"gAAAAAAAAAA"} {
 		for _, order := range []string{"asc", "desc"} {
 			c.get(c.path("/sessions/s/messages?order="+order+"&cursor="+cursor)).want(200, 422)
 		}

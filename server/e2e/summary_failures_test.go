@@ -51,7 +51,8 @@ func testFailures(t *testing.T, w *world) {
 			s.covered(ask{maxMessages: new(7)})
 			text := s.await(29)
 			s.covered(ask{})
-			if got := s.Requests(); len(got) != 2 || !slices.Equal(told(got[1]), upTo(1, 29)) || text != got[1].Answer ||
+			if got := s.Requests(); len(got) != 2 || !slices.Equal(told(got[1]), upTo(1, 29)) ||
+				text != got[1].Answer ||
 				got[1].Previous != "" {
 				t.Errorf("asked %d times; the summary is %q", len(got), text)
 			}
@@ -150,7 +151,8 @@ func testWait(t *testing.T, w *world) {
 	s := w.begin(t, object{"summary_mode": "wait"})
 	s.talk(append(repeated(2, 20), 1)...)
 	win := s.covered(ask{})
-	if win.Summary == nil || !slices.Equal(openaitest.Marks(win.Summary.Text), upTo(1, 29)) || win.Usage.HistoryMessages != 12 {
+	if win.Summary == nil || !slices.Equal(openaitest.Marks(win.Summary.Text), upTo(1, 29)) ||
+		win.Usage.HistoryMessages != 12 {
 		t.Errorf("%d messages beside %+v", win.Usage.HistoryMessages, win.Summary)
 	}
 	s.replay(t, win)
@@ -197,7 +199,8 @@ func testDelegations(t *testing.T, w *world) {
 		s.talk(2)
 		if last := len(s.history.messages); n%3 == 2 {
 			s.sayAll(sprintf("del_%d", n%2+1), message("user", s.text(last+1)+" top secret"),
-				toolCall("c"), toolResult("c", 1, s.text(last+3)+" top secret"), message("assistant", s.text(last+4)+" top secret"))
+				toolCall("c"), toolResult("c", 1, s.text(last+3)+" top secret"),
+				message("assistant", s.text(last+4)+" top secret"))
 		}
 		look()
 	}

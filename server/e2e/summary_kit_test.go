@@ -20,7 +20,8 @@ const providerKey = "sk-provider-key-of-the-acceptance-tests"
 func summarising(t testing.TB, data string, provider *openaitest.Server) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "mneme.yaml")
-	config := "openai_summary_api_key: " + providerKey + "\nopenai_summary_url: " + provider.URL + "\nopenai_model: small\n"
+	config := "openai_summary_api_key: " + providerKey + "\nopenai_summary_url: " + provider.URL +
+		"\nopenai_model: small\n"
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +120,8 @@ func toolResult(id string, back int, text string) *hard.Message {
 	return &hard.Message{Role: "tool", CallID: id, Atom: -back, Parts: []hard.Part{{Text: text}}, Posted: posted}
 }
 
-// covered asks for a window and holds it against the law and against the promise of summaries: each stored message is in
-// the window, or covered by the summary shown, or dropped with a reason. All of it by content.
+// covered asks for a window and holds it against the law and against the promise of summaries: each stored message is
+// in the window, or covered by the summary shown, or dropped with a reason. All of it by content.
 func (s *summarised) covered(a ask) *window {
 	s.t.Helper()
 	w := s.window(a)

@@ -75,7 +75,8 @@ func testReset(t *testing.T, w *world) {
 	}
 	after := s.covered(ask{})
 	if after.Summary != nil || !sameBytes(after.Messages, before.Messages) || with.Summary == nil {
-		t.Errorf("summaries %+v, %+v; before %s\nafter %s", with.Summary, after.Summary, s.brief(before.Messages), s.brief(after.Messages))
+		t.Errorf("summaries %+v, %+v; before %s\nafter %s", with.Summary, after.Summary, s.brief(before.Messages),
+			s.brief(after.Messages))
 	}
 	for _, win := range []*window{before, with, after} {
 		s.replay(t, win)
@@ -107,7 +108,8 @@ func testUsage(t *testing.T, w *world) {
 	s.get("/api/v1/usage").want(200).into(&usage)
 	got := s.Requests()
 	in := len(got[1].Body)/4 + len(got[2].Body)/4 // the empty answer was paid for too
-	if u := usage.Summaries; u.Calls != 3 || u.Failures != 2 || u.TokensIn != in || u.TokensOut != len(got[2].Answer)/4 {
+	if u := usage.Summaries; u.Calls != 3 || u.Failures != 2 || u.TokensIn != in ||
+		u.TokensOut != len(got[2].Answer)/4 {
 		t.Errorf("%+v, want 3 calls, 2 failures, %d and %d tokens", u, in, len(got[2].Answer)/4)
 	}
 	s.as(s.newKey("agent")).get("/api/v1/usage").problem(403)
@@ -118,8 +120,8 @@ func testUsage(t *testing.T, w *world) {
 func TestSummaryOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	if stores.start != nil {
-		t.Skip("others may be at work on a shared database: the killed server's lease has to run out first, which takes minutes; " +
-			"the engine's own tests hold that by their clock")
+		t.Skip("others may be at work on a shared database: the killed server's lease has to run out first, which " +
+			"takes minutes; the engine's own tests hold that by their clock")
 	}
 	p := provider(t)
 	data := t.TempDir()
@@ -284,7 +286,8 @@ func TestProviderKeyStaysHidden(t *testing.T) {
 		}
 	}
 	hidden("the log", server.log.String())
-	for _, path := range []string{s.path("/decisions/" + win.DecisionID), s.path("/sessions/s"), s.path("/sessions"), s.path("/settings"),
+	for _, path := range []string{s.path("/decisions/" + win.DecisionID), s.path("/sessions/s"), s.path("/sessions"),
+		s.path("/settings"),
 		"/api/v1/usage", "/metrics", "/readyz", "/openapi.json", s.path("/sessions/s/export")} {
 		hidden(path, string(s.get(path).want(200).body))
 	}

@@ -75,9 +75,11 @@ func TestSummarySavings(t *testing.T) {
 		if on.covered == 0 || on.tokens >= off.tokens || on.lost > off.lost {
 			t.Errorf("%s: summaries save nothing: on %+v, off %+v", u.name, on, off)
 		}
-		fmt.Fprintf(&table, "| %s | %d, %d | %d of %[4]d | %.0f | %.0f | %.0f %% | %.1f | %.1f | %d of %d | %d |\n", u.name,
+		fmt.Fprintf(&table, "| %s | %d, %d | %d of %[4]d | %.0f | %.0f | %.0f %% | %.1f | %.1f | %d of %d | %d |\n",
+			u.name,
 			u.threshold, u.keep, on.windows, off.each(off.tokens), on.each(on.tokens),
-			100-100*on.each(on.tokens)/off.each(off.tokens), off.each(off.lost), on.each(on.lost), on.covered, on.messages, on.calls)
+			100-100*on.each(on.tokens)/off.each(off.tokens), off.each(off.lost), on.each(on.lost), on.covered,
+			on.messages, on.calls)
 	}
 	t.Log("\n" + table.String())
 }
@@ -91,7 +93,8 @@ type measured struct {
 // each is a sum as its mean over the windows.
 func (m measured) each(sum int) float64 { return float64(sum) / float64(m.windows) }
 
-func measure(t *testing.T, server *process, p *openaitest.Server, u setup, all map[string]*hard.Transcript, on bool) (out measured) {
+func measure(t *testing.T, server *process, p *openaitest.Server, u setup, all map[string]*hard.Transcript,
+	on bool) (out measured) {
 	t.Helper()
 	s := summarise(t, server, p, object{"summary_enabled": on, "summary_mode": "wait", "summary_wait_ms": 60_000,
 		"summary_threshold": u.threshold, "summary_keep_last": u.keep})

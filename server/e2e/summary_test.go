@@ -17,8 +17,9 @@ func TestSummaries(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, w *world){
 		"threshold": testThreshold, "up to the threshold": testUpToTheThreshold, "cuts": testCuts, "chunks": testChunks,
 		"burst": testBurst, "wait": testWait, "wait in vain": testWaitInVain, "failures": testFailures,
-		"failing again and again": testFailingAgain, "delegations": testDelegations, "refresh": testRefresh, "reset": testReset,
-		"off": testOff, "hard transcripts": testHardTranscripts, "usage": testUsage,
+		"failing again and again": testFailingAgain, "delegations": testDelegations, "refresh": testRefresh,
+		"reset": testReset,
+		"off":   testOff, "hard transcripts": testHardTranscripts, "usage": testUsage,
 		"beside memories": testBesideMemories,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +52,8 @@ func testThreshold(t *testing.T, w *world) {
 		t.Errorf("a summary without a call: %+v", win.Summary)
 	}
 	first := s.await(29)
-	if win := s.covered(ask{}); win.Summary == nil || win.Summary.Text != first || !slices.Equal(win.Summary.CoversTurns, []int{1, 15}) ||
+	if win := s.covered(ask{}); win.Summary == nil || win.Summary.Text != first ||
+		!slices.Equal(win.Summary.CoversTurns, []int{1, 15}) ||
 		win.Usage.HistoryMessages != 12 {
 		t.Errorf("%d messages of history beside the summary %+v", win.Usage.HistoryMessages, win.Summary)
 	}
@@ -87,7 +89,8 @@ func testBesideMemories(t *testing.T, w *world) {
 	s.covered(ask{})
 	summary := s.await(30)
 	for _, format := range hard.Formats() {
-		win := s.covered(ask{format: format, system: "Be brief.", memories: &remembering{query: "Ada Lisbon", limit: 4, known: known}})
+		win := s.covered(ask{format: format, system: "Be brief.", memories: &remembering{query: "Ada Lisbon", limit: 4,
+			known: known}})
 		if win.Summary == nil || win.Summary.Text != summary || len(win.Memories) == 0 || !win.Memories[0].Injected {
 			t.Errorf("%s: summary %+v, memories %+v", format, win.Summary, win.Memories)
 		}
@@ -101,7 +104,8 @@ func testUpToTheThreshold(t *testing.T, w *world) {
 		s := w.begin(t, nil)
 		for s.talk(first); ; s.talk(2) {
 			if win := s.covered(ask{}); win.Usage.HistoryMessages != len(s.history.messages) || win.Summary != nil {
-				t.Errorf("%d of %d messages, summary %v", win.Usage.HistoryMessages, len(s.history.messages), win.Summary)
+				t.Errorf("%d of %d messages, summary %v", win.Usage.HistoryMessages, len(s.history.messages),
+					win.Summary)
 			}
 			if len(s.history.messages) >= 39 {
 				break
@@ -151,14 +155,16 @@ func testCuts(t *testing.T, w *world) {
 		s.covered(ask{})
 		text := s.await(c.want)
 		s.covered(ask{})
-		if got := openaitest.Marks(text); got[len(got)-1] > c.want || slices.ContainsFunc(told(s.Requests()[0]), func(n int) bool { return n > c.want }) {
+		if got := openaitest.Marks(text); got[len(got)-1] > c.want || slices.ContainsFunc(told(s.Requests()[0]),
+			func(n int) bool { return n > c.want }) {
 			t.Errorf("%s: the summary of %d messages is %q", c.name, c.want, text)
 		}
 		s.onceEach()
 		s.Next(openaitest.Say("Made anew.")) // a refresh cuts at the same place, without a policy
 		s.act("refresh")
 		count := 0
-		await(t, func() bool { text, count = s.state(); return text == "Made anew." }, func() string { return "no refresh" })
+		await(t, func() bool { text, count = s.state(); return text == "Made anew." },
+			func() string { return "no refresh" })
 		if count != c.want {
 			t.Errorf("%s: a refresh covers %d messages, want %d", c.name, count, c.want)
 		}
@@ -194,7 +200,8 @@ func testChunks(t *testing.T, w *world) {
 		}
 	}
 	third := got[0].Messages[2].Text
-	if posted := joined(s.history.messages[2]); len(third) >= len(posted)/2 || strings.ContainsRune(third, utf8.RuneError) ||
+	if posted := joined(s.history.messages[2]); len(third) >= len(posted)/2 ||
+		strings.ContainsRune(third, utf8.RuneError) ||
 		!strings.Contains(third, " bytes left out …]") ||
 		!slices.Equal(openaitest.Marks(third), []int{3}) {
 		t.Errorf("of %d bytes the provider got %d: %s", len(posted), len(third), clip(third, 300))
@@ -218,12 +225,13 @@ func testOff(t *testing.T, w *world) {
 	}
 }
 
-// Transcripts of bad days in every format, with summaries on: every window is lawful and replays, and what is summarised
-// was told to the provider and is of no delegation.
+// Transcripts of bad days in every format, with summaries on: every window is lawful and replays, and what is
+// summarised was told to the provider and is of no delegation.
 func testHardTranscripts(t *testing.T, w *world) {
 	for i, format := range hard.Formats() {
 		s := w.begin(t, object{"summary_threshold": 12, "summary_keep_last": 4, "summary_mode": "wait"})
-		transcript := hard.Generate(hard.Knobs{Seed: uint64(i), Format: format, Messages: 160, Longest: 3000, Delegations: true})
+		transcript := hard.Generate(hard.Knobs{Seed: uint64(i), Format: format, Messages: 160, Longest: 3000,
+			Delegations: true})
 		summaries := 0
 		for i, turn := range transcript.Turns {
 			s.say(turn)
@@ -239,7 +247,8 @@ func testHardTranscripts(t *testing.T, w *world) {
 			s.replay(t, win)
 			told := provided(w.provider.Requests()) // their texts are random, and so without a topic
 			for _, m := range s.summarised(win) {
-				if text := clip(strings.TrimSpace(joined(m)), 20); m.Delegation != "" || !strings.Contains(told, strings.ToValidUTF8(strings.TrimSuffix(text, "…"), "")) {
+				if text := clip(strings.TrimSpace(joined(m)), 20); m.Delegation != "" ||
+					!strings.Contains(told, strings.ToValidUTF8(strings.TrimSuffix(text, "…"), "")) {
 					t.Fatalf("%s: message %d of delegation %q is summarised: %q", format, m.Seq, m.Delegation, text)
 				}
 			}

@@ -19,10 +19,12 @@ func TestVerifyAfterKills(t *testing.T) {
 	for round := range 4 {
 		server := summarising(t, data, summaries)
 		admin := server.client(t)
-		admin.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true, "daily_memory_days": 1}).want(200)
+		admin.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
+			"daily_memory_days": 1}).want(200)
 		for n := range 100 { // enough to be put into blocks, which the writers then take apart
 			if round == 0 {
-				admin.post("/api/v1/projects/default/memories", object{"key": fmt.Sprint("k", n), "content": "hello word7 word8"}).want(201)
+				admin.post("/api/v1/projects/default/memories", object{"key": fmt.Sprint("k", n),
+					"content": "hello word7 word8"}).want(201)
 			}
 		}
 		var done atomic.Int64
@@ -90,9 +92,11 @@ func (c client) anything(random *rand.Rand) error {
 			turns = append(turns, object{"turn": n + 1, "messages": []object{
 				{"format": "openai.chat", "message": user(fmt.Sprint("imported ", n))}}})
 		}
-		return c.change("POST", at+"/sessions/import", object{"version": 1, "session": object{"id": session}, "turns": turns})
+		return c.change("POST", at+"/sessions/import", object{"version": 1, "session": object{"id": session},
+			"turns": turns})
 	case 3:
-		return c.change("POST", "/api/v1/keys", object{"role": "agent", "name": "k"}, "Idempotency-Key", fmt.Sprint(random.Uint64()))
+		return c.change("POST", "/api/v1/keys", object{"role": "agent", "name": "k"}, "Idempotency-Key",
+			fmt.Sprint(random.Uint64()))
 	case 4:
 		module := wasmtest.Policy(wasmtest.Manifest(fmt.Sprint("v", random.IntN(20))), wasmtest.Keep())
 		return c.change("POST", policiesPath+"?name=p"+call, module, "Content-Type", "application/wasm")
@@ -122,7 +126,8 @@ func (c client) anythingShared(random *rand.Rand) error {
 			fmt.Fprintf(&words, "word%d ", random.IntN(300))
 		}
 		return c.change("POST", memories, object{"key": key, "content": words.String(), "tags": []string{"t"},
-			"category": []string{"core", "daily", "conversation"}[random.IntN(3)]}, "Idempotency-Key", fmt.Sprint(random.Uint64()))
+			"category": []string{"core", "daily", "conversation"}[random.IntN(3)]}, "Idempotency-Key",
+			fmt.Sprint(random.Uint64()))
 	case 4:
 		return c.change("DELETE", memories+"/"+key, nil)
 	case 5:
@@ -133,7 +138,8 @@ func (c client) anythingShared(random *rand.Rand) error {
 		return c.change("PUT", board+"/agents/"+agent, object{"display_name": agent, "lead": random.IntN(2) == 0})
 	case 9, 10, 11:
 		says := []string{"@" + agent + " look", "/pause", "@lead and @agent1", "plain words"}[random.IntN(4)]
-		return c.change("POST", board+"/memory", object{"content": says, "is_chat": random.IntN(3) > 0}, "Idempotency-Key",
+		return c.change("POST", board+"/memory", object{"content": says, "is_chat": random.IntN(3) > 0},
+			"Idempotency-Key",
 			fmt.Sprint(random.Uint64()))
 	case 12:
 		switch random.IntN(5) {
@@ -159,7 +165,8 @@ func (c client) anythingShared(random *rand.Rand) error {
 func (c client) tenantOf(random *rand.Rand) []byte {
 	at, project := "2026-01-01T00:00:00Z", fmt.Sprint("imported", random.IntN(100))
 	return tenantFile(c.t, object{"type": "project", "id": project, "name": "imported", "created_at": at},
-		object{"type": "session", "project": project, "id": fmt.Sprint("s", random.IntN(6)), "created_at": at, "last_activity_at": at},
+		object{"type": "session", "project": project, "id": fmt.Sprint("s", random.IntN(6)), "created_at": at,
+			"last_activity_at": at},
 		object{"type": "turn", "turn": 1, "messages": []object{
 			{"format": "openai.chat", "created_at": at, "message": user("imported")}}},
 		object{"type": "session_end", "turns": 1})

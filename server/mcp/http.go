@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Response is what a POST is answered with. It implements http.ResponseWriter.
+// Response is the answer to a POST. It implements http.ResponseWriter for the SDK.
 type Response struct {
 	Status int
 	Body   bytes.Buffer
@@ -35,16 +35,16 @@ func (r *Response) Write(p []byte) (int, error) {
 // ContentType is the type of the body.
 func (r *Response) ContentType() string { return r.header.Get("Content-Type") }
 
-// Refused tells whether the body is a text that says why the request is none of the protocol.
+// Refused reports whether the body is a text that says why the request does not keep to the protocol.
 func (r *Response) Refused() bool {
 	return r.Status >= http.StatusBadRequest && strings.HasPrefix(r.ContentType(), "text/plain")
 }
 
-// maxBatch bounds the messages of one body, which older versions of the protocol let be several.
+// maxBatch bounds the messages of one body. Older versions of the protocol allow several.
 const maxBatch = 64
 
-// refusal says why a body is not worth reading as messages; empty where it is. encoding/json bounds how deeply values
-// are nested, the SDK's own reader does not.
+// refusal says why a body is refused before the SDK reads it, or is empty. The SDK's reader does not bound how deeply
+// values are nested; encoding/json does.
 func refusal(body []byte) string {
 	if !json.Valid(body) {
 		return "the body is not JSON, or is nested too deeply"
@@ -56,9 +56,9 @@ func refusal(body []byte) string {
 	return ""
 }
 
-// Post answers one POST of the protocol's HTTP transport. The server keeps nothing from one to the next: it gives no
-// session ids, opens no streams, and any server of several answers any request. Of the header only what begins with
-// Mcp- counts. The answer is whole when Post returns; an error is that of ctx.
+// Post answers one POST of the protocol's HTTP transport. The server keeps nothing from one request to the next: it
+// gives no session ids and opens no streams, so any one of several servers can answer any request. Only headers whose
+// names begin with Mcp- are used. The answer is complete when Post returns. An error is that of ctx.
 func (s *Server) Post(ctx context.Context, header http.Header, body []byte, call Call) (*Response, error) {
 	w := &Response{header: http.Header{}}
 	if why := refusal(body); why != "" {

@@ -1,5 +1,6 @@
-// Package mcp speaks the Model Context Protocol, so that clients of it reach the tools: over HTTP, on which every
-// message stands for itself, and on stdin and stdout. It knows no rule of memories; whoever uses it carries calls out.
+// Package mcp offers the memory tools to clients of the Model Context Protocol: over HTTP, where every message is
+// independent of the others, and on stdin and stdout. It only translates. A Call, which the user of the package gives,
+// carries a tool's call out, in this process or (Remote) on a running server.
 package mcp
 
 import (
@@ -18,33 +19,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 )
 
-// instructions are what a client tells its model of the tools as a whole.
-const instructions = "Long-term memory that outlives conversations. Recall before you answer what may depend on earlier " +
+// instructions is what a client tells its model about the tools as a whole.
+const instructions = "Long-term memory that outlives conversations. Recall before you answer what may depend on " +
+	"earlier " +
 	"ones; store what will matter later; forget what is wrong or what you are asked to forget."
 
-// Call carries a tool's call out. Its errors are those that a model can do nothing about: *engine.Error are told to the
-// client, others only to the log.
+// Call carries out a tool's call. What the model itself can correct is a result with IsError; an error is for the
+// client. A *fault.Error is told to the client, any other error only to the log.
 type Call func(ctx context.Context, call tools.Call) (tools.Result, error)
 
-// Server is the protocol's side of the tools. It keeps nothing of who uses them.
+// Server speaks the protocol for a fixed list of tools. It keeps no state of its clients, and any number may use it.
 type Server struct {
 	sdk  *sdk.Server
 	http http.Handler
 	log  *slog.Logger
 }
 
-// New makes a server of tools. The version is Mneme's, as clients show it.
+// New makes a server that offers tools. version is Mneme's version, which clients show.
 func New(tools []*Tool, version string, log *slog.Logger) *Server {
 	s := &Server{log: log, sdk: sdk.NewServer(&sdk.Implementation{Name: "mneme", Title: "Mneme", Version: version},
 		&sdk.ServerOptions{
 			Instructions: instructions,
-			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // whose list never changes
+			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list of tools never changes
 		})}
 	for _, t := range tools {
 		s.sdk.AddTool(t, s.handle)
 	}
 	s.http = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: -1, // the edge has bounded it
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: -1, // the edge bounds bodies
 	})
 	return s
 }
@@ -56,7 +58,8 @@ type Tool = sdk.Tool
 func Describe(t tools.Tool) *Tool {
 	destructive, openWorld := t.Destructive, false // the tools reach nothing but Mneme
 	return &Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+		OutputSchema: t.OutputSchema,
 		Annotations: &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, DestructiveHint: &destructive,
 			IdempotentHint: t.Idempotent, OpenWorldHint: &openWorld},
 	}
@@ -71,14 +74,15 @@ func DescribeAll(tools []tools.Tool) []*Tool {
 	return out
 }
 
-// callKey is where a context holds the Call: of what belongs to one request, the SDK hands nothing else on.
+// callKey is where a context holds a request's Call, because the SDK hands a tool nothing but the context.
 type callKey struct{}
 
+// with gives a context that carries call.
 func with(ctx context.Context, call Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
 
-// handle is called in a goroutine of the SDK's, where a panic would end the program.
+// handle carries out a client's call of a tool. The SDK runs it in a goroutine, where a panic would end the program.
 func (s *Server) handle(ctx context.Context, req *sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -91,19 +95,20 @@ func (s *Server) handle(ctx context.Context, req *sdk.CallToolRequest) (result *
 		return nil, s.rpcError(req.Params.Name, err)
 	}
 	result = &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: r.Content}}, IsError: r.IsError}
-	if !r.IsError { // clients hold what is structured against the tool's schema, which is that of successes
+	if !r.IsError { // the tool's output schema, which clients check against, describes successes only
 		result.StructuredContent = r.Structured
 	}
 	return result, nil
 }
 
-// errorData is what programs read of an error.
+// errorData is the part of an error that programs read.
 type errorData struct {
 	Code   string             `json:"code"`
 	Errors []fault.FieldError `json:"errors,omitempty"`
 }
 
-// rpcError words an error for the client. Words that were not meant for it stay in the log.
+// rpcError words an error for the client. An error that was not written for clients becomes `internal`, and its text
+// goes to the log alone.
 func (s *Server) rpcError(tool string, err error) error {
 	out, data := &jsonrpc.Error{Code: jsonrpc.CodeInternalError}, errorData{}
 	wrong, told := errors.AsType[*fault.Error](err)

@@ -20,7 +20,8 @@ import (
 func one() (s *Server, log *bytes.Buffer) {
 	log = new(bytes.Buffer)
 	schema := json.RawMessage(`{"type":"object"}`)
-	return New(DescribeAll([]tools.Tool{{Name: "tool", Title: "A tool", InputSchema: schema, OutputSchema: schema}}), "v1",
+	return New(DescribeAll([]tools.Tool{{Name: "tool", Title: "A tool", InputSchema: schema, OutputSchema: schema}}),
+		"v1",
 		slog.New(slog.NewTextHandler(log, nil))), log
 }
 
@@ -68,12 +69,14 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 	if got.Name != "tool" || string(got.Arguments) != `{"a":"<1>"}` {
 		t.Errorf("%+v", got)
 	}
-	if a.Error != nil || a.Result.IsError || a.Result.Content[0].Text != "told" || a.Result.StructuredContent["n"] != 1.0 {
+	if a.Error != nil || a.Result.IsError || a.Result.Content[0].Text != "told" ||
+		a.Result.StructuredContent["n"] != 1.0 {
 		t.Errorf("%+v", a)
 	}
 }
 
-// What a model can do something about is a result; all else is an error of the protocol, and internal words stay in the log.
+// What a model can do something about is a result; all else is an error of the protocol, and internal words stay in the
+// log.
 func TestErrors(t *testing.T) {
 	fields := []fault.FieldError{{Field: "f", Code: "c", Detail: "d"}}
 	for name, test := range map[string]struct {
@@ -83,12 +86,15 @@ func TestErrors(t *testing.T) {
 		message string
 		logged  bool
 	}{
-		"invalid":   {&fault.Error{Kind: fault.Invalid, Code: "odd", Detail: "is odd", Fields: fields}, -32602, "odd", "is odd", false},
-		"not found": {&fault.Error{Kind: fault.NotFound, Code: "not_found", Detail: "no project"}, -32603, "not_found", "no project", false},
-		"internal":  {&fault.Error{Kind: fault.Internal, Code: "x", Detail: "secret"}, -32603, "internal", "its log has more", true},
-		"unknown":   {errors.New("secret"), -32603, "internal", "its log has more", true},
-		"late":      {context.DeadlineExceeded, -32603, "deadline_exceeded", "try again", false},
-		"panic":     {nil, -32603, "internal", "its log has more", true},
+		"invalid": {&fault.Error{Kind: fault.Invalid, Code: "odd", Detail: "is odd", Fields: fields}, -32602, "odd",
+			"is odd", false},
+		"not found": {&fault.Error{Kind: fault.NotFound, Code: "not_found", Detail: "no project"}, -32603, "not_found",
+			"no project", false},
+		"internal": {&fault.Error{Kind: fault.Internal, Code: "x", Detail: "secret"}, -32603, "internal",
+			"its log has more", true},
+		"unknown": {errors.New("secret"), -32603, "internal", "its log has more", true},
+		"late":    {context.DeadlineExceeded, -32603, "deadline_exceeded", "try again", false},
+		"panic":   {nil, -32603, "internal", "its log has more", true},
 	} {
 		s, log := one()
 		a := s.called(t, func(context.Context, tools.Call) (tools.Result, error) {
@@ -120,7 +126,8 @@ func TestPostEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := false
 	s, _ := one()
-	_, err := s.Post(ctx, http.Header{}, []byte(callTool), func(context.Context, tools.Call) (tools.Result, error) {
+	_, err := s.Post(ctx, http.Header{}, []byte(callTool), func(context.Context, tools.Call) (tools.Result,
+		error) {
 		cancel()
 		<-ctx.Done()
 		ended = true
@@ -182,7 +189,8 @@ func TestRemote(t *testing.T) {
 	} {
 		status, body = test.status, test.body
 		a := s.called(t, call)
-		if test.want == "" && (a.Error != nil || a.Result.Content[0].Text != "told" || a.Result.StructuredContent["n"] != 1.0) ||
+		if test.want == "" && (a.Error != nil || a.Result.Content[0].Text != "told" ||
+			a.Result.StructuredContent["n"] != 1.0) ||
 			test.want != "" && (a.Error == nil || !strings.Contains(a.Error.Message, test.want)) {
 			t.Errorf("%d %s: %+v %+v", test.status, test.body, a.Result, a.Error)
 		}
@@ -201,7 +209,8 @@ func BenchmarkPost(b *testing.B) {
 	body := []byte(strings.Replace(callTool, `"tool"`, `"memory_recall"`, 1))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := s.Post(b.Context(), http.Header{}, body, func(context.Context, tools.Call) (tools.Result, error) {
+		r, err := s.Post(b.Context(), http.Header{}, body, func(context.Context, tools.Call) (tools.Result,
+			error) {
 			return tools.Result{Content: "told"}, nil
 		})
 		if err != nil || r.Status != 200 {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// remoteTime bounds one request to a server, which itself gives up sooner.
+	// remoteTime bounds one request. The server gives up sooner, and says why.
 	remoteTime = time.Minute
 	// maxRemoteBody bounds an answer, in bytes.
 	maxRemoteBody = 16 << 20
@@ -26,14 +26,14 @@ const (
 
 // Remote speaks to a running server's HTTP API with a key, for one project.
 type Remote struct {
-	URL     string // up to the path's beginning
+	URL     string // without a path, such as http://127.0.0.1:7700
 	Key     string
 	Project string
 	Client  *http.Client // nil: one of its own
 }
 
-// Open checks that the server answers, that it knows the key, and that the key reaches the project. It answers the tools
-// of that server, and what carries them out there.
+// Open checks that the server answers, that it knows the key, and that the key reaches the project. It answers the
+// tools of that server, and what carries them out there.
 func (r Remote) Open(ctx context.Context) ([]*Tool, Call, error) {
 	base, err := url.Parse(r.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -71,7 +71,8 @@ func (r Remote) call(ctx context.Context, call tools.Call) (tools.Result, error)
 	return tools.Result{Content: out.Content, Structured: out.Structured, IsError: out.IsError}, err
 }
 
-// send sends a request and decodes its answer. What the server refuses is an *engine.Error in the server's own words.
+// send sends a request and decodes the answer. A refusal is a *fault.Error in the server's own words; a server that
+// does not answer is one with the code server_unreachable.
 func (r Remote) send(ctx context.Context, method, path string, body []byte, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, r.URL+path, bytes.NewReader(body))
 	if err != nil {
@@ -80,7 +81,7 @@ func (r Remote) send(ctx context.Context, method, path string, body []byte, into
 	req.Header.Set("Authorization", "Bearer "+r.Key)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Idempotency-Key", rand.Text()) // with it, it may be sent again on another connection
+		req.Header.Set("Idempotency-Key", rand.Text()) // lets net/http send it again where a connection was closed
 	}
 	res, err := r.Client.Do(req)
 	if err != nil {
@@ -111,7 +112,7 @@ func unreachable(err error) error {
 		Detail: fmt.Sprintf("the server does not answer: %v", err)}
 }
 
-// problem is what the server answers where it refuses.
+// problem makes an error of the server's answer to a request that it refused.
 func problem(status int, body []byte) error {
 	var p struct {
 		Code      string             `json:"code"`

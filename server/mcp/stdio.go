@@ -15,14 +15,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxLine bounds a message on stdin, in bytes. A memory of the greatest size fits, however it is escaped.
+// maxLine bounds a message on stdin, in bytes. The largest memory fits, even with every byte escaped.
 const maxLine = 8 << 20
 
-// lastAnswers is how long calls that are under way when stdin ends are waited for.
+// lastAnswers is how long Run waits for calls in flight when stdin ends.
 const lastAnswers = 5 * time.Second
 
-// Run serves one client that writes to in and reads from out, a message a line, until in ends or ctx does. What is no
-// message is answered with an error, and the next line is read.
+// Run serves one client that writes to in and reads from out, a message a line, until in or ctx ends. A line that is no
+// message is answered with an error, and Run goes on with the next line.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, call Call) error {
 	messages, sieved := io.Pipe()
 	answers := &answers{w: out, changed: make(chan struct{}, 1)}
@@ -38,15 +38,15 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser, 
 	return err
 }
 
-// answers is the way out. It keeps lines whole, and counts the calls whose answers are due.
+// answers writes to the client, each line whole, and counts the calls that have no answer yet.
 type answers struct {
 	mu      sync.Mutex
 	w       io.WriteCloser
 	due     int
-	changed chan struct{} // gets a value when due may have
+	changed chan struct{} // receives a value when due may have changed
 }
 
-// sieve passes on the lines that are messages. The SDK ends a session for one that is not, so those end here.
+// sieve passes on the lines that are messages and answers the others itself, because the SDK would end the session.
 func sieve(in io.Reader, messages io.Writer, out *answers) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -70,7 +70,7 @@ func sieve(in io.Reader, messages io.Writer, out *answers) error {
 	}
 }
 
-// readLine reads a line, of which the fault may be that it is too long. The line is the caller's.
+// readLine reads a line, which the caller may keep. A line of more than maxLine bytes is skipped and gives a fault.
 func readLine(lines *bufio.Reader) (line []byte, fault *jsonrpc.Error, err error) {
 	for {
 		part, err := lines.ReadSlice('\n')
@@ -87,13 +87,14 @@ func readLine(lines *bufio.Reader) (line []byte, fault *jsonrpc.Error, err error
 	}
 }
 
-// expect says why a line is no message; where it is a call, an answer is due from here on.
+// expect says why a line is no message, or nil. It counts a call as due.
 func (a *answers) expect(line []byte) *jsonrpc.Error {
 	if !json.Valid(line) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the line is not JSON, or is nested too deeply"}
 	}
 	if line[0] == '[' {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "send each message on a line of its own, in no array"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: "send each message on a line of its own, in no array"}
 	}
 	message, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
@@ -107,7 +108,7 @@ func (a *answers) expect(line []byte) *jsonrpc.Error {
 	return nil
 }
 
-// fault answers what has no id that could be read.
+// fault answers a line whose id could not be read.
 func (a *answers) fault(fault *jsonrpc.Error) error {
 	line, err := json.Marshal(struct {
 		JSONRPC string         `json:"jsonrpc"`
@@ -123,7 +124,7 @@ func (a *answers) fault(fault *jsonrpc.Error) error {
 	return err
 }
 
-// settle waits until nothing is due, for lastAnswers at most.
+// settle waits until no answer is due, at most for lastAnswers.
 func (a *answers) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastAnswers)
 	defer cancel()
@@ -142,7 +143,7 @@ func (a *answers) settle(ctx context.Context) {
 	}
 }
 
-// Write writes a message of the SDK's, which is one line.
+// Write writes one message of the SDK, which is one line.
 func (a *answers) Write(line []byte) (int, error) {
 	message, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
@@ -161,10 +162,10 @@ func (a *answers) Write(line []byte) (int, error) {
 	return n, err
 }
 
-// Close closes what is written to.
+// Close closes the writer below.
 func (a *answers) Close() error { return a.w.Close() }
 
-// input reads messages; closing it also closes where they come from.
+// input reads messages from a pipe; closing it closes the pipe's source, too.
 type input struct {
 	*io.PipeReader
 	source io.Closer

@@ -20,17 +20,18 @@ func TestOddLinesEndNothing(t *testing.T) {
 		line string
 		code int
 	}{
-		"words":       {"hello", parse},
-		"half":        {`{"jsonrpc":`, parse},
-		"too deep":    {strings.Repeat("[", 1<<20), parse},
-		"null":        {"null", request},
-		"a text":      {`"x"`, request},
-		"no version":  {`{"id":1,"method":"ping"}`, request},
-		"odd id":      {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, request},
-		"odd method":  {`{"jsonrpc":"2.0","id":1,"method":5}`, request},
-		"no method":   {`{"jsonrpc":"2.0"}`, request},
-		"several":     {`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, request},
-		"too long":    {`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"` + strings.Repeat("x", maxLine) + `"}}`, request},
+		"words":      {"hello", parse},
+		"half":       {`{"jsonrpc":`, parse},
+		"too deep":   {strings.Repeat("[", 1<<20), parse},
+		"null":       {"null", request},
+		"a text":     {`"x"`, request},
+		"no version": {`{"id":1,"method":"ping"}`, request},
+		"odd id":     {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, request},
+		"odd method": {`{"jsonrpc":"2.0","id":1,"method":5}`, request},
+		"no method":  {`{"jsonrpc":"2.0"}`, request},
+		"several":    {`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, request},
+		"too long": {`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"` + strings.Repeat("x", maxLine) +
+			`"}}`, request},
 		"two at once": {`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, parse},
 	} {
 		s, _ := one()
@@ -84,7 +85,8 @@ func TestOddLinesEndNothing(t *testing.T) {
 func TestSieveKeepsLines(t *testing.T) {
 	var want strings.Builder
 	for i := range 3 {
-		fmt.Fprintf(&want, `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"a":"%s"}}`+"\n", i, strings.Repeat("é", 40_000*i))
+		fmt.Fprintf(&want, `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"a":"%s"}}`+"\n", i,
+			strings.Repeat("é", 40_000*i))
 	}
 	for name, in := range map[string]io.Reader{
 		"whole":    strings.NewReader(strings.TrimSuffix(want.String(), "\n")),

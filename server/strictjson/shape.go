@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// kind is what a JSON value must be. Null is always allowed: it says what leaving the field out says.
+// kind is what a JSON value must be. Null is always allowed and means the same as leaving the field out.
 type kind uint8
 
 const (
@@ -31,17 +31,17 @@ type shape struct {
 	elem   *shape           // array
 }
 
-// field is one name of an object. Fields are numbered from 0 in each object.
+// field is one field of an object. The fields of an object are numbered from 0.
 type field struct {
 	number int
 	shape  *shape
 }
 
-// maxFields is how many fields an object may have: as many as the walker has bits to tell which it has seen.
+// maxFields bounds the fields of an object, because the walker notes in 64 bits which of them it has seen.
 const maxFields = 64
 
-// shapeOf derives the shape of a type; seen ties the knot of recursive types. Kinds that no request uses (maps, fixed
-// arrays, custom unmarshalers) are let through: encoding/json judges them alone.
+// shapeOf derives the shape of a type. seen holds the shapes made so far, so that a type may contain itself. Types that
+// no request uses (maps, fixed arrays, custom unmarshalers) are anything here, and only encoding/json judges them.
 func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -77,6 +77,7 @@ func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	return s
 }
 
+// addFields adds the fields of a struct, and those of structs that it embeds, under their JSON names.
 func addFields(t reflect.Type, fields map[string]field, seen map[reflect.Type]*shape) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

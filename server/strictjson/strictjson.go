@@ -1,6 +1,9 @@
-// Package strictjson decodes request bodies whose fields are ours to name. It refuses what encoding/json lets pass:
-// unknown, repeated and differently cased names, invalid UTF-8; and it reports every such fault at once, with its path.
-// Values of type json.RawMessage are the client's own: they must be valid JSON, and nothing else is asked of them.
+// Package strictjson decodes request bodies. It refuses what encoding/json accepts: unknown and repeated names, names
+// in another case, and invalid UTF-8. It reports all such faults of a body at once, each with its path. A value of type
+// json.RawMessage is the client's own: it must be valid JSON and may otherwise be anything.
+//
+// A body is read twice. encoding/json decodes it; then a walker compares its text with the shape of the Go type,
+// because encoding/json does not say which names it met.
 package strictjson
 
 import (
@@ -12,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFaults bounds how many faults one answer lists. A hostile body could otherwise buy an answer of its own size.
+// MaxFaults bounds how many faults one answer lists, so that a hostile body does not get an answer of its own size.
 const MaxFaults = 100
 
 // SyntaxError says where a body stops being JSON. Line and Column count from 1, Column in bytes; Offset from 0.
@@ -33,10 +36,10 @@ const (
 	InvalidTime    = "invalid_time"
 )
 
-// Fault is one field that is not as the request's type says. Path reads like budget.max_tokens or pipeline[0].policy.
+// Fault says why one field does not fit the request's type. Path reads like budget.max_tokens or pipeline[0].policy.
 type Fault struct{ Path, Code, Detail string }
 
-// FaultsError lists the faults of a body in the order they stand in. More counts those beyond MaxFaults.
+// FaultsError lists the faults of a body in the order of its text. More counts those beyond MaxFaults.
 type FaultsError struct {
 	Faults []Fault
 	More   int
@@ -91,7 +94,7 @@ func (d *Decoder[T]) Decode(body []byte, dst *T) error {
 	if err == nil {
 		return nil
 	}
-	// What the walk does not judge is left to encoding/json, which names the first fault only: numbers out of range.
+	// The walk does not judge whether a number is in range. encoding/json does, and names the first one that is not.
 	fault := Fault{Code: WrongType, Detail: "value does not fit the field"}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		fault.Path, fault.Detail = wrong.Field, fmt.Sprintf("%s does not fit the field", clip(wrong.Value))
@@ -99,6 +102,7 @@ func (d *Decoder[T]) Decode(body []byte, dst *T) error {
 	return &FaultsError{Faults: []Fault{fault}}
 }
 
+// invalidUTF8 is the offset of the first byte that is not valid UTF-8, or -1.
 func invalidUTF8(body []byte) int {
 	if utf8.Valid(body) {
 		return -1
@@ -122,7 +126,7 @@ func syntaxError(body []byte, offset int, problem string) *SyntaxError {
 	}
 }
 
-// inUTC adds the zone Z at each of the given offsets: times without a zone are UTC.
+// inUTC inserts the zone Z at each of the offsets, because times without a zone are UTC.
 func inUTC(body []byte, offsets []int) []byte {
 	out := make([]byte, 0, len(body)+len(offsets))
 	from := 0
@@ -133,7 +137,7 @@ func inUTC(body []byte, offsets []int) []byte {
 	return append(out, body[from:]...)
 }
 
-// clip keeps what a client wrote from filling an answer.
+// clip shortens a client's text to 128 bytes, so that it does not fill the answer.
 func clip(s string) string {
 	const longest = 128
 	if len(s) <= longest {

@@ -45,7 +45,8 @@ func TestDecodeAccepts(t *testing.T) {
 		`{"budget":{"max_tokens":7,"ratio":0.5}}`:             {Budget: budget{&seven, 0.5}},
 		`{"pipeline":[{"policy":"p","config":{"a":{"policy":1,"b":[]}}}]}`: {
 			Pipeline: []step{{"p", json.RawMessage(`{"a":{"policy":1,"b":[]}}`)}}},
-		`{"messages":[{"x":1,"x":2}, 3 ,null,"\\"]}`:                 {Messages: raws(`{"x":1,"x":2}`, `3`, `null`, `"\\"`)},
+		`{"messages":[{"x":1,"x":2}, 3 ,null,"\\"]}`: {Messages: raws(`{"x":1,"x":2}`, `3`, `null`,
+			`"\\"`)},
 		`{"expires_at":"2026-01-02T03:04:05Z"}`:                      {Expires: &at},
 		`{"expires_at":"2026-01-02T03:04:05", "session_id":"after"}`: {Expires: &at, Session: "after"},
 	} {
@@ -73,20 +74,22 @@ func TestDecodeNamesEveryFault(t *testing.T) {
 		`{"Session_ID":"s"}`:                             `Session_ID: unknown field; did you mean "session_id"?`,
 		`{"hidden":1}`:                                   "hidden: unknown field",
 		`{"":1}`:                                         "unknown field",
-		`{"budget":{"max_token":1,"ratio":"x"}}`:         "budget.max_token: unknown field; budget.ratio: must be a number",
-		`{"pipeline":[{"policy":"a"},{"polcy":"b"}]}`:    "pipeline[1].polcy: unknown field",
-		`{"session_id":"a","session\u005fid":"b"}`:       "session_id: field given twice",
+		`{"budget":{"max_token":1,"ratio":"x"}}`: "budget.max_token: unknown field; budget.ratio: must be a " +
+			"number",
+		`{"pipeline":[{"policy":"a"},{"polcy":"b"}]}`: "pipeline[1].polcy: unknown field",
+		`{"session_id":"a","session\u005fid":"b"}`:    "session_id: field given twice",
 		`{"session_id":7,"explain":"yes","budget":[]}`: "session_id: must be a string; " +
 			"explain: must be true or false; budget: must be an object",
-		`{"messages":{}}`:                                "messages: must be an array",
-		`{"budget":{"max_tokens":1.5}}`:                  "budget.max_tokens: must be an integer",
-		`{"budget":{"max_tokens":1e3}}`:                  "budget.max_tokens: must be an integer",
-		`{"budget":{"max_tokens":99999999999999999999}}`: "budget.max_tokens: number 99999999999999999999 does not fit the field",
-		`{"expires_at":"tomorrow"}`:                      "expires_at: must be an RFC 3339 time",
-		`{"expires_at":"2026-01-02"}`:                    "expires_at: must be an RFC 3339 time",
-		`{"expires_at":5}`:                               "expires_at: must be an RFC 3339 time",
-		`[]`:                                             "must be an object",
-		`"x"`:                                            "must be an object",
+		`{"messages":{}}`:               "messages: must be an array",
+		`{"budget":{"max_tokens":1.5}}`: "budget.max_tokens: must be an integer",
+		`{"budget":{"max_tokens":1e3}}`: "budget.max_tokens: must be an integer",
+		`{"budget":{"max_tokens":99999999999999999999}}`: "budget.max_tokens: number 99999999999999999999 does not " +
+			"fit the field",
+		`{"expires_at":"tomorrow"}`:   "expires_at: must be an RFC 3339 time",
+		`{"expires_at":"2026-01-02"}`: "expires_at: must be an RFC 3339 time",
+		`{"expires_at":5}`:            "expires_at: must be an RFC 3339 time",
+		`[]`:                          "must be an object",
+		`"x"`:                         "must be an object",
 	} {
 		var got request
 		err := d.Decode([]byte(body), &got)

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// walker compares a body, already known to be valid JSON, with a shape. It goes down only into what the shape names;
-// everything else is skipped without recursion, so its depth is that of our own types.
+// walker compares a body, which must be valid JSON, with a shape. It descends only into fields that the shape names and
+// skips all others without recursion, so the depth of its recursion is that of our own types.
 type walker struct {
 	body     []byte
 	at       int
 	path     []step
 	faults   FaultsError
-	zoneless []int // where the text of a time without a zone ends
+	zoneless []int // offsets at which times without a zone end
 }
 
-// step is one part of a path: a field's name, or, where that is nil, an index.
+// step is one part of a path: a field's name, or an index where name is nil.
 type step struct {
 	name  []byte
 	index int
@@ -47,7 +47,8 @@ func (w *walker) value(s *shape) {
 	}
 }
 
-// fits judges a value that is not null, by its first byte.
+// fits reports whether a value that is not null is of a kind. Its first byte tells, except that an integer has no
+// fraction or exponent.
 func fits(k kind, literal []byte) bool {
 	switch c := literal[0]; k {
 	case text:
@@ -113,7 +114,7 @@ func (w *walker) object(s *shape) {
 	}
 }
 
-// meant points at the field that differs from the unknown one only in case: the likeliest slip.
+// meant suggests the field whose name in lower case is the unknown one's: the most likely mistake.
 func meant(s *shape, name []byte) string {
 	lower := strings.ToLower(string(name))
 	if _, ok := s.fields[lower]; !ok {
@@ -176,8 +177,9 @@ func (w *walker) scalar() {
 	}
 }
 
-// str passes over a string. Texts are long and mostly plain, so both searches are left to the vectorised IndexByte,
-// and the quote is looked for anew only once it is behind: the whole stays linear however many escapes there are.
+// str passes over a string. Texts are long and mostly plain, so the vectorised IndexByte searches for the quote and for
+// escapes. The quote is searched again only where an escape has passed the one found before, so the time stays linear
+// however many escapes there are.
 func (w *walker) str() {
 	w.at++
 	quote := -1

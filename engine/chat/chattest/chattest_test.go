@@ -68,7 +68,8 @@ func TestRefuses(t *testing.T) {
 		{openai, call + `,` + user, []chattest.Option{chattest.AllowOpenTail}}, // open, and not the tail
 		{openai, call + `,` + result + `,` + result, nil},
 		{openai, result, nil},
-		{openai, `{"role":"assistant","tool_calls":[{"id":"c","function":{}}]}`, []chattest.Option{chattest.AllowOpenTail}},
+		{openai, `{"role":"assistant","tool_calls":[{"id":"c","function":{}}]}`,
+			[]chattest.Option{chattest.AllowOpenTail}},
 		{anthropic, reply, nil},
 		{anthropic, user + `,` + user, nil},
 		{anthropic, user + `,` + reply + `,` + reply, nil},
@@ -86,7 +87,8 @@ func TestRefuses(t *testing.T) {
 		{anthropic, user + `,` + use +
 			`,{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"c"}]}`, nil},
 		{anthropic, user + `,` + use +
-			`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text","text":""}]}]}`, nil},
+			`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"text",` +
+			`"text":""}]}]}`, nil},
 		{responses, `{"type":"a_new_type"}`, nil},
 		{responses, item, nil},
 		{responses, output, nil},

@@ -15,7 +15,8 @@ func (r rules) responses(list []message) error {
 		if kind == "" {
 			kind = "message"
 		}
-		assistants := kind == "function_call" || kind == "reasoning" || kind == "message" && m.str("role") == "assistant"
+		assistants := kind == "function_call" || kind == "reasoning" || kind == "message" &&
+			m.str("role") == "assistant"
 		if reasoning && !assistants {
 			return fmt.Errorf("item %d: a reasoning item comes before a %s", i, kind)
 		}

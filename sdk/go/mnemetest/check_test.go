@@ -26,9 +26,10 @@ func TestCheck(t *testing.T) {
 		ops  ops
 		want string // part of the error, "" for none
 	}{
-		"nothing":             {nil, ""},
-		"an atom dropped":     {ops{{Code: mneme.OpDrop, First: 1, Last: 3, Reason: "code: free words"}}, ""},
-		"side by side":        {ops{{Code: mneme.OpDrop, First: 4, Last: 5}, {Code: mneme.OpDrop, First: 0, Last: 0}}, ""},
+		"nothing":         {nil, ""},
+		"an atom dropped": {ops{{Code: mneme.OpDrop, First: 1, Last: 3, Reason: "code: free words"}}, ""},
+		"side by side": {ops{{Code: mneme.OpDrop, First: 4, Last: 5}, {Code: mneme.OpDrop, First: 0, Last: 0}},
+			""},
 		"inserted at the end": {ops{{Code: mneme.OpInsert, First: 6}}, ""},
 		"inserted and dropped": {
 			ops{{Code: mneme.OpInsert, First: 1}, {Code: mneme.OpDrop, First: 1, Last: 3}}, ""},
@@ -50,7 +51,8 @@ func TestCheck(t *testing.T) {
 		"stub template":       {ops{{Code: mneme.OpStub, Template: 2, First: 2, Last: 2}}, "template"},
 		"unknown op":          {ops{{Code: 9, First: 0, Last: 0}}, "unknown op"},
 		"reason of words":     {ops{{Code: mneme.OpDrop, First: 0, Last: 0, Reason: "no code"}}, "reason"},
-		"long reason":         {ops{{Code: mneme.OpDrop, First: 0, Last: 0, Reason: strings.Repeat("a", 201)}}, "reason"},
+		"long reason": {ops{{Code: mneme.OpDrop, First: 0, Last: 0, Reason: strings.Repeat("a", 201)}},
+			"reason"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checked().Check(c.ops)

@@ -13,7 +13,8 @@ func keepByTag(req *mneme.Request, plan *mneme.Plan) error {
 		end = req.AtomEnd(first)
 		for i := first; i < end; i++ {
 			r := req.Record(i)
-			keep = keep || req.HasTag(r, tag) || r.Role == mneme.System || r.Flags.Has(mneme.Mandatory|mneme.TagsLeftOut)
+			keep = keep || req.HasTag(r, tag) || r.Role == mneme.System ||
+				r.Flags.Has(mneme.Mandatory|mneme.TagsLeftOut)
 		}
 		if !keep {
 			plan.Drop(first, end-1, why)

@@ -38,13 +38,15 @@ func TestKeepByTag(t *testing.T) {
 		config  map[string]any
 		dropped string
 	}{
-		"nothing":             {nil, nil, "[]"},
-		"default tag":         {records{record(1, 0, "keep"), record(2, 0)}, nil, "[1]"},
-		"another tag":         {records{record(1, 0, "keep"), record(2, 0, "a", "b")}, map[string]any{"tag": "b"}, "[0]"},
-		"part of a tag":       {records{record(1, 0, "keeper"), record(2, 0, "kee")}, nil, "[0 1]"},
-		"one record tagged":   {records{record(1, 0), record(1, 0, "keep"), record(1, 0), record(2, 0)}, nil, "[3]"},
-		"no record tagged":    {records{record(1, 0), record(1, 0), record(2, 0, "keep")}, nil, "[0 1]"},
-		"mandatory":           {records{record(1, mneme.Mandatory), record(1, 0), record(2, mneme.Pending)}, nil, "[2]"},
+		"nothing":     {nil, nil, "[]"},
+		"default tag": {records{record(1, 0, "keep"), record(2, 0)}, nil, "[1]"},
+		"another tag": {records{record(1, 0, "keep"), record(2, 0, "a", "b")}, map[string]any{"tag": "b"},
+			"[0]"},
+		"part of a tag":     {records{record(1, 0, "keeper"), record(2, 0, "kee")}, nil, "[0 1]"},
+		"one record tagged": {records{record(1, 0), record(1, 0, "keep"), record(1, 0), record(2, 0)}, nil, "[3]"},
+		"no record tagged":  {records{record(1, 0), record(1, 0), record(2, 0, "keep")}, nil, "[0 1]"},
+		"mandatory": {records{record(1, mneme.Mandatory), record(1, 0), record(2, mneme.Pending)}, nil,
+			"[2]"},
 		"tags not told":       {records{record(1, mneme.TagsLeftOut), record(2, 0)}, nil, "[1]"},
 		"system-class stays":  {records{{Atom: 1, Role: mneme.System, Kind: mneme.Summary}, record(2, 0)}, nil, "[1]"},
 		"untagged at the end": {records{record(1, 0, "keep"), record(2, 0), record(2, 0)}, nil, "[1 2]"},

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// option is one value that an operator can give: by a flag, by an environment variable or by a key of the file. An
+// empty name means that it cannot be given in that way. Every command reads its options in this form.
+type option struct {
+	flag, env, key string
+	value          *string
+	usage          string
+}
+
+// readOptions sets the options that the command line of a command gives, then those that the environment gives, and
+// returns which values it set. flags has the command's name and may have more flags. The error is flag.ErrHelp where
+// help was asked for and has been printed to stderr.
+func readOptions(flags *flag.FlagSet, options []option, args []string, env lookup, stderr io.Writer) (
+	said map[*string]bool, err error,
+) {
+	if said, err = parseFlags(flags, options, args, stderr); err != nil {
+		return nil, err
+	}
+	for _, o := range options {
+		if v, ok := env(o.env); ok && o.env != "" && v != "" && !said[o.value] {
+			*o.value, said[o.value] = v, true
+		}
+	}
+	return said, nil
+}
+
+// parseFlags sets the options that the command line gives and returns which values it set.
+func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.Writer) (
+	said map[*string]bool, err error,
+) {
+	flags.SetOutput(io.Discard) // main prints a bad flag, in one line
+	for _, o := range options {
+		if o.flag != "" {
+			usage := o.usage
+			if o.env != "" {
+				usage += " [" + o.env + "]"
+			}
+			flags.StringVar(o.value, o.flag, *o.value, usage)
+		}
+	}
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(stderr, "Usage: mneme %s [flags]\n\n", flags.Name())
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
+		printVariables(stderr, options)
+		return nil, err
+	} else if err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("%s takes flags only, not %q", flags.Name(), flags.Arg(0))
+	}
+	said = map[*string]bool{}
+	flags.Visit(func(f *flag.Flag) {
+		for _, o := range options {
+			if o.flag == f.Name {
+				said[o.value] = true
+			}
+		}
+	})
+	return said, nil
+}
+
+// printVariables lists the options that have no flag.
+func printVariables(w io.Writer, options []option) {
+	title := "\nIn the environment, or in the file in lower case:\n"
+	for _, o := range options {
+		if o.flag == "" {
+			fmt.Fprintf(w, "%s  %s\n    \t%s\n", title, o.env, o.usage)
+			title = ""
+		}
+	}
+}
+
+// readFile sets the options that the YAML file gives and that said does not have. It refuses unknown keys by name.
+func readFile(name string, options []option, said map[*string]bool) error {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("reading the configuration: %w", err)
+	}
+	var keys map[string]yaml.Node
+	if err := yaml.Unmarshal(raw, &keys); err != nil {
+		return fmt.Errorf("reading %s: %s", name, strings.Join(strings.Fields(err.Error()), " ")) // on one line
+	}
+	for _, o := range options {
+		node, ok := keys[o.key]
+		if o.key == "" || !ok {
+			continue
+		}
+		delete(keys, o.key)
+		if node.Kind != yaml.ScalarNode {
+			return fmt.Errorf("%s: line %d: %s must be a text", name, node.Line, o.key)
+		}
+		if !said[o.value] && node.Value != "" {
+			*o.value = node.Value
+		}
+	}
+	if len(keys) > 0 {
+		return fmt.Errorf("%s: unknown keys: %s", name, strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+	}
+	return nil
+}
