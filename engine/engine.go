@@ -25,6 +25,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/summary"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
@@ -33,7 +34,7 @@ import (
 type Options struct {
 	Store    store.Store // sealed: see store.Seal
 	Host     policy.Host
-	Tokens   session.Tokenizer
+	Tokens   transcript.Tokenizer
 	Analyser index.Analyser
 	BuiltIns []policy.BuiltIn
 	Logger   *slog.Logger

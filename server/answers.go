@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 // nothing is the request of routes that take no body and the response of those that answer none.
@@ -156,5 +156,5 @@ type policyRun struct {
 	Summary  *summaryUsed      `json:"summary"`
 	Pipeline []pipelineOutcome `json:"pipeline"`
 	Report   []reportRow       `json:"report"`
-	Skipped  []session.Skipped `json:"skipped,omitempty"`
+	Skipped  []chat.Skipped    `json:"skipped,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
@@ -48,7 +49,7 @@ func (a *assembly) fetch(rows []*row) error {
 		return err
 	}
 	for i, r := range rows {
-		h, m, err := session.ParseBody(got.Keys[i].Value)
+		h, m, err := transcript.ParseBody(got.Keys[i].Value)
 		if err != nil || h.Seq != r.Seq {
 			r.damaged.Store(true)
 			a.damage++

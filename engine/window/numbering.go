@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // numbering gives the strings, delegations, tags and atoms of one request their numbers, in the order in which the
@@ -69,7 +69,7 @@ func (n *numbering) delegationOf(at uint32) uint32 {
 func (n *numbering) record(r *row) plan.Record {
 	rec := plan.Record{Seq: r.Seq, Created: r.Created, Turn: r.Turn, TextBytes: r.TextBytes, Atom: n.atoms,
 		Delegation: n.delegationOf(r.delegationID), Agent: n.string(r.agentID), Tool: n.string(r.toolID),
-		Flags: r.Flags &^ session.FlagEmpty, Role: r.Role, Kind: r.Kind}
+		Flags: r.Flags &^ transcript.FlagEmpty, Role: r.Role, Kind: r.Kind}
 	if len(r.tagIDs) > 0 {
 		rec.TagsAt, rec.TagCount = uint32(len(n.tags)), uint32(len(r.tagIDs))
 		for _, tag := range r.tagIDs {

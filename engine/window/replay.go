@@ -17,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // again makes ready to compute a decision's window once more, from its inputs.
@@ -25,7 +26,7 @@ func (svc *Service) again(ctx context.Context, c access.Caller, p *project.Recor
 	if err != nil {
 		return nil, fmt.Errorf("%w: a decision's seed", records.ErrDamaged)
 	}
-	x := session.Extent{Incarnation: d.Extent.Incarnation, Turns: d.Extent.Turns, Messages: d.Extent.Messages}
+	x := transcript.Extent{Incarnation: d.Extent.Incarnation, Turns: d.Extent.Turns, Messages: d.Extent.Messages}
 	if x.Turns > 0 {
 		r, err := svc.db.Store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{records.Session.Key(p.Incarnation, d.Session)}})
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // appendRest appends all of the answer to a context request that stands behind the window. The answer is put together
@@ -158,7 +158,7 @@ func (a *assembly) reportRows() []reportRow {
 		if i >= pending {
 			row.id = "pending:" + strconv.Itoa(i-pending)
 		} else {
-			row.id = session.MessageID(a.extent.Incarnation, r.Seq)
+			row.id = transcript.MessageID(a.extent.Incarnation, r.Seq)
 		}
 		row.explain(a.result.fates[i], must[i], a.result.steps)
 		rows = append(rows, row)
@@ -171,7 +171,7 @@ func (a *assembly) reportRows() []reportRow {
 		row := reportRow{turn: it.Turn, after: it.Tokens}
 		row.explain(plan.Fate{Action: plan.Inject, Step: it.Step, Reason: it.Reason}, false, a.result.steps)
 		if it.Change == plan.Answer {
-			row.id = "answer:" + session.MessageID(a.extent.Incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
+			row.id = "answer:" + transcript.MessageID(a.extent.Incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
 		} else {
 			switch row.id = "notice:" + strconv.Itoa(i); it.Kind {
 			case plan.KindSummary:

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // table is what the first step sees.
@@ -173,7 +173,7 @@ const Unreadable = "[message unreadable: its stored body is damaged]"
 // repair decides about a message whose stored content is damaged: nil where it is not.
 func (a *assembly) repair(r *row) *plan.Fate {
 	const words = "storage_damaged: the stored message failed its checksum"
-	if r.Call == session.UnknownCall && a.older.messages > 0 {
+	if r.Call == transcript.UnknownCall && a.older.messages > 0 {
 		return &plan.Fate{Action: plan.Drop, Step: -1,
 			Reason: "beyond_horizon: the call that it answers is older than the messages that this window considers"}
 	}

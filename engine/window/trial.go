@@ -13,6 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // PolicyRunRequest is a transcript to try a policy on, as messages or as an exported session, and what the window is
@@ -64,7 +65,7 @@ func (svc *Service) RunPolicy(ctx context.Context, c access.Caller, name string,
 }
 
 // turns are a request's transcript.
-func (r *PolicyRunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, error) {
+func (r *PolicyRunRequest) turns() ([]*transcript.Turn, []chat.Skipped, error) {
 	switch {
 	case r.Transcript != nil && r.Messages != nil:
 		return nil, nil, fault.InvalidField("transcript", "invalid_value", "give messages or a transcript, not both")
@@ -74,7 +75,7 @@ func (r *PolicyRunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, er
 	case r.Messages == nil:
 		return nil, nil, fault.InvalidField("messages", "required", "give messages or a transcript to run the policy on")
 	}
-	format, err := session.ParseFormat(r.Format, true)
+	format, err := transcript.ParseFormat(r.Format, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,16 +86,15 @@ func (r *PolicyRunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, er
 }
 
 // splitTurns reads messages as a transcript of turns, each of which a user's message begins.
-func splitTurns(format chat.Format, messages []json.RawMessage) ([]*session.ParsedTurn, []session.Skipped, error) {
-	var skipped []session.Skipped
-	parsed, err := session.ParseMessages(format, messages, &skipped)
+func splitTurns(format chat.Format, messages []json.RawMessage) ([]*transcript.Turn, []chat.Skipped, error) {
+	parsed, skipped, err := transcript.ParseMessages(format, messages)
 	if err != nil {
 		return nil, nil, err
 	}
-	var turns []*session.ParsedTurn
+	var turns []*transcript.Turn
 	for _, m := range parsed {
 		if len(turns) == 0 || m.Role == plan.RoleUser {
-			turns = append(turns, &session.ParsedTurn{})
+			turns = append(turns, &transcript.Turn{})
 		}
 		t := turns[len(turns)-1]
 		t.Messages = append(t.Messages, m)
@@ -103,15 +103,15 @@ func splitTurns(format chat.Format, messages []json.RawMessage) ([]*session.Pars
 }
 
 // trial makes ready to assemble from a transcript that is stored nowhere.
-func (svc *Service) trial(ctx context.Context, tenant string, turns []*session.ParsedTurn, at time.Time, r *policy.Ready,
+func (svc *Service) trial(ctx context.Context, tenant string, turns []*transcript.Turn, at time.Time, r *policy.Ready,
 	req *ContextRequest) (*assembly, error) {
-	h, open, v := &session.Head{Kind: session.KindChat}, new(session.OpenCalls), &view{}
+	h, open, v := &session.Head{Kind: session.KindChat}, new(transcript.OpenCalls), &view{}
 	for _, t := range turns {
-		h.Turns++
-		headers, err := svc.sessions.NumberTurn(ctx, t, h, open, at)
+		headers, err := svc.sessions.NumberTurn(ctx, t, h.Extent(), open, at)
 		if err != nil {
 			return nil, err
 		}
+		h.Turns++
 		h.Messages += uint64(len(headers))
 		v.append(headers)
 		for i, rows := 0, v.rows[len(v.rows)-len(headers):]; i < len(rows); i++ {
