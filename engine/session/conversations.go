@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -169,20 +168,16 @@ func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation,
 		if err != nil || rec.Incarnation != pinc { // the project is another one by now: its sessions went with it
 			return 0, err
 		}
-		got, err := t.Get(keys...)
-		if err != nil {
+		if _, err := t.Get(keys...); err != nil { // all in one round trip
 			return 0, err
 		}
 		bytes = 0
-		for i, it := range got {
-			if it.Value == nil {
-				continue
-			}
-			h := new(Head)
-			if err := json.Unmarshal(it.Value, h); err != nil {
+		for i, key := range keys {
+			h, err := records.GetTx[Head](t, key)
+			if err != nil {
 				return 0, err
 			}
-			if p.due(ids[i], h) {
+			if h != nil && p.due(ids[i], h) {
 				drop(t, pinc, ids[i], h)
 				dropUnborn(t, pinc, ids[i])
 				if bytes += h.Bytes; h.counts(ids[i]) {

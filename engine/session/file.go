@@ -83,9 +83,10 @@ func (h *Head) spec(id string) Spec {
 	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}
 }
 
-// eachTurn visits the turns of an extent in order, as files keep them. It answers storage_damaged where a message cannot
-// be read.
-func (svc *Service) eachTurn(ctx context.Context, tenant string, x transcript.Extent, visit func(FileTurn) error) error {
+// eachTurn visits the turns of an extent in order, as files keep them. It answers storage_damaged where a message
+// cannot be read.
+func (svc *Service) eachTurn(ctx context.Context, tenant string, x transcript.Extent, visit func(FileTurn) error,
+) error {
 	var turn FileTurn
 	err := svc.EachMessage(ctx, tenant, x, func(h *transcript.Header, m *chat.Message) error {
 		at := records.TimeOf(h.Created)
@@ -135,7 +136,8 @@ func (f *File) Parse() ([]*transcript.Turn, error) {
 			return nil, err
 		}
 		if size += t.Bytes(); size > maxFile {
-			return nil, fault.Errorf(fault.TooLarge, "session_too_large", "the messages take more than %d bytes", maxFile)
+			return nil, fault.Errorf(fault.TooLarge, "session_too_large", "the messages take more than %d bytes",
+				maxFile)
 		}
 		seen.add(f.Summary, t)
 		turns = append(turns, t)

@@ -68,8 +68,8 @@ func (h *Head) grow(turn []transcript.Header) {
 	}
 }
 
-// ReadHead gives a session's project, its head, which must not be changed, and the head as it is stored. The head is nil
-// where there is none. It answers not_found where the project is not there.
+// ReadHead gives a session's project, its head, which must not be changed, and the head as it is stored. The head is
+// nil where there is none. It answers not_found where the project is not there.
 func (svc *Service) ReadHead(ctx context.Context, c access.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
 	p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {

@@ -13,7 +13,8 @@ import (
 )
 
 // Import makes a session out of a file, whole or not at all. It answers session_exists where the id is taken,
-// quota_exceeded, what File.Parse answers, and import_interrupted where the project or the tenant was deleted meanwhile.
+// quota_exceeded, what File.Parse answers, and import_interrupted where the project or the tenant was deleted
+// meanwhile.
 func (svc *Service) Import(ctx context.Context, c access.Caller, once access.Once, projectID string, f File) (
 	Session, error) {
 	turns, err := f.Parse()

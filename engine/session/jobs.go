@@ -53,9 +53,9 @@ func (svc *Service) SweepHeads(ctx context.Context, tenant string, pinc ident.In
 	return true, svc.db.Commit(ctx, tenant, b)
 }
 
-// sweepHeadless finds the messages that belong to no session and has them swept, or leaves them to a later job where the
-// head of another session is damaged: they may be that one's. What is written meanwhile is safe: a session's head, or
-// the job of an import, is there before its messages are seen here.
+// sweepHeadless finds the messages that belong to no session and has them swept, or leaves them to a later job where
+// the head of another session is damaged: they may be that one's. What is written meanwhile is safe: a session's head,
+// or the job of an import, is there before its messages are seen here.
 func (svc *Service) sweepHeadless(ctx context.Context, tenant string, job store.Item) error {
 	pinc, ok := records.HeadlessJob.Split(job.Key)
 	if !ok {

@@ -121,9 +121,9 @@ func listed(sinc ident.Incarnation, seq uint64, body []byte, encoding int) Messa
 	if err != nil || h.Seq != seq {
 		return Message{ID: id, Damaged: true}
 	}
-	m := Message{ID: id, Turn: h.Turn, Role: chat.RoleName(h.Role), Type: kindName(h.Kind), Agent: h.Agent, Tags: h.Tags,
-		Tokens: h.Tokens[encoding], CreatedAt: records.TimeOf(h.Created), Format: msg.Format.String(), Content: msg.Text,
-		Message: msg.Raw}
+	m := Message{ID: id, Turn: h.Turn, Role: chat.RoleName(h.Role), Type: kindName(h.Kind), Agent: h.Agent,
+		Tags: h.Tags, Tokens: h.Tokens[encoding], CreatedAt: records.TimeOf(h.Created), Format: msg.Format.String(),
+		Content: msg.Text, Message: msg.Raw}
 	if h.Delegation != "" {
 		m.Delegation = &h.Delegation
 	}

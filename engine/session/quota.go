@@ -31,8 +31,8 @@ func (svc *Service) newTallies() *records.Tallies {
 	return u
 }
 
-// checkQuota answers quota_exceeded where so many more bytes of messages would be more than the tenant may keep. Requests
-// at the same moment may pass it together: the bound is held about, not to the byte.
+// checkQuota answers quota_exceeded where so many more bytes of messages would be more than the tenant may keep.
+// Requests at the same moment may pass it together: the bound is held about, not to the byte.
 func (svc *Service) checkQuota(ctx context.Context, c access.Caller, more int64) error {
 	if svc.MessageUse == nil {
 		return nil
@@ -41,8 +41,9 @@ func (svc *Service) checkQuota(ctx context.Context, c access.Caller, more int64)
 		if kept.Bytes+more <= svc.messageQuota {
 			return nil
 		}
-		return fault.Errorf(fault.NoSpace, "quota_exceeded", "the tenant's messages take about %d bytes and may take %d; "+
-			"this would add %d: delete or purge conversations first", kept.Bytes, svc.messageQuota, more)
+		return fault.Errorf(fault.NoSpace, "quota_exceeded",
+			"the tenant's messages take about %d bytes and may take %d; this would add %d: "+
+				"delete or purge conversations first", kept.Bytes, svc.messageQuota, more)
 	})
 }
 

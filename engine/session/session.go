@@ -190,7 +190,8 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 }
 
 // Delete removes a session at once; its messages and decisions are swept in the background. A session whose head is
-// damaged can be deleted too. It answers not_found where there is none, but for `dashboard`, which then is empty already.
+// damaged can be deleted too. It answers not_found where there is none, but for `dashboard`, which then is empty
+// already.
 func (svc *Service) Delete(ctx context.Context, c access.Caller, projectID, id string) error {
 	if !ident.ValidID(id) {
 		return noSession(id)

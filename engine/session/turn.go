@@ -17,7 +17,7 @@ import (
 
 // TurnRequest is what one run of an agent added. Agent and DelegationID are for messages that do not name their own.
 type TurnRequest struct {
-	SessionID    string            `json:"session_id,omitempty"` // dashboard (default) or any; it is made where it is new
+	SessionID    string            `json:"session_id,omitempty"` // default: dashboard; a new one is made
 	Agent        string            `json:"agent,omitempty"`
 	DelegationID *string           `json:"delegation_id,omitempty"`
 	Format       string            `json:"format,omitempty"` // of the messages
@@ -149,8 +149,8 @@ func (svc *Service) append(tx *records.Tx, c access.Caller, projectID, session s
 	return out, putSession(tx, p, session, h, open)
 }
 
-// putSession collects the writes that keep a session whose messages are written: its head, its open calls, and word that
-// it has messages to be indexed.
+// putSession collects the writes that keep a session whose messages are written: its head, its open calls, and word
+// that it has messages to be indexed.
 func putSession(t *records.Tx, p *project.Record, id string, h *Head, open *transcript.OpenCalls) (err error) {
 	if h.OpenCalls, err = open.Put(t, p.Incarnation, id, h.OpenCalls); err != nil {
 		return err
@@ -161,8 +161,8 @@ func putSession(t *records.Tx, p *project.Record, id string, h *Head, open *tran
 	return t.PutJSON(records.Session.Key(p.Incarnation, id), h)
 }
 
-// UnindexedMark says in a job that a session has messages to be indexed. It differs with every turn, so that who is done
-// with the session does not remove a later mark.
+// UnindexedMark says in a job that a session has messages to be indexed. It differs with every turn, so that who is
+// done with the session does not remove a later mark.
 func UnindexedMark(h *Head, session string) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, h.Messages), session...)
 }

@@ -159,7 +159,8 @@ func (c *Checks) summary(s *verify.Space, it store.Item) {
 		s.Mismatch("the summary covers %d messages up to %d, the session says %d up to %d", rec.Count, rec.Covers,
 			now.Count, now.Covers)
 	case rec.Covers > m.head.Messages || rec.Count > rec.Covers:
-		s.Mismatch("the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers, m.head.Messages)
+		s.Mismatch("the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers,
+			m.head.Messages)
 	}
 }
 

@@ -1,18 +1,17 @@
 // Package transcript keeps what was said in sessions: the messages of their turns, in records that are written once and
-// never changed. A reader finds here how a turn becomes records (turn.go), what a window reads of a message without its
-// text (header.go), the message itself (body.go), and which calls still wait for a result (opencalls.go). What a session
-// is, beside its messages, is the business of package session.
+// never changed. A reader finds here how a turn becomes records (turn.go), how a message is packed (message.go), how
+// the newest messages of a session are read (transcript.go), and which calls still wait for a result (opencalls.go).
+// What a session is, beside its messages, is the business of package session.
 //
-// The hard idea: a message is stored twice in part. Its header lies packed with the others of its turn, so that a window
-// reads hundreds of messages in one record each turn, and once more in front of its body, so that a listing is one scan
-// and a lost header record can be made again.
+// The hard idea: a message is stored twice in part. Its header lies packed with the others of its turn, so that a
+// window reads hundreds of messages in one record each turn, and once more in front of its body, so that a listing is
+// one scan and a lost header record can be made again.
 package transcript
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -35,11 +34,6 @@ type Extent struct {
 	Incarnation ident.Incarnation
 	Turns       uint32
 	Messages    uint64
-}
-
-// MessageID names a message: by its session's incarnation and its number there.
-func MessageID(sinc ident.Incarnation, seq uint64) string {
-	return "msg_" + ident.Alphabet.EncodeToString(sinc[:5]) + "_" + strconv.FormatUint(seq, 10)
 }
 
 // ReadHeaders gives the newest messages of an extent, ascending and without a gap: at least want of them, or all.

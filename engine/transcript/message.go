@@ -2,9 +2,14 @@ package transcript
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"strconv"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
 // Header is what planning needs of a stored message, packed apart from its body. Tokens are counted once, at write, in
@@ -37,6 +42,11 @@ func (h *Header) Lost() bool { return h.Role == 0 }
 
 // FlagEmpty marks, in stored headers only, a message that costs Anthropic's placeholder. Policies never see it.
 const FlagEmpty plan.Flags = 1 << 15
+
+// MessageID names a message: by its session's incarnation and its number there.
+func MessageID(sinc ident.Incarnation, seq uint64) string {
+	return "msg_" + ident.Alphabet.EncodeToString(sinc[:5]) + "_" + strconv.FormatUint(seq, 10)
+}
 
 const (
 	headerVersion = 1
@@ -137,4 +147,45 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 		}
 	}
 	return hs, b[n*headerSize:], nil
+}
+
+var errBadBody = errors.New("a message body does not parse")
+
+// appendBody packs a body record: the message's own header once more, its format in one byte, and its JSON as posted.
+func appendBody(dst []byte, h *Header, m *chat.Message) []byte {
+	dst = appendHeaders(dst, []Header{*h})
+	dst = append(dst, byte(m.Format))
+	return append(dst, m.Raw...)
+}
+
+// ParseBody takes a body record apart: it gives the header, and the message in the terms that all formats share. The
+// message aliases b.
+func ParseBody(b []byte) (*Header, *chat.Message, error) {
+	hs, rest, err := parseHeaders(b)
+	if err != nil || len(hs) != 1 || len(rest) < 1 {
+		return nil, nil, errBadBody
+	}
+	h := &hs[0]
+	if len(b) != int(h.BodyBytes) {
+		return nil, nil, errBadBody
+	}
+	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
+	parsed, _, bad := chat.Parse(format, Elements(format, raw))
+	if len(bad) > 0 || len(parsed) != 1 {
+		return nil, nil, errBadBody
+	}
+	m := &parsed[0].Message
+	m.Raw = raw
+	m.Agent, m.Delegation, m.Tags = h.Agent, h.Delegation, h.Tags
+	m.CreatedAt = records.TimeOf(h.Created)
+	return h, m, nil
+}
+
+// Elements gives the posted elements that a message's JSON holds: for OpenAIResponses it is a list of items.
+func Elements(format chat.Format, raw json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage // its own: decoding into raw's memory would overwrite it
+	if format == chat.OpenAIResponses && json.Unmarshal(raw, &items) == nil {
+		return items
+	}
+	return []json.RawMessage{raw}
 }
