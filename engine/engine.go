@@ -26,6 +26,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/summary"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/trial"
 	"github.com/seed-0906e6bc/mneme/engine/window"
@@ -35,7 +36,7 @@ import (
 type Options struct {
 	Store    store.Store // sealed: see store.Seal
 	Host     policy.Host
-	Tokens   session.Tokenizer
+	Tokens   transcript.Tokenizer
 	Analyser index.Analyser
 	BuiltIns []policy.BuiltIn
 	Logger   *slog.Logger

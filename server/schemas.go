@@ -6,6 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
@@ -51,7 +52,7 @@ var namedSchemas = []namedSchema{
 
 	schemaOf[session.TurnRequest]("TurnRequest", received),
 	schemaOf[session.TurnResponse]("TurnResponse", sent),
-	schemaOf[session.Skipped]("Skipped", sent),
+	schemaOf[chat.Skipped]("Skipped", sent),
 	schemaOf[window.Request]("ContextRequest", received),
 	schemaOf[access.Viewer]("Viewer", received),
 	schemaOf[window.Budget]("Budget", received),

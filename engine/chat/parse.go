@@ -22,8 +22,8 @@ const CodeSystemNotStored = "system_not_stored"
 
 // Skipped is a posted element that is not stored, and why.
 type Skipped struct {
-	Index int
-	Code  string
+	Index int    `json:"index"`
+	Code  string `json:"code"`
 }
 
 // The stable codes of a FieldError.

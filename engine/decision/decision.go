@@ -110,7 +110,7 @@ type Record struct {
 	Request json.RawMessage `json:"request,omitzero"`
 }
 
-// Extent is a session.Extent as decisions keep it.
+// Extent is a transcript.Extent as decisions keep it.
 type Extent struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Turns       uint32            `json:"turns"`

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // findMessages finds messages by words.
@@ -113,7 +113,7 @@ func (svc *Service) messageHit(ctx context.Context, tenant string, sinc ident.In
 	if err != nil {
 		return nil, err
 	}
-	hd, m, err := session.ParseBody(bodies[0])
+	hd, m, err := transcript.ParseBody(bodies[0])
 	if err != nil {
 		return nil, nil
 	}
@@ -121,8 +121,8 @@ func (svc *Service) messageHit(ctx context.Context, tenant string, sinc ident.In
 	return &h, nil
 }
 
-func messageHitOf(sinc ident.Incarnation, seq uint64, sessionID string, hd *session.Header, m *chat.Message) Hit {
-	h := Hit{Kind: "message", MessageID: session.MessageID(sinc, seq), Content: m.Text, Tags: hd.Tags, SessionID: sessionID,
+func messageHitOf(sinc ident.Incarnation, seq uint64, sessionID string, hd *transcript.Header, m *chat.Message) Hit {
+	h := Hit{Kind: "message", MessageID: transcript.MessageID(sinc, seq), Content: m.Text, Tags: hd.Tags, SessionID: sessionID,
 		Turn: hd.Turn, Role: chat.RoleName(hd.Role), Agent: hd.Agent, CreatedAt: records.TimeOf(hd.Created),
 		Why: Why{Terms: []Term{}}}
 	if h.Tags == nil {

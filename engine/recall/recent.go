@@ -11,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // recentMemories answers a query without words.
@@ -56,7 +57,7 @@ func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *proj
 			out.Incomplete = true
 			break
 		}
-		hits, err := svc.newestOf(ctx, c.Tenant, s.Id, &s.Head, r, &budget)
+		hits, err := svc.newestOf(ctx, c.Tenant, s.ID, &s.Head, r, &budget)
 		if err != nil {
 			return err
 		}
@@ -80,11 +81,9 @@ func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *proj
 func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Record, r *request, out *Result) (
 	sessions []session.NamedHead, err error,
 ) {
-	take := func(heads []session.NamedHead) {
-		for _, h := range heads {
-			if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.Id == r.SessionID) {
-				sessions = append(sessions, h)
-			}
+	take := func(h session.NamedHead) {
+		if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.ID == r.SessionID) {
+			sessions = append(sessions, h)
 		}
 	}
 	last := func(a, b session.NamedHead) int { return b.LastActivity.Compare(a.LastActivity) }
@@ -94,29 +93,25 @@ func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Re
 			out.Incomplete = out.Incomplete || err == nil && read.Keys[0].Damaged
 			return nil, err
 		}
-		h := session.NamedHead{Id: r.SessionID}
+		h := session.NamedHead{ID: r.SessionID}
 		if err := json.Unmarshal(read.Keys[0].Value, &h.Head); err != nil {
 			return nil, err
 		}
-		take([]session.NamedHead{h})
+		take(h)
 		return sessions, nil
 	}
 	looked := 0
-	for next := []byte(nil); ; {
-		heads, after, err := svc.sessions.ReadHeads(ctx, tenant, p.Incarnation, next)
+	for h, err := range svc.sessions.Heads(ctx, tenant, p.Incarnation, "") {
 		if err != nil {
 			return nil, err
 		}
-		if take(heads); len(sessions) > 2*tailMessages {
-			slices.SortStableFunc(sessions, last)
-			sessions = slices.Delete(sessions, tailMessages, len(sessions)) // each has one message that costs of the budget
-		}
-		if next = after; next == nil {
-			break
-		}
-		if looked += session.HeadsAtOnce; looked >= maxHeads {
+		if looked++; looked > maxHeads {
 			out.Incomplete = true
 			break
+		}
+		if take(h); len(sessions) > 2*tailMessages {
+			slices.SortStableFunc(sessions, last)
+			sessions = slices.Delete(sessions, tailMessages, len(sessions)) // each has one message that costs of the budget
 		}
 	}
 	slices.SortStableFunc(sessions, last)
@@ -128,7 +123,7 @@ func (svc *Service) newestOf(ctx context.Context, tenant, id string, h *session.
 	hits []Hit, err error,
 ) {
 	for last := h.Messages; last > 0 && len(hits) < r.Limit && budget.left(); {
-		first := last - min(last, session.BodiesAtOnce) + 1
+		first := last - min(last, transcript.BodiesAtOnce) + 1
 		bodies, err := svc.sessions.ReadBodies(ctx, tenant, h.Incarnation, first, last)
 		if err != nil {
 			return nil, err
@@ -139,7 +134,7 @@ func (svc *Service) newestOf(ctx context.Context, tenant, id string, h *session.
 			}
 			budget.messages--
 			budget.bytes -= len(body)
-			hd, m, err := session.ParseBody(body)
+			hd, m, err := transcript.ParseBody(body)
 			if err != nil || m.Text == "" || r.viewer != "" && hd.Delegation != "" && hd.Delegation != r.viewer {
 				continue
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // Transcripts are indexed behind the turns: once a project was asked for them, each turn marks its session, with one
@@ -237,7 +238,7 @@ func (svc *Service) analyseTail(ctx context.Context, tenant string, m *marked, b
 ) {
 	for m.state.Messages < m.head.Messages && budget.left() {
 		first := m.state.Messages + 1
-		n := min(uint64(budget.messages), session.BodiesAtOnce, m.head.Messages-first+1)
+		n := min(uint64(budget.messages), transcript.BodiesAtOnce, m.head.Messages-first+1)
 		bodies, err := svc.sessions.ReadBodies(ctx, tenant, m.sinc, first, first+n-1)
 		if err != nil {
 			return nil, nil, err
@@ -252,7 +253,7 @@ func (svc *Service) analyseTail(ctx context.Context, tenant string, m *marked, b
 			budget.bytes -= len(body)
 			budget.messages--
 			m.state.Messages++
-			hd, msg, err := session.ParseBody(body)
+			hd, msg, err := transcript.ParseBody(body)
 			if err != nil || msg.Text == "" {
 				continue // damaged ones are reported where they are listed
 			}

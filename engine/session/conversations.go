@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
@@ -37,48 +36,6 @@ type Purged struct {
 	DryRun               bool `json:"dry_run"`
 }
 
-// HeadsAtOnce is how many heads one step of a scan reads, and how many sessions one commit of a purge removes at most.
-const HeadsAtOnce = 500
-
-// NamedHead is a session's head with its id.
-type NamedHead struct {
-	Head
-	Id string
-}
-
-// ReadHeads gives the next heads of a project behind a session's id, and the id to go on behind; nil at the end. A
-// damaged one is left out: whoever asks for the session is told.
-func (svc *Service) ReadHeads(ctx context.Context, tenant string, pinc ident.Incarnation, after []byte) (heads []NamedHead,
-	next []byte, err error) {
-	prefix := records.Session.Under(pinc).From
-	rng := records.PrefixRange(prefix)
-	rng.Limit = HeadsAtOnce
-	if after != nil {
-		rng.From = append(records.Session.Key(pinc, string(after)), 0)
-	}
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil {
-		return nil, nil, err
-	}
-	found := r.Ranges[0]
-	for _, it := range found {
-		h := NamedHead{Id: string(it.Key[len(prefix) : len(it.Key)-1])}
-		if it.Damaged || json.Unmarshal(it.Value, &h.Head) != nil {
-			svc.db.Log.Error("a session's head is damaged", "tenant", tenant, "session", h.Id)
-			continue
-		}
-		heads = append(heads, h)
-	}
-	if len(found) == rng.Limit {
-		last := found[len(found)-1].Key
-		next = last[len(prefix) : len(last)-1]
-	}
-	return heads, next, nil
-}
-
-// counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
-func (h *NamedHead) counts() bool { return h.Id != ident.DefaultSession || h.Turns > 0 }
-
 // Conversations tells how many conversations a project has, and since when, or answers not_found.
 func (svc *Service) Conversations(ctx context.Context, c access.Caller, projectID string) (ConversationStats, error) {
 	out := ConversationStats{ProjectID: projectID}
@@ -86,20 +43,15 @@ func (svc *Service) Conversations(ctx context.Context, c access.Caller, projectI
 	if err != nil {
 		return out, err
 	}
-	var after []byte
-	for more := true; more; more = after != nil {
-		var heads []NamedHead
-		if heads, after, err = svc.ReadHeads(ctx, c.Tenant, p.Incarnation, after); err != nil {
+	for h, err := range svc.Heads(ctx, c.Tenant, p.Incarnation, "") {
+		if err != nil {
 			return out, err
 		}
-		for i := range heads {
-			h := &heads[i]
-			if !h.counts() {
-				continue
-			}
-			if out.Total++; out.OldestAt == nil || h.Created.Before(*out.OldestAt) {
-				out.OldestAt = &h.Created
-			}
+		if !h.counts(h.ID) {
+			continue
+		}
+		if out.Total++; out.OldestAt == nil || h.Created.Before(*out.OldestAt) {
+			out.OldestAt = &h.Created
 		}
 	}
 	return out, nil
@@ -114,8 +66,8 @@ type purge struct {
 	action  string // for the audit log
 }
 
-func (p *purge) due(h *NamedHead) bool {
-	return p.before.IsZero() || h.counts() && h.LastActivity.Before(p.before)
+func (p *purge) due(id string, h *Head) bool {
+	return p.before.IsZero() || h.counts(id) && h.LastActivity.Before(p.before)
 }
 
 // maxPurgeDays bounds an age, in days.
@@ -155,31 +107,34 @@ func daysAgo(now time.Time, days int) time.Time {
 	return now.Add(-time.Duration(days) * 24 * time.Hour)
 }
 
-// purgeSome removes what is due among the next sessions behind after.
-func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnation, after []byte) (n int, next []byte,
-	err error) {
-	heads, next, err := svc.ReadHeads(ctx, p.caller.Tenant, pinc, after)
-	if err != nil {
-		return 0, nil, err
-	}
-	var ids []string
-	for i := range heads {
-		h := &heads[i]
-		if !p.due(h) {
-			continue
+// purgeSome removes what is due among the next headsAtOnce sessions behind an id. It says how many conversations went,
+// and gives the id to go on behind; nil at the end.
+func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnation, after []byte) (
+	n int, next []byte, err error) {
+	var due []string
+	seen, last := 0, ""
+	for h, err := range svc.Heads(ctx, p.caller.Tenant, pinc, string(after)) {
+		if err != nil {
+			return 0, nil, err
 		}
-		if ids = append(ids, h.Id); h.counts() {
-			n++
+		if seen == headsAtOnce {
+			next = []byte(last)
+			break
+		}
+		if seen, last = seen+1, h.ID; p.due(h.ID, &h.Head) {
+			if due = append(due, h.ID); h.counts(h.ID) {
+				n++
+			}
 		}
 	}
-	if p.dryRun || len(ids) == 0 {
+	if p.dryRun || len(due) == 0 {
 		return n, next, nil
 	}
-	n, err = svc.purgeApart(ctx, p, pinc, ids)
+	n, err = svc.purgeApart(ctx, p, pinc, due)
 	return n, next, err
 }
 
-// purgeApart is purgeSessions, in smaller and smaller commits where writers to some of the sessions keep winning.
+// purgeApart is purge, in smaller and smaller commits where writers to some of the sessions keep winning.
 func (svc *Service) purgeApart(ctx context.Context, p *purge, pinc ident.Incarnation, ids []string) (int, error) {
 	if len(ids) == 1 {
 		unlock, err := svc.Lock(ctx, p.caller.Tenant, p.project, ids[0])
@@ -210,25 +165,22 @@ func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation,
 	var bytes uint64
 	n, err := records.Update(ctx, svc.db, p.caller, access.Once{}, func(t *records.Tx) (n int, err error) {
 		rec, err := svc.projects.Project(t, p.caller, p.project)
-		if err != nil || rec.Incarnation != pinc { // another one: what was to go went with the last
+		if err != nil || rec.Incarnation != pinc { // the project is another one by now: its sessions went with it
 			return 0, err
 		}
-		got, err := t.Get(keys...)
-		if err != nil {
+		if _, err := t.Get(keys...); err != nil { // all in one round trip
 			return 0, err
 		}
 		bytes = 0
-		for i, it := range got {
-			h := NamedHead{Id: ids[i]}
-			if it.Value == nil {
-				continue
-			}
-			if err := json.Unmarshal(it.Value, &h.Head); err != nil {
+		for i, key := range keys {
+			h, err := records.GetTx[Head](t, key)
+			if err != nil {
 				return 0, err
 			}
-			if p.due(&h) {
-				drop(t, pinc, h.Id, &h.Head)
-				if bytes += h.Bytes; h.counts() {
+			if h != nil && p.due(ids[i], h) {
+				drop(t, pinc, ids[i], h)
+				dropUnborn(t, pinc, ids[i])
+				if bytes += h.Bytes; h.counts(ids[i]) {
 					n++
 				}
 			}
@@ -254,14 +206,24 @@ func (p *purge) describe(n int) string {
 // dropDecisions has all decisions of a project emptied that were made up to now: those for sessions that never came to
 // be hold texts of requests, too.
 func (svc *Service) dropDecisions(ctx context.Context, c access.Caller, projectID string) error {
-	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (none struct{}, err error) {
 		p, err := svc.projects.Project(t, c, projectID)
-		if err != nil {
-			return struct{}{}, err
+		if err == nil {
+			until := binary.BigEndian.AppendUint64(nil, uint64(t.Now.UnixMilli())+1)
+			t.Put(records.DecisionsJob.Key(p.Incarnation), until)
 		}
-		until := binary.BigEndian.AppendUint64(nil, uint64(t.Now.UnixMilli())+1)
-		t.Put(records.DecisionsJob.Key(p.Incarnation), until)
-		return struct{}{}, nil
+		return none, err
 	})
 	return err
+}
+
+// expire removes conversations that are past their project's retention. It goes project by project: see project.OfEach.
+func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record, s project.Settings, at []byte) (
+	int, []byte, error) {
+	if s.ConversationRetentionDays == nil {
+		return 0, nil, nil
+	}
+	job := &purge{caller: access.Caller{Tenant: tenant}, project: p.ID, action: "conversations.expire",
+		before: daysAgo(svc.db.Now(), *s.ConversationRetentionDays)}
+	return svc.purgeSome(ctx, job, p.Incarnation, at)
 }

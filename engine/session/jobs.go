@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -26,18 +24,7 @@ func (svc *Service) Units() []jobs.Unit {
 
 // Dailies are what goes by age of sessions.
 func (svc *Service) Dailies() []jobs.Daily {
-	return []jobs.Daily{{Name: "conversations", Piece: svc.projects.OfEach(svc.expireConversations)}}
-}
-
-// expireConversations removes conversations that are past their project's retention.
-func (svc *Service) expireConversations(ctx context.Context, tenant string, p *project.Record, s project.Settings, at []byte) (int, []byte,
-	error) {
-	if s.ConversationRetentionDays == nil {
-		return 0, nil, nil
-	}
-	job := &purge{caller: access.Caller{Tenant: tenant}, project: p.ID, action: "conversations.expire",
-		before: daysAgo(svc.db.Now(), *s.ConversationRetentionDays)}
-	return svc.purgeSome(ctx, job, p.Incarnation, at)
+	return []jobs.Daily{{Name: "conversations", Piece: svc.projects.OfEach(svc.expire)}}
 }
 
 // SweepHeads turns a chunk of a deleted project's sessions into jobs that sweep them, and tells whether there was any.
@@ -51,8 +38,8 @@ func (svc *Service) SweepHeads(ctx context.Context, tenant string, pinc ident.In
 	var b store.Batch
 	damaged := false
 	for _, it := range r.Ranges[0] {
-		session := string(it.Key[len(records.Session.Under(pinc).From) : len(it.Key)-1])
-		b.Delete = append(b.Delete, it.Key, records.OpenCalls.Key(pinc, session))
+		_, id, _ := records.Session.Split(it.Key)
+		b.Delete = append(b.Delete, it.Key, records.OpenCalls.Key(pinc, id))
 		var h Head
 		if !it.Damaged && json.Unmarshal(it.Value, &h) == nil {
 			b.Put = append(b.Put, store.Pair{Key: records.SessionJob.Key(h.Incarnation), Value: pinc[:]})
@@ -64,4 +51,65 @@ func (svc *Service) SweepHeads(ctx context.Context, tenant string, pinc ident.In
 		b.Put = append(b.Put, store.Pair{Key: records.HeadlessJob.Key(pinc), Value: []byte{0}})
 	}
 	return true, svc.db.Commit(ctx, tenant, b)
+}
+
+// sweepHeadless finds the messages that belong to no session and has them swept, or leaves them to a later job where
+// the head of another session is damaged: they may be that one's. What is written meanwhile is safe: a session's head,
+// or the job of an import, is there before its messages are seen here.
+func (svc *Service) sweepHeadless(ctx context.Context, tenant string, job store.Item) error {
+	pinc, ok := records.HeadlessJob.Split(job.Key)
+	if !ok {
+		return records.ErrDamaged
+	}
+	orphans, err := svc.messageOwners(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	// Read jobs first: an import's last commit deletes its job and writes the head.
+	for _, jobs := range []store.Range{records.SessionJob.All(), records.StagedSessionJob.All()} {
+		for it, err := range svc.db.Scan(ctx, tenant, jobs) {
+			if err != nil {
+				return err
+			}
+			delete(orphans, ident.Incarnation(it.Key[len(it.Key)-8:]))
+		}
+	}
+	damaged := false
+	for it, err := range svc.db.Scan(ctx, tenant, records.Session.All()) {
+		if err != nil {
+			return err
+		}
+		var h Head
+		if it.Damaged || json.Unmarshal(it.Value, &h) != nil {
+			damaged = true
+		}
+		delete(orphans, h.Incarnation)
+	}
+	b := store.Batch{Delete: [][]byte{job.Key}}
+	for sinc := range orphans {
+		if damaged {
+			break
+		}
+		b.Put = append(b.Put, store.Pair{Key: records.SessionJob.Key(sinc), Value: pinc[:]})
+		if len(b.Put) == records.SweepChunk { // the job stays, and finds the rest
+			b.Delete = nil
+			break
+		}
+	}
+	return svc.db.Commit(ctx, tenant, b)
+}
+
+// messageOwners are the incarnations that any messages are stored under.
+func (svc *Service) messageOwners(ctx context.Context, tenant string) (map[ident.Incarnation]bool, error) {
+	owners := map[ident.Incarnation]bool{}
+	all := records.SessionRecords.All()
+	for {
+		first, err := svc.db.FirstKey(ctx, tenant, all)
+		if err != nil || first == nil {
+			return owners, err
+		}
+		sinc := ident.Incarnation(first.Key[2:])
+		owners[sinc] = true
+		all.From = records.SessionRecords.Under(sinc).To
+	}
 }

@@ -5,13 +5,16 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // Message is one stored message, as listed. Content is its text; Message is its JSON as posted.
@@ -35,15 +38,15 @@ type Message struct {
 const pageBytes = 4 << 20
 
 // ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged,
-// never left out.
-func (svc *Service) ListMessages(ctx context.Context, c access.Caller, projectID, id string, page records.Page, descending bool,
-) (records.List[Message], error) {
+// never left out. It answers not_found where there is no such session.
+func (svc *Service) ListMessages(ctx context.Context, c access.Caller, projectID, id string, page records.Page,
+	descending bool) (records.List[Message], error) {
 	out := records.List[Message]{Data: []Message{}}
 	p, h, err := svc.Existing(ctx, c, projectID, id)
 	if err != nil {
 		return out, err
 	}
-	r, err := svc.projects.SetupOf(p)
+	set, err := svc.projects.SetupOf(p)
 	if err != nil {
 		return out, err
 	}
@@ -51,7 +54,7 @@ func (svc *Service) ListMessages(ctx context.Context, c access.Caller, projectID
 	if err != nil {
 		return out, err
 	}
-	first, last := uint64(1), h.Messages
+	first, last := uint64(1), h.Messages // those still to be listed
 	if cursor != nil {
 		if len(cursor) != 8 {
 			return out, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
@@ -74,23 +77,23 @@ func (svc *Service) ListMessages(ctx context.Context, c access.Caller, projectID
 		if err != nil {
 			return out, err
 		}
-		for i := range bodies {
-			at := i
-			if descending {
-				at = len(bodies) - 1 - i
-			}
+		if descending {
+			slices.Reverse(bodies)
+		}
+		for _, body := range bodies {
 			if size >= pageBytes {
 				break
 			}
-			seq := from + uint64(at)
-			m := svc.listed(h.Incarnation, seq, bodies[at], r.Encoding)
-			out.Data, damaged = append(out.Data, m), damaged || m.Damaged
-			size += len(bodies[at])
+			seq := first
 			if descending {
-				last = seq - 1
+				seq = last
+				last--
 			} else {
-				first = seq + 1
+				first++
 			}
+			m := listed(h.Incarnation, seq, body, set.Encoding)
+			out.Data, damaged = append(out.Data, m), damaged || m.Damaged
+			size += len(body)
 		}
 	}
 	if damaged {
@@ -112,17 +115,30 @@ func (svc *Service) ListMessages(ctx context.Context, c access.Caller, projectID
 }
 
 // listed shows one stored message.
-func (svc *Service) listed(sinc ident.Incarnation, seq uint64, body []byte, encoding int) Message {
-	m := Message{ID: MessageID(sinc, seq), Damaged: true}
-	h, msg, err := ParseBody(body)
+func listed(sinc ident.Incarnation, seq uint64, body []byte, encoding int) Message {
+	id := transcript.MessageID(sinc, seq)
+	h, msg, err := transcript.ParseBody(body)
 	if err != nil || h.Seq != seq {
-		return m
+		return Message{ID: id, Damaged: true}
 	}
-	m = Message{ID: m.ID, Turn: h.Turn, Role: chat.RoleName(h.Role), Type: kindName(h.Kind), Agent: h.Agent, Tags: h.Tags,
-		Tokens: h.Tokens[encoding], CreatedAt: records.TimeOf(h.Created), Format: msg.Format.String(), Content: msg.Text,
-		Message: msg.Raw}
+	m := Message{ID: id, Turn: h.Turn, Role: chat.RoleName(h.Role), Type: kindName(h.Kind), Agent: h.Agent,
+		Tags: h.Tags, Tokens: h.Tokens[encoding], CreatedAt: records.TimeOf(h.Created), Format: msg.Format.String(),
+		Content: msg.Text, Message: msg.Raw}
 	if h.Delegation != "" {
 		m.Delegation = &h.Delegation
 	}
 	return m
+}
+
+// kindName is a kind of stored messages in the HTTP contract.
+func kindName(k plan.Kind) string {
+	switch k {
+	case plan.KindCall:
+		return "tool_call"
+	case plan.KindResult:
+		return "tool_result"
+	case plan.KindA2A:
+		return "a2a"
+	}
+	return "chat"
 }

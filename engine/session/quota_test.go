@@ -14,7 +14,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
-// With a quota, messages are refused that would exceed it, in every way that they come in; room that is won back counts.
+// With a quota, messages are refused that would exceed it, in every way that they come in; room that is won back
+// counts.
 func TestMessageQuota(t *testing.T) {
 	const quota = 10_000
 	limited := func(o *engine.Options) { o.MessageBytes = quota }

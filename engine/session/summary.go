@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // SummaryHead says, in a session's head, what its running summary covers: text and count change together, because the
@@ -33,17 +34,16 @@ func (h *Head) Covered() SummaryHead {
 	return *h.Summary
 }
 
-// SummaryRecord is one version of a session's running summary, immutable. What identifies it beside the messages that
-// it covers is there too.
+// SummaryRecord is one version of a session's running summary, immutable.
 type SummaryRecord struct {
 	Text      string    `json:"text"`
 	FirstTurn uint32    `json:"first_turn"` // of the messages covered
 	LastTurn  uint32    `json:"last_turn"`
-	Covers    uint64    `json:"covers"`
+	Covers    uint64    `json:"covers"` // as in SummaryHead
 	Count     uint64    `json:"count"`
 	Folded    uint32    `json:"folded"` // the version that it goes on from; 0: none
-	Model     string    `json:"model"`
-	Prompt    string    `json:"prompt"`
+	Model     string    `json:"model"`  // that made it
+	Prompt    string    `json:"prompt"` // that it was asked with, by name
 	Created   time.Time `json:"created_at"`
 }
 
@@ -51,13 +51,9 @@ type SummaryRecord struct {
 type Summary struct {
 	*SummaryRecord
 	Version uint32
-	Notice  string             // its text as a window shows it
-	Tokens  [2][2]atomic.Int64 // of the notice, as a message and as flat text, by encoding, plus one; 0: not counted yet
-}
-
-func newSummary(version uint32, r *SummaryRecord) *Summary {
-	return &Summary{SummaryRecord: r, Version: version, Notice: fmt.Sprintf(
-		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
+	Notice  string // its text as a window shows it
+	// Tokens are the notice's, as a message and as flat text, by encoding, plus one; 0: not counted yet.
+	Tokens [2][2]atomic.Int64
 }
 
 // SummaryOf is a session as shown, and its head.
@@ -92,14 +88,16 @@ func (svc *Service) ShowSummaries(ctx context.Context, tenant string, shown []Su
 
 // ReadSummary gives a version of a session's summary, or nil where it cannot be read: the window then goes without it,
 // and nothing is lost.
-func (svc *Service) ReadSummary(ctx context.Context, tenant string, sinc ident.Incarnation, version uint32) (*Summary, error) {
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{records.Summary.Key(sinc, version)}})
+func (svc *Service) ReadSummary(ctx context.Context, tenant string, sinc ident.Incarnation, version uint32) (
+	*Summary, error) {
+	it, err := svc.db.ReadItem(ctx, tenant, records.Summary.Key(sinc, version))
 	if err != nil {
 		return nil, err
 	}
-	return svc.ParseSummary(tenant, sinc, version, r.Keys[0]), nil
+	return svc.ParseSummary(tenant, sinc, version, it), nil
 }
 
+// ParseSummary makes a version of a session's summary out of its record, or nil where that cannot be read.
 func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version uint32, it store.Item) *Summary {
 	r := new(SummaryRecord)
 	if it.Damaged || it.Value == nil || json.Unmarshal(it.Value, r) != nil {
@@ -107,7 +105,20 @@ func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version 
 			"session", sinc.String(), "version", version)
 		return nil
 	}
-	return newSummary(version, r)
+	return &Summary{SummaryRecord: r, Version: version, Notice: fmt.Sprintf(
+		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
+}
+
+// FileSummary is a session's running summary as a file keeps it. Whoever imports it makes it the session's first.
+type FileSummary struct {
+	Text  string    `json:"text"`
+	Turns [2]uint32 `json:"covers_turns"` // the first and the last
+	// Covers is how many of the file's first messages are behind the summary; Count those of them that it covers: all
+	// but delegations'.
+	Covers uint64 `json:"covers"`
+	Count  uint64 `json:"covers_messages"`
+	Model  string `json:"model,omitempty"`
+	Prompt string `json:"prompt,omitempty"`
 }
 
 // fileSummary is a session's summary as its file keeps it; nil where there is none, or none that can be read.
@@ -123,28 +134,27 @@ func (svc *Service) fileSummary(ctx context.Context, tenant string, h *Head) (*F
 		Model: s.Model, Prompt: s.Prompt}, nil
 }
 
-// checkTurns holds a file's summary, if it has one, against the file's turns.
-func (f *FileSummary) checkTurns(turns []*ParsedTurn) error {
+// put collects the write of the summary as the first of a session that is being made.
+func (f *FileSummary) put(t *records.Tx, h *Head) error {
 	if f == nil {
 		return nil
 	}
-	var c covering
-	for _, t := range turns {
-		c.add(f, t)
-	}
-	return f.within(c)
+	h.Summary = &SummaryHead{Version: 1, Covers: f.Covers, Count: f.Count}
+	return t.PutJSON(records.Summary.Key(h.Incarnation, 1), SummaryRecord{Text: f.Text, FirstTurn: f.Turns[0],
+		LastTurn: f.Turns[1], Covers: f.Covers, Count: f.Count, Model: f.Model, Prompt: f.Prompt, Created: t.Now})
 }
 
 // MaxSummaryText bounds a summary's text, in bytes: what is longer is no summary.
 const MaxSummaryText = 64 << 10
 
-// covering is what a summary may cover of the turns seen so far.
+// covering is what a file's summary may cover of the turns seen so far.
 type covering struct {
-	turns               uint32
-	messages, countable uint64
+	turns     uint32
+	messages  uint64
+	countable uint64 // those behind the summary that belong to no delegation
 }
 
-func (c *covering) add(f *FileSummary, t *ParsedTurn) {
+func (c *covering) add(f *FileSummary, t *transcript.Turn) {
 	c.turns++
 	for i := range t.Messages {
 		if c.messages++; f != nil && c.messages <= f.Covers && t.Messages[i].Delegation == "" {
@@ -153,7 +163,7 @@ func (c *covering) add(f *FileSummary, t *ParsedTurn) {
 	}
 }
 
-// within holds a file's summary against what it may cover.
+// within holds a file's summary, if it has one, against all of the file's turns.
 func (f *FileSummary) within(c covering) error {
 	switch {
 	case f == nil:
@@ -163,7 +173,8 @@ func (f *FileSummary) within(c covering) error {
 	case len(f.Model) > 256 || len(f.Prompt) > 256:
 		return fault.InvalidField("summary.model", "too_long", "model and prompt must be at most 256 bytes")
 	case f.Covers < 1 || f.Covers > c.messages:
-		return fault.InvalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages", c.messages)
+		return fault.InvalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages",
+			c.messages)
 	case f.Count < 1 || f.Count > c.countable:
 		return fault.InvalidField("summary.covers_messages", "out_of_range",
 			"must be from 1 to %d, the messages behind the summary that belong to no delegation", c.countable)

@@ -8,10 +8,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks is what is known of a tenant's sessions. Heads come before jobs, those before messages, those before
+// Checks is what verify knows of a tenant's sessions. Heads come before jobs, those before messages, those before
 // projects, open calls and decisions.
 type Checks struct {
 	Heads     map[ident.Incarnation]*headSeen
@@ -22,11 +23,13 @@ type Checks struct {
 	now       *messagesSeen              // the session whose messages are coming
 }
 
+// NewChecks makes those of one tenant.
 func NewChecks() *Checks {
 	return &Checks{Heads: map[ident.Incarnation]*headSeen{}, byName: map[string]*headSeen{},
 		lostHeads: map[string]bool{}, swept: map[ident.Incarnation]bool{}}
 }
 
+// Checks lists the kinds of records that belong to sessions.
 func (c *Checks) Checks() []verify.RecordCheck {
 	return []verify.RecordCheck{
 		{Kind: "session", Record: c.head},
@@ -58,7 +61,8 @@ func (h *headSeen) At(s *verify.Space, kind string, key []byte) verify.Subject {
 func (h *headSeen) Of(s *verify.Space) verify.Subject { return s.Of(h.Pinc, h.Session) }
 
 func (c *Checks) head(s *verify.Space, it store.Item) {
-	h := &headSeen{Pinc: ident.Incarnation(it.Key[2:]), Session: verify.IdIn(it.Key, 2+8)}
+	h := new(headSeen)
+	h.Pinc, h.Session, _ = records.Session.Split(it.Key)
 	s.About(h.Pinc, h.Session)
 	name := string(records.OpenCalls.Key(h.Pinc, h.Session))
 	if !s.Decode(it, &h.Head) {
@@ -92,9 +96,139 @@ func (c *Checks) job(s *verify.Space, it store.Item) {
 	c.swept[ident.Incarnation(it.Key[3:])] = true
 }
 
+// messagesSeen follows the records of one session's messages: all bodies, then all headers, then summaries.
+type messagesSeen struct {
+	transcript.Check
+	head       *headSeen // nil: there is none
+	first      []byte    // key of the first record
+	count      int       // of records
+	summarised bool      // the summary that the head names came
+}
+
+// messages gives the session that a record belongs to, or nil where it is of no session.
+func (c *Checks) messages(s *verify.Space, key []byte) *messagesSeen {
+	sinc := ident.Incarnation(key[2:])
+	if c.now == nil || c.now.Incarnation != sinc {
+		c.endMessages(s)
+		c.now = &messagesSeen{head: c.Heads[sinc], first: slices.Clone(key)}
+		c.now.Incarnation = sinc
+		if h := c.now.head; h != nil {
+			c.now.Project, c.now.Session, c.now.Calls = h.Pinc, h.Session, h.calls
+		}
+	}
+	m := c.now
+	if m.count++; m.head == nil {
+		return nil
+	}
+	s.About(m.Project, m.Session)
+	return m
+}
+
+func (c *Checks) body(s *verify.Space, it store.Item) {
+	if m := c.messages(s, it.Key); m != nil {
+		m.Body(s, it)
+	}
+}
+
+func (c *Checks) headers(s *verify.Space, it store.Item) {
+	if m := c.messages(s, it.Key); m != nil {
+		m.Headers(s, it)
+	}
+}
+
+// summary is one version of a session's running summary: the one that its head names, or one before it.
+func (c *Checks) summary(s *verify.Space, it store.Item) {
+	m := c.messages(s, it.Key)
+	if m == nil {
+		return
+	}
+	_, version, _ := records.Summary.Split(it.Key)
+	now := m.head.Covered()
+	m.summarised = m.summarised || version == now.Version
+	if version < now.Version || now.Covers == 0 { // kept for a while, for the sake of decisions
+		s.Expires(it.Key)
+	}
+	var rec SummaryRecord
+	if !s.Decode(it, &rec) {
+		return
+	}
+	switch {
+	case version == 0 || version > now.Version:
+		s.Mismatch("version %d of the summary; the session has had %d", version, now.Version)
+	case version == now.Version && now.Covers > 0 && (rec.Covers != now.Covers || rec.Count != now.Count):
+		s.Mismatch("the summary covers %d messages up to %d, the session says %d up to %d", rec.Count, rec.Covers,
+			now.Count, now.Covers)
+	case rec.Covers > m.head.Messages || rec.Count > rec.Covers:
+		s.Mismatch("the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers,
+			m.head.Messages)
+	}
+}
+
+// endMessages holds what came of a session's messages against what its head promises.
+func (c *Checks) endMessages(s *verify.Space) {
+	m := c.now
+	if c.now = nil; m == nil {
+		return
+	}
+	h := m.head
+	if h == nil {
+		c.stray(s, m)
+		return
+	}
+	h.came = true
+	key := records.Session.Key(h.Pinc, h.Session)
+	if c.swept[m.Incarnation] {
+		h.At(s, "session", key).Mismatch("the session lives and its messages are to be swept")
+	}
+	if s.Staged[m.Incarnation] {
+		h.At(s, "session", key).Mismatch("the session lives and is still being imported")
+	}
+	m.sums(s, key)
+}
+
+// sums holds a head's counts against what was counted.
+func (m *messagesSeen) sums(s *verify.Space, key []byte) {
+	h := m.head
+	if sum := h.Covered(); sum.Covers > 0 && !m.summarised {
+		h.At(s, "summary", key).Missing("version %d of the session's summary is not there", sum.Version)
+	}
+	if m.Last != h.Messages {
+		h.At(s, "body", key).Missing("the session has %d messages, its bodies end with %d", h.Messages, m.Last)
+	}
+	if m.Turn != h.Turns {
+		h.At(s, "headers", key).Missing("the session has %d turns, its headers end with %d", h.Turns, m.Turn)
+	}
+	h.calls = m.Calls
+	// Where anything was found about the session already, its tokens cannot be right.
+	told := func(f *verify.Finding) bool { return f.Pinc == h.Pinc && f.Session == h.Session }
+	switch {
+	case m.Lost || m.Turn != h.Turns:
+		h.calls = nil
+	case m.Placed != h.Messages:
+		h.At(s, "session", key).Mismatch("the session has %d messages, its turns have %d", h.Messages, m.Placed)
+	case m.Tokens != h.Tokens && !slices.ContainsFunc(s.Findings, told):
+		h.At(s, "session", key).Mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.Tokens)
+	}
+}
+
+// stray judges messages of no session: they must be about to go.
+func (c *Checks) stray(s *verify.Space, m *messagesSeen) {
+	if c.swept[m.Incarnation] || s.Staged[m.Incarnation] {
+		return
+	}
+	whose := "no session"
+	if c.headless {
+		whose = "no session and are to be swept"
+	} else if len(c.lostHeads) > 0 {
+		whose = "a session whose head is lost: one of those that are damaged"
+	}
+	s.At("body", m.first).Orphan("%d records of messages belong to %s", m.count, whose).Harmless = c.headless
+}
+
 func (c *Checks) openCalls(s *verify.Space, it store.Item) {
 	c.endMessages(s)
-	s.About(ident.Incarnation(it.Key[2:]), verify.IdIn(it.Key, 2+8))
+	pinc, id, _ := records.OpenCalls.Split(it.Key)
+	s.About(pinc, id)
 	h := c.byName[string(it.Key)]
 	switch {
 	case h != nil:
@@ -102,7 +236,7 @@ func (c *Checks) openCalls(s *verify.Space, it store.Item) {
 	case !c.lostHeads[string(it.Key)]:
 		s.Orphan("open calls of a session that does not exist")
 	}
-	var rec OpenCalls
+	var rec transcript.OpenCalls
 	if !s.Decode(it, &rec) || h == nil {
 		return
 	}
@@ -118,6 +252,7 @@ func (c *Checks) openCalls(s *verify.Space, it store.Item) {
 	}
 }
 
+// Finish holds every head against what came of its session.
 func (c *Checks) Finish(s *verify.Space) {
 	c.endMessages(s)
 	inOrder := func(a, b ident.Incarnation) int { return bytes.Compare(a[:], b[:]) }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -22,7 +22,7 @@ type fold struct {
 
 // foldEntry is a message that may be folded in, with the atom that it belongs to.
 type foldEntry struct {
-	session.Header
+	transcript.Header
 	speaker, text string
 	tokens        int
 }
@@ -125,9 +125,9 @@ func shorten(entries []foldEntry, limit int, count func(string) int) {
 
 // foldable reads a stored message as the summariser gets it; nil for a delegation's, which no summary holds.
 func foldable(seq uint64, body []byte) *foldEntry {
-	h, m, err := session.ParseBody(body)
+	h, m, err := transcript.ParseBody(body)
 	if err != nil || h.Seq != seq {
-		return &foldEntry{Header: session.Header{Seq: seq, Call: seq}, speaker: "unknown", text: window.Unreadable}
+		return &foldEntry{Header: transcript.Header{Seq: seq, Call: seq}, speaker: "unknown", text: window.Unreadable}
 	}
 	if h.Delegation != "" {
 		return nil

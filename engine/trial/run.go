@@ -11,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -74,7 +75,7 @@ func (svc *Service) Run(ctx context.Context, c access.Caller, name string, versi
 }
 
 // turns are a request's transcript.
-func (r *RunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, error) {
+func (r *RunRequest) turns() ([]*transcript.Turn, []chat.Skipped, error) {
 	switch {
 	case r.Transcript != nil && r.Messages != nil:
 		return nil, nil, fault.InvalidField("transcript", "invalid_value", "give messages or a transcript, not both")
@@ -85,7 +86,7 @@ func (r *RunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, error) {
 		return nil, nil, fault.InvalidField("messages", "required",
 			"give messages or a transcript to run the policy on")
 	}
-	format, err := session.ParseFormat(r.Format, true)
+	format, err := transcript.ParseFormat(r.Format, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,16 +97,15 @@ func (r *RunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, error) {
 }
 
 // splitTurns reads messages as a transcript of turns, each of which a user's message begins.
-func splitTurns(format chat.Format, messages []json.RawMessage) ([]*session.ParsedTurn, []session.Skipped, error) {
-	var skipped []session.Skipped
-	parsed, err := session.ParseMessages(format, messages, &skipped)
+func splitTurns(format chat.Format, messages []json.RawMessage) ([]*transcript.Turn, []chat.Skipped, error) {
+	parsed, skipped, err := transcript.ParseMessages(format, messages)
 	if err != nil {
 		return nil, nil, err
 	}
-	var turns []*session.ParsedTurn
+	var turns []*transcript.Turn
 	for _, m := range parsed {
 		if len(turns) == 0 || m.Role == plan.RoleUser {
-			turns = append(turns, &session.ParsedTurn{})
+			turns = append(turns, &transcript.Turn{})
 		}
 		t := turns[len(turns)-1]
 		t.Messages = append(t.Messages, m)

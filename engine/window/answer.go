@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 // Answer is a window as answered. Its Rendered members are put together by hand, because messages are stored JSON that
@@ -30,10 +30,10 @@ type Rendered struct {
 
 // Explained is what an answer always says of its window.
 type Explained struct {
-	Usage    decision.Usage    `json:"usage"`
-	Summary  *SummaryUsed      `json:"summary"`           // null: the window shows none
-	Pipeline []decision.Step   `json:"pipeline"`          // how each step ended
-	Skipped  []session.Skipped `json:"skipped,omitempty"` // messages that are no part of a conversation
+	Usage    decision.Usage  `json:"usage"`
+	Summary  *SummaryUsed    `json:"summary"`           // null: the window shows none
+	Pipeline []decision.Step `json:"pipeline"`          // how each step ended
+	Skipped  []chat.Skipped  `json:"skipped,omitempty"` // messages that are no part of a conversation
 }
 
 // Asked is what an answer says where the request asks for it.

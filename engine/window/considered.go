@@ -9,7 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // maxTable bounds the records of a table: the considered messages and an answer for each of their calls. The longest
@@ -147,19 +147,18 @@ func (a *assembly) parsePending() error {
 	if format == chat.Text {
 		format = chat.OpenAIChat
 	}
-	parsed, err := session.ParseMessages(format, a.request.Pending, &a.skipped)
-	if err != nil || len(parsed) == 0 {
+	parsed, skipped, err := transcript.ParseMessages(format, a.request.Pending)
+	if a.skipped = skipped; err != nil || len(parsed) == 0 {
 		return err
 	}
-	open := new(session.OpenCalls)
+	open := new(transcript.OpenCalls)
 	if slices.ContainsFunc(parsed, func(p chat.Parsed) bool { return p.Role == plan.RoleTool }) && !a.bare {
 		if err := a.openCalls(open); err != nil {
 			return err
 		}
 	}
-	t := &session.ParsedTurn{Agent: a.request.Viewer.Agent, Delegation: a.viewerDelegation(), Messages: parsed}
-	h := &session.Head{Turns: a.extent.Turns + 1, Messages: a.extent.Messages}
-	hs, err := a.svc.sessions.NumberTurn(a.ctx, t, h, open, records.TimeOf(a.at))
+	t := &transcript.Turn{Agent: a.request.Viewer.Agent, Delegation: a.viewerDelegation(), Messages: parsed}
+	hs, err := a.svc.sessions.NumberTurn(a.ctx, t, a.extent, open, records.TimeOf(a.at))
 	if err != nil {
 		return err
 	}
@@ -175,7 +174,7 @@ func (a *assembly) parsePending() error {
 }
 
 // openCalls finds the calls among the stored messages that may still be answered.
-func (a *assembly) openCalls(open *session.OpenCalls) error {
+func (a *assembly) openCalls(open *transcript.OpenCalls) error {
 	answered := map[uint64]map[uint16]bool{}
 	var calls []*row
 	stored := a.view.rows[max(0, len(a.view.rows)-a.horizon()):]
@@ -204,7 +203,7 @@ func (a *assembly) openCalls(open *session.OpenCalls) error {
 		}
 		for i, call := range m.Calls {
 			if !answered[r.Seq][uint16(i)] {
-				open.Calls = append(open.Calls, session.OpenCall{ID: call.ID, Seq: r.Seq, Index: uint16(i),
+				open.Calls = append(open.Calls, transcript.OpenCall{ID: call.ID, Seq: r.Seq, Index: uint16(i),
 					Turn: r.Turn, Name: call.Name, Delegation: r.Delegation})
 			}
 		}

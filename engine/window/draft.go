@@ -7,6 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // Draft is a window that was made to be looked at. It recalls nothing, asks for no summary, is kept as no decision, and
@@ -35,15 +36,15 @@ func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *sessio
 
 // DraftOfTranscript makes a window of turns that are stored nowhere. It answers what Assemble answers for a wrong
 // request.
-func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns []*session.ParsedTurn, at time.Time,
+func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns []*transcript.Turn, at time.Time,
 	r *policy.Ready, req *Request) (*Draft, error) {
-	h, open, v := &session.Head{Kind: session.KindChat}, new(session.OpenCalls), &view{}
+	h, open, v := &session.Head{Kind: session.KindChat}, new(transcript.OpenCalls), &view{}
 	for _, t := range turns {
-		h.Turns++
-		headers, err := svc.sessions.NumberTurn(ctx, t, h, open, at)
+		headers, err := svc.sessions.NumberTurn(ctx, t, h.Extent(), open, at)
 		if err != nil {
 			return nil, err
 		}
+		h.Turns++
 		h.Messages += uint64(len(headers))
 		v.append(headers)
 		for i, rows := 0, v.rows[len(v.rows)-len(headers):]; i < len(rows); i++ {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // view is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.
@@ -154,7 +155,7 @@ func (v *view) summaryItem(old *view) *store.Item {
 }
 
 // at gives a view of an earlier state of a session, for replays. It is not kept.
-func (svc *Service) at(ctx context.Context, tenant string, x session.Extent, want int) (*view, error) {
+func (svc *Service) at(ctx context.Context, tenant string, x transcript.Extent, want int) (*view, error) {
 	hs, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
 	if err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (svc *Service) at(ctx context.Context, tenant string, x session.Extent, wan
 // newest copies the last rows and numbers their names anew: what no row names any more is forgotten.
 func newest(rows []row, n int) ([]row, []string) {
 	rows = rows[len(rows)-n:]
-	hs := make([]session.Header, n)
+	hs := make([]transcript.Header, n)
 	for i := range rows {
 		hs[i] = rows[i].Header
 	}
@@ -180,7 +181,7 @@ func newest(rows []row, n int) ([]row, []string) {
 }
 
 // append adds rows for headers, numbering their names.
-func (v *view) append(hs []session.Header) {
+func (v *view) append(hs []transcript.Header) {
 	ids := make(map[string]uint32, len(v.names)+8)
 	names := append(make([]string, 0, len(v.names)+8), v.names...)
 	if len(names) == 0 {

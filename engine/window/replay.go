@@ -14,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // Replay computes a decision's window again and appends the JSON of a Replayed to dst. It answers not_found, and
@@ -75,7 +76,7 @@ func (svc *Service) remake(ctx context.Context, tenant string, d *decision.Decis
 
 // again makes ready to compute a decision's window once more, from its inputs.
 func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decision) (*assembly, error) {
-	x := session.Extent(d.Extent)
+	x := transcript.Extent(d.Extent)
 	if x.Turns > 0 {
 		h, err := records.Get[session.Head](ctx, svc.db, tenant, records.Session.Key(d.Project.Incarnation, d.Session))
 		if err != nil {

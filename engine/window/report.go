@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // ReportRow tells what became of a message, and why. The row of what is older than the window considers speaks of no
@@ -48,7 +48,7 @@ func (a *assembly) report() []ReportRow {
 		if i >= pending {
 			id = "pending:" + strconv.Itoa(i-pending)
 		} else {
-			id = session.MessageID(a.extent.Incarnation, r.Seq)
+			id = transcript.MessageID(a.extent.Incarnation, r.Seq)
 		}
 		row := newReportRow(id, r.Turn, a.result.fates[i], must[i], a.result.steps)
 		row.TokensBefore, row.TokensAfter = a.tokensOf(r), after[i]
@@ -80,7 +80,7 @@ func (a *assembly) report() []ReportRow {
 func (a *assembly) injectedID(i int, it *plan.Item) string {
 	switch {
 	case it.Change == plan.Answer:
-		return "answer:" + session.MessageID(a.extent.Incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
+		return "answer:" + transcript.MessageID(a.extent.Incarnation, it.Seq) + ":" + strconv.Itoa(int(it.Call))
 	case it.Kind == plan.KindSummary:
 		return "summary:" + strconv.FormatUint(uint64(a.summary.Version), 10)
 	case it.Kind == plan.KindMemory:

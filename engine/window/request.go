@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // maxPending bounds the messages of the turn in flight.
@@ -55,7 +55,7 @@ type limits struct {
 func (a *assembly) prepare() error {
 	req, s := a.request, &a.Settings
 	var err error
-	if a.format, err = session.ParseFormat(req.Format, true); err != nil {
+	if a.format, err = transcript.ParseFormat(req.Format, true); err != nil {
 		return err
 	}
 	switch req.ToolResults {

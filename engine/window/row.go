@@ -7,13 +7,13 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // row is one stored message as assembling sees it: its header, its names as numbers, and what was made of its body.
 type row struct {
-	session.Header
+	transcript.Header
 	agentID, delegationID, toolID uint32 // in view.names
 	tagIDs                        []uint32
 	*content
@@ -73,7 +73,7 @@ func (a *assembly) fetch(rows []*row) error {
 		return err
 	}
 	for i, r := range rows {
-		h, m, err := session.ParseBody(got.Keys[i].Value)
+		h, m, err := transcript.ParseBody(got.Keys[i].Value)
 		if err != nil || h.Seq != r.Seq {
 			r.damaged.Store(true)
 			a.damage++

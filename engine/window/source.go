@@ -5,7 +5,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // An assembly is a plan.Source: it tells plans of texts and of what they cost. Costs are counted in the rendering asked
@@ -47,7 +47,7 @@ func (a *assembly) tokensOf(r *row) uint32 {
 		return a.svc.sessions.LineTokens(&r.Header, a.Encoding)
 	}
 	n := r.Tokens[a.Encoding]
-	if a.format == chat.AnthropicMessages && r.Flags&session.FlagEmpty != 0 {
+	if a.format == chat.AnthropicMessages && r.Flags&transcript.FlagEmpty != 0 {
 		n += uint32(chat.PlaceholderTokens(a.count))
 	}
 	return n

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
@@ -94,7 +95,7 @@ func summaryCut(rows []*row, cut, asked uint64) uint64 {
 	}
 	cut = min(cut, max(bound, 1)-1)
 	for _, r := range newest {
-		if r.Seq > cut && r.Call <= cut && r.Call != session.UnknownCall {
+		if r.Seq > cut && r.Call <= cut && r.Call != transcript.UnknownCall {
 			cut = r.Call - 1
 		}
 	}

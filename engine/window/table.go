@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // table is what the first step sees.
@@ -175,7 +175,7 @@ const Unreadable = "[message unreadable: its stored body is damaged]"
 // message that needs no repair.
 func (a *assembly) repair(r *row) *plan.Fate {
 	const words = "storage_damaged: the stored message failed its checksum"
-	if r.Call == session.UnknownCall && a.older.messages > 0 {
+	if r.Call == transcript.UnknownCall && a.older.messages > 0 {
 		return &plan.Fate{Action: plan.Drop, Step: -1,
 			Reason: "beyond_horizon: the call that it answers is older than the messages that this window considers"}
 	}
@@ -257,7 +257,7 @@ func (n *numbering) delegationOf(at uint32) uint32 {
 func (n *numbering) record(r *row) plan.Record {
 	rec := plan.Record{Seq: r.Seq, Created: r.Created, Turn: r.Turn, TextBytes: r.TextBytes, Atom: n.atoms,
 		Delegation: n.delegationOf(r.delegationID), Agent: n.string(r.agentID), Tool: n.string(r.toolID),
-		Flags: r.Flags &^ session.FlagEmpty, Role: r.Role, Kind: r.Kind}
+		Flags: r.Flags &^ transcript.FlagEmpty, Role: r.Role, Kind: r.Kind}
 	if len(r.tagIDs) > 0 {
 		rec.TagsAt, rec.TagCount = uint32(len(n.tags)), uint32(len(r.tagIDs))
 		for _, tag := range r.tagIDs {

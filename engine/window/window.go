@@ -10,6 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // minConsidered is how many stored messages one window looks at, at least, where there are that many.
@@ -20,7 +21,7 @@ const minConsidered = 256
 type inputs struct {
 	at      int64  // ms since 1970
 	seed    uint64 // given to policies
-	extent  session.Extent
+	extent  transcript.Extent
 	covered session.SummaryHead // what the session's head says of its summary
 	asked   uint64              // the newest user message of no delegation, as the head says
 	bare    bool                // a background session: nothing stored is considered
@@ -51,7 +52,7 @@ type assembly struct {
 	count    func(string) int
 
 	limits  limits
-	skipped []session.Skipped // pending system messages
+	skipped []chat.Skipped // pending system messages
 	pending []row
 	rows    []*row // the considered messages, by seq
 	older   older

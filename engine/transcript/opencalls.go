@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -16,8 +15,8 @@ const maxOpenCalls = 1024
 // OpenCall is a call that waits for its result.
 type OpenCall struct {
 	ID         string `json:"id"`
-	Seq        uint64 `json:"seq"`
-	Index      uint16 `json:"index"`
+	Seq        uint64 `json:"seq"`   // of the message that makes it
+	Index      uint16 `json:"index"` // among that message's calls
 	Turn       uint32 `json:"turn"`
 	Name       string `json:"name"`
 	Delegation string `json:"delegation,omitempty"`
@@ -31,26 +30,27 @@ type OpenCalls struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Calls       []OpenCall        `json:"calls"`
 
-	More bool `json:"-"` // there are calls that are not listed: a result that none here waits for may be theirs
+	// More says that there are calls that are not listed: a result that none here waits for may be theirs.
+	More bool `json:"-"`
 }
 
-func putOpenCalls(t *records.Tx, p *project.Record, session string, h *Head, open *OpenCalls) error {
-	had := h.OpenCalls
-	if drop := len(open.Calls) - maxOpenCalls; drop > 0 {
-		open.Calls = open.Calls[drop:]
+// Put collects the write that keeps the open calls of a session, which had as many as had says, and gives their number.
+func (o *OpenCalls) Put(t *records.Tx, pinc ident.Incarnation, session string, had int) (int, error) {
+	if drop := len(o.Calls) - maxOpenCalls; drop > 0 {
+		o.Calls = o.Calls[drop:]
 	}
-	h.OpenCalls = len(open.Calls)
-	switch {
-	case h.OpenCalls > 0:
-		return t.PutJSON(records.OpenCalls.Key(p.Incarnation, session), open)
-	case had > 0:
-		t.Delete(records.OpenCalls.Key(p.Incarnation, session))
+	key, n := records.OpenCalls.Key(pinc, session), len(o.Calls)
+	if n > 0 {
+		return n, t.PutJSON(key, o)
 	}
-	return nil
+	if had > 0 {
+		t.Delete(key)
+	}
+	return n, nil
 }
 
-// follow notes a message's calls as open, or lets a result answer the newest open call of its id.
-func (o *OpenCalls) follow(m *chat.Message, h *Header) *chat.FieldError {
+// Follow notes a message's calls as open, or lets a result answer the newest open call of its id.
+func (o *OpenCalls) Follow(m *chat.Message, h *Header) *chat.FieldError {
 	for i := range m.Calls {
 		o.Calls = append(o.Calls, OpenCall{ID: m.Calls[i].ID, Seq: h.Seq, Index: uint16(i), Turn: h.Turn,
 			Name: m.Calls[i].Name, Delegation: m.Delegation})
@@ -65,8 +65,8 @@ func (o *OpenCalls) follow(m *chat.Message, h *Header) *chat.FieldError {
 		}
 		if call.Delegation != m.Delegation {
 			return &chat.FieldError{Code: "delegation_mismatch", Detail: fmt.Sprintf(
-				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id", m.Delegation,
-				call.Delegation)}
+				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id",
+				m.Delegation, call.Delegation)}
 		}
 		h.Call, h.CallIndex, h.Tool = call.Seq, call.Index, call.Name
 		o.Calls = append(o.Calls[:i:i], o.Calls[i+1:]...)

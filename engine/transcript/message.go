@@ -1,24 +1,29 @@
-package session
+package transcript
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"strconv"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Header is what planning needs of a stored message, packed apart from its body. Token counts are per entry of
-// Encodings, counted once, at write.
+// Header is what planning needs of a stored message, packed apart from its body. Tokens are counted once, at write, in
+// each of project.Encodings.
 type Header struct {
 	Seq        uint64 // counts the session's messages from 1
-	Call       uint64 // seq of the call that a result answers; the message's own seq elsewhere
+	Call       uint64 // the Seq of the message whose call a result answers; elsewhere the message's own
 	Created    int64  // ms since 1970
 	Turn       uint32
 	Tokens     [2]uint32 // of the message
 	Content    [2]uint32 // of its shown text alone
 	Compressed [2]uint32 // as an earlier question; users' only
 	TextBytes  uint32
-	bodyBytes  uint32 // of the body record
+	BodyBytes  uint32 // of the body record
 	Calls      uint16 // number of tool calls that a call message makes
 	CallIndex  uint16 // which of them a result answers
 	Flags      plan.Flags
@@ -29,8 +34,19 @@ type Header struct {
 	Tags                    []string
 }
 
-// AtomStart tells whether the message begins an atom.
+// AtomStart tells whether the message begins an atom: a call and its results, which a window shows together or not.
 func (h *Header) AtomStart() bool { return h.Call == h.Seq }
+
+// Lost tells whether nothing is known of a message any more: its header and its body are damaged.
+func (h *Header) Lost() bool { return h.Role == 0 }
+
+// FlagEmpty marks, in stored headers only, a message that costs Anthropic's placeholder. Policies never see it.
+const FlagEmpty plan.Flags = 1 << 15
+
+// MessageID names a message: by its session's incarnation and its number there.
+func MessageID(sinc ident.Incarnation, seq uint64) string {
+	return "msg_" + ident.Alphabet.EncodeToString(sinc[:5]) + "_" + strconv.FormatUint(seq, 10)
+}
 
 const (
 	headerVersion = 1
@@ -63,7 +79,7 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 		for _, pair := range [...][2]uint32{h.Tokens, h.Content, h.Compressed} {
 			fixed = le.AppendUint32(le.AppendUint32(fixed, pair[0]), pair[1])
 		}
-		fixed = le.AppendUint32(le.AppendUint32(fixed, h.TextBytes), h.bodyBytes)
+		fixed = le.AppendUint32(le.AppendUint32(fixed, h.TextBytes), h.BodyBytes)
 		fixed = le.AppendUint16(le.AppendUint16(fixed, h.Calls), h.CallIndex)
 		fixed = le.AppendUint16(fixed, uint16(h.Flags))
 		fixed = append(fixed, byte(h.Role), byte(h.Kind))
@@ -83,7 +99,7 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 	return append(append(dst, tags...), fixed...)
 }
 
-// parseHeaders unpacks what appendHeaders packed and returns what follows it.
+// parseHeaders unpacks what appendHeaders packed, and gives the bytes behind it.
 func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 	le := binary.LittleEndian
 	if len(b) < 7 || b[0] != headerVersion {
@@ -113,7 +129,7 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 			pair[0], pair[1] = le.Uint32(f[28+8*j:]), le.Uint32(f[32+8*j:])
 		}
 		f = f[52:]
-		h.TextBytes, h.bodyBytes = le.Uint32(f), le.Uint32(f[4:])
+		h.TextBytes, h.BodyBytes = le.Uint32(f), le.Uint32(f[4:])
 		h.Calls, h.CallIndex = le.Uint16(f[8:]), le.Uint16(f[10:])
 		h.Flags, h.Role, h.Kind = plan.Flags(le.Uint16(f[12:])), plan.Role(f[14]), plan.Kind(f[15])
 		agent, delegation, tool := int(le.Uint16(f[16:])), int(le.Uint16(f[18:])), int(le.Uint16(f[20:]))
@@ -131,4 +147,45 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 		}
 	}
 	return hs, b[n*headerSize:], nil
+}
+
+var errBadBody = errors.New("a message body does not parse")
+
+// appendBody packs a body record: the message's own header once more, its format in one byte, and its JSON as posted.
+func appendBody(dst []byte, h *Header, m *chat.Message) []byte {
+	dst = appendHeaders(dst, []Header{*h})
+	dst = append(dst, byte(m.Format))
+	return append(dst, m.Raw...)
+}
+
+// ParseBody takes a body record apart: it gives the header, and the message in the terms that all formats share. The
+// message aliases b.
+func ParseBody(b []byte) (*Header, *chat.Message, error) {
+	hs, rest, err := parseHeaders(b)
+	if err != nil || len(hs) != 1 || len(rest) < 1 {
+		return nil, nil, errBadBody
+	}
+	h := &hs[0]
+	if len(b) != int(h.BodyBytes) {
+		return nil, nil, errBadBody
+	}
+	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
+	parsed, _, bad := chat.Parse(format, Elements(format, raw))
+	if len(bad) > 0 || len(parsed) != 1 {
+		return nil, nil, errBadBody
+	}
+	m := &parsed[0].Message
+	m.Raw = raw
+	m.Agent, m.Delegation, m.Tags = h.Agent, h.Delegation, h.Tags
+	m.CreatedAt = records.TimeOf(h.Created)
+	return h, m, nil
+}
+
+// Elements gives the posted elements that a message's JSON holds: for OpenAIResponses it is a list of items.
+func Elements(format chat.Format, raw json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage // its own: decoding into raw's memory would overwrite it
+	if format == chat.OpenAIResponses && json.Unmarshal(raw, &items) == nil {
+		return items
+	}
+	return []json.RawMessage{raw}
 }

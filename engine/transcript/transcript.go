@@ -1,14 +1,33 @@
-package session
+// Package transcript keeps what was said in sessions: the messages of their turns, in records that are written once and
+// never changed. A reader finds here how a turn becomes records (turn.go), how a message is packed (message.go), how
+// the newest messages of a session are read (transcript.go), and which calls still wait for a result (opencalls.go).
+// What a session is, beside its messages, is the business of package session.
+//
+// The hard idea: a message is stored twice in part. Its header lies packed with the others of its turn, so that a
+// window reads hundreds of messages in one record each turn, and once more in front of its body, so that a listing is
+// one scan and a lost header record can be made again.
+package transcript
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
+
+// Service writes and reads messages.
+type Service struct {
+	db     *records.DB
+	tokens Tokenizer
+}
+
+// New makes the room.
+func New(db *records.DB, tokens Tokenizer) *Service { return &Service{db: db, tokens: tokens} }
 
 // Extent is how far into a session a reader may look: its first turns and messages, which never change.
 type Extent struct {
@@ -17,13 +36,12 @@ type Extent struct {
 	Messages    uint64
 }
 
-func (h *Head) Extent() Extent { return Extent{h.Incarnation, h.Turns, h.Messages} }
-
 // ReadHeaders gives the newest messages of an extent, ascending and without a gap: at least want of them, or all.
 // It costs what it returns, however long the session is. A header record that is lost or damaged is made again from
 // the bodies; a message of which nothing is left stands there with role 0. Where also is not nil, the record of its key
 // is read in the same round trip.
-func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, want int, also *store.Item) ([]Header, error) {
+func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, want int, also *store.Item) (
+	[]Header, error) {
 	if x.Turns == 0 {
 		return nil, nil
 	}
@@ -32,9 +50,8 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 	have, before := 0, x.Turns+1
 	for have < want && before > 1 {
 		limit := max(1, (want-have+perTurn-1)/perTurn)
-		rng := store.Range{From: records.Headers.Key(x.Incarnation, 1), To: records.Headers.Key(x.Incarnation, before), Reverse: true,
-			Limit: limit}
-		q := store.Query{Ranges: []store.Range{rng}}
+		q := store.Query{Ranges: []store.Range{{From: records.Headers.Key(x.Incarnation, 1),
+			To: records.Headers.Key(x.Incarnation, before), Reverse: true, Limit: limit}}}
 		if also != nil {
 			q.Keys = [][]byte{also.Key}
 		}
@@ -109,9 +126,13 @@ func checkContiguous(hs []Header, last uint64) error {
 	return nil
 }
 
-// ReadBodies gives the bodies of messages first..last; nil where one is missing or damaged.
-func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.Incarnation, first, last uint64) ([][]byte,
-	error) {
+// BodiesAtOnce bounds the messages that one read of a long session brings to memory.
+const BodiesAtOnce = 32
+
+// ReadBodies gives the bodies of messages first to last, both included; nil where one is missing or damaged. ParseBody
+// takes a body apart.
+func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.Incarnation, first, last uint64) (
+	[][]byte, error) {
 	rng := store.Range{From: records.Body.Key(sinc, first), To: records.Body.Key(sinc, last+1)}
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
@@ -119,10 +140,31 @@ func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.In
 	}
 	bodies := make([][]byte, last-first+1)
 	for _, it := range r.Ranges[0] {
-		bodies[bodySeq(it.Key)-first] = it.Value
+		_, seq, _ := records.Body.Split(it.Key)
+		bodies[seq-first] = it.Value
 	}
 	return bodies, nil
 }
 
-// Lost tells whether nothing is known of a message any more.
-func (h *Header) Lost() bool { return h.Role == 0 }
+// EachMessage visits the messages of an extent in order, for an export. It answers storage_damaged where one cannot be
+// read.
+func (svc *Service) EachMessage(ctx context.Context, tenant string, x Extent, visit func(*Header, *chat.Message) error,
+) error {
+	for first := uint64(1); first <= x.Messages; first += BodiesAtOnce {
+		bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, first, min(first+BodiesAtOnce-1, x.Messages))
+		if err != nil {
+			return err
+		}
+		for i, body := range bodies {
+			h, m, err := ParseBody(body)
+			if seq := first + uint64(i); err != nil || h.Seq != seq {
+				return fault.Errorf(fault.Internal, "storage_damaged",
+					"message %s cannot be read, so the export would not be whole", MessageID(x.Incarnation, seq))
+			}
+			if err := visit(h, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

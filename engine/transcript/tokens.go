@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"strconv"
@@ -11,16 +11,17 @@ import (
 
 // Tokenizer counts tokens, safe for concurrent use.
 type Tokenizer interface {
-	// Count counts in one encoding, by its name; CountBoth in all of Encodings, in that order.
+	// Count counts in one encoding, by its name.
 	Count(encoding, text string) int
+	// CountBoth counts in both of project.Encodings, in that order.
 	CountBoth(text string) [2]uint32
 }
 
-// measure counts a message's tokens in all encodings. Each text is encoded once; what is shared by every message of
-// a kind (roles, the words before an earlier question) comes from the tokenizer's memory of short texts.
-func (svc *Service) measure(h *Header, m *chat.Message) {
+// count fills in a header's counts of the message's tokens. Each text is encoded once; what is shared by every message
+// of a kind (roles, the words before an earlier question) comes from the tokenizer's memory of short texts.
+func (svc *Service) count(h *Header, m *chat.Message) {
 	texts := map[string][2]uint32{}
-	count := func(encoding int) func(string) int {
+	in := func(encoding int) func(string) int {
 		return func(s string) int {
 			n, ok := texts[s]
 			if !ok {
@@ -32,28 +33,29 @@ func (svc *Service) measure(h *Header, m *chat.Message) {
 	}
 	question := "): " + m.Text
 	for i := range project.Encodings {
-		h.Tokens[i] = uint32(m.Tokens(count(i)))
-		h.Content[i] = uint32(count(i)(m.Flat()))
+		h.Tokens[i] = uint32(m.Tokens(in(i)))
+		h.Content[i] = uint32(in(i)(m.Flat()))
 		if m.Role == plan.RoleUser {
-			h.Compressed[i] = uint32(count(i)(question))
+			h.Compressed[i] = uint32(in(i)(question))
 		}
 	}
 }
 
-// measureQuestion completes the count of a user's message as an earlier question, which names its turn. The tokenizers
+// countQuestion completes the count of a user's message as an earlier question, which names its turn. The tokenizers
 // always part a number from what stands around it, so the pieces count as the whole does.
-func (svc *Service) measureQuestion(h *Header) {
+func (svc *Service) countQuestion(h *Header) {
 	if h.Role != plan.RoleUser {
 		return
 	}
-	head, _, _ := strings.Cut(plan.EarlierQuestion(h.Turn), strconv.FormatUint(uint64(h.Turn), 10))
+	turn := strconv.FormatUint(uint64(h.Turn), 10)
+	before, _, _ := strings.Cut(plan.EarlierQuestion(h.Turn), turn)
 	for i := range project.Encodings {
 		count := svc.Counter(i)
-		h.Compressed[i] += uint32(chat.TokensPerMessage + count("user") + count(head) + count(strconv.FormatUint(uint64(h.Turn), 10)))
+		h.Compressed[i] += uint32(chat.TokensPerMessage + count("user") + count(before) + count(turn))
 	}
 }
 
-// Counter gives the token count of one encoding as the chat package asks for it.
+// Counter gives the token count of one of project.Encodings as the chat package asks for it.
 func (svc *Service) Counter(encoding int) func(string) int {
 	name := project.Encodings[encoding]
 	return func(s string) int { return svc.tokens.Count(name, s) }
@@ -62,9 +64,9 @@ func (svc *Service) Counter(encoding int) func(string) int {
 // LineTokens counts a stored message as a line of flat text: what names its speaker, its text, and the line's end.
 // The parts are counted apart, from the header alone; the whole can differ by a token at the seam.
 func (svc *Service) LineTokens(h *Header, encoding int) uint32 {
-	speaker := chat.Speaker(h.Role, h.Turn, h.Tool)
 	if h.Role == plan.RoleAssistant && h.Content[encoding] == 0 {
 		return 0
 	}
-	return uint32(svc.tokens.Count(project.Encodings[encoding], speaker)) + h.Content[encoding] + 1
+	speaker := chat.Speaker(h.Role, h.Turn, h.Tool)
+	return uint32(svc.Counter(encoding)(speaker)) + h.Content[encoding] + 1
 }

@@ -1,0 +1,183 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
+)
+
+// Head is a session's own record: what identifies its state. Every commit to the session expects it unchanged, and each
+// turn raises Revision, which makes turns a total order.
+type Head struct {
+	Incarnation  ident.Incarnation `json:"incarnation"`
+	Revision     uint64            `json:"revision"`
+	Turns        uint32            `json:"turns"`
+	Messages     uint64            `json:"messages"`
+	Tokens       [2]uint64         `json:"tokens"`          // in each of project.Encodings
+	Bytes        uint64            `json:"bytes,omitempty"` // of the message bodies
+	OpenCalls    int               `json:"open_calls,omitempty"`
+	Kind         string            `json:"kind"`
+	Agent        string            `json:"agent,omitempty"`
+	Title        string            `json:"title,omitempty"`
+	Created      time.Time         `json:"created_at"`
+	LastActivity time.Time         `json:"last_activity_at"`
+	Summary      *SummaryHead      `json:"summary,omitempty"`
+	Asked        uint64            `json:"asked,omitempty"` // the newest user message of no delegation
+}
+
+// Extent is all of the session.
+func (h *Head) Extent() transcript.Extent {
+	return transcript.Extent{Incarnation: h.Incarnation, Turns: h.Turns, Messages: h.Messages}
+}
+
+// Session shows a head as clients see it, without the text of its summary.
+func (h *Head) Session(id string, encoding int) Session {
+	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Turns: h.Turns, Messages: h.Messages,
+		Tokens: h.Tokens[encoding], SummarizedCount: h.Covered().Count}
+	if !h.Created.IsZero() {
+		s.CreatedAt, s.LastActivityAt = &h.Created, &h.LastActivity
+	}
+	return s
+}
+
+// counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
+func (h *Head) counts(id string) bool { return id != ident.DefaultSession || h.Turns > 0 }
+
+// grow counts the messages of the session's next turn.
+func (h *Head) grow(turn []transcript.Header) {
+	h.Turns++
+	h.Revision++
+	for i := range turn {
+		m := &turn[i]
+		h.Messages++
+		h.Tokens[0] += uint64(m.Tokens[0])
+		h.Tokens[1] += uint64(m.Tokens[1])
+		h.Bytes += uint64(m.BodyBytes)
+		if m.Role == plan.RoleUser && m.Delegation == "" {
+			h.Asked = m.Seq
+		}
+	}
+}
+
+// ReadHead gives a session's project, its head, which must not be changed, and the head as it is stored. The head is
+// nil where there is none. It answers not_found where the project is not there.
+func (svc *Service) ReadHead(ctx context.Context, c access.Caller, projectID, id string) (
+	*project.Record, *Head, []byte, error) {
+	p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
+		return [][]byte{records.Session.Key(pinc, id)}
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if got[0].Damaged {
+		return nil, nil, nil, records.ErrDamaged
+	}
+	if got[0].Value == nil {
+		return p, nil, nil, nil
+	}
+	h, err := svc.heads.Decode(c.Tenant+"/"+projectID+"/"+id, got[0].Value)
+	return p, h, got[0].Value, err
+}
+
+// Read is ReadHead for a session that must exist; `dashboard` always does. It answers not_found.
+func (svc *Service) Read(ctx context.Context, c access.Caller, projectID, id string) (
+	*project.Record, *Head, []byte, error) {
+	if !ident.ValidID(id) {
+		return nil, nil, nil, noSession(id)
+	}
+	p, h, raw, err := svc.ReadHead(ctx, c, projectID, id)
+	if err == nil && h == nil {
+		if id != ident.DefaultSession {
+			return nil, nil, nil, noSession(id)
+		}
+		h = &Head{Kind: KindChat}
+	}
+	return p, h, raw, err
+}
+
+// Existing is Read for those who need no bytes.
+func (svc *Service) Existing(ctx context.Context, c access.Caller, projectID, id string) (
+	*project.Record, *Head, error) {
+	p, h, _, err := svc.Read(ctx, c, projectID, id)
+	return p, h, err
+}
+
+// replaced tells whether a session that seemed damaged is another one by now; not_found says that it is gone. Whoever
+// found its head before may still be reading its messages while they are swept.
+func (svc *Service) replaced(ctx context.Context, c access.Caller, projectID, id string, was ident.Incarnation) (
+	bool, error) {
+	_, h, err := svc.Existing(ctx, c, projectID, id)
+	return err == nil && h.Incarnation != was, err
+}
+
+// NamedHead is a session's head with its id.
+type NamedHead struct {
+	Head
+	ID string
+}
+
+// headsAtOnce is how many sessions one commit of a purge removes at most.
+const headsAtOnce = 500
+
+// Heads visits the heads of a project behind a session's id, in the order of ids; "" is before the first. A damaged one
+// is left out: whoever asks for the session is told.
+func (svc *Service) Heads(ctx context.Context, tenant string, pinc ident.Incarnation, after string) iter.Seq2[
+	NamedHead, error] {
+	rng := records.Session.Under(pinc)
+	if rng.Limit = headsAtOnce + 1; after != "" { // so that a purge sees with one read whether there is more
+		rng.From = append(records.Session.Key(pinc, after), 0)
+	}
+	return func(yield func(NamedHead, error) bool) {
+		for it, err := range svc.db.Scan(ctx, tenant, rng) {
+			var h NamedHead
+			if err == nil {
+				_, h.ID, _ = records.Session.Split(it.Key)
+				if it.Damaged || json.Unmarshal(it.Value, &h.Head) != nil {
+					svc.db.Log.Error("a session's head is damaged", "tenant", tenant, "session", h.ID)
+					continue
+				}
+			}
+			if !yield(h, err) {
+				return
+			}
+		}
+	}
+}
+
+// drop collects the writes that make a session be no more; jobs sweep its messages and its decisions.
+func drop(t *records.Tx, pinc ident.Incarnation, id string, h *Head) {
+	t.Delete(records.Session.Key(pinc, id))
+	if h.OpenCalls > 0 {
+		t.Delete(records.OpenCalls.Key(pinc, id))
+	}
+	t.Delete(records.SummaryJob.Key(h.Incarnation))
+	t.Put(records.SessionJob.Key(h.Incarnation), pinc[:])
+}
+
+// dropDamaged is drop for a session whose head is damaged. Only the head said which messages are the session's, so a
+// job looks for messages of no session.
+func dropDamaged(t *records.Tx, pinc ident.Incarnation, id string) {
+	t.Delete(records.Session.Key(pinc, id))
+	t.Delete(records.OpenCalls.Key(pinc, id))
+	t.Put(records.HeadlessJob.Key(pinc), []byte{0})
+}
+
+// Unborn stands for the incarnation of a session that does not exist yet, so that deleting it finds its decisions too.
+func Unborn(session string) ident.Incarnation {
+	sum := sha256.Sum256([]byte("unborn session " + session))
+	return ident.Incarnation(sum[:8])
+}
+
+// dropUnborn has the decisions swept that were made before the session was.
+func dropUnborn(t *records.Tx, pinc ident.Incarnation, id string) {
+	t.Put(records.SessionJob.Key(Unborn(id)), pinc[:])
+}

@@ -1,0 +1,240 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
+)
+
+// incoming is a session on its way in.
+type incoming struct {
+	begin  beginLine
+	turns  uint32
+	size   int64                // of its messages, in bytes
+	open   transcript.OpenCalls // these while it is checked
+	seen   covering
+	staged *staged // this while it is stored
+}
+
+// taken tells whether the session's id is another's. An empty dashboard is nobody's.
+func (in *incoming) taken(h *Head) bool { return h != nil && h.counts(in.begin.ID) }
+
+// Check holds a line against what must be, and notes a session whose name is taken. It answers invalid_export where the
+// lines are out of order, invalid_turn, invalid_messages, and what is wrong with the summary.
+func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
+	switch line.Kind {
+	case "session":
+		return p.checkBegin(im, line)
+	case "turn":
+		turn, err := p.turn(line)
+		if err != nil {
+			return err
+		}
+		return p.at.follow(turn)
+	}
+	end, err := p.end(line)
+	if err == nil && !end.Deleted {
+		if !line.Stored {
+			p.bytes += p.at.size
+		}
+		err = p.at.begin.Summary.within(p.at.seen)
+	}
+	p.at = nil
+	return err
+}
+
+func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) error {
+	in, err := p.begin(line)
+	if err != nil {
+		return err
+	}
+	s := &in.begin
+	if err := s.Spec.check(); err != nil {
+		return err
+	}
+	if err := ident.CheckID("id", s.ID); err != nil {
+		return err
+	}
+	if err := im.Needs("project", s.Project); err != nil {
+		return err
+	}
+	if err := im.Claim("session", s.Project, s.ID); err != nil {
+		return err
+	}
+	_, h, _, err := p.Sessions.ReadHead(im.Ctx, im.Caller, s.Project, s.ID)
+	if fault.IsNotFound(err) { // the project is yet to be made
+		return nil
+	}
+	if err == nil && in.taken(h) {
+		im.Conflict(line, "session %q of project %q exists", s.ID, s.Project)
+	}
+	return err
+}
+
+// begin reads a session's first line.
+func (p *Part) begin(line *transfer.ImportLine) (*incoming, error) {
+	if p.at != nil {
+		return nil, fault.Errorf(fault.Invalid, "invalid_export", "the session before has no end")
+	}
+	p.at = new(incoming)
+	return p.at, line.Into(&p.at.begin)
+}
+
+// turn reads the next turn of the session at hand.
+func (p *Part) turn(line *transfer.ImportLine) (*transcript.Turn, error) {
+	if p.at == nil {
+		return nil, fault.Errorf(fault.Invalid, "invalid_export", "a turn without a session")
+	}
+	var in turnLine
+	if err := line.Into(&in); err != nil {
+		return nil, err
+	}
+	if p.at.turns++; in.Turn != p.at.turns {
+		return nil, fault.InvalidField("turn", "invalid_turn",
+			"turn numbers must go up from 1 without a gap; %d is next", p.at.turns)
+	}
+	file := FileTurn{Turn: in.Turn}
+	for _, m := range in.Messages {
+		if m.Text != "" {
+			m.Message = json.RawMessage(m.Text)
+		}
+		file.Messages = append(file.Messages, m.FileMessage)
+	}
+	turn, err := file.parse()
+	if err == nil {
+		p.at.size += turn.Bytes()
+	}
+	return turn, err
+}
+
+// follow finds the call that each result answers, as storing the turn will.
+func (in *incoming) follow(t *transcript.Turn) error {
+	var bad []chat.FieldError
+	for i := range t.Messages {
+		seq := in.seen.messages + uint64(i) + 1
+		h := &transcript.Header{Seq: seq, Call: seq, Turn: in.turns}
+		if problem := in.open.Follow(&t.Messages[i].Message, h); problem != nil {
+			problem.Index = t.Messages[i].Index
+			bad = append(bad, *problem)
+		}
+	}
+	in.seen.add(in.begin.Summary, t)
+	return transcript.Refusal(bad)
+}
+
+// end reads a session's last line.
+func (p *Part) end(line *transfer.ImportLine) (end endLine, err error) {
+	if p.at == nil {
+		return end, fault.Errorf(fault.Invalid, "invalid_export", "the end of a session that was not begun")
+	}
+	if err := line.Into(&end); err != nil {
+		return end, err
+	}
+	if end.Turns != p.at.turns {
+		return end, fault.InvalidField("turns", "invalid_turn", "the session ends with %d turns, the file has %d",
+			end.Turns, p.at.turns)
+	}
+	return end, nil
+}
+
+// Fits answers quota_exceeded where the file's messages are more than the tenant may keep.
+func (p *Part) Fits(im *transfer.Importing) error {
+	return p.Sessions.checkQuota(im.Ctx, im.Caller, p.bytes)
+}
+
+// End answers invalid_export where a session has no end.
+func (p *Part) End(*transfer.Importing) error {
+	if p.at != nil {
+		return fault.Errorf(fault.Invalid, "invalid_export", "the last session has no end")
+	}
+	return nil
+}
+
+// Abandon has the session swept that is half stored.
+func (p *Part) Abandon(ctx context.Context) {
+	if p.at != nil && p.at.staged != nil {
+		p.at.staged.Abandon(ctx)
+	}
+}
+
+// Store stores a line. A session is seen once its last line is stored.
+func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
+	if line.Stored {
+		return nil
+	}
+	switch line.Kind {
+	case "session":
+		in, err := p.begin(line)
+		if err != nil {
+			return err
+		}
+		of, _, _, err := p.Sessions.ReadHead(im.Ctx, im.Caller, in.begin.Project, in.begin.ID)
+		if err != nil {
+			return err
+		}
+		in.staged, err = p.Sessions.stage(im.Ctx, im.Caller, of, &in.begin.Spec, in.begin.Created)
+		return err
+	case "turn":
+		turn, err := p.turn(line)
+		if err != nil {
+			return err
+		}
+		return p.at.staged.addTurn(turn)
+	}
+	end, err := p.end(line)
+	if err == nil {
+		err = p.reveal(im, line, end)
+	}
+	if err == nil {
+		p.at = nil
+	}
+	return err
+}
+
+// reveal makes the session one that is seen, or forgets one that was deleted while it was being exported. It answers
+// import_conflict where the project or the name was lost meanwhile.
+func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine, end endLine) error {
+	in, s := p.at, &p.at.begin
+	if end.Deleted {
+		in.staged.Abandon(im.Ctx)
+		return nil
+	}
+	if err := in.staged.Flush(); err != nil {
+		return err
+	}
+	if !s.LastActivity.IsZero() {
+		in.staged.head.LastActivity = s.LastActivity.UTC()
+	}
+	err := im.Commit("session", line.Number, func(t *records.Tx) (int, error) {
+		of, err := p.Sessions.projects.Project(t, im.Caller, s.Project)
+		if err != nil {
+			return 0, err
+		}
+		if of.Incarnation != in.staged.project {
+			return 0, fault.Errorf(fault.Conflict, "import_conflict", "project %q was deleted meanwhile", of.ID)
+		}
+		before, err := records.GetTx[Head](t, records.Session.Key(of.Incarnation, s.ID))
+		if err != nil {
+			return 0, err
+		}
+		if in.taken(before) {
+			return 0, fault.Errorf(fault.Conflict, "import_conflict", "session %q was made meanwhile", s.ID)
+		}
+		if before != nil {
+			t.Put(records.SessionJob.Key(before.Incarnation), of.Incarnation[:])
+			dropUnborn(t, of.Incarnation, s.ID)
+		}
+		_, err = in.staged.putHead(t, of, s.ID, s.Summary)
+		return 1, err
+	})
+	if err == nil {
+		p.Sessions.MessageUse.Add(im.Caller.Tenant, records.Amount{Bytes: in.size})
+	}
+	return err
+}

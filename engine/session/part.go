@@ -1,0 +1,123 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
+)
+
+// Part is what a tenant's file holds of sessions. Each session is a line that begins it, a line for each turn, and a
+// line that ends it.
+type Part struct {
+	Sessions *Service
+	at       *incoming // the session at hand
+	bytes    int64     // of messages, that the file adds
+}
+
+func (*Part) Types() []string { return []string{"session", "turn", "session_end"} }
+
+// beginLine begins a session.
+type beginLine struct {
+	transfer.FileLine
+	Project string `json:"project"`
+	Spec
+	Created      time.Time    `json:"created_at"`
+	LastActivity time.Time    `json:"last_activity_at"`
+	Summary      *FileSummary `json:"summary,omitempty"`
+}
+
+// turnLine is one turn of the session that was begun last.
+type turnLine struct {
+	transfer.FileLine
+	Turn     uint32        `json:"turn"`
+	Messages []lineMessage `json:"messages"`
+}
+
+// lineMessage is a message with its JSON in place, or, where that holds a line break, as text.
+type lineMessage struct {
+	FileMessage
+	Text string `json:"text,omitempty"`
+}
+
+// endLine ends a session. One that was deleted while it was being exported is to be forgotten.
+type endLine struct {
+	transfer.FileLine
+	Turns   uint32 `json:"turns"`
+	Deleted bool   `json:"deleted,omitempty"`
+}
+
+// Export writes the sessions of all projects.
+func (p *Part) Export(x *transfer.Exporting) error {
+	return project.Each(x, func(of *project.Record) error {
+		for h, err := range p.Sessions.Heads(x.Ctx, x.Caller.Tenant, of.Incarnation, "") {
+			if err == nil {
+				err = p.exportSession(x, of.ID, &h)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (p *Part) exportSession(x *transfer.Exporting, project string, h *NamedHead) error {
+	svc := p.Sessions
+	summary, err := svc.fileSummary(x.Ctx, x.Caller.Tenant, &h.Head)
+	if err != nil {
+		return err
+	}
+	err = x.Put(beginLine{FileLine: transfer.FileLine{Type: "session"}, Project: project, Spec: h.spec(h.ID),
+		Created: h.Created, LastActivity: h.LastActivity, Summary: summary})
+	if err != nil {
+		return err
+	}
+	end := endLine{FileLine: transfer.FileLine{Type: "session_end"}}
+	err = svc.eachTurn(x.Ctx, x.Caller.Tenant, h.Extent(), func(t FileTurn) error {
+		line, err := t.line()
+		if err != nil {
+			return err
+		}
+		end.Turns++
+		return x.PutRaw("turn", line)
+	})
+	if err != nil {
+		replaced, gone := svc.replaced(x.Ctx, x.Caller, project, h.ID, h.Incarnation)
+		if end.Deleted = replaced || fault.IsNotFound(gone); !end.Deleted {
+			return err
+		}
+	}
+	return x.Put(end)
+}
+
+// line is the turn's line, with the JSON of its messages to the byte, which an encoder would not keep.
+func (ft *FileTurn) line() ([]byte, error) {
+	line := fmt.Appendf(nil, `{"type":"turn","turn":%d,"messages":[`, ft.Turn)
+	for i, m := range ft.Messages {
+		raw := m.Message
+		m.Message = nil
+		about, err := json.Marshal(m)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(line, bytes.TrimSuffix(about, []byte(`"message":null}`))...)
+		if bytes.ContainsAny(raw, "\r\n") {
+			if raw, err = json.Marshal(string(raw)); err != nil {
+				return nil, err
+			}
+			line = append(line, `"text":`...)
+		} else {
+			line = append(line, `"message":`...)
+		}
+		line = append(append(line, raw...), '}')
+	}
+	return append(line, "]}"...), nil
+}

@@ -1,0 +1,154 @@
+package transcript
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Turn is what one run of an agent added, before it has its place in a session.
+type Turn struct {
+	Agent, Delegation string // of the messages that do not name their own; may be empty
+	Messages          []chat.Parsed
+	headers           []Header // what the messages alone tell, as far as Measure came
+}
+
+// Bytes is what the turn's messages take, without what is kept beside them.
+func (t *Turn) Bytes() (n int64) {
+	for i := range t.Messages {
+		n += int64(len(t.Messages[i].Raw))
+	}
+	return n
+}
+
+// ParseFormat reads a format's name; empty is OpenAI's chat format, and flat text is for output only. It answers
+// invalid_value.
+func ParseFormat(name string, output bool) (chat.Format, error) {
+	if name == "" {
+		return chat.OpenAIChat, nil
+	}
+	f, ok := chat.ParseFormat(name)
+	if !ok || f == chat.Text && !output {
+		return 0, fault.InvalidField("format", "invalid_value", "must be %s, %s or %s", chat.OpenAIChat,
+			chat.AnthropicMessages, chat.OpenAIResponses)
+	}
+	return f, nil
+}
+
+// ParseMessages reads posted messages, without those that are not stored. It answers invalid_messages, with every
+// faulty one by its index.
+func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.Skipped, error) {
+	parsed, skipped, bad := chat.Parse(f, in)
+	return parsed, skipped, Refusal(bad)
+}
+
+// Refusal is invalid_messages with a list of faults, and nil where there are none.
+func Refusal(bad []chat.FieldError) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	refusal := &fault.Error{Kind: fault.Invalid, Code: "invalid_messages", Detail: bad[0].Error()}
+	if len(bad) > 1 {
+		refusal.Detail += fmt.Sprintf(" (and %d more)", len(bad)-1)
+	}
+	for i := range bad {
+		refusal.Fields = append(refusal.Fields,
+			fault.FieldError{Index: &bad[i].Index, Code: bad[i].Code, Detail: bad[i].Detail})
+	}
+	return refusal
+}
+
+// WriteTurn collects the records of a turn as the next one behind an extent, which is all of its session, and brings
+// open up to date. It gives the headers of the turn's messages. It answers invalid_messages where a result answers no
+// call, and turn_too_large.
+func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, open *OpenCalls) ([]Header, error) {
+	headers, err := svc.NumberTurn(tx.Ctx, t, behind, open, tx.Now)
+	if err != nil {
+		return nil, err
+	}
+	for i := range headers {
+		h := &headers[i]
+		body := appendBody(make([]byte, 0, int(h.BodyBytes)), h, &t.Messages[i].Message)
+		tx.Put(records.Body.Key(behind.Incarnation, h.Seq), body)
+	}
+	packed := appendHeaders(nil, headers)
+	if len(packed) > store.MaxValue {
+		return nil, fault.Errorf(fault.TooLarge, "turn_too_large",
+			"the turn's names and tags take %d bytes, at most %d are possible", len(packed), store.MaxValue)
+	}
+	tx.Put(records.Headers.Key(behind.Incarnation, behind.Turns+1), packed)
+	return headers, nil
+}
+
+// NumberTurn makes the headers of a turn as the next one behind an extent: it numbers the messages, lets results answer
+// open calls, and counts tokens. It brings open up to date. It answers invalid_messages where a result answers no call.
+func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open *OpenCalls, now time.Time) (
+	[]Header, error) {
+	if err := svc.Measure(ctx, t); err != nil {
+		return nil, err
+	}
+	headers := slices.Clone(t.headers) // a retry starts from what was measured
+	var bad []chat.FieldError
+	for i := range t.Messages {
+		m := &t.Messages[i].Message
+		if m.Agent == "" {
+			m.Agent = t.Agent
+		}
+		if m.Delegation == "" {
+			m.Delegation = t.Delegation
+		}
+		h := &headers[i]
+		h.Turn, h.Agent, h.Delegation = behind.Turns+1, m.Agent, m.Delegation
+		svc.countQuestion(h)
+		h.Seq = behind.Messages + uint64(i) + 1
+		h.Call = h.Seq
+		if h.Created = now.UnixMilli(); !m.CreatedAt.IsZero() {
+			h.Created = m.CreatedAt.UnixMilli()
+		}
+		if problem := open.Follow(m, h); problem != nil {
+			problem.Index = t.Messages[i].Index
+			bad = append(bad, *problem)
+		}
+		h.BodyBytes = uint32(len(appendHeaders(nil, headers[i:i+1])) + 1 + len(m.Raw))
+	}
+	return headers, Refusal(bad)
+}
+
+// Measure fills in what the turn's messages alone tell, once. Counting their tokens takes most of a turn's time, so it
+// is best done before anything is locked.
+func (svc *Service) Measure(ctx context.Context, t *Turn) error {
+	for len(t.headers) < len(t.Messages) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		t.headers = append(t.headers, svc.header(&t.Messages[len(t.headers)].Message))
+	}
+	return nil
+}
+
+// header is what a message alone tells.
+func (svc *Service) header(m *chat.Message) Header {
+	h := Header{Role: m.Role, Kind: m.Kind, TextBytes: uint32(len(m.Text)), Calls: uint16(len(m.Calls)), Tags: m.Tags}
+	if m.IsError {
+		h.Flags |= plan.FlagErrorResult
+	}
+	if m.Images > 0 {
+		h.Flags |= plan.FlagImage
+	}
+	if m.Empty() {
+		h.Flags |= FlagEmpty
+	}
+	if len(m.Calls) == 1 {
+		h.Tool = m.Calls[0].Name
+	}
+	svc.count(&h, m)
+	return h
+}
