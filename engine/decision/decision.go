@@ -90,8 +90,8 @@ func splitKey(key []byte) (pinc ident.Incarnation, id ID) {
 // made is when the decision was made.
 func (id ID) made() time.Time { return time.UnixMicro(int64(binary.BigEndian.Uint64(id.unique[:8]))) }
 
-// Record is what is stored of one window: all inputs, how each step ended, and the hash of the result. The report follows
-// from these and is not kept.
+// Record is what is stored of one window: all inputs, how each step ended, and the hash of the result. The report
+// follows from these and is not kept.
 type Record struct {
 	At        int64    `json:"at"` // ms since 1970
 	Seed      uint64   `json:"seed,string"`
@@ -170,8 +170,8 @@ func (r Record) encode() ([]byte, error) {
 }
 
 // Keep stores a decision of a project, and before it what it shares with others of its day.
-func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, ready *policy.Ready,
-) error {
+func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record,
+	ready *policy.Ready) error {
 	if err := svc.keepEffective(ctx, tenant, pinc, id.day, ready); err != nil {
 		return err
 	}
@@ -181,7 +181,8 @@ func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnat
 		return err
 	}
 	key := id.key(pinc)
-	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}}, Put: []store.Pair{{Key: key, Value: b}}})
+	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}},
+		Put: []store.Pair{{Key: key, Value: b}}})
 }
 
 // Decision is a stored decision of a project, with the settings and the pinned pipeline that it shares with others.

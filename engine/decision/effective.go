@@ -48,8 +48,8 @@ func (w *writtenToday) add(key string, again time.Time) {
 }
 
 // keepEffective writes the settings and pinned pipeline that decisions of a day share, twice.
-func (svc *Service) keepEffective(ctx context.Context, tenant string, pinc ident.Incarnation, day uint16, r *policy.Ready,
-) error {
+func (svc *Service) keepEffective(ctx context.Context, tenant string, pinc ident.Incarnation, day uint16,
+	r *policy.Ready) error {
 	key := records.Effective.Key(pinc, day, r.Hash)
 	name := tenant + string(key)
 	if svc.writtenToday.has(name, svc.db.Now()) {

@@ -92,7 +92,8 @@ func (svc *Service) purgeAsked(ctx context.Context, tenant string, job store.Ite
 
 // Purge empties a project's decisions made up to a moment, so that they only say that they are purged. With the
 // incarnation of a session it empties those of the session alone. It looks at all days that any of them can lie in.
-func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarnation, sinc []byte, until time.Time) error {
+func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarnation, sinc []byte,
+	until time.Time) error {
 	oldest, err := svc.db.FirstKey(ctx, tenant, records.Decision.Under(pinc))
 	if err != nil || oldest == nil {
 		return err

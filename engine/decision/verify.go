@@ -47,7 +47,8 @@ func (c *checks) decision(s *verify.Space, it store.Item) {
 		return
 	}
 	// A window may be answered while its project is being swept, so this counts for nothing there.
-	s.Expect(key, s.At("effective", key).InProject(pinc), "decisions of day %d name settings that are not there", id.day)
+	s.Expect(key, s.At("effective", key).InProject(pinc), "decisions of day %d name settings that are not there",
+		id.day)
 	h := c.sessions.Heads[id.session]
 	switch {
 	case h != nil && (h.Turns < d.Extent.Turns || h.Messages < d.Extent.Messages):

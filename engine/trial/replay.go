@@ -101,9 +101,9 @@ type MessageFate struct {
 }
 
 // Replay assembles real sessions as they stand with one version of a policy and with another, and says what differs.
-// Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a session is not
-// there, unknown_version where there is nothing to compare with, and required, invalid_value or too_long where a field
-// is wrong.
+// Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a session is
+// not there, unknown_version where there is nothing to compare with, and required, invalid_value or too_long where a
+// field is wrong.
 func (svc *Service) Replay(ctx context.Context, c access.Caller, name string, version int, req ReplayRequest) (Replay,
 	error) {
 	out := Replay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
@@ -222,8 +222,8 @@ func (svc *Service) firstSessions(ctx context.Context, tenant string, p *project
 }
 
 // replaySession makes a session's window twice.
-func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectID, id string, before, after *policy.Ready,
-) (SessionReplay, error) {
+func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectID, id string,
+	before, after *policy.Ready) (SessionReplay, error) {
 	out := SessionReplay{SessionID: id, Changed: []ChangedMessage{},
 		Failed: SidesFailed{Before: []StepFailure{}, After: []StepFailure{}}}
 	_, h, raw, err := svc.sessions.Read(ctx, c, projectID, id)

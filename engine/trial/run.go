@@ -42,8 +42,8 @@ type RanPolicy struct {
 	Fuel    uint64 `json:"fuel"`
 }
 
-// Run makes a window of a transcript with one policy and appends the JSON of a Ran to dst. Nothing is stored. It answers
-// not_found where there is no such version, and what Assemble answers for a wrong request.
+// Run makes a window of a transcript with one policy and appends the JSON of a Ran to dst. Nothing is stored. It
+// answers not_found where there is no such version, and what Assemble answers for a wrong request.
 func (svc *Service) Run(ctx context.Context, c access.Caller, name string, version int, req *RunRequest, dst []byte,
 ) ([]byte, error) {
 	r, err := svc.policies.ResolverFor(ctx, c.Tenant, name, version)
@@ -58,8 +58,9 @@ func (svc *Service) Run(ctx context.Context, c access.Caller, name string, versi
 	if err != nil {
 		return dst, err
 	}
-	d, err := svc.windows.DraftOfTranscript(ctx, c.Tenant, turns, svc.db.Now(), ready, &window.Request{Viewer: req.Viewer,
-		Budget: req.Budget, System: req.System, Pending: req.Pending, Format: req.Format, ToolResults: req.ToolResults})
+	d, err := svc.windows.DraftOfTranscript(ctx, c.Tenant, turns, svc.db.Now(), ready, &window.Request{
+		Viewer: req.Viewer, Budget: req.Budget, System: req.System, Pending: req.Pending, Format: req.Format,
+		ToolResults: req.ToolResults})
 	if err != nil {
 		return dst, err
 	}
@@ -80,7 +81,8 @@ func (r *RunRequest) turns() ([]*session.ParsedTurn, []session.Skipped, error) {
 		turns, err := r.Transcript.Parse()
 		return turns, nil, err
 	case r.Messages == nil:
-		return nil, nil, fault.InvalidField("messages", "required", "give messages or a transcript to run the policy on")
+		return nil, nil, fault.InvalidField("messages", "required",
+			"give messages or a transcript to run the policy on")
 	}
 	format, err := session.ParseFormat(r.Format, true)
 	if err != nil {

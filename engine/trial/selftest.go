@@ -69,7 +69,8 @@ func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy)
 			return plan.Check{}, err
 		}
 		if wrong != "" {
-			return plan.Check{}, &plan.Refusal{Check: checkSelfTests, Detail: fmt.Sprintf("test %d %q: %s", i+1, t.Name, wrong)}
+			return plan.Check{}, &plan.Refusal{Check: checkSelfTests,
+				Detail: fmt.Sprintf("test %d %q: %s", i+1, t.Name, wrong)}
 		}
 	}
 	return plan.Check{Name: checkSelfTests, OK: true, Detail: fmt.Sprintf("%d passed", len(tests))}, nil
@@ -90,7 +91,8 @@ func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, 
 	got, want := d.Pipeline[0], cmp.Or(t.Outcome, plan.StatusOK)
 	switch {
 	case got.Outcome == plan.StatusUnavailable:
-		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name, got.Detail)
+		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name,
+			got.Detail)
 	case got.Outcome != want:
 		return fmt.Sprintf("the outcome is %s (%s), not %s", got.Outcome, got.Detail, want), nil
 	case len(d.Pipeline) > 1:
@@ -100,7 +102,8 @@ func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, 
 }
 
 // selfTestWindow makes a test's window with the policy alone. The budget has no bound where the test says none.
-func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (*window.Draft, error) {
+func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (*window.Draft,
+	error) {
 	turns, skipped, err := splitTurns(chat.OpenAIChat, t.Messages)
 	if err != nil {
 		return nil, err

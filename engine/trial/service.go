@@ -1,7 +1,7 @@
 // Package trial tries policies out without storing anything: it runs one version on a transcript that a client brings,
-// replays real sessions with two versions and says what differs, and runs the tests that a manifest brings along when its
-// module is uploaded. All three make windows as package window makes those of agents, so a policy behaves here as it
-// will there.
+// replays real sessions with two versions and says what differs, and runs the tests that a manifest brings along when
+// its module is uploaded. All three make windows as package window makes those of agents, so a policy behaves here as
+// it will there.
 package trial
 
 import (

@@ -30,8 +30,8 @@ type asking struct {
 
 // Assemble decides what the model should see now, keeps the decision, and appends the JSON of an Answer to dst. raw is
 // the request as received, of which req is the decoding. It answers not_found where there is no such project,
-// budget_too_small where what must stay does not fit, policy_failed where a step fails that is set to refuse the request,
-// and the codes of invalid fields.
+// budget_too_small where what must stay does not fit, policy_failed where a step fails that is set to refuse the
+// request, and the codes of invalid fields.
 func (svc *Service) Assemble(ctx context.Context, c access.Caller, projectID string, req *Request, raw, dst []byte,
 ) ([]byte, error) {
 	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, ident.DefaultSession), request: req,
@@ -159,8 +159,8 @@ type state struct {
 
 // readState reads all that an assembly starts from, in one round trip where project and settings are those that were
 // used last.
-func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, sessionID string, own []project.PipelineStep,
-) (*state, error) {
+func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, sessionID string,
+	own []project.PipelineStep) (*state, error) {
 	names := svc.projects.OwnPolicies(own)
 	if guess := svc.projects.Memo.Peek(c.Tenant + "/" + projectID); guess != nil && own == nil {
 		if s, err := svc.projects.SetupOf(guess); err == nil {
@@ -225,7 +225,8 @@ func (r *readied) keep(p ident.Incarnation, made readiedPipeline) {
 
 // ready makes ready what an assembly runs: the request's own pipeline, or the project's, which is made again only when
 // the project or a policy that it names has changed.
-func (svc *Service) ready(ctx context.Context, tenant string, st *state, own []project.PipelineStep) (*policy.Ready, error) {
+func (svc *Service) ready(ctx context.Context, tenant string, st *state, own []project.PipelineStep) (*policy.Ready,
+	error) {
 	r := &policy.Resolver{E: svc.policies, Ctx: ctx, Tenant: tenant, Settings: st.setup.Settings, Policies: st.policies}
 	if own != nil {
 		return r.Make(own)

@@ -204,47 +204,33 @@ func (a *assembly) openCalls(open *session.OpenCalls) error {
 		}
 		for i, call := range m.Calls {
 			if !answered[r.Seq][uint16(i)] {
-				open.Calls = append(open.Calls, session.OpenCall{ID: call.ID, Seq: r.Seq, Index: uint16(i), Turn: r.Turn,
-					Name: call.Name, Delegation: r.Delegation})
+				open.Calls = append(open.Calls, session.OpenCall{ID: call.ID, Seq: r.Seq, Index: uint16(i),
+					Turn: r.Turn, Name: call.Name, Delegation: r.Delegation})
 			}
 		}
 	}
 	return nil
 }
 
-// rowOf finds a considered row by its number in the session.
+// rowOf finds a considered row by its number in the session; nil where it is not considered.
 func (a *assembly) rowOf(seq uint64) *row {
-	if i, ok := a.indexOf(seq); ok {
-		return a.rows[i]
+	i, ok := slices.BinarySearchFunc(a.rows, seq, func(r *row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+	if !ok {
+		return nil
 	}
-	return nil
-}
-
-func (a *assembly) indexOf(seq uint64) (int, bool) {
-	return slices.BinarySearchFunc(a.rows, seq, func(r *row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+	return a.rows[i]
 }
 
 // windowOrder gives the considered rows with each result behind its call.
 func (a *assembly) windowOrder() []int {
 	a.order = slices.Grow(a.order[:0], len(a.rows))[:len(a.rows)]
 	order := a.order
-	sorted := true
-	for i, r := range a.rows {
+	for i := range order {
 		order[i] = i
-		if i > 0 && r.Call < a.rows[i-1].Call {
-			sorted = false
-		}
 	}
-	if !sorted {
-		slices.SortStableFunc(order, func(x, y int) int {
-			switch cx, cy := a.rows[x].Call, a.rows[y].Call; {
-			case cx < cy:
-				return -1
-			case cx > cy:
-				return 1
-			}
-			return x - y
-		})
+	byCall := func(x, y int) int { return cmp.Compare(a.rows[x].Call, a.rows[y].Call) }
+	if !slices.IsSortedFunc(order, byCall) {
+		slices.SortStableFunc(order, byCall)
 	}
 	return order
 }

@@ -17,8 +17,8 @@ type Draft struct {
 	members   []byte
 }
 
-// DraftOfSession makes a window of a stored session as it stands, of which raw are the bytes of the head. The request has
-// the project's bounds and no pending messages. It answers what Assemble answers for a budget that is too small.
+// DraftOfSession makes a window of a stored session as it stands, of which raw are the bytes of the head. The request
+// has the project's bounds and no pending messages. It answers what Assemble answers for a budget that is too small.
 func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *session.Head, raw []byte, at time.Time,
 	r *policy.Ready) (*Draft, error) {
 	a, err := svc.begin(ctx, tenant, inputs{at: at.UnixMilli(), extent: h.Extent(),
@@ -32,7 +32,8 @@ func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *sessio
 	return a.draft()
 }
 
-// DraftOfTranscript makes a window of turns that are stored nowhere. It answers what Assemble answers for a wrong request.
+// DraftOfTranscript makes a window of turns that are stored nowhere. It answers what Assemble answers for a wrong
+// request.
 func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns []*session.ParsedTurn, at time.Time,
 	r *policy.Ready, req *Request) (*Draft, error) {
 	h, open, v := &session.Head{Kind: session.KindChat}, new(session.OpenCalls), &view{}

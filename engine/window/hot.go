@@ -7,29 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
-
-// row is one stored message as assembling sees it: its header, its names as numbers, and what was made of its body.
-type row struct {
-	session.Header
-	agentID, delegationID, toolID uint32 // in view.names
-	tagIDs                        []uint32
-	*content
-}
-
-// content is what was made of a message's body so far. Its parts are immutable once set.
-type content struct {
-	message       atomic.Pointer[chat.Message]
-	fragments     [4][3]fragmentSlot  // by format: as posted, as markdown, as an earlier question
-	markdown      [2][2]atomic.Uint32 // tokens as markdown, as a message and as flat text, by encoding, plus one; 0: not counted yet
-	markdownBytes atomic.Uint32       // known where its tokens are
-	damaged       atomic.Bool         // the body cannot be read
-}
 
 // view is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.
 type view struct {
@@ -145,11 +127,11 @@ func (svc *Service) current(ctx context.Context, tenant string, h *session.Head,
 	}
 	if also != nil {
 		if also.Value == nil && !also.Damaged { // no header had to be read
-			r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{also.Key}})
+			it, err := svc.db.ReadItem(ctx, tenant, also.Key)
 			if err != nil {
 				return nil, nil, err
 			}
-			*also = r.Keys[0]
+			*also = it
 		}
 		v.summary = svc.sessions.ParseSummary(tenant, h.Incarnation, h.Covered().Version, *also)
 	}
@@ -247,11 +229,3 @@ func (v *view) weigh() int {
 	}
 	return n
 }
-
-// rendered is a fragment with its sum, which windows' hashes are made of.
-type rendered struct {
-	chat.Fragment
-	sum [32]byte
-}
-
-type fragmentSlot = atomic.Pointer[rendered]

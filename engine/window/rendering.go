@@ -26,34 +26,6 @@ func (a *assembly) markdownOf(r *row) *chat.Message {
 	return &out
 }
 
-// An assembly is a plan.Source: the methods here and in counting.go make it one.
-
-// RowText is the text of a considered row, as stored or, where markdown was asked for, as it is shown.
-func (a *assembly) RowText(at int32) (string, error) {
-	r := a.rows[at]
-	m, err := a.body(r)
-	if err != nil {
-		return "", err
-	}
-	if a.markdown && r.Role == plan.RoleTool {
-		if _, err := a.body(a.rowOf(r.Call)); err != nil {
-			return "", err
-		}
-		if shown := a.markdownOf(r); shown != nil {
-			return shown.Text, nil
-		}
-	}
-	return m.Text, nil
-}
-
-// Tool names the tool that an item answers for.
-func (a *assembly) Tool(it *plan.Item) string { return a.rows[it.Row].Tool }
-
-// Truncate cuts a text to at most that many tokens.
-func (a *assembly) Truncate(text string, tokens int) string {
-	return chat.Truncate(text, tokens, a.count)
-}
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // render appends the decided window in the format asked for, behind what make has appended. It identifies the window by

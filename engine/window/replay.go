@@ -93,8 +93,8 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 	if err != nil {
 		return nil, err
 	}
-	a, err := svc.begin(ctx, tenant, inputs{at: d.At, seed: d.Seed, extent: x, bare: d.Bare, tight: d.Tight, request: req,
-		Ready: pinned, outcomes: d.Steps})
+	a, err := svc.begin(ctx, tenant, inputs{at: d.At, seed: d.Seed, extent: x, bare: d.Bare, tight: d.Tight,
+		request: req, Ready: pinned, outcomes: d.Steps})
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +113,6 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 }
 
 func errSessionPurged(d *decision.Decision) error {
-	return fault.Errorf(fault.Gone, "session_purged", "the messages of session %q that this decision was made from are purged",
-		d.Session)
+	return fault.Errorf(fault.Gone, "session_purged",
+		"the messages of session %q that this decision was made from are purged", d.Session)
 }

@@ -91,43 +91,31 @@ func (a *assembly) viewerDelegation() string {
 
 // bound fills in limits from the request's budget and the settings.
 func (a *assembly) bound(s *project.Settings) error {
-	b := &a.request.Budget
-	value := func(name string, p *int, standard int) (int, error) {
-		if p == nil {
-			return standard, nil
+	b, maxMessages, maxTokens, window, reserve := &a.request.Budget, s.HistoryMaxMessages, s.HistoryMaxTokens, 0, 0
+	for _, f := range [...]struct {
+		name      string
+		given, to *int
+	}{
+		{"max_messages", b.MaxMessages, &maxMessages},
+		{"max_tokens", b.MaxTokens, &maxTokens},
+		{"context_window", b.ContextWindow, &window},
+		{"reserve_tokens", b.ReserveTokens, &reserve},
+	} {
+		if f.given == nil {
+			continue
 		}
-		if *p < 0 || *p > project.MaxBudget {
-			return 0, fault.InvalidField("budget."+name, "out_of_range", "must be from 0 to %d", project.MaxBudget)
+		if *f.to = *f.given; *f.given < 0 || *f.given > project.MaxBudget {
+			return fault.InvalidField("budget."+f.name, "out_of_range", "must be from 0 to %d", project.MaxBudget)
 		}
-		return *p, nil
-	}
-	maxMessages, err := value("max_messages", b.MaxMessages, s.HistoryMaxMessages)
-	if err != nil {
-		return err
-	}
-	maxTokens, err := value("max_tokens", b.MaxTokens, s.HistoryMaxTokens)
-	if err != nil {
-		return err
-	}
-	window, err := value("context_window", b.ContextWindow, 0)
-	if err != nil {
-		return err
-	}
-	reserve, err := value("reserve_tokens", b.ReserveTokens, 0)
-	if err != nil {
-		return err
 	}
 	if a.request.System != "" {
-		if a.format == chat.Text {
-			a.limits.systemTokens = a.count(a.request.System) + 1
-		} else {
-			a.limits.systemTokens = chat.NoticeTokens(a.request.System, a.count)
-		}
+		a.limits.systemTokens = int(a.NoticeTokens(a.request.System))
 	}
 	if window > 0 {
 		room := window - reserve - a.limits.systemTokens
 		if room <= 0 {
-			return &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Unit: "tokens", Needed: window - room + 1, Allowed: window,
+			return &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Unit: "tokens",
+				Needed: window - room + 1, Allowed: window,
 				Detail: "reserve_tokens and the system prompt leave nothing of context_window for the history"}
 		}
 		if maxTokens == 0 || room < maxTokens {

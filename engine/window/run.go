@@ -32,7 +32,7 @@ func (a *assembly) decide(l limits) error {
 		l = l.withoutOpening()
 	}
 	law := a.law(l)
-	a.begin(l)
+	a.startOver(l)
 	if err := a.runAll(a.Steps, ""); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (a *assembly) decide(l limits) error {
 		}
 	}
 	done, ask := a.result.steps, a.result.ask
-	a.begin(l.withoutOpening())
+	a.startOver(l.withoutOpening())
 	a.result.steps, a.result.ask = done, ask
 	if err := a.runAll(a.Fallback, violation.Error()); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (l limits) withoutOpening() limits {
 	return l
 }
 
-// begin starts over from the table.
-func (a *assembly) begin(l limits) {
+// startOver takes the table as it was before any step, with these limits.
+func (a *assembly) startOver(l limits) {
 	a.table.request.BudgetTokens = l.tokens
 	a.result = outcome{items: a.table.items, fates: a.freshFates()}
 }
@@ -103,8 +103,8 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 				out.Outcome = plan.StatusFallback
 			}
 		} else if out.Outcome != plan.StatusOK && steps[i].OnError == "error" {
-			return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy, out.Version, out.Outcome,
-				out.Detail)
+			return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy,
+				out.Version, out.Outcome, out.Detail)
 		}
 		a.result.steps = append(a.result.steps, out)
 	}

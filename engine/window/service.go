@@ -4,8 +4,8 @@
 // kept before the window is answered.
 //
 // The hard idea is that a window follows from its inputs alone. All inputs are fields of one struct, clock and
-// randomness among them, so a replay fills in the inputs of a stored decision and runs the same code. What was made of a
-// session's messages before is remembered (see hot.go), but a window is the same, byte for byte, without it.
+// randomness among them, so a replay fills in the inputs of a stored decision and runs the same code. What was made of
+// a session's messages before is remembered (see hot.go), but a window is the same, byte for byte, without it.
 package window
 
 import (

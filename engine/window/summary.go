@@ -63,7 +63,8 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 	if a.svc.WantSummary == nil || a.bare || a.result.ask == 0 {
 		return false
 	}
-	if ask.request.Pipeline != nil && ask.caller.Role < access.RoleAgent { // a reader changes nothing, nor has it paid for
+	// A reader who brings a pipeline must not have a summary made with it: readers change nothing.
+	if ask.request.Pipeline != nil && ask.caller.Role < access.RoleAgent {
 		return false
 	}
 	through := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
@@ -83,8 +84,8 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 func summaryCut(rows []*row, cut, asked uint64) uint64 {
 	newest := slices.Backward(rows)
 	bound := asked
-	for _, r := range newest {
-		if bound == 0 && r.Role == plan.RoleUser && r.delegationID == 0 { // heads written before the field Asked existed have none
+	for _, r := range newest { // heads that were written before the field Asked existed have none
+		if bound == 0 && r.Role == plan.RoleUser && r.delegationID == 0 {
 			bound = r.Seq
 		}
 	}
@@ -100,8 +101,8 @@ func summaryCut(rows []*row, cut, asked uint64) uint64 {
 	return cut
 }
 
-// AllBut is the last message of a session that a summary may cover so that the newest keep messages of no delegation are
-// left; 0 where none is. raw are the bytes of the head, which was just read.
+// AllBut is the last message of a session that a summary may cover so that the newest keep messages of no delegation
+// are left; 0 where none is. raw are the bytes of the head, which was just read.
 func (svc *Service) AllBut(ctx context.Context, tenant string, h *session.Head, raw []byte, keep int) (uint64, error) {
 	v, _, err := svc.current(ctx, tenant, h, raw, project.MaxConsidered)
 	if err != nil {

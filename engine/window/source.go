@@ -8,6 +8,36 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
+// An assembly is a plan.Source: it tells plans of texts and of what they cost. Costs are counted in the rendering asked
+// for, in the project's tokenizer.
+var _ plan.Source = (*assembly)(nil)
+
+// RowText is the text of a considered row, as stored or, where markdown was asked for, as it is shown.
+func (a *assembly) RowText(at int32) (string, error) {
+	r := a.rows[at]
+	m, err := a.body(r)
+	if err != nil {
+		return "", err
+	}
+	if a.markdown && r.Role == plan.RoleTool {
+		if _, err := a.body(a.rowOf(r.Call)); err != nil {
+			return "", err
+		}
+		if shown := a.markdownOf(r); shown != nil {
+			return shown.Text, nil
+		}
+	}
+	return m.Text, nil
+}
+
+// Tool names the tool that an item answers for.
+func (a *assembly) Tool(it *plan.Item) string { return a.rows[it.Row].Tool }
+
+// Truncate cuts a text to at most that many tokens.
+func (a *assembly) Truncate(text string, tokens int) string {
+	return chat.Truncate(text, tokens, a.count)
+}
+
 // tokensOf counts a stored message in the rendering asked for, from its header.
 func (a *assembly) tokensOf(r *row) uint32 {
 	if a.markdown && r.Role == plan.RoleTool {
@@ -44,7 +74,11 @@ func (a *assembly) messageTokens(role plan.Role, text string) uint32 {
 	if a.format == chat.Text {
 		return uint32(a.count(text)) + 1
 	}
-	m := chat.Message{Role: role, Text: text}
+	return a.renderedTokens(&chat.Message{Role: role, Text: text})
+}
+
+// renderedTokens counts a message in the format asked for, which is one that has messages.
+func (a *assembly) renderedTokens(m *chat.Message) uint32 {
 	n := m.Tokens(a.count)
 	if a.format == chat.AnthropicMessages && m.Empty() {
 		n += chat.PlaceholderTokens(a.count)
@@ -98,11 +132,7 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 		return 0, err
 	}
 	changed := m.WithText(text)
-	n := changed.Tokens(a.count)
-	if a.format == chat.AnthropicMessages && changed.Empty() {
-		n += chat.PlaceholderTokens(a.count)
-	}
-	return uint32(n), nil
+	return a.renderedTokens(&changed), nil
 }
 
 // retextedTokens counts what stands in for a stored message and is nothing but a text.

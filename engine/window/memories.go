@@ -169,7 +169,8 @@ func (a *assembly) shownMemories() []RecalledMemory {
 	out := make([]RecalledMemory, 0, len(a.memories))
 	for i := range a.memories {
 		m := &a.memories[i]
-		out = append(out, RecalledMemory{Key: m.Key, Version: m.Version, Category: m.category, Injected: shown && m.injected})
+		out = append(out, RecalledMemory{Key: m.Key, Version: m.Version, Category: m.category,
+			Injected: shown && m.injected})
 	}
 	return out
 }
@@ -188,8 +189,8 @@ func (a *assembly) readRemembered(d *decision.Decision) error {
 			return r != nil && !r.Damaged && r.Incarnation == want.Incarnation && r.Version == want.Version
 		})
 		if at < 0 {
-			return fault.Errorf(fault.Gone, "memory_purged", "version %d of memory %q, which this decision used, is purged",
-				want.Version, want.Key)
+			return fault.Errorf(fault.Gone, "memory_purged",
+				"version %d of memory %q, which this decision used, is purged", want.Version, want.Key)
 		}
 		a.memories = append(a.memories, rememberedOf(found[at]))
 	}
