@@ -33,8 +33,8 @@ func (w *writtenToday) has(key string, now time.Time) bool {
 	return ok && (again.IsZero() || now.Before(again))
 }
 
-// add notes that a key was written. After the first time, has says no again from a time on, so that it is written
-// twice.
+// add records that a key was written. After the first time has answers false again from the moment again on, so that
+// the key is written twice.
 func (w *writtenToday) add(key string, again time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

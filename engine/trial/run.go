@@ -33,6 +33,7 @@ type Ran struct {
 	RanPolicy
 	window.Rendered
 	window.Explained
+	Report []window.ReportRow `json:"report"`
 }
 
 // RanPolicy is the version that ran. Fuel is what its own step took.

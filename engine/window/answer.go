@@ -17,6 +17,7 @@ type Answer struct {
 	DecisionID string `json:"decision_id"` // null where the store had no space for the decision
 	Rendered
 	Explained
+	Asked
 }
 
 // Rendered is what goes to a provider. Text is there in the format text alone, and Messages are empty then.
@@ -27,14 +28,18 @@ type Rendered struct {
 	Text     string            `json:"text,omitempty"`
 }
 
-// Explained is what an answer says of its window.
+// Explained is what an answer always says of its window.
 type Explained struct {
 	Usage    decision.Usage    `json:"usage"`
 	Summary  *SummaryUsed      `json:"summary"`           // null: the window shows none
-	Memories []RecalledMemory  `json:"memories,omitzero"` // where the request asked for memories
 	Pipeline []decision.Step   `json:"pipeline"`          // how each step ended
-	Report   []ReportRow       `json:"report,omitzero"`   // where the request asked for it
-	Skipped  []session.Skipped `json:"skipped,omitempty"` // pending messages that are no part of a conversation
+	Skipped  []session.Skipped `json:"skipped,omitempty"` // messages that are no part of a conversation
+}
+
+// Asked is what an answer says where the request asks for it.
+type Asked struct {
+	Memories []RecalledMemory `json:"memories,omitzero"`
+	Report   []ReportRow      `json:"report,omitzero"`
 }
 
 // SummaryUsed is the running summary that a window shows.
@@ -79,14 +84,15 @@ type Replayed struct {
 	Window     Rendered `json:"window"`
 }
 
-// explained says of a rendered window what an answer says.
-func (a *assembly) explained(report bool) Explained {
-	out := Explained{Usage: a.usage(), Summary: a.shownSummary(), Memories: a.shownMemories(), Pipeline: a.result.steps,
-		Skipped: a.skipped}
-	if out.Pipeline == nil {
-		out.Pipeline = []decision.Step{}
-	}
-	if report {
+// explained says of a rendered window what every answer says.
+func (a *assembly) explained() Explained {
+	return Explained{Usage: a.usage(), Summary: a.shownSummary(), Pipeline: a.result.steps, Skipped: a.skipped}
+}
+
+// onDemand says of a rendered window what the request asks for.
+func (a *assembly) onDemand() Asked {
+	out := Asked{Memories: a.shownMemories()}
+	if a.request.Explain {
 		out.Report = a.report()
 	}
 	return out

@@ -103,7 +103,10 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 	} else if err != nil {
 		return dst, false, err
 	}
-	dst, err = appendObject(dst, a.explained(req.Explain))
+	dst, err = appendObject(dst, struct {
+		Explained
+		Asked
+	}{a.explained(), a.onDemand()})
 	return dst, false, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // Seed 003: 30 turns with a depth of 20 show turns 1 to 10 as their questions and 11 to 30 in full.
@@ -61,4 +62,16 @@ func TestSeed001DelegationScope(t *testing.T) {
 	if w = k.Ask(`{"session_id":"s"}`); len(w.Messages) != 3 {
 		t.Fatalf("the main agent sees %s", w.Raw)
 	}
+}
+
+// A window without a policy has an empty list of steps, in its answer and in its decision, which can be replayed.
+func TestNoPipeline(t *testing.T) {
+	k := enginetest.New(t)
+	k.Post("s", enginetest.User("question"))
+	w := k.Ask(`{"session_id":"s","pipeline":[]}`)
+	d, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
+	if err != nil || d.Pipeline == nil || len(d.Pipeline) != 0 || !strings.Contains(string(w.Raw), `"pipeline":[]`) {
+		t.Errorf("%s is explained as %+v, %v", w.Raw, d, err)
+	}
+	k.Replay(w.DecisionID)
 }

@@ -16,8 +16,8 @@ import (
 // arena of the ABI holds this many.
 const maxTable = 6000
 
-// consider picks the messages that the window looks at. What must stay is among them even where it lies beyond the
-// limit; it is looked for among the newest maxConsidered messages.
+// consider picks the messages that the window looks at: those behind the limit and, where it lies before the limit,
+// what must stay. What must stay is looked for among the newest project.MaxConsidered messages.
 func (a *assembly) consider() error {
 	stored := a.view.rows
 	if a.bare {
@@ -64,8 +64,8 @@ func (a *assembly) consider() error {
 	return nil
 }
 
-// limit is where the newest messages begin that are considered: at most horizon of them, and not more than a table
-// holds once their calls are answered, the limit moving forward to an atom's start.
+// limit is the index of the first message that is considered. Behind it are at most horizon messages, and no more than
+// a table holds once their calls are answered. The limit moves forward to an atom's start, so that no atom is split.
 func (a *assembly) limit(stored []row) int {
 	start, records := max(0, len(stored)-a.horizon()), 0
 	for i := len(stored) - 1; i >= start; i-- {

@@ -12,9 +12,10 @@ import (
 // Draft is a window that was made to be looked at. It recalls nothing, asks for no summary, is kept as no decision, and
 // says nothing of a live version to the breaker.
 type Draft struct {
-	Explained          // with the report, whose first rows are those of the considered messages
-	Inserted  []string // texts of messages that policies inserted, in order
-	members   []byte
+	Explained
+	Report   []ReportRow `json:"report"`
+	Inserted []string    `json:"-"` // texts of messages that policies inserted, in order
+	members  []byte      // of Rendered
 }
 
 // DraftOfSession makes a window of a stored session as it stands, of which raw are the bytes of the head. The request
@@ -63,7 +64,7 @@ func (a *assembly) draft() (*Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Draft{Explained: a.explained(true), members: members}
+	d := &Draft{Explained: a.explained(), Report: a.report(), members: members}
 	for i := range a.result.items {
 		if it := &a.result.items[i]; it.Change == plan.Notice {
 			d.Inserted = append(d.Inserted, it.Text)
@@ -75,7 +76,8 @@ func (a *assembly) draft() (*Draft, error) {
 // Considered are the report's rows of the considered messages, oldest first.
 func (d *Draft) Considered() []ReportRow { return d.Report[:d.Usage.ConsideredMessages] }
 
-// AppendMembers appends what Rendered and Explained have to a JSON object that has members already, and closes it.
+// AppendMembers appends the members of Rendered, of Explained and the report to a JSON object that has members already,
+// and closes it.
 func (d *Draft) AppendMembers(dst []byte) ([]byte, error) {
-	return appendObject(append(append(dst, ','), d.members...), d.Explained)
+	return appendObject(append(append(dst, ','), d.members...), d)
 }

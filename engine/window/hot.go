@@ -23,7 +23,7 @@ type view struct {
 	summary *session.Summary
 }
 
-// whole tells whether the view holds the newest want messages, or all.
+// whole tells whether the view holds the newest want messages, or all that the session has.
 func (v *view) whole(want int) bool {
 	return len(v.rows) >= want || uint64(len(v.rows)) == v.head.Messages
 }

@@ -30,7 +30,8 @@ type recallFrom struct {
 	project   *project.Record
 }
 
-// remember recalls what the request asks for. Without a query it is the newest user message that the viewer may see.
+// remember recalls the memories that the request asks for. Without a query it looks for the text of the newest user
+// message that the viewer may see. It answers the codes of package recall, with fields named as in the request.
 func (a *assembly) remember() error {
 	if a.recall == nil || a.request.Memories == nil {
 		return nil

@@ -74,7 +74,7 @@ func (l limits) withoutOpening() limits {
 // startOver takes the table as it was before any step, with these limits.
 func (a *assembly) startOver(l limits) {
 	a.table.request.BudgetTokens = l.tokens
-	a.result = outcome{items: a.table.items, fates: a.freshFates()}
+	a.result = outcome{items: a.table.items, fates: a.freshFates(), steps: []decision.Step{}}
 }
 
 // freshFates are the rows' fates before any policy.

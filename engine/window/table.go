@@ -18,8 +18,8 @@ type table struct {
 	tokens  uint64 // of the considered messages as stored
 }
 
-// tabulate makes the table of the considered messages: atoms contiguous, damage repaired, unanswered calls answered,
-// what must stay marked.
+// tabulate makes the table of the considered messages. The messages of an atom stand together in it, damaged ones are
+// repaired, calls without a result are answered, and what must stay is flagged.
 func (a *assembly) tabulate() error {
 	t := &a.table
 	a.scratch.fates[0] = slices.Grow(a.scratch.fates[0][:0], len(a.rows))[:len(a.rows)]
@@ -171,7 +171,8 @@ func budgetTooSmall(unit string, needed uint64, allowed uint32) error {
 // Unreadable stands in for the text of a message whose body is damaged.
 const Unreadable = "[message unreadable: its stored body is damaged]"
 
-// repair decides about a message whose stored content is damaged: nil where it is not.
+// repair decides what becomes of a message whose stored content, or whose call's, is damaged. It gives nil for a
+// message that needs no repair.
 func (a *assembly) repair(r *row) *plan.Fate {
 	const words = "storage_damaged: the stored message failed its checksum"
 	if r.Call == session.UnknownCall && a.older.messages > 0 {
