@@ -39,7 +39,7 @@ type end struct {
 }
 
 func (p *Part) Export(x *transfer.Exporting) error {
-	return transfer.EachExported(x, records.Board.Key("")[:2], func(b *Record) error { return p.exportBoard(x, b) })
+	return transfer.EachExported(x, records.Board.All(), func(b *Record) error { return p.exportBoard(x, b) })
 }
 
 func (p *Part) exportBoard(x *transfer.Exporting, b *Record) error {

@@ -48,7 +48,7 @@ type moduleLine struct {
 }
 
 func (p *Part) Export(x *transfer.Exporting) error {
-	return transfer.EachExported(x, records.Policy.Key("")[:2], func(rec *record) error {
+	return transfer.EachExported(x, records.Policy.All(), func(rec *record) error {
 		line := line{transfer.FileLine{Type: "policy"}, rec.Name, rec.CreatedAt, rec.Live, rec.Before, rec.Last, []int{}}
 		for _, v := range rec.Versions {
 			line.Versions = append(line.Versions, v.Version)

@@ -33,7 +33,7 @@ type line struct {
 
 // Each visits the tenant's projects by id.
 func Each(x *transfer.Exporting, visit func(*Record) error) error {
-	return transfer.EachExported(x, records.Project.Key("")[:2], visit)
+	return transfer.EachExported(x, records.Project.All(), visit)
 }
 
 func (*Part) Export(x *transfer.Exporting) error {
