@@ -27,13 +27,13 @@ func NewChecks(projects *project.Checks) *checks {
 		modules: map[plan.Digest]int{}}
 }
 
-func (c *checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "policy", Record: c.policy},
-		{Kind: "policy_version", Record: c.version},
-		{Kind: "policy_usage", Record: c.used},
-		{Kind: "module", Record: c.module},
-		{Kind: "built_in", Record: c.builtIn},
+func (c *checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Policy, Record: c.policy},
+		{Kind: records.PolicyVersion, Record: c.version},
+		{Kind: records.PolicyUsage, Record: c.used},
+		{Kind: records.Module, Record: c.module},
+		{Kind: records.BuiltIn, Record: c.builtIn},
 	}
 }
 
@@ -58,7 +58,7 @@ func (c *checks) policy(s *verify.Space, it store.Item) {
 		c.usage.Bytes += int64(v.Size)
 		c.modules[plan.Digest(v.Digest)] = v.Size
 		key := records.PolicyVersion.Key(name, uint32(v.Version))
-		s.Expect(key, s.At("policy_version", key), "what the version's module says of itself is not there")
+		s.Expect(key, s.At(records.PolicyVersion, key), "what the version's module says of itself is not there")
 	}
 }
 
@@ -112,19 +112,19 @@ func (c *checks) version(s *verify.Space, it store.Item) {
 
 func (c *checks) Finish(s *verify.Space) {
 	for digest := range c.modules {
-		s.At("module", records.Module.Key(digest)).Missing("the module %s is not there", hexDigest(digest))
+		s.At(records.Module, records.Module.Key(digest)).Missing("the module %s is not there", hexDigest(digest))
 	}
 	if !c.usageSeen && c.usage.Versions > 0 {
-		s.At("policy_usage", records.PolicyUsage.Key()).Missing("the count of %d versions is not there", c.usage.Versions)
+		s.At(records.PolicyUsage, records.PolicyUsage.Key()).Missing("the count of %d versions is not there", c.usage.Versions)
 	}
 }
 
 // Across holds what projects name against what there is.
-func (c *checks) Across(s *verify.Space, system verify.RoomChecks) {
+func (c *checks) Across(s *verify.Space, system verify.Room) {
 	for _, n := range c.projects.Pipelines {
 		name, _, _ := strings.Cut(n.Policy, "@")
 		if !system.(*checks).builtIns[name] && !c.lost && !c.names[name] {
-			s.At("project", records.Project.Key(n.Project)).
+			s.At(records.Project, records.Project.Key(n.Project)).
 				Missing("the pipeline of project %q names the policy %q, which is not there", n.Project, n.Policy)
 		}
 	}

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -18,8 +19,8 @@ type pipelineEntry struct{ Project, Policy string }
 
 func NewChecks() *Checks { return &Checks{Searched: map[ident.Incarnation]bool{}} }
 
-func (c *Checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{{Kind: "project", Record: c.project}, {Kind: "job_project", Record: c.job}}
+func (c *Checks) Checks() []verify.Check {
+	return []verify.Check{{Kind: records.Project, Record: c.project}, {Kind: records.ProjectJob, Record: c.job}}
 }
 
 func (c *Checks) job(s *verify.Space, it store.Item) { s.Swept[ident.Incarnation(it.Key[3:])] = true }

@@ -27,15 +27,15 @@ func NewChecks() *Checks {
 		lostHeads: map[string]bool{}, swept: map[ident.Incarnation]bool{}}
 }
 
-func (c *Checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "session", Record: c.head},
-		{Kind: "job_session", Record: c.job},
-		{Kind: "job_headless", Record: func(*verify.Space, store.Item) { c.headless = true }},
-		{Kind: "body", Record: c.body},
-		{Kind: "headers", Record: c.headers},
-		{Kind: "summary", Record: c.summary},
-		{Kind: "open_calls", Record: c.openCalls},
+func (c *Checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Session, Record: c.head},
+		{Kind: records.SessionJob, Record: c.job},
+		{Kind: records.HeadlessJob, Record: func(*verify.Space, store.Item) { c.headless = true }},
+		{Kind: records.Body, Record: c.body},
+		{Kind: records.Headers, Record: c.headers},
+		{Kind: records.Summary, Record: c.summary},
+		{Kind: records.OpenCalls, Record: c.openCalls},
 	}
 }
 
@@ -50,7 +50,7 @@ type headSeen struct {
 }
 
 // At is a record of the session.
-func (h *headSeen) At(s *verify.Space, kind string, key []byte) verify.Subject {
+func (h *headSeen) At(s *verify.Space, kind records.Kind, key []byte) verify.Subject {
 	return s.At(kind, key).Of(h.Pinc, h.Session)
 }
 
@@ -125,17 +125,17 @@ func (c *Checks) Finish(s *verify.Space) {
 		h := c.Heads[sinc]
 		key := records.Session.Key(h.Pinc, h.Session)
 		if !s.Belongs(h.Pinc) {
-			h.At(s, "session", key).Orphan("the session's project does not exist")
+			h.At(s, records.Session, key).Orphan("the session's project does not exist")
 		}
 		if !h.came && h.Messages > 0 {
-			h.At(s, "body", key).Missing("of the session's %d messages none is there", h.Messages)
+			h.At(s, records.Body, key).Missing("of the session's %d messages none is there", h.Messages)
 		}
 		if h.OpenCalls > 0 && !h.opened {
-			open := h.At(s, "open_calls", records.OpenCalls.Key(h.Pinc, h.Session))
+			open := h.At(s, records.OpenCalls, records.OpenCalls.Key(h.Pinc, h.Session))
 			open.Missing("the session's %d open calls are not there", h.OpenCalls)
 		}
 		if c.swept[sinc] && !h.came {
-			h.At(s, "job_session", records.SessionJob.Key(sinc)).Mismatch("the session lives and is to be swept")
+			h.At(s, records.SessionJob, records.SessionJob.Key(sinc)).Mismatch("the session lives and is to be swept")
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (c *Checks) body(s *verify.Space, it store.Item) {
 	}
 	seq := bodySeq(it.Key)
 	if seq != m.last+1 {
-		m.head.At(s, "body", records.Body.Key(m.sinc, m.last+1)).Missing("messages %d to %d are not there", m.last+1, seq-1)
+		m.head.At(s, records.Body, records.Body.Key(m.sinc, m.last+1)).Missing("messages %d to %d are not there", m.last+1, seq-1)
 	}
 	m.last = seq
 	if it.Damaged {
@@ -93,7 +93,7 @@ func (c *Checks) headers(s *verify.Space, it store.Item) {
 		s.Malformed("turns are numbered from 1")
 		return
 	case turn != m.turn+1:
-		gap := m.head.At(s, "headers", records.Headers.Key(m.sinc, m.turn+1))
+		gap := m.head.At(s, records.Headers, records.Headers.Key(m.sinc, m.turn+1))
 		gap.Missing("the headers of turns %d to %d are not there", m.turn+1, turn-1)
 		m.lost = true
 	}
@@ -174,10 +174,10 @@ func (c *Checks) endMessages(s *verify.Space) {
 	h.came = true
 	key := records.Session.Key(h.Pinc, h.Session)
 	if c.swept[m.sinc] {
-		h.At(s, "session", key).Mismatch("the session lives and its messages are to be swept")
+		h.At(s, records.Session, key).Mismatch("the session lives and its messages are to be swept")
 	}
 	if s.Staged[m.sinc] {
-		h.At(s, "session", key).Mismatch("the session lives and is still being imported")
+		h.At(s, records.Session, key).Mismatch("the session lives and is still being imported")
 	}
 	m.sums(s, key)
 }
@@ -186,13 +186,13 @@ func (c *Checks) endMessages(s *verify.Space) {
 func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	h := m.head
 	if sum := h.Covered(); sum.Covers > 0 && !m.summarised {
-		h.At(s, "summary", key).Missing("version %d of the session's summary is not there", sum.Version)
+		h.At(s, records.Summary, key).Missing("version %d of the session's summary is not there", sum.Version)
 	}
 	if m.last != h.Messages {
-		h.At(s, "body", key).Missing("the session has %d messages, its bodies end with %d", h.Messages, m.last)
+		h.At(s, records.Body, key).Missing("the session has %d messages, its bodies end with %d", h.Messages, m.last)
 	}
 	if m.turn != h.Turns {
-		h.At(s, "headers", key).Missing("the session has %d turns, its headers end with %d", h.Turns, m.turn)
+		h.At(s, records.Headers, key).Missing("the session has %d turns, its headers end with %d", h.Turns, m.turn)
 	}
 	// Where anything was found about the session already, its tokens cannot be right.
 	told := func(f *verify.Finding) bool { return f.Pinc == h.Pinc && f.Session == h.Session }
@@ -200,9 +200,9 @@ func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	case m.lost || m.turn != h.Turns:
 		h.calls = nil
 	case m.placed != h.Messages:
-		h.At(s, "session", key).Mismatch("the session has %d messages, its turns have %d", h.Messages, m.placed)
+		h.At(s, records.Session, key).Mismatch("the session has %d messages, its turns have %d", h.Messages, m.placed)
 	case m.tokens != h.Tokens && !slices.ContainsFunc(s.Findings, told):
-		h.At(s, "session", key).Mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.tokens)
+		h.At(s, records.Session, key).Mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.tokens)
 	}
 }
 
@@ -217,5 +217,5 @@ func (c *Checks) stray(s *verify.Space, m *messagesSeen) {
 	} else if len(c.lostHeads) > 0 {
 		whose = "a session whose head is lost: one of those that are damaged"
 	}
-	s.At("body", m.first).Orphan("%d records of messages belong to %s", m.count, whose).Harmless = c.headless
+	s.At(records.Body, m.first).Orphan("%d records of messages belong to %s", m.count, whose).Harmless = c.headless
 }

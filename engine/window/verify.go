@@ -21,11 +21,11 @@ func NewDecisionChecks(sessions *session.Checks) *decisionChecks {
 	return &decisionChecks{sessions: sessions}
 }
 
-func (c *decisionChecks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "decision", Record: c.decision},
-		{Kind: "effective", Record: c.effective},
-		{Kind: "job_decisions", Record: func(s *verify.Space, it store.Item) { s.Sized(it, 8, "a time") }},
+func (c *decisionChecks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Decision, Record: c.decision},
+		{Kind: records.Effective, Record: c.effective},
+		{Kind: records.DecisionsJob, Record: func(s *verify.Space, it store.Item) { s.Sized(it, 8, "a time") }},
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *decisionChecks) decided(s *verify.Space, d *decision, key []byte, wrong
 	}
 	// A window may be answered while its project is being swept, so this counts for nothing there.
 	key = records.Effective.Key(pinc, at, [16]byte(hash))
-	s.Expect(key, s.At("effective", key).InProject(pinc), "decisions of day %d name settings that are not there", at)
+	s.Expect(key, s.At(records.Effective, key).InProject(pinc), "decisions of day %d name settings that are not there", at)
 	h := c.sessions.Heads[ses]
 	switch {
 	case h != nil && (h.Turns < d.Extent.Turns || h.Messages < d.Extent.Messages):
