@@ -35,7 +35,7 @@ type Service struct {
 // New makes the room. livingTenant reads a tenant's record: its id, empty where the tenant is being deleted.
 func New(db *records.DB, livingTenant func(record []byte) (id string, err error)) *Service {
 	svc := &Service{db: db, wake: make(chan struct{}, 1), livingTenant: livingTenant}
-	db.Committed = svc.QueueWork
+	db.Committed = svc.queueWork
 	return svc
 }
 
@@ -86,8 +86,8 @@ func (b *background) setLooked(key []byte) {
 	b.looked = key
 }
 
-// QueueWork notes that a tenant has work where a batch of its holds a job. Summaries have a queue of their own.
-func (svc *Service) QueueWork(tenant string, b store.Batch) {
+// queueWork notes that a tenant has work where a batch of its holds a job. Summaries have a queue of their own.
+func (svc *Service) queueWork(tenant string, b store.Batch) {
 	if slices.ContainsFunc(b.Put, func(p store.Pair) bool {
 		return bytes.HasPrefix(p.Key, []byte(records.JobPrefix)) && !records.SummaryJob.Is(p.Key)
 	}) {

@@ -41,8 +41,8 @@ func verifiedRooms() []verify.Room {
 		recall.NewChecks(projects, sessions, index),
 		memory.NewChecks(index),
 		board.NewChecks(),
-		// Jobs and transfer stand on the floor of verify itself, which is why their checks are made here. What the daily job
-		// says of rooms depends on the version that wrote it.
+		// The checks of jobs and transfer are made here, because these rooms do not know verify. What the daily job says of
+		// rooms depends on the version that wrote it.
 		verify.Checks{
 			{Kind: records.DailyJob, Record: verify.Decodes[jobs.RetentionState]},
 			{Kind: records.Import, Record: importUnderWay},
@@ -50,7 +50,7 @@ func verifiedRooms() []verify.Room {
 	}
 }
 
-// importUnderWay checks how far the import of a tenant's file is.
+// importUnderWay checks the record of an import of a tenant's file.
 func importUnderWay(s *verify.Space, it store.Item) {
 	var rec transfer.ImportProgress
 	if s.Decode(it, &rec) && rec.Lines < 2 {
