@@ -1,3 +1,5 @@
+// Package ident is what things are called: ids that clients choose, and incarnations, which tell apart things that bear the
+// same id at different times.
 package ident
 
 import (
@@ -14,6 +16,7 @@ const (
 	DefaultSession = "dashboard"
 )
 
+// Alphabet writes random bytes as text: base32 in lower case, without letters that look like digits.
 var Alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // ValidID tells whether a client may call something by this id: [A-Za-z0-9._:@-]{1,128}.
@@ -32,6 +35,7 @@ func ValidID(s string) bool {
 	return true
 }
 
+// CheckID answers invalid_id where ValidID says no.
 func CheckID(field, id string) error {
 	if !ValidID(id) {
 		return fault.InvalidField(field, "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")

@@ -1,5 +1,6 @@
-// Package store is the port to durable state: a small, ordered key-value interface, one tenant at a time.
-// All meaning (keys, codecs, indexes) lives above it; every backend passes the suite in storetest.
+// Package store is the port to durable state: a small, ordered key-value interface, one tenant at a time. All meaning
+// (keys, codecs, indexes) lives above it. Every backend passes the suite in storetest, and so do the decorators: Seal,
+// which finds damage, and Long, which takes values of any length.
 package store
 
 import "context"
@@ -27,8 +28,8 @@ type Query struct {
 	Ranges []Range
 }
 
-// Item is one stored pair. An absent key has a nil Value; a present one never has. A damaged one failed its checksum
-// and has no Value.
+// Item is what a store holds under a key. Value is nil where the key is absent or the item damaged, and nowhere else. A
+// damaged item failed its checksum.
 type Item struct {
 	Key, Value []byte
 	Damaged    bool
@@ -52,10 +53,8 @@ type Batch struct {
 	Put    []Pair
 	Delete [][]byte
 
-	// sealed says that Seal has lengthened every value, which the limits do not count.
-	sealed bool
-	// split says that Long has checked the batch before it cut long values to pieces, which are not counted again.
-	split bool
+	sealed bool // Seal has lengthened every value, which the limits do not count.
+	split  bool // Long has checked the batch, and the pieces that it cut long values to are not counted again.
 }
 
 // Store keeps each tenant's keys apart: no call can see or change another tenant's. Safe for concurrent use.
@@ -65,8 +64,8 @@ type Store interface {
 	Read(ctx context.Context, tenant string, q Query) (Result, error)
 	// Commit applies a batch whole or not at all and returns once it is as durable as its keys ask (see Loose). It
 	// does not change or keep the batch. A failed precondition is a *ConflictError naming the first that failed.
-	// When ctx ends before the batch was taken up, nothing is written; afterwards Commit waits for the outcome, so an
-	// error never leaves the caller guessing except ErrFailed and ErrUnknown.
+	// Where ctx ends before the batch was taken up, nothing is written. Later, Commit waits for the outcome, so that only
+	// ErrFailed and ErrUnknown leave open whether the batch was written.
 	Commit(ctx context.Context, tenant string, b Batch) error
 	// Close finishes what was taken up and waits for running reads. Closing twice is fine.
 	Close() error
