@@ -1,10 +1,10 @@
 // Package engine puts the rooms of Mneme's domain together: it keeps transcripts, memories and boards, and decides, by
 // running policies and proving their result, what a model should see.
 //
-// Each package below it is a room with a Service of its own, and rules_test.go in the root of the module says which room may use
-// which. What stands here names several rooms at once: New makes them, from the bottom up; tenants.go and sweep.go delete
-// what lies in several of them; jobs.go puts their background work in order; portable.go and verify.go do so with their
-// parts of a tenant's file and their checks.
+// Each package below it is a room with a Service of its own, and rules_test.go in the root of the module says which
+// room may use which. What stands here names several rooms at once: New makes them, from the bottom up; tenants.go and
+// sweep.go delete what lies in several of them; jobs.go puts their background work in order; portable.go and verify.go
+// do so with their parts of a tenant's file and their checks.
 package engine
 
 import (
@@ -76,8 +76,8 @@ type Engine struct {
 	Boards    *board.Service
 }
 
-// New makes an engine over a store, loads the built-in policies and makes sure of tenant and project `default`. firstKey
-// is the admin key of tenant `default` where this call made the tenant, and empty otherwise.
+// New makes an engine over a store, loads the built-in policies and makes sure of tenant and project `default`.
+// firstKey is the admin key of tenant `default` where this call made the tenant, and empty otherwise.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
 	db := records.New(o.Store, o.Logger, o.Now, o.Random, o.Alone)
 	e = &Engine{db: db, Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),

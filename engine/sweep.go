@@ -31,8 +31,8 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	return e.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key, records.SummaryJob.Key(sinc)}})
 }
 
-// sweepProject makes jobs that sweep a deleted project's sessions, then removes its memories, its decisions and the job.
-// The index goes first, because the sweeps of the sessions would take their documents out one by one.
+// sweepProject makes jobs that sweep a deleted project's sessions, then removes its memories, its decisions and the
+// job. The index goes first, because the sweeps of the sessions would take their documents out one by one.
 func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item) error {
 	pinc, ok := records.ProjectJob.Split(job.Key)
 	if !ok {

@@ -41,8 +41,8 @@ func verifiedRooms() []verify.Room {
 		recall.NewChecks(projects, sessions, index),
 		memory.NewChecks(index),
 		board.NewChecks(),
-		// The checks of jobs and transfer are made here, because these rooms do not know verify. What the daily job says of
-		// rooms depends on the version that wrote it.
+		// The checks of jobs and transfer are made here, because these rooms do not know verify. What the daily job
+		// says of rooms depends on the version that wrote it.
 		verify.Checks{
 			{Kind: records.DailyJob, Record: verify.Decodes[jobs.RetentionState]},
 			{Kind: records.Import, Record: importUnderWay},

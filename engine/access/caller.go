@@ -1,5 +1,5 @@
-// Package access is who asks: the identity behind an API key and what it may reach. The edge finds out who it is, and every
-// call of the engine gets it as an argument.
+// Package access is who asks: the identity behind an API key and what it may reach. The edge finds out who it is, and
+// every call of the engine gets it as an argument.
 package access
 
 import (

@@ -49,8 +49,8 @@ func (t *Turns) Wait(tenant string) {
 // Leave notes that a tenant has nothing in line any more.
 func (t *Turns) Leave(tenant string) { delete(t.waiting, tenant) }
 
-// Next takes a place for the tenant whose turn it is, among those that wait and are ready; where ready is nil, all are. It
-// is not ok where no place is free or all of them hold their share.
+// Next takes a place for the tenant whose turn it is, among those that wait and are ready; where ready is nil, all are.
+// It is not ok where no place is free or all of them hold their share.
 func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 	if t.used >= t.places {
 		return "", false

@@ -1,5 +1,5 @@
-// Package fault is what can go wrong: an Error has a code for programs, a detail for people, and a Kind for the edge, which
-// maps each kind to one status. codes.go is the table of all codes.
+// Package fault is what can go wrong: an Error has a code for programs, a detail for people, and a Kind for the edge,
+// which maps each kind to one status. codes.go is the table of all codes.
 package fault
 
 import (
@@ -26,8 +26,8 @@ const (
 	NoSpace                  // the disk or a quota is full
 )
 
-// Error is every failure that leaves the engine on purpose. Any other error is a defect or a broken disk: the edge answers
-// 500 to it and keeps its words in the log.
+// Error is every failure that leaves the engine on purpose. Any other error is a defect or a broken disk: the edge
+// answers 500 to it and keeps its words in the log.
 type Error struct {
 	Kind   Kind
 	Code   string // stable, for programs: one of ErrorCodes

@@ -1,5 +1,5 @@
-// Package ident is what things are called: ids that clients choose, and incarnations, which tell apart things that bear the
-// same id at different times.
+// Package ident is what things are called: ids that clients choose, and incarnations, which tell apart things that bear
+// the same id at different times.
 package ident
 
 import (

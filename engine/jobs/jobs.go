@@ -1,9 +1,10 @@
-// Package jobs does background work: sweeps of what was deleted, what came due by time, and once a day what goes by age.
+// Package jobs does background work: sweeps of what was deleted, what came due by time, and once a day what goes by
+// age.
 //
 // Work is records in the store, so that a crash loses none of it: a unit that was interrupted is found and done again.
 // Rooms list their Units and Dailies; this package goes through the tenants and gives each unit its turn. The hard idea
-// is that a process with nothing to do reads nothing: it knows the tenants that it queued work for itself, and a look at
-// all tenants, now and then, finds the rest.
+// is that a process with nothing to do reads nothing: it knows the tenants that it queued work for itself, and a look
+// at all tenants, now and then, finds the rest.
 package jobs
 
 import (

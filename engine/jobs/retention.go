@@ -21,7 +21,8 @@ type RetentionRun struct {
 }
 
 const (
-	// retentionPeriod is how often the daily job runs, and retentionRetry how soon where it could not remove everything.
+	// retentionPeriod is how often the daily job runs, and retentionRetry how soon where it could not remove
+	// everything.
 	retentionPeriod = 24 * time.Hour
 	retentionRetry  = time.Hour
 	// piecesOnDemand bounds the pieces of one run on demand, piecesOfStep those of one step that find nothing.
@@ -50,7 +51,7 @@ func (svc *Service) dailiesOf(tenant string) []Daily {
 // RetentionState is a tenant's daily job.
 type RetentionState struct {
 	Next    time.Time `json:"next"`              // when it is due
-	Kind    string    `json:"kind,omitempty"`    // the Daily that a run under way goes on with; empty: none is under way
+	Kind    string    `json:"kind,omitempty"`    // the Daily that a run goes on with; empty: no run is under way
 	At      []byte    `json:"at,omitempty"`      // where it goes on
 	Failing bool      `json:"failing,omitempty"` // something could not be removed in this run
 }

@@ -18,8 +18,8 @@
 //
 // Writing goes through Update. It runs a function that collects a change in a Tx, and commits the change whole; where
 // another writer came first, it runs the function again. The hard idea is that being right needs no locks: every record
-// that a Tx has read is a precondition of its commit. Something too large for one commit is written by Staging where nobody
-// sees it, and one last commit reveals it.
+// that a Tx has read is a precondition of its commit. Something too large for one commit is written by Staging where
+// nobody sees it, and one last commit reveals it.
 package records
 
 import (

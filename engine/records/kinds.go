@@ -54,8 +54,8 @@ var (
 	Summary   = key2("summary", "m\x00", inc("session").then("s"), u32("version"), "version of the running summary")
 	Effective = key3("effective", loose+"e", inc("project"), u16("day"), array[[16]byte]("hash"),
 		"settings and pinned pipeline that decisions of the day name by their hash")
-	Decision = rewritten(key4("decision", loose+"d", inc("project"), u16("day"), inc("session"), array[[14]byte]("unique"),
-		"decision: what a window was made of"))
+	Decision = rewritten(key4("decision", loose+"d", inc("project"), u16("day"), inc("session"),
+		array[[14]byte]("unique"), "decision: what a window was made of"))
 
 	// SessionRecords are the messages of a session, their headers and its summary.
 	SessionRecords = group[ident.Incarnation]{"m\x00", inc("session")}

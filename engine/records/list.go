@@ -44,8 +44,8 @@ type List[T any] struct {
 	NextCursor *string `json:"next_cursor"` // null on the last page
 }
 
-// ListPage lists a page of the records of a range, in the order of their keys. show makes of a record what is listed, or
-// says that it is left out; what is left out does not count. A cursor is the last key of a page without the range's
+// ListPage lists a page of the records of a range, in the order of their keys. show makes of a record what is listed,
+// or says that it is left out; what is left out does not count. A cursor is the last key of a page without the range's
 // beginning. It answers out_of_range and invalid_cursor as Page.Decode does.
 func ListPage[T, S any](ctx context.Context, db *DB, tenant string, rng store.Range, page Page,
 	show func(key []byte, value *T) (S, bool)) (List[S], error) {

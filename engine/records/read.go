@@ -51,8 +51,8 @@ type Record[T any] struct {
 	Value *T
 }
 
-// Each reads a range as Scan does and decodes the JSON of each record. A record that is damaged or does not decode comes
-// with an error and without a Value; a loop that goes on gets the next one.
+// Each reads a range as Scan does and decodes the JSON of each record. A record that is damaged or does not decode
+// comes with an error and without a Value; a loop that goes on gets the next one.
 func Each[T any](ctx context.Context, db *DB, tenant string, rng store.Range) iter.Seq2[Record[T], error] {
 	return func(yield func(Record[T], error) bool) {
 		for it, err := range db.Scan(ctx, tenant, rng) {

@@ -21,8 +21,8 @@ const (
 )
 
 // Staging writes something that is too large for one commit where nobody sees it: under an incarnation that no record
-// names yet. A last commit that names the incarnation makes all of it seen at once; Reveal is part of that commit. Until
-// then a job stands ready that has everything swept when its time is over, because the process may die meanwhile.
+// names yet. A last commit that names the incarnation makes all of it seen at once; Reveal is part of that commit.
+// Until then a job stands ready that has everything swept when its time is over, because the process may die meanwhile.
 type Staging struct {
 	W     *Tx // It collects what the next commit writes.
 	live  ident.Incarnation

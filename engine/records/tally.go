@@ -19,8 +19,8 @@ func (a *Amount) Add(b Amount) { a.Count, a.Bytes = a.Count+b.Count, a.Bytes+b.B
 func (a *Amount) Subtract(b Amount) { a.Add(Amount{-b.Count, -b.Bytes}) }
 
 // Tallies know about how much of something each tenant keeps, so that a quota can be held. Nothing of it is stored,
-// because a stored count would be one record that every write of a tenant has to change. Instead a tenant is counted now
-// and then, and what this process changes is added. Nil tallies hold no quota.
+// because a stored count would be one record that every write of a tenant has to change. Instead a tenant is counted
+// now and then, and what this process changes is added. Nil tallies hold no quota.
 type Tallies struct {
 	Count func(ctx context.Context, tenant string) (Amount, error)
 	Now   func() time.Time

@@ -30,8 +30,8 @@ type Tx struct {
 	keys   map[string]txKey // those that it has read or writes
 }
 
-// Begin makes a Tx for reading, or for work that builds a batch and commits it itself. It does not expect that the tenant
-// lives.
+// Begin makes a Tx for reading, or for work that builds a batch and commits it itself. It does not expect that the
+// tenant lives.
 func (db *DB) Begin(ctx context.Context, tenant string) *Tx {
 	return &Tx{Ctx: ctx, DB: db, Tenant: tenant, Now: db.Now()}
 }
@@ -187,8 +187,8 @@ func ErrUnknownKey() error {
 	return fault.Errorf(fault.Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
 }
 
-// Update runs fn, commits what fn collected, and answers what fn answered. Where another writer changed what fn had read,
-// it begins again: fn may run often and must have no effect outside the Tx. Without writes nothing is committed.
+// Update runs fn, commits what fn collected, and answers what fn answered. Where another writer changed what fn had
+// read, it begins again: fn may run often and must have no effect outside the Tx. Without writes nothing is committed.
 //
 // With once, the answer is stored in the same commit, and the same request gets it again instead of another run; it
 // answers idempotency_key_reused and idempotency_sealed as GivenBefore does. It answers unknown_key where the caller's

@@ -16,8 +16,8 @@ const (
 	Plain Length = iota
 	// Once is a value of any length under a key that is put while nothing stands there, or with the same value again.
 	Once
-	// Rewritten is a value of any length that may be put over another. A Put or Delete of such a key is cheapest with an
-	// Expect of what stands there, because Long then need not look how long that is.
+	// Rewritten is a value of any length that may be put over another. A Put or Delete of such a key is cheapest with
+	// an Expect of what stands there, because Long then need not look how long that is.
 	Rewritten
 )
 
@@ -46,12 +46,12 @@ const (
 
 // Long returns a store that takes values of any length that one batch can hold; length tells which keys may have them.
 //
-// A value shorter than piece lies in inner as it is, so that it costs nothing more. Of a longer one, the head lies under
-// its key, which has exactly piece bytes: the length of the whole, a digest of it, and its beginning. What follows lies in
-// rests, records that begin with the same digest, so that a reader, which fetches them in a second read, never joins
-// pieces of two values. A batch writes all pieces together and takes away the rests of what stood there before. The
-// batch's Expect of that key says how many those are. Without one, Long looks up their keys, except for a Put of a key
-// that is written Once.
+// A value shorter than piece lies in inner as it is, so that it costs nothing more. Of a longer one, the head lies
+// under its key, which has exactly piece bytes: the length of the whole, a digest of it, and its beginning. What
+// follows lies in rests, records that begin with the same digest, so that a reader, which fetches them in a second
+// read, never joins pieces of two values. A batch writes all pieces together and takes away the rests of what stood
+// there before. The batch's Expect of that key says how many those are. Without one, Long looks up their keys, except
+// for a Put of a key that is written Once.
 //
 // Long stands above Seal, which guards each piece. Backups copy pieces as they lie, from the store beneath.
 func Long(inner Store, length func(key []byte) Length, piece int) Store {
@@ -112,9 +112,9 @@ func (s *long) head(value []byte) []byte {
 // isHead tells whether what lies under a key is the head of a long value. Nothing else has its length there.
 func (s *long) isHead(it *Item) bool { return len(it.Value) == s.piece && s.length(it.Key) != Plain }
 
-// Read answers a query as inner does, with the rests of long values fetched in a second read. Where rests do not fit their
-// head, another writer has come between, and everything is read again. Where they do not fit the same head again, the
-// value is damaged.
+// Read answers a query as inner does, with the rests of long values fetched in a second read. Where rests do not fit
+// their head, another writer has come between, and everything is read again. Where they do not fit the same head again,
+// the value is damaged.
 func (s *long) Read(ctx context.Context, tenant string, q Query) (Result, error) {
 	query, joins := cutRanges(q)
 	var failed map[string]digest
@@ -155,7 +155,8 @@ func (s *long) heads(dst []*Item, items []Item) []*Item {
 
 // join completes heads in place with their rests. A head whose rests do not fit is noted in failed, and again asks for
 // another read. One that was noted before, with the same digest, is damaged.
-func (s *long) join(ctx context.Context, tenant string, heads []*Item, failed map[string]digest) (again bool, err error) {
+func (s *long) join(ctx context.Context, tenant string, heads []*Item, failed map[string]digest,
+) (again bool, err error) {
 	var q Query
 	for _, it := range heads {
 		for n := range s.restsOf(it.Value) {
@@ -212,8 +213,9 @@ func joined(head []byte, rests []Item) []byte {
 	return whole
 }
 
-// Snapshot hands on what inner's walk shows, with long values whole. It reads their rests beside the walk; where one was
-// changed since the walk began, it ends with ErrChanged. A rest that belongs to no value comes as the record that it is.
+// Snapshot hands on what inner's walk shows, with long values whole. It reads their rests beside the walk; where one
+// was changed since the walk began, it ends with ErrChanged. A rest that belongs to no value comes as the record that
+// it is.
 func (s *long) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
 	var at string
 	owned := map[string]int{} // by key: how many rests its value has

@@ -61,8 +61,8 @@ func IsRest(key []byte) bool {
 		len(key) >= len(looseRests) && string(key[:len(looseRests)]) == looseRests
 }
 
-// split makes the batch that inner is to commit. The caller's preconditions come first, so that the index in a conflict is
-// the caller's.
+// split makes the batch that inner is to commit. The caller's preconditions come first, so that the index in a conflict
+// is the caller's.
 func (s *long) split(ctx context.Context, tenant string, b Batch) (Batch, error) {
 	out := Batch{Expect: slices.Clone(b.Expect), Put: make([]Pair, 0, len(b.Put)), Delete: slices.Clone(b.Delete),
 		split: true}

@@ -9,8 +9,8 @@ import (
 type Snapshotter interface {
 	// Snapshot calls fn with every record of every tenant while writers go on. Synced keys come as of one instant, and
 	// loose ones as of one that is no later, so that no loose record tells of what the walk does not show. One tenant's
-	// records come together, in the order of their keys; the order of tenants is the backend's own. fn may take its time,
-	// and may read what it is given until it returns. An error of fn ends the walk and is answered.
+	// records come together, in the order of their keys; the order of tenants is the backend's own. fn may take its
+	// time, and may read what it is given until it returns. An error of fn ends the walk and is answered.
 	Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error
 }
 

@@ -62,9 +62,9 @@ type Store interface {
 	// Read answers a query from one consistent state. The caller owns what it gets; the key of a single-key answer
 	// is the slice it asked with.
 	Read(ctx context.Context, tenant string, q Query) (Result, error)
-	// Commit applies a batch whole or not at all and returns once it is as durable as its keys ask (see Loose). It
-	// does not change or keep the batch. A failed precondition is a *ConflictError naming the first that failed.
-	// Where ctx ends before the batch was taken up, nothing is written. Later, Commit waits for the outcome, so that only
+	// Commit applies a batch whole or not at all and returns once it is as durable as its keys ask (see Loose). It does
+	// not change or keep the batch. A failed precondition is a *ConflictError naming the first that failed. Where ctx
+	// ends before the batch was taken up, nothing is written. Later, Commit waits for the outcome, so that only
 	// ErrFailed and ErrUnknown leave open whether the batch was written.
 	Commit(ctx context.Context, tenant string, b Batch) error
 	// Close finishes what was taken up and waits for running reads. Closing twice is fine.

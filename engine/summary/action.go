@@ -146,8 +146,9 @@ func (svc *Service) refresh(ctx context.Context, c access.Caller, once access.On
 	return out, svc.sessions.ShowSummaries(ctx, c.Tenant, []session.SummaryOf{{Session: &out.Session, Head: h}})
 }
 
-// askAnew makes sure of a task that makes a session's summary anew up to a message, and says when it is due. A task that
-// does so already stays as it is, so that asking again neither hurries a call nor makes one that is under way worthless.
+// askAnew makes sure of a task that makes a session's summary anew up to a message, and says when it is due. A task
+// that does so already stays as it is, so that asking again neither hurries a call nor makes one that is under way
+// worthless.
 func (svc *Service) askAnew(t *records.Tx, projectID string, p *project.Record, id string, sinc ident.Incarnation,
 	through uint64) (time.Time, error) {
 	key := records.SummaryJob.Key(sinc)

@@ -25,14 +25,14 @@ type task struct {
 	// taken only from the owner.
 	Owner string `json:"owner,omitempty"`
 	Lease int64  `json:"lease,omitempty"`
-	// Anew says that the summary is made again from the first message. Draft is how far that has come. The session keeps
-	// the summary that it has until the draft is whole.
+	// Anew says that the summary is made again from the first message. Draft is how far that has come. The session
+	// keeps the summary that it has until the draft is whole.
 	Anew  bool                   `json:"anew,omitempty"`
 	Draft *session.SummaryRecord `json:"draft,omitempty"`
 }
 
-// due is when the next attempt may be made. A process that is alone on its store need not wait for the lease of one that
-// died.
+// due is when the next attempt may be made. A process that is alone on its store need not wait for the lease of one
+// that died.
 func (svc *Service) due(job *task) time.Time {
 	if svc.db.Alone {
 		return records.TimeOf(job.NotYet)

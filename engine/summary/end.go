@@ -98,7 +98,8 @@ func (w *work) owns(t *records.Tx) (bool, error) {
 	return err == nil && string(got[0].Value) == string(w.record), err
 }
 
-// failed notes that an attempt gave no summary, and says when the next one is due. The session's summary stays as it is.
+// failed notes that an attempt gave no summary, and says when the next one is due. The session's summary stays as it
+// is.
 func (w *work) failed(ctx context.Context, failed *ProviderError) (time.Time, error) {
 	if ctx.Err() != nil { // the server stops: the provider is not to blame
 		return w.release(context.WithoutCancel(ctx))

@@ -124,8 +124,8 @@ func shorten(entries []foldEntry, limit int, count func(string) int) {
 	}
 }
 
-// foldable reads a stored message as the summariser gets it. It is nil for a message of a delegation, because no summary
-// holds those.
+// foldable reads a stored message as the summariser gets it. It is nil for a message of a delegation, because no
+// summary holds those.
 func foldable(seq uint64, body []byte) *foldEntry {
 	h, m, err := session.ParseBody(body)
 	if err != nil || h.Seq != seq {

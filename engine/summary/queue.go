@@ -91,7 +91,8 @@ func (q *queue) watch() <-chan struct{} {
 	return q.changed
 }
 
-// nextTasks are the tasks that the next look at a tenant reads. A look that finds none is followed by one from the start.
+// nextTasks are the tasks that the next look at a tenant reads. A look that finds none is followed by one from the
+// start.
 func (q *queue) nextTasks(tenant string) store.Range {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,8 +137,8 @@ func (q *queue) looked(tenant string, found []store.Item) {
 	}
 }
 
-// take gives an entry that is due, of the tenant whose turn it is. Where none is due, it says when to look again; that is
-// the zero time where nothing waits for time to pass. Whoever takes an entry must give it back.
+// take gives an entry that is due, of the tenant whose turn it is. Where none is due, it says when to look again; that
+// is the zero time where nothing waits for time to pass. Whoever takes an entry must give it back.
 func (q *queue) take(now time.Time) (*entry, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

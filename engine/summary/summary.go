@@ -1,10 +1,10 @@
 // Package summary makes running summaries of sessions with a language model.
 //
-// A window that leaves messages out may wish for a summary of them. The wish becomes a task: a record, one for a session,
-// however many windows ask. Workers of every server take tasks in turn, fair between tenants, and make one call of the
-// provider for each attempt: it folds the next messages into the summary that there is. The hard idea is that no
-// transaction is held across a call. A worker claims a task with a lease, calls, and stores the result only where the
-// task is still its own and the session has the summary that the call went on from.
+// A window that leaves messages out may wish for a summary of them. The wish becomes a task: a record, one for a
+// session, however many windows ask. Workers of every server take tasks in turn, fair between tenants, and make one
+// call of the provider for each attempt: it folds the next messages into the summary that there is. The hard idea is
+// that no transaction is held across a call. A worker claims a task with a lease, calls, and stores the result only
+// where the task is still its own and the session has the summary that the call went on from.
 package summary
 
 import (

@@ -25,8 +25,8 @@ type Exporting struct {
 	line    bytes.Buffer
 }
 
-// MayExport answers key_narrowed where a caller may not have its tenant's file. It is asked before the first byte of the
-// file is written.
+// MayExport answers key_narrowed where a caller may not have its tenant's file. It is asked before the first byte of
+// the file is written.
 func (svc *Service) MayExport(c access.Caller) error { return c.WholeTenant() }
 
 // ExportFile writes a tenant's file of the parts, in their order. It answers key_narrowed.

@@ -20,8 +20,8 @@ const (
 	maxImportLine = 192 << 20
 )
 
-// ImportSpec says how a tenant's file is to be imported. OnConflict is empty or "fail": where a name is taken, nothing is
-// imported.
+// ImportSpec says how a tenant's file is to be imported. OnConflict is empty or "fail": where a name is taken, nothing
+// is imported.
 type ImportSpec struct {
 	OnConflict string
 }
@@ -57,8 +57,8 @@ func (svc *Service) ImportFile(ctx context.Context, c access.Caller, once access
 	}
 	if spec.OnConflict != "" && spec.OnConflict != "fail" {
 		return ImportReport{}, fault.InvalidField("on_conflict", "invalid_value",
-			"must be fail: a name that is taken is neither skipped nor replaced; an import that was broken off goes on "+
-				"when the same file is sent again")
+			"must be fail: a name that is taken is neither skipped nor replaced; an import that was broken off "+
+				"goes on when the same file is sent again")
 	}
 	file, sum, err := svc.spool(ctx, body)
 	if err != nil {

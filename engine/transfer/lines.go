@@ -62,8 +62,8 @@ func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportL
 		}
 		part, last := of[line.Kind], line.Kind == trailerType
 		if err == nil && number > 1 && part == nil && !last {
-			err = fault.Errorf(fault.Invalid, "unknown_record", "no record is of the type %q; a newer server may know it",
-				line.Kind)
+			err = fault.Errorf(fault.Invalid, "unknown_record",
+				"no record is of the type %q; a newer server may know it", line.Kind)
 		}
 		if err == nil && at != nil && part != at {
 			err = at.End(im)
@@ -94,8 +94,8 @@ func (l *ImportLine) begin() (string, error) {
 	if l.Number == 1 {
 		var h fileHeader
 		if err := json.Unmarshal(l.raw, &h); err != nil || h.Version != exportVersion {
-			return "", fault.Errorf(fault.Invalid, "invalid_export", `a tenant's file begins with {"mneme_export":%d, …`,
-				exportVersion)
+			return "", fault.Errorf(fault.Invalid, "invalid_export",
+				`a tenant's file begins with {"mneme_export":%d, …`, exportVersion)
 		}
 		return "", nil
 	}
@@ -116,8 +116,8 @@ func (im *Importing) finish(line *ImportLine, sum []byte) error {
 		return fault.Errorf(fault.Invalid, "checksum_mismatch", "the file is not as it was written; export it again")
 	}
 	if !maps.Equal(t.Records, im.records) {
-		return fault.Errorf(fault.Invalid, "checksum_mismatch", "the file says that it holds %v and holds %v", t.Records,
-			im.records)
+		return fault.Errorf(fault.Invalid, "checksum_mismatch",
+			"the file says that it holds %v and holds %v", t.Records, im.records)
 	}
 	return nil
 }

@@ -1,14 +1,14 @@
 // Package transfer moves a tenant as a file: it writes one, and imports one into another tenant.
 //
 // A tenant's file is NDJSON: a header, one record a line, and a last line with counts and the SHA-256 of all bytes
-// before it. The API's keys, decisions and the audit log are not part of it, because secrets do not leave the server and
-// the others tell of this server alone.
+// before it. The API's keys, decisions and the audit log are not part of it, because secrets do not leave the server
+// and the others tell of this server alone.
 //
 // This package knows the frame of such a file. What the lines say is each room's own: it hands a Part, which exports,
-// checks and stores the lines of its types. The hard idea is that an import reads the file twice. The first time, all of
-// it is checked and nothing is stored, so that a fault in the last line leaves nothing behind. The second time, each
-// thing is stored in a commit that also notes how far the import is, so that the same file, sent again, goes on where an
-// import was broken off.
+// checks and stores the lines of its types. The hard idea is that an import reads the file twice. The first time, all
+// of it is checked and nothing is stored, so that a fault in the last line leaves nothing behind. The second time, each
+// thing is stored in a commit that also notes how far the import is, so that the same file, sent again, goes on where
+// an import was broken off.
 package transfer
 
 import (

@@ -36,8 +36,9 @@ type Space struct {
 
 func newSpace(tenant string, rooms []Room) *Space {
 	s := &Space{tenant: tenant, rooms: rooms, checks: map[string]Check{}, seed: maphash.MakeSeed(),
-		expiring: map[string]records.Kind{}, expected: map[string]expectation{}, Projects: map[ident.Incarnation]string{},
-		Swept: map[ident.Incarnation]bool{}, Staged: map[ident.Incarnation]bool{}, Tenants: map[string]bool{}}
+		expiring: map[string]records.Kind{}, expected: map[string]expectation{},
+		Projects: map[ident.Incarnation]string{},
+		Swept:    map[ident.Incarnation]bool{}, Staged: map[ident.Incarnation]bool{}, Tenants: map[string]bool{}}
 	for _, room := range rooms {
 		for _, c := range room.Checks() {
 			s.checks[c.Kind.Name()] = c
@@ -75,7 +76,8 @@ func (s *Space) across(system *Space) {
 	}
 }
 
-// At is a record of the tenant's space, whether it is there or not: one of the kind, of which the record under key tells.
+// At is a record of the tenant's space, whether it is there or not: one of the kind, of which the record under key
+// tells.
 func (s *Space) At(kind records.Kind, key []byte) Subject {
 	return Subject{Kind: kind, in: s, key: key}
 }
@@ -160,8 +162,8 @@ func (s *Space) projectName(pinc ident.Incarnation) string {
 // IdIn reads the client's id that a key ends with, behind so many bytes.
 func IdIn(key []byte, prefix int) string { return string(key[prefix : len(key)-1]) }
 
-// Fingerprint is a number for a value. Adding those of all that is expected and subtracting those of all that came gives
-// zero where both are equal.
+// Fingerprint is a number for a value. Adding those of all that is expected and subtracting those of all that came
+// gives zero where both are equal.
 func Fingerprint[T comparable](s *Space, v T) uint64 { return maphash.Comparable(s.seed, v) }
 
 // OwnChecks are of what belongs to no room: idempotent answers, what is staged, and when records expire.
