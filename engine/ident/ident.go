@@ -4,6 +4,8 @@ package ident
 
 import (
 	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -41,4 +43,25 @@ func CheckID(field, id string) error {
 		return fault.InvalidField(field, "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
 	}
 	return nil
+}
+
+// Incarnation is 8 random bytes that tell apart things that bear the same id at different times. Its text is hex.
+type Incarnation [8]byte
+
+func (i Incarnation) String() string { return hex.EncodeToString(i[:]) }
+
+func (i Incarnation) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+func (i *Incarnation) UnmarshalText(b []byte) error {
+	_, err := hex.Decode(i[:], b)
+	return err
+}
+
+// Stream is the incarnation as a number, by which the recall index knows a session.
+func (i Incarnation) Stream() uint64 { return binary.BigEndian.Uint64(i[:]) }
+
+// IncarnationOf gives back the incarnation whose Stream this is.
+func IncarnationOf(stream uint64) (i Incarnation) {
+	binary.BigEndian.PutUint64(i[:], stream)
+	return i
 }
