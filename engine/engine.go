@@ -1,5 +1,10 @@
-// Package engine is Mneme's domain: it keeps transcripts and decides, by running policies and proving their result,
-// what a model should see. It imports the standard library and its own pure packages only.
+// Package engine puts the rooms of Mneme's domain together: it keeps transcripts, memories and boards, and decides, by
+// running policies and proving their result, what a model should see.
+//
+// Each package below it is a room with a Service of its own, and rules_test.go in the root of the module says which
+// room may use which. What stands here names several rooms at once: New makes them, from the bottom up; tenants.go and
+// sweep.go delete what lies in several of them; jobs.go puts their background work in order; portable.go and verify.go
+// do so with their parts of a tenant's file and their checks.
 package engine
 
 import (
@@ -39,32 +44,24 @@ type Options struct {
 	Tokens   transcript.Tokenizer
 	Analyser index.Analyser
 	BuiltIns []policy.BuiltIn
-	Logger   *slog.Logger
-	// Alone says that no other process works on the store.
-	Alone bool
-	// Summariser makes summaries; nil: none are made.
-	Summariser summary.Summariser
-	// RootKey is the operator's key; empty: nobody is root.
-	RootKey string
-	// HistoryMaxTokens is the default of the setting of that name; 0: 8000.
-	HistoryMaxTokens int
-	// Policies bounds what each tenant may upload.
-	Policies policy.Quota
-	// Memories bounds what each tenant may keep of memories; 0: no bound.
-	Memories memory.Quota
-	// SpoolDir takes the files that imports keep for their time; empty: the system's.
-	SpoolDir string
-	// MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
-	MessageBytes int64
-	// HotBytes bounds the memory for recently used sessions; 0: 64 MiB.
-	HotBytes int
-	// Now and Random are the clock and the source of ids; nil: the system's.
-	Now    func() time.Time
-	Random io.Reader
+
+	Logger           *slog.Logger
+	Alone            bool               // no other process works on the store
+	Summariser       summary.Summariser // nil: no summaries are made
+	RootKey          string             // the operator's key; empty: nobody is root
+	HistoryMaxTokens int                // the default of the setting of that name; 0: 8000
+	Policies         policy.Quota       // what each tenant may upload
+	Memories         memory.Quota       // what each tenant may keep of memories; 0: no bound
+	MessageBytes     int64              // what the messages of each tenant may take; 0: no bound
+	SpoolDir         string             // the folder for files that are being imported; empty: the system's
+	HotBytes         int                // what recently used sessions may take in memory; 0: 64 MiB
+
+	Now    func() time.Time // the clock; nil: the system's
+	Random io.Reader        // the source of ids and keys; nil: the system's
 }
 
-// Engine serves all tenants of one store. Safe for concurrent use. It only puts the rooms together: each field is a room,
-// from the bottom up, and a room reaches those above it through what New gives it.
+// Engine serves all tenants of one store. Safe for concurrent use. Each field is a room, from the bottom up. A room
+// reaches those above it only through functions that New gives it.
 type Engine struct {
 	db        *records.DB
 	Jobs      *jobs.Service
@@ -84,8 +81,8 @@ type Engine struct {
 	Boards    *board.Service
 }
 
-// New makes an engine over a store, loads the built-in policies and sees to it that tenant and project `default` exist.
-// FirstKey is the admin key of tenant `default` where this call made the tenant, else empty.
+// New makes an engine over a store, loads the built-in policies and makes sure of tenant and project `default`.
+// firstKey is the admin key of tenant `default` where this call made the tenant, and empty otherwise.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
 	db := records.New(o.Store, o.Logger, o.Now, o.Random, o.Alone)
 	e = &Engine{db: db, Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
@@ -114,7 +111,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.setJobs()
 
 	created, err := e.CreateTenant(ctx, access.Once{}, tenant.Spec{ID: ident.DefaultTenant})
-	if conflict := (*fault.Error)(nil); errors.As(err, &conflict) && conflict.Kind == fault.Conflict {
+	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Conflict {
 		return e, "", nil
 	}
 	return e, created.AdminKey, err
@@ -123,7 +120,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 // readyTimeout is how long the store may take to answer before the server counts as not ready.
 const readyTimeout = 2 * time.Second
 
-// Ready tells why the engine cannot serve, or nil.
+// Ready answers an error where the engine cannot serve: its store has stopped writing, or does not answer.
 func (e *Engine) Ready(ctx context.Context) error {
 	if f, ok := e.db.Store.(interface{ Failed() error }); ok {
 		if err := f.Failed(); err != nil {
@@ -132,6 +129,6 @@ func (e *Engine) Ready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	_, err := e.db.Store.Read(ctx, records.SystemTenant, store.Query{Keys: [][]byte{records.Tenant.Key(ident.DefaultTenant)}})
+	_, err := e.db.ReadItem(ctx, records.SystemTenant, records.Tenant.Key(ident.DefaultTenant))
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// sweepSession removes a chunk of a deleted session, and its job with the last one.
+// sweepSession removes a chunk of what belonged to a deleted session. The last chunk takes the job with it.
 func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item) error {
 	sinc, ok := records.SessionJob.Split(job.Key)
 	if !ok {
@@ -17,7 +17,8 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	if more, err := e.db.DeleteRange(ctx, tenant, records.SessionRecords.Under(sinc)); more || err != nil {
 		return err
 	}
-	// Where the job's value is damaged, decisions go when their retention ends: an error would hold up the other jobs.
+	// A damaged job does not say which project it was. Then decisions stay until their retention ends, because an error
+	// would hold up the other jobs.
 	if len(job.Value) == 8 {
 		pinc := ident.Incarnation(job.Value)
 		if more, err := e.Index.SweepTranscript(ctx, tenant, pinc, sinc); more || err != nil {
@@ -30,8 +31,8 @@ func (e *Engine) sweepSession(ctx context.Context, tenant string, job store.Item
 	return e.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key, records.SummaryJob.Key(sinc)}})
 }
 
-// sweepProject turns a deleted project's sessions into session sweeps, then removes its memories, its decisions and its
-// job. Its index goes first, because the sweeps of the sessions would take their documents out one by one.
+// sweepProject makes jobs that sweep a deleted project's sessions, then removes its memories, its decisions and the
+// job. The index goes first, because the sweeps of the sessions would take their documents out one by one.
 func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item) error {
 	pinc, ok := records.ProjectJob.Split(job.Key)
 	if !ok {

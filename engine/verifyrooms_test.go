@@ -12,11 +12,11 @@ func TestVerifyChecksEachKindOnce(t *testing.T) {
 	checks := map[string]int{}
 	for _, room := range append(verifiedRooms(), verify.OwnChecks{}) {
 		for _, c := range room.Checks() {
-			checks[c.Kind]++
+			checks[c.Kind.Name()]++
 		}
 	}
 	for _, kind := range records.Kinds {
-		name := kind.Base().Name
+		name := kind.Name()
 		if checks[name] != 1 {
 			t.Errorf("the kind %s has %d checks", name, checks[name])
 		}

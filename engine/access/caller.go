@@ -1,3 +1,5 @@
+// Package access is who asks: the identity behind an API key and what it may reach. The edge finds out who it is, and
+// every call of the engine gets it as an argument.
 package access
 
 import (
@@ -11,11 +13,11 @@ import (
 type Role uint8
 
 const (
-	RoleNone Role = iota
-	RoleReader
-	RoleAgent
-	RoleTenantAdmin
-	RoleRoot
+	RoleNone        Role = iota
+	RoleReader           // reads
+	RoleAgent            // reads and stores
+	RoleTenantAdmin      // also settings, policies and keys of the tenant
+	RoleRoot             // all tenants
 )
 
 var roleNames = [...]string{"", "reader", "agent", "tenant_admin", "root"}
@@ -31,13 +33,13 @@ func ParseRole(s string) (Role, bool) {
 // Caller is who asks: the identity behind a key. It is an argument of every call, never a context value.
 type Caller struct {
 	Tenant        string
-	Incarnation   ident.Incarnation // of the tenant that the key was made in; zero: of whatever tenant has the name
+	Incarnation   ident.Incarnation // of the tenant that the key was made in; zero: whichever tenant has the name now
 	KeyID         string
 	Name          string // of the key
 	Role          Role
-	Projects      []string // nil: all of the tenant
-	Agent         string
-	PreferredName string
+	Projects      []string // those that the key is narrowed to; nil: all of the tenant
+	Agent         string   // the agent that the key is for; empty: none
+	PreferredName string   // what the agent likes to be called
 }
 
 // MaySee tells whether the key reaches a project.
@@ -51,10 +53,11 @@ func (c Caller) Covers(projects []string) bool {
 	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
-// WholeTenant refuses a key that is narrowed to projects what reaches all of them.
+// WholeTenant answers key_narrowed where the key is narrowed to projects, for what reaches all of them.
 func (c Caller) WholeTenant() error {
 	if c.Projects != nil {
-		return fault.Errorf(fault.Forbidden, "key_narrowed", "this reaches all projects of the tenant; your key is narrowed to some")
+		return fault.Errorf(fault.Forbidden, "key_narrowed",
+			"this reaches all projects of the tenant; your key is narrowed to some")
 	}
 	return nil
 }
@@ -63,7 +66,7 @@ func (c Caller) WholeTenant() error {
 type Once struct {
 	Key  string   // the Idempotency-Key header
 	Body [32]byte // SHA-256 over method, path, query and body
-	// Seal is the caller's bearer token: a stored response that holds a secret is encrypted with it.
+	// Seal is the caller's bearer token. A stored answer that holds a secret is encrypted with it.
 	Seal string
 }
 

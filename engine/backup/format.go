@@ -1,5 +1,4 @@
-// Package backup is the file that a whole store is written to and made again from: what it looks like, writing one from
-// a snapshot, reading one, and restoring one into an empty store.
+// Package backup writes a whole store to a file, from a snapshot, and restores an empty store from it.
 //
 // A file is magic, then one zstd stream of entries. An entry is one byte for its kind and what follows it; strings and
 // numbers are uvarints, strings with their length in front:

@@ -54,7 +54,7 @@ type reader struct {
 	total  Summary
 	begun  bool
 	record Record
-	final  error // to be answered as it is
+	final  error // answered as it is; nil: wording says which error is answered
 }
 
 // wording turns what the layers below say into the errors of Read.
@@ -161,7 +161,7 @@ func (r *reader) item(damaged bool, fn func(Record) error) (err error) {
 	return r.final
 }
 
-// end holds the file against its own account of itself. Nothing may follow.
+// end holds what was read against the counts and the checksum of the file's end. Nothing may follow it.
 func (r *reader) end() error {
 	want := r.sum.Sum(nil)
 	for _, counted := range [...]uint64{r.total.Spaces, r.total.Records, r.total.Damaged} {

@@ -14,8 +14,8 @@ const (
 	restoreBytes  = store.MaxBatch / 2
 )
 
-// Restore fills an empty sealed store from a file. Only where the error is nil does the store hold what the file was
-// made from; else it holds a part of it and is to be thrown away.
+// Restore fills an empty sealed store from a file. Where it answers an error, the store holds only a part of the file
+// and is to be thrown away.
 func Restore(ctx context.Context, s store.Store, r io.Reader) (Summary, error) {
 	f := filler{ctx: ctx, store: s}
 	total, err := Read(r, f.add)

@@ -21,7 +21,7 @@ func Write(ctx context.Context, w io.Writer, s store.Store, h Header) (Summary, 
 	if _, err := io.WriteString(w, magic); err != nil {
 		return Summary{}, err
 	}
-	// One goroutine and its fastest level: the server has others to serve meanwhile.
+	// One goroutine and the fastest level, because the server has others to serve meanwhile.
 	compressed, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return Summary{}, err
@@ -35,7 +35,7 @@ func Write(ctx context.Context, w io.Writer, s store.Store, h Header) (Summary, 
 		err = out.end()
 	}
 	if err != nil {
-		compressed.Reset(io.Discard) // nothing more for w: what it has is to stay without an end
+		compressed.Reset(io.Discard) // Close must not write an end to w.
 	}
 	return out.total, errors.Join(err, compressed.Close())
 }

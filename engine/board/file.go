@@ -57,7 +57,7 @@ func (*Part) Types() []string { return []string{boardType, agentType, entryType,
 // Export writes all boards. It answers storage_damaged where an entry cannot be read, because the file would not be
 // whole.
 func (p *Part) Export(x *transfer.Exporting) error {
-	return transfer.EachExported(x, records.Board.All().From, func(b *boardRecord) error { return p.exportBoard(x, b) })
+	return transfer.EachExported(x, records.Board.All(), func(b *boardRecord) error { return p.exportBoard(x, b) })
 }
 
 func (p *Part) exportBoard(x *transfer.Exporting, b *boardRecord) error {

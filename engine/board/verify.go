@@ -58,23 +58,23 @@ type entryTerm struct {
 }
 
 // NewChecks makes the checks of one tenant's boards.
-func NewChecks() verify.RoomChecks {
+func NewChecks() verify.Room {
 	return &checks{boards: map[ident.Incarnation]*seen{}, swept: map[string]bool{}, strays: map[string]*stray{}}
 }
 
-func (c *checks) Checks() []verify.RecordCheck {
+func (c *checks) Checks() []verify.Check {
 	// The key of a sweep is the prefix of jobs, a letter, and the prefix that it sweeps.
 	sweep := func(_ *verify.Space, it store.Item) { c.swept[string(it.Key[len(records.JobPrefix)+1:])] = true }
-	return []verify.RecordCheck{
-		{Kind: "board", Record: c.board},
-		{Kind: "board_time", Record: c.time},
-		{Kind: "board_entry", Record: c.entry},
-		{Kind: "board_agent", Record: c.agent},
-		{Kind: "board_postings", Record: c.postings},
-		{Kind: "board_notice", Record: c.notice},
-		{Kind: "job_board", Record: sweep},
-		{Kind: "job_inbox", Record: sweep},
-		{Kind: "job_board_due", Record: c.due},
+	return []verify.Check{
+		{Kind: records.Board, Record: c.board},
+		{Kind: records.EntryTime, Record: c.time},
+		{Kind: records.Entry, Record: c.entry},
+		{Kind: records.BoardAgent, Record: c.agent},
+		{Kind: records.Postings, Record: c.postings},
+		{Kind: records.Notice, Record: c.notice},
+		{Kind: records.BoardJob, Record: sweep},
+		{Kind: records.InboxJob, Record: sweep},
+		{Kind: records.BoardDueJob, Record: c.due},
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *checks) board(s *verify.Space, it store.Item) {
 	switch {
 	case b.Due != nil:
 		job := records.BoardDueJob.Key(*b.Due, id)
-		s.Expect(job, s.At("job_board_due", job), "the board %q is to be looked at %s, and no job does it", id,
+		s.Expect(job, s.At(records.BoardDueJob, job), "the board %q is to be looked at %s, and no job does it", id,
 			b.Due.Truncate(time.Millisecond).UTC().Format(time.RFC3339))
 	case b.RetentionDays != nil:
 		s.Mismatch("board %q keeps entries for %d days and is never looked at", id, *b.RetentionDays)
@@ -217,7 +217,7 @@ func (c *checks) end(s *verify.Space) {
 	}
 	b.ended = true
 	for _, e := range b.entries {
-		about := s.At("board_entry", records.Entry.Key(b.Incarnation, e.seq))
+		about := s.At(records.Entry, records.Entry.Key(b.Incarnation, e.seq))
 		switch {
 		case !e.came:
 			about.Missing("board %q: entry %d is not there", b.ID, e.seq)
@@ -225,7 +225,7 @@ func (c *checks) end(s *verify.Space) {
 			about.Mismatch("board %q: entry %d is not found by what it says", b.ID, e.seq)
 		}
 	}
-	about := s.At("board", records.Board.Key(b.ID))
+	about := s.At(records.Board, records.Board.Key(b.ID))
 	if uint64(len(b.entries)) != b.Entries {
 		about.Mismatch("board %q counts %d entries, there are %d", b.ID, b.Entries, len(b.entries))
 	}
@@ -256,7 +256,7 @@ func (c *checks) Finish(s *verify.Space) {
 			c.end(s)
 		}
 		if c.swept[string(records.BoardRecords.Under(board).From)] {
-			s.At("board", records.Board.Key(b.ID)).Mismatch("board %q lives and is to be swept", b.ID)
+			s.At(records.Board, records.Board.Key(b.ID)).Mismatch("board %q lives and is to be swept", b.ID)
 		}
 	}
 	for prefix, found := range c.strays {

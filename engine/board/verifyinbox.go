@@ -82,7 +82,7 @@ func (c *checks) notice(s *verify.Space, it store.Item) {
 // they raised.
 func (b *seen) inboxes(s *verify.Space) {
 	for inbox, a := range b.agents {
-		about := s.At("board_agent", records.BoardAgent.Key(b.Incarnation, a.ID))
+		about := s.At(records.BoardAgent, records.BoardAgent.Key(b.Incarnation, a.ID))
 		switch {
 		case a.Notices != a.notices || a.Unread != a.unread || a.Mentions != a.mentions && !b.lostNotices:
 			about.Mismatch("board %q: %q counts %d notifications, %d unread, %d mentions; there are %d, %d, %d", b.ID,

@@ -17,11 +17,11 @@ type checks struct {
 // NewChecks makes the checks of a tenant's decisions, which look into those of its sessions.
 func NewChecks(sessions *session.Checks) *checks { return &checks{sessions} }
 
-func (c *checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "decision", Record: c.decision},
-		{Kind: "effective", Record: c.effective},
-		{Kind: "job_decisions", Record: func(s *verify.Space, it store.Item) { s.Sized(it, 8, "a time") }},
+func (c *checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Decision, Record: c.decision},
+		{Kind: records.Effective, Record: c.effective},
+		{Kind: records.DecisionsJob, Record: func(s *verify.Space, it store.Item) { s.Sized(it, 8, "a time") }},
 	}
 }
 
@@ -47,7 +47,7 @@ func (c *checks) decision(s *verify.Space, it store.Item) {
 		return
 	}
 	// A window may be answered while its project is being swept, so this counts for nothing there.
-	s.Expect(key, s.At("effective", key).InProject(pinc), "decisions of day %d name settings that are not there",
+	s.Expect(key, s.At(records.Effective, key).InProject(pinc), "decisions of day %d name settings that are not there",
 		id.day)
 	h := c.sessions.Heads[id.session]
 	switch {

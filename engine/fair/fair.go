@@ -1,5 +1,6 @@
-// Package fair shares a bounded number of places between tenants: one that has much to do does not keep the others from
-// their turn. Turns is the order alone, for a caller that has a lock and a queue of its own; Gate lets goroutines wait.
+// Package fair shares a bounded number of places between tenants, so that a tenant with much to do does not keep the
+// others from their turn. Turns is the order alone, for a caller that has a lock and a queue of its own. Gate lets
+// goroutines wait for a place.
 package fair
 
 // Turns says whose turn it is: a free place goes to the tenant that holds the fewest, and of those to the one that was
@@ -10,11 +11,11 @@ type Turns struct {
 
 	used    int
 	held    map[string]int
-	waiting map[string]uint64 // tenants with something in line: the turn of joining, or of being served last
-	turn    uint64            // counts who joined and who was served
+	waiting map[string]uint64 // tenants that wait: the turn in which each was served last, or joined
+	turn    uint64            // grows with each tenant that joins or is served
 }
 
-// NewTurns has that many places, of which one tenant holds at most share.
+// NewTurns makes Turns of so many places, of which one tenant holds at most share.
 func NewTurns(places, share int) *Turns {
 	return &Turns{places: places, share: max(1, share), held: map[string]int{}, waiting: map[string]uint64{}}
 }
@@ -48,8 +49,8 @@ func (t *Turns) Wait(tenant string) {
 // Leave notes that a tenant has nothing in line any more.
 func (t *Turns) Leave(tenant string) { delete(t.waiting, tenant) }
 
-// Next takes a place for the tenant whose turn it is, among those that wait and are ready; nil means that all are. Not ok
-// where no place is free or all of them have their share.
+// Next takes a place for the tenant whose turn it is, among those that wait and are ready; where ready is nil, all are.
+// It is not ok where no place is free or all of them hold their share.
 func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 	if t.used >= t.places {
 		return "", false

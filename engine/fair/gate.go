@@ -10,10 +10,10 @@ import (
 type Gate struct {
 	mu    sync.Mutex
 	turns *Turns
-	lines map[string][]chan struct{} // by tenant, in the order of arrival; closed when its place is given
+	lines map[string][]chan struct{} // by tenant, in the order of arrival; each is closed when its place is given
 }
 
-// NewGate has that many places, of which one tenant holds at most share.
+// NewGate makes a Gate of so many places, of which one tenant holds at most share.
 func NewGate(places, share int) *Gate {
 	return &Gate{turns: NewTurns(places, share), lines: map[string][]chan struct{}{}}
 }
@@ -37,7 +37,7 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.giveUp(tenant, given) {
-		g.free(tenant) // it was given just now
+		g.free(tenant) // The place was given just now.
 	}
 	return ctx.Err()
 }
@@ -62,7 +62,7 @@ func (g *Gate) free(tenant string) {
 	}
 }
 
-// giveUp leaves the line; false where the place was given already.
+// giveUp leaves the line. It is false where the place was given already.
 func (g *Gate) giveUp(tenant string, given chan struct{}) bool {
 	at := slices.Index(g.lines[tenant], given)
 	if at >= 0 {

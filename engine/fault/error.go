@@ -1,3 +1,5 @@
+// Package fault is what can go wrong: an Error has a code for programs, a detail for people, and a Kind for the edge,
+// which maps each kind to one status. codes.go is the table of all codes.
 package fault
 
 import (
@@ -24,12 +26,12 @@ const (
 	NoSpace                  // the disk or a quota is full
 )
 
-// Error is every failure that leaves the engine on purpose. Code is stable and meant for programs, Detail says what
-// was wrong, where, and what to do.
+// Error is every failure that leaves the engine on purpose. Any other error is a defect or a broken disk: the edge
+// answers 500 to it and keeps its words in the log.
 type Error struct {
 	Kind   Kind
-	Code   string
-	Detail string
+	Code   string // stable, for programs: one of ErrorCodes
+	Detail string // what was wrong, where, and what to do
 	Fields []FieldError
 	// Needed and Allowed are set for budget_too_small, in Unit ("tokens" or "messages").
 	Needed, Allowed int
@@ -38,9 +40,9 @@ type Error struct {
 	Refusal *plan.Refusal
 }
 
-// FieldError places one fault inside a request. Index is the message's place in its list, nil elsewhere.
+// FieldError is one fault inside a request.
 type FieldError struct {
-	Index  *int   `json:"index,omitempty"`
+	Index  *int   `json:"index,omitempty"` // of the message in its list; nil where the fault is in no message
 	Field  string `json:"field,omitempty"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
@@ -48,16 +50,19 @@ type FieldError struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Detail }
 
+// Errorf makes an Error without fields.
 func Errorf(kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
+// InvalidField makes an Error of kind Invalid about one field. The code is that of the field and of the whole request.
 func InvalidField(field, code, format string, args ...any) *Error {
 	detail := fmt.Sprintf(format, args...)
 	return &Error{Kind: Invalid, Code: code, Detail: field + ": " + detail,
 		Fields: []FieldError{{Field: field, Code: code, Detail: detail}}}
 }
 
+// IsNotFound tells whether an error says that something is absent, or not the caller's to know of.
 func IsNotFound(err error) bool {
 	known, ok := errors.AsType[*Error](err)
 	return ok && known.Kind == NotFound

@@ -1,7 +1,11 @@
+// Package ident is what things are called: ids that clients choose, and incarnations, which tell apart things that bear
+// the same id at different times.
 package ident
 
 import (
 	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -14,6 +18,7 @@ const (
 	DefaultSession = "dashboard"
 )
 
+// Alphabet writes random bytes as text: base32 in lower case, without letters that look like digits.
 var Alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // ValidID tells whether a client may call something by this id: [A-Za-z0-9._:@-]{1,128}.
@@ -32,9 +37,31 @@ func ValidID(s string) bool {
 	return true
 }
 
+// CheckID answers invalid_id where ValidID says no.
 func CheckID(field, id string) error {
 	if !ValidID(id) {
 		return fault.InvalidField(field, "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
 	}
 	return nil
+}
+
+// Incarnation is 8 random bytes that tell apart things that bear the same id at different times. Its text is hex.
+type Incarnation [8]byte
+
+func (i Incarnation) String() string { return hex.EncodeToString(i[:]) }
+
+func (i Incarnation) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
+
+func (i *Incarnation) UnmarshalText(b []byte) error {
+	_, err := hex.Decode(i[:], b)
+	return err
+}
+
+// Stream is the incarnation as a number, by which the recall index knows a session.
+func (i Incarnation) Stream() uint64 { return binary.BigEndian.Uint64(i[:]) }
+
+// IncarnationOf gives back the incarnation whose Stream this is.
+func IncarnationOf(stream uint64) (i Incarnation) {
+	binary.BigEndian.PutUint64(i[:], stream)
+	return i
 }

@@ -110,7 +110,7 @@ func freshRange(p ident.Incarnation, space byte, oldest uint32) store.Range {
 // removeDead takes the postings of a document that is gone out of the blocks.
 func (svc *Service) removeDead(ctx context.Context, tenant string, p ident.Incarnation, space byte, dead store.Item) error {
 	at := splitPlace(dead.Key)
-	t := &records.Tx{Ctx: ctx, DB: svc.db, Tenant: tenant, Now: svc.db.Now()}
+	t := svc.db.Begin(ctx, tenant)
 	_, err := svc.Change(t, p, space, func() error {
 		corpusKey := records.RecallCorpus.Key(p, space)
 		got, err := t.Look(records.RecallDocument.Key(p, space, at.Stream, at.Pos), corpusKey, dead.Key)

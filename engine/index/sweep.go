@@ -26,7 +26,7 @@ func (svc *Service) SweepTranscript(ctx context.Context, tenant string, p, s ide
 	if len(r.Ranges[1]) > 0 {
 		return true, records.LostRace(svc.removeDead(ctx, tenant, p, records.RecallTranscript, r.Ranges[1][0]))
 	}
-	t := &records.Tx{Ctx: ctx, DB: svc.db, Tenant: tenant, Now: svc.db.Now()}
+	t := svc.db.Begin(ctx, tenant)
 	done, err := svc.Change(t, p, records.RecallTranscript, func() error {
 		places := make([]rank.Place, len(r.Ranges[0]))
 		for i, it := range r.Ranges[0] {

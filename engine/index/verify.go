@@ -32,16 +32,16 @@ func NewChecks() *Checks {
 		homeless: map[ident.Incarnation][]byte{}}
 }
 
-func (c *Checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "job_fold", Record: c.fold},
-		{Kind: "recall_document", Record: c.document},
-		{Kind: "recall_fresh", Record: c.document},
-		{Kind: "recall_epoch", Record: c.epoch},
-		{Kind: "recall_language", Record: func(s *verify.Space, it store.Item) { c.Corpus(s, it.Key) }},
-		{Kind: "recall_corpus", Record: c.counts},
-		{Kind: "recall_block", Record: c.block},
-		{Kind: "recall_dead", Record: c.dead},
+func (c *Checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.FoldJob, Record: c.fold},
+		{Kind: records.RecallDocument, Record: c.document},
+		{Kind: records.RecallFresh, Record: c.document},
+		{Kind: records.RecallEpoch, Record: c.epoch},
+		{Kind: records.RecallLanguage, Record: func(s *verify.Space, it store.Item) { c.Corpus(s, it.Key) }},
+		{Kind: records.RecallCorpus, Record: c.counts},
+		{Kind: records.RecallBlock, Record: c.block},
+		{Kind: records.RecallDead, Record: c.dead},
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *Checks) document(s *verify.Space, it store.Item) {
 		s.Mismatch("the document is in blocks and is still to be put there")
 		return
 	}
-	seen := &docSeen{key: slices.Clone(it.Key), Id: d.ID, len: d.Len, fresh: s.Kind == "recall_fresh"}
+	seen := &docSeen{key: slices.Clone(it.Key), Id: d.ID, len: d.Len, fresh: s.Kind == records.RecallFresh}
 	x.Docs[at] = seen
 	x.Ends[at.Stream] = max(x.Ends[at.Stream], at.Pos+1)
 	x.Counts[at.Stream]++
@@ -236,7 +236,7 @@ func (c *Checks) end(s *verify.Space) {
 	if c.now, c.term = nil, nil; x == nil {
 		return
 	}
-	at := func(kind string, key []byte) verify.Subject { return s.At(kind, key).Of(x.Pinc, "") }
+	at := func(kind records.Kind, key []byte) verify.Subject { return s.At(kind, key).Of(x.Pinc, "") }
 	var in corpusRecord
 	fresh := 0
 	for _, d := range x.Docs {
@@ -248,28 +248,28 @@ func (c *Checks) end(s *verify.Space) {
 		}
 		switch {
 		case d.postings != 0 && !x.lostBits:
-			at("recall_document", d.key).Mismatch("the document's words are not those that blocks have it under")
+			at(records.RecallDocument, d.key).Mismatch("the document's words are not those that blocks have it under")
 		case x.Space == records.RecallMemories && !x.Lost && d.Claimed == d.dead:
-			at("recall_document", d.key).Mismatch("the passage of memory %q: the memory names it: %t; it is dead: %t",
+			at(records.RecallDocument, d.key).Mismatch("the passage of memory %q: the memory names it: %t; it is dead: %t",
 				d.Id, d.Claimed, d.dead)
 		}
 	}
 	key := records.RecallCorpus.Key(x.Pinc, x.Space)
 	if x.oldest < x.rec.Oldest && !x.Lost {
-		at("recall_corpus", key).Mismatch("it says that documents wait from epoch %d on, one waits in epoch %d",
+		at(records.RecallCorpus, key).Mismatch("it says that documents wait from epoch %d on, one waits in epoch %d",
 			x.rec.Oldest, x.oldest)
 	}
 	if (in.Documents != x.rec.Documents || in.Terms != x.rec.Terms) && !x.Lost {
-		at("recall_corpus", key).Mismatch("it counts %d documents of %d words in blocks, there are %d of %d",
+		at(records.RecallCorpus, key).Mismatch("it counts %d documents of %d words in blocks, there are %d of %d",
 			x.rec.Documents, x.rec.Terms, in.Documents, in.Terms)
 	}
 	if job := records.FoldJob.Key(x.Pinc, x.Space); fresh+x.dead > 0 && !c.folds[string(job[3:])] {
-		at("job_fold", job).Missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
+		at(records.FoldJob, job).Missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
 	}
 	for stream := range x.Ends {
 		if stream != 0 && (x.Space == records.RecallMemories || !c.Goes(stream)) {
 			key := records.RecallStream.Key(x.Pinc, x.Space, stream)
-			at("recall_stream", key).Missing("it is not told where the stream goes on")
+			at(records.RecallStream, key).Missing("it is not told where the stream goes on")
 		}
 	}
 }
@@ -277,6 +277,6 @@ func (c *Checks) end(s *verify.Space) {
 func (c *Checks) Finish(s *verify.Space) {
 	c.end(s)
 	for pinc, key := range c.homeless {
-		s.At("recall_document", key).Of(pinc, "").Orphan("there is an index of a project that does not exist")
+		s.At(records.RecallDocument, key).Of(pinc, "").Orphan("there is an index of a project that does not exist")
 	}
 }

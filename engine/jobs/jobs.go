@@ -1,3 +1,10 @@
+// Package jobs does background work: sweeps of what was deleted, what came due by time, and once a day what goes by
+// age.
+//
+// Work is records in the store, so that a crash loses none of it: a unit that was interrupted is found and done again.
+// Rooms list their Units and Dailies; this package goes through the tenants and gives each unit its turn. The hard idea
+// is that a process with nothing to do reads nothing: it knows the tenants that it queued work for itself, and a look
+// at all tenants, now and then, finds the rest.
 package jobs
 
 import (
@@ -14,16 +21,35 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// background is what the frame of background work remembers between calls. All of it can be lost: a look at all tenants
-// finds what there is.
+// Service does background work. Whoever makes the rooms sets Units, Dailies and SystemDailies before the first Step.
+type Service struct {
+	Units         []Unit  // of every tenant, and of the system space
+	Dailies       []Daily // of every tenant
+	SystemDailies []Daily // of the system space
+
+	db           *records.DB
+	livingTenant func(record []byte) (id string, err error)
+	background   background
+	wake         chan struct{} // a job was queued
+}
+
+// New makes the room. livingTenant reads a tenant's record: its id, empty where the tenant is being deleted.
+func New(db *records.DB, livingTenant func(record []byte) (id string, err error)) *Service {
+	svc := &Service{db: db, wake: make(chan struct{}, 1), livingTenant: livingTenant}
+	db.Committed = svc.queueWork
+	return svc
+}
+
+// background is what is remembered between steps. All of it can be lost: a look at all tenants finds what there is.
 type background struct {
 	mu     sync.Mutex
 	queue  []string        // tenants that this process queued work for, each once
 	queued map[string]bool // what queue holds
-	turn   atomic.Uint32   // of the kinds of a tenant's work
-	place  []byte          // the tenant's key that a look has come to; nil: the next look is a new one
+	turn   atomic.Uint32   // the unit that comes first in the next step of a tenant
+	looked []byte          // the key of the tenant that a look has come to; nil: the next look is a new one
 }
 
+// add queues a tenant.
 func (b *background) add(tenant string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,6 +63,7 @@ func (b *background) add(tenant string) {
 	b.queue = append(b.queue, tenant)
 }
 
+// next takes the first tenant out of the queue.
 func (b *background) next() (tenant string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,27 +78,25 @@ func (b *background) next() (tenant string, ok bool) {
 func (b *background) lookedTo() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.place)
+	return b.looked
 }
 
-func (b *background) setPlace(key []byte) {
+func (b *background) setLooked(key []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.place = slices.Clone(key)
+	b.looked = key
 }
 
-// QueueWork notes a tenant whose batch held a job, and wakes who does background work.
-func (svc *Service) QueueWork(tenant string, b store.Batch) {
-	job := func(p store.Pair) bool {
-		return bytes.HasPrefix(p.Key, []byte(records.JobPrefix)) && !records.SummaryJob.Is(p.Key) // summaries have a queue of their own
+// queueWork notes that a tenant has work where a batch of its holds a job. Summaries have a queue of their own.
+func (svc *Service) queueWork(tenant string, b store.Batch) {
+	if slices.ContainsFunc(b.Put, func(p store.Pair) bool {
+		return bytes.HasPrefix(p.Key, []byte(records.JobPrefix)) && !records.SummaryJob.Is(p.Key)
+	}) {
+		svc.Poke(tenant)
 	}
-	if !slices.ContainsFunc(b.Put, job) {
-		return
-	}
-	svc.Poke(tenant)
 }
 
-// Poke notes that a tenant has work and wakes who does background work.
+// Poke notes that a tenant has work, and wakes Run.
 func (svc *Service) Poke(tenant string) {
 	svc.background.add(tenant)
 	select {
@@ -80,9 +105,8 @@ func (svc *Service) Poke(tenant string) {
 	}
 }
 
-// Step does one unit of background work, if there is any, and tells whether there may be more. Work is records in the
-// store: a unit that was interrupted is found and done again. What this process queued comes first; then a look at all
-// tenants finds what came due by time, and what other processes left.
+// Step does one unit of background work, if there is any, and tells whether there may be more. What this process queued
+// comes first. Then a look at all tenants finds what came due by time, and what other processes left.
 func (svc *Service) Step(ctx context.Context) (more bool, err error) {
 	if more, err := svc.stepQueued(ctx); more || err != nil {
 		return more, err
@@ -116,25 +140,19 @@ func (svc *Service) stepLook(ctx context.Context) (more bool, err error) {
 		}
 		from = records.Tenant.All().From
 	}
-	for {
-		rng := store.Range{From: from, To: records.Tenant.All().To, Limit: 256}
-		r, err := svc.db.Store.Read(ctx, records.SystemTenant, store.Query{Ranges: []store.Range{rng}})
+	rng := store.Range{From: from, To: records.Tenant.All().To}
+	for it, err := range svc.db.Scan(ctx, records.SystemTenant, rng) {
 		if err != nil {
 			return false, errors.Join(failed, err)
 		}
-		for _, it := range r.Ranges[0] {
-			done, err := svc.stepRecord(ctx, it)
-			if failed = errors.Join(failed, err); done {
-				svc.background.setPlace(it.Key)
-				return true, failed
-			}
-			from = append(it.Key, 0)
-		}
-		if len(r.Ranges[0]) < rng.Limit {
-			svc.background.setPlace(nil)
-			return false, failed
+		done, err := svc.stepRecord(ctx, it)
+		if failed = errors.Join(failed, err); done {
+			svc.background.setLooked(it.Key)
+			return true, failed
 		}
 	}
+	svc.background.setLooked(nil)
+	return false, failed
 }
 
 // stepRecord does a unit for the tenant that a record describes.
@@ -156,14 +174,14 @@ type Unit struct {
 	Do  func(ctx context.Context, tenant string, found []store.Item) (done bool, err error)
 }
 
-// FirstJob is the unit that does the first of a kind of jobs.
+// FirstJob is the unit that does the first job of a range.
 func FirstJob(jobs store.Range, do func(ctx context.Context, tenant string, job store.Item) error) Unit {
 	return Unit{firstOf(jobs), func(ctx context.Context, tenant string, found []store.Item) (bool, error) {
 		return true, do(ctx, tenant, found[0])
 	}}
 }
 
-// AnyJob is the unit whose step looks for its jobs itself, once there is any of a kind.
+// AnyJob is the unit of a step that looks for its jobs by itself. The step runs where the range holds any job.
 func AnyJob(jobs store.Range, step func(ctx context.Context, tenant string) (done bool, err error)) Unit {
 	return Unit{firstOf(jobs), func(ctx context.Context, tenant string, _ []store.Item) (bool, error) {
 		return step(ctx, tenant)
@@ -185,8 +203,9 @@ func (svc *Service) stepTenant(ctx context.Context, tenant string) (done bool, e
 	if err != nil {
 		return false, err
 	}
-	var failed error                         // an error of one unit must not stop the others
-	first := int(svc.background.turn.Add(1)) // each kind's turn comes, however much there is of another
+	var failed error // an error of one unit must not stop the others
+	// Each step begins with another unit, so that each has its turn however much work another one has.
+	first := int(svc.background.turn.Add(1))
 	for n := range svc.Units {
 		i := (first + n) % len(svc.Units)
 		if len(r.Ranges[i]) == 0 {
@@ -202,7 +221,7 @@ func (svc *Service) stepTenant(ctx context.Context, tenant string) (done bool, e
 	return done && err == nil, errors.Join(failed, err)
 }
 
-// PrefixJobs are the jobs that name a prefix: kindBoardJob and kindInboxJob.
+// PrefixJobs are the jobs whose keys end with the prefix that is to be swept: BoardJob and InboxJob.
 var PrefixJobs = records.PrefixRange([]byte(records.JobPrefix + "c"))
 
 // SweepPrefixed removes a chunk of what begins with the prefix that a job names, and the job with the last one.

@@ -14,30 +14,29 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// RetentionRun says what a run of the daily job removed, by kind of data.
+// RetentionRun says how many records a run of the daily job removed, by kind of data.
 type RetentionRun struct {
 	Removed  map[string]int `json:"removed"`
 	Finished bool           `json:"finished"` // false: there is more, and it goes on in the background
 }
 
-// retentionPeriod is how often what is kept is held against how long it may be.
-const retentionPeriod = 24 * time.Hour
-
-// retentionRetry is when the job begins again where it could not remove everything.
-const retentionRetry = time.Hour
-
-// A run on demand goes through so many pieces at most, and one step of the daily job through so many that find nothing.
 const (
+	// retentionPeriod is how often the daily job runs, and retentionRetry how soon where it could not remove
+	// everything.
+	retentionPeriod = 24 * time.Hour
+	retentionRetry  = time.Hour
+	// piecesOnDemand bounds the pieces of one run on demand, piecesOfStep those of one step that find nothing.
 	piecesOnDemand = 1000
 	piecesOfStep   = 64
 )
 
-// Daily is one kind of data that goes by age. piece removes what is due in one bounded piece, going on at the place
-// where the last piece ended, nil being the beginning; it says how much it removed and where the next piece begins, nil
-// being the end. After an error the next piece is another one. A piece done twice does no harm. Names are shown to
-// clients and stand in records. Each room has a method that lists its dailies.
+// Daily is one kind of data that goes by age. Each room has a method that lists its dailies.
 type Daily struct {
-	Name  string
+	// Name is shown to clients and stands in records.
+	Name string
+	// Piece removes what is due in one bounded piece. It begins at the place where the piece before ended, which is nil
+	// at first. It says how much it removed and where the next piece begins; nil is the end. After an error the next
+	// piece may begin elsewhere. A piece that is done twice does no harm.
 	Piece func(ctx context.Context, tenant string, at []byte) (removed int, next []byte, err error)
 }
 
@@ -49,23 +48,24 @@ func (svc *Service) dailiesOf(tenant string) []Daily {
 	return svc.Dailies
 }
 
-// RetentionState is a tenant's daily job: when it is due, and where one under way goes on.
+// RetentionState is a tenant's daily job.
 type RetentionState struct {
-	Next    time.Time `json:"next"`
-	Kind    string    `json:"kind,omitempty"`
-	At      []byte    `json:"at,omitempty"`
-	Failing bool      `json:"failing,omitempty"` // a kind of this run could not be removed
+	Next    time.Time `json:"next"`              // when it is due
+	Kind    string    `json:"kind,omitempty"`    // the Daily that a run goes on with; empty: no run is under way
+	At      []byte    `json:"at,omitempty"`      // where it goes on
+	Failing bool      `json:"failing,omitempty"` // something could not be removed in this run
 }
 
-// stepRetention does some of the tenant's daily job, of which found is the record, where it is due.
+// stepRetention does some of the tenant's daily job, where it is due. found is the job's record.
 func (svc *Service) stepRetention(ctx context.Context, tenant string, found store.Item) (done bool, err error) {
 	var s RetentionState
 	if found.Value != nil {
 		if err := json.Unmarshal(found.Value, &s); err != nil {
-			s = RetentionState{} // begins anew
+			s = RetentionState{} // The job begins anew.
 		}
 	}
-	if tenant == records.SystemTenant && found.Value == nil && !found.Damaged { // a new folder: nothing was removed yet
+	// In a new store nothing was removed yet, so that the first run is a day away.
+	if tenant == records.SystemTenant && found.Value == nil && !found.Damaged {
 		return true, svc.saveRetention(ctx, tenant, &RetentionState{Next: svc.db.Now().Add(retentionPeriod)}, nil)
 	}
 	if svc.db.Now().Before(s.Next) {
@@ -80,16 +80,17 @@ func (svc *Service) stepRetention(ctx context.Context, tenant string, found stor
 		}
 	}
 	err = svc.saveRetention(ctx, tenant, &s, &found)
-	if known, ok := errors.AsType[*fault.Error](err); ok && (known.Kind == fault.NotFound || known.Kind == fault.Unauthorized) {
+	known, ok := errors.AsType[*fault.Error](err)
+	switch {
+	case ok && (known.Kind == fault.NotFound || known.Kind == fault.Unauthorized):
 		return false, nil // the tenant was deleted meanwhile
-	}
-	if errors.Is(err, errRetentionElsewhere) {
-		return false, failed // and goes on there
+	case errors.Is(err, errRetentionElsewhere):
+		return false, failed
 	}
 	return err == nil, errors.Join(failed, err)
 }
 
-// retentionPiece does one piece of a run and moves s on. After an error of one kind the others have their turn.
+// retentionPiece does one piece of a run and moves s on. After an error the run goes on with the next Daily.
 func (svc *Service) retentionPiece(ctx context.Context, tenant string, s *RetentionState) (removed int, err error) {
 	kinds := svc.dailiesOf(tenant)
 	i := max(0, slices.IndexFunc(kinds, func(k Daily) bool { return k.Name == s.Kind }))
@@ -116,28 +117,31 @@ func (svc *Service) retentionPiece(ctx context.Context, tenant string, s *Retent
 	return removed, err
 }
 
-// errRetentionElsewhere: another process moved the job on meanwhile.
+// errRetentionElsewhere says that another process moved the job on meanwhile.
 var errRetentionElsewhere = errors.New("another process does the daily job")
 
-// saveRetention moves the job on. With found it does so only where the job is as it was found.
+// saveRetention stores s. With found it does so only where the record is as it was found, and answers
+// errRetentionElsewhere where it is not.
 func (svc *Service) saveRetention(ctx context.Context, tenant string, s *RetentionState, found *store.Item) error {
-	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, func(t *records.Tx) (struct{}, error) {
+	type none = struct{}
+	c, key := access.Caller{Tenant: tenant}, records.DailyJob.Key()
+	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (none, error) {
 		if found != nil && !found.Damaged {
-			now, err := t.Get(records.DailyJob.Key())
+			now, err := t.Get(key)
 			if err != nil {
-				return struct{}{}, err
+				return none{}, err
 			}
 			if !bytes.Equal(now[0].Value, found.Value) {
-				return struct{}{}, errRetentionElsewhere
+				return none{}, errRetentionElsewhere
 			}
 		}
-		return struct{}{}, t.PutJSON(records.DailyJob.Key(), s)
+		return none{}, t.PutJSON(key, s)
 	})
 	return err
 }
 
-// RunRetention does the daily job's work now, without changing when the job is due. What is too much for one request is
-// done by the job, at once. It answers key_narrowed.
+// RunRetention does the daily job's work now, without changing when the job is due. Where that is too much for one
+// request, the background goes on at once, and Finished is false. It answers key_narrowed.
 func (svc *Service) RunRetention(ctx context.Context, c access.Caller) (RetentionRun, error) {
 	out := RetentionRun{Removed: map[string]int{}}
 	if err := c.WholeTenant(); err != nil {

@@ -24,12 +24,12 @@ func NewChecks(index *index.Checks) *checks {
 	return &checks{index: index, before: map[name][]versionSeen{}, memories: map[name]*seen{}}
 }
 
-func (c *checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "memory", Record: c.memory, Expiry: c.expiry},
-		{Kind: "memory_version", Record: c.memory},
-		{Kind: "memory_time", Record: c.time},
-		{Kind: "recall_memory", Record: c.passages},
+func (c *checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Memory, Record: c.memory, Expiry: c.expiry},
+		{Kind: records.MemoryVersion, Record: c.memory},
+		{Kind: records.MemoryTime, Record: c.time},
+		{Kind: records.RecallMemory, Record: c.passages},
 	}
 }
 
@@ -43,9 +43,9 @@ func (n name) record() []byte { return records.Memory.Key(n.pinc, n.key) }
 // at is a memory, or one of its versions before.
 func (n name) at(s *verify.Space, version int) verify.Subject {
 	if version == 0 {
-		return s.At("memory", n.record()).InProject(n.pinc)
+		return s.At(records.Memory, n.record()).InProject(n.pinc)
 	}
-	return s.At("memory_version", records.MemoryVersion.Key(n.pinc, n.key, uint32(version))).InProject(n.pinc)
+	return s.At(records.MemoryVersion, records.MemoryVersion.Key(n.pinc, n.key, uint32(version))).InProject(n.pinc)
 }
 
 // versionSeen is a version whose record is kept.
@@ -251,7 +251,7 @@ func (c *checks) Finish(s *verify.Space) {
 		first.Orphan("%d versions of a memory %q that does not exist", len(versions), name.key)
 	}
 	for pinc, name := range homeless {
-		s.At("memory", name.record()).Of(pinc, "").
+		s.At(records.Memory, name.record()).Of(pinc, "").
 			Orphan("memories of a project that does not exist, %q among them", name.key)
 	}
 }

@@ -70,7 +70,7 @@ type moduleLine struct {
 
 // Export writes a line for each policy and each of its modules.
 func (p *Part) Export(x *transfer.Exporting) error {
-	return transfer.EachExported(x, records.Policy.All().From, func(rec *record) error {
+	return transfer.EachExported(x, records.Policy.All(), func(rec *record) error {
 		line := line{transfer.FileLine{Type: "policy"}, rec.Name, rec.CreatedAt, rec.Live, rec.Before, rec.Last,
 			[]int{}}
 		for _, v := range rec.Versions {

@@ -23,19 +23,19 @@ type checks struct {
 }
 
 // NewChecks makes the checks of one tenant, or of the system space.
-func NewChecks(projects *project.Checks) verify.RoomChecks {
+func NewChecks(projects *project.Checks) verify.Room {
 	return &checks{projects: projects, names: map[string]bool{}, builtIns: map[string]bool{},
 		modules: map[plan.Digest]int{}}
 }
 
 // Checks lists the kinds of the room.
-func (c *checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "policy", Record: c.policy},
-		{Kind: "policy_version", Record: c.version},
-		{Kind: "policy_usage", Record: c.used},
-		{Kind: "module", Record: c.module},
-		{Kind: "built_in", Record: c.builtIn},
+func (c *checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Policy, Record: c.policy},
+		{Kind: records.PolicyVersion, Record: c.version},
+		{Kind: records.PolicyUsage, Record: c.used},
+		{Kind: records.Module, Record: c.module},
+		{Kind: records.BuiltIn, Record: c.builtIn},
 	}
 }
 
@@ -59,7 +59,7 @@ func (c *checks) policy(s *verify.Space, it store.Item) {
 		c.usage.Bytes += int64(v.Size)
 		c.modules[plan.Digest(v.Digest)] = v.Size
 		key := records.PolicyVersion.Key(name, uint32(v.Version))
-		s.Expect(key, s.At("policy_version", key), "what the version's module says of itself is not there")
+		s.Expect(key, s.At(records.PolicyVersion, key), "what the version's module says of itself is not there")
 	}
 }
 
@@ -115,20 +115,20 @@ func (c *checks) version(s *verify.Space, it store.Item) {
 // Finish finds modules and a usage that are missing.
 func (c *checks) Finish(s *verify.Space) {
 	for digest := range c.modules {
-		s.At("module", records.Module.Key(digest)).Missing("the module %s is not there", hexDigest(digest))
+		s.At(records.Module, records.Module.Key(digest)).Missing("the module %s is not there", hexDigest(digest))
 	}
 	if !c.usageSeen && c.usage.Versions > 0 {
-		s.At("policy_usage", records.PolicyUsage.Key()).
+		s.At(records.PolicyUsage, records.PolicyUsage.Key()).
 			Missing("the count of %d versions is not there", c.usage.Versions)
 	}
 }
 
 // Across holds the policies that projects name against those that there are.
-func (c *checks) Across(s *verify.Space, system verify.RoomChecks) {
+func (c *checks) Across(s *verify.Space, system verify.Room) {
 	for _, n := range c.projects.Pipelines {
 		name, _, _ := strings.Cut(n.Policy, "@")
 		if !system.(*checks).builtIns[name] && !c.lost && !c.names[name] {
-			s.At("project", records.Project.Key(n.Project)).
+			s.At(records.Project, records.Project.Key(n.Project)).
 				Missing("the pipeline of project %q names the policy %q, which is not there", n.Project, n.Policy)
 		}
 	}

@@ -40,7 +40,7 @@ type line struct {
 
 // Each visits the tenant's projects by id.
 func Each(x *transfer.Exporting, visit func(*Record) error) error {
-	return transfer.EachExported(x, records.Project.All().From, visit)
+	return transfer.EachExported(x, records.Project.All(), visit)
 }
 
 // Export writes a line for each project.

@@ -20,8 +20,8 @@ type PolicyName struct{ Project, Policy string }
 func NewChecks() *Checks { return &Checks{Searched: map[ident.Incarnation]bool{}} }
 
 // Checks lists the kinds of the room.
-func (c *Checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{{Kind: "project", Record: c.project}, {Kind: "job_project", Record: c.job}}
+func (c *Checks) Checks() []verify.Check {
+	return []verify.Check{{Kind: records.Project, Record: c.project}, {Kind: records.ProjectJob, Record: c.job}}
 }
 
 func (c *Checks) job(s *verify.Space, it store.Item) {

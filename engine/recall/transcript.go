@@ -175,7 +175,7 @@ func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.
 		return true, svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: records.BacklogJob.Key(p), Value: []byte{0}}},
 			Delete: [][]byte{mark.Key}})
 	}
-	t := &records.Tx{Ctx: ctx, DB: svc.db, Tenant: tenant, Now: svc.db.Now()}
+	t := svc.db.Begin(ctx, tenant)
 	t.Batch.Expect = []store.Expect{{Key: mark.Key, Value: mark.Value}}
 	indexed, err := svc.index.Change(t, p, records.RecallTranscript, func() error { return svc.indexMessages(t, p, mark) })
 	if err != nil || !indexed && t.Writes() == 0 {

@@ -36,11 +36,11 @@ func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.
 	return c
 }
 
-func (c *checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "recall_stream", Record: c.stream},
-		{Kind: "job_unindexed", Record: c.mark},
-		{Kind: "job_backlog", Record: c.marking},
+func (c *checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.RecallStream, Record: c.stream},
+		{Kind: records.UnindexedJob, Record: c.mark},
+		{Kind: records.BacklogJob, Record: c.marking},
 	}
 }
 
@@ -137,7 +137,7 @@ func (c *checks) Finish(s *verify.Space) {
 		indexed := c.streams[projectStream{h.Pinc, sinc}]
 		after, marking := c.backlog[h.Pinc]
 		if c.projects.Searched[h.Pinc] && !c.marked[sinc] && h.Messages != indexed && (!marking || h.Session <= after) {
-			mark := h.At(s, "job_unindexed", records.UnindexedJob.Key(h.Pinc, sinc))
+			mark := h.At(s, records.UnindexedJob, records.UnindexedJob.Key(h.Pinc, sinc))
 			mark.Missing("of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed)
 		}
 	}

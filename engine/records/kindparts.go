@@ -1,247 +1,178 @@
 package records
 
-import "github.com/seed-0906e6bc/mneme/engine/store"
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
 
-// The types below are kinds by the number of parts of their keys. Key makes a key with one allocation, Split gives back
-// what it was made of, and Under covers the keys that begin with some of the parts.
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+)
 
-// kind0 is a kind of a single record.
-type kind0 struct {
-	kind
-	key []byte
+// Sep ends a name inside a key. No name holds a zero byte.
+const Sep = 0
+
+// keyPart is a part of a key without its type.
+type keyPart struct {
+	name string
+	end  string                   // bytes that follow the part in every key
+	size func(key []byte) (n int) // how much of the key's rest the part takes; negative where it is no such part
 }
 
-func key0(name, prefix, doc string) *kind0 {
-	return declare(&kind0{kind{Name: name, prefix: prefix, doc: doc}, []byte(prefix)})
-}
-
-// Key gives the key, which callers must not change.
-func (k *kind0) Key() []byte { return k.key }
-
-// kind1 is a kind with one part in its keys.
-type kind1[A any] struct {
-	kind
-	a part[A]
-}
-
-func key1[A any](name, prefix string, a part[A], doc string) *kind1[A] {
-	k := &kind1[A]{kind{Name: name, prefix: prefix, doc: doc}, a}
-	return declare(k, a.keyPart)
-}
-
-func (k *kind1[A]) Key(a A) []byte {
-	key := append(make([]byte, 0, len(k.prefix)+k.a.room(a)), k.prefix...)
-	return k.a.append(key, a)
-}
-
-func (k *kind1[A]) Split(key []byte) (a A, ok bool) {
-	rest, ok := k.cut(key)
-	if ok {
-		rest, ok = k.a.take(rest, &a)
+// skip takes the part off the start of a key's rest.
+func (p *keyPart) skip(key []byte) (rest []byte, ok bool) {
+	n := p.size(key)
+	if n < 0 || n > len(key) {
+		return nil, false
 	}
-	return a, ok && len(rest) == 0
+	return bytes.CutPrefix(key[n:], []byte(p.end))
 }
 
-// kind2 is a kind with two parts in its keys.
-type kind2[A, B any] struct {
-	kind
-	a part[A]
-	b part[B]
+// part is a typed part of a key.
+type part[T any] struct {
+	keyPart
+	len func(T) int
+	put func(key []byte, v T) []byte
+	get func(bytes []byte) T // of as many bytes as size said
 }
 
-func key2[A, B any](name, prefix string, a part[A], b part[B], doc string) *kind2[A, B] {
-	k := &kind2[A, B]{kind{Name: name, prefix: prefix, doc: doc}, a, b}
-	return declare(k, a.keyPart, b.keyPart)
+// then puts a letter behind the part, which tells apart kinds of records that begin with the same parts.
+func (p part[T]) then(end string) part[T] {
+	p.end = end
+	return p
 }
 
-func (k *kind2[A, B]) Key(a A, b B) []byte {
-	key := append(make([]byte, 0, len(k.prefix)+k.a.room(a)+k.b.room(b)), k.prefix...)
-	key = k.a.append(key, a)
-	return k.b.append(key, b)
-}
+// room is how many bytes the part takes in a key.
+func (p *part[T]) room(v T) int { return p.len(v) + len(p.end) }
 
-func (k *kind2[A, B]) Split(key []byte) (a A, b B, ok bool) {
-	rest, ok := k.cut(key)
-	if ok {
-		rest, ok = k.a.take(rest, &a)
+func (p *part[T]) append(key []byte, v T) []byte { return append(p.put(key, v), p.end...) }
+
+// take reads the part at the start of a key's rest.
+func (p *part[T]) take(key []byte, into *T) (rest []byte, ok bool) {
+	if rest, ok = p.skip(key); ok {
+		*into = p.get(key[:len(key)-len(rest)-len(p.end)])
 	}
-	if ok {
-		rest, ok = k.b.take(rest, &b)
+	return rest, ok
+}
+
+// fixed is a part of n bytes.
+func fixed[T any](name string, n int, put func([]byte, T) []byte, get func([]byte) T) part[T] {
+	return part[T]{keyPart{name: name, size: func([]byte) int { return n }}, func(T) int { return n }, put, get}
+}
+
+// Numbers are big-endian, so that keys sort by them.
+
+func u16(name string) part[uint16] {
+	return fixed(name+":2", 2, binary.BigEndian.AppendUint16, binary.BigEndian.Uint16)
+}
+
+func u32(name string) part[uint32] {
+	return fixed(name+":4", 4, binary.BigEndian.AppendUint32, binary.BigEndian.Uint32)
+}
+
+func u64(name string) part[uint64] {
+	return fixed(name+":8", 8, binary.BigEndian.AppendUint64, binary.BigEndian.Uint64)
+}
+
+// oneOf is a byte among a few letters.
+func oneOf(name, letters string) part[byte] {
+	p := fixed(name, 1, func(key []byte, v byte) []byte { return append(key, v) }, func(b []byte) byte { return b[0] })
+	p.size = func(key []byte) int {
+		if len(key) == 0 || strings.IndexByte(letters, key[0]) < 0 {
+			return -1
+		}
+		return 1
 	}
-	return a, b, ok && len(rest) == 0
+	return p
 }
 
-func (k *kind2[A, B]) Under(a A) store.Range {
-	return PrefixRange(k.a.append([]byte(k.prefix), a))
+// inc is an incarnation.
+func inc(name string) part[ident.Incarnation] {
+	return fixed("<"+name+">", 8, func(key []byte, v ident.Incarnation) []byte { return append(key, v[:]...) },
+		func(b []byte) ident.Incarnation { return ident.Incarnation(b) })
 }
 
-// Before covers the keys whose first part comes before a.
-func (k *kind2[A, B]) Before(a A) store.Range {
-	return store.Range{From: k.All().From, To: k.Under(a).From}
+// array is a hash or random bytes.
+func array[T [8]byte | [14]byte | [16]byte | [32]byte](name string) part[T] {
+	n := len(*new(T))
+	return fixed(fmt.Sprintf("%s:%d", name, n), n,
+		func(key []byte, v T) []byte {
+			for i := range n {
+				key = append(key, v[i])
+			}
+			return key
+		},
+		func(b []byte) (v T) {
+			for i := range n {
+				v[i] = b[i]
+			}
+			return v
+		})
 }
 
-// kind3 is a kind with three parts in its keys.
-type kind3[A, B, C any] struct {
-	kind
-	a part[A]
-	b part[B]
-	c part[C]
+// earliestFirst is a time in milliseconds.
+func earliestFirst(name string) part[time.Time] {
+	return fixed(name+":8", 8,
+		func(key []byte, at time.Time) []byte {
+			return binary.BigEndian.AppendUint64(key, uint64(at.UnixMilli()))
+		},
+		func(b []byte) time.Time { return TimeOf(int64(binary.BigEndian.Uint64(b))) })
 }
 
-func key3[A, B, C any](name, prefix string, a part[A], b part[B], c part[C], doc string) *kind3[A, B, C] {
-	k := &kind3[A, B, C]{kind{Name: name, prefix: prefix, doc: doc}, a, b, c}
-	return declare(k, a.keyPart, b.keyPart, c.keyPart)
+// newestFirst is a time in milliseconds that counts downwards.
+func newestFirst(name string) part[time.Time] {
+	return fixed("-"+name+":8", 8,
+		func(key []byte, at time.Time) []byte {
+			return binary.BigEndian.AppendUint64(key, ^uint64(at.UnixMilli()))
+		},
+		func(b []byte) time.Time { return TimeOf(int64(^binary.BigEndian.Uint64(b))) })
 }
 
-func (k *kind3[A, B, C]) Key(a A, b B, c C) []byte {
-	key := append(make([]byte, 0, len(k.prefix)+k.a.room(a)+k.b.room(b)+k.c.room(c)), k.prefix...)
-	key = k.a.append(key, a)
-	key = k.b.append(key, b)
-	return k.c.append(key, c)
+// id is a client's id with Sep behind it.
+func id(name string) part[string] { return ended(name, true) }
+
+// term is a term of an index with Sep behind it.
+func term(name string) part[string] { return ended(name, false) }
+
+func ended(name string, isID bool) part[string] {
+	return part[string]{
+		keyPart{name: name, size: func(key []byte) int {
+			n := bytes.IndexByte(key, Sep)
+			if n < 1 || isID && !ident.ValidID(string(key[:n])) {
+				return -1
+			}
+			return n + 1
+		}},
+		func(v string) int { return len(v) + 1 },
+		func(key []byte, v string) []byte { return append(append(key, v...), Sep) },
+		func(b []byte) string { return string(b[:len(b)-1]) }}
 }
 
-func (k *kind3[A, B, C]) Split(key []byte) (a A, b B, c C, ok bool) {
-	rest, ok := k.cut(key)
-	if ok {
-		rest, ok = k.a.take(rest, &a)
-	}
-	if ok {
-		rest, ok = k.b.take(rest, &b)
-	}
-	if ok {
-		rest, ok = k.c.take(rest, &c)
-	}
-	return a, b, c, ok && len(rest) == 0
+// lastID is a client's id that ends the key.
+func lastID(name string) part[string] { return ending(name, true) }
+
+// anything is any text but the empty one. It ends the key.
+func anything(name string) part[string] { return ending(name, false) }
+
+func ending(name string, isID bool) part[string] {
+	return part[string]{
+		keyPart{name: name, size: func(key []byte) int {
+			if len(key) == 0 || isID && !ident.ValidID(string(key)) {
+				return -1
+			}
+			return len(key)
+		}},
+		func(v string) int { return len(v) },
+		func(key []byte, v string) []byte { return append(key, v...) },
+		func(b []byte) string { return string(b) }}
 }
 
-func (k *kind3[A, B, C]) Under(a A) store.Range {
-	return PrefixRange(k.a.append([]byte(k.prefix), a))
+// lastKey is another record's key, which ends the key and is never empty.
+func lastKey(name string) part[[]byte] {
+	return part[[]byte]{
+		keyPart{name: name, size: func(key []byte) int { return max(len(key), 1) }},
+		func(v []byte) int { return len(v) },
+		func(key, v []byte) []byte { return append(key, v...) },
+		func(b []byte) []byte { return b }}
 }
-
-func (k *kind3[A, B, C]) Under2(a A, b B) store.Range {
-	return PrefixRange(k.b.append(k.a.append([]byte(k.prefix), a), b))
-}
-
-// kind4 is a kind with four parts in its keys.
-type kind4[A, B, C, D any] struct {
-	kind
-	a part[A]
-	b part[B]
-	c part[C]
-	d part[D]
-}
-
-func key4[A, B, C, D any](name, prefix string, a part[A], b part[B], c part[C], d part[D],
-	doc string) *kind4[A, B, C, D] {
-	k := &kind4[A, B, C, D]{kind{Name: name, prefix: prefix, doc: doc}, a, b, c, d}
-	return declare(k, a.keyPart, b.keyPart, c.keyPart, d.keyPart)
-}
-
-func (k *kind4[A, B, C, D]) Key(a A, b B, c C, d D) []byte {
-	key := append(make([]byte, 0, len(k.prefix)+k.a.room(a)+k.b.room(b)+k.c.room(c)+k.d.room(d)), k.prefix...)
-	key = k.a.append(key, a)
-	key = k.b.append(key, b)
-	key = k.c.append(key, c)
-	return k.d.append(key, d)
-}
-
-func (k *kind4[A, B, C, D]) Split(key []byte) (a A, b B, c C, d D, ok bool) {
-	rest, ok := k.cut(key)
-	if ok {
-		rest, ok = k.a.take(rest, &a)
-	}
-	if ok {
-		rest, ok = k.b.take(rest, &b)
-	}
-	if ok {
-		rest, ok = k.c.take(rest, &c)
-	}
-	if ok {
-		rest, ok = k.d.take(rest, &d)
-	}
-	return a, b, c, d, ok && len(rest) == 0
-}
-
-func (k *kind4[A, B, C, D]) Under(a A) store.Range {
-	return PrefixRange(k.a.append([]byte(k.prefix), a))
-}
-
-func (k *kind4[A, B, C, D]) Under2(a A, b B) store.Range {
-	return PrefixRange(k.b.append(k.a.append([]byte(k.prefix), a), b))
-}
-
-func (k *kind4[A, B, C, D]) Under3(a A, b B, c C) store.Range {
-	return PrefixRange(k.c.append(k.b.append(k.a.append([]byte(k.prefix), a), b), c))
-}
-
-// kind5 is a kind with five parts in its keys.
-type kind5[A, B, C, D, E any] struct {
-	kind
-	a part[A]
-	b part[B]
-	c part[C]
-	d part[D]
-	e part[E]
-}
-
-func key5[A, B, C, D, E any](name, prefix string, a part[A], b part[B], c part[C], d part[D], e part[E],
-	doc string) *kind5[A, B, C, D, E] {
-	k := &kind5[A, B, C, D, E]{kind{Name: name, prefix: prefix, doc: doc}, a, b, c, d, e}
-	return declare(k, a.keyPart, b.keyPart, c.keyPart, d.keyPart, e.keyPart)
-}
-
-func (k *kind5[A, B, C, D, E]) Key(a A, b B, c C, d D, e E) []byte {
-	n := len(k.prefix) + k.a.room(a) + k.b.room(b) + k.c.room(c) + k.d.room(d) + k.e.room(e)
-	key := append(make([]byte, 0, n), k.prefix...)
-	key = k.a.append(key, a)
-	key = k.b.append(key, b)
-	key = k.c.append(key, c)
-	key = k.d.append(key, d)
-	return k.e.append(key, e)
-}
-
-func (k *kind5[A, B, C, D, E]) Split(key []byte) (a A, b B, c C, d D, e E, ok bool) {
-	rest, ok := k.cut(key)
-	if ok {
-		rest, ok = k.a.take(rest, &a)
-	}
-	if ok {
-		rest, ok = k.b.take(rest, &b)
-	}
-	if ok {
-		rest, ok = k.c.take(rest, &c)
-	}
-	if ok {
-		rest, ok = k.d.take(rest, &d)
-	}
-	if ok {
-		rest, ok = k.e.take(rest, &e)
-	}
-	return a, b, c, d, e, ok && len(rest) == 0
-}
-
-func (k *kind5[A, B, C, D, E]) Under(a A) store.Range {
-	return PrefixRange(k.a.append([]byte(k.prefix), a))
-}
-
-func (k *kind5[A, B, C, D, E]) Under2(a A, b B) store.Range {
-	return PrefixRange(k.b.append(k.a.append([]byte(k.prefix), a), b))
-}
-
-func (k *kind5[A, B, C, D, E]) Under3(a A, b B, c C) store.Range {
-	return PrefixRange(k.c.append(k.b.append(k.a.append([]byte(k.prefix), a), b), c))
-}
-
-func (k *kind5[A, B, C, D, E]) Under4(a A, b B, c C, d D) store.Range {
-	return PrefixRange(k.d.append(k.c.append(k.b.append(k.a.append([]byte(k.prefix), a), b), c), d))
-}
-
-// group covers the records of several kinds whose keys begin alike.
-type group[A any] struct {
-	prefix string
-	a      part[A]
-}
-
-func (g *group[A]) All() store.Range { return PrefixRange([]byte(g.prefix)) }
-
-func (g *group[A]) Under(a A) store.Range { return PrefixRange(g.a.append([]byte(g.prefix), a)) }

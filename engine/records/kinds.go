@@ -1,18 +1,18 @@
 package records
 
 import (
-	"github.com/seed-0906e6bc/mneme/engine/store"
-
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// kinds.go is the table of everything that is stored: one line declares a kind's name, the layout of its keys and what
-// its records hold. A kind lies in the spaces of tenants unless it says otherwise. A record under a key of no kind is
-// a finding of Verify.
+// This is the table of everything that is stored. Each entry declares a kind: its name, the layout of its keys and what
+// its records hold. A kind lies in the spaces of tenants unless the entry says otherwise. Verify reports a record whose
+// key is of no kind.
 //
 // An incarnation is 8 random bytes, new whenever a project, a session, a board or an inbox is made, so that what was
 // deleted can be swept later without being seen again.
 
+// loose begins the keys of records that are written without waiting for the disk.
 const loose = string(store.Loose)
 
 // The tenant.
@@ -21,12 +21,12 @@ var (
 	APIKey = key1("key", "k\x00", id("key"), "API key")
 	KeyUse = key1("key_use", loose+"u", lastID("key"), "when an API key was last used, about")
 	Usage  = key1("usage", "u\x00", u16("day"), "what was used on that day")
-	Audit  = key2("audit", "a\x00", newestFirst("time"), bytes8("id"), "audit entry")
+	Audit  = key2("audit", "a\x00", newestFirst("time"), array[[8]byte]("id"), "audit entry")
 	Tenant = system(key1("tenant", "t\x00", id("tenant"), "tenant"))
-	Once   = both(key1("idempotent", "i\x00", bytes16("hash"), "answer to an idempotent request"))
+	Once   = both(key1("idempotent", "i\x00", array[[16]byte]("hash"), "answer to an idempotent request"))
 	Expiry = both(key2("expiry", "x\x00", earliestFirst("time"), lastKey("key"),
 		"the named record goes at that time"))
-	Import   = key1("import", "f\x00", bytes32("sha256"), "import of a tenant's file under way: how far it is")
+	Import   = key1("import", "f\x00", array[[32]byte]("sha256"), "import of a tenant's file under way: how far it is")
 	DailyJob = both(key0("retention", "r\x00", "the daily job: when it is due, and how far it has come"))
 )
 
@@ -37,7 +37,7 @@ var (
 	PolicyVersion = key2("policy_version", "y\x00", id("policy"), u32("version"),
 		"what a version's manifest and its checks say")
 	PolicyUsage = key0("policy_usage", "q\x00", "how many policy versions the tenant keeps, and their bytes")
-	Module      = both(once(key1("module", "w\x00", bytes32("sha256"),
+	Module      = both(once(key1("module", "w\x00", array[[32]byte]("sha256"),
 		"policy module; those that come with Mneme lie in the system space")))
 	BuiltIn = system(key1("built_in", "n\x00", id("policy"), "policy that comes with Mneme: its versions"))
 )
@@ -52,10 +52,10 @@ var (
 		"message: its header, its format and its JSON as posted"))
 	Headers   = key2("headers", "m\x00", inc("session").then("h"), u32("turn"), "packed headers of one turn")
 	Summary   = key2("summary", "m\x00", inc("session").then("s"), u32("version"), "version of the running summary")
-	Effective = key3("effective", loose+"e", inc("project"), u16("day"), bytes16("hash"),
+	Effective = key3("effective", loose+"e", inc("project"), u16("day"), array[[16]byte]("hash"),
 		"settings and pinned pipeline that decisions of the day name by their hash")
-	Decision = rewritten(key4("decision", loose+"d", inc("project"), u16("day"), inc("session"), bytes14("unique"),
-		"decision: what a window was made of"))
+	Decision = rewritten(key4("decision", loose+"d", inc("project"), u16("day"), inc("session"),
+		array[[14]byte]("unique"), "decision: what a window was made of"))
 
 	// SessionRecords are the messages of a session, their headers and its summary.
 	SessionRecords = group[ident.Incarnation]{"m\x00", inc("session")}
@@ -127,9 +127,9 @@ var (
 	DecisionsJob = key1("job_decisions", JobPrefix+"d", inc("project"), "decisions up to a time are to be emptied")
 	HeadlessJob  = key1("job_headless", JobPrefix+"h", inc("project"),
 		"look for messages of sessions whose damaged head was deleted")
-	StagedSessionJob = key2("job_import", JobPrefix+"i", earliestFirst("time").then(JobPrefix+"s"), inc("session"),
+	StagedSessionJob = key2("job_import", stagedPrefix, earliestFirst("time").then(JobPrefix+"s"), inc("session"),
 		"session that is staged; it is swept at that time unless it is revealed")
-	StagedBoardJob = key2("job_import_board", JobPrefix+"i", earliestFirst("time").then(JobPrefix+"cc\x00"),
+	StagedBoardJob = key2("job_import_board", stagedPrefix, earliestFirst("time").then(JobPrefix+"cc\x00"),
 		inc("board"), "board that is staged; it is swept at that time unless it is revealed")
 	SummaryJob = key1("job_summary", JobPrefix+"y", inc("session"), "summary to be made or extended")
 	FoldJob    = key2("job_fold", JobPrefix+"f", inc("project"), oneOf("space", "mt"),

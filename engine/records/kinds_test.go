@@ -38,7 +38,7 @@ func value(of reflect.Type, r *rand.Rand) any {
 }
 
 // sample makes a key of a kind from parts that it makes up.
-func sample(k anyKind, r *rand.Rand) (key []byte, parts []any) {
+func sample(k Kind, r *rand.Rand) (key []byte, parts []any) {
 	method := reflect.ValueOf(k).MethodByName("Key")
 	var in []reflect.Value
 	for i := range method.Type().NumIn() {
@@ -53,26 +53,26 @@ func TestKinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	names := map[string]bool{}
 	for _, k := range Kinds {
-		base := k.Base()
-		if names[base.Name] || base.doc == "" {
-			t.Errorf("kind %q is named twice, or nothing says what it is", base.Name)
+		base := k.base()
+		if names[base.name] || base.doc == "" {
+			t.Errorf("kind %q is named twice, or nothing says what it is", base.name)
 		}
-		names[base.Name] = true
+		names[base.name] = true
 		for range 50 {
 			key, parts := sample(k, r)
 			for _, other := range Kinds {
 				if is := other.Is(key); is != (other == k) {
-					t.Errorf("the key %q of %s is of %s: %t", key, base.Name, other.Base().Name, is)
+					t.Errorf("the key %q of %s is of %s: %t", key, base.name, other.base().name, is)
 				}
 			}
 			for _, tenant := range []string{"acme", SystemTenant} {
 				lies := base.in == inBoth || (base.in == inSystem) == (tenant == SystemTenant)
-				if found := KindOf(tenant, key) == base; found != lies {
-					t.Errorf("a %s in %q is found: %t", base.Name, tenant, found)
+				if found := KindOf(tenant, key) == k; found != lies {
+					t.Errorf("a %s in %q is found: %t", base.name, tenant, found)
 				}
 			}
 			if all := base.All(); bytes.Compare(key, all.From) < 0 || bytes.Compare(key, all.To) >= 0 {
-				t.Errorf("All of %s leaves out %q", base.Name, key)
+				t.Errorf("All of %s leaves out %q", base.name, key)
 			}
 			if len(parts) == 0 {
 				continue
@@ -81,12 +81,12 @@ func TestKinds(t *testing.T) {
 			out := split.Call([]reflect.Value{reflect.ValueOf(key)})
 			for i, part := range parts {
 				if got := out[i].Interface(); !reflect.DeepEqual(got, part) {
-					t.Errorf("part %d of a %s was %v, is %v", i, base.Name, part, got)
+					t.Errorf("part %d of a %s was %v, is %v", i, base.name, part, got)
 				}
 			}
 			for _, broken := range [][]byte{nil, key[:len(base.prefix)], append([]byte("?"), key...), key[1:]} {
 				if out := split.Call([]reflect.Value{reflect.ValueOf(broken)}); out[len(parts)].Bool() {
-					t.Errorf("%q is split as a %s", broken, base.Name)
+					t.Errorf("%q is split as a %s", broken, base.name)
 				}
 			}
 		}
@@ -111,12 +111,12 @@ func TestKindUnder(t *testing.T) {
 			if n == 0 && len(parts) == 2 {
 				before := reflect.ValueOf(k).MethodByName("Before").Call(in)[0]
 				start, end := before.Field(0).Bytes(), before.Field(1).Bytes()
-				if !bytes.Equal(start, k.Base().All().From) || !bytes.Equal(end, from) {
-					t.Errorf("Before of %s is from %q to %q", k.Base().Name, start, end)
+				if !bytes.Equal(start, k.base().All().From) || !bytes.Equal(end, from) {
+					t.Errorf("Before of %s is from %q to %q", k.base().name, start, end)
 				}
 			}
 			if !bytes.HasPrefix(key, from) {
-				t.Errorf("%s of %s begins with %q, the key is %q", name, k.Base().Name, from, key)
+				t.Errorf("%s of %s begins with %q, the key is %q", name, k.base().name, from, key)
 			}
 		}
 	}
@@ -173,8 +173,8 @@ func TestLengths(t *testing.T) {
 	r, length, long := rand.New(rand.NewPCG(3, 3)), lengths(), 0
 	for _, k := range Kinds {
 		key, _ := sample(k, r)
-		if got := length(key); got != k.Base().length {
-			t.Errorf("the length of a %s is %d, want %d", k.Base().Name, got, k.Base().length)
+		if got := length(key); got != k.base().length {
+			t.Errorf("the length of a %s is %d, want %d", k.base().name, got, k.base().length)
 		} else if got != store.Plain {
 			long++
 		}

@@ -8,20 +8,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// MaxOfOneRead bounds the bodies fetched in one round trip.
-const MaxOfOneRead = 512
-
-// Page bounds one listing. Limit 0 is the default of 50; Cursor is what an earlier page returned.
+// Page asks for one page of a listing.
 type Page struct {
-	Limit  int
-	Cursor string
-}
-
-// List is one page of a listing.
-type List[T any] struct {
-	Data       []T     `json:"data"`
-	HasMore    bool    `json:"has_more"`
-	NextCursor *string `json:"next_cursor"`
+	Limit  int    // how many things at most, from 1 to 1000; 0 is 50
+	Cursor string // the NextCursor of the page before; empty for the first page
 }
 
 const (
@@ -29,7 +19,34 @@ const (
 	maxPage     = 1000
 )
 
-// ListPage pages through a range. show makes of a record what is listed, or says that it is not to be shown.
+// Decode gives a page's bounds; after is nil for the first page. It answers out_of_range for a limit and invalid_cursor
+// for a cursor that no page gave.
+func (p Page) Decode() (limit int, after []byte, err error) {
+	if limit = p.Limit; limit == 0 {
+		limit = defaultPage
+	}
+	if limit < 1 || limit > maxPage {
+		return 0, nil, fault.InvalidField("limit", "out_of_range", "must be from 1 to %d", maxPage)
+	}
+	if p.Cursor != "" {
+		after, err = base64.RawURLEncoding.DecodeString(p.Cursor)
+		if err != nil || len(after) == 0 || len(after) > 256 {
+			return 0, nil, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
+		}
+	}
+	return limit, after, nil
+}
+
+// List is one page of a listing.
+type List[T any] struct {
+	Data       []T     `json:"data"`
+	HasMore    bool    `json:"has_more"`
+	NextCursor *string `json:"next_cursor"` // null on the last page
+}
+
+// ListPage lists a page of the records of a range, in the order of their keys. show makes of a record what is listed,
+// or says that it is left out; what is left out does not count. A cursor is the last key of a page without the range's
+// beginning. It answers out_of_range and invalid_cursor as Page.Decode does.
 func ListPage[T, S any](ctx context.Context, db *DB, tenant string, rng store.Range, page Page,
 	show func(key []byte, value *T) (S, bool)) (List[S], error) {
 	out := List[S]{Data: []S{}}
@@ -60,21 +77,4 @@ func ListPage[T, S any](ctx context.Context, db *DB, tenant string, rng store.Ra
 		out.Data, last = append(out.Data, shown), it.Key
 	}
 	return out, nil
-}
-
-// Decode gives a page's bounds; after is nil for the first page.
-func (p Page) Decode() (limit int, after []byte, err error) {
-	if limit = p.Limit; limit == 0 {
-		limit = defaultPage
-	}
-	if limit < 1 || limit > maxPage {
-		return 0, nil, fault.InvalidField("limit", "out_of_range", "must be from 1 to %d", maxPage)
-	}
-	if p.Cursor != "" {
-		after, err = base64.RawURLEncoding.DecodeString(p.Cursor)
-		if err != nil || len(after) == 0 || len(after) > 256 {
-			return 0, nil, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
-		}
-	}
-	return limit, after, nil
 }

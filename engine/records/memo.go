@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// MemoSize bounds the decoded records that one memo remembers.
+// MemoSize bounds what one memo remembers, in decoded records.
 const MemoSize = 4096
 
-// Memo spares decoding a record that is read for every request: it remembers values by the exact bytes they came
-// from, so it can never be stale. Callers must not change what they get. The zero value is ready.
+// Memo spares decoding a record that is read for every request. It remembers values by the exact bytes that they came
+// from, so that it never answers an old one. Callers must not change what they get. The zero value is ready.
 type Memo[T any] struct {
 	mu   sync.RWMutex
 	last map[string]memoEntry[T]
@@ -22,7 +22,8 @@ type memoEntry[T any] struct {
 	value *T
 }
 
-// Decode gives the value of a record's JSON. name is only where to look for an earlier decoding.
+// Decode gives the value of a record's JSON. name says under what an earlier value is remembered: one that tells the
+// record apart from others of the memo.
 func (m *Memo[T]) Decode(name string, raw []byte) (*T, error) {
 	m.mu.RLock()
 	prior, ok := m.last[name]
@@ -43,7 +44,7 @@ func (m *Memo[T]) Decode(name string, raw []byte) (*T, error) {
 	return value, nil
 }
 
-// Get reads one record, nil where there is none. name is as in decode.
+// Get reads one record as the function Get does. name is as in Decode.
 func (m *Memo[T]) Get(ctx context.Context, db *DB, tenant, name string, key []byte) (*T, error) {
 	it, err := db.ReadItem(ctx, tenant, key)
 	if err != nil || it.Value == nil {
@@ -55,7 +56,8 @@ func (m *Memo[T]) Get(ctx context.Context, db *DB, tenant, name string, key []by
 	return m.Decode(name, it.Value)
 }
 
-// Peek gives the latest value under a name, which may be stale: good for a guess that is checked later.
+// Peek gives the latest value under a name, or nil. The store may hold another one by now, so that it is good for a
+// guess that is checked later.
 func (m *Memo[T]) Peek(name string) *T {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -16,10 +16,10 @@ import (
 // OnceLife is how long an idempotent answer is kept.
 const OnceLife = 24 * time.Hour
 
-// Secret is an answer that may not be stored in clear.
+// Secret marks an answer that may not be stored in clear, because it shows a key.
 type Secret interface{ HoldsSecret() }
 
-// onceKey is the key of the answer to a request; nil where it is not idempotent.
+// onceKey is the key of the stored answer to a request; nil where the request is not idempotent.
 func onceKey(o access.Once, c access.Caller) []byte {
 	if o.Key == "" {
 		return nil
@@ -28,7 +28,9 @@ func onceKey(o access.Once, c access.Caller) []byte {
 	return Once.Key([16]byte(h[:16]))
 }
 
-// GivenBefore looks up the answer to a request that takes too long to be run only to find that it was.
+// GivenBefore looks up the answer that the same request got before. Update does so by itself; this is for requests that
+// take long before they come to Update. It answers idempotency_key_reused where the key was used with another request,
+// and idempotency_sealed where only the API key of the first request may see the answer.
 func GivenBefore[T any](ctx context.Context, db *DB, c access.Caller, once access.Once) (out T, found bool, err error) {
 	if once.Key == "" {
 		return out, false, nil
@@ -43,8 +45,9 @@ type OnceRecord struct {
 	Sealed bool   `json:"sealed,omitempty"`
 }
 
-// given looks up the answer that an idempotent request got before.
-func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once access.Once) (out T, found bool, err error) {
+// given is GivenBefore for the key of a stored answer.
+func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once access.Once,
+) (out T, found bool, err error) {
 	rec, err := Get[OnceRecord](ctx, db, tenant, key)
 	if rec == nil || err != nil {
 		return out, false, err
@@ -67,6 +70,7 @@ func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once a
 	return out, true, json.Unmarshal(rec.Answer, &out)
 }
 
+// sealOnce makes the record of an answer.
 func (db *DB) sealOnce(once access.Once, out any) ([]byte, error) {
 	answer, err := json.Marshal(out)
 	if err != nil {
@@ -85,7 +89,7 @@ func (db *DB) sealOnce(once access.Once, out any) ([]byte, error) {
 	return json.Marshal(rec)
 }
 
-// onceCipher keys the encryption of a stored secret with the caller's token, of which the store only has a hash.
+// onceCipher encrypts stored secrets. Its key is made of the caller's token, of which the store has a hash only.
 func onceCipher(once access.Once) (cipher.AEAD, error) {
 	mac := hmac.New(sha256.New, []byte(once.Seal))
 	mac.Write([]byte("mneme idempotent answer\x00" + once.Key))

@@ -10,47 +10,14 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// ErrDamaged is answered where a record that everything hangs on failed its checksum.
+// ErrDamaged is answered where a record fails its checksum, and nothing can be done without it.
 var ErrDamaged = errors.New("a stored record failed its checksum")
 
-// damaged is errDamaged with the kind of the record. The key stays out of it, because keys hold clients' names.
-func damaged(tenant string, key []byte) error {
-	return fmt.Errorf("%w: %s", ErrDamaged, nameOf(tenant, key))
-}
+// MaxOfOneRead bounds how many records one round trip fetches by their keys.
+const MaxOfOneRead = 512
 
-// nameOf is the name of a key's kind.
-func nameOf(tenant string, key []byte) string {
-	if k := KindOf(tenant, key); k != nil {
-		return k.Name
-	}
-	return "of no kind"
-}
-
-// decoded gives what a record's JSON says, or nil where there is no record.
-func decoded[T any](tenant string, it store.Item) (*T, error) {
-	if it.Damaged {
-		return nil, damaged(tenant, it.Key)
-	}
-	if it.Value == nil {
-		return nil, nil
-	}
-	value := new(T)
-	if err := json.Unmarshal(it.Value, value); err != nil {
-		return nil, fmt.Errorf("decoding a record, %s: %w", nameOf(tenant, it.Key), err)
-	}
-	return value, nil
-}
-
-// ReadItem reads one record as it is stored.
-func (db *DB) ReadItem(ctx context.Context, tenant string, key []byte) (store.Item, error) {
-	r, err := db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
-	if err != nil {
-		return store.Item{}, err
-	}
-	return r.Keys[0], nil
-}
-
-// Get reads one record; nil where there is none.
+// Get reads one record and decodes its JSON. It answers nil where there is no such record, and ErrDamaged where its
+// checksum does not fit.
 func Get[T any](ctx context.Context, db *DB, tenant string, key []byte) (*T, error) {
 	it, err := db.ReadItem(ctx, tenant, key)
 	if err != nil {
@@ -59,7 +26,8 @@ func Get[T any](ctx context.Context, db *DB, tenant string, key []byte) (*T, err
 	return decoded[T](tenant, it)
 }
 
-// GetTx reads one record, nil where there is none, and makes its value a precondition of the commit.
+// GetTx is Get inside a change: the record as the change leaves it. That nobody else changes it meanwhile is a
+// precondition of the commit, also where there is no record.
 func GetTx[T any](t *Tx, key []byte) (*T, error) {
 	got, err := t.Get(key)
 	if err != nil {
@@ -68,11 +36,43 @@ func GetTx[T any](t *Tx, key []byte) (*T, error) {
 	return decoded[T](t.Tenant, got[0])
 }
 
-// scanPiece is how many records one read of a range takes where the range does not say.
+// ReadItem reads one record as it is stored: damaged, or with a nil Value where there is none.
+func (db *DB) ReadItem(ctx context.Context, tenant string, key []byte) (store.Item, error) {
+	r, err := db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{key}})
+	if err != nil {
+		return store.Item{}, err
+	}
+	return r.Keys[0], nil
+}
+
+// Record is a decoded record with its key.
+type Record[T any] struct {
+	Key   []byte
+	Value *T
+}
+
+// Each reads a range as Scan does and decodes the JSON of each record. A record that is damaged or does not decode
+// comes with an error and without a Value; a loop that goes on gets the next one.
+func Each[T any](ctx context.Context, db *DB, tenant string, rng store.Range) iter.Seq2[Record[T], error] {
+	return func(yield func(Record[T], error) bool) {
+		for it, err := range db.Scan(ctx, tenant, rng) {
+			var value *T
+			if err == nil {
+				value, err = decoded[T](tenant, it)
+			}
+			if !yield(Record[T]{it.Key, value}, err) {
+				return
+			}
+		}
+	}
+}
+
+// scanPiece is how many records one round trip of Scan takes where the range does not say.
 const scanPiece = 256
 
-// Scan reads a range, whatever its length, in pieces of as many records as its Limit says. Each piece is of one state,
-// the whole is not. An error of the store ends it.
+// Scan reads all records of a range, however many there are, as they are stored. rng.Limit does not end it: it is how
+// many records each round trip takes, 256 where it is 0. The records of one round trip are of one state of the store,
+// later ones of later states. An error of the store comes last.
 func (db *DB) Scan(ctx context.Context, tenant string, rng store.Range) iter.Seq2[store.Item, error] {
 	if rng.Limit == 0 {
 		rng.Limit = scanPiece
@@ -102,27 +102,35 @@ func (db *DB) Scan(ctx context.Context, tenant string, rng store.Range) iter.Seq
 	}
 }
 
+// FirstKey finds the first key of a range; nil where the range is empty.
+func (db *DB) FirstKey(ctx context.Context, tenant string, rng store.Range) (*store.Item, error) {
+	rng.Limit, rng.KeysOnly = 1, true
+	r, err := db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil || len(r.Ranges[0]) == 0 {
+		return nil, err
+	}
+	return &r.Ranges[0][0], nil
+}
+
 // after is the first key behind a key.
 func after(key []byte) []byte { return append(key[:len(key):len(key)], 0) }
 
-// entry is a record of a range.
-type entry[T any] struct {
-	Key   []byte
-	Value *T
+// decoded gives what a record's JSON says, or nil where there is no record.
+func decoded[T any](tenant string, it store.Item) (*T, error) {
+	if it.Damaged {
+		return nil, damaged(tenant, it.Key)
+	}
+	if it.Value == nil {
+		return nil, nil
+	}
+	value := new(T)
+	if err := json.Unmarshal(it.Value, value); err != nil {
+		return nil, fmt.Errorf("decoding a record, %s: %w", nameOf(tenant, it.Key), err)
+	}
+	return value, nil
 }
 
-// Each reads a range as scan does, decoded. A record that is damaged or does not decode comes with an error and without
-// a Value; whoever goes on gets the next one.
-func Each[T any](ctx context.Context, db *DB, tenant string, rng store.Range) iter.Seq2[entry[T], error] {
-	return func(yield func(entry[T], error) bool) {
-		for it, err := range db.Scan(ctx, tenant, rng) {
-			var value *T
-			if err == nil {
-				value, err = decoded[T](tenant, it)
-			}
-			if !yield(entry[T]{it.Key, value}, err) {
-				return
-			}
-		}
-	}
+// damaged is ErrDamaged with the kind of the record.
+func damaged(tenant string, key []byte) error {
+	return fmt.Errorf("%w: %s", ErrDamaged, nameOf(tenant, key))
 }

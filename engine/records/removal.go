@@ -7,16 +7,16 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// SweepChunk is how many records one Step removes at most.
+// SweepChunk is how many records one step of background work removes at most.
 const SweepChunk = 1000
 
-// DeleteRange removes up to sweepChunk records of a range and tells whether it removed any.
+// DeleteRange removes up to SweepChunk records of a range and tells whether it removed any.
 func (db *DB) DeleteRange(ctx context.Context, tenant string, rng store.Range) (more bool, err error) {
 	n, err := db.DeleteSome(ctx, tenant, rng)
 	return n > 0, err
 }
 
-// DeleteSome removes up to sweepChunk records of a range and says how many.
+// DeleteSome removes up to SweepChunk records of a range and says how many.
 func (db *DB) DeleteSome(ctx context.Context, tenant string, rng store.Range) (n int, err error) {
 	rng.Limit, rng.KeysOnly = SweepChunk, true
 	r, err := db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
@@ -31,18 +31,7 @@ func (db *DB) DeleteSome(ctx context.Context, tenant string, rng store.Range) (n
 	return len(b.Delete), db.Commit(ctx, tenant, b)
 }
 
-// FirstKey finds the first key of a range; nil where the range is empty.
-func (db *DB) FirstKey(ctx context.Context, tenant string, rng store.Range) (*store.Item, error) {
-	rng.Limit, rng.KeysOnly = 1, true
-	r, err := db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil || len(r.Ranges[0]) == 0 {
-		return nil, err
-	}
-	return &r.Ranges[0][0], nil
-}
-
-// removals tells which sorts of keys were removed since the store's files were last compacted. Both start true, because
-// an earlier process may have deleted keys without compacting.
+// removals tells which sorts of keys were removed since the store's files were last compacted.
 type removals struct{ Main, Loose atomic.Bool }
 
 func (r *removals) of(loose bool) *atomic.Bool {
@@ -52,7 +41,8 @@ func (r *removals) of(loose bool) *atomic.Bool {
 	return &r.Main
 }
 
-// CompactStore has the store's files rid of what was removed, where the store can do that and anything was.
+// CompactStore has the store rewrite its files without what was removed, where it can do that and anything was. It is a
+// piece of the daily job, see jobs.Daily, and does everything in one piece.
 func (db *DB) CompactStore(ctx context.Context, _ string, _ []byte) (int, []byte, error) {
 	s, ok := db.Store.(interface {
 		Compact(ctx context.Context, loose bool) error

@@ -21,7 +21,8 @@ const (
 )
 
 // Staging writes something that is too large for one commit where nobody sees it: under an incarnation that no record
-// names yet. One last commit, of reveal, makes it seen as a whole. Until then a job stands ready to have it swept.
+// names yet. A last commit that names the incarnation makes all of it seen at once; Reveal is part of that commit.
+// Until then a job stands ready that has everything swept when its time is over, because the process may die meanwhile.
 type Staging struct {
 	W     *Tx // It collects what the next commit writes.
 	live  ident.Incarnation
@@ -29,9 +30,10 @@ type Staging struct {
 	sweep store.Pair // the job that removes what was written
 }
 
-// Stage begins to write. Sweep is the job that removes all that will be written; its key ends with the incarnation.
+// Stage begins to write. sweep is the job that removes all that will be written; its key ends with the incarnation. It
+// answers not_found where the caller's tenant is gone.
 func (db *DB) Stage(ctx context.Context, c access.Caller, sweep store.Pair) (*Staging, error) {
-	t := &Tx{Ctx: ctx, DB: db, Tenant: c.Tenant, Now: db.Now()}
+	t := db.Begin(ctx, c.Tenant)
 	if err := t.expectLive(c); err != nil {
 		return nil, err
 	}
@@ -42,17 +44,19 @@ func (db *DB) Stage(ctx context.Context, c access.Caller, sweep store.Pair) (*St
 	return s, err
 }
 
-// expects are the preconditions of all that is staged: the tenant lives, and nothing took the job away, which would
-// mean that what was written before is being swept.
+// expects are the preconditions of all that is staged: the tenant lives, and the job is there. Where the job is gone,
+// what was written before is being swept.
 func (s *Staging) expects() []store.Expect {
 	return []store.Expect{{Key: Live.Key(), Value: s.live[:]}, {Key: s.job, Value: s.sweep.Value}}
 }
 
+// clear begins the next commit.
 func (s *Staging) clear() {
 	s.W = &Tx{Ctx: s.W.Ctx, DB: s.W.DB, Tenant: s.W.Tenant, Live: s.live, Now: s.W.Now}
 }
 
-// Add lets do write more. Small pieces share a commit, so that they need not wait for the disk one by one.
+// Add runs do, which writes more to w. Small pieces share a commit, so that they need not wait for the disk one by one.
+// It answers import_interrupted as Flush does.
 func (s *Staging) Add(do func(w *Tx) error) error {
 	if err := do(s.W); err != nil {
 		return err
@@ -63,7 +67,7 @@ func (s *Staging) Add(do func(w *Tx) error) error {
 	return s.Flush()
 }
 
-// Read reads what was written, or anything else, without expecting it unchanged.
+// Read reads what was committed so far, or anything else, without expecting it unchanged.
 func (s *Staging) Read(q store.Query) (store.Result, error) {
 	return s.W.DB.Store.Read(s.W.Ctx, s.W.Tenant, q)
 }
@@ -76,14 +80,14 @@ func (s *Staging) Flush() error {
 	s.W.Batch.Expect = s.expects()
 	err := s.W.DB.Commit(s.W.Ctx, s.W.Tenant, s.W.Batch)
 	s.clear()
-	if lost := (*store.ConflictError)(nil); errors.As(err, &lost) {
+	if _, lost := errors.AsType[*store.ConflictError](err); lost {
 		return fault.Errorf(fault.Conflict, "import_interrupted",
 			"the tenant was deleted meanwhile, or one thing took longer than %s", stagingLife)
 	}
 	return err
 }
 
-// Reveal adds to a commit that names the incarnation what keeps the sweep away.
+// Reveal takes the job away in t, the commit that names the incarnation.
 func (s *Staging) Reveal(t *Tx) {
 	t.Batch.Expect = append(t.Batch.Expect, s.expects()[1])
 	t.Delete(s.job)
@@ -99,7 +103,7 @@ func (s *Staging) Abandon(ctx context.Context) {
 	}
 }
 
-// SweepStaged puts, for what was staged too long ago, the jobs that sweep it.
+// SweepStaged turns the jobs of what was staged for too long into the jobs that sweep it.
 func (db *DB) SweepStaged(ctx context.Context, tenant string, due []store.Item) error {
 	var b store.Batch
 	for _, it := range due {
@@ -109,18 +113,21 @@ func (db *DB) SweepStaged(ctx context.Context, tenant string, due []store.Item) 
 	return db.Commit(ctx, tenant, b)
 }
 
-// stagedAt is the first part of the keys of jobs of what is staged: until when it may stay so.
+// DueStaged covers the jobs of what was staged for too long; limit bounds how many come.
+func DueStaged(now time.Time, limit int) store.Range {
+	return store.Range{From: []byte(stagedPrefix), To: stagedKey(now, nil), Limit: limit}
+}
+
+// stagedPrefix begins the keys of StagedSessionJob and StagedBoardJob. stagedAt is their next part.
+const stagedPrefix = JobPrefix + "i"
+
 var stagedAt = earliestFirst("time")
 
-// stagedKey is the job of what is staged, kindStagedSessionJob for one: its key ends with the key of the job that sweeps
-// it.
+// stagedKey is the key of the job of something staged: until when it may be so, and the key of the job that sweeps it.
+// StagedSessionJob and StagedBoardJob describe such keys.
 func stagedKey(until time.Time, sweep []byte) []byte {
-	return append(stagedAt.append([]byte(JobPrefix+"i"), until), sweep...)
+	return append(stagedAt.append([]byte(stagedPrefix), until), sweep...)
 }
 
+// stagedSweep gives back the key of the job that sweeps what is staged.
 func stagedSweep(key []byte) []byte { return key[len(stagedKey(time.Time{}, nil)):] }
-
-// DueStaged covers the jobs of what ran out by now.
-func DueStaged(now time.Time, limit int) store.Range {
-	return store.Range{From: []byte(JobPrefix + "i"), To: stagedKey(now, nil), Limit: limit}
-}

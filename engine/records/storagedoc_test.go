@@ -62,12 +62,12 @@ func storageDocument() string {
 		inBoth: "In both"} {
 		b.WriteString("\n## " + title + "\n| Kind | Key | What it holds |\n|---|---|---|\n")
 		for _, k := range Kinds {
-			if k := k.Base(); k.in == in {
+			if k := k.base(); k.in == space(in) {
 				doc := k.doc
 				if k.length != store.Plain {
 					doc += "; of any length"
 				}
-				b.WriteString("| " + k.Name + " | `" + k.form() + "` | " + doc + " |\n")
+				b.WriteString("| " + k.name + " | `" + k.form() + "` | " + doc + " |\n")
 			}
 		}
 	}

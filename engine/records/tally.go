@@ -12,18 +12,20 @@ type Amount struct {
 	Bytes int64
 }
 
+// Add adds b to a.
 func (a *Amount) Add(b Amount) { a.Count, a.Bytes = a.Count+b.Count, a.Bytes+b.Bytes }
 
+// Subtract takes b from a.
 func (a *Amount) Subtract(b Amount) { a.Add(Amount{-b.Count, -b.Bytes}) }
 
-// Tallies knows about how much of something each tenant keeps, so that a quota can be held. Nothing of it is stored: a
-// stored count would be one record that every write of a tenant has to change, and would be wrong for what was there
-// before the quota was. Instead a tenant is counted now and then, and this process's own changes are added.
+// Tallies know about how much of something each tenant keeps, so that a quota can be held. Nothing of it is stored,
+// because a stored count would be one record that every write of a tenant has to change. Instead a tenant is counted
+// now and then, and what this process changes is added. Nil tallies hold no quota.
 type Tallies struct {
 	Count func(ctx context.Context, tenant string) (Amount, error)
 	Now   func() time.Time
-	// A count is good for life by itself, and to refuse something only for refuses: what other processes store, and what
-	// sweeps remove, is not in it.
+	// Life is how long a count is good, and Refuses how long it is good for refusing something. Refuses is shorter,
+	// because a count lacks what other processes store and what sweeps remove.
 	Life, Refuses time.Duration
 
 	mu      sync.Mutex
@@ -37,6 +39,7 @@ type tally struct {
 	counted time.Time
 }
 
+// of gives the tally of a tenant.
 func (u *Tallies) of(tenant string) *tally {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -51,7 +54,7 @@ func (u *Tallies) of(tenant string) *tally {
 	return t
 }
 
-// Add notes what was stored, or removed where it is negative.
+// Add notes what was stored; a negative change was removed.
 func (u *Tallies) Add(tenant string, change Amount) {
 	if u == nil || change == (Amount{}) {
 		return
@@ -73,8 +76,8 @@ func (u *Tallies) Forget(tenant string) {
 	delete(u.tenants, tenant)
 }
 
-// Check asks refuse about what the tenant keeps, and answers its refusal. Requests at the same moment may pass together:
-// reserve is what keeps them apart.
+// Check asks refuse about what the tenant keeps, and answers its refusal. Two requests at the same moment may pass
+// together where there is room for one of them only; Reserve prevents that.
 func (u *Tallies) Check(ctx context.Context, tenant string, refuse func(kept Amount) error) error {
 	t := u.of(tenant)
 	t.mu.Lock()
@@ -83,8 +86,9 @@ func (u *Tallies) Check(ctx context.Context, tenant string, refuse func(kept Amo
 }
 
 // checkLocked counts the tenant where its tally is too old, and before it refuses. What is pending may be in the store
-// already, and then counts twice until the next count: too much is refused rather than too little.
-func (u *Tallies) checkLocked(ctx context.Context, tenant string, t *tally, refuse func(kept Amount) error) (full error) {
+// already, and then it counts twice until the next count: too much is refused rather than too little.
+func (u *Tallies) checkLocked(ctx context.Context, tenant string, t *tally, refuse func(kept Amount) error,
+) (full error) {
 	for _, life := range [...]time.Duration{u.Life, u.Refuses} {
 		if now := u.Now(); t.counted.IsZero() || now.Sub(t.counted) >= life {
 			kept, err := u.Count(ctx, tenant)
@@ -101,8 +105,8 @@ func (u *Tallies) checkLocked(ctx context.Context, tenant string, t *tally, refu
 	return full
 }
 
-// Reservation is what one change adds to a tally, held from before its commit, so that changes at the same time do not
-// all fit into the same room. Nil where there is no quota.
+// Reservation is what one change adds to a tally. It is held from before the change's commit, so that changes at the
+// same time do not all fit into the same room. A nil one does nothing.
 type Reservation struct {
 	use    *Tallies
 	tally  *tally
@@ -110,7 +114,7 @@ type Reservation struct {
 	taken  Amount
 }
 
-// Reserve begins a reservation of nothing; nil where there are no tallies.
+// Reserve begins a reservation, of nothing yet. It is nil where the tallies are.
 func (u *Tallies) Reserve(tenant string) *Reservation {
 	if u == nil {
 		return nil
@@ -118,7 +122,8 @@ func (u *Tallies) Reserve(tenant string) *Reservation {
 	return &Reservation{use: u, tally: u.of(tenant), tenant: tenant}
 }
 
-// Hold reserves a change that refuse lets pass, in place of what an earlier attempt took.
+// Hold asks refuse about what the tenant keeps, and reserves the change where it does not refuse, in place of what an
+// earlier Hold took.
 func (r *Reservation) Hold(ctx context.Context, change Amount, refuse func(kept Amount) error) error {
 	if r == nil {
 		return nil
@@ -135,15 +140,15 @@ func (r *Reservation) Hold(ctx context.Context, change Amount, refuse func(kept 
 	return nil
 }
 
-// giveBack is called with the tally locked.
+// giveBack ends what is reserved. The tally must be locked.
 func (r *Reservation) giveBack() {
 	r.tally.kept.Subtract(r.taken)
 	r.tally.pending.Subtract(r.taken)
 	r.taken = Amount{}
 }
 
-// End keeps what was taken where the change was committed. An idempotent request that was answered from before counts
-// twice, until the next count.
+// End ends the reservation, and adds it to the tally where the change was committed. An idempotent request that got its
+// earlier answer counts twice, until the next count.
 func (r *Reservation) End(committed bool) {
 	if r == nil {
 		return

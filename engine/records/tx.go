@@ -1,6 +1,7 @@
 package records
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,27 +18,34 @@ import (
 // it means the record is very contended, not that nothing moves.
 const maxAttempts = 64
 
-// Tx collects one atomic change. What it reads it also expects unchanged at commit.
+// Tx collects one atomic change in a tenant's space. Its reads see its own writes, and what it has read must be
+// unchanged when it is committed. Update makes one and commits it.
 type Tx struct {
 	Ctx    context.Context
 	DB     *DB
 	Tenant string
-	Live   ident.Incarnation // the tenant's
-	Now    time.Time
+	Live   ident.Incarnation // of the tenant; zero in the system space
+	Now    time.Time         // one time for all that is written
 	Batch  store.Batch
 	keys   map[string]txKey // those that it has read or writes
 }
 
-// txKey is what a tx knows of a key.
+// Begin makes a Tx for reading, or for work that builds a batch and commits it itself. It does not expect that the
+// tenant lives.
+func (db *DB) Begin(ctx context.Context, tenant string) *Tx {
+	return &Tx{Ctx: ctx, DB: db, Tenant: tenant, Now: db.Now()}
+}
+
+// txKey is what a Tx knows of a key.
 type txKey struct {
 	read bool       // The precondition is in the batch, unless the record is damaged.
 	was  store.Item // The store held this, where it was read.
-	// Put and Delete of the batch hold the key's write at one less than this. 0 means that there is none.
+	// The key's write stands in Batch.Put at put-1, or in Batch.Delete at deleted-1. 0 means that there is none.
 	put, deleted int
 }
 
-// expectLive makes it a precondition that the tenant is the one that the caller's key was made in: nothing is written
-// into a tenant behind its deletion, or into the next one of its name.
+// expectLive makes it a precondition that the tenant is the one that the caller's key was made in. Nothing is written
+// into a tenant that was deleted, or into another one of the same name. It answers not_found.
 func (t *Tx) expectLive(c access.Caller) error {
 	if t.Tenant == SystemTenant {
 		return nil
@@ -56,8 +64,8 @@ func (t *Tx) expectLive(c access.Caller) error {
 	return nil
 }
 
-// Get reads keys as the batch leaves them. What the store holds is a precondition of the commit, also where the batch
-// writes the key.
+// Get reads records as the change leaves them. What the store holds is a precondition of the commit, also where the
+// change writes the key. It answers ErrDamaged where one of them is damaged.
 func (t *Tx) Get(keys ...[]byte) ([]store.Item, error) {
 	out, err := t.Look(keys...)
 	if i := slices.IndexFunc(out, func(it store.Item) bool { return it.Damaged }); i >= 0 {
@@ -66,8 +74,8 @@ func (t *Tx) Get(keys ...[]byte) ([]store.Item, error) {
 	return out, err
 }
 
-// Look is get for records that can be made again. A damaged one comes as such and is no precondition, because nobody
-// knows its bytes. Keys that were read before are not read again.
+// Look is Get for records that can be made again. A damaged one comes as such and is no precondition, because nobody
+// knows its bytes. Keys that the Tx has read before are not read again.
 func (t *Tx) Look(keys ...[]byte) ([]store.Item, error) {
 	var ask [][]byte
 	for _, key := range keys {
@@ -96,7 +104,7 @@ func (t *Tx) Look(keys ...[]byte) ([]store.Item, error) {
 	return out, nil
 }
 
-// Left gives a record that was read as the batch leaves it.
+// Left gives a record, which was read in another way, as the change leaves it.
 func (t *Tx) Left(it store.Item) store.Item {
 	switch k := t.keys[string(it.Key)]; {
 	case k.put > 0:
@@ -107,6 +115,7 @@ func (t *Tx) Left(it store.Item) store.Item {
 	return it
 }
 
+// know remembers what is known of a key.
 func (t *Tx) know(key []byte, k txKey) {
 	if t.keys == nil {
 		t.keys = make(map[string]txKey, 16)
@@ -114,7 +123,7 @@ func (t *Tx) know(key []byte, k txKey) {
 	t.keys[string(key)] = k
 }
 
-// Put writes a key. The last write of a key in a batch is the one that counts.
+// Put writes a record. The last write of a key in a change is the one that counts.
 func (t *Tx) Put(key, value []byte) {
 	k := t.unwritten(key)
 	t.Batch.Put = append(t.Batch.Put, store.Pair{Key: key, Value: value})
@@ -122,6 +131,7 @@ func (t *Tx) Put(key, value []byte) {
 	t.know(key, k)
 }
 
+// Delete removes a record, or does nothing where there is none.
 func (t *Tx) Delete(key []byte) {
 	k := t.unwritten(key)
 	t.Batch.Delete = append(t.Batch.Delete, key)
@@ -129,7 +139,7 @@ func (t *Tx) Delete(key []byte) {
 	t.know(key, k)
 }
 
-// unwritten takes an earlier write of a key out of the batch; the last write takes its place in the list.
+// unwritten takes an earlier write of the key out of the batch; the last write of the list takes its place.
 func (t *Tx) unwritten(key []byte) txKey {
 	k := t.keys[string(key)]
 	if n := len(t.Batch.Put); k.put > 0 {
@@ -152,6 +162,7 @@ func (t *Tx) unwritten(key []byte) txKey {
 	return k
 }
 
+// PutJSON writes a record as JSON.
 func (t *Tx) PutJSON(key []byte, v any) error {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -160,9 +171,10 @@ func (t *Tx) PutJSON(key []byte, v any) error {
 	return err
 }
 
+// Writes is how many records the change writes or deletes.
 func (t *Tx) Writes() int { return len(t.Batch.Put) + len(t.Batch.Delete) }
 
-// Bytes is the size of what is to be put.
+// Bytes is the size of all keys and values that the change writes.
 func (t *Tx) Bytes() (n int) {
 	for _, p := range t.Batch.Put {
 		n += len(p.Key) + len(p.Value)
@@ -170,17 +182,22 @@ func (t *Tx) Bytes() (n int) {
 	return n
 }
 
+// ErrUnknownKey refuses an API key that is unknown, has expired or was deleted.
 func ErrUnknownKey() error {
 	return fault.Errorf(fault.Unauthorized, "unknown_key", "the key is unknown, expired or deleted")
 }
 
-// Update runs fn and commits what it collected, again from the start while other writers win. With once, the answer
-// is stored in the same commit and given again to the same request.
+// Update runs fn, commits what fn collected, and answers what fn answered. Where another writer changed what fn had
+// read, it begins again: fn may run often and must have no effect outside the Tx. Without writes nothing is committed.
+//
+// With once, the answer is stored in the same commit, and the same request gets it again instead of another run; it
+// answers idempotency_key_reused and idempotency_sealed as GivenBefore does. It answers unknown_key where the caller's
+// tenant was deleted, contended where other writers kept winning, and what Worded makes of a refusal of the store.
 func Update[T any](ctx context.Context, db *DB, c access.Caller, once access.Once, fn func(*Tx) (T, error)) (T, error) {
 	var zero T
 	record := onceKey(once, c)
 	for range maxAttempts {
-		t := &Tx{Ctx: ctx, DB: db, Tenant: c.Tenant, Now: db.Now()}
+		t := db.Begin(ctx, c.Tenant)
 		if record != nil { // first, so that its conflict is index 0
 			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: record})
 		}
@@ -209,16 +226,15 @@ func Update[T any](ctx context.Context, db *DB, c access.Caller, once access.Onc
 			return out, nil
 		}
 		err = db.Commit(ctx, c.Tenant, t.Batch)
-		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) {
+		conflict, lost := errors.AsType[*store.ConflictError](err)
+		if !lost {
 			return out, err
 		}
-		if i := conflict.Index; string(t.Batch.Expect[i].Key) == string(Live.Key()) {
+		if bytes.Equal(t.Batch.Expect[conflict.Index].Key, Live.Key()) {
 			return zero, ErrUnknownKey() // the tenant was deleted meanwhile, and the key with it
 		}
 		if record != nil && conflict.Index == 0 {
-			prior, found, err := given[T](ctx, db, c.Tenant, record, once)
-			if found || err != nil {
+			if prior, found, err := given[T](ctx, db, c.Tenant, record, once); found || err != nil {
 				return prior, err
 			}
 		}

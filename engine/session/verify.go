@@ -30,15 +30,15 @@ func NewChecks() *Checks {
 }
 
 // Checks lists the kinds of records that belong to sessions.
-func (c *Checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "session", Record: c.head},
-		{Kind: "job_session", Record: c.job},
-		{Kind: "job_headless", Record: func(*verify.Space, store.Item) { c.headless = true }},
-		{Kind: "body", Record: c.body},
-		{Kind: "headers", Record: c.headers},
-		{Kind: "summary", Record: c.summary},
-		{Kind: "open_calls", Record: c.openCalls},
+func (c *Checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Session, Record: c.head},
+		{Kind: records.SessionJob, Record: c.job},
+		{Kind: records.HeadlessJob, Record: func(*verify.Space, store.Item) { c.headless = true }},
+		{Kind: records.Body, Record: c.body},
+		{Kind: records.Headers, Record: c.headers},
+		{Kind: records.Summary, Record: c.summary},
+		{Kind: records.OpenCalls, Record: c.openCalls},
 	}
 }
 
@@ -53,7 +53,7 @@ type headSeen struct {
 }
 
 // At is a record of the session.
-func (h *headSeen) At(s *verify.Space, kind string, key []byte) verify.Subject {
+func (h *headSeen) At(s *verify.Space, kind records.Kind, key []byte) verify.Subject {
 	return s.At(kind, key).Of(h.Pinc, h.Session)
 }
 
@@ -178,10 +178,10 @@ func (c *Checks) endMessages(s *verify.Space) {
 	h.came = true
 	key := records.Session.Key(h.Pinc, h.Session)
 	if c.swept[m.Incarnation] {
-		h.At(s, "session", key).Mismatch("the session lives and its messages are to be swept")
+		h.At(s, records.Session, key).Mismatch("the session lives and its messages are to be swept")
 	}
 	if s.Staged[m.Incarnation] {
-		h.At(s, "session", key).Mismatch("the session lives and is still being imported")
+		h.At(s, records.Session, key).Mismatch("the session lives and is still being imported")
 	}
 	m.sums(s, key)
 }
@@ -190,13 +190,13 @@ func (c *Checks) endMessages(s *verify.Space) {
 func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	h := m.head
 	if sum := h.Covered(); sum.Covers > 0 && !m.summarised {
-		h.At(s, "summary", key).Missing("version %d of the session's summary is not there", sum.Version)
+		h.At(s, records.Summary, key).Missing("version %d of the session's summary is not there", sum.Version)
 	}
 	if m.Last != h.Messages {
-		h.At(s, "body", key).Missing("the session has %d messages, its bodies end with %d", h.Messages, m.Last)
+		h.At(s, records.Body, key).Missing("the session has %d messages, its bodies end with %d", h.Messages, m.Last)
 	}
 	if m.Turn != h.Turns {
-		h.At(s, "headers", key).Missing("the session has %d turns, its headers end with %d", h.Turns, m.Turn)
+		h.At(s, records.Headers, key).Missing("the session has %d turns, its headers end with %d", h.Turns, m.Turn)
 	}
 	h.calls = m.Calls
 	// Where anything was found about the session already, its tokens cannot be right.
@@ -205,9 +205,9 @@ func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	case m.Lost || m.Turn != h.Turns:
 		h.calls = nil
 	case m.Placed != h.Messages:
-		h.At(s, "session", key).Mismatch("the session has %d messages, its turns have %d", h.Messages, m.Placed)
+		h.At(s, records.Session, key).Mismatch("the session has %d messages, its turns have %d", h.Messages, m.Placed)
 	case m.Tokens != h.Tokens && !slices.ContainsFunc(s.Findings, told):
-		h.At(s, "session", key).Mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.Tokens)
+		h.At(s, records.Session, key).Mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.Tokens)
 	}
 }
 
@@ -222,7 +222,7 @@ func (c *Checks) stray(s *verify.Space, m *messagesSeen) {
 	} else if len(c.lostHeads) > 0 {
 		whose = "a session whose head is lost: one of those that are damaged"
 	}
-	s.At("body", m.first).Orphan("%d records of messages belong to %s", m.count, whose).Harmless = c.headless
+	s.At(records.Body, m.first).Orphan("%d records of messages belong to %s", m.count, whose).Harmless = c.headless
 }
 
 func (c *Checks) openCalls(s *verify.Space, it store.Item) {
@@ -260,17 +260,17 @@ func (c *Checks) Finish(s *verify.Space) {
 		h := c.Heads[sinc]
 		key := records.Session.Key(h.Pinc, h.Session)
 		if !s.Belongs(h.Pinc) {
-			h.At(s, "session", key).Orphan("the session's project does not exist")
+			h.At(s, records.Session, key).Orphan("the session's project does not exist")
 		}
 		if !h.came && h.Messages > 0 {
-			h.At(s, "body", key).Missing("of the session's %d messages none is there", h.Messages)
+			h.At(s, records.Body, key).Missing("of the session's %d messages none is there", h.Messages)
 		}
 		if h.OpenCalls > 0 && !h.opened {
-			open := h.At(s, "open_calls", records.OpenCalls.Key(h.Pinc, h.Session))
+			open := h.At(s, records.OpenCalls, records.OpenCalls.Key(h.Pinc, h.Session))
 			open.Missing("the session's %d open calls are not there", h.OpenCalls)
 		}
 		if c.swept[sinc] && !h.came {
-			h.At(s, "job_session", records.SessionJob.Key(sinc)).Mismatch("the session lives and is to be swept")
+			h.At(s, records.SessionJob, records.SessionJob.Key(sinc)).Mismatch("the session lives and is to be swept")
 		}
 	}
 }

@@ -2,12 +2,12 @@ package store
 
 import "context"
 
-// beneath is what every decorator hands on to the store that it decorates.
+// beneath is the store that a decorator stands on. It hands on what every decorator leaves as it is.
 type beneath struct{ inner Store }
 
 func (b beneath) Close() error { return b.inner.Close() }
 
-// Failed tells why the store beneath stopped writing, where it can tell.
+// Failed answers why the store beneath stopped writing, or nil.
 func (b beneath) Failed() error {
 	if f, ok := b.inner.(interface{ Failed() error }); ok {
 		return f.Failed()
@@ -15,7 +15,8 @@ func (b beneath) Failed() error {
 	return nil
 }
 
-// Compact has the store beneath rewrite the files of one sort of keys without what was removed, where it can do that.
+// Compact has the store beneath rewrite the files of loose or of synced keys without what was removed, where it can do
+// that.
 func (b beneath) Compact(ctx context.Context, loose bool) error {
 	if c, ok := b.inner.(interface {
 		Compact(context.Context, bool) error
@@ -25,7 +26,7 @@ func (b beneath) Compact(ctx context.Context, loose bool) error {
 	return nil
 }
 
-// Room tells why the store beneath has no room for more, where it can tell.
+// Room answers why the store beneath has no room for more, or nil.
 func (b beneath) Room() error {
 	if r, ok := b.inner.(interface{ Room() error }); ok {
 		return r.Room()

@@ -28,7 +28,7 @@ func CheckTenant(tenant string) error {
 // with it.
 func (b Batch) Check(tenant string) error { return b.check(tenant, nil) }
 
-// check is Check where length, if there is one, tells which values may be longer than MaxValue.
+// check is Check where length, unless it is nil, tells which values may be longer than MaxValue.
 func (b Batch) check(tenant string, length func(key []byte) Length) error {
 	if err := CheckTenant(tenant); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"errors"
 )
 
-// Length says what the values under a key may be.
+// Length says how long the values of a key may be, and whether they are written again.
 type Length uint8
 
 const (
@@ -16,13 +16,13 @@ const (
 	Plain Length = iota
 	// Once is a value of any length under a key that is put while nothing stands there, or with the same value again.
 	Once
-	// Rewritten is a value of any length that may be put over another. A Put or Delete of such a key is cheapest with an
-	// Expect of what stands there, because that tells how long it is.
+	// Rewritten is a value of any length that may be put over another. A Put or Delete of such a key is cheapest with
+	// an Expect of what stands there, because Long then need not look how long that is.
 	Rewritten
 )
 
-// MaxLong is the longest value that Long takes, in bytes, where it is the only write of its batch. Others are bounded by
-// MaxBatch alone.
+// MaxLong is the longest value that Long takes, in bytes, where it is the only write of its batch. In other batches,
+// MaxBatch bounds the values.
 const MaxLong = 9 << 20
 
 // ErrReserved refuses keys under which Long keeps the rests of long values.
@@ -31,7 +31,7 @@ var ErrReserved = errors.New("key is reserved for the rests of long values")
 // ErrChanged ends a Snapshot of Long that met a long value that was changed since the walk began.
 var ErrChanged = errors.New("a long value was changed behind the walk")
 
-// restPrefix begins the keys of the rests of synced values, looseRests those of loose ones.
+// restPrefix begins the keys of the rests of synced values, and looseRests those of loose ones.
 const (
 	restPrefix = "\xff\xff\xff\xff"
 	looseRests = string(rune(Loose)) + restPrefix
@@ -46,11 +46,12 @@ const (
 
 // Long returns a store that takes values of any length that one batch can hold; length tells which keys may have them.
 //
-// A value shorter than piece lies in inner as it is, so that it costs nothing more. Of a longer one, exactly piece bytes
-// lie under its key: the length of the whole, a digest of it, and its beginning. What follows lies in rests, records that
-// begin with the same digest: a reader that fetches them in a second read never joins pieces of two values. A batch writes
-// the pieces together, and takes away the rests of what stood there before. How many those are is said by the batch's
-// Expect of that key; without one, the keys of the rests are looked up, except for a Put of a key that is written Once.
+// A value shorter than piece lies in inner as it is, so that it costs nothing more. Of a longer one, the head lies
+// under its key, which has exactly piece bytes: the length of the whole, a digest of it, and its beginning. What
+// follows lies in rests, records that begin with the same digest, so that a reader, which fetches them in a second
+// read, never joins pieces of two values. A batch writes all pieces together and takes away the rests of what stood
+// there before. The batch's Expect of that key says how many those are. Without one, Long looks up their keys, except
+// for a Put of a key that is written Once.
 //
 // Long stands above Seal, which guards each piece. Backups copy pieces as they lie, from the store beneath.
 func Long(inner Store, length func(key []byte) Length, piece int) Store {
@@ -101,7 +102,7 @@ func splitRest(rest []byte) (key []byte, n int, ok bool) {
 	return after[:end], int(binary.BigEndian.Uint16(after[end:])), true
 }
 
-// head is what lies under the key of a long value.
+// head is what lies under the key of a long value: its length in 4 bytes, its digest, and its beginning.
 func (s *long) head(value []byte) []byte {
 	sum := digestOf(value)
 	out := binary.BigEndian.AppendUint32(make([]byte, 0, s.piece), uint32(len(value)))
@@ -111,8 +112,9 @@ func (s *long) head(value []byte) []byte {
 // isHead tells whether what lies under a key is the head of a long value. Nothing else has its length there.
 func (s *long) isHead(it *Item) bool { return len(it.Value) == s.piece && s.length(it.Key) != Plain }
 
-// Read answers a query as inner does, with the rests of long values fetched in a second read. Where those are not of the
-// same version, everything is read again; where they stay so, the value is damaged.
+// Read answers a query as inner does, with the rests of long values fetched in a second read. Where rests do not fit
+// their head, another writer has come between, and everything is read again. Where they do not fit the same head again,
+// the value is damaged.
 func (s *long) Read(ctx context.Context, tenant string, q Query) (Result, error) {
 	query, joins := cutRanges(q)
 	var failed map[string]digest
@@ -151,9 +153,10 @@ func (s *long) heads(dst []*Item, items []Item) []*Item {
 	return dst
 }
 
-// join completes heads in place with their rests. Those that do not fit are noted in failed, and again asks for another
-// read; one that was noted before with the same digest is damaged.
-func (s *long) join(ctx context.Context, tenant string, heads []*Item, failed map[string]digest) (again bool, err error) {
+// join completes heads in place with their rests. A head whose rests do not fit is noted in failed, and again asks for
+// another read. One that was noted before, with the same digest, is damaged.
+func (s *long) join(ctx context.Context, tenant string, heads []*Item, failed map[string]digest,
+) (again bool, err error) {
 	var q Query
 	for _, it := range heads {
 		for n := range s.restsOf(it.Value) {
@@ -190,7 +193,7 @@ func (s *long) restsOf(head []byte) int {
 	return 0
 }
 
-// joined is a value made of its pieces, or nil where they do not belong together.
+// joined makes a value of its pieces; nil where they do not belong together.
 func joined(head []byte, rests []Item) []byte {
 	size := int(binary.BigEndian.Uint32(head))
 	if len(rests) == 0 {
@@ -210,8 +213,9 @@ func joined(head []byte, rests []Item) []byte {
 	return whole
 }
 
-// Snapshot hands on what inner's walk shows, long values whole. Their rests are read beside the walk: where one was changed
-// since, the walk ends with ErrChanged. A rest that belongs to no value comes as the record that it is.
+// Snapshot hands on what inner's walk shows, with long values whole. It reads their rests beside the walk; where one
+// was changed since the walk began, it ends with ErrChanged. A rest that belongs to no value comes as the record that
+// it is.
 func (s *long) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
 	var at string
 	owned := map[string]int{} // by key: how many rests its value has
@@ -225,7 +229,7 @@ func (s *long) Snapshot(ctx context.Context, fn func(tenant string, it Item) err
 		}
 		switch {
 		case it.Damaged && s.length(it.Key) != Plain:
-			owned[string(it.Key)] = 1<<16 - 1 // as many as there are
+			owned[string(it.Key)] = 1<<16 - 1 // All rests of a damaged head are its own.
 		case s.isHead(&it):
 			owned[string(it.Key)] = s.restsOf(it.Value)
 			whole := it

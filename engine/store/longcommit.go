@@ -25,7 +25,7 @@ func (s *long) Commit(ctx context.Context, tenant string, b Batch) error {
 			return err
 		}
 		err = s.inner.Commit(ctx, tenant, out)
-		if lost := (*ConflictError)(nil); !errors.As(err, &lost) || lost.Index < len(b.Expect) {
+		if lost, ok := errors.AsType[*ConflictError](err); !ok || lost.Index < len(b.Expect) {
 			return err
 		}
 		// Another writer changed how many rests there are since they were looked up.
@@ -33,7 +33,7 @@ func (s *long) Commit(ctx context.Context, tenant string, b Batch) error {
 	return ErrUnavailable
 }
 
-// concerns tells whether a batch writes, expects or removes what may be long.
+// concerns tells whether a batch writes, expects or removes what may be long. It answers ErrReserved.
 func (s *long) concerns(b Batch) (bool, error) {
 	concerned := false
 	for _, e := range b.Expect {
@@ -61,10 +61,11 @@ func IsRest(key []byte) bool {
 		len(key) >= len(looseRests) && string(key[:len(looseRests)]) == looseRests
 }
 
-// split gives the batch that inner is to commit. The caller's preconditions come first, so that a conflict bears the
-// number that the caller knows.
+// split makes the batch that inner is to commit. The caller's preconditions come first, so that the index in a conflict
+// is the caller's.
 func (s *long) split(ctx context.Context, tenant string, b Batch) (Batch, error) {
-	out := Batch{Expect: slices.Clone(b.Expect), Put: make([]Pair, 0, len(b.Put)), Delete: slices.Clone(b.Delete), split: true}
+	out := Batch{Expect: slices.Clone(b.Expect), Put: make([]Pair, 0, len(b.Put)), Delete: slices.Clone(b.Delete),
+		split: true}
 	old := map[string]int{} // by key: how many rests stand there
 	for i, e := range b.Expect {
 		if s.length(e.Key) == Plain {
@@ -94,7 +95,7 @@ func (s *long) split(ctx context.Context, tenant string, b Batch) (Batch, error)
 		return out, err
 	}
 	for _, key := range look {
-		if s.length(key) == Rewritten { // another writer may make the value longer meanwhile
+		if s.length(key) == Rewritten { // Another writer may make the value longer meanwhile.
 			out.Expect = append(out.Expect, Expect{Key: restKey(key, old[string(key)]+1)})
 		}
 	}
@@ -134,7 +135,7 @@ func (s *long) put(dst []Pair, p Pair) []Pair {
 	return dst
 }
 
-// count notes in old how many rests stand under keys: the number of the last.
+// count notes in old how many rests each of the keys has: the number of the last one.
 func (s *long) count(ctx context.Context, tenant string, keys [][]byte, old map[string]int) error {
 	if len(keys) == 0 {
 		return nil
@@ -168,14 +169,14 @@ func (s *long) count(ctx context.Context, tenant string, keys [][]byte, old map[
 	}
 }
 
-// joins says which ranges of a query were read in two: by the place of the second among those read.
+// joins says how the ranges of a query were cut in two for reading.
 type joins struct {
 	asked []Range
-	pairs [][2]int // the places of both, or the same place twice
+	pairs [][2]int // for each range: the places of its two among those read, or the same place twice
 }
 
-// cutRanges takes the rests out of ranges. A range that goes beyond the loose rests is read in two, below them and above
-// them; joins is nil where no range had to be cut.
+// cutRanges takes the keys of rests out of ranges. A range with the loose rests in its midst is read in two, below them
+// and above them. joins is nil where no range had to be changed.
 func cutRanges(q Query) (Query, *joins) {
 	const aboveLoose = string(rune(Loose + 1))
 	crosses := func(r Range) bool { return len(r.To) == 0 || string(r.To) > looseRests && string(r.From) < aboveLoose }
@@ -205,7 +206,7 @@ func cutRanges(q Query) (Query, *joins) {
 	return q, j
 }
 
-// merge puts the answers to the ranges as they were asked together.
+// merge puts together what was read of each range as it was asked for.
 func (j *joins) merge(found [][]Item) [][]Item {
 	out := make([][]Item, len(j.asked))
 	for i, at := range j.pairs {

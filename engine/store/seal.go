@@ -9,9 +9,9 @@ import (
 // sealSize is the length of a seal, in bytes.
 const sealSize = 4
 
-// Seal returns a store that guards every value of inner with a CRC-32C over tenant, key and value. An item whose
-// value does not fit its seal is read as Damaged, because backends may answer a flipped bit with other bytes and no
-// error. What a backend loses altogether stays an absent key: only numbering above the port can tell.
+// Seal returns a store that guards every value of inner with a CRC-32C over tenant, key and value. An item whose value
+// does not fit its seal is read as Damaged, because a backend may answer a flipped bit with other bytes and no error.
+// Where a backend loses a record altogether, Seal cannot tell: what needs to know numbers its records.
 func Seal(inner Store) Store {
 	return &sealed{beneath: beneath{inner}, table: crc32.MakeTable(crc32.Castagnoli)}
 }
@@ -43,7 +43,7 @@ func (s *sealed) Commit(ctx context.Context, tenant string, b Batch) error {
 		size += len(p.Value)
 	}
 	if size > MaxBatch && !b.split {
-		return ErrTooLarge // Said before copying it all.
+		return ErrTooLarge // The inner store would say so too, after everything was copied.
 	}
 	var (
 		seed  = s.seed(tenant)

@@ -15,12 +15,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// keep stores a summary, what the session says of it, and what became of the job, in one commit. A result that came too
-// late, because the job is somebody else's by now, changes nothing. calls is how many the provider was asked for it.
+// keep stores a summary, what the session says of it, and what became of the task, in one commit. Where the task is
+// somebody else's by now, the result came too late and changes nothing. calls is how many calls of the provider the
+// result took.
 func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply Reply, calls int64,
 ) (time.Time, error) {
-	rec := &session.SummaryRecord{Text: reply.Text, FirstTurn: f.turns[0], LastTurn: f.turns[1], Covers: f.covers, Count: f.count,
-		Model: reply.Model, Prompt: w.e.summariser.Prompt()}
+	rec := &session.SummaryRecord{Text: reply.Text, FirstTurn: f.turns[0], LastTurn: f.turns[1], Covers: f.covers,
+		Count: f.count, Model: reply.Model, Prompt: w.svc.summariser.Prompt()}
 	if w.from != nil {
 		rec.FirstTurn, rec.Count = w.from.FirstTurn, rec.Count+w.from.Count
 		rec.LastTurn = max(rec.LastTurn, w.from.LastTurn)
@@ -28,17 +29,17 @@ func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply 
 			rec.Prompt = w.from.Prompt
 		}
 	}
-	unlock, err := w.e.sessions.Lock(ctx, w.tenant, w.job.Project, w.job.Session)
+	unlock, err := w.svc.sessions.Lock(ctx, w.tenant, w.job.Project, w.job.Session)
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer unlock()
-	return records.Update(ctx, w.e.db, access.Caller{Tenant: w.tenant}, access.Once{}, func(t *records.Tx) (due time.Time, err error) {
-		if err := tenant.Use(t, tenant.UsageRecord{Summaries: tenant.SummaryUsage{Calls: calls, TokensIn: int64(reply.TokensIn),
-			TokensOut: int64(reply.TokensOut)}}); err != nil {
+	return w.update(ctx, func(t *records.Tx) (due time.Time, err error) {
+		if err := tenant.Use(t, tenant.UsageRecord{Summaries: tenant.SummaryUsage{Calls: calls,
+			TokensIn: int64(reply.TokensIn), TokensOut: int64(reply.TokensOut)}}); err != nil {
 			return due, err
 		}
-		if mine, err := owns(t, w); err != nil || !mine {
+		if mine, err := w.owns(t); err != nil || !mine {
 			return t.Now, err
 		}
 		rec.Created = t.Now
@@ -59,13 +60,19 @@ func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply 
 		if more && w.job.Anew {
 			return due, nil
 		}
-		return due, w.e.set(t, w, sinc, rec)
+		return due, w.set(t, sinc, rec)
 	})
 }
 
-// set makes a summary the session's.
-func (svc *Service) set(t *records.Tx, w *work, sinc ident.Incarnation, rec *session.SummaryRecord) error {
-	p, h, set, err := svc.sessionFor(t, access.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
+// update runs a change of the task's tenant.
+func (w *work) update(ctx context.Context, do func(*records.Tx) (time.Time, error)) (time.Time, error) {
+	return records.Update(ctx, w.svc.db, access.Caller{Tenant: w.tenant}, access.Once{}, do)
+}
+
+// set makes a summary the session's. It answers summary_changed where the session has another summary than the attempt
+// went on from.
+func (w *work) set(t *records.Tx, sinc ident.Incarnation, rec *session.SummaryRecord) error {
+	p, h, set, err := w.svc.sessionFor(t, access.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
 	if err != nil {
 		return err
 	}
@@ -85,72 +92,73 @@ func (svc *Service) set(t *records.Tx, w *work, sinc ident.Incarnation, rec *ses
 	return t.PutJSON(records.Session.Key(p.Incarnation, w.job.Session), h)
 }
 
-// owns tells whether the job is still the one that was claimed, and expects it to be.
-func owns(t *records.Tx, w *work) (bool, error) {
+// owns tells whether the task is still as it was claimed. That it stays so is a precondition of the commit.
+func (w *work) owns(t *records.Tx) (bool, error) {
 	got, err := t.Get(w.key)
 	return err == nil && string(got[0].Value) == string(w.record), err
 }
 
-// failed notes an attempt that gave no summary. Summary and count stay as they were.
+// failed notes that an attempt gave no summary, and says when the next one is due. The session's summary stays as it
+// is.
 func (w *work) failed(ctx context.Context, failed *ProviderError) (time.Time, error) {
 	if ctx.Err() != nil { // the server stops: the provider is not to blame
 		return w.release(context.WithoutCancel(ctx))
 	}
-	w.e.db.Log.Warn("a summary could not be made; it is tried again later", "tenant", w.tenant, "project", w.job.Project,
-		"session", w.job.Session, "code", failed.Code, "detail", failed.Detail)
-	wait := w.e.jittered(min(maxSummaryBackoff, backoff<<min(w.job.Attempts, 16)))
+	w.svc.db.Log.Warn("a summary could not be made; it is tried again later", "tenant", w.tenant,
+		"project", w.job.Project, "session", w.job.Session, "code", failed.Code, "detail", failed.Detail)
+	wait := w.svc.jittered(min(maxBackoff, backoff<<min(w.job.Attempts, 16)))
 	if failed.Permanent {
-		wait = w.e.jittered(maxSummaryBackoff)
+		wait = w.svc.jittered(maxBackoff)
 	}
 	wait = max(wait, failed.RetryAfter)
-	until := w.e.db.Now().Add(wait)
-	if failed.Code == "provider_rate_limited" && failed.RetryAfter > 0 { // limits are a model's, whoever asks for it
-		w.e.queue.hold(w.model, until)
+	until := w.svc.db.Now().Add(wait)
+	if failed.Code == "provider_rate_limited" && failed.RetryAfter > 0 { // The limit is the model's, for all tenants.
+		w.svc.queue.hold(w.model, until)
 	}
 	next := w.job
 	next.Attempts++
-	if failed.Permanent || failed.Code == "bad_reply" { // it may be too much at once
-		next.Less = min(next.Less+1, maxSummaryLess)
+	if failed.Permanent || failed.Code == "bad_reply" { // The input may have been too much at once.
+		next.Less = min(next.Less+1, maxLess)
 	}
 	next.Owner, next.Lease, next.NotYet = "", 0, until.UnixMilli()
-	if next.Attempts >= maxSummaryAttempts {
+	if next.Attempts >= maxAttempts {
 		until = time.Time{}
 	}
-	return records.Update(ctx, w.e.db, access.Caller{Tenant: w.tenant}, access.Once{}, func(t *records.Tx) (time.Time, error) {
-		if err := tenant.Use(t, tenant.UsageRecord{Summaries: tenant.SummaryUsage{Calls: 1, Failures: 1, TokensIn: int64(failed.TokensIn),
-			TokensOut: int64(failed.TokensOut)}}); err != nil {
+	return w.update(ctx, func(t *records.Tx) (time.Time, error) {
+		if err := tenant.Use(t, tenant.UsageRecord{Summaries: tenant.SummaryUsage{Calls: 1, Failures: 1,
+			TokensIn: int64(failed.TokensIn), TokensOut: int64(failed.TokensOut)}}); err != nil {
 			return until, err
 		}
-		if mine, err := owns(t, w); err != nil || !mine {
+		if mine, err := w.owns(t); err != nil || !mine {
 			return t.Now, err
 		}
 		return until, t.PutJSON(w.key, next)
 	})
 }
 
-// release gives the job back as it was before it was claimed.
+// release gives the task back as it was before it was claimed.
 func (w *work) release(ctx context.Context) (time.Time, error) {
-	return records.Update(ctx, w.e.db, access.Caller{Tenant: w.tenant}, access.Once{}, func(t *records.Tx) (time.Time, error) {
+	return w.update(ctx, func(t *records.Tx) (time.Time, error) {
 		next := w.job
 		next.Owner, next.Lease = "", 0
-		if mine, err := owns(t, w); err != nil || !mine {
+		if mine, err := w.owns(t); err != nil || !mine {
 			return t.Now, err
 		}
 		return t.Now, t.PutJSON(w.key, next)
 	})
 }
 
-// drop ends a job that has nothing to do any more. Where it is another one by now, that one is due.
+// drop ends a task that has nothing to do any more. Where another task has taken its place, that one is due now.
 func (w *work) drop(ctx context.Context) (due time.Time, err error) {
-	err = w.e.db.Commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.record}},
+	err = w.svc.db.Commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.record}},
 		Delete: [][]byte{w.key}})
-	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
-		return w.e.db.Now(), nil
+	if _, lost := errors.AsType[*store.ConflictError](err); lost {
+		return w.svc.db.Now(), nil
 	}
 	return time.Time{}, err
 }
 
-// jittered spreads a wait over its second half, so that what failed together does not come back together.
+// jittered gives a wait between half of d and d, so that what failed together does not come back together.
 func (svc *Service) jittered(d time.Duration) time.Duration {
 	var b [8]byte
 	svc.db.Random(b[:])

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
-// fold is what one call folds into the summary.
+// fold is what one call of the provider adds to the summary.
 type fold struct {
 	messages []Message
-	covers   uint64 // the last message that is covered then
-	count    uint64 // messages added
-	turns    [2]uint32
+	covers   uint64    // the last message that the summary covers then
+	count    uint64    // how many messages it adds
+	turns    [2]uint32 // the first turn that it adds and the last
 }
 
-// foldEntry is a message that may be folded in, with the atom that it belongs to.
+// foldEntry is a message that may be added. Its Call is the message that made the call which it answers, or itself.
 type foldEntry struct {
 	transcript.Header
 	speaker, text string
@@ -28,16 +28,16 @@ type foldEntry struct {
 }
 
 const (
-	// foldOverhead is what a message costs a call beside its words, in tokens, about.
+	// foldOverhead is about what a message costs a call beside its words, in tokens.
 	foldOverhead = 16
 	// maxSpeaker bounds what names a message's speaker, in bytes.
 	maxSpeaker = 128
 )
 
-// gather reads the messages behind the summary, as many as one call takes. No atom is split where it can be helped: one
-// that is longer than a call takes is shortened.
+// gather reads the messages behind the summary, as many as one call takes. It does not part a call of a tool from its
+// results, unless they are longer than one call takes; then they are shortened.
 func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error) {
-	count := w.e.sessions.Counter(0)
+	count := w.svc.sessions.Counter(0)
 	limit := input >> w.job.Less
 	var entries []foldEntry
 	behind := map[uint64]bool{} // calls that have a result behind the entries, as far as was read
@@ -47,7 +47,7 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 	}
 	for at < w.job.Through && total <= limit {
 		to := min(at+64, w.job.Through)
-		bodies, err := w.e.sessions.ReadBodies(ctx, w.tenant, sinc, at+1, to)
+		bodies, err := w.svc.sessions.ReadBodies(ctx, w.tenant, sinc, at+1, to)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 	if total > limit { // something is left for the next call
 		end := wholeAtoms(entries, behind)
 		if f.covers = entries[len(entries)-1].Seq; end < len(entries) {
-			f.covers = entries[end].Seq - 1 // what lies between is nobody's to fold
+			f.covers = entries[end].Seq - 1 // The messages between are delegations', which no summary holds.
 		}
 		entries = entries[:end]
 		shorten(entries, limit, count)
@@ -86,8 +86,9 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 	return f, nil
 }
 
-// wholeAtoms is how many of the entries one call takes: not the last, which was too much, and no atom that would be
-// split. A first atom that is too long by itself stays whole. behind are the calls with a result behind the entries.
+// wholeAtoms is how many of the entries one call takes. It leaves the last one, which was too much, and all of a tool's
+// call of which some entry is left. Where nothing would stay, it takes them all. behind are the calls with a result
+// behind the entries.
 func wholeAtoms(entries []foldEntry, behind map[uint64]bool) int {
 	end := len(entries)
 	leave := func(from int) {
@@ -123,7 +124,8 @@ func shorten(entries []foldEntry, limit int, count func(string) int) {
 	}
 }
 
-// foldable reads a stored message as the summariser gets it; nil for a delegation's, which no summary holds.
+// foldable reads a stored message as the summariser gets it. It is nil for a message of a delegation, because no
+// summary holds those.
 func foldable(seq uint64, body []byte) *foldEntry {
 	h, m, err := transcript.ParseBody(body)
 	if err != nil || h.Seq != seq {

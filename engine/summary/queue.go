@@ -17,22 +17,22 @@ const (
 	// workers is how many calls of the provider run at once, perTenant how many of them for one tenant.
 	workers   = 4
 	perTenant = 2
-	// maxWaiting bounds the jobs of a tenant that a process remembers; the store holds them all, and looks at it, a
-	// page each, find the rest.
+	// maxWaiting bounds the tasks of a tenant that a process remembers. The store holds all of them, and looks at it
+	// find the rest.
 	maxWaiting = 1000
-	// page is how many jobs one look reads.
+	// page is how many tasks one look reads.
 	page = 64
 )
 
-// queue is what this process knows of the summaries to be made, tenant by tenant, so that each has its turn.
-// What there is to do is said by the records in the store alone. openSummaries makes it ready.
+// queue is what this process knows of the tasks, tenant by tenant, so that each has its turn. It may be lost or out of
+// date, because the records in the store alone say what there is to do.
 type queue struct {
 	mu      sync.Mutex
 	turns   *fair.Turns
 	lines   map[string][]*entry // by tenant, in the order in which they came
 	waiting map[ident.Incarnation]*entry
-	holds   map[string]time.Time // by model: the provider wants no calls before
-	pages   map[string][]byte    // by tenant: the last key that a look has read; none: it begins anew
+	holds   map[string]time.Time // by model: the provider wants no calls before that time
+	pages   map[string][]byte    // by tenant: the last key that a look has read; without one, the next look begins anew
 	changed chan struct{}        // closed when something may have come due
 }
 
@@ -45,7 +45,8 @@ type entry struct {
 	tried   chan struct{} // closed when the next attempt has ended
 }
 
-// next gives a session's entry where an attempt runs or is due; else nil: another process may have ended the job.
+// next gives a session's entry where an attempt runs or is due. Otherwise it is nil, because another process may have
+// ended the task meanwhile.
 func (q *queue) next(session ident.Incarnation, now time.Time) *entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,22 +78,22 @@ func (q *queue) add(tenant string, session ident.Incarnation, due time.Time) *en
 	return e
 }
 
-// signal wakes all who wait; under mu.
+// signal wakes all who wait. mu must be locked.
 func (q *queue) signal() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
-// watch gives what is closed when something may have come due.
+// watch gives a channel that is closed when something may have come due.
 func (q *queue) watch() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.changed
 }
 
-// summaryJobs are the jobs that the next look at a tenant reads. A look that finds none is followed by one from the
+// nextTasks are the tasks that the next look at a tenant reads. A look that finds none is followed by one from the
 // start.
-func (q *queue) summaryJobs(tenant string) store.Range {
+func (q *queue) nextTasks(tenant string) store.Range {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	jobs := records.SummaryJob.All()
@@ -104,20 +105,20 @@ func (q *queue) summaryJobs(tenant string) store.Range {
 	return jobs
 }
 
-// enqueue notes jobs that this process may not know yet, of a start before or of other servers, and tells
-// whether there may be more of them. Those that failed often wait for somebody to ask.
+// enqueue queues tasks that this process may not know yet, because an earlier process or another server made them, and
+// tells whether there may be more of them. It leaves out those that failed too often: they wait until somebody asks.
 func (svc *Service) enqueue(tenant string, found []store.Item) (more bool) {
 	for _, it := range found {
-		var job summaryJob
-		if !it.Damaged && (json.Unmarshal(it.Value, &job) != nil || job.Attempts >= maxSummaryAttempts) {
+		var job task
+		if !it.Damaged && (json.Unmarshal(it.Value, &job) != nil || job.Attempts >= maxAttempts) {
 			continue
 		}
-		session := ident.Incarnation(it.Key[len(it.Key)-8:])
-		if !svc.queue.knows(session) { // else it is known better when it is due
+		session, _ := records.SummaryJob.Split(it.Key)
+		if !svc.queue.knows(session) { // The queue knows better when its own are due.
 			more = svc.queue.add(tenant, session, svc.due(&job)) != nil || more
 		}
 	}
-	svc.queue.turn(tenant, found)
+	svc.queue.looked(tenant, found)
 	return more && len(found) == page
 }
 
@@ -127,8 +128,8 @@ func (q *queue) knows(session ident.Incarnation) bool {
 	return q.waiting[session] != nil
 }
 
-// turn notes how far looks at a tenant have come.
-func (q *queue) turn(tenant string, found []store.Item) {
+// looked notes how far looks at a tenant have come.
+func (q *queue) looked(tenant string, found []store.Item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n := len(found); n == page {
@@ -136,8 +137,8 @@ func (q *queue) turn(tenant string, found []store.Item) {
 	}
 }
 
-// take gives an entry that is due, of the tenant whose turn it is, or nil and when to look again; the zero time where
-// nothing waits for time to pass. Who takes an entry must give it back.
+// take gives an entry that is due, of the tenant whose turn it is. Where none is due, it says when to look again; that
+// is the zero time where nothing waits for time to pass. Whoever takes an entry must give it back.
 func (q *queue) take(now time.Time) (*entry, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -157,7 +158,8 @@ func (q *queue) take(now time.Time) (*entry, time.Time) {
 	return e, time.Time{}
 }
 
-// due is the tenant's first entry that no attempt runs on and that is due, or else will be due first; nil where there is none.
+// due is the tenant's first entry that is due, or otherwise the one that will be due first, among those on which no
+// attempt runs.
 func (q *queue) due(tenant string, now time.Time) (first *entry) {
 	for _, e := range q.lines[tenant] {
 		switch {
@@ -171,7 +173,7 @@ func (q *queue) due(tenant string, now time.Time) (first *entry) {
 	return first
 }
 
-// give puts an entry back after an attempt: due again at a time, or, at the zero time, done with.
+// give puts an entry back after an attempt. It is due again at a time; at the zero time it is done with.
 func (q *queue) give(e *entry, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -202,7 +204,7 @@ func (q *queue) hold(model string, until time.Time) {
 	}
 }
 
-// held is the time until which calls of a model are held back; zero: they are not.
+// held is the time until which calls of a model are held back, or the zero time.
 func (q *queue) held(model string, now time.Time) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,14 +216,16 @@ func (q *queue) held(model string, now time.Time) time.Time {
 	return until
 }
 
-// attempt is what ends with the entry's next attempt, and whether one may come before a time.
+// attempt gives a channel that is closed when the entry's next attempt has ended, and tells whether one runs or is due
+// before a time.
 func (q *queue) attempt(e *entry, before time.Time) (tried <-chan struct{}, soon bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return e.tried, e.running || e.due.Before(before)
 }
 
-// MakeSummary makes one attempt on one job, if any is due, and tells whether it did; if not, when to look again.
+// MakeSummary makes one attempt on one task, where any is due, and tells whether it did. If not, next is when to look
+// again, or the zero time where nothing waits for time to pass.
 func (svc *Service) MakeSummary(ctx context.Context) (done bool, next time.Time, err error) {
 	if svc.summariser == nil {
 		return false, time.Time{}, nil
@@ -231,8 +235,8 @@ func (svc *Service) MakeSummary(ctx context.Context) (done bool, next time.Time,
 		return false, next, nil
 	}
 	due, err := svc.workOn(ctx, entry)
-	if err != nil { // the store's trouble: the record is still there
-		due = svc.db.Now().Add(svc.jittered(maxSummaryBackoff / 15))
+	if err != nil { // The store failed, not the provider, and the record is still there.
+		due = svc.db.Now().Add(svc.jittered(maxBackoff / 15))
 	}
 	svc.queue.give(entry, due)
 	return true, time.Time{}, err

@@ -8,7 +8,7 @@ import (
 
 // Summariser makes summaries with a language model.
 type Summariser interface {
-	// Summarise makes one request to the provider. Its error is a *SummaryError.
+	// Summarise makes one request to the provider. Its error is a *ProviderError.
 	Summarise(ctx context.Context, r Request) (Reply, error)
 	// Prompt names the version of the prompt: part of what identifies a summary.
 	Prompt() string

@@ -17,38 +17,37 @@ import (
 )
 
 const (
-	// input bounds the messages of one call, summaryMessage each of them, summaryOutput the reply: in tokens of
-	// o200k_base.
+	// input bounds the messages of one call, message each of them, and output the reply, in tokens of o200k_base.
 	input   = 12_000
 	message = 2_000
 	output  = 1_024
-	// timeout is the longest that one call may take, summaryLease how long its job is nobody else's.
+	// timeout is the longest that one call may take, lease how long nobody else may take its task.
 	timeout = 75 * time.Second
 	lease   = 2 * time.Minute
-	// Attempts are repeated after summaryBackoff, doubled each time, up to maxSummaryBackoff.
-	backoff           = time.Second
-	maxSummaryBackoff = 15 * time.Minute
-	// maxSummaryAttempts in a row are made by themselves; then a window or a refresh must ask again. maxSummaryLess is
-	// how often what is too much at once is halved.
-	maxSummaryAttempts = 10
-	maxSummaryLess     = 4
+	// A failed attempt is repeated after backoff, which doubles each time up to maxBackoff.
+	backoff    = time.Second
+	maxBackoff = 15 * time.Minute
+	// After maxAttempts failures in a row, a window or a refresh must ask again. maxLess bounds how often the input is
+	// halved because it was too much at once.
+	maxAttempts = 10
+	maxLess     = 4
 )
 
-// work is one attempt on a job: the job as claimed, and what the summary goes on from.
+// work is one attempt on a task.
 type work struct {
-	e      *Service
+	svc    *Service
 	tenant string
-	key    []byte
-	job    summaryJob
-	record []byte // the job's, as it stands in the store
-	head   session.SummaryHead
-	from   *session.SummaryRecord // nil: the first message
+	key    []byte // of the task
+	job    task
+	record []byte                 // the task as it stands in the store; nil: there is none
+	head   session.SummaryHead    // of the session's summary when the attempt began
+	from   *session.SummaryRecord // what the summary goes on from; nil: the first message
 	model  string
 }
 
-// workOn makes one attempt and says when the next one is due; the zero time where the job is done.
+// workOn makes one attempt and says when the next one is due. That is the zero time where the task is done.
 func (svc *Service) workOn(ctx context.Context, entry *entry) (due time.Time, err error) {
-	w := &work{e: svc, tenant: entry.tenant, key: records.SummaryJob.Key(entry.session)}
+	w := &work{svc: svc, tenant: entry.tenant, key: records.SummaryJob.Key(entry.session)}
 	if due, err = w.load(ctx); err != nil || w.record == nil || due.After(svc.db.Now()) {
 		return due, err
 	}
@@ -71,12 +70,12 @@ func (svc *Service) workOn(ctx context.Context, entry *entry) (due time.Time, er
 	}
 	if len(f.messages) > 0 {
 		due, err = w.attempt(ctx, entry.session, f)
-	} else if w.from != nil { // delegations' messages alone: the summary as it is covers them too
+	} else if w.from != nil { // There are messages of delegations alone, and the summary as it is covers these too.
 		due, err = w.keep(ctx, entry.session, f, Reply{Text: w.from.Text, Model: w.from.Model}, 0)
 	} else {
 		return w.drop(ctx)
 	}
-	if known := (*fault.Error)(nil); errors.As(err, &known) && known.Kind == fault.NotFound { // deleted meanwhile
+	if fault.IsNotFound(err) { // the session was deleted meanwhile
 		return w.drop(ctx)
 	}
 	return due, err
@@ -89,12 +88,12 @@ func (w *work) attempt(ctx context.Context, sinc ident.Incarnation, f *fold) (du
 		req.Previous = w.from.Text
 	}
 	call, cancel := context.WithTimeout(ctx, timeout)
-	reply, err := w.e.summariser.Summarise(call, req)
+	reply, err := w.svc.summariser.Summarise(call, req)
 	cancel()
 	if reply.Text = strings.TrimSpace(reply.Text); err == nil {
 		err = checkReply(reply)
 	}
-	if failed := (*ProviderError)(nil); errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*ProviderError](err); ok {
 		return w.failed(ctx, failed)
 	}
 	if err != nil {
@@ -103,7 +102,7 @@ func (w *work) attempt(ctx context.Context, sinc ident.Incarnation, f *fold) (du
 	return w.keep(ctx, sinc, f, reply, 1)
 }
 
-// checkReply refuses what is no summary: nothing of it is stored.
+// checkReply answers a *ProviderError for a reply that is no summary.
 func checkReply(r Reply) error {
 	refused := &ProviderError{TokensIn: r.TokensIn, TokensOut: r.TokensOut}
 	switch {
@@ -111,39 +110,39 @@ func checkReply(r Reply) error {
 		refused.Code, refused.Detail = "empty_reply", "the provider's summary is empty"
 	case len(r.Text) > session.MaxSummaryText:
 		refused.Code = "bad_reply"
-		refused.Detail = fmt.Sprintf("the provider's summary has %d bytes, at most %d are taken", len(r.Text), session.MaxSummaryText)
+		refused.Detail = fmt.Sprintf("the provider's summary has %d bytes, at most %d are taken", len(r.Text),
+			session.MaxSummaryText)
 	default:
 		return nil
 	}
 	return refused
 }
 
-// load reads the job and says when it is due; there is no record where there is no job any more.
+// load reads the task and says when it is due. It leaves record nil where there is no task any more.
 func (w *work) load(ctx context.Context) (due time.Time, err error) {
-	r, err := w.e.db.Store.Read(ctx, w.tenant, store.Query{Keys: [][]byte{w.key}})
-	if err != nil || r.Keys[0].Value == nil && !r.Keys[0].Damaged {
+	found, err := w.svc.db.ReadItem(ctx, w.tenant, w.key)
+	if err != nil || found.Value == nil && !found.Damaged {
 		return time.Time{}, err
 	}
-	found := r.Keys[0]
 	if json.Unmarshal(found.Value, &w.job) != nil {
-		w.e.db.Log.Error("a summary's job is damaged and given up; the next window asks again", "tenant", w.tenant)
-		return time.Time{}, w.e.db.Commit(ctx, w.tenant, store.Batch{Delete: [][]byte{w.key}})
+		w.svc.db.Log.Error("a summary's job is damaged and given up; the next window asks again", "tenant", w.tenant)
+		return time.Time{}, w.svc.db.Commit(ctx, w.tenant, store.Batch{Delete: [][]byte{w.key}})
 	}
 	w.record = found.Value
-	return w.e.due(&w.job), nil
+	return w.svc.due(&w.job), nil
 }
 
-// claim takes the job for as long as one attempt may last, or tells that somebody was faster.
+// claim takes the task for as long as one attempt may last. It is not ok where somebody was faster.
 func (w *work) claim(ctx context.Context) (due time.Time, ok bool, err error) {
-	now := w.e.db.Now()
-	w.job.Owner, w.job.Lease = w.e.db.NewID("", 10), now.Add(lease).UnixMilli()
+	now := w.svc.db.Now()
+	w.job.Owner, w.job.Lease = w.svc.db.NewID("", 10), now.Add(lease).UnixMilli()
 	claimed, err := json.Marshal(w.job)
 	if err != nil {
 		return now, false, err
 	}
-	err = w.e.db.Commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.record}},
+	err = w.svc.db.Commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.record}},
 		Put: []store.Pair{{Key: w.key, Value: claimed}}})
-	if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) {
+	if _, lost := errors.AsType[*store.ConflictError](err); lost {
 		return now, false, nil
 	}
 	w.record = claimed
@@ -152,14 +151,14 @@ func (w *work) claim(ctx context.Context) (due time.Time, ok bool, err error) {
 
 // begin reads what the summary goes on from and tells whether there is anything to do.
 func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) {
-	p, h, _, err := w.e.sessions.ReadHead(ctx, access.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session)
-	if known := (*fault.Error)(nil); errors.As(err, &known) && known.Kind == fault.NotFound {
+	p, h, _, err := w.svc.sessions.ReadHead(ctx, access.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session)
+	if fault.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil || h == nil || h.Incarnation != sinc {
 		return false, err
 	}
-	set, err := w.e.projects.SetupOf(p)
+	set, err := w.svc.projects.SetupOf(p)
 	if err != nil {
 		return false, err
 	}
@@ -172,11 +171,11 @@ func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) 
 	if w.head.Covers == 0 {
 		return true, nil
 	}
-	s, err := w.e.sessions.ReadSummary(ctx, w.tenant, sinc, w.head.Version)
+	s, err := w.svc.sessions.ReadSummary(ctx, w.tenant, sinc, w.head.Version)
 	if err != nil {
 		return false, err
 	}
-	if s == nil { // damaged: it is made again, from the messages
+	if s == nil { // The summary is damaged and made again from the messages.
 		w.job.Anew, w.job.Through = true, max(w.job.Through, w.head.Covers)
 		return true, nil
 	}

@@ -20,20 +20,20 @@ type checks struct {
 }
 
 // NewChecks makes the checks of one tenant, or of the system space.
-func NewChecks() verify.RoomChecks {
+func NewChecks() verify.Room {
 	return &checks{keys: map[string]ident.Incarnation{}, swept: map[string]bool{}}
 }
 
 // Checks lists the kinds of the room.
-func (c *checks) Checks() []verify.RecordCheck {
-	return []verify.RecordCheck{
-		{Kind: "audit", Record: verify.Expires[AuditEntry]},
-		{Kind: "usage", Record: verify.Expires[UsageRecord]},
-		{Kind: "live", Record: c.mark},
-		{Kind: "key", Record: c.key},
-		{Kind: "key_use", Record: c.keyUse},
-		{Kind: "tenant", Record: c.tenant},
-		{Kind: "job_tenant", Record: c.job},
+func (c *checks) Checks() []verify.Check {
+	return []verify.Check{
+		{Kind: records.Audit, Record: verify.Expires[AuditEntry]},
+		{Kind: records.Usage, Record: verify.Expires[UsageRecord]},
+		{Kind: records.Live, Record: c.mark},
+		{Kind: records.APIKey, Record: c.key},
+		{Kind: records.KeyUse, Record: c.keyUse},
+		{Kind: records.Tenant, Record: c.tenant},
+		{Kind: records.TenantJob, Record: c.job},
 	}
 }
 
@@ -92,19 +92,19 @@ func (c *checks) tenant(s *verify.Space, it store.Item) {
 func (c *checks) Finish(s *verify.Space) {
 	for id, made := range c.keys {
 		if made != c.live && c.live != (ident.Incarnation{}) { // Across tells of a mark that is lost
-			s.At("key", records.APIKey.Key(id)).Mismatch("key %q was made in another tenant of this name", id)
+			s.At(records.APIKey, records.APIKey.Key(id)).Mismatch("key %q was made in another tenant of this name", id)
 		}
 	}
 	for id := range c.swept {
-		s.At("job_tenant", records.TenantJob.Key(id)).Orphan("a tenant %q that is not there is to be swept",
+		s.At(records.TenantJob, records.TenantJob.Key(id)).Orphan("a tenant %q that is not there is to be swept",
 			strings.ToValidUTF8(id, "?"))
 	}
 	c.keys = nil
 }
 
 // Across finds a tenant without a mark.
-func (c *checks) Across(s *verify.Space, _ verify.RoomChecks) {
+func (c *checks) Across(s *verify.Space, _ verify.Room) {
 	if c.live == (ident.Incarnation{}) {
-		s.At("live", records.Live.Key()).Missing("the tenant's mark is not there: no key of it works")
+		s.At(records.Live, records.Live.Key()).Missing("the tenant's mark is not there: no key of it works")
 	}
 }

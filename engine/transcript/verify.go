@@ -32,7 +32,7 @@ type Check struct {
 type bodySeen struct{ seq, print uint64 }
 
 // At is a record of the session.
-func (c *Check) At(s *verify.Space, kind string, key []byte) verify.Subject {
+func (c *Check) At(s *verify.Space, kind records.Kind, key []byte) verify.Subject {
 	return s.At(kind, key).Of(c.Project, c.Session)
 }
 
@@ -40,7 +40,7 @@ func (c *Check) At(s *verify.Space, kind string, key []byte) verify.Subject {
 func (c *Check) Body(s *verify.Space, it store.Item) {
 	_, seq, _ := records.Body.Split(it.Key)
 	if next := c.Last + 1; seq != next {
-		c.At(s, "body", records.Body.Key(c.Incarnation, next)).Missing("messages %d to %d are not there", next, seq-1)
+		c.At(s, records.Body, records.Body.Key(c.Incarnation, next)).Missing("messages %d to %d are not there", next, seq-1)
 	}
 	c.Last = seq
 	if it.Damaged {
@@ -71,7 +71,7 @@ func (c *Check) Headers(s *verify.Space, it store.Item) {
 		return
 	}
 	if next := c.Turn + 1; turn != next {
-		gap := c.At(s, "headers", records.Headers.Key(c.Incarnation, next))
+		gap := c.At(s, records.Headers, records.Headers.Key(c.Incarnation, next))
 		gap.Missing("the headers of turns %d to %d are not there", next, turn-1)
 		c.Lost = true
 	}

@@ -3,7 +3,6 @@ package transfer
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +20,8 @@ const (
 	maxImportLine = 192 << 20
 )
 
-// ImportSpec says how a tenant's file is to be imported. OnConflict may be empty or "fail", which is the only way:
-// where a name is taken, nothing is imported.
+// ImportSpec says how a tenant's file is to be imported. OnConflict is empty or "fail": where a name is taken, nothing
+// is imported.
 type ImportSpec struct {
 	OnConflict string
 }
@@ -36,39 +35,41 @@ type ImportReport struct {
 // Importing is a tenant's file on its way in.
 type Importing struct {
 	Ctx       context.Context
-	e         *Service
 	Caller    access.Caller
+	Names     NameSet // of the things that were checked so far, each with its kind
+	db        *records.DB
 	parts     []Part
 	digest    [sha256.Size]byte
 	progress  ImportProgress
-	Names     NameSet        // of things that were checked so far, by kind
 	records   map[string]int // read so far, by type
-	conflicts int
-	refusal   *fault.Error
+	conflicts int            // names that are taken
+	refusal   *fault.Error   // of the file, because of them; nil: there are none
 }
 
-// ImportFile imports a tenant's file into its parts. Done adds to the last commit.
+// ImportFile imports a tenant's file into its parts; done adds to the last commit. It answers key_narrowed,
+// invalid_value for a wrong on_conflict, body_too_large, disk_full, import_conflict where a name is taken or another
+// request imports the same file, and, with the line in front of the detail, what a part or the frame refuses:
+// invalid_export, unknown_record, export_incomplete, checksum_mismatch, line_too_long.
 func (svc *Service) ImportFile(ctx context.Context, c access.Caller, once access.Once, spec ImportSpec, body io.Reader,
-	parts []Part,
-	done func(*records.Tx, ImportReport) error) (ImportReport, error) {
+	parts []Part, done func(*records.Tx, ImportReport) error) (ImportReport, error) {
 	if err := c.WholeTenant(); err != nil {
 		return ImportReport{}, err
 	}
 	if spec.OnConflict != "" && spec.OnConflict != "fail" {
 		return ImportReport{}, fault.InvalidField("on_conflict", "invalid_value",
-			"must be fail: a name that is taken is neither skipped nor replaced; an import that was broken off goes on "+
-				"when the same file is sent again")
+			"must be fail: a name that is taken is neither skipped nor replaced; an import that was broken off "+
+				"goes on when the same file is sent again")
 	}
 	file, sum, err := svc.spool(ctx, body)
 	if err != nil {
 		return ImportReport{}, err
 	}
-	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }() // removed already where that is possible
+	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }()
 	once.Body = sha256.Sum256(append(once.Body[:], sum...))
 	if prior, found, err := records.GivenBefore[ImportReport](ctx, svc.db, c, once); found || err != nil {
 		return prior, err
 	}
-	im := &Importing{Ctx: ctx, e: svc, Caller: c, parts: parts, digest: [sha256.Size]byte(sum), Names: NameSet{}}
+	im := &Importing{Ctx: ctx, Caller: c, Names: NameSet{}, db: svc.db, parts: parts, digest: [sha256.Size]byte(sum)}
 	if im.progress, err = importProgress(im.Tx(), im.digest); err != nil {
 		return ImportReport{}, err
 	}
@@ -87,13 +88,13 @@ func (svc *Service) ImportFile(ctx context.Context, c access.Caller, once access
 	})
 }
 
-// spool keeps a body on disk, so that it can be gone through twice, and gives its SHA-256.
+// spool keeps a body on disk, so that it can be read twice, and gives its SHA-256.
 func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte, error) {
 	f, err := os.CreateTemp(svc.spoolDir, "import-*.ndjson")
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = os.Remove(f.Name()) // where an open file can be removed, no crash leaves it behind
+	_ = os.Remove(f.Name()) // Where an open file can be removed, it is gone even after a crash.
 	sum := sha256.New()
 	const piece = 1 << 20
 	for size := int64(0); ; {
@@ -111,7 +112,8 @@ func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte
 			break
 		}
 		if size > maxImport {
-			err = fault.Errorf(fault.TooLarge, "body_too_large", "a tenant's file may have at most %d bytes", int64(maxImport))
+			err = fault.Errorf(fault.TooLarge, "body_too_large", "a tenant's file may have at most %d bytes",
+				int64(maxImport))
 			break
 		}
 	}
@@ -122,17 +124,15 @@ func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte
 // room refuses to fill the disk that the store writes to.
 func (svc *Service) room() error {
 	if r, ok := svc.db.Store.(interface{ Room() error }); ok && r.Room() != nil {
-		return fault.Errorf(fault.NoSpace, "disk_full", "the server's disk is nearly full; nothing was stored, reading goes on")
+		return records.DiskFull()
 	}
 	return nil
 }
 
-// Tx is a transaction for reading.
-func (im *Importing) Tx() *records.Tx {
-	return &records.Tx{Ctx: im.Ctx, DB: im.e.db, Tenant: im.Caller.Tenant, Now: im.e.db.Now()}
-}
+// Tx is a change for reading alone.
+func (im *Importing) Tx() *records.Tx { return im.db.Begin(im.Ctx, im.Caller.Tenant) }
 
-// Claim notes the name of something in the file, and refuses one that comes twice.
+// Claim notes the name of something in the file. It answers repeated for one that comes twice.
 func (im *Importing) Claim(kind string, name ...string) error {
 	if !im.Names.Add(append(name, kind)...) {
 		return fault.Errorf(fault.Invalid, "repeated", "%s %q comes twice", kind, name)
@@ -140,7 +140,7 @@ func (im *Importing) Claim(kind string, name ...string) error {
 	return nil
 }
 
-// Needs refuses the name of something that the file has not told of before.
+// Needs answers an error, unknown_project for one, where nothing of the kind and name came before in the file.
 func (im *Importing) Needs(kind, name string) error {
 	if !im.Names.Has(name, kind) {
 		return fault.InvalidField(kind, "unknown_"+kind, "no %s %q comes before it in the file", kind, name)
@@ -148,7 +148,7 @@ func (im *Importing) Needs(kind, name string) error {
 	return nil
 }
 
-// Conflict notes that the name of something in the file is taken, unless it is this import that took it.
+// Conflict notes that the name of something in the file is taken, unless this import has taken it.
 func (im *Importing) Conflict(line *ImportLine, format string, args ...any) {
 	const named = 20
 	if line.Stored {
@@ -158,7 +158,8 @@ func (im *Importing) Conflict(line *ImportLine, format string, args ...any) {
 		im.refusal = fault.Errorf(fault.Conflict, "import_conflict", "")
 	}
 	if im.conflicts++; im.conflicts <= named {
-		im.refusal.Fields = append(im.refusal.Fields, fault.FieldError{Code: "exists", Detail: fmt.Sprintf(format, args...)})
+		im.refusal.Fields = append(im.refusal.Fields,
+			fault.FieldError{Code: "exists", Detail: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -183,18 +184,18 @@ func (im *Importing) check(file io.ReadSeeker) error {
 // store goes through the file again and stores what it holds.
 func (im *Importing) store(file io.ReadSeeker) error {
 	err := im.each(file, Part.Store)
-	for _, part := range im.parts {
-		if err != nil {
+	if err != nil {
+		for _, part := range im.parts {
 			part.Abandon(context.WithoutCancel(im.Ctx))
 		}
 	}
 	return err
 }
 
-// Commit stores what do collects and, in the same commit, that the file is stored up to a line. Do says how many things
+// Commit stores what do collects and, in the same commit, that the file is stored up to a line. do says how many things
 // of the kind it stores.
 func (im *Importing) Commit(kind string, line int, do func(*records.Tx) (n int, err error)) error {
-	next, err := records.Update(im.Ctx, im.e.db, im.Caller, access.Once{}, func(t *records.Tx) (ImportProgress, error) {
+	next, err := records.Update(im.Ctx, im.db, im.Caller, access.Once{}, func(t *records.Tx) (ImportProgress, error) {
 		next, err := im.progress.advance(t, im.digest, line)
 		if err != nil {
 			return next, err
@@ -215,19 +216,19 @@ func (im *Importing) Commit(kind string, line int, do func(*records.Tx) (n int, 
 }
 
 // ImportProgress is the record of an import under way, by the file's SHA-256. It is there from the first commit to the
-// last, so the same file sent again goes on where its import was broken off. It goes by itself after a while: then what
-// is stored counts as anybody's.
+// last, so that the same file, sent again, goes on where its import was broken off. It expires after a day. What the
+// import has stored is then in the way of the same file as anything else is.
 type ImportProgress struct {
-	Lines    int            `json:"lines"` // stored whole, with all before them
+	Lines    int            `json:"lines"` // all lines up to this one are stored
 	Imported map[string]int `json:"imported"`
 	Until    time.Time      `json:"until"`
 }
 
 // importProgress reads how far the import of a file is.
 func importProgress(t *records.Tx, digest [sha256.Size]byte) (p ImportProgress, err error) {
-	got, err := t.Get(records.Import.Key(digest))
-	if err == nil && got[0].Value != nil {
-		err = json.Unmarshal(got[0].Value, &p)
+	stored, err := records.GetTx[ImportProgress](t, records.Import.Key(digest))
+	if stored != nil {
+		p = *stored
 	}
 	if p.Imported == nil {
 		p.Imported = map[string]int{}
@@ -235,14 +236,16 @@ func importProgress(t *records.Tx, digest [sha256.Size]byte) (p ImportProgress, 
 	return p, err
 }
 
-// advance is the progress up to a line, expecting that nobody else has moved it. Of the first it notes when it goes.
+// advance is the progress up to a line. It answers import_conflict where another request has moved the import on. The
+// first line's commit also writes when the record expires.
 func (p *ImportProgress) advance(t *records.Tx, digest [sha256.Size]byte, line int) (ImportProgress, error) {
 	next, err := importProgress(t, digest)
 	if err != nil {
 		return next, err
 	}
 	if next.Lines != p.Lines {
-		return next, fault.Errorf(fault.Conflict, "import_conflict", "another request imports this file, or this one took too long")
+		return next, fault.Errorf(fault.Conflict, "import_conflict",
+			"another request imports this file, or this one took too long")
 	}
 	if next.Lines == 0 {
 		next.Until = t.Now.Add(records.OnceLife)

@@ -12,21 +12,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Space is one tenant's records as far as they were seen: what was found, and the facts that rooms share.
+// Space is one tenant's space as far as its records were seen: what was found in it, and the facts that rooms share.
 type Space struct {
-	tenant   string
-	rooms    []RoomChecks
-	checks   map[string]RecordCheck // by kind
+	Subject  // the record at hand
 	Findings []*Finding
+
+	tenant   string
+	rooms    []Room
+	checks   map[string]Check // by the kind's name
 	seed     maphash.Seed
+	found    *Finding                // that the record at hand is damaged, where it is
+	expiring map[string]records.Kind // records that the expiry index must name, with their kinds
+	expected map[string]expectation  // records that must come, by key
 
-	Subject          // the record at hand
-	found   *Finding // that the record at hand is damaged
-
-	expiring map[string]string      // records that the expiry index must name, with their kinds
-	expected map[string]expectation // records that must come, by key
-
-	// Facts that rooms tell.
+	// Facts that rooms tell others.
 	InUse        bool                         // there is more than making a tenant begins with
 	Projects     map[ident.Incarnation]string // the names of those that live
 	LostProjects bool                         // a project is damaged: any record may be its own
@@ -35,27 +34,29 @@ type Space struct {
 	Tenants      map[string]bool              // in the system space: whether each is being deleted
 }
 
-func newSpace(tenant string, rooms []RoomChecks) *Space {
-	s := &Space{tenant: tenant, rooms: rooms, checks: map[string]RecordCheck{}, seed: maphash.MakeSeed(),
-		expiring: map[string]string{}, expected: map[string]expectation{}, Projects: map[ident.Incarnation]string{},
-		Swept: map[ident.Incarnation]bool{}, Staged: map[ident.Incarnation]bool{}, Tenants: map[string]bool{}}
+func newSpace(tenant string, rooms []Room) *Space {
+	s := &Space{tenant: tenant, rooms: rooms, checks: map[string]Check{}, seed: maphash.MakeSeed(),
+		expiring: map[string]records.Kind{}, expected: map[string]expectation{},
+		Projects: map[ident.Incarnation]string{},
+		Swept:    map[ident.Incarnation]bool{}, Staged: map[ident.Incarnation]bool{}, Tenants: map[string]bool{}}
 	for _, room := range rooms {
 		for _, c := range room.Checks() {
-			s.checks[c.Kind] = c
+			s.checks[c.Kind.Name()] = c
 		}
 	}
 	return s
 }
 
-func (s *Space) visit(kind string, it store.Item) {
+// visit checks the next record, of a kind.
+func (s *Space) visit(kind records.Kind, it store.Item) {
 	s.Subject, s.found = s.At(kind, it.Key), nil
 	if it.Damaged {
 		s.found = s.wrong(foundDamaged, "the record fails its checksum")
 	}
-	s.checks[kind].Record(s, it)
+	s.checks[kind.Name()].Record(s, it)
 }
 
-// finish does what needs all of the tenant's records, and lets go of what the system space is not held against.
+// finish does what needs all of the tenant's records. It keeps only what is held against the system space later.
 func (s *Space) finish() {
 	for _, room := range s.rooms {
 		room.Finish(s)
@@ -64,15 +65,21 @@ func (s *Space) finish() {
 		e := s.expected[key]
 		e.Missing("%s", e.detail)
 	}
-	s.rooms = slices.DeleteFunc(s.rooms, func(room RoomChecks) bool { _, ok := room.(crossChecks); return !ok })
+	s.rooms = slices.DeleteFunc(s.rooms, func(room Room) bool { _, ok := room.(crossRoom); return !ok })
 	s.checks, s.expiring, s.expected, s.Staged = nil, nil, nil, nil
 }
 
 // across holds a finished tenant against the system space, which is finished too and has the same rooms.
 func (s *Space) across(system *Space) {
 	for i, room := range s.rooms {
-		room.(crossChecks).Across(s, system.rooms[i])
+		room.(crossRoom).Across(s, system.rooms[i])
 	}
+}
+
+// At is a record of the tenant's space, whether it is there or not: one of the kind, of which the record under key
+// tells.
+func (s *Space) At(kind records.Kind, key []byte) Subject {
+	return Subject{Kind: kind, in: s, key: key}
 }
 
 // About says which project and session the record at hand is of, for all that is found about it.
@@ -83,8 +90,8 @@ func (s *Space) About(pinc ident.Incarnation, session string) {
 	}
 }
 
-// Decode is json.Unmarshal with a finding in place of an error. It is false for a damaged record, without another
-// finding.
+// Decode reads a record's JSON. Where it does not decode, that is a finding, and the answer is false. So it is for a
+// damaged record, whose finding is made already.
 func (s *Space) Decode(it store.Item, into any) bool {
 	if it.Damaged {
 		return false
@@ -96,7 +103,7 @@ func (s *Space) Decode(it store.Item, into any) bool {
 	return err == nil
 }
 
-// Sized notes that a whole record's value does not have the length that its kind has.
+// Sized finds that a record's value does not have the n bytes that its kind has. The answer is whether it has.
 func (s *Space) Sized(it store.Item, n int, of string) bool {
 	if !it.Damaged && len(it.Value) != n {
 		s.Malformed("it holds %d bytes, not the %d of %s", len(it.Value), n, of)
@@ -104,16 +111,16 @@ func (s *Space) Sized(it store.Item, n int, of string) bool {
 	return len(it.Value) == n
 }
 
-// Decodes checks a record that says nothing of others.
+// Decodes is a Check's Record for a kind that says nothing of others.
 func Decodes[T any](s *Space, it store.Item) { s.Decode(it, new(T)) }
 
-// Expires checks a record that says nothing of others and expires.
+// Expires is a Check's Record for a kind that says nothing of others and expires.
 func Expires[T any](s *Space, it store.Item) {
 	s.Decode(it, new(T))
 	s.Expires(it.Key)
 }
 
-// Expires notes a record that has an entry in the expiry index for as long as it is there.
+// Expires notes that the record at hand has an entry in the expiry index for as long as it is there.
 func (s *Space) Expires(key []byte) { s.expiring[string(key)] = s.Kind }
 
 // expectation is what is found missing where a record does not come.
@@ -122,7 +129,7 @@ type expectation struct {
 	detail string
 }
 
-// Expect notes that a record must come, before it does. Where it does not, the finding is about the subject.
+// Expect notes that the record of a key must come later. Where it does not, the finding is about the subject.
 func (s *Space) Expect(key []byte, about Subject, format string, args ...any) {
 	s.expected[string(key)] = expectation{about, fmt.Sprintf(format, args...)}
 }
@@ -152,21 +159,22 @@ func (s *Space) projectName(pinc ident.Incarnation) string {
 	return "(incarnation " + pinc.String() + ")"
 }
 
-// IdIn reads the client's id that a key ends with, after a prefix of so many bytes.
+// IdIn reads the client's id that a key ends with, behind so many bytes.
 func IdIn(key []byte, prefix int) string { return string(key[prefix : len(key)-1]) }
 
-// Fingerprint stands for a value in sums of what is expected, less what came: such a sum is zero where both are equal.
+// Fingerprint is a number for a value. Adding those of all that is expected and subtracting those of all that came
+// gives zero where both are equal.
 func Fingerprint[T comparable](s *Space, v T) uint64 { return maphash.Comparable(s.seed, v) }
 
 // OwnChecks are of what belongs to no room: idempotent answers, what is staged, and when records expire.
 type OwnChecks struct{}
 
-func (c OwnChecks) Checks() []RecordCheck {
-	return []RecordCheck{
-		{Kind: "idempotent", Record: Expires[records.OnceRecord]},
-		{Kind: "job_import", Record: c.stagedSession},
-		{Kind: "job_import_board", Record: c.staged},
-		{Kind: "expiry", Record: c.expiry},
+func (c OwnChecks) Checks() []Check {
+	return []Check{
+		{Kind: records.Once, Record: Expires[records.OnceRecord]},
+		{Kind: records.StagedSessionJob, Record: c.stagedSession},
+		{Kind: records.StagedBoardJob, Record: c.staged},
+		{Kind: records.Expiry, Record: c.expiry},
 	}
 }
 
@@ -175,28 +183,28 @@ func (c OwnChecks) stagedSession(s *Space, it store.Item) {
 	c.staged(s, it)
 }
 
-// staged notes what a job names: its key ends with the incarnation.
+// staged notes the incarnation that a job's key ends with.
 func (OwnChecks) staged(s *Space, it store.Item) {
 	s.Staged[ident.Incarnation(it.Key[len(it.Key)-8:])] = true
 }
 
 // keepTheirTime are the kinds whose records are there until they expire. Others that expire may be removed before.
-var keepTheirTime = []string{"idempotent", "audit", "usage", "import"}
+var keepTheirTime = []records.Kind{records.Once, records.Audit, records.Usage, records.Import}
 
-// expiry holds an entry's key against the records that expire: its value says nothing.
+// expiry holds the record that an entry names against those that expire. The entry's value says nothing.
 func (OwnChecks) expiry(s *Space, it store.Item) {
 	if !it.Damaged && len(it.Value) != 1 {
 		s.Malformed("an expiry entry holds %d bytes", len(it.Value))
 	}
 	names := records.SplitExpiry(it.Key)
 	kind := records.KindOf(s.tenant, names)
-	if kind != nil && s.checks[kind.Name].Expiry != nil {
-		s.checks[kind.Name].Expiry(s, it.Key)
+	if kind != nil && s.checks[kind.Name()].Expiry != nil {
+		s.checks[kind.Name()].Expiry(s, it.Key)
 		return
 	}
-	if _, ok := s.expiring[string(names)]; ok {
+	if s.expiring[string(names)] != nil {
 		delete(s.expiring, string(names))
-	} else if kind == nil || slices.Contains(keepTheirTime, kind.Name) {
+	} else if kind == nil || slices.Contains(keepTheirTime, kind) {
 		s.Missing("the expiry index names the record %x, which is not there", names)
 	}
 }

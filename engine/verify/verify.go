@@ -1,3 +1,10 @@
+// Package verify reads a whole store and says what is wrong in it.
+//
+// It walks over a snapshot of the store, tenant by tenant, and each tenant's records in the order of their keys. Every
+// kind of records has one Check, which the room that owns the kind makes: it holds a record against the kind's codec,
+// against records that came before, and notes what must come later. The hard idea is that this is one walk in bounded
+// memory: a check never reads another record. It keeps a few numbers of what it has seen, and where two lists must be
+// equal, it keeps the difference of the sums of their fingerprints, which is zero then.
 package verify
 
 import (
@@ -12,22 +19,35 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Report is what Verify found in a store.
+// Report is what Store found in a store.
 type Report struct {
 	Tenants int            `json:"tenants"`
 	Records int            `json:"records"`
 	Bytes   int64          `json:"bytes"` // of keys and values
 	Kinds   map[string]int `json:"kinds"` // records of each kind
 	// Findings are what is wrong. Leftovers are what an interrupted change may leave: they do no harm and are removed
-	// in time. Both lists name at most maxFindings; the counts are of all.
+	// in time. Both lists name at most 1000; the counts are of all.
 	Findings      []Finding `json:"findings"`
 	FindingCount  int       `json:"finding_count"`
 	Leftovers     []Finding `json:"leftovers"`
 	LeftoverCount int       `json:"leftover_count"`
 }
 
+// maxFindings bounds how many findings a list of a report names.
+const maxFindings = 1000
+
 // Clean tells whether nothing is wrong.
 func (r *Report) Clean() bool { return r.FindingCount == 0 }
+
+func (r *Report) add(f Finding) {
+	list, count := &r.Findings, &r.FindingCount
+	if f.Harmless {
+		list, count = &r.Leftovers, &r.LeftoverCount
+	}
+	if *count++; len(*list) < maxFindings {
+		*list = append(*list, f)
+	}
+}
 
 // Finding is one thing that is wrong.
 type Finding struct {
@@ -39,9 +59,9 @@ type Finding struct {
 	Detail  string `json:"detail"`
 	Key     string `json:"key,omitempty"` // of the record, in hex
 
-	Pinc        ident.Incarnation `json:"-"` // of the project, until its name is known
+	Pinc        ident.Incarnation `json:"-"` // of the project, whose name is known at the end only
+	Harmless    bool              `json:"-"` // it is a leftover
 	unlessSwept bool              // the finding is dropped where the project is to be swept
-	Harmless    bool              `json:"-"`
 }
 
 // What can be wrong with a record.
@@ -56,90 +76,93 @@ const (
 
 // Subject is what a finding is about: a record, and the project and session that it is of.
 type Subject struct {
+	Kind        records.Kind // of the record that is wrong; key may be another's, which tells of it
 	in          *Space
-	Kind        string
 	key         []byte
 	pinc        ident.Incarnation
 	session     string
 	unlessSwept bool
 }
 
-func (s *Space) At(kind string, key []byte) Subject { return Subject{in: s, Kind: kind, key: key} }
-
+// Of is the subject with the project and session that it is of.
 func (a Subject) Of(pinc ident.Incarnation, session string) Subject {
 	a.pinc, a.session = pinc, session
 	return a
 }
 
-// InProject drops the finding where the project is to be swept, because a sweep removes records piece by piece.
+// InProject is the subject with its project. Its findings are dropped where the project is to be swept, because a sweep
+// removes records piece by piece.
 func (a Subject) InProject(pinc ident.Incarnation) Subject {
 	a.pinc, a.unlessSwept = pinc, true
 	return a
 }
 
+// Malformed finds that the record does not decode, or says something else than its key.
 func (a Subject) Malformed(format string, args ...any) *Finding {
 	return a.wrong(foundMalformed, format, args...)
 }
 
+// Missing finds that the record is not there, and others need it.
 func (a Subject) Missing(format string, args ...any) *Finding {
 	return a.wrong(foundMissing, format, args...)
 }
 
+// Orphan finds that the record belongs to nothing, and nothing will remove it.
 func (a Subject) Orphan(format string, args ...any) *Finding {
 	return a.wrong(foundOrphan, format, args...)
 }
 
+// Mismatch finds that the record contradicts others.
 func (a Subject) Mismatch(format string, args ...any) *Finding {
 	return a.wrong(foundMismatch, format, args...)
 }
 
 func (a Subject) wrong(code, format string, args ...any) *Finding {
-	f := &Finding{Tenant: a.in.tenant, Session: a.session, Kind: a.Kind, Code: code, Pinc: a.pinc,
-		unlessSwept: a.unlessSwept}
-	if len(a.in.Findings) <= 2*maxFindings { // of more, which nobody reads, only the number counts
+	f := &Finding{Tenant: a.in.tenant, Session: a.session, Code: code, Pinc: a.pinc, unlessSwept: a.unlessSwept}
+	if a.Kind != nil {
+		f.Kind = a.Kind.Name()
+	}
+	if len(a.in.Findings) <= 2*maxFindings { // The report does not name more, so only their number counts.
 		f.Detail, f.Key = fmt.Sprintf(format, args...), hex.EncodeToString(a.key)
 	}
 	a.in.Findings = append(a.in.Findings, f)
 	return f
 }
 
-// maxFindings bounds what a report names.
-const maxFindings = 1000
-
-// RecordCheck is how a room checks the records of one kind.
-type RecordCheck struct {
-	Kind string
-	// record holds one record, in the order of keys, against those before it and notes what later ones need. A damaged
+// Check is how a room checks the records of one kind.
+type Check struct {
+	Kind records.Kind
+	// Record holds one record, in the order of keys, against those before it and notes what later ones need. A damaged
 	// record comes too, without a value: its finding is made already.
 	Record func(s *Space, it store.Item)
-	// expiry takes an entry of the expiry index that names a record of this kind. It is nil where the index holds no
-	// more than the record's key.
+	// Expiry takes the key of an entry of the expiry index that names a record of this kind. Where it is nil, Space
+	// holds such entries against what the room told with Space.Expires.
 	Expiry func(s *Space, key []byte)
 }
 
-// RoomChecks are one room's checks of one tenant, with what they know of it.
-type RoomChecks interface {
-	Checks() []RecordCheck
-	// finish does what needs all of the tenant's records.
+// Room is one room's checks of one tenant, with what they have seen of it.
+type Room interface {
+	Checks() []Check
+	// Finish does what needs all of the tenant's records.
 	Finish(s *Space)
 }
 
-// CheckList is a room's checks where nothing is left for the end.
-type CheckList []RecordCheck
-
-func (l CheckList) Checks() []RecordCheck { return l }
-
-func (CheckList) Finish(*Space) {}
-
-// crossChecks are those of a room that needs records of the system space too.
-type crossChecks interface {
-	// across holds a tenant, all of whose records came, against what the same room knows of the system space.
-	Across(s *Space, system RoomChecks)
+// crossRoom is a room that also needs records of the system space.
+type crossRoom interface {
+	// Across holds a tenant, all of whose records came, against what the same room has seen of the system space.
+	Across(s *Space, system Room)
 }
 
-// Store reads a sealed store whole and holds every record against its kind and against the others. Nothing else
-// may write meanwhile. It changes nothing. rooms makes the checks of one tenant, in the order that they finish.
-func Store(ctx context.Context, s store.Store, rooms func() []RoomChecks) (*Report, error) {
+// Checks are a room's where nothing is left for the end.
+type Checks []Check
+
+func (l Checks) Checks() []Check { return l }
+
+func (Checks) Finish(*Space) {}
+
+// Store reads a sealed store whole and holds every record against its kind and against the others. It changes nothing,
+// and nothing else may write meanwhile. rooms makes the checks of one tenant, in the order that they finish.
+func Store(ctx context.Context, s store.Store, rooms func() []Room) (*Report, error) {
 	v := &verifier{rooms: rooms, report: Report{Kinds: map[string]int{}, Findings: []Finding{},
 		Leftovers: []Finding{}}, spaces: map[string]*Space{}}
 	if err := store.Snapshot(ctx, records.LongValues(s), v.visit); err != nil {
@@ -149,15 +172,17 @@ func Store(ctx context.Context, s store.Store, rooms func() []RoomChecks) (*Repo
 	return &v.report, nil
 }
 
+// verifier goes through a whole store.
 type verifier struct {
-	rooms  func() []RoomChecks
+	rooms  func() []Room
 	report Report
-	at     *Space
+	at     *Space            // of the tenant whose records are coming
 	spaces map[string]*Space // by tenant, kept as far as others need them
 }
 
+// space begins a tenant.
 func (v *verifier) space(tenant string) *Space {
-	s := newSpace(tenant, append([]RoomChecks{OwnChecks{}}, v.rooms()...))
+	s := newSpace(tenant, append([]Room{OwnChecks{}}, v.rooms()...))
 	v.spaces[tenant] = s
 	return s
 }
@@ -173,17 +198,17 @@ func (v *verifier) visit(tenant string, it store.Item) error {
 	v.report.Bytes += int64(len(it.Key) + len(it.Value))
 	if store.IsRest(it.Key) {
 		v.report.Kinds["rest"]++
-		v.at.At("rest", it.Key).Orphan("it is the rest of a long value that is not there")
+		v.at.At(nil, it.Key).Orphan("it is the rest of a long value that is not there").Kind = "rest"
 		return nil
 	}
 	kind := records.KindOf(tenant, it.Key)
 	if kind == nil {
-		v.at.At("unknown", it.Key).wrong(foundUnknown, "the key %q begins like no record of this version",
-			it.Key[:min(len(it.Key), 24)])
+		v.at.At(nil, it.Key).wrong(foundUnknown, "the key %q begins like no record of this version",
+			it.Key[:min(len(it.Key), 24)]).Kind = "unknown"
 		return nil
 	}
-	v.report.Kinds[kind.Name]++
-	v.at.visit(kind.Name, it)
+	v.report.Kinds[kind.Name()]++
+	v.at.visit(kind, it)
 	return nil
 }
 
@@ -213,7 +238,8 @@ func (v *verifier) end() {
 	for _, tenant := range slices.Sorted(maps.Keys(v.spaces)) {
 		s := v.spaces[tenant]
 		if _, known := system.Tenants[tenant]; !known && s != system {
-			f := s.At("tenant", records.Tenant.Key(tenant)).Orphan("there are records of a tenant that does not exist")
+			f := s.At(records.Tenant, records.Tenant.Key(tenant)).
+				Orphan("there are records of a tenant that does not exist")
 			// Making a tenant begins with its mark, its project and its key; a crash may leave it at that.
 			f.Harmless = !s.InUse && len(s.Projects) <= 1
 		}
@@ -222,17 +248,7 @@ func (v *verifier) end() {
 				continue
 			}
 			f.Project = s.projectName(f.Pinc)
-			v.add(*f)
+			v.report.add(*f)
 		}
-	}
-}
-
-func (v *verifier) add(f Finding) {
-	list, count := &v.report.Findings, &v.report.FindingCount
-	if f.Harmless {
-		list, count = &v.report.Leftovers, &v.report.LeftoverCount
-	}
-	if *count++; len(*list) < maxFindings {
-		*list = append(*list, f)
 	}
 }

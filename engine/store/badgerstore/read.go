@@ -200,7 +200,7 @@ type part struct {
 	empty    bool
 }
 
-// split cuts a range where loose keys begin and end: below them, they, above them.
+// split cuts a range where loose keys begin and end: the keys below them, the loose keys, and those above.
 func split(rg store.Range) [3]part {
 	loose, above := []byte{store.Loose}, []byte{store.Loose + 1}
 	parts := [3]part{

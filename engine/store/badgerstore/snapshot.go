@@ -11,8 +11,8 @@ import (
 
 var _ store.Snapshotter = (*Store)(nil)
 
-// Snapshot implements store.Snapshotter. Badger keeps the versions that it shows for as long as it runs, so writers go
-// on; Close waits for it.
+// Snapshot implements store.Snapshotter. Badger keeps the versions that it shows for as long as it runs, so that
+// writers go on. Close waits for it.
 func (s *Store) Snapshot(ctx context.Context, fn func(tenant string, it store.Item) error) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -2,7 +2,7 @@ package badgerstore
 
 import "sync"
 
-// snapshots are the committed versions that somebody reads, and the newest. Badger keeps what the oldest of them
+// snapshots are the committed versions that somebody reads, and the newest one. Badger keeps what the oldest of them
 // needs and may discard the rest.
 type snapshots struct {
 	mu   sync.Mutex

@@ -15,13 +15,13 @@ type space struct {
 	spare int64 // bytes that may be written before the disk is asked again
 }
 
-// maxSpare bounds what is written between two looks at the disk, and with it what others may use up meanwhile.
+// maxSpare bounds what is written between two looks at the disk, because others may use it up meanwhile.
 const maxSpare = 4 << 20
 
 // room is what the disk allows at one moment.
 type room struct{ write, delete error }
 
-// roomFor tells what the disk allows, asking it again when what is to be written uses up what it had to spare.
+// roomFor tells what the disk allows. It asks the disk again once what is written has used up what there was to spare.
 func (s *space) roomFor(bytes int64) room {
 	if s.spare -= bytes; s.spare < 0 {
 		s.look()
@@ -29,7 +29,7 @@ func (s *space) roomFor(bytes int64) room {
 	return s.last
 }
 
-// look asks for the free space. Space that cannot be told counts as none.
+// look asks for the free space. Where that fails, none counts as free.
 func (s *space) look() {
 	s.last, s.spare = room{}, 0
 	free, err := s.free()
@@ -48,7 +48,8 @@ func (s *space) look() {
 	}
 }
 
-// allows judges a batch. One that only deletes may go further, since it is how space is won back.
+// allows tells whether a batch may be written. One that only deletes may use more of the disk, because it wins space
+// back.
 func (r room) allows(b store.Batch) error {
 	if len(b.Put) == 0 {
 		return r.delete

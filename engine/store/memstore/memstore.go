@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Store is an empty, usable store once made by New. Nothing in it outlives the process.
+// Store implements store.Store in memory. Make one with New. Nothing in it outlives the process.
 type Store struct {
 	mu      sync.RWMutex
 	closed  bool

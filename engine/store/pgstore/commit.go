@@ -71,7 +71,7 @@ func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) erro
 // isolationBroken is answered in place of a precondition's number where the transaction is not of the kind asked for.
 const isolationBroken = -1
 
-// commit is a batch laid out for its statement.
+// commit is a batch as its statement takes it.
 type commit struct {
 	tenant        []byte
 	expect        []store.Expect
@@ -106,7 +106,7 @@ func newCommit(tenant string, b store.Batch) *commit {
 			put[string(key)] = true // pinned once
 		}
 	}
-	// In the order of their keys, so that two commits rarely wait for each other in a circle.
+	// Rows are locked in the order of their keys, so that two commits rarely wait for each other in a circle.
 	slices.SortFunc(c.change, bytes.Compare)
 	slices.SortFunc(c.share, bytes.Compare)
 	slices.SortFunc(rows, func(p, q store.Pair) int { return bytes.Compare(p.Key, q.Key) })
@@ -126,7 +126,8 @@ func (c *commit) run(ctx context.Context, conn *pgxpool.Conn, t token) (broken i
 		err = conn.QueryRow(ctx, s.text.String(), s.args...).Scan(&broken)
 		return broken, err
 	}
-	// Sent all at once. Explicit, because not every relative takes statements sent together for one transaction.
+	// All is sent at once. It begins and ends the transaction explicitly, because not every relative of PostgreSQL
+	// takes statements that are sent together for one transaction.
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ")
 	b.Queue(s.text.String(), s.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&broken) })
@@ -150,7 +151,7 @@ func (c *commit) absent() [][]byte {
 	return keys
 }
 
-// rollback makes the connection usable again. Where it cannot, the pool closes it.
+// rollback makes the connection usable again. Where that fails, the pool closes it.
 func rollback(ctx context.Context, conn *pgxpool.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -167,7 +168,8 @@ func (c *commit) statement(t token) *statement {
 			", false FROM verdict WHERE i = 0)")
 	}
 	if len(c.keys) > 0 {
-		s.add(",\nput AS (INSERT INTO mneme_records (tenant, key, value) SELECT ", of, ", p.key, p.value FROM verdict, unnest(",
+		s.add(",\nput AS (INSERT INTO mneme_records (tenant, key, value) SELECT ", of,
+			", p.key, p.value FROM verdict, unnest(",
 			s.arg("bytea[]", c.keys), ", ", s.arg("bytea[]", c.values), ") AS p (key, value) WHERE i = 0",
 			" ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value)")
 	}

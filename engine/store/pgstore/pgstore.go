@@ -37,9 +37,9 @@ const (
 	connecting = 3 * time.Second
 	// running bounds one attempt at a commit, which a caller's context no longer can.
 	running = 30 * time.Second
-	// starting is how many times the patience of a call Open has: servers and database often start together.
+	// starting is how many times the patience of a call Open has, because servers and database often start together.
 	starting = 6
-	// settling is how many times the patience of a call is given to finding out how a commit ended.
+	// settling is how many times the patience of a call goes into finding out how a commit ended.
 	settling = 6
 )
 
@@ -49,7 +49,7 @@ type Options struct {
 	URL string
 	// Patience bounds how long a call waits for a database that is away or contended; 0 means DefaultPatience.
 	Patience time.Duration
-	// Logger takes what the store has to say; nil discards it.
+	// Logger takes the store's log; nil discards it.
 	Logger *slog.Logger
 }
 
@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return open(ctx, o, func(*pgxpool.Config) {})
 }
 
-// open lets a test have its say in the configuration.
+// open is Open with a function that lets tests change the configuration.
 func open(ctx context.Context, o Options, adjust func(*pgxpool.Config)) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -141,7 +141,7 @@ func (s *Store) pool(loose bool) *pgxpool.Pool {
 	return s.main
 }
 
-// enter begins a call, which must leave; ErrClosed after Close.
+// enter begins a call, which must call leave at its end. It answers ErrClosed after Close.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -172,4 +172,5 @@ func (s *Store) Close() error {
 }
 
 var errIsolation = errors.New("the database does not run commits at repeatable read: a pooler drops " +
-	"default_transaction_isolation; set it for the role (ALTER ROLE … SET default_transaction_isolation = 'repeatable read')")
+	"default_transaction_isolation; set it for the role " +
+	"(ALTER ROLE … SET default_transaction_isolation = 'repeatable read')")

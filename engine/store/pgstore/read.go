@@ -43,7 +43,8 @@ func readStatement(tenant string, q store.Query) *statement {
 		for i, key := range q.Keys {
 			keys[i] = orEmpty(key)
 		}
-		s.add("SELECT 0 AS n, k.key, r.value FROM unnest(", s.arg("bytea[]", keys), ") AS k (key), ", lookUp(of, "value"), " AS r")
+		s.add("SELECT 0 AS n, k.key, r.value FROM unnest(", s.arg("bytea[]", keys), ") AS k (key), ",
+			lookUp(of, "value"), " AS r")
 		union = "\nUNION ALL "
 	}
 	for i, r := range q.Ranges {
@@ -62,7 +63,8 @@ func readStatement(tenant string, q store.Query) *statement {
 		if r.Limit > 0 {
 			limit = &r.Limit
 		}
-		s.add(union, "(SELECT ", s.arg("int", i+1), " AS n, key, ", value, " AS value FROM mneme_records WHERE tenant = ", of,
+		s.add(union, "(SELECT ", s.arg("int", i+1), " AS n, key, ", value,
+			" AS value FROM mneme_records WHERE tenant = ", of,
 			" AND key >= ", s.arg("bytea", orEmpty(r.From)), " AND key < ", s.arg("bytea", to),
 			" ORDER BY key", order, " LIMIT ", s.arg("bigint", limit), ")")
 		union = "\nUNION ALL "
@@ -109,7 +111,7 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	return res, nil
 }
 
-// order sees to a range's order, which holds already unless the database ran the parts of the union side by side.
+// order sorts a range. It is sorted already unless the database ran the parts of the union side by side.
 func order(items []store.Item, reverse bool) {
 	compare := func(a, b store.Item) int { return bytes.Compare(a.Key, b.Key) }
 	if reverse {

@@ -65,7 +65,7 @@ func (r *retrier) wait(ctx context.Context, err error) bool {
 	}
 }
 
-// retry makes attempts until one ends in something else than a passing trouble.
+// retry makes attempts until one succeeds or fails with an error that another attempt would meet too.
 func (s *Store) retry(ctx context.Context, attempt func() error) error {
 	r := retrier{patience: s.patience}
 	for {
@@ -108,13 +108,14 @@ func passing(err error) bool {
 		return false
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return isContention(err) || strings.HasPrefix(pg.Code, classConnection) || strings.HasPrefix(pg.Code, classShutdown) ||
+		return isContention(err) || strings.HasPrefix(pg.Code, classConnection) ||
+			strings.HasPrefix(pg.Code, classShutdown) ||
 			pg.Code == readOnly || pg.Code == tooManyConns || pg.Code == completionUnknown
 	}
 	return isNetwork(err) && !errors.Is(err, context.Canceled)
 }
 
-// isContention tells what another attempt at once may get past.
+// isContention tells whether an error may not come again in an attempt at once, because it comes of other writers.
 func isContention(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == serialization || pg.Code == deadlock || pg.Code == lockNotAvailable) || madeTwice(err)
@@ -136,7 +137,7 @@ func undone(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
-// worded gives an error of pgx the port's name.
+// worded gives the port's error for an error of pgx.
 func worded(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, store.ErrUnknown) || errors.As(err, new(*store.ConflictError)) {
 		return err

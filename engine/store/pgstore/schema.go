@@ -55,7 +55,8 @@ func (s *Store) prepareOnce(ctx context.Context) error {
 	case err != nil:
 		return err
 	case version > schemaVersion:
-		return fmt.Errorf("%w: its tables are of version %d, this program knows %d", ErrNewerSchema, version, schemaVersion)
+		return fmt.Errorf("%w: its tables are of version %d, this program knows %d", ErrNewerSchema, version,
+			schemaVersion)
 	case version == schemaVersion:
 		return nil
 	}
@@ -76,7 +77,7 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-// madeTwice tells the errors that PostgreSQL has for two who make one table at the same time.
+// madeTwice tells whether an error says that another server made the same table at the same time.
 func madeTwice(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pg.Code == uniqueViolation || pg.Code == duplicateTable || pg.Code == duplicateObject)

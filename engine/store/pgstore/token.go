@@ -30,8 +30,8 @@ func newToken() (t token) {
 	return t
 }
 
-// settle finds out whether a commit happened, and if not makes sure that it never will. It goes on where ctx has
-// ended; store.ErrUnknown says that the database stayed away.
+// settle finds out whether a commit happened. If it did not, settle makes sure that it never will. It goes on where ctx
+// has ended, and answers store.ErrUnknown where the database stays away.
 func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
 	limit := settling * s.patience
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
@@ -49,7 +49,7 @@ func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bo
 	}
 }
 
-// burn may itself be cut off and is then done again.
+// burn puts the burnt row of a token there. Where it is cut off, it is done again.
 func (s *Store) burn(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
 	const write = `INSERT INTO mneme_commits (tenant, token, burnt) VALUES ($1::bytea, $2::bytea, true)
 		ON CONFLICT (tenant, token) DO NOTHING`
@@ -79,6 +79,7 @@ func (s *Store) forgetTokens(ctx context.Context) {
 }
 
 func (s *Store) forgetTokensOver(ctx context.Context, age time.Duration) error {
-	_, err := s.loose.Exec(ctx, `DELETE FROM mneme_commits WHERE made < now() - make_interval(secs => $1::float8)`, age.Seconds())
+	const remove = `DELETE FROM mneme_commits WHERE made < now() - make_interval(secs => $1::float8)`
+	_, err := s.loose.Exec(ctx, remove, age.Seconds())
 	return err
 }

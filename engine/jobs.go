@@ -13,11 +13,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// setJobs puts the work of all rooms in order.
+// setJobs puts the background work of all rooms in order.
 func (e *Engine) setJobs() {
+	expired := func(_ string, now time.Time) store.Range { return records.ExpiredRange(now, records.SweepChunk/2) }
 	e.Jobs.Units = slices.Concat(
 		e.Summaries.Units(),
-		[]jobs.Unit{{Due: func(_ string, now time.Time) store.Range { return records.ExpiredRange(now, records.SweepChunk/2) }, Do: e.expire}},
+		[]jobs.Unit{{Due: expired, Do: e.expire}},
 		e.Sessions.Units(),
 		[]jobs.Unit{
 			jobs.FirstJob(records.SessionJob.All(), e.sweepSession),
@@ -44,7 +45,7 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 }
 
 // Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and with
-// every tick a look for what came due. Summaries are made beside it, several at once.
+// every tick what came due meanwhile. Summaries are made beside it, several at once.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -52,7 +53,7 @@ func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	e.Jobs.Run(ctx, tick)
 }
 
-// expire removes what the expiry index says is due: single records together, memories each with all that is theirs.
+// expire removes what the expiry index says is due: a memory with all that belongs to it, any other record by itself.
 func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) (bool, error) {
 	var b store.Batch
 	var failed error // an error of one memory must not stop the others
@@ -62,7 +63,8 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) (b
 			failed = errors.Join(failed, e.Memories.Expire(ctx, tenant, it.Key))
 		} else {
 			b.Delete = append(b.Delete, it.Key, key)
-			if !it.Damaged { // else another process removed it, and what the key holds now is new
+			// Where the entry is gone, another process has removed the record, and what the key holds now is new.
+			if !it.Damaged {
 				b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/summary"
@@ -27,9 +28,9 @@ func Verify(ctx context.Context, s store.Store) (*verify.Report, error) {
 }
 
 // verifiedRooms makes all rooms' checks of one tenant. A room's checks look into those of rooms below it only.
-func verifiedRooms() []verify.RoomChecks {
+func verifiedRooms() []verify.Room {
 	projects, sessions, index := project.NewChecks(), session.NewChecks(), index.NewChecks()
-	return []verify.RoomChecks{
+	return []verify.Room{
 		tenant.NewChecks(),
 		projects,
 		sessions,
@@ -40,16 +41,16 @@ func verifiedRooms() []verify.RoomChecks {
 		recall.NewChecks(projects, sessions, index),
 		memory.NewChecks(index),
 		board.NewChecks(),
-		// Jobs and transfer stand on the floor of verify itself, which is why their checks are made here. What the daily job
+		// The checks of jobs and transfer are made here, because these rooms do not know verify. What the daily job
 		// says of rooms depends on the version that wrote it.
-		verify.CheckList{
-			{Kind: "retention", Record: verify.Decodes[jobs.RetentionState]},
-			{Kind: "import", Record: importUnderWay},
+		verify.Checks{
+			{Kind: records.DailyJob, Record: verify.Decodes[jobs.RetentionState]},
+			{Kind: records.Import, Record: importUnderWay},
 		},
 	}
 }
 
-// importUnderWay checks how far the import of a tenant's file is.
+// importUnderWay checks the record of an import of a tenant's file.
 func importUnderWay(s *verify.Space, it store.Item) {
 	var rec transfer.ImportProgress
 	if s.Decode(it, &rec) && rec.Lines < 2 {

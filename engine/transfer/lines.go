@@ -16,12 +16,13 @@ import (
 
 // ImportLine is one record of the file.
 type ImportLine struct {
-	Kind   string
-	Number int
+	Kind   string // its type
+	Number int    // the header is line 1
+	Stored bool   // an earlier import of the file, which was broken off, has stored it
 	raw    []byte
-	Stored bool // An import of the file that was broken off had stored it.
 }
 
+// Into decodes the line. It answers invalid_export for an unknown field or a wrong type.
 func (l *ImportLine) Into(v any) error {
 	dec := json.NewDecoder(bytes.NewReader(l.raw))
 	dec.DisallowUnknownFields()
@@ -31,7 +32,8 @@ func (l *ImportLine) Into(v any) error {
 	return nil
 }
 
-// each visits the records of a file with what their part is to do, and holds the file against its last line.
+// each goes through a file from its start: it has the part of each line do something with the line, and holds the whole
+// file against its last line.
 func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportLine) error) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -44,7 +46,7 @@ func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportL
 	}
 	im.records = map[string]int{}
 	in, sum := &lineReader{r: bufio.NewReaderSize(file, 1<<16)}, sha256.New()
-	var at Part // whose lines are coming
+	var at Part // whose lines are coming; nil before the first
 	for number := 1; ; number++ {
 		if err := im.Ctx.Err(); err != nil {
 			return err
@@ -52,8 +54,7 @@ func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportL
 		raw, err := in.next()
 		if err == io.EOF {
 			return fault.Errorf(fault.Invalid, "export_incomplete",
-				"the file ends after %d lines without its last line; nothing was imported",
-				number-1)
+				"the file ends after %d lines without its last line; nothing was imported", number-1)
 		}
 		line := &ImportLine{Number: number, raw: raw, Stored: number <= im.progress.Lines}
 		if err == nil {
@@ -61,8 +62,8 @@ func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportL
 		}
 		part, last := of[line.Kind], line.Kind == trailerType
 		if err == nil && number > 1 && part == nil && !last {
-			err = fault.Errorf(fault.Invalid, "unknown_record", "no record is of the type %q; a newer server may know it",
-				line.Kind)
+			err = fault.Errorf(fault.Invalid, "unknown_record",
+				"no record is of the type %q; a newer server may know it", line.Kind)
 		}
 		if err == nil && at != nil && part != at {
 			err = at.End(im)
@@ -79,7 +80,8 @@ func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportL
 		}
 		if last {
 			if _, err := in.next(); err != io.EOF {
-				return fault.Errorf(fault.Invalid, "invalid_export", "line %d: there is more after the last line", number+1)
+				return fault.Errorf(fault.Invalid, "invalid_export", "line %d: there is more after the last line",
+					number+1)
 			}
 			return nil
 		}
@@ -92,8 +94,8 @@ func (l *ImportLine) begin() (string, error) {
 	if l.Number == 1 {
 		var h fileHeader
 		if err := json.Unmarshal(l.raw, &h); err != nil || h.Version != exportVersion {
-			return "", fault.Errorf(fault.Invalid, "invalid_export", `a tenant's file begins with {"mneme_export":%d, …`,
-				exportVersion)
+			return "", fault.Errorf(fault.Invalid, "invalid_export",
+				`a tenant's file begins with {"mneme_export":%d, …`, exportVersion)
 		}
 		return "", nil
 	}
@@ -104,7 +106,7 @@ func (l *ImportLine) begin() (string, error) {
 	return kind.Type, nil
 }
 
-// finish holds what was read against what the last line says.
+// finish holds what was read against what the last line says. It answers checksum_mismatch.
 func (im *Importing) finish(line *ImportLine, sum []byte) error {
 	var t fileTrailer
 	if err := line.Into(&t); err != nil {
@@ -114,13 +116,13 @@ func (im *Importing) finish(line *ImportLine, sum []byte) error {
 		return fault.Errorf(fault.Invalid, "checksum_mismatch", "the file is not as it was written; export it again")
 	}
 	if !maps.Equal(t.Records, im.records) {
-		return fault.Errorf(fault.Invalid, "checksum_mismatch", "the file says that it holds %v and holds %v", t.Records,
-			im.records)
+		return fault.Errorf(fault.Invalid, "checksum_mismatch",
+			"the file says that it holds %v and holds %v", t.Records, im.records)
 	}
 	return nil
 }
 
-// atLine says where in the file an error is.
+// atLine puts the number of the line in front of an error's detail.
 func atLine(number int, err error) error {
 	known, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -131,13 +133,13 @@ func atLine(number int, err error) error {
 	return &placed
 }
 
-// lineReader reads lines of bounded length. A line is valid until the next.
+// lineReader reads lines of at most maxImportLine bytes. A line is valid until the next.
 type lineReader struct {
 	r    *bufio.Reader
 	line []byte
 }
 
-// next gives a line with its line break; io.EOF, where no byte is left.
+// next gives a line with its line break, or io.EOF where no byte is left. It answers line_too_long.
 func (l *lineReader) next() ([]byte, error) {
 	l.line = l.line[:0]
 	for {
