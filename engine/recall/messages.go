@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
@@ -17,6 +16,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
+// How much a query searches that is not indexed.
+const (
+	tailMessages = 4096
+	tailBytes    = 8 << 20
+	tailSessions = 4096
+)
+
+// tail is what a query searches beside the index: messages that are not indexed yet.
+type tail struct {
+	docs      []rank.Document
+	languages []string
+	rest      uint64 // messages beyond its bounds
+	damaged   bool   // something is left out of it
+}
+
 // findMessages finds messages by words.
 func (svc *Service) findMessages(ctx context.Context, c access.Caller, p *project.Record, r *request, out *Result) error {
 	if !p.Recalls {
@@ -24,10 +38,11 @@ func (svc *Service) findMessages(ctx context.Context, c access.Caller, p *projec
 			return err
 		}
 	}
-	q := &index.Query{Space: records.RecallTranscript, Text: r.Query.Query, Filter: r.filter, Viewer: r.viewer, Limit: r.Limit}
+	q := &index.Query{Space: index.Transcripts(p.Incarnation), Text: r.Query.Query, Filter: r.filter, Viewer: r.viewer,
+		Limit: r.Limit}
 	if r.SessionID != "" {
 		_, h, err := svc.sessions.Existing(ctx, c, p.ID, r.SessionID)
-		if wrong, ok := errors.AsType[*fault.Error](err); ok && wrong.Kind == fault.NotFound && r.Scope == scopeBoth {
+		if fault.IsNotFound(err) && r.Scope == scopeBoth {
 			return nil // memories outlive their session
 		}
 		if err != nil {
@@ -43,13 +58,13 @@ func (svc *Service) findMessages(ctx context.Context, c access.Caller, p *projec
 		q.Keys = append(q.Keys, keysOfMark(p.Incarnation, m)...)
 	}
 	var unindexed tail
-	q.Unindexed = func(held []store.Item) ([]rank.Document, []string, error) {
+	q.Unindexed = func(held []store.Item) (_ []rank.Document, _ []string, err error) {
 		unindexed, err = svc.analyseTails(ctx, c.Tenant, r.SessionID, marks, held)
 		return unindexed.docs, unindexed.languages, err
 	}
 	live := map[string]ident.Incarnation{}
 	q.Accept = func(d *rank.Document) (bool, error) {
-		is, known := live[d.Session]
+		sinc, known := live[d.Session]
 		if !known {
 			_, h, _, err := svc.sessions.ReadHead(ctx, c, p.ID, d.Session)
 			if errors.Is(err, records.ErrDamaged) {
@@ -59,13 +74,13 @@ func (svc *Service) findMessages(ctx context.Context, c access.Caller, p *projec
 				return false, err
 			}
 			if h != nil {
-				is = h.Incarnation
+				sinc = h.Incarnation
 			}
-			live[d.Session] = is
+			live[d.Session] = sinc
 		}
-		return is.Stream() == d.Stream, nil // else it is a deleted session's, to be swept
+		return sinc.Stream() == d.Stream, nil // else it is of a deleted session, to be swept
 	}
-	hits, incomplete, err := svc.index.Search(ctx, c.Tenant, p.Incarnation, q)
+	hits, incomplete, err := svc.index.Search(ctx, c.Tenant, q)
 	if err != nil {
 		return err
 	}
@@ -74,26 +89,33 @@ func (svc *Service) findMessages(ctx context.Context, c access.Caller, p *projec
 	if len(unindexed.docs) >= indexChunk {
 		svc.jobs.Poke(c.Tenant)
 	}
-	for _, h := range hits {
-		m, err := svc.messageHit(ctx, c.Tenant, ident.IncarnationOf(h.Doc.Stream), h.Doc.Number, h.Doc.Session)
+	for i := range hits {
+		d := hits[i].Doc
+		sinc := ident.IncarnationOf(d.Stream)
+		bodies, err := svc.sessions.ReadBodies(ctx, c.Tenant, sinc, d.Number, d.Number)
 		if err != nil {
 			return err
 		}
-		if m == nil {
-			continue
+		hd, m, err := session.ParseBody(bodies[0])
+		if err != nil {
+			continue // it is damaged, or gone
 		}
-		if m.Score, m.Why = h.Score, whyOf(h.Why); !out.add(*m) {
+		if !out.add(messageHit(sinc, d.Number, d.Session, hd, m).found(&hits[i])) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// readMarks gives the marks of a project's sessions with messages that are not indexed.
-func (svc *Service) readMarks(ctx context.Context, tenant string, p ident.Incarnation, out *Result) ([]store.Item, error) {
-	rng := records.UnindexedJob.Under(p)
+// readMarks gives the marks of a project's sessions with messages that are not indexed. Where they are not all that there
+// should be, out says that hits may be missing.
+func (svc *Service) readMarks(ctx context.Context, tenant string, pinc ident.Incarnation, out *Result) (
+	[]store.Item, error,
+) {
+	rng := records.UnindexedJob.Under(pinc)
 	rng.Limit = tailSessions
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{records.BacklogJob.Key(p)}, Ranges: []store.Range{rng}})
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{records.BacklogJob.Key(pinc)},
+		Ranges: []store.Range{rng}})
 	if err != nil {
 		return nil, err
 	}
@@ -105,28 +127,26 @@ func (svc *Service) readMarks(ctx context.Context, tenant string, p ident.Incarn
 	return marks, nil
 }
 
-// messageHit reads a message; nil where it cannot be read.
-func (svc *Service) messageHit(ctx context.Context, tenant string, sinc ident.Incarnation, seq uint64, sessionID string) (
-	*Hit, error,
+// analyseTails makes documents of the messages of marked sessions that are not indexed. held are, for each mark, what the
+// keys of keysOfMark hold in the state that is searched. Where a session is named, only its messages count.
+func (svc *Service) analyseTails(ctx context.Context, tenant, session string, marks, held []store.Item) (
+	out tail, err error,
 ) {
-	bodies, err := svc.sessions.ReadBodies(ctx, tenant, sinc, seq, seq)
-	if err != nil {
-		return nil, err
+	budget := &workBudget{tailMessages, tailBytes}
+	for i, mark := range marks {
+		m, err := readMark(mark, held[2*i:2*i+2])
+		if err != nil {
+			out.damaged = true
+		}
+		if m == nil || session != "" && session != m.id {
+			continue
+		}
+		docs, languages, err := svc.analyse(ctx, tenant, m, budget)
+		if err != nil {
+			return out, err
+		}
+		out.docs, out.languages = append(out.docs, docs...), append(out.languages, languages...)
+		out.rest += m.head.Messages - m.state.Messages
 	}
-	hd, m, err := session.ParseBody(bodies[0])
-	if err != nil {
-		return nil, nil
-	}
-	h := messageHitOf(sinc, seq, sessionID, hd, m)
-	return &h, nil
-}
-
-func messageHitOf(sinc ident.Incarnation, seq uint64, sessionID string, hd *session.Header, m *chat.Message) Hit {
-	h := Hit{Kind: "message", MessageID: session.MessageID(sinc, seq), Content: m.Text, Tags: hd.Tags, SessionID: sessionID,
-		Turn: hd.Turn, Role: chat.RoleName(hd.Role), Agent: hd.Agent, CreatedAt: records.TimeOf(hd.Created),
-		Why: Why{Terms: []Term{}}}
-	if h.Tags == nil {
-		h.Tags = []string{}
-	}
-	return h
+	return out, nil
 }

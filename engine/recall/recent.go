@@ -2,7 +2,7 @@ package recall
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
@@ -10,36 +10,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/store"
 )
-
-// recentMemories answers a query without words.
-func (svc *Service) recentMemories(ctx context.Context, c access.Caller, p *project.Record, r *request, out *Result) error {
-	for page := (records.Page{Limit: r.Limit}); ; {
-		list, err := svc.memories.List(ctx, c, p.ID, r.memories, page)
-		if err != nil {
-			return err
-		}
-		for _, m := range list.Data {
-			if m.Damaged {
-				continue // there is nothing to show
-			}
-			if !out.add(memoryHit(&m)) {
-				return nil
-			}
-		}
-		if !list.HasMore || len(out.Data) >= r.Limit || len(list.Data) == 0 {
-			out.Incomplete = out.Incomplete || list.HasMore && len(out.Data) < r.Limit
-			return nil
-		}
-		page = records.Page{Limit: r.Limit - len(out.Data), Cursor: *list.NextCursor}
-	}
-}
 
 // maxHeads bounds the sessions that one query without words looks at.
 const maxHeads = 20_000
 
-// recentMessages answers a query without words: the newest messages with a text of the sessions that were active last.
+// recentMessages gives the newest messages with a text, out of the sessions that were active last.
 func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *project.Record, r *request, out *Result) error {
 	sessions, err := svc.lastActive(ctx, c.Tenant, p, r, out)
 	if err != nil {
@@ -48,7 +24,7 @@ func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *proj
 	var found []Hit
 	budget := workBudget{tailMessages, tailBytes}
 	for _, s := range sessions {
-		// What was written before the oldest hit at hand cannot be among the newest.
+		// Messages older than the oldest hit at hand cannot be among the newest.
 		if len(found) >= r.Limit && s.LastActivity.Before(found[r.Limit-1].CreatedAt) {
 			break
 		}
@@ -75,8 +51,8 @@ func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *proj
 	return nil
 }
 
-// lastActive gives the sessions that may have the newest messages, the last active first: of so many sessions none
-// further back can be needed, unless those have nothing that the query may show.
+// lastActive gives the sessions that may have the newest messages, the last active first. Where there are many it keeps
+// tailMessages of them, because each has a message that costs of the budget, so that none further back is reached.
 func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Record, r *request, out *Result) (
 	sessions []session.NamedHead, err error,
 ) {
@@ -89,29 +65,26 @@ func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Re
 	}
 	last := func(a, b session.NamedHead) int { return b.LastActivity.Compare(a.LastActivity) }
 	if r.SessionID != "" {
-		read, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{records.Session.Key(p.Incarnation, r.SessionID)}})
-		if err != nil || read.Keys[0].Value == nil {
-			out.Incomplete = out.Incomplete || err == nil && read.Keys[0].Damaged
-			return nil, err
+		h, err := records.Get[session.Head](ctx, svc.db, tenant, records.Session.Key(p.Incarnation, r.SessionID))
+		if errors.Is(err, records.ErrDamaged) {
+			out.Incomplete, err = true, nil
 		}
-		h := session.NamedHead{Id: r.SessionID}
-		if err := json.Unmarshal(read.Keys[0].Value, &h.Head); err != nil {
-			return nil, err
+		if h != nil {
+			take([]session.NamedHead{{Head: *h, Id: r.SessionID}})
 		}
-		take([]session.NamedHead{h})
-		return sessions, nil
+		return sessions, err
 	}
 	looked := 0
-	for next := []byte(nil); ; {
-		heads, after, err := svc.sessions.ReadHeads(ctx, tenant, p.Incarnation, next)
-		if err != nil {
+	for after := []byte(nil); ; {
+		var heads []session.NamedHead
+		if heads, after, err = svc.sessions.ReadHeads(ctx, tenant, p.Incarnation, after); err != nil {
 			return nil, err
 		}
 		if take(heads); len(sessions) > 2*tailMessages {
 			slices.SortStableFunc(sessions, last)
-			sessions = slices.Delete(sessions, tailMessages, len(sessions)) // each has one message that costs of the budget
+			sessions = slices.Delete(sessions, tailMessages, len(sessions))
 		}
-		if next = after; next == nil {
+		if after == nil {
 			break
 		}
 		if looked += session.HeadsAtOnce; looked >= maxHeads {
@@ -123,7 +96,7 @@ func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Re
 	return sessions, nil
 }
 
-// newestOf gives a session's newest messages that a query without words may show, newest first.
+// newestOf gives a session's newest messages that the request may show, newest first.
 func (svc *Service) newestOf(ctx context.Context, tenant, id string, h *session.Head, r *request, budget *workBudget) (
 	hits []Hit, err error,
 ) {
@@ -147,7 +120,8 @@ func (svc *Service) newestOf(ctx context.Context, tenant, id string, h *session.
 			if !r.filter.Passes(&d, d.Created) {
 				continue
 			}
-			if hits = append(hits, messageHitOf(h.Incarnation, first+uint64(i), id, hd, m)); len(hits) == r.Limit {
+			hits = append(hits, messageHit(h.Incarnation, first+uint64(i), id, hd, m))
+			if len(hits) == r.Limit {
 				break
 			}
 		}

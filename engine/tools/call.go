@@ -119,7 +119,7 @@ func (svc *Service) toolStore(ctx context.Context, c access.Caller, once access.
 	if err := args.done(); err != nil {
 		return out, err
 	}
-	if spec.Category == memory.CategoryDaily || spec.Category == memory.CategoryConversation {
+	if spec.Category == memory.Daily || spec.Category == memory.Conversation {
 		spec.SessionID = session // a core fact is no session's own
 	}
 	m, created, err := svc.memories.Store(ctx, c, once, projectID, spec)
@@ -168,7 +168,7 @@ func (svc *Service) toolForget(ctx context.Context, c access.Caller, once access
 func (svc *Service) toolRecall(ctx context.Context, c access.Caller, projectID string, args *toolArgs) (out ToolResult, err error) {
 	now := svc.db.Now()
 	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false), Until: args.bound("until", now, true),
-		Category: args.category(), Tags: args.texts("tags"), Limit: recall.DefaultRecallLimit}
+		Category: args.category(), Tags: args.texts("tags"), Limit: recall.DefaultLimit}
 	if n := args.number("limit"); n != nil && *n >= 1 {
 		q.Limit = int(min(*n, maxToolLimit))
 	}
