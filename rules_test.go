@@ -65,6 +65,10 @@ var rooms = map[string][]string{
 	"engine/tools":    on("project", "memory", "recall"),
 	"engine/board":    on("tenant"),
 
+	"engine/enginetest": append(on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary",
+		"tools", "board"), "engine", "engine/store/memstore", "engine/store/badgerstore", "engine/snowball",
+		"engine/tiktoken", "hostapi", "hostapi/wasm", "policies"),
+
 	"engine/chat":              {"engine/plan"},
 	"engine/chat/chattest":     {"engine/chat"},
 	"engine/fair":              {},

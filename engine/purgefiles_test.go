@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
@@ -42,29 +43,29 @@ func TestPurgedDataIsInNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	k := openKit(t, db)
-	k.drain()
+	k := enginetest.Open(t, db)
+	k.Drain()
 	words := []string{"marker-of-purge", "marker-of-retention", "marker-of-session", "marker-of-tenant"}
 	write := func(session, word string) {
 		for i := range 20 {
-			k.post(session, user(fmt.Sprintf("%s %d", word, i)))
+			k.Post(session, enginetest.User(fmt.Sprintf("%s %d", word, i)))
 		}
-		k.ask(`{"session_id":%q,"system":"%s in a decision"}`, session, word)
+		k.Ask(`{"session_id":%q,"system":"%s in a decision"}`, session, word)
 	}
 	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := k.admin
-	if k.admin, err = k.Tenants.Authenticate(t.Context(), made.AdminKey); err != nil {
+	ours := k.Admin
+	if k.Admin, err = k.Tenants.Authenticate(t.Context(), made.AdminKey); err != nil {
 		t.Fatal(err)
 	}
 	write("s", words[3])
-	k.admin = ours
+	k.Admin = ours
 	write("retained", words[1])
 	write("deleted", words[2])
-	k.advance(10 * aDay)
-	k.drain() // a compaction that carries all of it into old tables
+	k.Advance(10 * enginetest.ADay)
+	k.Drain() // a compaction that carries all of it into old tables
 	write("purged", words[0])
 	write("kept", "marker-of-what-stays")
 	for _, word := range words {
@@ -73,36 +74,36 @@ func TestPurgedDataIsInNoFile(t *testing.T) {
 		}
 	}
 
-	k.setIn(ident.DefaultProject, `{"conversation_retention_days":7}`)
+	k.SetIn(ident.DefaultProject, `{"conversation_retention_days":7}`)
 	if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "deleted"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.Admin, ident.DefaultProject, "deleted"); err != nil {
 		t.Fatal(err)
 	}
-	if run, err := k.Jobs.RunRetention(t.Context(), k.admin); err != nil || run.Removed["conversations"] != 1 {
+	if run, err := k.Jobs.RunRetention(t.Context(), k.Admin); err != nil || run.Removed["conversations"] != 1 {
 		t.Fatalf("%+v, %v", run, err)
 	}
-	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "purged"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.Admin, ident.DefaultProject, "purged"); err != nil {
 		t.Fatal(err)
 	}
-	k.drain()
+	k.Drain()
 	for _, tenant := range []string{ident.DefaultTenant, "acme"} {
 		for _, word := range words {
-			if k.holds(tenant, word) {
+			if k.Holds(tenant, word) {
 				t.Errorf("a record of %s still holds %s", tenant, word)
 			}
 		}
 	}
-	k.advance(aDay + time.Minute)
-	k.drain()
+	k.Advance(enginetest.ADay + time.Minute)
+	k.Drain()
 	for _, word := range words {
 		if names := files(t, dir, word); len(names) > 0 {
 			t.Errorf("%s is in %v", word, names)
 		}
 	}
-	if w := k.ask(`{"session_id":"kept"}`); w.Usage["history_messages"] != 20 {
-		t.Errorf("what was kept shows %s", w.raw)
+	if w := k.Ask(`{"session_id":"kept"}`); w.Usage["history_messages"] != 20 {
+		t.Errorf("what was kept shows %s", w.Raw)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

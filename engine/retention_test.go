@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,9 +10,9 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -21,38 +20,24 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-func (k *kit) setIn(project, settings string) {
-	k.Helper()
-	if _, err := k.Projects.PatchSettings(k.Context(), k.admin, project, json.RawMessage(settings)); err != nil {
-		k.Fatal(err)
-	}
-}
-
-func (k *kit) project(id string) {
-	k.Helper()
-	if _, _, err := k.Projects.Put(k.Context(), k.admin, id, project.Spec{}); err != nil {
-		k.Fatal(err)
-	}
-}
-
 // The daily job holds each project's conversations against its own setting, once a day, and says so in the audit log.
 func TestRetentionIsDaily(t *testing.T) {
-	k := newKit(t)
+	k := enginetest.New(t)
 	for _, p := range []string{"forever", "month", "week"} {
-		k.project(p)
+		k.MakeProject(p)
 	}
-	k.setIn("month", `{"conversation_retention_days":30}`)
-	k.setIn("week", `{"conversation_retention_days":7}`)
+	k.SetIn("month", `{"conversation_retention_days":30}`)
+	k.SetIn("week", `{"conversation_retention_days":7}`)
 	for _, p := range []string{"forever", "month", "week"} {
-		req := session.TurnRequest{SessionID: "s", Messages: raw(user("confidential in " + p))}
-		if _, err := k.Sessions.AppendTurn(t.Context(), k.admin, access.Once{}, p, req); err != nil {
+		req := session.TurnRequest{SessionID: "s", Messages: enginetest.Raw(enginetest.User("confidential in " + p))}
+		if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, access.Once{}, p, req); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.drain() // the job of this day
+	k.Drain() // the job of this day
 	left := func() (out []string) {
 		for _, p := range []string{"forever", "month", "week"} {
-			if k.holds(ident.DefaultTenant, "confidential in "+p) {
+			if k.Holds(ident.DefaultTenant, "confidential in "+p) {
 				out = append(out, p)
 			}
 		}
@@ -62,13 +47,13 @@ func TestRetentionIsDaily(t *testing.T) {
 		days time.Duration
 		want string
 	}{{6, "[forever month week]"}, {2, "[forever month]"}, {21, "[forever month]"}, {2, "[forever]"}, {400, "[forever]"}} {
-		k.advance(c.days * aDay)
-		k.drain()
+		k.Advance(c.days * enginetest.ADay)
+		k.Drain()
 		if got := fmt.Sprint(left()); got != c.want {
-			t.Errorf("on %s: %s, want %s", k.clock(), got, c.want)
+			t.Errorf("on %s: %s, want %s", k.Clock(), got, c.want)
 		}
 	}
-	audit, err := k.Tenants.ListAudit(t.Context(), k.admin, records.Page{})
+	audit, err := k.Tenants.ListAudit(t.Context(), k.Admin, records.Page{})
 	if err != nil || len(audit.Data) != 1 || audit.Data[0].Subject != "month" || audit.Data[0].KeyID != "" ||
 		audit.Data[0].Action != "conversations.expire" {
 		t.Errorf("the audit log says %+v, %v", audit.Data, err) // the entry on `week` is past its own life
@@ -77,32 +62,32 @@ func TestRetentionIsDaily(t *testing.T) {
 
 // The job runs once a period, whoever drives it: an engine that is started anew goes by the record.
 func TestRetentionSurvivesRestarts(t *testing.T) {
-	k := newKit(t)
-	k.setIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
-	k.drain()
-	k.advance(time.Hour)
-	k.post("s", user("x"))
-	k.advance(22 * time.Hour)
-	again := openKit(t, k.store)
-	again.now = k.clock()
-	again.drain()
-	if again.total() != 1 {
+	k := enginetest.New(t)
+	k.SetIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
+	k.Drain()
+	k.Advance(time.Hour)
+	k.Post("s", enginetest.User("x"))
+	k.Advance(22 * time.Hour)
+	again := enginetest.Open(t, k.Store)
+	again.Now = k.Clock()
+	again.Drain()
+	if again.Total() != 1 {
 		t.Fatal("removed before its time")
 	}
-	again.advance(2 * time.Hour) // past the period, and two hours short of a day for the session
-	again.drain()
-	if again.total() != 1 {
+	again.Advance(2 * time.Hour) // past the period, and two hours short of a day for the session
+	again.Drain()
+	if again.Total() != 1 {
 		t.Fatal("removed before its time")
 	}
-	again.advance(12 * time.Hour) // long past it, but the next run is due in 11 hours
-	again.drain()
-	if again.total() != 1 {
+	again.Advance(12 * time.Hour) // long past it, but the next run is due in 11 hours
+	again.Drain()
+	if again.Total() != 1 {
 		t.Fatal("the job ran twice in a period")
 	}
-	late := openKit(t, k.store)
-	late.now = again.clock().Add(12 * time.Hour)
-	late.drain()
-	if late.total() != 0 {
+	late := enginetest.Open(t, k.Store)
+	late.Now = again.Clock().Add(12 * time.Hour)
+	late.Drain()
+	if late.Total() != 0 {
 		t.Error("not removed after the restart")
 	}
 }
@@ -123,13 +108,13 @@ func (s *stuck) Commit(ctx context.Context, tenant string, b store.Batch) error 
 // A kind of data that cannot be removed keeps no other from it, does not keep Step busy, and is tried again soon.
 func TestRetentionGoesRoundTrouble(t *testing.T) {
 	s := &stuck{Store: memstore.New()}
-	k := openKit(t, s)
-	k.setIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
-	k.project("zz") // comes after the one in trouble
-	k.post("old", user("x"))
-	w := k.ask(`{"session_id":"none"}`)
-	k.drain()
-	k.advance(20 * aDay)
+	k := enginetest.Open(t, s)
+	k.SetIn(ident.DefaultProject, `{"conversation_retention_days":1}`)
+	k.MakeProject("zz") // comes after the one in trouble
+	k.Post("old", enginetest.User("x"))
+	w := k.Ask(`{"session_id":"none"}`)
+	k.Drain()
+	k.Advance(20 * enginetest.ADay)
 	s.stuck.Store(true)
 	failures := 0
 	for more := true; more; {
@@ -141,49 +126,49 @@ func TestRetentionGoesRoundTrouble(t *testing.T) {
 			t.Fatal("Step tries the same again and again")
 		}
 	}
-	if failures == 0 || k.total() != 0 {
-		t.Errorf("%d failures, %d conversations left", failures, k.total())
+	if failures == 0 || k.Total() != 0 {
+		t.Errorf("%d failures, %d conversations left", failures, k.Total())
 	}
 	s.stuck.Store(false)
-	k.drain()
-	if _, err := k.Windows.Decision(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil); err != nil {
+	k.Drain()
+	if _, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID, nil); err != nil {
 		t.Fatal("the job did not wait:", err)
 	}
-	k.advance(time.Hour)
-	k.drain()
-	_, err := k.Windows.Decision(t.Context(), k.admin, ident.DefaultProject, w.DecisionID, nil)
-	wantKind(t, err, fault.NotFound)
+	k.Advance(time.Hour)
+	k.Drain()
+	_, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID, nil)
+	enginetest.WantKind(t, err, fault.NotFound)
 }
 
 // On demand the job runs at once and says what it removed, of all projects.
 func TestRetentionOnDemand(t *testing.T) {
-	k := newKit(t)
-	k.drain()
-	k.project("other")
-	k.setIn("other", `{"conversation_retention_days":2}`)
+	k := enginetest.New(t)
+	k.Drain()
+	k.MakeProject("other")
+	k.SetIn("other", `{"conversation_retention_days":2}`)
 	for i := range 700 { // more than one piece
-		req := session.TurnRequest{SessionID: fmt.Sprint("s", i), Messages: raw(user("x"))}
-		if _, err := k.Sessions.AppendTurn(t.Context(), k.admin, access.Once{}, "other", req); err != nil {
+		req := session.TurnRequest{SessionID: fmt.Sprint("s", i), Messages: enginetest.Raw(enginetest.User("x"))}
+		if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, access.Once{}, "other", req); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.post("kept", user("x"))
-	k.ask(`{}`)
-	k.advance(9 * aDay)
-	run, err := k.Jobs.RunRetention(t.Context(), k.admin)
+	k.Post("kept", enginetest.User("x"))
+	k.Ask(`{}`)
+	k.Advance(9 * enginetest.ADay)
+	run, err := k.Jobs.RunRetention(t.Context(), k.Admin)
 	if err != nil || !run.Finished || run.Removed["conversations"] != 700 || run.Removed["decisions"] == 0 {
 		t.Errorf("%+v, %v", run, err)
 	}
-	if again, err := k.Jobs.RunRetention(t.Context(), k.admin); err != nil || again.Removed["conversations"] != 0 || !again.Finished {
+	if again, err := k.Jobs.RunRetention(t.Context(), k.Admin); err != nil || again.Removed["conversations"] != 0 || !again.Finished {
 		t.Errorf("once more: %+v, %v", again, err)
 	}
-	if k.total() != 1 {
+	if k.Total() != 1 {
 		t.Error("another project lost something")
 	}
-	narrow := k.admin
+	narrow := k.Admin
 	narrow.Projects = []string{"other"}
 	_, err = k.Jobs.RunRetention(t.Context(), narrow)
-	wantKind(t, err, fault.Forbidden)
+	enginetest.WantKind(t, err, fault.Forbidden)
 }
 
 // readCounter counts what is read.
@@ -201,7 +186,7 @@ func (c *readCounter) Read(ctx context.Context, tenant string, q store.Query) (s
 // of them have something to do.
 func TestStepScalesWithTenants(t *testing.T) {
 	c := &readCounter{Store: memstore.New()}
-	k := openKit(t, c)
+	k := enginetest.Open(t, c)
 	const tenants = 300
 	var admins []access.Caller
 	for i := range tenants {
@@ -217,7 +202,7 @@ func TestStepScalesWithTenants(t *testing.T) {
 	}
 	look := func() int64 {
 		before := c.reads.Load()
-		k.drain()
+		k.Drain()
 		return c.reads.Load() - before
 	}
 	first := look() // every tenant's daily job
@@ -229,7 +214,7 @@ func TestStepScalesWithTenants(t *testing.T) {
 	}
 
 	for _, a := range admins[:3] {
-		req := session.TurnRequest{Messages: raw(user("confidential"))}
+		req := session.TurnRequest{Messages: enginetest.Raw(enginetest.User("confidential"))}
 		if _, err := k.Sessions.AppendTurn(t.Context(), a, access.Once{}, ident.DefaultProject, req); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +224,7 @@ func TestStepScalesWithTenants(t *testing.T) {
 	}
 	before := c.reads.Load()
 	holds := func() bool {
-		return k.holds("t000", "confidential") || k.holds("t001", "confidential") || k.holds("t002", "confidential")
+		return k.Holds("t000", "confidential") || k.Holds("t001", "confidential") || k.Holds("t002", "confidential")
 	}
 	for steps := 0; holds(); steps++ {
 		if more, err := k.Step(t.Context()); err != nil || !more || steps > 100 {
@@ -253,19 +238,19 @@ func TestStepScalesWithTenants(t *testing.T) {
 
 // What one process queued, another finds by its look.
 func TestStepFindsWhatOthersQueued(t *testing.T) {
-	k := newKit(t)
-	k.drain()
-	other := openKit(t, k.store)
-	other.drain()
-	k.post("s", user("confidential"))
-	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "s"); err != nil {
+	k := enginetest.New(t)
+	k.Drain()
+	other := enginetest.Open(t, k.Store)
+	other.Drain()
+	k.Post("s", enginetest.User("confidential"))
+	if err := k.Sessions.Delete(t.Context(), k.Admin, ident.DefaultProject, "s"); err != nil {
 		t.Fatal(err)
 	}
-	other.drain()
-	if k.holds(ident.DefaultTenant, "confidential") {
+	other.Drain()
+	if k.Holds(ident.DefaultTenant, "confidential") {
 		t.Error("the other process did not sweep it")
 	}
-	if !strings.Contains(fmt.Sprint(k.sessions()), "[]") {
+	if !strings.Contains(fmt.Sprint(k.SessionIDs()), "[]") {
 		t.Error("the session is listed")
 	}
 }

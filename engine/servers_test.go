@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -27,12 +28,12 @@ import (
 
 // servers are engines over one store, as several server processes are: they share nothing else, and the ids that they
 // make differ.
-func servers(t testing.TB, raw store.Store, n int, change ...func(*engine.Options)) []*kit {
+func servers(t testing.TB, raw store.Store, n int, change ...func(*engine.Options)) []*enginetest.Kit {
 	t.Helper()
-	var out []*kit
+	var out []*enginetest.Kit
 	for i := range n {
-		ids := &lockedReader{r: rand.NewChaCha8([32]byte{byte(i), 7})}
-		out = append(out, openKit(t, raw, append(slices.Clone(change), func(o *engine.Options) { o.Random = ids })...))
+		ids := &enginetest.LockedReader{R: rand.NewChaCha8([32]byte{byte(i), 7})}
+		out = append(out, enginetest.Open(t, raw, append(slices.Clone(change), func(o *engine.Options) { o.Random = ids })...))
 	}
 	return out
 }
@@ -41,23 +42,25 @@ func servers(t testing.TB, raw store.Store, n int, change ...func(*engine.Option
 func TestChangesHoldOnAllServers(t *testing.T) {
 	on := servers(t, memstore.New(), 3)
 	for i := range 6 {
-		on[i%3].post("s", user(fmt.Sprint("m", i)))
+		on[i%3].Post("s", enginetest.User(fmt.Sprint("m", i)))
 	}
-	count := func(k *kit) int { return k.ask(`{"session_id":"s"}`).Usage["history_messages"] }
+	count := func(k *enginetest.Kit) int { return k.Ask(`{"session_id":"s"}`).Usage["history_messages"] }
 	for step, change := range []struct {
-		do   func(k *kit)
+		do   func(k *enginetest.Kit)
 		want int
 	}{
-		{func(*kit) {}, 6},
-		{func(k *kit) { k.setIn(ident.DefaultProject, `{"history_max_messages":2}`) }, 2},
-		{func(k *kit) { k.setIn(ident.DefaultProject, `{"history_max_messages":0}`) }, 6},
-		{func(k *kit) {
-			k.upload("own", wasmtest.Policy(wasmtest.Manifest("first"), wasmtest.DropFirst()))
-			k.setPipeline(`[{"policy":"own"}]`)
+		{func(*enginetest.Kit) {}, 6},
+		{func(k *enginetest.Kit) { k.SetIn(ident.DefaultProject, `{"history_max_messages":2}`) }, 2},
+		{func(k *enginetest.Kit) { k.SetIn(ident.DefaultProject, `{"history_max_messages":0}`) }, 6},
+		{func(k *enginetest.Kit) {
+			k.Upload("own", wasmtest.Policy(wasmtest.Manifest("first"), wasmtest.DropFirst()))
+			k.SetPipeline(`[{"policy":"own"}]`)
 		}, 5},
-		{func(k *kit) { k.upload("own", wasmtest.Policy(wasmtest.Manifest("second"), wasmtest.Keep())) }, 5},
-		{func(k *kit) { k.setLive("own", 2) }, 6},
-		{func(k *kit) { k.setLive("own", 1) }, 5},
+		{func(k *enginetest.Kit) {
+			k.Upload("own", wasmtest.Policy(wasmtest.Manifest("second"), wasmtest.Keep()))
+		}, 5},
+		{func(k *enginetest.Kit) { k.SetLive("own", 2) }, 6},
+		{func(k *enginetest.Kit) { k.SetLive("own", 1) }, 5},
 	} {
 		change.do(on[step%3])
 		for i, k := range on {
@@ -66,13 +69,13 @@ func TestChangesHoldOnAllServers(t *testing.T) {
 			}
 		}
 	}
-	key := on[0].key(tenant.KeySpec{Name: "k", Role: access.RoleAgent.String()})
+	key := on[0].MakeKey(tenant.KeySpec{Name: "k", Role: access.RoleAgent.String()})
 	for _, k := range on {
 		if _, err := k.Tenants.Authenticate(t.Context(), key.Key); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := on[1].Tenants.DeleteKey(t.Context(), on[1].admin, key.ID); err != nil {
+	if err := on[1].Tenants.DeleteKey(t.Context(), on[1].Admin, key.ID); err != nil {
 		t.Fatal(err)
 	}
 	for i, k := range on {
@@ -80,11 +83,11 @@ func TestChangesHoldOnAllServers(t *testing.T) {
 			t.Errorf("server %d takes a key that another one revoked", i)
 		}
 	}
-	if err := on[2].Sessions.Delete(t.Context(), on[2].admin, ident.DefaultProject, "s"); err != nil {
+	if err := on[2].Sessions.Delete(t.Context(), on[2].Admin, ident.DefaultProject, "s"); err != nil {
 		t.Fatal(err)
 	}
 	for i, k := range on {
-		if _, err := k.Sessions.Get(t.Context(), k.admin, ident.DefaultProject, "s"); err == nil {
+		if _, err := k.Sessions.Get(t.Context(), k.Admin, ident.DefaultProject, "s"); err == nil {
 			t.Errorf("server %d shows a session that another one deleted", i)
 		}
 	}
@@ -100,9 +103,9 @@ func TestOneRequestToAllServers(t *testing.T) {
 	for n := range requests {
 		for _, k := range on {
 			group.Go(func() {
-				req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user(fmt.Sprint("m", n)))}}
+				req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(enginetest.User(fmt.Sprint("m", n)))}}
 				once := access.Once{Key: fmt.Sprint("key", n), Body: [32]byte{byte(n)}}
-				got, err := k.Sessions.AppendTurn(t.Context(), k.admin, once, ident.DefaultProject, req)
+				got, err := k.Sessions.AppendTurn(t.Context(), k.Admin, once, ident.DefaultProject, req)
 				answer, _ := json.Marshal(got)
 				if err != nil {
 					t.Errorf("request %d: %v", n, err)
@@ -126,7 +129,7 @@ func TestOneRequestToAllServers(t *testing.T) {
 		}
 	}
 	for i, k := range on {
-		if s := k.session("s"); int(s.Turns) != requests || len(turns) != requests {
+		if s := k.GetSession("s"); int(s.Turns) != requests || len(turns) != requests {
 			t.Errorf("server %d counts %d turns, %d were answered, want %d", i, s.Turns, len(turns), requests)
 		}
 	}
@@ -159,25 +162,25 @@ func TestLateExpiryRemovesNothingNew(t *testing.T) {
 	late := &interposed{Store: raw}
 	k, slow := servers(t, raw, 1)[0], servers(t, late, 1)[0]
 	post := func() int {
-		req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(user("once"))}}
-		got, err := k.Sessions.AppendTurn(t.Context(), k.admin, access.Once{Key: "k"}, ident.DefaultProject, req)
+		req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(enginetest.User("once"))}}
+		got, err := k.Sessions.AppendTurn(t.Context(), k.Admin, access.Once{Key: "k"}, ident.DefaultProject, req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return int(got.Turn)
 	}
 	post()
-	for _, k := range []*kit{k, slow} {
-		k.advance(25 * time.Hour)
+	for _, k := range []*enginetest.Kit{k, slow} {
+		k.Advance(25 * time.Hour)
 	}
 	late.when = func(_ string, b store.Batch) bool { return len(b.Delete) > 0 && b.Delete[0][0] == 'x' }
 	late.do = func() {
-		k.drain()
+		k.Drain()
 		if got := post(); got != 2 {
 			t.Errorf("the key is used again, as turn %d", got)
 		}
 	}
-	slow.drain()
+	slow.Drain()
 	if late.do != nil {
 		t.Fatal("nothing expired")
 	}
@@ -191,29 +194,29 @@ func TestDailyJobIsMovedOnByOne(t *testing.T) {
 	raw := memstore.New()
 	late := &interposed{Store: raw}
 	k, slow := servers(t, raw, 1)[0], servers(t, late, 1)[0]
-	k.post("s", user("a"))
-	k.drain()
+	k.Post("s", enginetest.User("a"))
+	k.Drain()
 	state := func() string {
-		for _, it := range k.everything(ident.DefaultTenant) {
+		for _, it := range k.Everything(ident.DefaultTenant) {
 			if string(it.Key) == "r\x00" {
 				return string(it.Value)
 			}
 		}
 		return ""
 	}
-	for _, k := range []*kit{k, slow} {
-		k.advance(25 * time.Hour)
+	for _, k := range []*enginetest.Kit{k, slow} {
+		k.Advance(25 * time.Hour)
 	}
-	slow.advance(time.Hour) // its record would say another time
+	slow.Advance(time.Hour) // its record would say another time
 	var after string
 	late.when = func(tenant string, b store.Batch) bool {
 		return tenant == ident.DefaultTenant && len(b.Put) == 1 && string(b.Put[0].Key) == "r\x00"
 	}
 	late.do = func() {
-		k.drain()
+		k.Drain()
 		after = state()
 	}
-	slow.drain()
+	slow.Drain()
 	if got := state(); late.do != nil || after == "" || got != after {
 		t.Errorf("the job is %s, was moved on to %s", got, after)
 	}
@@ -233,43 +236,43 @@ func TestServersOfTwoVersions(t *testing.T) {
 	}
 	old := servers(t, raw, 1)[0]
 	for i := range 60 {
-		old.post("s", user(fmt.Sprint("m", i)))
+		old.Post("s", enginetest.User(fmt.Sprint("m", i)))
 	}
 	young := servers(t, raw, 1, newer)[0]
 	restarted := servers(t, raw, 1)[0]
 	again := servers(t, raw, 1, newer)[0]
 	const name = "depth-compress"
 	for i, c := range []struct {
-		k    *kit
+		k    *enginetest.Kit
 		live int
 	}{{old, 1}, {young, 2}, {restarted, 1}, {again, 2}} {
-		p, err := c.k.Policies.Get(t.Context(), c.k.admin, name)
+		p, err := c.k.Policies.Get(t.Context(), c.k.Admin, name)
 		if err != nil || p.Live != c.live || len(p.Versions) != 2 || p.Versions[c.live-1].State != "live" {
 			t.Errorf("server %d: %+v, error %v", i, p, err)
 		}
-		c.k.advance(time.Duration(i) * time.Millisecond) // the same ids would else be given at the same time
-		w := c.k.ask(`{"session_id":"s"}`)
+		c.k.Advance(time.Duration(i) * time.Millisecond) // the same ids would else be given at the same time
+		w := c.k.Ask(`{"session_id":"s"}`)
 		for _, step := range w.Pipeline {
 			if step.Outcome != "ok" {
 				t.Errorf("server %d: %s ends with %s", i, step.Policy, step.Outcome)
 			}
 		}
-		for _, other := range []*kit{old, young, restarted, again} {
-			other.replay(w.DecisionID)
+		for _, other := range []*enginetest.Kit{old, young, restarted, again} {
+			other.Replay(w.DecisionID)
 		}
 	}
 	// An old server that never looked before runs a version that only a newer one brought.
-	for _, k := range []*kit{servers(t, raw, 1)[0], old, young} {
+	for _, k := range []*enginetest.Kit{servers(t, raw, 1)[0], old, young} {
 		for version := 1; version <= 2; version++ {
-			w := k.ask(`{"session_id":"s","pipeline":[{"policy":"%s@%d"}],"budget":{"max_messages":0,"max_tokens":0}}`, name, version)
+			w := k.Ask(`{"session_id":"s","pipeline":[{"policy":"%s@%d"}],"budget":{"max_messages":0,"max_tokens":0}}`, name, version)
 			if len(w.Pipeline) != 1 || w.Pipeline[0].Outcome != "ok" {
 				t.Errorf("%s@%d: %+v", name, version, w.Pipeline)
 			}
 		}
-		_, err := k.tryAsk(fmt.Sprintf(`{"session_id":"s","pipeline":[{"policy":"%s@3"}]}`, name))
-		wantKind(t, err, fault.Invalid)
+		_, err := k.TryAsk(fmt.Sprintf(`{"session_id":"s","pipeline":[{"policy":"%s@3"}]}`, name))
+		enginetest.WantKind(t, err, fault.Invalid)
 	}
-	wantClean(t, verified(t, raw))
+	wantClean(t, enginetest.Verified(t, raw))
 }
 
 // What a database that crashed beneath running servers may have lost, the settings that decisions share, is there again
@@ -277,10 +280,10 @@ func TestServersOfTwoVersions(t *testing.T) {
 func TestDecisionsAfterTheStoreLostSome(t *testing.T) {
 	raw := memstore.New()
 	k := servers(t, raw, 1)[0]
-	k.post("s", user("a"))
-	before := k.ask(`{"session_id":"s"}`)
+	k.Post("s", enginetest.User("a"))
+	before := k.Ask(`{"session_id":"s"}`)
 	var b store.Batch
-	for _, it := range k.everything(ident.DefaultTenant) {
+	for _, it := range k.Everything(ident.DefaultTenant) {
 		if store.IsLoose(it.Key) {
 			b.Delete = append(b.Delete, it.Key)
 		}
@@ -288,25 +291,25 @@ func TestDecisionsAfterTheStoreLostSome(t *testing.T) {
 	if err := raw.Commit(t.Context(), ident.DefaultTenant, b); err != nil || len(b.Delete) < 2 {
 		t.Fatal(len(b.Delete), err)
 	}
-	k.advance(11 * time.Second)
-	k.replay(k.ask(`{"session_id":"s"}`).DecisionID)
-	_, err := k.Windows.Replay(t.Context(), k.admin, ident.DefaultProject, before.DecisionID, nil)
-	wantKind(t, err, fault.NotFound)
+	k.Advance(11 * time.Second)
+	k.Replay(k.Ask(`{"session_id":"s"}`).DecisionID)
+	_, err := k.Windows.Replay(t.Context(), k.Admin, ident.DefaultProject, before.DecisionID, nil)
+	enginetest.WantKind(t, err, fault.NotFound)
 }
 
 // A summary that is due is made by one server, though all of them look for work at once.
 func TestSummaryIsMadeByOneServer(t *testing.T) {
-	model := &scribe{}
-	on := servers(t, memstore.New(), 3, summariseWith(model))
-	on[0].setIn(ident.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
+	model := &enginetest.Scribe{}
+	on := servers(t, memstore.New(), 3, enginetest.SummariseWith(model))
+	on[0].SetIn(ident.DefaultProject, `{"summary_enabled":true,"session_history_depth":100}`)
 	const sessions = 12
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
-		on[i%3].say(name, 1, 41)
-		on[(i+1)%3].ask(`{"session_id":%q,"budget":{"max_messages":0,"max_tokens":0}}`, name)
+		on[i%3].Say(name, 1, 41)
+		on[(i+1)%3].Ask(`{"session_id":%q,"budget":{"max_messages":0,"max_tokens":0}}`, name)
 	}
 	for _, k := range on {
-		k.advance(time.Minute)
+		k.Advance(time.Minute)
 	}
 	var group sync.WaitGroup
 	for _, k := range on {
@@ -320,12 +323,12 @@ func TestSummaryIsMadeByOneServer(t *testing.T) {
 		})
 	}
 	group.Wait()
-	on[0].drain()
-	if model.calls() != sessions {
-		t.Errorf("%d calls of the model for %d sessions", model.calls(), sessions)
+	on[0].Drain()
+	if model.Calls() != sessions {
+		t.Errorf("%d calls of the model for %d sessions", model.Calls(), sessions)
 	}
 	for i := range sessions {
-		if s := on[i%3].session(fmt.Sprint("s", i)); s.SummarizedCount != 29 || *s.Summary != strings.Join(upTo(29), " ") {
+		if s := on[i%3].GetSession(fmt.Sprint("s", i)); s.SummarizedCount != 29 || *s.Summary != strings.Join(enginetest.UpTo(29), " ") {
 			t.Errorf("session %d: %+v", i, s)
 		}
 	}
@@ -342,9 +345,9 @@ func TestRecallOnAllServers(t *testing.T) {
 		group.Go(func() {
 			for n := range each {
 				key := fmt.Sprintf("m%d-%d", i, n)
-				k.remember(memory.Spec{Key: key, Content: fmt.Sprintf("harbour lantern number%dx%d", i, n)})
+				k.Remember(memory.Spec{Key: key, Content: fmt.Sprintf("harbour lantern number%dx%d", i, n)})
 				if n%4 == 0 {
-					k.forget(key)
+					k.Forget(key)
 				}
 				if n%10 == 0 {
 					if _, err := k.Step(t.Context()); err != nil {
@@ -363,7 +366,7 @@ func TestRecallOnAllServers(t *testing.T) {
 				if n%4 == 0 {
 					want = nil
 				}
-				if got := on[(i+n)%3].found(recall.Query{Query: fmt.Sprintf("number%dx%d", i, n)}); !slices.Equal(got, want) {
+				if got := on[(i+n)%3].Found(recall.Query{Query: fmt.Sprintf("number%dx%d", i, n)}); !slices.Equal(got, want) {
 					t.Errorf("number%dx%d finds %v, want %v", i, n, got, want)
 				}
 			}
@@ -382,5 +385,5 @@ func TestRecallOnAllServers(t *testing.T) {
 	}
 	group.Wait()
 	look()
-	wantClean(t, verified(t, raw))
+	wantClean(t, enginetest.Verified(t, raw))
 }

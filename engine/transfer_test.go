@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -24,34 +25,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// tenant makes a tenant and lets k act as its admin.
-func (k *kit) tenant(id string) {
+// asTenant makes a tenant and lets k act as its admin.
+func asTenant(k *enginetest.Kit, id string) {
 	k.Helper()
 	made, err := k.CreateTenant(k.Context(), access.Once{}, tenant.Spec{ID: id})
 	if err != nil {
 		k.Fatal(err)
 	}
-	if k.admin, err = k.Tenants.Authenticate(k.Context(), made.AdminKey); err != nil {
+	if k.Admin, err = k.Tenants.Authenticate(k.Context(), made.AdminKey); err != nil {
 		k.Fatal(err)
 	}
 }
 
-func (k *kit) export() []byte {
+func export(k *enginetest.Kit) []byte {
 	k.Helper()
 	var out bytes.Buffer
-	if err := k.ExportTenant(k.Context(), k.admin, &out); err != nil {
+	if err := k.ExportTenant(k.Context(), k.Admin, &out); err != nil {
 		k.Fatal(err)
 	}
 	return out.Bytes()
 }
 
-func (k *kit) tryImport(file []byte) (transfer.ImportReport, error) {
-	return k.ImportTenant(k.Context(), k.admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
+func tryImport(k *enginetest.Kit, file []byte) (transfer.ImportReport, error) {
+	return k.ImportTenant(k.Context(), k.Admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
 }
 
-func (k *kit) imported(file []byte) transfer.ImportReport {
+func imported(k *enginetest.Kit, file []byte) transfer.ImportReport {
 	k.Helper()
-	r, err := k.tryImport(file)
+	r, err := tryImport(k, file)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -59,41 +60,41 @@ func (k *kit) imported(file []byte) transfer.ImportReport {
 }
 
 // settle gives a tenant some of everything.
-func (k *kit) settle() {
+func settle(k *enginetest.Kit) {
 	k.Helper()
 	for n := range 3 {
 		module := wasmtest.Policy(wasmtest.Manifest(fmt.Sprint(n)), wasmtest.Keep())
-		if _, _, err := k.Policies.Upload(k.Context(), k.admin, access.Once{}, "mine", module); err != nil {
+		if _, _, err := k.Policies.Upload(k.Context(), k.Admin, access.Once{}, "mine", module); err != nil {
 			k.Fatal(err)
 		}
 	}
-	if err := k.Policies.DeleteVersion(k.Context(), k.admin, "mine", 2); err != nil {
+	if err := k.Policies.DeleteVersion(k.Context(), k.Admin, "mine", 2); err != nil {
 		k.Fatal(err)
 	}
-	k.project("other")
-	k.setIn("other", `{"session_history_depth":2,"pipeline":[{"policy":"mine@3"},{"policy":"tool-pair-trim","config":{}}]}`)
+	k.MakeProject("other")
+	k.SetIn("other", `{"session_history_depth":2,"pipeline":[{"policy":"mine@3"},{"policy":"tool-pair-trim","config":{}}]}`)
 	for i := range 40 {
-		k.post("long", user(fmt.Sprintf("question <%d> & \u2028", i)), call("c", "tool"))
-		k.post("long", result("c", strings.Repeat("r", i*100)), assistant("done"), call("open", "later"))
-		k.advance(aDay / 8)
+		k.Post("long", enginetest.User(fmt.Sprintf("question <%d> & \u2028", i)), enginetest.Call("c", "tool"))
+		k.Post("long", enginetest.Result("c", strings.Repeat("r", i*100)), enginetest.Assistant("done"), enginetest.Call("open", "later"))
+		k.Advance(enginetest.ADay / 8)
 	}
-	k.post("", "{ \"role\": \"user\",\n  \"content\": \"on two lines\", \"own_field\": [1.0, 1e3] }")
-	k.post("big", user(strings.Repeat("long words ", 50_000)))
-	if _, err := k.Sessions.Create(k.Context(), k.admin, access.Once{}, ident.DefaultProject,
+	k.Post("", "{ \"role\": \"user\",\n  \"content\": \"on two lines\", \"own_field\": [1.0, 1e3] }")
+	k.Post("big", enginetest.User(strings.Repeat("long words ", 50_000)))
+	if _, err := k.Sessions.Create(k.Context(), k.Admin, access.Once{}, ident.DefaultProject,
 		session.Spec{ID: "empty", Kind: "background", Title: "Nightly", Agent: "cron"}); err != nil {
 		k.Fatal(err)
 	}
-	in := session.TurnRequest{SessionID: "delegated", Agent: "main", Messages: raw(
+	in := session.TurnRequest{SessionID: "delegated", Agent: "main", Messages: enginetest.Raw(
 		`{"role":"user","content":"x","tags":["t"]}`, `{"role":"assistant","content":"y","agent":"sub","delegation_id":"d1"}`)}
-	if _, err := k.Sessions.AppendTurn(k.Context(), k.admin, access.Once{}, "other", in); err != nil {
+	if _, err := k.Sessions.AppendTurn(k.Context(), k.Admin, access.Once{}, "other", in); err != nil {
 		k.Fatal(err)
 	}
-	k.settleMemories()
-	k.settleBoards(100)
+	settleMemories(k)
+	settleBoards(k, 100)
 }
 
 // shown is what a tenant shows, without what is new after an import.
-func (k *kit) shown() (out []string) {
+func shown(k *enginetest.Kit) (out []string) {
 	k.Helper()
 	add := func(v any, err error) {
 		k.Helper()
@@ -103,17 +104,17 @@ func (k *kit) shown() (out []string) {
 		}
 		out = append(out, string(b))
 	}
-	projects, err := k.Projects.List(k.Context(), k.admin, records.Page{})
+	projects, err := k.Projects.List(k.Context(), k.Admin, records.Page{})
 	if err != nil {
 		k.Fatal(err)
 	}
 	for _, p := range projects.Data {
 		out = append(out, p.ID+" "+p.Name)
-		add(k.Projects.Settings(k.Context(), k.admin, p.ID))
-		sessions, err := k.Sessions.List(k.Context(), k.admin, p.ID, records.Page{})
+		add(k.Projects.Settings(k.Context(), k.Admin, p.ID))
+		sessions, err := k.Sessions.List(k.Context(), k.Admin, p.ID, records.Page{})
 		add(sessions, err)
 		for _, s := range sessions.Data {
-			add(k.Sessions.Export(k.Context(), k.admin, p.ID, s.ID))
+			add(k.Sessions.Export(k.Context(), k.Admin, p.ID, s.ID))
 			for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
 				for _, limits := range []string{`{}`, `{"max_messages":0,"max_tokens":0}`} {
 					request := fmt.Sprintf(`{"session_id":%q,"format":%q,"budget":%s}`, s.ID, format, limits)
@@ -121,7 +122,7 @@ func (k *kit) shown() (out []string) {
 					if err := json.Unmarshal([]byte(request), &req); err != nil {
 						k.Fatal(err)
 					}
-					b, err := k.Windows.Assemble(k.Context(), k.admin, p.ID, &req, []byte(request), nil)
+					b, err := k.Windows.Assemble(k.Context(), k.Admin, p.ID, &req, []byte(request), nil)
 					var w struct {
 						Messages json.RawMessage `json:"messages"`
 						Text     string          `json:"text"`
@@ -140,14 +141,14 @@ func (k *kit) shown() (out []string) {
 			}
 		}
 	}
-	k.shownMemories(add)
-	k.shownBoards(add)
-	policies, err := k.Policies.List(k.Context(), k.admin, records.Page{})
+	shownMemories(k, add)
+	shownBoards(k, add)
+	policies, err := k.Policies.List(k.Context(), k.Admin, records.Page{})
 	for _, p := range policies.Data {
 		if !p.BuiltIn {
 			add(p, err)
 			for _, v := range p.Versions {
-				add(k.Policies.GetVersion(k.Context(), k.admin, p.Name, v.Version))
+				add(k.Policies.GetVersion(k.Context(), k.Admin, p.Name, v.Version))
 			}
 		}
 	}
@@ -156,27 +157,27 @@ func (k *kit) shown() (out []string) {
 
 // A tenant's file put into another tenant shows the same: settings, sessions, windows to the byte, policies.
 func TestTenantRoundTrip(t *testing.T) {
-	k := newKit(t)
-	k.tenant("one")
-	k.settle()
-	want := k.shown()
-	file := k.export()
+	k := enginetest.New(t)
+	asTenant(k, "one")
+	settle(k)
+	want := shown(k)
+	file := export(k)
 	for _, secret := range []string{"mk_", "hash", "test"} {
 		if bytes.Contains(file, []byte(`"`+secret)) {
 			t.Errorf("the file holds %q", secret)
 		}
 	}
 
-	other := newKit(t) // another server
-	other.now = k.clock()
-	other.tenant("two")
-	r := other.imported(file)
+	other := enginetest.New(t) // another server
+	other.Now = k.Clock()
+	asTenant(other, "two")
+	r := imported(other, file)
 	if r.Imported["session"] != 5 || r.Imported["project"] != 2 || r.Imported["policy"] != 1 || r.Records["turn"] != 83 ||
 		r.Imported["memory"] != 27 || r.Imported["board"] != 3 {
 		t.Errorf("%+v", r)
 	}
-	other.drain()
-	got := other.shown()
+	other.Drain()
+	got := shown(other)
 	if len(got) != len(want) {
 		t.Fatalf("%d facts, want %d", len(got), len(want))
 	}
@@ -188,7 +189,7 @@ func TestTenantRoundTrip(t *testing.T) {
 			t.Fatalf("fact %d:\n%s", i, apart(got[i], want[i]))
 		}
 	}
-	for _, it := range other.everything("two") {
+	for _, it := range other.Everything("two") {
 		// A board's next look at its retention, and putting a few documents into blocks, are no work that is due.
 		later := bytes.HasPrefix(it.Key, []byte("j\x00e")) || bytes.HasPrefix(it.Key, []byte("j\x00f"))
 		if bytes.HasPrefix(it.Key, []byte("j\x00")) && !later {
@@ -196,15 +197,15 @@ func TestTenantRoundTrip(t *testing.T) {
 		}
 	}
 	// The open call of the end is open still, and the next turn is the next number.
-	if next := other.post("long", result("open", "late")); next.Turn != 81 {
+	if next := other.Post("long", enginetest.Result("open", "late")); next.Turn != 81 {
 		t.Errorf("the next turn is %d", next.Turn)
 	}
 	// And out again: the same lines but for the header, the trailer and the project that every tenant is born with.
-	again := newKit(t)
-	again.now = k.clock()
-	again.tenant("one")
-	again.imported(file)
-	a, b := lines(file), lines(again.export())
+	again := enginetest.New(t)
+	again.Now = k.Clock()
+	asTenant(again, "one")
+	imported(again, file)
+	a, b := lines(file), lines(export(again))
 	if len(a) != len(b) {
 		t.Fatalf("%d lines, then %d", len(a), len(b))
 	}
@@ -245,10 +246,10 @@ func sealed(lines []string) []byte {
 
 // A file that is not whole, or wrong anywhere, is refused with the line and stores nothing.
 func TestImportRefusesFaultyFiles(t *testing.T) {
-	k := newKit(t)
-	k.tenant("one")
-	k.settle()
-	file := k.export()
+	k := enginetest.New(t)
+	asTenant(k, "one")
+	settle(k)
+	file := export(k)
 	good := lines(file)
 	body := good[:len(good)-1]
 	edit := func(old, new string) []byte {
@@ -272,8 +273,8 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		}
 		return sealed(out)
 	}
-	k.tenant("two")
-	before := len(k.everything("two"))
+	asTenant(k, "two")
+	before := len(k.Everything("two"))
 	for name, c := range map[string]struct {
 		file []byte
 		code string
@@ -316,7 +317,7 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		"a module left out":  {without(`"type":"policy_module"`), "invalid_value"},
 		"a live version":     {edit(`"live":1`, `"live":2`), "invalid_value"},
 	} {
-		_, err := k.tryImport(c.file)
+		_, err := tryImport(k, c.file)
 		refused := (*fault.Error)(nil)
 		if !errors.As(err, &refused) || refused.Kind != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
@@ -325,41 +326,41 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		if c.code != "" && refused.Code != c.code {
 			t.Errorf("%s: %s, want %s", name, refused, c.code)
 		}
-		k.drain()
+		k.Drain()
 	}
-	if n := len(k.everything("two")); n > before+1 { // the record of the daily job
+	if n := len(k.Everything("two")); n > before+1 { // the record of the daily job
 		t.Errorf("%d records, %d before", n, before)
 	}
-	narrow := k.admin
+	narrow := k.Admin
 	narrow.Projects = []string{ident.DefaultProject}
 	_, err := k.ImportTenant(t.Context(), narrow, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
-	wantKind(t, err, fault.Forbidden)
-	wantKind(t, k.ExportTenant(t.Context(), narrow, io.Discard), fault.Forbidden)
+	enginetest.WantKind(t, err, fault.Forbidden)
+	enginetest.WantKind(t, k.ExportTenant(t.Context(), narrow, io.Discard), fault.Forbidden)
 	for _, way := range []string{"skip", "replace", "merge"} {
-		_, err = k.ImportTenant(t.Context(), k.admin, access.Once{}, transfer.ImportSpec{OnConflict: way}, bytes.NewReader(file))
-		if refused := wantKind(t, err, fault.Invalid); refused.Fields[0].Field != "on_conflict" {
+		_, err = k.ImportTenant(t.Context(), k.Admin, access.Once{}, transfer.ImportSpec{OnConflict: way}, bytes.NewReader(file))
+		if refused := enginetest.WantKind(t, err, fault.Invalid); refused.Fields[0].Field != "on_conflict" {
 			t.Errorf("%s: %v", way, refused)
 		}
 	}
-	k.imported(file) // and the file itself is good
+	imported(k, file) // and the file itself is good
 }
 
 // A name that is taken, by whatever, is a reason to import nothing at all.
 func TestImportConflicts(t *testing.T) {
-	k := newKit(t)
-	k.tenant("one")
-	k.settle()
-	file := k.export()
+	k := enginetest.New(t)
+	asTenant(k, "one")
+	settle(k)
+	file := export(k)
 
-	k.tenant("two")
-	k.post("long", user("ours"))
-	k.setIn(ident.DefaultProject, `{"session_history_depth":7}`)
+	asTenant(k, "two")
+	k.Post("long", enginetest.User("ours"))
+	k.SetIn(ident.DefaultProject, `{"session_history_depth":7}`)
 	foreign := wasmtest.Policy(wasmtest.Manifest("foreign"), wasmtest.Keep())
-	k.upload("mine", foreign)
-	k.remember(memory.Spec{Key: "home", Content: "our cabin"})
-	k.write("infra", "our infrastructure", "ours")
-	_, err := k.tryImport(file)
-	refused := wantKind(t, err, fault.Conflict)
+	k.Upload("mine", foreign)
+	k.Remember(memory.Spec{Key: "home", Content: "our cabin"})
+	k.Write("infra", "our infrastructure", "ours")
+	_, err := tryImport(k, file)
+	refused := enginetest.WantKind(t, err, fault.Conflict)
 	var taken []string
 	for _, f := range refused.Fields {
 		taken = append(taken, f.Detail)
@@ -369,15 +370,15 @@ func TestImportConflicts(t *testing.T) {
 	if refused.Code != "import_conflict" || !slices.Equal(taken, want) {
 		t.Errorf("%s: %q", refused, taken)
 	}
-	if got := k.sessions(); len(got) != 1 || k.holds("two", "Lisbon") {
+	if got := k.SessionIDs(); len(got) != 1 || k.Holds("two", "Lisbon") {
 		t.Errorf("a refused import left %v", got)
 	}
 
 	// All is taken once it was imported, what says the same included, but for a project that says nothing.
-	k.tenant("three")
-	r := k.imported(file)
-	_, err = k.tryImport(file)
-	refused = wantKind(t, err, fault.Conflict)
+	asTenant(k, "three")
+	r := imported(k, file)
+	_, err = tryImport(k, file)
+	refused = enginetest.WantKind(t, err, fault.Conflict)
 	things := -1
 	for _, n := range r.Imported {
 		things += n
@@ -389,14 +390,14 @@ func TestImportConflicts(t *testing.T) {
 
 // The same request again is answered again, and another file under its key is refused.
 func TestImportOnce(t *testing.T) {
-	k := newKit(t)
-	k.tenant("one")
-	k.post("s", user("x"))
-	file := k.export()
-	k.tenant("two")
+	k := enginetest.New(t)
+	asTenant(k, "one")
+	k.Post("s", enginetest.User("x"))
+	file := export(k)
+	asTenant(k, "two")
 	once := access.Once{Key: "import-1"}
 	run := func(file []byte) (transfer.ImportReport, error) {
-		return k.ImportTenant(t.Context(), k.admin, once, transfer.ImportSpec{}, bytes.NewReader(file))
+		return k.ImportTenant(t.Context(), k.Admin, once, transfer.ImportSpec{}, bytes.NewReader(file))
 	}
 	first, err := run(file)
 	if err != nil {
@@ -406,5 +407,5 @@ func TestImportOnce(t *testing.T) {
 		t.Errorf("%+v, then %+v, %v", first, again, err)
 	}
 	_, err = run(append([]byte(" "), file...))
-	wantKind(t, err, fault.Invalid)
+	enginetest.WantKind(t, err, fault.Invalid)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -39,51 +40,51 @@ func (b *breaking) Commit(ctx context.Context, tenant string, batch store.Batch)
 // Wherever an import breaks off, each thing is there whole or not at all, and the same file goes on there: in the end
 // all is stored once.
 func TestImportBrokenOff(t *testing.T) {
-	source := newKit(t)
-	source.tenant("one")
-	source.project("other")
+	source := enginetest.New(t)
+	asTenant(source, "one")
+	source.MakeProject("other")
 	var many []string // so that a session takes several commits
 	for range 200 {
-		many = append(many, user("x"))
+		many = append(many, enginetest.User("x"))
 	}
 	for range 12 {
-		source.post("long", many...)
+		source.Post("long", many...)
 	}
-	source.post("short", user("x"))
-	source.settleBoards(100)
+	source.Post("short", enginetest.User("x"))
+	settleBoards(source, 100)
 	for i := range 70 {
-		source.keep(fmt.Sprintf("fact%02d", i), strings.Repeat("long ago ", i+1))
+		source.Keep(fmt.Sprintf("fact%02d", i), strings.Repeat("long ago ", i+1))
 	}
 	for n := range 3 { // versions are stored one by one
-		source.upload("mine", wasmtest.Policy(wasmtest.Manifest(fmt.Sprint(n)), wasmtest.Keep()))
+		source.Upload("mine", wasmtest.Policy(wasmtest.Manifest(fmt.Sprint(n)), wasmtest.Keep()))
 	}
-	file, want := source.export(), source.shown()
-	settled := func(k *kit, raw store.Store) map[string]int {
-		k.advance(2 * time.Hour) // what was staged when it broke off is swept
-		k.drain()
-		r := verified(t, raw)
+	file, want := export(source), shown(source)
+	settled := func(k *enginetest.Kit, raw store.Store) map[string]int {
+		k.Advance(2 * time.Hour) // what was staged when it broke off is swept
+		k.Drain()
+		r := enginetest.Verified(t, raw)
 		if !r.Clean() || r.LeftoverCount > 0 {
 			t.Fatalf("%+v", r)
 		}
 		return r.Kinds
 	}
-	unbroken := openKit(t, memstore.New())
-	unbroken.now = source.clock()
-	unbroken.tenant("two")
-	report := unbroken.imported(file)
-	unbroken.drain()
-	unbroken.shown() // which keeps decisions
-	kinds := settled(unbroken, unbroken.store)
+	unbroken := enginetest.Open(t, memstore.New())
+	unbroken.Now = source.Clock()
+	asTenant(unbroken, "two")
+	report := imported(unbroken, file)
+	unbroken.Drain()
+	shown(unbroken) // which keeps decisions
+	kinds := settled(unbroken, unbroken.Store)
 	for left := 0; ; left++ {
 		b := &breaking{Store: memstore.New(), left: 1 << 30}
-		k := openKit(t, b)
-		k.now = source.clock()
-		k.tenant("two")
+		k := enginetest.Open(t, b)
+		k.Now = source.Clock()
+		asTenant(k, "two")
 		b.left = left
-		_, err := k.tryImport(file)
+		_, err := tryImport(k, file)
 		b.left = 1 << 30
 		whole := map[string]uint32{"long": 12, "short": 1}
-		list, lerr := k.Sessions.List(t.Context(), k.admin, ident.DefaultProject, records.Page{})
+		list, lerr := k.Sessions.List(t.Context(), k.Admin, ident.DefaultProject, records.Page{})
 		if lerr != nil {
 			t.Fatal(lerr)
 		}
@@ -92,18 +93,18 @@ func TestImportBrokenOff(t *testing.T) {
 				t.Fatalf("after %d commits session %s has %d turns", left, s.ID, s.Turns)
 			}
 		}
-		k.wholeBoards()
+		wholeBoards(k)
 		if err == nil {
 			if left == 0 {
 				t.Fatal("it did not break")
 			}
 			return
 		}
-		if r := k.imported(file); fmt.Sprint(r) != fmt.Sprint(report) {
+		if r := imported(k, file); fmt.Sprint(r) != fmt.Sprint(report) {
 			t.Fatalf("broken off after %d commits and gone on, it reports %v, want %v", left, r, report)
 		}
-		k.drain()
-		if got := k.shown(); strings.Join(got[1:], "\n") != strings.Join(want[1:], "\n") {
+		k.Drain()
+		if got := shown(k); strings.Join(got[1:], "\n") != strings.Join(want[1:], "\n") {
 			t.Fatalf("broken off after %d commits and gone on, it shows something else", left)
 		}
 		if got := settled(k, b.Store); !maps.Equal(got, kinds) {
@@ -113,27 +114,27 @@ func TestImportBrokenOff(t *testing.T) {
 }
 
 // brokenOff gives a tenant into which the import of a file of its two sessions broke off after the first.
-func brokenOff(t *testing.T, m *meddler) (k *kit, file []byte) {
+func brokenOff(t *testing.T, m *enginetest.Meddler) (k *enginetest.Kit, file []byte) {
 	t.Helper()
-	source := newKit(t)
-	source.tenant("one")
-	source.post("a", user("first"))
-	source.post("b", user("second"))
-	file = source.export()
-	k = openKit(t, m)
-	k.tenant("two")
+	source := enginetest.New(t)
+	asTenant(source, "one")
+	source.Post("a", enginetest.User("first"))
+	source.Post("b", enginetest.User("second"))
+	file = export(source)
+	k = enginetest.Open(t, m)
+	asTenant(k, "two")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	m.before = func(string) {
-		if len(k.sessions()) == 1 {
+	m.Before = func(string) {
+		if len(k.SessionIDs()) == 1 {
 			stop()
 		}
 	}
-	if _, err := k.ImportTenant(ctx, k.admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file)); err == nil {
+	if _, err := k.ImportTenant(ctx, k.Admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file)); err == nil {
 		t.Fatal("it did not break")
 	}
-	m.before = nil
-	if got := fmt.Sprint(k.sessions()); got != "[a]" {
+	m.Before = nil
+	if got := fmt.Sprint(k.SessionIDs()); got != "[a]" {
 		t.Fatalf("the import that broke off left %s", got)
 	}
 	return k, file
@@ -141,57 +142,57 @@ func brokenOff(t *testing.T, m *meddler) (k *kit, file []byte) {
 
 // Only the same file goes on, only for a while, and only what it stored itself is not in its way.
 func TestImportGoesOn(t *testing.T) {
-	m := &meddler{Store: memstore.New()}
+	m := &enginetest.Meddler{Store: memstore.New()}
 	k, file := brokenOff(t, m)
-	if r := verified(t, m.Store); !r.Clean() || r.Kinds["import"] != 1 {
+	if r := enginetest.Verified(t, m.Store); !r.Clean() || r.Kinds["import"] != 1 {
 		t.Errorf("of an import that broke off: %+v", r)
 	}
 	other := lines(file)
-	_, err := k.tryImport(sealed(append(other[:len(other)-1:len(other)-1],
+	_, err := tryImport(k, sealed(append(other[:len(other)-1:len(other)-1],
 		`{"type":"project","id":"late","name":"","created_at":"2026-01-01T00:00:00Z"}`)))
-	if refused := wantKind(t, err, fault.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
+	if refused := enginetest.WantKind(t, err, fault.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
 		`session "a"`) {
 		t.Errorf("another file: %+v", refused)
 	}
-	k.post("b", user("ours"))
-	_, err = k.tryImport(file)
-	if refused := wantKind(t, err, fault.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
+	k.Post("b", enginetest.User("ours"))
+	_, err = tryImport(k, file)
+	if refused := enginetest.WantKind(t, err, fault.Conflict); len(refused.Fields) != 1 || !strings.Contains(refused.Detail,
 		`session "b"`) {
 		t.Errorf("a session that was made meanwhile: %+v", refused)
 	}
-	if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "b"); err != nil {
+	if err := k.Sessions.Delete(t.Context(), k.Admin, ident.DefaultProject, "b"); err != nil {
 		t.Fatal(err)
 	}
-	k.imported(file)
-	if _, err = k.tryImport(file); err == nil {
+	imported(k, file)
+	if _, err = tryImport(k, file); err == nil {
 		t.Error("an import that was finished goes on")
 	}
 
-	m = &meddler{Store: memstore.New()}
+	m = &enginetest.Meddler{Store: memstore.New()}
 	k, file = brokenOff(t, m)
-	k.advance(25 * time.Hour)
-	k.drain()
-	if _, err = k.tryImport(file); err == nil {
+	k.Advance(25 * time.Hour)
+	k.Drain()
+	if _, err = tryImport(k, file); err == nil {
 		t.Error("an import goes on a day later")
 	}
-	if r := verified(t, m.Store); !r.Clean() || r.Kinds["import"] != 0 {
+	if r := enginetest.Verified(t, m.Store); !r.Clean() || r.Kinds["import"] != 0 {
 		t.Errorf("after a day: %+v", r)
 	}
 }
 
 // A file that two requests import at once is stored once: one of them gives way.
 func TestImportTwiceAtOnce(t *testing.T) {
-	m := &meddler{Store: memstore.New()}
+	m := &enginetest.Meddler{Store: memstore.New()}
 	k, file := brokenOff(t, m)
-	m.before = func(string) {
-		m.before = nil
-		k.imported(file)
+	m.Before = func(string) {
+		m.Before = nil
+		imported(k, file)
 	}
-	_, err := k.tryImport(file)
-	wantKind(t, err, fault.Conflict)
-	k.advance(2 * time.Hour)
-	k.drain()
-	if r := verified(t, m.Store); !r.Clean() || r.LeftoverCount > 0 || r.Kinds["session"] != 2 || r.Kinds["body"] != 2 {
+	_, err := tryImport(k, file)
+	enginetest.WantKind(t, err, fault.Conflict)
+	k.Advance(2 * time.Hour)
+	k.Drain()
+	if r := enginetest.Verified(t, m.Store); !r.Clean() || r.LeftoverCount > 0 || r.Kinds["session"] != 2 || r.Kinds["body"] != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -199,12 +200,12 @@ func TestImportTwiceAtOnce(t *testing.T) {
 // Nothing of an import's file is left on disk.
 func TestImportLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
-	k := openKit(t, memstore.New(), func(o *engine.Options) { o.SpoolDir = dir })
-	k.post("s", user("x"))
-	file := k.export()
-	k.tenant("two")
+	k := enginetest.Open(t, memstore.New(), func(o *engine.Options) { o.SpoolDir = dir })
+	k.Post("s", enginetest.User("x"))
+	file := export(k)
+	asTenant(k, "two")
 	for _, f := range [][]byte{file, file[:10]} {
-		_, err := k.tryImport(f)
+		_, err := tryImport(k, f)
 		if (err == nil) != (len(f) == len(file)) {
 			t.Fatal(err)
 		}
@@ -216,32 +217,32 @@ func TestImportLeavesNoFile(t *testing.T) {
 
 // A session that is deleted while it is exported is left out of the import; the rest of the file is good.
 func TestExportBesideDeletion(t *testing.T) {
-	k := newKit(t)
-	k.tenant("one")
+	k := enginetest.New(t)
+	asTenant(k, "one")
 	for i := range 300 {
-		k.post("a", user(fmt.Sprint(i)))
+		k.Post("a", enginetest.User(fmt.Sprint(i)))
 	}
-	k.post("b", user("stays"))
+	k.Post("b", enginetest.User("stays"))
 	var out bytes.Buffer
 	w := writerFunc(func(b []byte) (int, error) {
 		if bytes.Contains(b, []byte(`"turn":10,`)) {
-			if err := k.Sessions.Delete(t.Context(), k.admin, ident.DefaultProject, "a"); err != nil {
+			if err := k.Sessions.Delete(t.Context(), k.Admin, ident.DefaultProject, "a"); err != nil {
 				t.Fatal(err)
 			}
-			k.drain()
+			k.Drain()
 		}
 		return out.Write(b)
 	})
-	if err := k.ExportTenant(t.Context(), k.admin, w); err != nil {
+	if err := k.ExportTenant(t.Context(), k.Admin, w); err != nil {
 		t.Fatal(err)
 	}
-	k.tenant("two")
-	k.imported(out.Bytes())
-	if got := fmt.Sprint(k.sessions()); got != "[b]" {
+	asTenant(k, "two")
+	imported(k, out.Bytes())
+	if got := fmt.Sprint(k.SessionIDs()); got != "[b]" {
 		t.Errorf("imported %s", got)
 	}
-	k.drain()
-	if k.holds("two", "content") && !k.holds("two", "stays") || k.holds("two", `"13"`) {
+	k.Drain()
+	if k.Holds("two", "content") && !k.Holds("two", "stays") || k.Holds("two", `"13"`) {
 		t.Error("something of the deleted session is stored")
 	}
 }
@@ -252,40 +253,40 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // A tenant that is deleted while a file is imported into it gets nothing more, and its space is empty in the end.
 func TestImportIntoADeletedTenant(t *testing.T) {
-	source := newKit(t)
+	source := enginetest.New(t)
 	var many []string
 	for range 300 {
-		many = append(many, user("x"))
+		many = append(many, enginetest.User("x"))
 	}
 	for range 12 {
-		source.post("s", many...)
+		source.Post("s", many...)
 	}
-	source.keep("home", "Ada lives in Lisbon")
-	source.settleBoards(100)
-	file := source.export()
+	source.Keep("home", "Ada lives in Lisbon")
+	settleBoards(source, 100)
+	file := export(source)
 	for at := range 30 { // at every commit of the import
-		m := &meddler{Store: memstore.New()}
-		k := openKit(t, m)
-		k.tenant("acme")
+		m := &enginetest.Meddler{Store: memstore.New()}
+		k := enginetest.Open(t, m)
+		asTenant(k, "acme")
 		n := 0
-		m.before = func(tenant string) {
+		m.Before = func(tenant string) {
 			if n++; n == at+1 && tenant == "acme" {
-				m.before = nil
+				m.Before = nil
 				if err := k.DeleteTenant(t.Context(), "acme"); err != nil {
 					t.Error(err)
 				}
-				k.drain()
+				k.Drain()
 			}
 		}
-		_, err := k.tryImport(file)
-		if deleted := m.before == nil; deleted && err == nil {
+		_, err := tryImport(k, file)
+		if deleted := m.Before == nil; deleted && err == nil {
 			t.Errorf("at commit %d: the import into a deleted tenant succeeds", at)
 		} else if !deleted {
 			return
 		}
-		m.before = nil
-		k.drain()
-		if rest := k.everything("acme"); len(rest) > 0 {
+		m.Before = nil
+		k.Drain()
+		if rest := k.Everything("acme"); len(rest) > 0 {
 			t.Fatalf("at commit %d: %d records are left, the first %q", at, len(rest), rest[0].Key)
 		}
 	}
@@ -293,30 +294,30 @@ func TestImportIntoADeletedTenant(t *testing.T) {
 
 // A session's summary goes with it, and one that covers what is not there is refused before anything is stored.
 func TestSummariesMove(t *testing.T) {
-	k := newKit(t)
-	k.tenant("one")
-	k.post("s", user("a"), assistant("b"))
-	k.post("s", user("c"))
-	file, err := k.Sessions.Export(t.Context(), k.admin, ident.DefaultProject, "s")
+	k := enginetest.New(t)
+	asTenant(k, "one")
+	k.Post("s", enginetest.User("a"), enginetest.Assistant("b"))
+	k.Post("s", enginetest.User("c"))
+	file, err := k.Sessions.Export(t.Context(), k.Admin, ident.DefaultProject, "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	file.Session.ID = "summed"
 	file.Summary = &session.FileSummary{Text: "they talked", Turns: [2]uint32{1, 1}, Covers: 2, Count: 2}
-	if _, err := k.Sessions.Import(t.Context(), k.admin, access.Once{}, ident.DefaultProject, file); err != nil {
+	if _, err := k.Sessions.Import(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, file); err != nil {
 		t.Fatal(err)
 	}
-	whole := k.export()
-	k.tenant("two")
+	whole := export(k)
+	asTenant(k, "two")
 	body := lines(whole)
 	wrong := strings.Replace(strings.Join(body[:len(body)-1], "\n"), `"covers":2`, `"covers":9`, 1)
-	_, err = k.tryImport(sealed(strings.Split(wrong, "\n")))
-	wantKind(t, err, fault.Invalid)
-	if got := k.sessions(); len(got) != 0 {
+	_, err = tryImport(k, sealed(strings.Split(wrong, "\n")))
+	enginetest.WantKind(t, err, fault.Invalid)
+	if got := k.SessionIDs(); len(got) != 0 {
 		t.Fatalf("a refused import left %v", got)
 	}
-	k.imported(whole)
-	moved, err := k.Sessions.Export(t.Context(), k.admin, ident.DefaultProject, "summed")
+	imported(k, whole)
+	moved, err := k.Sessions.Export(t.Context(), k.Admin, ident.DefaultProject, "summed")
 	if err != nil || moved.Summary == nil || *moved.Summary != *file.Summary {
 		t.Errorf("the summary came as %+v, %v", moved.Summary, err)
 	}

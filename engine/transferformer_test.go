@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -50,12 +51,12 @@ func TestImportOfFormerBuild(t *testing.T) {
 	if err := json.Unmarshal(file[:bytes.IndexByte(file, '\n')], &header); err != nil {
 		t.Fatal(err)
 	}
-	k := newKit(t)
-	k.now = header.At.Add(time.Minute)
-	k.tenant("moved")
-	k.imported(file)
-	k.drain()
-	if r := k.verify(); !r.Clean() || r.LeftoverCount > 0 {
+	k := enginetest.New(t)
+	k.Now = header.At.Add(time.Minute)
+	asTenant(k, "moved")
+	imported(k, file)
+	k.Drain()
+	if r := k.Verify(); !r.Clean() || r.LeftoverCount > 0 {
 		t.Fatalf("%+v %+v", r.Findings, r.Leftovers)
 	}
 
@@ -68,7 +69,7 @@ func TestImportOfFormerBuild(t *testing.T) {
 		if err := json.Unmarshal(f.Request, &req); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := k.Windows.Assemble(t.Context(), k.admin, f.Project, &req, f.Request, nil)
+		answer, err := k.Windows.Assemble(t.Context(), k.Admin, f.Project, &req, f.Request, nil)
 		if err != nil {
 			t.Fatalf("%s %s: %v", f.Project, f.Request, err)
 		}
@@ -87,7 +88,7 @@ func TestImportOfFormerBuild(t *testing.T) {
 		t.Errorf("only %d windows are held against what they were", len(former))
 	}
 
-	was, is := lines(file), lines(k.export())
+	was, is := lines(file), lines(export(k))
 	if len(was) != len(is) {
 		t.Fatalf("%d lines, then %d", len(was), len(is))
 	}

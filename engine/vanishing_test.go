@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -30,27 +31,27 @@ func (s *interrupted) Read(ctx context.Context, tenant string, q store.Query) (s
 // or is the one that was made since: never damaged.
 func TestSessionThatVanishesUnderItsReader(t *testing.T) {
 	for _, made := range []bool{false, true} {
-		for name, read := range map[string]func(k *kit) (int, error){
-			"export": func(k *kit) (int, error) {
-				f, err := k.Sessions.Export(k.Context(), k.admin, ident.DefaultProject, "s")
+		for name, read := range map[string]func(k *enginetest.Kit) (int, error){
+			"export": func(k *enginetest.Kit) (int, error) {
+				f, err := k.Sessions.Export(k.Context(), k.Admin, ident.DefaultProject, "s")
 				return len(f.Turns), err
 			},
-			"messages": func(k *kit) (int, error) {
-				l, err := k.Sessions.ListMessages(k.Context(), k.admin, ident.DefaultProject, "s", records.Page{}, false)
+			"messages": func(k *enginetest.Kit) (int, error) {
+				l, err := k.Sessions.ListMessages(k.Context(), k.Admin, ident.DefaultProject, "s", records.Page{}, false)
 				return len(l.Data), err
 			},
 		} {
 			raw := &interrupted{Store: memstore.New(), after: 1 << 30}
-			k := openKit(t, raw)
-			k.post("s", user("one"))
-			k.post("s", user("two"))
+			k := enginetest.Open(t, raw)
+			k.Post("s", enginetest.User("one"))
+			k.Post("s", enginetest.User("two"))
 			raw.after, raw.do = 1, func() {
-				if err := k.Sessions.Delete(k.Context(), k.admin, ident.DefaultProject, "s"); err != nil {
+				if err := k.Sessions.Delete(k.Context(), k.Admin, ident.DefaultProject, "s"); err != nil {
 					t.Fatal(err)
 				}
-				k.drain()
+				k.Drain()
 				if made {
-					k.post("s", user("again"))
+					k.Post("s", enginetest.User("again"))
 				}
 			}
 			n, err := read(k)

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -26,18 +27,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
-
-// verify checks the kit's store.
-func (k *kit) verify() *verify.Report { k.Helper(); return verified(k, k.store) }
-
-func verified(t testing.TB, raw store.Store) *verify.Report {
-	t.Helper()
-	r, err := engine.Verify(t.Context(), store.Seal(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 // wantClean fails where a report has findings.
 func wantClean(t testing.TB, r *verify.Report) {
@@ -58,7 +47,7 @@ var kinds = strings.Fields(`body headers summary decision effective session open
 // A store with all there can be is clean, before its background work and after, and every kind of record is met.
 func TestVerifyClean(t *testing.T) {
 	k := household(t)
-	r := k.verify()
+	r := k.Verify()
 	wantClean(t, r)
 	if r.Records != sum(r.Kinds) || r.Tenants != 3 {
 		t.Errorf("%d records of %d tenants, kinds %v", r.Records, r.Tenants, r.Kinds)
@@ -68,11 +57,11 @@ func TestVerifyClean(t *testing.T) {
 			t.Errorf("no %s was met", kind)
 		}
 	}
-	k.drain()
-	wantClean(t, k.verify())
-	k.advance(500 * 24 * time.Hour)
-	k.drain()
-	r = k.verify()
+	k.Drain()
+	wantClean(t, k.Verify())
+	k.Advance(500 * 24 * time.Hour)
+	k.Drain()
+	r = k.Verify()
 	wantClean(t, r)
 	if r.LeftoverCount > 0 {
 		t.Errorf("left over: %+v", r.Leftovers)
@@ -165,30 +154,30 @@ func names(r *verify.Report, one rawRecord, code string) bool {
 // What is wrong with a store is found, whichever record it is.
 func TestVerifyFinds(t *testing.T) {
 	k := household(t)
-	for name, test := range map[string]func(*testing.T, *kit){"damaged": verifyDamaged, "lost": verifyLost,
+	for name, test := range map[string]func(*testing.T, *enginetest.Kit){"damaged": verifyDamaged, "lost": verifyLost,
 		"contradictions": verifyContradictions, "anything": verifyAnything} {
 		t.Run(name, func(t *testing.T) {
 			test(t, k)
-			wantClean(t, verified(t, k.store)) // as it was
+			wantClean(t, enginetest.Verified(t, k.Store)) // as it was
 		})
 	}
 }
 
 // Whichever record is damaged, it is named.
-func verifyDamaged(t *testing.T, k *kit) {
-	for _, one := range samples(t, k.store) {
+func verifyDamaged(t *testing.T, k *enginetest.Kit) {
+	for _, one := range samples(t, k.Store) {
 		bad := slices.Clone(one.value)
 		bad[len(bad)/2] ^= 4
-		one.put(t, k.store, bad)
-		if r := verified(t, k.store); !names(r, one, "damaged") && one.tenant != "leaving" {
+		one.put(t, k.Store, bad)
+		if r := enginetest.Verified(t, k.Store); !names(r, one, "damaged") && one.tenant != "leaving" {
 			t.Errorf("tenant %s: record %q is damaged; found: %+v", one.tenant, one.key, r.Findings)
 		}
-		one.put(t, k.store, one.value)
+		one.put(t, k.Store, one.value)
 	}
 }
 
 // Whichever record is lost, it is noticed, but for those that nothing else tells of.
-func verifyLost(t *testing.T, k *kit) {
+func verifyLost(t *testing.T, k *enginetest.Kit) {
 	// p: a project without a session; ms: a summary that is not the last; zu: when a key was used; r: the daily job, which
 	// begins anew; vl: in which languages words are looked for; vx: that a document is dead, which its memory tells of.
 	silent := map[string]bool{"k": true, "j": true, "zd": true, "p": true, "ms": true, "zu": true, "r": true, "vl": true}
@@ -200,12 +189,12 @@ func verifyLost(t *testing.T, k *kit) {
 		})
 	}
 	headless := rawRecord{ident.DefaultTenant, []byte("j\x00hincarnat"), nil}
-	headless.put(t, k.store, nil) // which expects such losses
-	defer write(t, k.store, headless.tenant, headless.key, []byte{0})
-	for _, one := range samples(t, k.store) {
+	headless.put(t, k.Store, nil) // which expects such losses
+	defer write(t, k.Store, headless.tenant, headless.key, []byte{0})
+	for _, one := range samples(t, k.Store) {
 		kind := one.kind()
-		one.put(t, k.store, nil)
-		switch r := verified(t, k.store); {
+		one.put(t, k.Store, nil)
+		switch r := enginetest.Verified(t, k.Store); {
 		case len(r.Findings) > 0:
 			noticed[kind]++
 		// A session without messages tells of nothing, a tenant without them looks like one that was not yet made.
@@ -217,7 +206,7 @@ func verifyLost(t *testing.T, k *kit) {
 				t.Errorf("tenant %s: record %q is lost, and nothing was found", one.tenant, one.key)
 			}
 		}
-		one.put(t, k.store, one.value)
+		one.put(t, k.Store, one.value)
 	}
 	for _, kind := range strings.Fields(`j p zd ze mb mh ms u h o i x a f l g y w q t n er eh et vd vf vx vt vk vn vs b ce cd ci
 		cg cn`) {
@@ -228,8 +217,8 @@ func verifyLost(t *testing.T, k *kit) {
 }
 
 // swept are the keys of sweeps to do.
-func swept(t testing.TB, k *kit) (all []byte) {
-	for _, one := range rawRecords(t, k.store) {
+func swept(t testing.TB, k *enginetest.Kit) (all []byte) {
+	for _, one := range rawRecords(t, k.Store) {
 		if one.key[0] == 'j' {
 			all = append(all, one.key...)
 		}
@@ -238,7 +227,7 @@ func swept(t testing.TB, k *kit) (all []byte) {
 }
 
 // altered are whole records that say something wrong, each with what must be found.
-func verifyContradictions(t *testing.T, k *kit) {
+func verifyContradictions(t *testing.T, k *enginetest.Kit) {
 	swap := func(was, is string) func([]byte) []byte {
 		return func(v []byte) []byte {
 			if !bytes.Contains(v, []byte(was)) {
@@ -296,7 +285,7 @@ func verifyContradictions(t *testing.T, k *kit) {
 		{"a passage that is none", "v", "\x04note\x04talk", swap("version", "virsions"), "recall_fresh", "malformed"},
 		{"a block of less", "v", "mtor", func(v []byte) []byte {
 			block, err := rank.ReadBlock(nil, v)
-			k.check(err)
+			check(k, err)
 			return rank.AppendBlock(nil, block[:len(block)-1])
 		}, "recall_document", "mismatch"},
 		{"passages elsewhere", "v", `"first"`, swap(`"count":`, `"count":9`), "recall_memory", "missing"},
@@ -343,19 +332,19 @@ func verifyContradictions(t *testing.T, k *kit) {
 		{"an entry that says something", "x", "", add(1), "expiry", "malformed"},
 	} {
 		done := false
-		for _, one := range rawRecords(t, k.store) {
+		for _, one := range rawRecords(t, k.Store) {
 			value := one.value[:len(one.value)-4] // without its seal
 			if done || !bytes.HasPrefix(one.key, []byte(c.prefix)) || one.tenant == "leaving" ||
 				!bytes.Contains(value, []byte(c.holds)) && !bytes.Contains(one.key, []byte(c.holds)) {
 				continue
 			}
 			done = true
-			write(t, k.store, one.tenant, one.key, c.alter(value))
-			r := verified(t, k.store)
+			write(t, k.Store, one.tenant, one.key, c.alter(value))
+			r := enginetest.Verified(t, k.Store)
 			if !slices.ContainsFunc(r.Findings, func(f verify.Finding) bool { return f.Kind == c.kind && f.Code == c.code }) {
 				t.Errorf("%s: found %+v", c.name, r.Findings)
 			}
-			one.put(t, k.store, one.value)
+			one.put(t, k.Store, one.value)
 		}
 		if !done {
 			t.Errorf("%s: there is no such record", c.name)
@@ -365,19 +354,19 @@ func verifyContradictions(t *testing.T, k *kit) {
 		"e\x00r12345678key", "e\x00x12345678key\x00", "v\x0012345678qd", "v\x0012345678mt\x001234567812345678", "c\x0012345678", "j\x00c",
 		"b\x00two\x00words\x00", "r\x00\x00", "zd", "t\x00acme\x00"} {
 		one := rawRecord{ident.DefaultTenant, []byte(key), nil}
-		write(t, k.store, one.tenant, one.key, nil)
-		if r := verified(t, k.store); !names(r, one, "unknown_kind") {
+		write(t, k.Store, one.tenant, one.key, nil)
+		if r := enginetest.Verified(t, k.Store); !names(r, one, "unknown_kind") {
 			t.Errorf("the key %q: found %+v", key, r.Findings)
 		}
-		one.put(t, k.store, nil)
+		one.put(t, k.Store, nil)
 	}
 }
 
 // Whatever stands in a whole record, verify ends, and says so where it is nothing that the engine writes.
-func verifyAnything(t *testing.T, k *kit) {
+func verifyAnything(t *testing.T, k *enginetest.Kit) {
 	random := rand.New(rand.NewPCG(3, 4))
-	left := verified(t, k.store).LeftoverCount
-	for _, one := range samples(t, k.store) {
+	left := enginetest.Verified(t, k.Store).LeftoverCount
+	for _, one := range samples(t, k.Store) {
 		value := one.value[:len(one.value)-4]
 		cut := value[:random.IntN(len(value)+1)]
 		noise := make([]byte, random.IntN(200))
@@ -386,37 +375,37 @@ func verifyAnything(t *testing.T, k *kit) {
 		}
 		odd := [][]byte{{}, cut, noise, []byte("{}"), []byte("null"), bytes.Repeat([]byte{0xff}, 100)}
 		for range 2 {
-			write(t, k.store, one.tenant, one.key, odd[random.IntN(len(odd))])
-			verified(t, k.store)
+			write(t, k.Store, one.tenant, one.key, odd[random.IntN(len(odd))])
+			enginetest.Verified(t, k.Store)
 		}
-		one.put(t, k.store, one.value)
+		one.put(t, k.Store, one.value)
 		// The same record under numbers as large as they can be.
 		if n := len(one.key); n > 8 && one.key[0] != 'i' {
 			far := rawRecord{one.tenant, append(slices.Clone(one.key[:n-6]), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), nil}
-			write(t, k.store, far.tenant, far.key, value)
+			write(t, k.Store, far.tenant, far.key, value)
 			// Jobs of nothing are done, what is being swept goes piece by piece, decisions are loose,
 			// and what else expires may have gone before. A language may have been that of documents that are gone.
-			if r := verified(t, k.store); r.Clean() && r.LeftoverCount == left && far.tenant != "leaving" &&
+			if r := enginetest.Verified(t, k.Store); r.Clean() && r.LeftoverCount == left && far.tenant != "leaving" &&
 				!bytes.ContainsAny(far.key[:1], "jmxz") && far.kind() != "vl" && !bytes.Contains(swept(t, k), far.key[2:10]) {
 				t.Errorf("nothing is found of the record %q", far.key)
 			}
-			far.put(t, k.store, nil)
+			far.put(t, k.Store, nil)
 		}
 	}
 }
 
 // A finding says which project and session it is about, by the names that an operator knows.
 func TestVerifySaysWhere(t *testing.T) {
-	k := newKit(t)
-	k.post("talk", user("hello"), assistant("hi"))
-	for _, one := range rawRecords(t, k.store) {
+	k := enginetest.New(t)
+	k.Post("talk", enginetest.User("hello"), enginetest.Assistant("hi"))
+	for _, one := range rawRecords(t, k.Store) {
 		if one.key[0] == 'm' && one.key[10] == 'b' || one.key[0] == 'h' {
-			one.put(t, k.store, append(slices.Clone(one.value), 0))
-			f := k.verify().Findings
+			one.put(t, k.Store, append(slices.Clone(one.value), 0))
+			f := k.Verify().Findings
 			if len(f) == 0 || f[0].Project != ident.DefaultProject || f[0].Session != "talk" {
 				t.Errorf("record %q: found %+v", one.key, f)
 			}
-			one.put(t, k.store, one.value)
+			one.put(t, k.Store, one.value)
 		}
 	}
 }
@@ -425,12 +414,12 @@ func TestVerifySaysWhere(t *testing.T) {
 func TestVerifyAfterRandomOperations(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		k := newKit(t)
+		k := enginetest.New(t)
 		ctx := t.Context()
 		pick := func(names ...string) string { return names[random.IntN(len(names))] }
 		ses := func() string { return pick("a", "b", "c", ident.DefaultSession) }
 		if seed%2 == 0 {
-			k.setIn(ident.DefaultProject, `{"daily_memory_days":2,"conversation_retention_days":3}`)
+			k.SetIn(ident.DefaultProject, `{"daily_memory_days":2,"conversation_retention_days":3}`)
 		}
 		var decisions int
 		for step := range 250 {
@@ -438,75 +427,75 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 			switch random.IntN(20) {
 			case 0, 1, 2, 3:
 				id := fmt.Sprint("c", random.IntN(5))
-				_, _ = k.tryPost(session.TurnRequest{SessionID: ses()}, user("u"), call(id, "f"), result(id, "r"), call(id, "g"))
+				_, _ = k.TryPost(session.TurnRequest{SessionID: ses()}, enginetest.User("u"), enginetest.Call(id, "f"), enginetest.Result(id, "r"), enginetest.Call(id, "g"))
 			case 4:
-				_, _ = k.tryPost(session.TurnRequest{SessionID: ses()}, result(fmt.Sprint("c", random.IntN(5)), "late"))
+				_, _ = k.TryPost(session.TurnRequest{SessionID: ses()}, enginetest.Result(fmt.Sprint("c", random.IntN(5)), "late"))
 			case 5, 6:
-				k.ask(`{"session_id":%q}`, ses())
+				k.Ask(`{"session_id":%q}`, ses())
 				decisions++
 			case 7:
-				err = k.Sessions.Delete(ctx, k.admin, ident.DefaultProject, ses())
+				err = k.Sessions.Delete(ctx, k.Admin, ident.DefaultProject, ses())
 			case 8:
-				file, ferr := k.Sessions.Export(ctx, k.admin, ident.DefaultProject, ses())
+				file, ferr := k.Sessions.Export(ctx, k.Admin, ident.DefaultProject, ses())
 				if file.Session.ID = pick("x", "y"); ferr == nil {
-					_, _ = k.Sessions.Import(ctx, k.admin, access.Once{}, ident.DefaultProject, file)
+					_, _ = k.Sessions.Import(ctx, k.Admin, access.Once{}, ident.DefaultProject, file)
 				}
 			case 9:
-				_, _, _ = k.Policies.Upload(ctx, k.admin, access.Once{}, pick("p", "q"), keeping(pick("1", "2", "3")))
+				_, _, _ = k.Policies.Upload(ctx, k.Admin, access.Once{}, pick("p", "q"), enginetest.Keeping(pick("1", "2", "3")))
 			case 10:
 				if random.IntN(2) == 0 {
-					_ = k.Policies.Delete(ctx, k.admin, pick("p", "q"))
+					_ = k.Policies.Delete(ctx, k.Admin, pick("p", "q"))
 				} else {
-					k.advance(time.Duration(random.IntN(100)) * time.Hour)
+					k.Advance(time.Duration(random.IntN(100)) * time.Hour)
 				}
 			case 11:
 				if _, err = k.Step(ctx); random.IntN(3) == 0 {
-					k.drain()
+					k.Drain()
 				}
 			case 12, 13:
-				_, _, err = k.Memories.Store(ctx, k.admin, access.Once{}, ident.DefaultProject, memory.Spec{
+				_, _, err = k.Memories.Store(ctx, k.Admin, access.Once{}, ident.DefaultProject, memory.Spec{
 					Key: pick("m", "n", "o"), Content: cycle(1+random.IntN(70_000)*random.IntN(2), 1+random.IntN(40), "w"),
 					Category: pick("core", "daily", "conversation"), SessionID: pick("", "a"), Tags: []string{pick("t", "u")}})
 			case 14:
-				_, err = k.Memories.Forget(ctx, k.admin, access.Once{}, ident.DefaultProject, pick("m", "n", "o"))
+				_, err = k.Memories.Forget(ctx, k.Admin, access.Once{}, ident.DefaultProject, pick("m", "n", "o"))
 			case 15:
-				_, err = k.Recall.Recall(ctx, k.admin, ident.DefaultProject, recall.Query{Query: "u waa", Scope: pick("both", "memories")})
+				_, err = k.Recall.Recall(ctx, k.Admin, ident.DefaultProject, recall.Query{Query: "u waa", Scope: pick("both", "memories")})
 			case 16, 17:
-				_, err = k.Boards.PostEntry(ctx, k.admin, access.Once{}, pick("x", "y"), board.Post{
+				_, err = k.Boards.PostEntry(ctx, k.Admin, access.Once{}, pick("x", "y"), board.Post{
 					Content: pick("@lead look", "/pause", "@ag and @bg", "a word", cycle(random.IntN(3_000)+1, 40, "w")),
 					Tags:    []string{pick("chat", "t")}})
 			case 18:
 				agent := pick("ag", "bg", "cg")
-				_, _, err = k.Boards.PutAgent(ctx, k.admin, pick("x", "y"), agent, board.AgentSpec{Lead: random.IntN(2) == 0})
-				if page, e := k.Boards.Inbox(ctx, k.admin, "x", agent, board.InboxQuery{}); e == nil && len(page.Items) > 0 {
+				_, _, err = k.Boards.PutAgent(ctx, k.Admin, pick("x", "y"), agent, board.AgentSpec{Lead: random.IntN(2) == 0})
+				if page, e := k.Boards.Inbox(ctx, k.Admin, "x", agent, board.InboxQuery{}); e == nil && len(page.Items) > 0 {
 					up := page.Items[random.IntN(len(page.Items))].ID
-					_, err = k.Boards.AckInbox(ctx, k.admin, access.Once{}, "x", agent, board.InboxAck{UpTo: up})
+					_, err = k.Boards.AckInbox(ctx, k.Admin, access.Once{}, "x", agent, board.InboxAck{UpTo: up})
 				}
 			case 19:
 				days, chat := 1+random.IntN(5), random.IntN(2) == 0
 				switch random.IntN(6) {
 				case 0:
-					err = k.Boards.Delete(ctx, k.admin, pick("x", "y"))
+					err = k.Boards.Delete(ctx, k.Admin, pick("x", "y"))
 				case 1:
-					err = k.Boards.DeleteAgent(ctx, k.admin, pick("x", "y"), pick("ag", "bg"))
+					err = k.Boards.DeleteAgent(ctx, k.Admin, pick("x", "y"), pick("ag", "bg"))
 				case 2:
-					_, err = k.Boards.Purge(ctx, k.admin, pick("x", "y"), board.Purge{IsChat: &chat})
+					_, err = k.Boards.Purge(ctx, k.Admin, pick("x", "y"), board.Purge{IsChat: &chat})
 				case 3:
-					_, _, err = k.Boards.Put(ctx, k.admin, pick("x", "y"), board.Spec{RetentionDays: &days})
+					_, _, err = k.Boards.Put(ctx, k.Admin, pick("x", "y"), board.Spec{RetentionDays: &days})
 				case 4:
-					_, err = k.Sessions.PurgeConversations(ctx, k.admin, session.PurgeSpec{ProjectID: ident.DefaultProject})
+					_, err = k.Sessions.PurgeConversations(ctx, k.Admin, session.PurgeSpec{ProjectID: ident.DefaultProject})
 				case 5:
-					_, err = k.Jobs.RunRetention(ctx, k.admin)
+					_, err = k.Jobs.RunRetention(ctx, k.Admin)
 				}
 			}
 			if known := (*fault.Error)(nil); err != nil && !errors.As(err, &known) {
 				t.Fatal(err)
 			}
 			if step%10 == 0 {
-				wantClean(t, k.verify())
+				wantClean(t, k.Verify())
 			}
 		}
-		r := k.verify()
+		r := k.Verify()
 		wantClean(t, r)
 		if decisions == 0 || r.Kinds["body"] == 0 {
 			t.Errorf("seed %d met %v: the test tells nothing", seed, r.Kinds)
@@ -516,7 +505,7 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 
 // An empty store is clean, and a walk that fails says so.
 func TestVerifyOfNothing(t *testing.T) {
-	wantClean(t, verified(t, memstore.New()))
+	wantClean(t, enginetest.Verified(t, memstore.New()))
 	closed := memstore.New()
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)

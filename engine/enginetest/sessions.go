@@ -1,0 +1,84 @@
+package enginetest
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+)
+
+const ADay = 24 * time.Hour
+
+func (k *Kit) Total() int {
+	k.Helper()
+	s, err := k.Sessions.Conversations(k.Context(), k.Admin, ident.DefaultProject)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return s.Total
+}
+
+func (k *Kit) SessionIDs() (ids []string) {
+	k.Helper()
+	list, err := k.Sessions.List(k.Context(), k.Admin, ident.DefaultProject, records.Page{Limit: 1000})
+	if err != nil {
+		k.Fatal(err)
+	}
+	for _, s := range list.Data {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+// Meddler runs do once, before the commit that deletes a head, and before at every commit.
+type Meddler struct {
+	store.Store
+	once   sync.Once
+	Do     func()
+	Before func(tenant string)
+}
+
+func (m *Meddler) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	if m.Before != nil {
+		m.Before(tenant)
+	}
+	for _, key := range b.Delete {
+		if m.Do != nil && key[0] == 'h' {
+			m.once.Do(m.Do)
+		}
+	}
+	return m.Store.Commit(ctx, tenant, b)
+}
+
+func (k *Kit) SetIn(project, settings string) {
+	k.Helper()
+	if _, err := k.Projects.PatchSettings(k.Context(), k.Admin, project, json.RawMessage(settings)); err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k *Kit) MakeProject(id string) {
+	k.Helper()
+	if _, _, err := k.Projects.Put(k.Context(), k.Admin, id, project.Spec{}); err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k *Kit) MakeKey(spec tenant.KeySpec) tenant.KeyCreated {
+	k.Helper()
+	if spec.Role == "" {
+		spec.Role = "agent"
+	}
+	made, err := k.Tenants.CreateKey(k.Context(), k.Admin, access.Once{}, spec)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return made
+}

@@ -1,0 +1,144 @@
+package window_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+)
+
+// rememberedIn are the memories that a window says were found, in order, those that it shows with a +.
+func rememberedIn(t *testing.T, w enginetest.Window) string {
+	t.Helper()
+	var got struct {
+		Memories []struct {
+			Key      string
+			Injected bool
+		}
+	}
+	if err := json.Unmarshal(w.Raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range got.Memories {
+		if m.Injected {
+			m.Key = "+" + m.Key
+		}
+		out = append(out, m.Key)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestRemembered asks for memories in a window: what fits stands in front as one message, within the budget, with a row of
+// its own, and the window can be replayed for as long as the versions that it used are kept.
+func TestRemembered(t *testing.T) {
+	k := enginetest.New(t)
+	k.Keep("home", "Ada lives in Lisbon with two cats")
+	k.Keep("work", "Ada builds bridges")
+	k.Keep("food", "Grace likes olives")
+	k.Post("dashboard", enginetest.User("hello"), `{"role":"assistant","content":"hi"}`)
+
+	w := k.Ask(`{"explain":true,"memories":{"query":"where does Ada live?","limit":2},"pending":[{"role":"user","content":"x"}]}`)
+	if got := rememberedIn(t, w); !strings.HasPrefix(got, "+home") {
+		t.Errorf("found %q", got)
+	}
+	if !strings.Contains(string(w.Messages[0]), "two cats") || !strings.Contains(string(w.Messages[0]), `"system"`) {
+		t.Errorf("the first message is %s", w.Messages[0])
+	}
+	rows, tokens := 0, 0
+	for _, r := range w.Report {
+		if r.MessageID == "memories" {
+			rows++
+			tokens = r.After
+			if r.Action != "inject" || r.ReasonCode != "recalled" || r.Policy != "mneme" {
+				t.Errorf("the row says %+v", r)
+			}
+		}
+	}
+	if rows != 1 || w.Usage["tokens"] != w.Usage["history_tokens"]+tokens {
+		t.Errorf("%d rows, %d tokens of %v", rows, tokens, w.Usage)
+	}
+	k.Replay(w.DecisionID)
+
+	byQuestion := k.Ask(`{"memories":{},"pending":[{"role":"user","content":"who likes olives?"}]}`)
+	if got := rememberedIn(t, byQuestion); !strings.HasPrefix(got, "+food") {
+		t.Errorf("the newest question finds %q", got)
+	}
+
+	k.Keep("home", "Ada lives in Porto") // the version before is kept
+	k.Replay(w.DecisionID)
+	if _, err := k.Memories.Forget(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, "home"); err != nil {
+		t.Fatal(err)
+	}
+	k.Keep("home", "Ada lives in Faro") // another memory of that name
+	_, err := k.Windows.Replay(k.Context(), k.Admin, ident.DefaultProject, w.DecisionID, nil)
+	if gone := (*fault.Error)(nil); !errors.As(err, &gone) || gone.Code != "memory_purged" {
+		t.Errorf("replaying with a forgotten memory: %v", err)
+	}
+}
+
+// TestRememberedBudget gives memories no more than what must stay leaves them.
+func TestRememberedBudget(t *testing.T) {
+	k := enginetest.New(t)
+	for i := range 5 {
+		k.Keep(fmt.Sprintf("fact%d", i), "bridge "+strings.Repeat(fmt.Sprintf("detail%d ", i), 20))
+	}
+	k.Post("dashboard", enginetest.User("tell me of the bridge"))
+	last := -1
+	for tokens := 10; tokens < 900; tokens += 10 {
+		request := fmt.Sprintf(`{"explain":true,"memories":{"query":"bridge"},"budget":{"max_tokens":%d}}`, tokens)
+		w, err := k.TryAsk(request)
+		if tooSmall := (*fault.Error)(nil); errors.As(err, &tooSmall) && tooSmall.Code == "budget_too_small" {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		shown := strings.Count(rememberedIn(t, w), "+")
+		if w.Usage["tokens"] > tokens || shown < last {
+			t.Errorf("%d memories in %d of %d tokens, %d before", shown, w.Usage["tokens"], tokens, last)
+		}
+		last = shown
+		k.Replay(w.DecisionID)
+	}
+	if last != 5 {
+		t.Errorf("%d memories fit the widest budget", last)
+	}
+	w := k.Ask(`{"memories":{"query":"nothing of the kind"}}`)
+	if got := rememberedIn(t, w); got != "" || len(w.Messages) != 1 {
+		t.Errorf("found %q", got)
+	}
+	k.Advance(time.Hour)
+	if _, err := k.TryAsk(`{"memories":{"query":"x","limit":100000}}`); err == nil {
+		t.Error("a limit beyond all bounds was taken")
+	}
+}
+
+// TestRememberedWhatFits leaves out what is too long for the message, and not what comes behind it; a question without
+// words asks for the most recent.
+func TestRememberedWhatFits(t *testing.T) {
+	k := enginetest.New(t)
+	k.Keep("long", strings.Repeat("bridge ", 20_000))
+	k.Advance(time.Second)
+	k.Keep("short", "a bridge in Lisbon")
+	k.Post("dashboard", enginetest.User("hello"))
+	for _, budget := range []string{"0", "8000"} {
+		w := k.Ask(`{"memories":{"query":"bridge"},"budget":{"max_tokens":%s}}`, budget)
+		if got := rememberedIn(t, w); got != "long +short" && got != "+short long" {
+			t.Errorf("with %s tokens: %q", budget, got)
+		}
+		k.Replay(w.DecisionID)
+	}
+	for _, question := range []string{" ", "\\n", "\u00a0"} {
+		w := k.Ask(`{"memories":{},"pending":[{"role":"user","content":"%s"}]}`, question)
+		if got := rememberedIn(t, w); got != "+short long" {
+			t.Errorf("%q finds %q", question, got)
+		}
+	}
+}
