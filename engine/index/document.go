@@ -182,14 +182,15 @@ func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
 }
 
 // removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings
-// stay are marked as dead, and the job removes them. The epoch is the one that fresh documents among them were added in.
+// stay are marked as dead, and the job removes them. The epoch is the one that fresh documents among them were added
+// in.
 func (svc *Service) removeDocuments(t *records.Tx, s Space, epoch uint32, places []rank.Place) error {
 	ask, folded := [][]byte{s.corpusKey()}, make([][]byte, len(places))
 	for i, at := range places {
 		ask, folded[i] = append(ask, s.freshKey(epoch, at)), s.documentKey(at)
 	}
-	// The batch expects the fresh documents as they are. That is enough, because the job that puts a document into blocks
-	// deletes the fresh one.
+	// The batch expects the fresh documents as they are. That is enough, because the job that puts a document into
+	// blocks deletes the fresh one.
 	got, err := t.Look(ask...)
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ const (
 	foldEpoch  = 512     // documents that leave an epoch until the next begins
 )
 
-// stepSpaces does one unit of work on the first of a tenant's indexes that has some: what the index's job says, and else
-// it puts a chunk of fresh documents into blocks, or takes the postings of a dead one out.
+// stepSpaces does one unit of work on the first of a tenant's indexes that has some: what the index's job says, and
+// else it puts a chunk of fresh documents into blocks, or takes the postings of a dead one out.
 func (svc *Service) stepSpaces(ctx context.Context, tenant string) (done bool, err error) {
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{records.FoldJob.All()}})
 	if err != nil {
@@ -68,8 +68,8 @@ type folding struct {
 	expect []store.Expect // the space's job, its corpus and its epoch, as they were read
 }
 
-// foldSpace removes the postings of a dead document, or puts fresh documents into blocks where there are enough of them,
-// or where they have waited since an earlier epoch. Few fresh documents are searched as they are.
+// foldSpace removes the postings of a dead document, or puts fresh documents into blocks where there are enough of
+// them, or where they have waited since an earlier epoch. Few fresh documents are searched as they are.
 func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item) (done bool, err error) {
 	s := spaceOf(job.Key)
 	record, corpus, err := svc.readCorpus(ctx, tenant, s)
@@ -78,7 +78,8 @@ func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item
 	}
 	fresh, dead := s.fresh(corpus.Oldest), records.RecallDead.Under2(s.Project, s.Kind)
 	fresh.Limit, fresh.KeysOnly, dead.Limit = foldAt, true, 1
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{s.epochKey()}, Ranges: []store.Range{fresh, dead}})
+	q := store.Query{Keys: [][]byte{s.epochKey()}, Ranges: []store.Range{fresh, dead}}
+	r, err := svc.db.Store.Read(ctx, tenant, q)
 	if err != nil {
 		return false, err
 	}

@@ -2,10 +2,10 @@
 // documents in them by their words. It knows documents only: the rooms memory and recall make documents of what they
 // keep, and make memories and messages of the documents found.
 //
-// The hard idea is that a write stays small however large an index is. A document is written as one fresh record, in the
-// batch of what it stands for, so that it can be found at once. A job puts many fresh documents together into blocks,
-// which hold the postings of one term by place. A query reads both. Everything that changes blocks expects the space's
-// corpus record unchanged and raises its version, so that blocks need no preconditions of their own.
+// The hard idea is that a write stays small however large an index is. A document is written as one fresh record, in
+// the batch of what it stands for, so that it can be found at once. A job puts many fresh documents together into
+// blocks, which hold the postings of one term by place. A query reads both. Everything that changes blocks expects the
+// space's corpus record unchanged and raises its version, so that blocks need no preconditions of their own.
 //
 // Fresh documents lie under an epoch, which their writers expect and which moves on every so often. A query starts from
 // the oldest epoch in use, because there it need not pass the deleted keys of documents that are in blocks already. A

@@ -24,8 +24,8 @@ type Query struct {
 	Viewer string // It sees the documents of this group and those of none. Empty: it sees all.
 	Limit  int    // of hits
 
-	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and the
-	// languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
+	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and
+	// the languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
 	Keys      [][]byte
 	Unindexed func(held []store.Item) (docs []rank.Document, languages []string, err error)
 	// Accept, where it is not nil, has the last word on a hit.

@@ -47,7 +47,8 @@ func entryOf(it store.Item) (e entry, whole bool) {
 	return e, whole
 }
 
-// keys are the entry's own key and, as far as it is known that the memory expires, that of the entry in the expiry index.
+// keys are the entry's own key and, as far as it is known that the memory expires, that of the entry in the expiry
+// index.
 func (e *entry) keys(pinc ident.Incarnation) [][]byte {
 	keys := [][]byte{records.MemoryTime.Key(pinc, e.at, e.key)}
 	if e.Expires != 0 {
@@ -63,8 +64,8 @@ func (e *entry) weight() records.Amount {
 
 // damaged shows what the entry still knows of a memory whose record is damaged.
 func (e *entry) damaged() Memory {
-	m := Memory{Key: e.key, Category: e.Category, Tags: append([]string{}, e.Tags...), Source: e.Source, CreatedAt: e.at,
-		UpdatedAt: e.at, Damaged: true}
+	m := Memory{Key: e.key, Category: e.Category, Tags: append([]string{}, e.Tags...), Source: e.Source,
+		CreatedAt: e.at, UpdatedAt: e.at, Damaged: true}
 	if e.SessionID != "" {
 		m.SessionID = &e.SessionID
 	}
@@ -77,5 +78,6 @@ func (e *entry) damaged() Memory {
 
 // logDamagedEntry reports an entry that cannot be read to the operator.
 func (svc *Service) logDamagedEntry(tenant string) {
-	svc.db.Log.Error("an entry of the index of memories by time is damaged; lists leave its memory out", "tenant", tenant)
+	svc.db.Log.Error("an entry of the index of memories by time is damaged; lists leave its memory out",
+		"tenant", tenant)
 }

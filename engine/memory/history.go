@@ -82,9 +82,8 @@ func (svc *Service) History(ctx context.Context, c access.Caller, projectID, key
 }
 
 // versions reads some of a memory's earlier versions. One that went meanwhile is left out.
-func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Incarnation, rec *Record, asked []keptVersion) (
-	[]Version, error,
-) {
+func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Incarnation, rec *Record,
+	asked []keptVersion) ([]Version, error) {
 	out := []Version{}
 	if len(asked) == 0 {
 		return out, nil

@@ -28,8 +28,8 @@ func (r *Record) document() rank.Document {
 }
 
 // Index indexes some of a project's memories again after its index was dropped: an index.Source. The memories that were
-// changed longest ago come first, because in a session they stand in that order. One that is damaged is left out, and one
-// that was changed since the index was dropped is there already.
+// changed longest ago come first, because in a session they stand in that order. One that is damaged is left out, and
+// one that was changed since the index was dropped is there already.
 func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarnation, after string) (
 	next string, err error,
 ) {

@@ -56,8 +56,8 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// Passes tells whether a memory passes and is not expired. It leaves the times aside, because whoever asks has found the
-// memory by its time.
+// Passes tells whether a memory passes and is not expired. It leaves the times aside, because whoever asks has found
+// the memory by its time.
 func (f *Filter) Passes(r *Record, now time.Time) bool { return f.matches(r.entry(), now) }
 
 func (f *Filter) matches(e *entry, now time.Time) bool {
@@ -139,9 +139,9 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 	return out, nil
 }
 
-// scan finds the entries of one page in a part of the index by time. Where there are more that match, or may be, last is
-// the key of the last entry looked at. A damaged entry is left out: its memory can still be read, found by words, stored
-// anew and forgotten.
+// scan finds the entries of one page in a part of the index by time. Where there are more that match, or may be, last
+// is the key of the last entry looked at. A damaged entry is left out: its memory can still be read, found by words,
+// stored anew and forgotten.
 func (svc *Service) scan(ctx context.Context, tenant string, rng store.Range, f *Filter, limit int, now time.Time) (
 	found []entry, last []byte, err error,
 ) {

@@ -1,10 +1,11 @@
 // Package memory keeps long-term memories: facts, daily notes and context of conversations, each under a key, with what
-// it was before. A reader finds here what clients do with one memory, in spec.go what a memory may say, in record.go how
-// it is stored, and in list.go, filter.go and entry.go how many are found by time.
+// it was before. A reader finds here what clients do with one memory, in spec.go what a memory may say, in record.go
+// how it is stored, and in list.go, filter.go and entry.go how many are found by time.
 //
 // The hard idea is that a memory is several records which must never disagree: the memory itself, its earlier versions,
-// an entry in the index by time, one in the expiry index, and its documents in the index that recall searches. One commit
-// writes all of them. The record of the memory is what that commit expects unchanged, so the others need no precondition.
+// an entry in the index by time, one in the expiry index, and its documents in the index that recall searches. One
+// commit writes all of them. The record of the memory is what that commit expects unchanged, so the others need no
+// precondition.
 package memory
 
 import (
@@ -65,8 +66,8 @@ type Forgotten struct {
 const Damaged = "memory_damaged"
 
 func errDamaged(key string) error {
-	return fault.Errorf(fault.Conflict, Damaged, "what is stored of the memory %q fails its checksum; forget it, then "+
-		"store it again", key)
+	return fault.Errorf(fault.Conflict, Damaged,
+		"what is stored of the memory %q fails its checksum; forget it, then store it again", key)
 }
 
 func isDamaged(err error) bool {
@@ -85,9 +86,9 @@ type stored struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
-// Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the codes
-// of Spec, quota_exceeded where the tenant may keep no more, memory_damaged where what is stored under the key cannot be
-// read, and not_found where the key does not reach the project.
+// Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the
+// codes of Spec, quota_exceeded where the tenant may keep no more, memory_damaged where what is stored under the key
+// cannot be read, and not_found where the key does not reach the project.
 func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once, projectID string, spec Spec) (
 	m Memory, created bool, err error,
 ) {
@@ -231,7 +232,7 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 // it. Due is the key of that entry.
 func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error {
 	pinc, key, _ := records.Memory.Split(records.SplitExpiry(due))
-	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, func(t *records.Tx) (struct{}, error) {
+	expire := func(t *records.Tx) (struct{}, error) {
 		rec, err := svc.expect(t, pinc, key)
 		switch {
 		case isDamaged(err):
@@ -244,6 +245,7 @@ func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error
 			err = svc.delete(t, pinc, rec)
 		}
 		return struct{}{}, err
-	})
+	}
+	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, expire)
 	return err
 }

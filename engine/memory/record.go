@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Record is a stored memory, or one of its earlier versions. What is stored is the length of the record's JSON, the JSON
-// without the content, and the content. Of a record that is Damaged nothing else is known.
+// Record is a stored memory, or one of its earlier versions. What is stored is the length of the record's JSON, the
+// JSON without the content, and the content. Of a record that is Damaged nothing else is known.
 type Record struct {
 	Memory
 	// Incarnation tells this memory from others that had its key before, and from those after it is forgotten.
@@ -92,8 +92,8 @@ func (svc *Service) Read(ctx context.Context, tenant string, p *project.Record, 
 	return out, err
 }
 
-// readAll reads memories by their keys; nil where there is none, or one that is expired. Damaged ones are reported to the
-// operator.
+// readAll reads memories by their keys; nil where there is none, or one that is expired. Damaged ones are reported to
+// the operator.
 func (svc *Service) readAll(ctx context.Context, tenant string, p *project.Record, keys []string) ([]*Record, error) {
 	stored := make([][]byte, len(keys))
 	for i, key := range keys {

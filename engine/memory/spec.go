@@ -68,8 +68,9 @@ func (s *Spec) complete() error {
 	}
 	switch {
 	case len(s.Content) > maxContent:
-		return fault.Errorf(fault.TooLarge, "content_too_large", "content: has %d bytes, a memory may have %d; store it "+
-			"in pieces, under keys of their own", len(s.Content), maxContent)
+		return fault.Errorf(fault.TooLarge, "content_too_large",
+			"content: has %d bytes, a memory may have %d; store it in pieces, under keys of their own",
+			len(s.Content), maxContent)
 	case !visible(s.Content):
 		return fault.InvalidField("content", "blank", "must say something: there is no visible character in it")
 	case !utf8.ValidString(s.Content):

@@ -46,8 +46,8 @@ func (svc *Service) Part() transfer.Part { return &part{svc: svc} }
 
 func (*part) Types() []string { return []string{lineType} }
 
-// Export writes memories by their last change, the newest first. One that is changed meanwhile comes up again, and is in
-// the file once.
+// Export writes memories by their last change, the newest first. One that is changed meanwhile comes up again, and is
+// in the file once.
 func (p *part) Export(x *transfer.Exporting) error {
 	seen := transfer.NameSet{}
 	return project.Each(x, func(project *project.Record) error {
@@ -82,8 +82,8 @@ func (p *part) exportMemories(x *transfer.Exporting, project *project.Record, ke
 			continue
 		}
 		if rec.Damaged {
-			return fault.Errorf(fault.Internal, "storage_damaged", "memory %q cannot be read, so the export would not be "+
-				"whole", keys[i])
+			return fault.Errorf(fault.Internal, "storage_damaged",
+				"memory %q cannot be read, so the export would not be whole", keys[i])
 		}
 		out := line{FileLine: transfer.FileLine{Type: lineType}, Project: project.ID, Memory: rec.Memory}
 		out.History, err = p.svc.versions(x.Ctx, x.Caller.Tenant, project.Incarnation, rec, rec.History)
@@ -279,8 +279,8 @@ func (p *part) put(im *transfer.Importing, t *records.Tx, in *line) (adds record
 		return adds, err
 	}
 	if old != nil && !old.expired(t.Now) {
-		return adds, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile", in.Key,
-			in.Project)
+		return adds, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile",
+			in.Key, in.Project)
 	}
 	old.deleteHistory(t, pinc)
 	rec := &Record{Memory: in.Memory, Incarnation: p.svc.db.NewIncarnation()}

@@ -36,8 +36,8 @@ var months = [12][]string{
 var ambiguous = []string{"may", "march", "mars", "mai", "mei", "jan", "august", "april", "june", "sep", "jun", "dec"}
 
 // introductions are words that introduce a month.
-var introductions = []string{"in", "of", "last", "this", "next", "since", "until", "by", "during", "early", "late", "mid",
-	"before", "after"}
+var introductions = []string{"in", "of", "last", "this", "next", "since", "until", "by", "during", "early", "late",
+	"mid", "before", "after"}
 
 // Dates reads the dates that a query names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023.
 func Dates(query string) []Date {

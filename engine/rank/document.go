@@ -117,7 +117,8 @@ func (d *Document) Posting(count uint32) Posting {
 
 // Count tells how often the document holds a term.
 func (d *Document) Count(term string) uint32 {
-	i, found := slices.BinarySearchFunc(d.Terms, term, func(t TermCount, s string) int { return cmp.Compare(t.Term, s) })
+	byTerm := func(t TermCount, term string) int { return cmp.Compare(t.Term, term) }
+	i, found := slices.BinarySearchFunc(d.Terms, term, byTerm)
 	if !found {
 		return 0
 	}

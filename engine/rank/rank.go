@@ -1,11 +1,11 @@
 // Package rank ranks documents by the words they hold: pure functions over postings, without a store. It also packs
-// documents and postings for the index that keeps them (document.go, posting.go), and reads the dates that a query names
-// (date.go).
+// documents and postings for the index that keeps them (document.go, posting.go), and reads the dates that a query
+// names (date.go).
 //
 // The hard idea is how a document is scored. A word counts, beside its own occurrences, half of those in the documents
-// next to it, and each document's count is divided by the document's own length, as BM25F does with fields. The parts of
-// a score are shares of the most that the query's words could give, so that 1 means that all of them are there, over and
-// over.
+// next to it, and each document's count is divided by the document's own length, as BM25F does with fields. The parts
+// of a score are shares of the most that the query's words could give, so that 1 means that all of them are there, over
+// and over.
 package rank
 
 import (
@@ -289,7 +289,8 @@ func (r *Ranking) Why(c Candidate) Why {
 	return y
 }
 
-// candidates is a heap with the best first. Of two with equal scores the newer comes first, then that at the later place.
+// candidates is a heap with the best first. Of two with equal scores the newer comes first, then that at the later
+// place.
 type candidates []Candidate
 
 func (h candidates) Len() int      { return len(h) }

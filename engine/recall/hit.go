@@ -17,8 +17,8 @@ const maxAnswer = 8 << 20
 // Result is what was found, best first.
 type Result struct {
 	Data []Hit `json:"data"`
-	// Incomplete says that hits may be missing: because UnindexedMessages of the transcript were not searched yet, which
-	// asking again later finds, because one answer does not take more, or because something is damaged.
+	// Incomplete says that hits may be missing: because UnindexedMessages of the transcript were not searched yet,
+	// which asking again later finds, because one answer does not take more, or because something is damaged.
 	Incomplete        bool   `json:"incomplete,omitempty"`
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
 

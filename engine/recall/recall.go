@@ -2,8 +2,8 @@
 //
 // A reader finds here the way of a query, in query.go what may be asked, in hit.go what is answered, in messages.go and
 // recent.go how messages are found. Memories are in the index as soon as they are stored. The hard idea is how messages
-// get there, which transcript.go tells: a turn only leaves a mark, a job indexes what is marked, and a query searches the
-// messages that the job has not reached as well.
+// get there, which transcript.go tells: a turn only leaves a mark, a job indexes what is marked, and a query searches
+// the messages that the job has not reached as well.
 package recall
 
 import (
@@ -46,61 +46,74 @@ func (svc *Service) Units() []jobs.Unit {
 const memoriesAtOnce = 8
 
 // Recall finds memories and messages, best first; without words in the query the most recent first. It answers
-// query_needed, or the field that is invalid, for a query that cannot be meant, and not_found where the key does not reach
-// the project, or where the query names a session that is not there and asks for messages alone.
+// query_needed, or the field that is invalid, for a query that cannot be meant, and not_found where the key does not
+// reach the project, or where the query names a session that is not there and asks for messages alone.
 func (svc *Service) Recall(ctx context.Context, c access.Caller, project string, q Query) (Result, error) {
-	out := Result{Data: []Hit{}}
-	r, err := q.check()
+	req, err := q.check()
 	if err != nil {
-		return out, err
+		return Result{}, err
 	}
 	p, _, _, err := svc.projects.Read(ctx, c, project, nil)
 	if err != nil {
-		return out, err
+		return Result{}, err
 	}
-	memories, messages := svc.findMemories, svc.findMessages
+	r := &recalling{request: req, svc: svc, ctx: ctx, caller: c, tenant: c.Tenant, project: p,
+		out: Result{Data: []Hit{}}}
+	memories, messages := r.findMemories, r.findMessages
 	if !r.words {
-		memories, messages = svc.recentMemories, svc.recentMessages
+		memories, messages = r.recentMemories, r.recentMessages
 	}
-	if q.Scope != scopeTranscript {
-		if err := memories(ctx, c, p, r, &out); err != nil {
-			return out, err
+	if r.Scope != scopeTranscript {
+		if err := memories(); err != nil {
+			return r.out, err
 		}
 	}
 	// Messages have neither category nor source.
-	if q.Scope != scopeMemories && q.Category == "" && q.Source == "" {
-		if err := messages(ctx, c, p, r, &out); err != nil {
-			return out, err
+	if r.Scope != scopeMemories && r.Category == "" && r.Source == "" {
+		if err := messages(); err != nil {
+			return r.out, err
 		}
 	}
-	if q.Scope == scopeBoth {
-		slices.SortStableFunc(out.Data, func(a, b Hit) int {
+	if r.Scope == scopeBoth {
+		slices.SortStableFunc(r.out.Data, func(a, b Hit) int {
 			if !r.words {
 				return b.CreatedAt.Compare(a.CreatedAt)
 			}
 			return cmp.Compare(b.Score, a.Score)
 		})
 	}
-	out.Data = out.Data[:min(len(out.Data), q.Limit)]
-	return out, nil
+	r.out.Data = r.out.Data[:min(len(r.out.Data), r.Limit)]
+	return r.out, nil
+}
+
+// recalling is one query under way.
+type recalling struct {
+	*request
+	svc     *Service
+	ctx     context.Context
+	caller  access.Caller
+	tenant  string // the caller's
+	project *project.Record
+	out     Result
 }
 
 // findMemories finds memories by words.
-func (svc *Service) findMemories(ctx context.Context, c access.Caller, p *project.Record, r *request, out *Result) error {
-	q := &index.Query{Space: index.Memories(p.Incarnation), Text: r.Query.Query, Filter: r.filter, Limit: r.Limit}
+func (r *recalling) findMemories() error {
+	q := &index.Query{Space: index.Memories(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
+		Limit: r.Limit}
 	q.Filter.Stream = index.StreamOf(r.SessionID)
-	hits, incomplete, err := svc.index.Search(ctx, c.Tenant, q)
+	hits, incomplete, err := r.svc.index.Search(r.ctx, r.tenant, q)
 	if err != nil {
 		return err
 	}
-	out.Incomplete = out.Incomplete || incomplete
-	now := svc.db.Now()
+	r.out.Incomplete = r.out.Incomplete || incomplete
+	now := r.svc.db.Now()
 	for some := range slices.Chunk(hits, memoriesAtOnce) {
 		keys := make([]string, len(some))
 		for i, h := range some {
 			keys[i] = h.Doc.ID
 		}
-		recs, err := svc.memories.Read(ctx, c.Tenant, p, keys)
+		recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, keys)
 		if err != nil {
 			return err
 		}
@@ -108,7 +121,7 @@ func (svc *Service) findMemories(ctx context.Context, c access.Caller, p *projec
 			if rec == nil || !r.memories.Passes(rec, now) {
 				continue // it changed meanwhile
 			}
-			if !out.add(memoryHit(&rec.Memory).found(&some[i])) {
+			if !r.out.add(memoryHit(&rec.Memory).found(&some[i])) {
 				return nil
 			}
 		}
@@ -117,9 +130,9 @@ func (svc *Service) findMemories(ctx context.Context, c access.Caller, p *projec
 }
 
 // recentMemories gives the memories that were changed last.
-func (svc *Service) recentMemories(ctx context.Context, c access.Caller, p *project.Record, r *request, out *Result) error {
+func (r *recalling) recentMemories() error {
 	for page := (records.Page{Limit: r.Limit}); ; {
-		list, err := svc.memories.List(ctx, c, p.ID, r.memories, page)
+		list, err := r.svc.memories.List(r.ctx, r.caller, r.project.ID, r.memories, page)
 		if err != nil {
 			return err
 		}
@@ -127,14 +140,14 @@ func (svc *Service) recentMemories(ctx context.Context, c access.Caller, p *proj
 			if m.Damaged {
 				continue // there is nothing to show
 			}
-			if !out.add(memoryHit(&m)) {
+			if !r.out.add(memoryHit(&m)) {
 				return nil
 			}
 		}
-		if !list.HasMore || len(out.Data) >= r.Limit || len(list.Data) == 0 {
-			out.Incomplete = out.Incomplete || list.HasMore && len(out.Data) < r.Limit
+		if !list.HasMore || len(r.out.Data) >= r.Limit || len(list.Data) == 0 {
+			r.out.Incomplete = r.out.Incomplete || list.HasMore && len(r.out.Data) < r.Limit
 			return nil
 		}
-		page = records.Page{Limit: r.Limit - len(out.Data), Cursor: *list.NextCursor}
+		page = records.Page{Limit: r.Limit - len(r.out.Data), Cursor: *list.NextCursor}
 	}
 }

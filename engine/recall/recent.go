@@ -1,12 +1,9 @@
 package recall
 
 import (
-	"context"
 	"errors"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -16,8 +13,8 @@ import (
 const maxHeads = 20_000
 
 // recentMessages gives the newest messages with a text, out of the sessions that were active last.
-func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *project.Record, r *request, out *Result) error {
-	sessions, err := svc.lastActive(ctx, c.Tenant, p, r, out)
+func (r *recalling) recentMessages() error {
+	sessions, err := r.lastActive()
 	if err != nil {
 		return err
 	}
@@ -29,10 +26,10 @@ func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *proj
 			break
 		}
 		if !budget.left() {
-			out.Incomplete = true
+			r.out.Incomplete = true
 			break
 		}
-		hits, err := svc.newestOf(ctx, c.Tenant, s.Id, &s.Head, r, &budget)
+		hits, err := r.newestOf(&s, &budget)
 		if err != nil {
 			return err
 		}
@@ -41,10 +38,10 @@ func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *proj
 		found = found[:min(len(found), r.Limit)]
 	}
 	if len(found) < r.Limit && !budget.left() {
-		out.Incomplete = true
+		r.out.Incomplete = true
 	}
 	for _, h := range found {
-		if !out.add(h) {
+		if !r.out.add(h) {
 			break
 		}
 	}
@@ -53,9 +50,7 @@ func (svc *Service) recentMessages(ctx context.Context, c access.Caller, p *proj
 
 // lastActive gives the sessions that may have the newest messages, the last active first. Where there are many it keeps
 // tailMessages of them, because each has a message that costs of the budget, so that none further back is reached.
-func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Record, r *request, out *Result) (
-	sessions []session.NamedHead, err error,
-) {
+func (r *recalling) lastActive() (sessions []session.NamedHead, err error) {
 	take := func(heads []session.NamedHead) {
 		for _, h := range heads {
 			if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.Id == r.SessionID) {
@@ -65,9 +60,10 @@ func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Re
 	}
 	last := func(a, b session.NamedHead) int { return b.LastActivity.Compare(a.LastActivity) }
 	if r.SessionID != "" {
-		h, err := records.Get[session.Head](ctx, svc.db, tenant, records.Session.Key(p.Incarnation, r.SessionID))
+		key := records.Session.Key(r.project.Incarnation, r.SessionID)
+		h, err := records.Get[session.Head](r.ctx, r.svc.db, r.tenant, key)
 		if errors.Is(err, records.ErrDamaged) {
-			out.Incomplete, err = true, nil
+			r.out.Incomplete, err = true, nil
 		}
 		if h != nil {
 			take([]session.NamedHead{{Head: *h, Id: r.SessionID}})
@@ -77,7 +73,8 @@ func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Re
 	looked := 0
 	for after := []byte(nil); ; {
 		var heads []session.NamedHead
-		if heads, after, err = svc.sessions.ReadHeads(ctx, tenant, p.Incarnation, after); err != nil {
+		heads, after, err = r.svc.sessions.ReadHeads(r.ctx, r.tenant, r.project.Incarnation, after)
+		if err != nil {
 			return nil, err
 		}
 		if take(heads); len(sessions) > 2*tailMessages {
@@ -88,7 +85,7 @@ func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Re
 			break
 		}
 		if looked += session.HeadsAtOnce; looked >= maxHeads {
-			out.Incomplete = true
+			r.out.Incomplete = true
 			break
 		}
 	}
@@ -97,12 +94,10 @@ func (svc *Service) lastActive(ctx context.Context, tenant string, p *project.Re
 }
 
 // newestOf gives a session's newest messages that the request may show, newest first.
-func (svc *Service) newestOf(ctx context.Context, tenant, id string, h *session.Head, r *request, budget *workBudget) (
-	hits []Hit, err error,
-) {
+func (r *recalling) newestOf(h *session.NamedHead, budget *workBudget) (hits []Hit, err error) {
 	for last := h.Messages; last > 0 && len(hits) < r.Limit && budget.left(); {
 		first := last - min(last, session.BodiesAtOnce) + 1
-		bodies, err := svc.sessions.ReadBodies(ctx, tenant, h.Incarnation, first, last)
+		bodies, err := r.svc.sessions.ReadBodies(r.ctx, r.tenant, h.Incarnation, first, last)
 		if err != nil {
 			return nil, err
 		}
@@ -116,11 +111,11 @@ func (svc *Service) newestOf(ctx context.Context, tenant, id string, h *session.
 			if err != nil || m.Text == "" || r.viewer != "" && hd.Delegation != "" && hd.Delegation != r.viewer {
 				continue
 			}
-			d := rank.Document{Session: id, Group: hd.Delegation, Tags: hd.Tags, Created: records.TimeOf(hd.Created)}
+			d := rank.Document{Session: h.Id, Group: hd.Delegation, Tags: hd.Tags, Created: records.TimeOf(hd.Created)}
 			if !r.filter.Passes(&d, d.Created) {
 				continue
 			}
-			hits = append(hits, messageHit(h.Incarnation, first+uint64(i), id, hd, m))
+			hits = append(hits, messageHit(h.Incarnation, first+uint64(i), h.Id, hd, m))
 			if len(hits) == r.Limit {
 				break
 			}

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Transcripts are indexed after the turns. Once a project was asked for them, each turn marks its session, with one small
-// record in its own batch, and a job indexes what is marked. The sessions that the project had before are its backlog,
-// which another job marks. A project whose transcripts nobody searches pays nothing.
+// Transcripts are indexed after the turns. Once a project was asked for them, each turn marks its session, with one
+// small record in its own batch, and a job indexes what is marked. The sessions that the project had before are its
+// backlog, which another job marks. A project whose transcripts nobody searches pays nothing.
 
 // How much one unit of work does.
 const (
@@ -73,8 +73,8 @@ func (svc *Service) enableTranscripts(ctx context.Context, c access.Caller, proj
 	return nil
 }
 
-// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's value
-// is a zero byte and the id of the last session that was looked at.
+// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's
+// value is a zero byte and the id of the last session that was looked at.
 func (svc *Service) markBacklog(ctx context.Context, tenant string, job store.Item) error {
 	pinc, _ := records.BacklogJob.Split(job.Key)
 	rng := records.Session.Under(pinc)
@@ -140,8 +140,8 @@ func keysOfMark(pinc ident.Incarnation, mark store.Item) [][]byte {
 	return [][]byte{records.Session.Key(pinc, string(mark.Value[8:])), index.Transcripts(pinc).StreamKey(sinc.Stream())}
 }
 
-// readMark gives a marked session, or nil where it is gone. It fails with records.ErrDamaged where the session's head is
-// damaged, and with index.ErrBroken where the record of how far it is indexed is.
+// readMark gives a marked session, or nil where it is gone. It fails with records.ErrDamaged where the session's head
+// is damaged, and with index.ErrBroken where the record of how far it is indexed is.
 func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
 	m := &marked{id: string(mark.Value[8:]), sinc: sinc}
@@ -171,7 +171,8 @@ func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.
 	}
 	t := &records.Tx{Ctx: ctx, DB: svc.db, Tenant: tenant, Now: svc.db.Now()}
 	t.Batch.Expect = []store.Expect{{Key: mark.Key, Value: mark.Value}}
-	indexed, err := svc.index.Change(t, index.Transcripts(pinc), func() error { return svc.indexMessages(t, pinc, mark) })
+	space := index.Transcripts(pinc)
+	indexed, err := svc.index.Change(t, space, func() error { return svc.indexMessages(t, pinc, mark) })
 	if err != nil || !indexed && t.Writes() == 0 {
 		return false, err
 	}
@@ -231,8 +232,8 @@ type workBudget struct{ messages, bytes int }
 
 func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
 
-// analyse makes documents of a session's messages behind those that are indexed, as far as the budget goes, and moves the
-// session's state behind them.
+// analyse makes documents of a session's messages behind those that are indexed, as far as the budget goes, and moves
+// the session's state behind them.
 func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budget *workBudget) (
 	docs []rank.Document, languages []string, err error,
 ) {
