@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
-	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -59,7 +58,7 @@ func (e *Engine) expire(ctx context.Context, tenant string, due []store.Item) (b
 	var failed error // an error of one memory must not stop the others
 	for _, it := range due {
 		key := records.SplitExpiry(it.Key)
-		if _, _, ok := memory.SplitKey(key); ok {
+		if records.Memory.Is(key) {
 			failed = errors.Join(failed, e.Memories.Expire(ctx, tenant, it.Key))
 		} else {
 			b.Delete = append(b.Delete, it.Key, key)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
-	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -21,7 +20,7 @@ func (e *Engine) portable() []transfer.Part {
 	usable := func(t *records.Tx, s project.Settings) error { return e.Policies.CheckPipeline(t, s, true) }
 	projects := e.Projects.Part(policies.Knows, usable)
 	return []transfer.Part{policies, projects, &session.Part{Sessions: e.Sessions},
-		&memory.Part{E: e.Memories}, &board.Part{E: e.Boards}}
+		e.Memories.Part(), &board.Part{E: e.Boards}}
 }
 
 // ExportTenant writes a tenant's file to w, in bounded memory. A session that is deleted meanwhile is left out. What is

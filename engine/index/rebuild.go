@@ -9,17 +9,19 @@ import (
 )
 
 // An index can be made again from what it stands for. So a damaged record of it never fails what people ask for: the
-// space that it is of is dropped and built again, a piece at a time, and queries say meanwhile that hits may be
-// missing. The job of the space says how far that is. Every change of the space expects the job as it read it, so that
+// space of that record is dropped and built again, a piece at a time, and queries say meanwhile that hits may be
+// missing. The space's job says how far that is. Every change of the space expects the job as it read it, so that
 // nothing that was read before a rebuild is written behind it.
 
-// The states of a space are the first byte of its job. The generation comes next, which is new with every rebuild, and
-// in a space that is being built the place that it has come to.
+// The states of a space are the first byte of its job. Behind it comes the generation, which is new with every rebuild,
+// and in a space that is being built the place that this has come to.
 const (
 	ready   = iota
-	dropped // Its records are removed, and what changes meanwhile is not indexed.
-	built   // What it stands for is indexed again; what changes meanwhile is indexed as always.
+	dropped // Its records are being removed, and what changes meanwhile is not indexed.
+	built   // What it stands for is being indexed again, and what changes meanwhile is indexed as always.
 )
+
+const generationSize = 8
 
 // stateOf reads a space's job. A space whose job is damaged may have been in any state, so it is dropped.
 func stateOf(job store.Item) byte {
@@ -32,11 +34,9 @@ func stateOf(job store.Item) byte {
 	return job.Value[0]
 }
 
-const generationSize = 8
-
-// Source indexes a piece of what a space stands for, from behind a place on. It answers where the next piece begins, ""
-// being the end.
-type Source func(ctx context.Context, tenant string, p ident.Incarnation, after string) (next string, err error)
+// Source indexes a piece of what a space stands for, from behind a place on. It answers the place where the next piece
+// begins, "" being the end.
+type Source func(ctx context.Context, tenant string, project ident.Incarnation, after string) (next string, err error)
 
 // rebuilding is the value of the job of a space that is to be dropped and built again.
 func (svc *Service) rebuilding() []byte {
@@ -47,26 +47,26 @@ func (svc *Service) rebuilding() []byte {
 }
 
 // startRebuild has a space built again in the batch that met the damage.
-func (svc *Service) startRebuild(t *records.Tx, p ident.Incarnation, space byte) {
-	svc.logBroken(t.Tenant, space)
-	t.Put(records.FoldJob.Key(p, space), svc.rebuilding())
+func (svc *Service) startRebuild(t *records.Tx, s Space) {
+	svc.logBroken(t.Tenant, s)
+	t.Put(s.jobKey(), svc.rebuilding())
 }
 
-// rebuildSpace has a space built again of which the job was read. A job that is gone went with its project, and one
-// that is damaged says so itself.
-func (svc *Service) rebuildSpace(ctx context.Context, tenant string, job store.Item) error {
+// rebuild has a space built again whose job was read. A space without a job went with its project, and one whose job is
+// damaged counts as dropped already.
+func (svc *Service) rebuild(ctx context.Context, tenant string, job store.Item) error {
 	if job.Damaged || job.Value == nil {
 		return nil
 	}
-	_, space := spaceOf(job.Key)
-	svc.logBroken(tenant, space)
+	svc.logBroken(tenant, spaceOf(job.Key))
 	return svc.moveJob(ctx, tenant, job, svc.rebuilding())
 }
 
-func (svc *Service) logBroken(tenant string, space byte) {
-	svc.db.Log.Error("a recall index is damaged and is built again", "tenant", tenant, "space", string(space))
+func (svc *Service) logBroken(tenant string, s Space) {
+	svc.db.Log.Error("a recall index is damaged and is built again", "tenant", tenant, "space", string(s.Kind))
 }
 
+// moveJob writes a space's job anew, where it is as it was read.
 func (svc *Service) moveJob(ctx context.Context, tenant string, job store.Item, value []byte) error {
 	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: job.Key, Value: job.Value}},
 		Put: []store.Pair{{Key: job.Key, Value: value}}})
@@ -77,8 +77,8 @@ func (svc *Service) dropPiece(ctx context.Context, tenant string, job store.Item
 	if job.Damaged {
 		return svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: job.Key, Value: svc.rebuilding()}}})
 	}
-	p, space := spaceOf(job.Key)
-	rng := records.PrefixRange(append(records.RecallRecords.Under(p).From, space))
+	s := spaceOf(job.Key)
+	rng := records.PrefixRange(append(records.RecallRecords.Under(s.Project).From, s.Kind))
 	rng.KeysOnly, rng.Limit = true, records.SweepChunk
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
@@ -97,8 +97,8 @@ func (svc *Service) dropPiece(ctx context.Context, tenant string, job store.Item
 
 // buildPiece indexes some of what a space stands for.
 func (svc *Service) buildPiece(ctx context.Context, tenant string, job store.Item) error {
-	p, space := spaceOf(job.Key)
-	next, err := svc.Sources[space](ctx, tenant, p, string(job.Value[1+generationSize:]))
+	s := spaceOf(job.Key)
+	next, err := svc.Sources[s.Kind](ctx, tenant, s.Project, string(job.Value[1+generationSize:]))
 	if err != nil {
 		return err
 	}
@@ -113,10 +113,4 @@ func (svc *Service) buildPiece(ctx context.Context, tenant string, job store.Ite
 func inState(job store.Item, state byte, place string) []byte {
 	value := append([]byte{state}, job.Value[1:1+generationSize]...)
 	return append(value, place...)
-}
-
-// spaceOf reads the space that a job is of out of its key.
-func spaceOf(job []byte) (p ident.Incarnation, space byte) {
-	at := len(job) - 1
-	return ident.Incarnation(job[at-len(p) : at]), job[at]
 }

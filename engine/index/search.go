@@ -1,48 +1,51 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// maxQueryWords bounds the words of a query, documentsAtOnce the documents that are read in one round trip.
 const (
-	maxQueryWords   = 256
-	documentsAtOnce = 512
+	maxQueryWords   = 256 // of one query
+	documentsAtOnce = 512 // read in one round trip
 )
 
 // Query asks for the documents of one space that its words fit best.
 type Query struct {
-	Space  byte
+	Space
 	Text   string
 	Filter rank.Filter
 	Viewer string // It sees the documents of this group and those of none. Empty: it sees all.
-	Limit  int
-	// Where unindexed is there, it gives documents that are to be searched although they are not in the index, and the
-	// languages that they were stemmed in. What it goes by is what keys hold in the state of the index that is
-	// searched.
+	Limit  int    // of hits
+
+	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and
+	// the languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
 	Keys      [][]byte
 	Unindexed func(held []store.Item) (docs []rank.Document, languages []string, err error)
-	// accept, where it is there, has the last word on a hit.
+	// Accept, where it is not nil, has the last word on a hit.
 	Accept func(*rank.Document) (bool, error)
 }
 
-// search is one query of one space of an index.
+// Hit is a document found.
+type Hit struct {
+	Doc   *rank.Document // without its terms, where it is stored
+	Score float64
+	Why   rank.Why
+}
+
+// search is one query under way.
 type search struct {
-	e      *Service
+	*Query
+	svc    *Service
 	ctx    context.Context
 	tenant string
-	p      ident.Incarnation
-	*Query
-	now time.Time
+	now    time.Time
 
 	job     store.Item          // of the space
 	damaged bool                // something of the index is, which the answer leaves out
@@ -52,24 +55,24 @@ type search struct {
 	ranking *rank.Ranking
 }
 
-// Search gives the best hits of a query, as many as it asks for. It is incomplete where the index is being built, or is
-// damaged, which begins that.
-func (svc *Service) Search(ctx context.Context, tenant string, p ident.Incarnation, q *Query) (
-	hits []hit, incomplete bool, err error,
-) {
-	s := &search{e: svc, ctx: ctx, tenant: tenant, p: p, Query: q, now: svc.db.Now(), visible: map[rank.Place]bool{}}
+// Search gives the best hits of a query, as many as it asks for, best first. It is incomplete where the index is being
+// built again, or is found damaged, which has it built again.
+func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits []Hit, incomplete bool, err error) {
+	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{}}
 	languages, err := s.languages()
 	if err != nil {
 		return nil, false, err
 	}
-	// Older than the state that is searched: what an epoch held since is in blocks, or further on.
-	_, before, err := svc.readCorpus(ctx, tenant, p, q.Space)
+	// The corpus is older than the state that is searched. That does no harm: documents that an epoch held since then
+	// are in blocks, or in a later epoch.
+	_, corpus, err := svc.readCorpus(ctx, tenant, q.Space)
 	if err != nil && !errors.Is(err, ErrBroken) {
 		return nil, false, err
 	}
-	for known := -1; known < len(languages); { // else the words of the query mean more than they were read for
+	// Rank again where there are more languages than the query was stemmed in.
+	for known := -1; known < len(languages); {
 		known = len(languages)
-		if languages, err = s.rank(languages, before.Oldest); err != nil {
+		if languages, err = s.rank(languages, corpus.Oldest); err != nil {
 			return nil, false, err
 		}
 	}
@@ -78,7 +81,7 @@ func (svc *Service) Search(ctx context.Context, tenant string, p ident.Incarnati
 	}
 	state := stateOf(s.job)
 	if s.damaged && state != dropped {
-		if err := records.LostRace(svc.rebuildSpace(ctx, tenant, s.job)); err != nil {
+		if err := records.LostRace(svc.rebuild(ctx, tenant, s.job)); err != nil {
 			svc.db.Log.Error("a damaged recall index cannot be built again yet", "tenant", tenant, "error", err)
 		}
 	}
@@ -86,45 +89,44 @@ func (svc *Service) Search(ctx context.Context, tenant string, p ident.Incarnati
 }
 
 // languages are those that some document of the space was stemmed in.
-func (s *search) languages() ([]string, error) {
-	rng := records.RecallLanguage.Under2(s.p, s.Space)
+func (s *search) languages() (out []string, err error) {
+	rng := records.RecallLanguage.Under2(s.Project, s.Kind)
+	prefix := len(rng.From)
 	rng.KeysOnly = true
-	r, err := s.e.db.Store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{rng}})
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, it := range r.Ranges[0] {
-		out = append(out, string(it.Key[len(rng.From):]))
+	for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, string(it.Key[prefix:]))
 	}
 	return out, nil
 }
 
 // rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It
-// adds those of what is not indexed.
+// answers the languages with those of the documents that are not indexed.
 func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
-	words := s.e.Analyser.Query(s.Text, languages)
+	words := s.svc.analyser.Query(s.Text, languages)
 	words = words[:min(len(words), maxQueryWords)]
-	dead := records.RecallDead.Under2(s.p, s.Space)
+	dead := records.RecallDead.Under2(s.Project, s.Kind)
 	dead.KeysOnly = true
-	own := [][]byte{records.FoldJob.Key(s.p, s.Space), records.RecallCorpus.Key(s.p, s.Space)}
-	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{freshRange(s.p, s.Space, oldest), dead}}
+	own := [][]byte{s.jobKey(), s.corpusKey()}
+	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), dead}}
 	for _, w := range words {
 		for _, term := range w.Terms {
-			q.Ranges = append(q.Ranges, records.RecallBlock.Under3(s.p, s.Space, term))
+			q.Ranges = append(q.Ranges, s.blocks(term))
 		}
 	}
-	r, err := s.e.db.Store.Read(s.ctx, s.tenant, q)
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
 	if err != nil {
 		return nil, err
 	}
 	s.job, s.fresh, s.dead, s.ranking = r.Keys[0], nil, map[rank.Place]bool{}, new(rank.Ranking)
 	in, err := decodeCorpus(r.Keys[1])
 	if s.damaged = s.damaged || err != nil; err != nil || stateOf(s.job) == dropped {
-		return languages, nil // Nothing says how much its records still hold together.
+		return languages, nil // Nothing says how far its records still belong together.
 	}
 	for _, it := range r.Ranges[1] {
-		s.dead[splitPlace(it.Key)] = true
+		s.dead[placeOf(it.Key)] = true
 	}
 	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 // readFresh takes up the documents that wait for their block, and those that are not indexed.
 func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]string, error) {
 	for _, it := range waiting {
-		if d := readDocument(splitPlace(it.Key), it, true); d != nil {
+		if d := readDocument(it, true); d != nil {
 			s.fresh = append(s.fresh, d)
 		} else {
 			s.damaged = true
@@ -172,109 +174,80 @@ func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]st
 	return languages, nil
 }
 
-// asked is a word of the query with the blocks of each of its terms.
-type asked struct {
-	rank.Word
-	blocks [][]store.Item
-	length int // of all postings, about
-}
-
-// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. For a
-// viewer it leaves that to ranking, because what a viewer may not see must not decide.
-func (s *search) rarest(words []rank.Word, blocks [][]store.Item) []asked {
-	out := make([]asked, len(words))
-	for i, w := range words {
-		out[i] = asked{Word: w, blocks: blocks[:len(w.Terms)]}
-		blocks = blocks[len(w.Terms):]
+// best gives the best hits, as many as asked for. What several passages are of comes once.
+func (s *search) best() (hits []Hit, err error) {
+	type identity struct {
+		id             string
+		stream, number uint64
 	}
-	if len(words) <= rank.MaxWords || s.Viewer != "" {
-		return out
-	}
-	for i := range out {
-		for n, term := range out[i].Terms {
-			for _, it := range out[i].blocks[n] {
-				out[i].length += rank.BlockLen(it.Value)
+	seen := map[identity]bool{}
+	for n := s.Limit + 4; len(hits) < s.Limit; n = min(2*n, documentsAtOnce) {
+		var some []rank.Candidate
+		for len(some) < n {
+			c, ok := s.ranking.Next()
+			if !ok {
+				break
 			}
-			for _, d := range s.fresh {
-				out[i].length += int(min(d.Count(term), 1))
-			}
+			some = append(some, c)
 		}
-	}
-	out = slices.DeleteFunc(out, func(a asked) bool { return a.length == 0 })
-	if len(out) > rank.MaxWords {
-		slices.SortStableFunc(out, func(a, b asked) int { return cmp.Compare(a.length, b.length) })
-		out = out[:rank.MaxWords]
-	}
-	return out
-}
-
-// gather puts one word's postings together, without those of what is gone and of what the viewer may not see.
-func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, error) {
-	if err := s.ctx.Err(); err != nil {
-		return rank.Postings{}, err
-	}
-	var lists [][]rank.Posting
-	for i, term := range w.Terms {
-		var list []rank.Posting
-		for _, it := range blocks[i] {
-			more, err := rank.ReadBlock(list, it.Value)
-			if s.damaged = s.damaged || err != nil; err == nil {
-				list = more
-			}
+		if len(some) == 0 {
+			break
 		}
-		list, err := s.shown(slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] }))
-		if err != nil {
-			return rank.Postings{}, err
-		}
-		var fresh []rank.Posting
-		for _, d := range s.fresh {
-			if n := d.Count(term); n > 0 && !s.hidden(d.Group) {
-				fresh = append(fresh, d.Posting(n))
-			}
-		}
-		for _, l := range [][]rank.Posting{list, fresh} {
-			if len(l) > 0 {
-				lists = append(lists, l)
-			}
-		}
-	}
-	return rank.Gather(w.Text, lists...), nil
-}
-
-// hidden tells whether the viewer may not see documents of a group.
-func (s *search) hidden(group string) bool {
-	return s.Viewer != "" && group != "" && group != s.Viewer
-}
-
-// shown leaves out the postings of documents that the viewer may not see. A posting has but a hash of its group: where
-// that is the viewer's, the document says whether the group is.
-func (s *search) shown(list []rank.Posting) ([]rank.Posting, error) {
-	viewer := s.Viewer
-	if viewer == "" {
-		return list, nil
-	}
-	list = slices.DeleteFunc(list, func(p rank.Posting) bool { return rank.GroupHidden(p.Attrs, viewer) })
-	var ask []rank.Place
-	for _, p := range list {
-		if _, known := s.visible[p.Place]; !known && rank.Grouped(p.Attrs) {
-			ask = append(ask, p.Place)
-		}
-	}
-	for places := range slices.Chunk(ask, documentsAtOnce) {
-		q := store.Query{Keys: make([][]byte, len(places))}
-		for i, at := range places {
-			q.Keys[i] = records.RecallDocument.Key(s.p, s.Space, at.Stream, at.Pos)
-		}
-		r, err := s.e.db.Store.Read(s.ctx, s.tenant, q)
+		docs, err := s.documents(some)
 		if err != nil {
 			return nil, err
 		}
-		for i, at := range places {
-			d := readDocument(at, r.Keys[i], false)
-			s.visible[at] = d != nil && d.Group == viewer
+		for i, d := range docs {
+			if d == nil || !s.Filter.Passes(d, s.now) || s.hidden(d.Group) || len(hits) == s.Limit {
+				continue
+			}
+			id := identity{id: d.ID}
+			if d.ID == "" {
+				id.stream, id.number = d.Stream, d.Number
+			}
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			if s.Accept != nil {
+				if ok, err := s.Accept(d); err != nil {
+					return nil, err
+				} else if !ok {
+					continue
+				}
+			}
+			hits = append(hits, Hit{d, some[i].Score, s.ranking.Why(some[i])})
 		}
 	}
-	return slices.DeleteFunc(list, func(p rank.Posting) bool {
-		return rank.Grouped(p.Attrs) && !s.visible[p.Place]
-	}), nil
+	return hits, nil
+}
+
+// documents gives what is at the candidates' places; nil where nothing is, or what cannot be read.
+func (s *search) documents(of []rank.Candidate) ([]*rank.Document, error) {
+	out := make([]*rank.Document, len(of))
+	var keys [][]byte
+	var stored []int // what the keys are of
+	for i, c := range of {
+		at, found := slices.BinarySearchFunc(s.fresh, c.Place, func(d *rank.Document, at rank.Place) int {
+			return d.Compare(at)
+		})
+		switch {
+		case found:
+			out[i] = s.fresh[at]
+		case !s.dead[c.Place]:
+			keys, stored = append(keys, s.documentKey(c.Place)), append(stored, i)
+		}
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	for n, it := range r.Keys {
+		if !there(it) {
+			continue
+		}
+		d := readDocument(it, false)
+		out[stored[n]], s.damaged = d, s.damaged || d == nil
+	}
+	return out, nil
 }

@@ -10,50 +10,54 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// SweepTranscript removes a chunk of a deleted session from its project's index, and tells whether there was any.
-func (svc *Service) SweepTranscript(ctx context.Context, tenant string, p, s ident.Incarnation) (more bool, err error) {
-	if more, err := svc.sweepFresh(ctx, tenant, p, s); more || err != nil {
+// sessionChunk is how many documents of a deleted session one step takes out of blocks.
+const sessionChunk = 32
+
+// SweepTranscript removes a chunk of a deleted session from its project's index, and tells whether there may be more.
+func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project, session ident.Incarnation) (
+	more bool, err error,
+) {
+	s, stream := Transcripts(project), session.Stream()
+	if more, err := svc.sweepFresh(ctx, tenant, s, stream); more || err != nil {
 		return more, err
 	}
-	folded := records.RecallDocument.Under3(p, records.RecallTranscript, s.Stream())
-	folded.Limit, folded.KeysOnly = 32, true
-	dead := records.RecallDead.Under3(p, records.RecallTranscript, s.Stream())
-	dead.Limit = 1
+	folded := records.RecallDocument.Under3(project, s.Kind, stream)
+	folded.Limit, folded.KeysOnly = sessionChunk, true
+	dead := records.RecallDead.Under3(project, s.Kind, stream)
+	dead.Limit, dead.KeysOnly = 1, true
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{folded, dead}})
 	if err != nil {
 		return false, err
 	}
-	if len(r.Ranges[1]) > 0 {
-		return true, records.LostRace(svc.removeDead(ctx, tenant, p, records.RecallTranscript, r.Ranges[1][0]))
+	if dead := r.Ranges[1]; len(dead) > 0 {
+		return true, records.LostRace(svc.removeDead(ctx, tenant, s, dead[0].Key))
+	}
+	places := make([]rank.Place, len(r.Ranges[0]))
+	for i, it := range r.Ranges[0] {
+		places[i] = placeOf(it.Key)
 	}
 	t := svc.db.Begin(ctx, tenant)
-	done, err := svc.Change(t, p, records.RecallTranscript, func() error {
-		places := make([]rank.Place, len(r.Ranges[0]))
-		for i, it := range r.Ranges[0] {
-			places[i] = splitPlace(it.Key)
-		}
-		return svc.removeDocuments(t, p, records.RecallTranscript, 0, places)
-	})
+	changed, err := svc.Change(t, s, func() error { return svc.removeDocuments(t, s, 0, places) })
 	if err != nil {
 		return false, err
 	}
-	// Nothing is left, or the index is being dropped as a whole.
-	if done && len(r.Ranges[0]) == 0 || !done && t.Writes() == 0 {
-		t.Delete(records.RecallStream.Key(p, records.RecallTranscript, s.Stream()))
-		t.Delete(records.UnindexedJob.Key(p, s))
-		err := svc.db.Commit(ctx, tenant, t.Batch)
-		return err != nil, records.LostRace(err)
+	// End where nothing is left, or where the index is being dropped as a whole.
+	end := changed && len(places) == 0 || !changed && t.Writes() == 0
+	if end {
+		t.Delete(s.StreamKey(stream))
+		t.Delete(records.UnindexedJob.Key(project, session))
 	}
-	return true, records.LostRace(svc.db.Commit(ctx, tenant, t.Batch))
+	err = svc.db.Commit(ctx, tenant, t.Batch)
+	return !end || err != nil, records.LostRace(err)
 }
 
-// sweepFresh removes what waits for its block of a deleted session, of which nothing can come any more.
-func (svc *Service) sweepFresh(ctx context.Context, tenant string, p, s ident.Incarnation) (more bool, err error) {
-	_, corpus, err := svc.readCorpus(ctx, tenant, p, records.RecallTranscript)
+// sweepFresh removes a chunk of a deleted session's fresh documents, to which nothing adds any more.
+func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stream uint64) (more bool, err error) {
+	_, corpus, err := svc.readCorpus(ctx, tenant, s)
 	if err != nil && !errors.Is(err, ErrBroken) {
 		return false, err
 	}
-	rng := freshRange(p, records.RecallTranscript, corpus.Oldest)
+	rng := s.fresh(corpus.Oldest)
 	rng.KeysOnly = true
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
 	if err != nil {
@@ -61,7 +65,7 @@ func (svc *Service) sweepFresh(ctx context.Context, tenant string, p, s ident.In
 	}
 	var b store.Batch
 	for _, it := range r.Ranges[0] {
-		if splitPlace(it.Key).Stream == s.Stream() && len(b.Delete) < records.SweepChunk {
+		if placeOf(it.Key).Stream == stream && len(b.Delete) < records.SweepChunk {
 			b.Delete = append(b.Delete, it.Key)
 		}
 	}
@@ -71,10 +75,11 @@ func (svc *Service) sweepFresh(ctx context.Context, tenant string, p, s ident.In
 	return true, svc.db.Commit(ctx, tenant, b)
 }
 
-// SweepRecall removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.
-func (svc *Service) SweepRecall(ctx context.Context, tenant string, p ident.Incarnation) (more bool, err error) {
-	for _, prefix := range [][]byte{records.RecallRecords.Under(p).From, records.FoldJob.Under(p).From, records.UnindexedJob.Under(p).From, records.BacklogJob.Key(p)} {
-		if more, err := svc.db.DeleteRange(ctx, tenant, records.PrefixRange(prefix)); more || err != nil {
+// Sweep removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.
+func (svc *Service) Sweep(ctx context.Context, tenant string, project ident.Incarnation) (more bool, err error) {
+	for _, rng := range []store.Range{records.RecallRecords.Under(project), records.FoldJob.Under(project),
+		records.UnindexedJob.Under(project), records.PrefixRange(records.BacklogJob.Key(project))} {
+		if more, err := svc.db.DeleteRange(ctx, tenant, rng); more || err != nil {
 			return more, err
 		}
 	}

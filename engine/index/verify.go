@@ -11,85 +11,85 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// Checks is what is known of a tenant's indexes. They come after jobs and projects, corpus by corpus. The words of
-// a document's record are not held against its text: another version of the analyser may have found them.
+// Checks is what is known of a tenant's indexes. Their records come after jobs and projects, space by space. The words
+// of a document are not held against its text, because another version of the analyser may have found them.
 type Checks struct {
-	folds    map[string]bool                     // jobs, by project and corpus
-	Rebuilt  map[ident.Incarnation]map[byte]bool // corpora that are being built again
-	homeless map[ident.Incarnation][]byte        // the first record of indexes of no project
-	now      *CorpusSeen
-	term     []byte     // that blocks are coming of
+	jobs     map[Space]bool               // that there is a job
+	rebuilt  map[Space]bool               // that the space is being built again
+	homeless map[ident.Incarnation][]byte // the first record of indexes of no project
+	now      *Seen
+	term     string     // whose blocks are coming
 	last     rank.Place // the last posting of the block before
 
-	// Recall says what there is of transcripts.
-	OfMessage func(s *verify.Space, key []byte, x *CorpusSeen, d *rank.Document)
-	Goes      func(stream uint64) bool     // its session is to be swept, or may be damaged
-	Again     func(pinc ident.Incarnation) // the project's sessions will be marked to be indexed again
+	// What the room recall knows of transcripts. It is set before the first record comes.
+	OfMessage func(s *verify.Space, x *Seen, d *rank.Document) // checks a document
+	Goes      func(stream uint64) bool                         // its session is to be swept, or may be damaged
+	Again     func(project ident.Incarnation)                  // all sessions will be marked to be indexed again
 }
 
+// NewChecks makes the checks of one tenant.
 func NewChecks() *Checks {
-	return &Checks{folds: map[string]bool{}, Rebuilt: map[ident.Incarnation]map[byte]bool{},
-		homeless: map[ident.Incarnation][]byte{}}
+	return &Checks{jobs: map[Space]bool{}, rebuilt: map[Space]bool{}, homeless: map[ident.Incarnation][]byte{}}
 }
 
+// Checks lists the checks by the kind of record.
 func (c *Checks) Checks() []verify.Check {
 	return []verify.Check{
-		{Kind: records.FoldJob, Record: c.fold},
+		{Kind: records.FoldJob, Record: c.job},
 		{Kind: records.RecallDocument, Record: c.document},
 		{Kind: records.RecallFresh, Record: c.document},
 		{Kind: records.RecallEpoch, Record: c.epoch},
-		{Kind: records.RecallLanguage, Record: func(s *verify.Space, it store.Item) { c.Corpus(s, it.Key) }},
+		{Kind: records.RecallLanguage, Record: func(s *verify.Space, it store.Item) { c.Of(s, it.Key) }},
 		{Kind: records.RecallCorpus, Record: c.counts},
 		{Kind: records.RecallBlock, Record: c.block},
 		{Kind: records.RecallDead, Record: c.dead},
 	}
 }
 
-// fold notes a corpus with a job, and whether the corpus is dropped and built again.
-func (c *Checks) fold(_ *verify.Space, it store.Item) {
-	c.folds[string(it.Key[3:])] = true
-	if !it.Damaged && stateOf(it) == ready {
+// job notes a space with a job, and whether the space is dropped and built again.
+func (c *Checks) job(_ *verify.Space, it store.Item) {
+	space := spaceOf(it.Key)
+	c.jobs[space] = true
+	if stateOf(it) == ready {
 		return
 	}
-	pinc, space := spaceOf(it.Key)
-	if c.Rebuilt[pinc] == nil {
-		c.Rebuilt[pinc] = map[byte]bool{}
-	}
-	c.Rebuilt[pinc][space] = true
-	if space == records.RecallTranscript {
-		c.Again(pinc)
+	c.rebuilt[space] = true
+	if space.Kind == records.RecallTranscript {
+		c.Again(space.Project)
 	}
 }
 
-// CorpusSeen follows one corpus of an index: documents, fresh ones, where memories are, languages, streams, what is in
-// blocks, blocks, dead documents.
-type CorpusSeen struct {
-	Pinc     ident.Incarnation
-	Space    byte
-	Docs     map[rank.Place]*docSeen
+// Rebuilt tells whether a space is being built again, so that records of it may be missing.
+func (c *Checks) Rebuilt(space Space) bool { return c.rebuilt[space] }
+
+// Seen is one space as far as its records have come. They come in this order: documents, fresh ones, where memories
+// are, languages, streams, what is in blocks, blocks, dead documents.
+type Seen struct {
+	Space
+	Docs     map[rank.Place]*Doc
 	Ends     map[uint64]uint64 // behind the last document of a stream
 	Counts   map[uint64]uint64 // documents of a stream
 	Lost     bool              // a document is damaged
-	lostBits bool              // a block is
+	lostBits bool              // a block is damaged
 	rec      corpusRecord
-	oldest   uint32 // epoch that a document waits in
+	oldest   uint32 // epoch of a fresh document
 	dead     int
 }
 
-// docSeen is a document, until its postings and the memory that it is of have come.
-type docSeen struct {
+// Doc is a document, until its postings and the memory that it is of have come.
+type Doc struct {
+	ID       string
+	Says     uint64 // Fingerprint of the document
+	Claimed  bool   // its memory says that it is here
 	key      []byte
-	Id       string
-	Doc      uint64 // fingerprint of what it says, but for words
 	postings uint64 // the sum of the fingerprints of its postings, less those that came
 	len      uint32
 	fresh    bool
 	dead     bool
-	Claimed  bool // its memory says that it is here
 }
 
-// DocumentPrint is the fingerprint of what a document says, but for words.
-func DocumentPrint(s *verify.Space, d *rank.Document) uint64 {
+// Fingerprint stands for what a document says, but for its place and its words.
+func Fingerprint(s *verify.Space, d *rank.Document) uint64 {
 	meta := rank.Document{ID: d.ID, Category: d.Category, Session: d.Session, Group: d.Group, Tags: d.Tags,
 		Importance: d.Importance, Created: d.Created, Expires: d.Expires}
 	return verify.Fingerprint(s, string(meta.Append(nil)))
@@ -101,34 +101,34 @@ type termPosting struct {
 	rank.Posting
 }
 
-// Corpus gives the one that a record is of; nil where the record is not worth a look: the project's index is to be
-// swept or is being built again, or the project is unknown.
-func (c *Checks) Corpus(s *verify.Space, key []byte) *CorpusSeen {
-	pinc, space := ident.Incarnation(key[2:]), key[2+8]
-	if x := c.now; x == nil || x.Pinc != pinc || x.Space != space {
+// Of gives the space that a record is of. It is nil where the record is not worth a look, because the project's index
+// is to be swept or is being built again, or the project is unknown.
+func (c *Checks) Of(s *verify.Space, key []byte) *Seen {
+	space := Space{ident.Incarnation(key[2:]), key[2+8]}
+	if c.now == nil || c.now.Space != space {
 		c.end(s)
-		if !s.Lives(pinc) {
-			if !s.Belongs(pinc) && c.homeless[pinc] == nil {
-				c.homeless[pinc] = slices.Clone(key)
+		if !s.Lives(space.Project) {
+			if !s.Belongs(space.Project) && c.homeless[space.Project] == nil {
+				c.homeless[space.Project] = slices.Clone(key)
 			}
 			return nil
 		}
-		if c.Rebuilt[pinc][space] {
+		if c.rebuilt[space] {
 			return nil
 		}
-		c.now = &CorpusSeen{Pinc: pinc, Space: space, oldest: math.MaxUint32, Docs: map[rank.Place]*docSeen{},
-			Ends: map[uint64]uint64{}, Counts: map[uint64]uint64{}}
+		c.now = &Seen{Space: space, oldest: math.MaxUint32, Docs: map[rank.Place]*Doc{}, Ends: map[uint64]uint64{},
+			Counts: map[uint64]uint64{}}
 	}
-	s.About(pinc, "")
+	s.About(space.Project, "")
 	return c.now
 }
 
 func (c *Checks) document(s *verify.Space, it store.Item) {
-	x := c.Corpus(s, it.Key)
+	x := c.Of(s, it.Key)
 	if x == nil {
 		return
 	}
-	at := splitPlace(it.Key)
+	at := placeOf(it.Key)
 	d, err := rank.ReadDocument(at, it.Value, true)
 	switch {
 	case it.Damaged:
@@ -142,21 +142,21 @@ func (c *Checks) document(s *verify.Space, it store.Item) {
 		s.Mismatch("the document is in blocks and is still to be put there")
 		return
 	}
-	seen := &docSeen{key: slices.Clone(it.Key), Id: d.ID, len: d.Len, fresh: s.Kind == records.RecallFresh}
+	seen := &Doc{key: slices.Clone(it.Key), ID: d.ID, len: d.Len, fresh: s.Kind == records.RecallFresh}
 	x.Docs[at] = seen
 	x.Ends[at.Stream] = max(x.Ends[at.Stream], at.Pos+1)
 	x.Counts[at.Stream]++
 	if seen.fresh {
-		x.oldest = min(x.oldest, freshEpoch(it.Key))
+		x.oldest = min(x.oldest, epochOf(it.Key))
 	} else {
 		for _, t := range d.Terms {
 			seen.postings += verify.Fingerprint(s, termPosting{t.Term, d.Posting(t.Count)})
 		}
 	}
-	if x.Space == records.RecallMemories {
-		seen.Doc = DocumentPrint(s, d)
+	if x.Kind == records.RecallMemories {
+		seen.Says = Fingerprint(s, d)
 	} else {
-		c.OfMessage(s, it.Key, x, d)
+		c.OfMessage(s, x, d)
 	}
 }
 
@@ -171,25 +171,26 @@ func countsUp(d *rank.Document) bool {
 	return sum == uint64(d.Len)
 }
 
-// epoch is the one that documents are written in: none waits in a later one.
+// epoch takes the epoch that documents are written in.
 func (c *Checks) epoch(s *verify.Space, it store.Item) {
-	if x := c.Corpus(s, it.Key); x != nil && !it.Damaged && len(it.Value) != 4 {
+	if x := c.Of(s, it.Key); x != nil && !it.Damaged && len(it.Value) != 4 {
 		s.Malformed("the epoch has %d bytes", len(it.Value))
 	}
 }
 
 func (c *Checks) counts(s *verify.Space, it store.Item) {
-	if x := c.Corpus(s, it.Key); x != nil && !s.Decode(it, &x.rec) {
+	if x := c.Of(s, it.Key); x != nil && !s.Decode(it, &x.rec) {
 		x.Lost = true
 	}
 }
 
 func (c *Checks) block(s *verify.Space, it store.Item) {
-	x := c.Corpus(s, it.Key)
+	x := c.Of(s, it.Key)
 	if x == nil {
 		return
 	}
-	term, at := it.Key[2+8+2:len(it.Key)-17], splitPlace(it.Key)
+	_, _, term, _, _, _ := records.RecallBlock.Split(it.Key)
+	at := placeOf(it.Key)
 	block, err := rank.ReadBlock(nil, it.Value)
 	if err != nil || len(block) == 0 {
 		if x.lostBits = true; !it.Damaged {
@@ -197,19 +198,19 @@ func (c *Checks) block(s *verify.Space, it store.Item) {
 		}
 		return
 	}
-	if string(c.term) == string(term) && c.last.Compare(at) >= 0 {
+	if c.term == term && c.last.Compare(at) >= 0 {
 		s.Mismatch("the block begins before the one before it ends")
 	}
 	byPlace := func(a, b rank.Posting) int { return a.Compare(b.Place) }
 	if block[0].Compare(at) < 0 || !slices.IsSortedFunc(block, byPlace) {
 		s.Mismatch("the block's postings are out of order")
 	}
-	c.term, c.last = slices.Clone(term), block[len(block)-1].Place
+	c.term, c.last = term, block[len(block)-1].Place
 	for _, p := range block {
 		d := x.Docs[p.Place]
 		switch {
 		case d != nil && !d.fresh:
-			d.postings -= verify.Fingerprint(s, termPosting{string(term), p})
+			d.postings -= verify.Fingerprint(s, termPosting{term, p})
 		case !x.Lost:
 			s.Orphan("the block names a document at %d/%d that is not there", p.Stream, p.Pos)
 			return
@@ -218,25 +219,25 @@ func (c *Checks) block(s *verify.Space, it store.Item) {
 }
 
 func (c *Checks) dead(s *verify.Space, it store.Item) {
-	x := c.Corpus(s, it.Key)
+	x := c.Of(s, it.Key)
 	if x == nil {
 		return
 	}
 	x.dead++
-	if d := x.Docs[splitPlace(it.Key)]; d != nil && !d.fresh {
+	if d := x.Docs[placeOf(it.Key)]; d != nil && !d.fresh {
 		d.dead = true
 	} else if !x.Lost {
 		s.Orphan("a document is to be dead that is not there").Harmless = true
 	}
 }
 
-// end holds what came of a corpus against what was promised.
+// end holds what came of a space against what was promised.
 func (c *Checks) end(s *verify.Space) {
 	x := c.now
-	if c.now, c.term = nil, nil; x == nil {
+	if c.now, c.term = nil, ""; x == nil {
 		return
 	}
-	at := func(kind records.Kind, key []byte) verify.Subject { return s.At(kind, key).Of(x.Pinc, "") }
+	at := func(kind records.Kind, key []byte) verify.Subject { return s.At(kind, key).Of(x.Project, "") }
 	var in corpusRecord
 	fresh := 0
 	for _, d := range x.Docs {
@@ -249,12 +250,12 @@ func (c *Checks) end(s *verify.Space) {
 		switch {
 		case d.postings != 0 && !x.lostBits:
 			at(records.RecallDocument, d.key).Mismatch("the document's words are not those that blocks have it under")
-		case x.Space == records.RecallMemories && !x.Lost && d.Claimed == d.dead:
+		case x.Kind == records.RecallMemories && !x.Lost && d.Claimed == d.dead:
 			at(records.RecallDocument, d.key).Mismatch("the passage of memory %q: the memory names it: %t; it is dead: %t",
-				d.Id, d.Claimed, d.dead)
+				d.ID, d.Claimed, d.dead)
 		}
 	}
-	key := records.RecallCorpus.Key(x.Pinc, x.Space)
+	key := x.corpusKey()
 	if x.oldest < x.rec.Oldest && !x.Lost {
 		at(records.RecallCorpus, key).Mismatch("it says that documents wait from epoch %d on, one waits in epoch %d",
 			x.rec.Oldest, x.oldest)
@@ -263,17 +264,17 @@ func (c *Checks) end(s *verify.Space) {
 		at(records.RecallCorpus, key).Mismatch("it counts %d documents of %d words in blocks, there are %d of %d",
 			x.rec.Documents, x.rec.Terms, in.Documents, in.Terms)
 	}
-	if job := records.FoldJob.Key(x.Pinc, x.Space); fresh+x.dead > 0 && !c.folds[string(job[3:])] {
-		at(records.FoldJob, job).Missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
+	if fresh+x.dead > 0 && !c.jobs[x.Space] {
+		at(records.FoldJob, x.jobKey()).Missing("there are %d fresh documents and %d dead ones, and no job", fresh, x.dead)
 	}
 	for stream := range x.Ends {
-		if stream != 0 && (x.Space == records.RecallMemories || !c.Goes(stream)) {
-			key := records.RecallStream.Key(x.Pinc, x.Space, stream)
-			at(records.RecallStream, key).Missing("it is not told where the stream goes on")
+		if stream != 0 && (x.Kind == records.RecallMemories || !c.Goes(stream)) {
+			at(records.RecallStream, x.StreamKey(stream)).Missing("it is not told where the stream goes on")
 		}
 	}
 }
 
+// Finish tells of the last space, and of indexes without a project.
 func (c *Checks) Finish(s *verify.Space) {
 	c.end(s)
 	for pinc, key := range c.homeless {

@@ -5,20 +5,46 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Version is what a memory was before: with who overwrote it, and when.
+// How much of a memory's earlier versions is kept. The version before is always kept.
+const (
+	maxVersions     = 20
+	maxVersionBytes = 2 << 20 // of content
+)
+
+// Version is an earlier version of a memory, with who overwrote it and when.
 type Version struct {
 	Memory
 	Replaced replacement `json:"replaced"`
 }
 
-// History pages through what a memory was before, the newest version first.
+// replacement says who overwrote a version, and when.
+type replacement struct {
+	At    time.Time `json:"at"`
+	KeyID string    `json:"key_id"`
+	Agent string    `json:"agent"`
+}
+
+// keptVersion names an earlier version whose record is kept.
+type keptVersion struct {
+	Version int `json:"version"`
+	Bytes   int `json:"bytes"` // of the content
+}
+
+// record is the key of the version's record.
+func (v keptVersion) record(pinc ident.Incarnation, key string) []byte {
+	return records.MemoryVersion.Key(pinc, key, uint32(v.Version))
+}
+
+// History pages through the earlier versions of a memory, the newest first. It answers not_found where there is no such
+// memory, memory_damaged where it cannot be read, and invalid_cursor or out_of_range for a page that cannot be meant.
 func (svc *Service) History(ctx context.Context, c access.Caller, projectID, key string, page records.Page) (
 	records.List[Version], error,
 ) {
@@ -51,27 +77,26 @@ func (svc *Service) History(ctx context.Context, c access.Caller, projectID, key
 		}
 		asked = append(asked, kept)
 	}
-	out.Data, err = svc.pastVersions(ctx, c.Tenant, p, rec, asked)
+	out.Data, err = svc.versions(ctx, c.Tenant, p.Incarnation, rec, asked)
 	return out, err
 }
 
-// pastVersions reads some of what a memory was before. A version that went meanwhile is left out.
-func (svc *Service) pastVersions(ctx context.Context, tenant string, p *project.Record, rec *Record, asked []keptVersion) (
-	[]Version, error,
-) {
+// versions reads some of a memory's earlier versions. One that went meanwhile is left out.
+func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Incarnation, rec *Record,
+	asked []keptVersion) ([]Version, error) {
 	out := []Version{}
 	if len(asked) == 0 {
 		return out, nil
 	}
 	keys := make([][]byte, len(asked))
 	for i, kept := range asked {
-		keys[i] = records.MemoryVersion.Key(p.Incarnation, rec.Key, uint32(kept.Version))
+		keys[i] = kept.record(pinc, rec.Key)
 	}
-	versions, err := svc.Load(ctx, tenant, keys)
+	found, err := svc.Load(ctx, tenant, keys)
 	if err != nil {
 		return out, err
 	}
-	for _, v := range versions {
+	for _, v := range found {
 		if v != nil && v.Damaged {
 			return out, errDamaged(rec.Key)
 		}
@@ -80,4 +105,35 @@ func (svc *Service) pastVersions(ctx context.Context, tenant string, p *project.
 		}
 	}
 	return out, nil
+}
+
+// succeed makes the record the version after old, which goes to the history.
+func (r *Record) succeed(t *records.Tx, pinc ident.Incarnation, old *Record) error {
+	r.Version, r.CreatedAt, r.Incarnation = old.Version+1, old.CreatedAt, old.Incarnation
+	r.History = append(slices.Clip(old.History), keptVersion{Version: old.Version, Bytes: old.Bytes})
+	bytes := 0
+	for _, kept := range r.History {
+		bytes += kept.Bytes
+	}
+	for len(r.History) > maxVersions || bytes > maxVersionBytes && len(r.History) > 1 {
+		bytes -= r.History[0].Bytes
+		t.Delete(r.History[0].record(pinc, r.Key))
+		r.History = r.History[1:]
+	}
+	kept := *old
+	kept.History = nil
+	kept.Replaced = &replacement{At: r.UpdatedAt, KeyID: r.KeyID, Agent: r.Agent}
+	value, err := kept.encode()
+	t.Put(records.MemoryVersion.Key(pinc, old.Key, uint32(old.Version)), value)
+	return err
+}
+
+// deleteHistory collects the writes that remove a memory's earlier versions. Of no memory there are none.
+func (r *Record) deleteHistory(t *records.Tx, pinc ident.Incarnation) {
+	if r == nil {
+		return
+	}
+	for _, kept := range r.History {
+		t.Delete(kept.record(pinc, r.Key))
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -18,12 +17,9 @@ const (
 	reindexBytes = 2 << 20
 )
 
-var CategoriesOfIndex = map[string]rank.Category{categoryCore: rank.Core, CategoryDaily: rank.Daily,
-	CategoryConversation: rank.Conversation}
-
-// doc is the memory as the index knows it, but for its words.
-func (r *Record) doc() rank.Document {
-	d := rank.Document{ID: r.Key, Category: CategoriesOfIndex[r.Category], Session: r.session(), Group: r.Source,
+// document is the memory as the index has it, but for its place and its words.
+func (r *Record) document() rank.Document {
+	d := rank.Document{ID: r.Key, Category: RankCategories[r.Category], Session: r.session(), Group: r.Source,
 		Tags: r.Tags, Importance: r.Importance, Created: r.UpdatedAt}
 	if r.ExpiresAt != nil {
 		d.Expires = *r.ExpiresAt
@@ -31,14 +27,14 @@ func (r *Record) doc() rank.Document {
 	return d
 }
 
-// Index indexes some of a project's memories again, after its index was dropped: those that were changed
-// longest ago first, because in a session they stand in that order. One that is damaged is left out, and one that was
-// changed since the index was dropped is there already.
+// Index indexes some of a project's memories again after its index was dropped: an index.Source. The memories that were
+// changed longest ago come first, because in a session they stand in that order. One that is damaged is left out, and
+// one that was changed since the index was dropped is there already.
 func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarnation, after string) (
 	next string, err error,
 ) {
-	p, prefix := &project.Record{Incarnation: pinc}, records.MemoryTime.Under(pinc).From
-	rng := records.PrefixRange(prefix)
+	rng := records.MemoryTime.Under(pinc)
+	prefix := rng.From
 	if after != "" {
 		rng.To = append(prefix[:len(prefix):len(prefix)], after...)
 	}
@@ -47,28 +43,29 @@ func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarna
 	if err != nil || len(r.Ranges[0]) == 0 {
 		return "", err
 	}
-	return records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, func(t *records.Tx) (last string, err error) {
+	again := func(t *records.Tx) (last string, err error) {
 		for _, it := range r.Ranges[0] {
 			if t.Bytes() > reindexBytes {
 				break
 			}
 			last = string(it.Key[len(prefix):])
-			_, key := splitTime(it.Key)
+			_, _, key, _ := records.MemoryTime.Split(it.Key)
 			there, err := index.HasDocument(t, pinc, key)
 			if err != nil {
 				return "", err
 			}
-			rec, err := svc.memory(t, p, key)
+			rec, err := svc.expect(t, pinc, key)
 			if isDamaged(err) {
 				continue
 			}
 			if err == nil && rec != nil && !there {
-				err = svc.index.PutDocument(t, pinc, rec.doc(), rec.Content)
+				err = svc.index.PutDocument(t, pinc, rec.document(), rec.Content)
 			}
 			if err != nil {
 				return "", err
 			}
 		}
 		return last, nil
-	})
+	}
+	return records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, again)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -15,38 +14,36 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// What one page of a listing may cost: entries of the time index looked at, and bytes of content answered. A page that
-// ends early says has_more.
+// What one page of a listing may cost. A page that ends early says has_more.
 const (
-	maxScan      = 5_000
-	scanChunk    = 1_000
-	maxPageBytes = 8 << 20
+	maxScan      = 5_000   // entries looked at
+	scanChunk    = 1_000   // entries in one read
+	maxPageBytes = 8 << 20 // of content
 )
 
-// Filter picks memories: all that it names must hold. Tags are all of them; Since and Until bound the time of the
-// last change, both inclusive, as RFC 3339 or as a day.
+// Filter picks memories: all that it names must hold.
 type Filter struct {
 	Category  string
-	Tags      []string
+	Tags      []string // all of them
 	Source    string
 	SessionID string
-	Since     string
-	Until     string
+	Since     string // of the last change, inclusive: RFC 3339, or a day
+	Until     string // of the last change, inclusive; a day is meant to its end
 
-	From, To *time.Time
+	From, To *time.Time // Since and Until as Check read them; nil: no bound
 }
 
-// Check reads and refuses.
+// Check refuses a filter that nothing can mean, as invalid with the field, and reads its times.
 func (f *Filter) Check() error {
 	if f.Category != "" {
 		if err := checkCategory(f.Category); err != nil {
 			return err
 		}
 	}
-	if len(f.Tags) > maxMemoryTags {
-		return fault.InvalidField("tags", "too_many", "there are %d, a memory may have %d", len(f.Tags), maxMemoryTags)
+	err := checkTagCount(f.Tags)
+	if err != nil {
+		return err
 	}
-	var err error
 	if f.From, err = records.ParseBound("since", f.Since, false); err != nil {
 		return err
 	}
@@ -59,56 +56,40 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// entry is what the time index says of a memory.
-type entry struct {
-	Category  string   `json:"c"`
-	Tags      []string `json:"t,omitempty"`
-	Source    string   `json:"s,omitempty"`
-	SessionID string   `json:"n,omitempty"`
-	Expires   int64    `json:"x,omitempty"` // Unix ms; 0: never
-	Bytes     int      `json:"b"`           // of the content
-	Before    int      `json:"h,omitempty"` // of what it was before
+// Passes tells whether a memory passes and is not expired. It leaves the times aside, because whoever asks has found
+// the memory by its time.
+func (f *Filter) Passes(r *Record, now time.Time) bool { return f.matches(r.entry(), now) }
 
-	at time.Time // out of the key
-}
-
-func (r *Record) entry() ([]byte, error) {
-	return json.Marshal(r.Summary())
-}
-
-func (r *Record) Summary() *entry {
-	entry := &entry{Category: r.Category, Tags: r.Tags, Source: r.Source, SessionID: r.session(),
-		Bytes: len(r.Content), Before: r.bytesBefore()}
-	if r.ExpiresAt != nil {
-		entry.Expires = r.ExpiresAt.UnixMilli()
-	}
-	return entry
-}
-
-func (f *Filter) Matches(entry *entry, now time.Time) bool {
-	missing := func(tag string) bool { return !slices.Contains(entry.Tags, tag) }
-	return (f.Category == "" || f.Category == entry.Category) &&
-		(f.Source == "" || f.Source == entry.Source) &&
-		(f.SessionID == "" || f.SessionID == entry.SessionID) &&
+func (f *Filter) matches(e *entry, now time.Time) bool {
+	missing := func(tag string) bool { return !slices.Contains(e.Tags, tag) }
+	return (f.Category == "" || f.Category == e.Category) &&
+		(f.Source == "" || f.Source == e.Source) &&
+		(f.SessionID == "" || f.SessionID == e.SessionID) &&
 		!slices.ContainsFunc(f.Tags, missing) &&
-		(entry.Expires == 0 || entry.Expires > now.UnixMilli())
+		(e.Expires == 0 || e.Expires > now.UnixMilli())
 }
 
-// within is the part of a project's time index that the filter's times leave.
-func (f *Filter) within(p ident.Incarnation) store.Range {
-	rng := records.MemoryTime.Under(p)
+// empty tells whether every memory of the right time passes, save those that are expired.
+func (f *Filter) empty() bool {
+	return f.Category == "" && f.Source == "" && f.SessionID == "" && len(f.Tags) == 0
+}
+
+// within is the part of a project's index by time that the filter's times leave.
+func (f *Filter) within(pinc ident.Incarnation) store.Range {
+	rng := records.MemoryTime.Under(pinc)
 	if f.To != nil {
-		rng.From = records.MemoryTime.Key(p, records.TimeOf(max(0, f.To.UnixMilli())), "")
+		rng.From = records.MemoryTime.Key(pinc, records.TimeOf(max(0, f.To.UnixMilli())), "")
 	}
 	if f.From != nil && f.From.UnixMilli() > 0 {
 		// A time between two milliseconds leaves out the first of them.
-		rng.To = records.MemoryTime.Key(p, f.From.Add(time.Millisecond-1).Truncate(time.Millisecond).Add(-time.Millisecond), "")
+		first := f.From.Add(time.Millisecond - 1).Truncate(time.Millisecond)
+		rng.To = records.MemoryTime.Key(pinc, first.Add(-time.Millisecond), "")
 	}
 	return rng
 }
 
-// List pages through a project's memories, the last changed first. One that changes between two pages is then
-// among the first, and in no page to come.
+// List pages through a project's memories, the last changed first. One that changes between two pages is then among the
+// first, and in no page to come. It answers the field that is invalid, and not_found where there is no such project.
 func (svc *Service) List(ctx context.Context, c access.Caller, projectID string, f Filter, page records.Page) (
 	records.List[Memory], error,
 ) {
@@ -124,20 +105,25 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 	if err != nil {
 		return out, err
 	}
-	s := &scan{e: svc, ctx: ctx, tenant: c.Tenant, filter: &f, rng: f.within(p.Incarnation), now: svc.db.Now()}
+	rng, now := f.within(p.Incarnation), svc.db.Now()
 	prefix := records.MemoryTime.Under(p.Incarnation).From
 	if after != nil {
 		from := append(append(prefix[:len(prefix):len(prefix)], after...), 0)
-		s.rng.From = slices.MaxFunc([][]byte{from, s.rng.From}, bytes.Compare)
+		rng.From = slices.MaxFunc([][]byte{from, rng.From}, bytes.Compare)
 	}
-	if err := s.collect(limit); err != nil {
+	found, last, err := svc.scan(ctx, c.Tenant, rng, &f, limit, now)
+	if err != nil {
 		return out, err
 	}
-	if out.HasMore = s.more; s.more {
-		cursor := base64.RawURLEncoding.EncodeToString(s.last[len(prefix):])
+	if out.HasMore = last != nil; out.HasMore {
+		cursor := base64.RawURLEncoding.EncodeToString(last[len(prefix):])
 		out.NextCursor = &cursor
 	}
-	recs, err := svc.loadLive(ctx, c.Tenant, p, s.keys)
+	keys := make([]string, len(found))
+	for i := range found {
+		keys[i] = found[i].key
+	}
+	recs, err := svc.readAll(ctx, c.Tenant, p, keys)
 	if err != nil {
 		return out, err
 	}
@@ -145,100 +131,45 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 		switch {
 		case rec == nil:
 		case rec.Damaged:
-			out.Data = append(out.Data, s.entries[i].damaged(s.keys[i]))
-		case f.Matches(rec.Summary(), s.now): // else it changed meanwhile
+			out.Data = append(out.Data, found[i].damaged())
+		case f.Passes(rec, now): // else it changed meanwhile
 			out.Data = append(out.Data, rec.Memory)
 		}
 	}
 	return out, nil
 }
 
-// damaged shows what the time index still knows of a memory whose record is damaged.
-func (entry *entry) damaged(key string) Memory {
-	m := Memory{Key: key, Category: entry.Category, Tags: append([]string{}, entry.Tags...), Source: entry.Source,
-		CreatedAt: entry.at, UpdatedAt: entry.at, Damaged: true}
-	if entry.SessionID != "" {
-		m.SessionID = &entry.SessionID
+// scan finds the entries of one page in a part of the index by time. Where there are more that match, or may be, last
+// is the key of the last entry looked at. A damaged entry is left out: its memory can still be read, found by words,
+// stored anew and forgotten.
+func (svc *Service) scan(ctx context.Context, tenant string, rng store.Range, f *Filter, limit int, now time.Time) (
+	found []entry, last []byte, err error,
+) {
+	if bytes.Compare(rng.From, rng.To) >= 0 {
+		return nil, nil, nil
 	}
-	if entry.Expires != 0 {
-		at := records.TimeOf(entry.Expires)
-		m.ExpiresAt = &at
+	if rng.Limit = scanChunk; f.empty() {
+		rng.Limit = min(scanChunk, limit+1)
 	}
-	return m
-}
-
-// scan walks a project's time index for the memories of one page.
-type scan struct {
-	e      *Service
-	ctx    context.Context
-	tenant string
-	filter *Filter
-	rng    store.Range
-	now    time.Time
-
-	keys    []string // of those that match
-	entries []entry
-	bytes   int    // of their content
-	last    []byte // the last entry looked at
-	more    bool   // there are or may be more that match
-}
-
-func (s *scan) collect(limit int) error {
-	for looked := 0; ; {
-		s.rng.Limit = scanChunk
-		if s.filter.empty() {
-			s.rng.Limit = min(scanChunk, limit+1-len(s.keys))
-		}
-		if bytes.Compare(s.rng.From, s.rng.To) >= 0 {
-			return nil
-		}
-		r, err := s.e.db.Store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{s.rng}})
+	size, looked := 0, 0
+	for it, err := range svc.db.Scan(ctx, tenant, rng) {
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		for _, it := range r.Ranges[0] {
-			if s.more = s.look(it, limit); s.more {
-				return nil
-			}
+		e, whole := entryOf(it)
+		switch {
+		case !whole:
+			svc.logDamagedEntry(tenant)
+		case !f.matches(&e, now):
+		case len(found) == limit || len(found) > 0 && size+e.Bytes > maxPageBytes:
+			return found, last, nil
+		default:
+			found, size = append(found, e), size+e.Bytes
 		}
-		if len(r.Ranges[0]) < s.rng.Limit {
-			return nil
+		last = it.Key
+		if looked++; looked == maxScan {
+			return found, last, nil
 		}
-		if looked += s.rng.Limit; looked >= maxScan {
-			s.more = true
-			return nil
-		}
-		s.rng.From = append(slices.Clone(s.last), 0)
 	}
-}
-
-// look takes one entry, and tells whether it matches and finds the page full. A damaged entry lists nothing: its memory
-// can still be read, found by words, stored anew and forgotten.
-func (s *scan) look(it store.Item, limit int) (full bool) {
-	var entry entry
-	if it.Damaged || json.Unmarshal(it.Value, &entry) != nil {
-		s.e.logDamagedEntry(s.tenant)
-		s.last = it.Key
-		return false
-	}
-	if s.filter.Matches(&entry, s.now) {
-		if len(s.keys) == limit || len(s.keys) > 0 && s.bytes+entry.Bytes > maxPageBytes {
-			return true
-		}
-		var key string
-		entry.at, key = splitTime(it.Key)
-		s.keys, s.entries, s.bytes = append(s.keys, key), append(s.entries, entry), s.bytes+entry.Bytes
-	}
-	s.last = it.Key
-	return false
-}
-
-// logDamagedEntry reports an entry of a time index that cannot be read to the operator.
-func (svc *Service) logDamagedEntry(tenant string) {
-	svc.db.Log.Error("an entry of the index of memories by time is damaged; lists leave its memory out", "tenant", tenant)
-}
-
-// empty tells whether every memory of the range matches, save those that are past their expiry.
-func (f *Filter) empty() bool {
-	return f.Category == "" && f.Source == "" && f.SessionID == "" && len(f.Tags) == 0
+	return found, nil, nil
 }

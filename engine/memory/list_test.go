@@ -51,7 +51,8 @@ func TestMemoryPagesAreBounded(t *testing.T) {
 		t.Errorf("all pages together find %d", len(got))
 	}
 	raw.records.Store(0)
-	if list, err = k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{}, records.Page{Limit: 5}); err != nil ||
+	if list, err = k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{},
+		records.Page{Limit: 5}); err != nil ||
 		len(list.Data) != 5 || raw.records.Load() > 6 {
 		t.Errorf("a page of five without a filter looked at %d entries: %v", raw.records.Load(), err)
 	}

@@ -1,49 +1,40 @@
+// Package memory keeps long-term memories: facts, daily notes and context of conversations, each under a key, with what
+// it was before. A reader finds here what clients do with one memory, in spec.go what a memory may say, in record.go
+// how it is stored, and in list.go, filter.go and entry.go how many are found by time.
+//
+// The hard idea is that a memory is several records which must never disagree: the memory itself, its earlier versions,
+// an entry in the index by time, one in the expiry index, and its documents in the index that recall searches. One
+// commit writes all of them. The record of the memory is what that commit expects unchanged, so the others need no
+// precondition.
 package memory
 
 import (
 	"context"
-	"math"
+	"errors"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// Categories of memories.
-const (
-	categoryCore         = "core"         // facts for good: they never expire
-	CategoryDaily        = "daily"        // notes that expire by the setting daily_memory_days
-	CategoryConversation = "conversation" // context of a session, which they outlive
-)
+// Service keeps the memories of all projects. Safe for concurrent use.
+type Service struct {
+	db       *records.DB
+	projects *project.Service
+	index    *index.Service
+	quota    Quota
+	tallies  *records.Tallies // nil: no quota
+}
 
-var categories = []string{categoryCore, CategoryDaily, CategoryConversation}
-
-// The limits of one memory.
-const (
-	MaxMemoryContent = 1 << 20 // bytes
-	maxMemoryTags    = 64
-	maxMemoryTag     = 128 // bytes
-	maxMemorySource  = 256 // bytes
-	maxMemoryFuture  = 100 * 366 * 24 * time.Hour
-)
-
-// defaultImportance is that of memories that name none.
-const defaultImportance = 0.5
-
-// Spec is a memory to be stored. Without a key it gets one of its own; without a category it is core; a
-// conversation memory without a session belongs to `dashboard`.
-type Spec struct {
-	Key        string     `json:"key,omitempty"`
-	Content    string     `json:"content"`
-	Category   string     `json:"category,omitempty"`
-	Tags       []string   `json:"tags,omitempty"`
-	Source     string     `json:"source,omitempty"`
-	SessionID  string     `json:"session_id,omitempty"`
-	Importance *float64   `json:"importance,omitempty"` // 0 to 1
-	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
+// New makes the room. The quota bounds what each tenant may keep.
+func New(db *records.DB, projects *project.Service, documents *index.Service, q Quota) *Service {
+	svc := &Service{db: db, projects: projects, index: documents, quota: q}
+	svc.tallies = svc.newTallies()
+	return svc
 }
 
 // Memory is one thing remembered, as of one version. KeyID and Agent say who wrote that version.
@@ -54,9 +45,9 @@ type Memory struct {
 	Tags       []string   `json:"tags"`
 	Source     string     `json:"source"`
 	SessionID  *string    `json:"session_id"`
-	Importance float64    `json:"importance"`
+	Importance float64    `json:"importance"` // 0 to 1
 	ExpiresAt  *time.Time `json:"expires_at"`
-	Version    int        `json:"version"`
+	Version    int        `json:"version"`    // counts from 1
 	CreatedAt  time.Time  `json:"created_at"` // of the first version
 	UpdatedAt  time.Time  `json:"updated_at"` // of this one; a memory's time in lists and in recall
 	KeyID      string     `json:"key_id"`
@@ -71,10 +62,23 @@ type Forgotten struct {
 	Forgotten bool   `json:"forgotten"`
 }
 
-// stored is the answer to a store, as it is kept for an idempotent request. It holds nothing that the client said: the
-// rest of the answer is in the same request, and what is forgotten must be nowhere.
+// Damaged is the code of the error that a memory cannot be read.
+const Damaged = "memory_damaged"
+
+func errDamaged(key string) error {
+	return fault.Errorf(fault.Conflict, Damaged,
+		"what is stored of the memory %q fails its checksum; forget it, then store it again", key)
+}
+
+func isDamaged(err error) bool {
+	known, ok := errors.AsType[*fault.Error](err)
+	return ok && known.Code == Damaged
+}
+
+// stored is the answer to Store as it is kept for an idempotent request. It holds nothing that the client said, because
+// what is forgotten must be nowhere. The rest of the answer is taken from the request, which is the same.
 type stored struct {
-	Made      string     `json:"made,omitempty"` // the key, where it is of our making
+	Made      string     `json:"made,omitempty"` // the key, where the client named none
 	Created   bool       `json:"created,omitempty"`
 	Version   int        `json:"version"`
 	CreatedAt time.Time  `json:"created_at"`
@@ -82,16 +86,20 @@ type stored struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
-// Store keeps a memory; the same key overwrites all of it, and what was before goes to its history.
+// Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the
+// codes of Spec, quota_exceeded where the tenant may keep no more, memory_damaged where what is stored under the key
+// cannot be read, and not_found where the key does not reach the project.
 func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once, projectID string, spec Spec) (
 	m Memory, created bool, err error,
 ) {
 	if err := spec.complete(); err != nil {
 		return Memory{}, false, err
 	}
-	use := svc.use.Reserve(c.Tenant)
-	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) { return spec.store(svc, t, c, projectID, use) })
-	use.End(err == nil)
+	room := svc.tallies.Reserve(c.Tenant)
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
+		return svc.store(t, c, projectID, &spec, room)
+	})
+	room.End(err == nil)
 	if err != nil {
 		return Memory{}, false, err
 	}
@@ -104,65 +112,51 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 }
 
 // store collects the writes that make the spec its key's next version.
-func (s *Spec) store(svc *Service, t *records.Tx, c access.Caller, projectID string, use *records.Reservation) (out stored, err error) {
+func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation) (
+	out stored, err error,
+) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
 		return out, err
 	}
-	rec := &Record{Memory: s.memory(c)}
+	rec := &Record{Memory: spec.memory(c)}
 	if rec.Key == "" {
 		rec.Key = svc.db.NewID("mem_", 10)
 		out.Made = rec.Key
 	}
-	old, err := svc.memory(t, p, rec.Key)
+	old, err := svc.expect(t, p.Incarnation, rec.Key)
 	if err != nil {
 		return out, err
 	}
 	rec.Version, rec.CreatedAt, rec.UpdatedAt = 1, t.Now, t.Now
-	if rec.ExpiresAt, err = svc.expiry(p, s, t.Now); err != nil {
+	if rec.ExpiresAt, err = svc.expiry(p, spec, t.Now); err != nil {
 		return out, err
 	}
-	if old != nil && !old.Expired(t.Now) {
-		if err := rec.succeed(t, p, old); err != nil {
-			return out, err
-		}
-	} else {
-		out.Created = true
+	if out.Created = old == nil || old.expired(t.Now); out.Created {
 		rec.Incarnation = svc.db.NewIncarnation()
-		deleteHistory(t, p, old)
+		old.deleteHistory(t, p.Incarnation)
+	} else if err := rec.succeed(t, p.Incarnation, old); err != nil {
+		return out, err
 	}
-	if err := svc.holdReplacing(t.Ctx, use, old, rec); err != nil {
+	if err := svc.hold(t.Ctx, room, replacing(old, rec)); err != nil {
 		return out, err
 	}
 	out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt = rec.Version, rec.CreatedAt, rec.UpdatedAt, rec.ExpiresAt
-	return out, svc.put(t, p, rec, old)
+	return out, svc.put(t, p.Incarnation, rec, old)
 }
 
-// memory is the spec as it is shown, apart from what storing it decides.
-func (s *Spec) memory(c access.Caller) Memory {
-	m := Memory{Key: s.Key, Content: s.Content, Category: s.Category, Tags: s.Tags, Source: s.Source,
-		Importance: defaultImportance, KeyID: c.KeyID, Agent: c.Agent}
-	if s.SessionID != "" {
-		m.SessionID = &s.SessionID
-	}
-	if s.Importance != nil {
-		m.Importance = math.Abs(*s.Importance) // -0 is 0
-	}
-	return m
-}
-
-// expiry is when a memory stored now goes. The setting counts as it is now: a later change of it moves no memory
-// that is stored already.
-func (svc *Service) expiry(p *project.Record, s *Spec, now time.Time) (*time.Time, error) {
-	if s.ExpiresAt != nil {
-		at := s.ExpiresAt.UTC().Truncate(time.Millisecond)
-		if !at.After(now) || at.After(now.Add(maxMemoryFuture)) {
-			return nil, fault.InvalidField("expires_at", "out_of_range", "must lie in the future, at most 100 years; now is %s",
-				now.Format(time.RFC3339))
+// expiry is when a memory that is stored now expires; nil for never. A later change of the project's setting moves no
+// memory that is stored already.
+func (svc *Service) expiry(p *project.Record, spec *Spec, now time.Time) (*time.Time, error) {
+	if spec.ExpiresAt != nil {
+		at := records.ToTheMillisecond(*spec.ExpiresAt)
+		if !at.After(now) || at.After(now.Add(maxFuture)) {
+			return nil, fault.InvalidField("expires_at", "out_of_range", "must lie in the future, at most 100 years; "+
+				"now is %s", now.Format(time.RFC3339))
 		}
 		return &at, nil
 	}
-	if s.Category != CategoryDaily {
+	if spec.Category != Daily {
 		return nil, nil
 	}
 	settings, err := svc.projects.WithDefaults(p.Set)
@@ -173,7 +167,7 @@ func (svc *Service) expiry(p *project.Record, s *Spec, now time.Time) (*time.Tim
 	return &at, nil
 }
 
-// Get answers a memory.
+// Get answers a memory. It answers not_found where there is none, and memory_damaged where it cannot be read.
 func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, key string) (Memory, error) {
 	_, rec, err := svc.live(ctx, c, projectID, key)
 	if err != nil {
@@ -182,8 +176,10 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, key str
 	return rec.Memory, nil
 }
 
-// live reads a memory that must be there.
-func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key string) (*project.Record, *Record, error) {
+// live reads a memory that must be there, with its project.
+func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key string) (
+	*project.Record, *Record, error,
+) {
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return nil, nil, err
@@ -191,7 +187,7 @@ func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key st
 	if !ident.ValidID(key) {
 		return nil, nil, fault.Errorf(fault.NotFound, "not_found", "no such memory")
 	}
-	found, err := svc.loadLive(ctx, c.Tenant, p, []string{key})
+	found, err := svc.readAll(ctx, c.Tenant, p, []string{key})
 	switch {
 	case err != nil:
 	case found[0] == nil:
@@ -204,28 +200,52 @@ func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key st
 	return nil, nil, err
 }
 
-// Forget removes a memory, its history and its place in the index in one commit; of a memory with many distinct
-// words the last postings go later, and count for nothing until then. Forgetting what is not there succeeds and says
-// so.
-func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, key string) (Forgotten, error) {
-	use := svc.use.Reserve(c.Tenant)
+// Forget removes a memory, its history and its documents in the index in one commit. Of a memory with many distinct
+// words the last postings are removed later, and count for nothing until then. Forgetting what is not there succeeds,
+// and says so.
+func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, key string) (
+	Forgotten, error,
+) {
+	room := svc.tallies.Reserve(c.Tenant)
 	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil || !ident.ValidID(key) {
 			return false, err
 		}
-		old, err := svc.memory(t, p, key)
+		old, err := svc.expect(t, p.Incarnation, key)
 		if isDamaged(err) {
-			return true, svc.deleteDamaged(t, p, key)
+			return true, svc.deleteDamaged(t, p.Incarnation, key)
 		}
 		if err != nil || old == nil {
 			return false, err
 		}
-		if err := svc.holdReplacing(t.Ctx, use, old, nil); err != nil {
+		if err := svc.hold(t.Ctx, room, replacing(old, nil)); err != nil {
 			return false, err
 		}
-		return !old.Expired(t.Now), svc.deleteMemory(t, p, old)
+		return !old.expired(t.Now), svc.delete(t, p.Incarnation, old)
 	})
-	use.End(err == nil)
+	room.End(err == nil)
 	return Forgotten{key, forgotten}, err
+}
+
+// Expire removes a memory that is past its time, whole and in one commit, with the entry of the expiry index that named
+// it. Due is the key of that entry.
+func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error {
+	pinc, key, _ := records.Memory.Split(records.SplitExpiry(due))
+	expire := func(t *records.Tx) (struct{}, error) {
+		rec, err := svc.expect(t, pinc, key)
+		switch {
+		case isDamaged(err):
+			t.Delete(due)
+			err = svc.deleteDamaged(t, pinc, key)
+		case err != nil:
+		case rec == nil || !rec.expired(t.Now):
+			t.Delete(due)
+		default:
+			err = svc.delete(t, pinc, rec)
+		}
+		return struct{}{}, err
+	}
+	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, expire)
+	return err
 }

@@ -68,7 +68,8 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 					spec := secretSpec(key, word)
 					spec.Content += strings.Repeat(" again", n)
 					once := access.Once{Key: fmt.Sprint(i, n), Body: [32]byte{byte(n)}}
-					if _, _, err := k.Memories.Store(t.Context(), k.Admin, once, ident.DefaultProject, spec); err != nil {
+					if _, _, err := k.Memories.Store(t.Context(), k.Admin, once, ident.DefaultProject,
+						spec); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -327,7 +328,8 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 				project, key := []string{"default", "one", "two"}[r.IntN(3)], fmt.Sprint("k", r.IntN(3))
 				switch r.IntN(8) {
 				case 0, 1:
-					if _, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, project, key); err != nil && !gone(err) {
+					if _, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, project, key); err != nil &&
+						!gone(err) {
 						t.Error(err)
 					}
 				case 2:
@@ -337,9 +339,11 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 					}
 				default:
 					at := k.Clock().Add(time.Duration(1+r.IntN(5)) * time.Hour)
-					spec := memory.Spec{Key: key, Content: strings.Repeat("x", r.IntN(8)/7*600_000) + "y", Category: "daily", ExpiresAt: &at}
+					spec := memory.Spec{Key: key, Content: strings.Repeat("x", r.IntN(8)/7*600_000) + "y",
+						Category: "daily", ExpiresAt: &at}
 					_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, project, spec)
-					if e, late := errors.AsType[*fault.Error](err); err != nil && !gone(err) && (!late || e.Code != "out_of_range") {
+					if e, late := errors.AsType[*fault.Error](err); err != nil && !gone(err) &&
+						(!late || e.Code != "out_of_range") {
 						t.Error(err)
 					}
 				}

@@ -41,7 +41,8 @@ func (w *world) key() string { return fmt.Sprint("key", w.r.IntN(12)) }
 
 func (w *world) store() {
 	spec := memory.Spec{Key: w.key(), Content: fmt.Sprint("word", w.r.IntN(50), " and ", w.r.Int()),
-		Category: []string{"core", "daily", "conversation"}[w.r.IntN(3)], Source: []string{"", "chat", "mail"}[w.r.IntN(3)]}
+		Category: []string{"core", "daily", "conversation"}[w.r.IntN(3)],
+		Source:   []string{"", "chat", "mail"}[w.r.IntN(3)]}
 	for range w.r.IntN(3) {
 		if tag := fmt.Sprint("tag", w.r.IntN(4)); !slices.Contains(spec.Tags, tag) {
 			spec.Tags = append(spec.Tags, tag)
@@ -59,9 +60,9 @@ func (w *world) store() {
 	}
 	m := w.k.Remember(spec)
 	before := w.keys[spec.Key]
-	want := memory.Memory{Key: spec.Key, Content: spec.Content, Category: spec.Category, Tags: spec.Tags, Source: spec.Source,
-		Importance: 0.5, ExpiresAt: spec.ExpiresAt, Version: len(before) + 1, CreatedAt: w.k.Clock(), UpdatedAt: w.k.Clock(),
-		KeyID: "test"}
+	want := memory.Memory{Key: spec.Key, Content: spec.Content, Category: spec.Category, Tags: spec.Tags,
+		Source: spec.Source, Importance: 0.5, ExpiresAt: spec.ExpiresAt, Version: len(before) + 1,
+		CreatedAt: w.k.Clock(), UpdatedAt: w.k.Clock(), KeyID: "test"}
 	if len(before) > 0 {
 		want.CreatedAt = before[0].CreatedAt
 	}

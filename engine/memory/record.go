@@ -12,40 +12,20 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// How much of what a memory was before is kept: that many versions, and that many bytes of content, but always the one
-// before.
-const (
-	maxMemoryVersions     = 20
-	maxMemoryVersionBytes = 2 << 20
-)
-
-// Record is a stored memory. Its record is the length of its JSON, the JSON without the content, and the content.
+// Record is a stored memory, or one of its earlier versions. What is stored is the length of the record's JSON, the
+// JSON without the content, and the content. Of a record that is Damaged nothing else is known.
 type Record struct {
 	Memory
-	// Incarnation tells this memory from others that bore its key before, and from those after it is forgotten.
+	// Incarnation tells this memory from others that had its key before, and from those after it is forgotten.
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Bytes       int               `json:"bytes"`             // of the content
 	History     []keptVersion     `json:"history,omitempty"` // oldest first
 	Replaced    *replacement      `json:"replaced,omitempty"`
 
-	stored  []byte // the record as it lies in the store
-	Damaged bool   `json:"-"` // it failed its checksum: all that is known of it is its key
+	stored []byte // the record as it lies in the store
 }
 
-// keptVersion names an earlier version whose record is kept.
-type keptVersion struct {
-	Version int `json:"version"`
-	Bytes   int `json:"bytes"`
-}
-
-// replacement says who overwrote a version, and when.
-type replacement struct {
-	At    time.Time `json:"at"`
-	KeyID string    `json:"key_id"`
-	Agent string    `json:"agent"`
-}
-
-func (r *Record) Expired(now time.Time) bool {
+func (r *Record) expired(now time.Time) bool {
 	return r.ExpiresAt != nil && !r.ExpiresAt.After(now)
 }
 
@@ -72,7 +52,7 @@ func (r *Record) encode() ([]byte, error) {
 
 // decode reads a stored record.
 func decode(stored []byte) *Record {
-	damaged := &Record{Damaged: true}
+	damaged := &Record{Memory: Memory{Damaged: true}}
 	size, n := binary.Uvarint(stored)
 	if n <= 0 || size > uint64(len(stored)-n) {
 		return damaged
@@ -86,7 +66,7 @@ func decode(stored []byte) *Record {
 	return rec
 }
 
-// Load reads records of memories, or of what they were before, by their keys in the store; nil where there is none.
+// Load reads records of memories, or of their earlier versions, by their keys in the store; nil where there is none.
 func (svc *Service) Load(ctx context.Context, tenant string, keys [][]byte) ([]*Record, error) {
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: keys})
 	if err != nil {
@@ -101,9 +81,9 @@ func (svc *Service) Load(ctx context.Context, tenant string, keys [][]byte) ([]*
 	return out, nil
 }
 
-// Read reads memories by their keys; nil where there is none, or one that is past its expiry or damaged.
+// Read reads memories by their keys; nil where there is none, or one that is expired or damaged.
 func (svc *Service) Read(ctx context.Context, tenant string, p *project.Record, keys []string) ([]*Record, error) {
-	out, err := svc.loadLive(ctx, tenant, p, keys)
+	out, err := svc.readAll(ctx, tenant, p, keys)
 	for i, rec := range out {
 		if rec != nil && rec.Damaged {
 			out[i] = nil
@@ -112,8 +92,9 @@ func (svc *Service) Read(ctx context.Context, tenant string, p *project.Record, 
 	return out, err
 }
 
-// loadLive is loadMemories by keys, without what is past its expiry. Damage is reported to the operator.
-func (svc *Service) loadLive(ctx context.Context, tenant string, p *project.Record, keys []string) ([]*Record, error) {
+// readAll reads memories by their keys; nil where there is none, or one that is expired. Damaged ones are reported to
+// the operator.
+func (svc *Service) readAll(ctx context.Context, tenant string, p *project.Record, keys []string) ([]*Record, error) {
 	stored := make([][]byte, len(keys))
 	for i, key := range keys {
 		stored[i] = records.Memory.Key(p.Incarnation, key)
@@ -125,105 +106,121 @@ func (svc *Service) loadLive(ctx context.Context, tenant string, p *project.Reco
 		case rec == nil:
 		case rec.Damaged:
 			svc.db.Log.Error("a stored memory is damaged", "tenant", tenant, "project", p.ID)
-		case rec.Expired(now):
+		case rec.expired(now):
 			out[i] = nil
 		}
 	}
 	return out, err
 }
 
-// memory reads a memory to change it, expired or not, and expects it unchanged at commit.
-func (svc *Service) memory(t *records.Tx, p *project.Record, key string) (*Record, error) {
-	expect := store.Expect{Key: records.Memory.Key(p.Incarnation, key)}
+// expect reads a memory to change it, expired or not, and expects it unchanged at commit. It answers memory_damaged.
+func (svc *Service) expect(t *records.Tx, pinc ident.Incarnation, key string) (*Record, error) {
+	expect := store.Expect{Key: records.Memory.Key(pinc, key)}
 	found, err := svc.Load(t.Ctx, t.Tenant, [][]byte{expect.Key})
 	if err != nil {
 		return nil, err
 	}
-	if found[0] != nil {
-		if found[0].Damaged {
+	rec := found[0]
+	if rec != nil {
+		if rec.Damaged {
 			return nil, errDamaged(key)
 		}
-		expect.Value = found[0].stored
+		expect.Value = rec.stored
 	}
 	t.Batch.Expect = append(t.Batch.Expect, expect)
-	return found[0], nil
+	return rec, nil
 }
 
-// succeed makes the record the version after old, which goes to the history.
-func (r *Record) succeed(t *records.Tx, p *project.Record, old *Record) error {
-	r.Version, r.CreatedAt, r.Incarnation = old.Version+1, old.CreatedAt, old.Incarnation
-	r.History = append(old.History[:len(old.History):len(old.History)],
-		keptVersion{Version: old.Version, Bytes: old.Bytes})
-	bytes := 0
-	for _, kept := range r.History {
-		bytes += kept.Bytes
-	}
-	for len(r.History) > maxMemoryVersions || bytes > maxMemoryVersionBytes && len(r.History) > 1 {
-		bytes -= r.History[0].Bytes
-		deleteVersion(t, p, old.Key, r.History[0])
-		r.History = r.History[1:]
-	}
-	return putVersion(t, p, r, old)
-}
-
-// put collects the writes that store a record over old, nil where its key is free: the record, time index, expiry,
-// and the index that recall searches.
-func (svc *Service) put(t *records.Tx, p *project.Record, rec, old *Record) error {
+// put collects the writes that store a record over old, which is nil where the key is free: the record, its entries in
+// the index by time and in the expiry index, and its documents in the index that recall searches. The earlier versions
+// are apart.
+func (svc *Service) put(t *records.Tx, pinc ident.Incarnation, rec, old *Record) error {
 	value, err := rec.encode()
 	if err != nil {
 		return err
 	}
-	t.Put(records.Memory.Key(p.Incarnation, rec.Key), value)
-	entry, err := rec.entry()
-	if err != nil {
+	if old != nil {
+		old.deleteEntries(t, pinc)
+	}
+	t.Put(records.Memory.Key(pinc, rec.Key), value)
+	if err := t.PutJSON(records.MemoryTime.Key(pinc, rec.UpdatedAt, rec.Key), rec.entry()); err != nil {
 		return err
 	}
-	t.Put(records.MemoryTime.Key(p.Incarnation, rec.UpdatedAt, rec.Key), entry)
 	if rec.ExpiresAt != nil {
-		t.Put(records.Expiry.Key(*rec.ExpiresAt, records.Memory.Key(p.Incarnation, rec.Key)), []byte{0})
+		t.Put(rec.expiryKey(pinc), []byte{0})
 	}
-	if old == nil {
-		return svc.index.PutDocument(t, p.Incarnation, rec.doc(), rec.Content)
-	}
-	if !old.UpdatedAt.Equal(rec.UpdatedAt) {
-		t.Delete(records.MemoryTime.Key(p.Incarnation, old.UpdatedAt, rec.Key))
-	}
-	if old.ExpiresAt != nil && (rec.ExpiresAt == nil || !rec.ExpiresAt.Equal(*old.ExpiresAt)) {
-		t.Delete(records.Expiry.Key(*old.ExpiresAt, records.Memory.Key(p.Incarnation, rec.Key)))
-	}
-	return svc.index.PutDocument(t, p.Incarnation, rec.doc(), rec.Content)
+	return svc.index.PutDocument(t, pinc, rec.document(), rec.Content)
 }
 
-// putVersion keeps old as what rec was before.
-func putVersion(t *records.Tx, p *project.Record, rec, old *Record) error {
-	kept := *old
-	kept.History = nil
-	kept.Replaced = &replacement{At: rec.UpdatedAt, KeyID: rec.KeyID, Agent: rec.Agent}
-	value, err := kept.encode()
-	t.Put(records.MemoryVersion.Key(p.Incarnation, old.Key, uint32(old.Version)), value)
-	return err
+// delete collects the writes that leave nothing of a memory.
+func (svc *Service) delete(t *records.Tx, pinc ident.Incarnation, old *Record) error {
+	t.Delete(records.Memory.Key(pinc, old.Key))
+	old.deleteEntries(t, pinc)
+	old.deleteHistory(t, pinc)
+	return svc.index.DeleteDocument(t, pinc, old.Key)
 }
 
-// deleteMemory collects the writes that leave nothing of a memory.
-func (svc *Service) deleteMemory(t *records.Tx, p *project.Record, old *Record) error {
-	t.Delete(records.Memory.Key(p.Incarnation, old.Key))
-	t.Delete(records.MemoryTime.Key(p.Incarnation, old.UpdatedAt, old.Key))
-	if old.ExpiresAt != nil {
-		t.Delete(records.Expiry.Key(*old.ExpiresAt, records.Memory.Key(p.Incarnation, old.Key)))
-	}
-	deleteHistory(t, p, old)
-	return svc.index.DeleteDocument(t, p.Incarnation, old.Key)
-}
-
-func deleteHistory(t *records.Tx, p *project.Record, old *Record) {
-	if old == nil {
-		return
-	}
-	for _, kept := range old.History {
-		deleteVersion(t, p, old.Key, kept)
+// deleteEntries takes a memory out of the index by time and of the expiry index. What the batch puts afterwards under
+// one of these keys stays.
+func (r *Record) deleteEntries(t *records.Tx, pinc ident.Incarnation) {
+	t.Delete(records.MemoryTime.Key(pinc, r.UpdatedAt, r.Key))
+	if r.ExpiresAt != nil {
+		t.Delete(r.expiryKey(pinc))
 	}
 }
 
-func deleteVersion(t *records.Tx, p *project.Record, key string, kept keptVersion) {
-	t.Delete(records.MemoryVersion.Key(p.Incarnation, key, uint32(kept.Version)))
+// expiryKey is the key of the entry in the expiry index of a memory that expires.
+func (r *Record) expiryKey(pinc ident.Incarnation) []byte {
+	return records.Expiry.Key(*r.ExpiresAt, records.Memory.Key(pinc, r.Key))
+}
+
+// deleteDamaged collects the writes that remove what can be found of a memory whose record cannot be read.
+func (svc *Service) deleteDamaged(t *records.Tx, pinc ident.Incarnation, key string) error {
+	if err := svc.index.DeleteDocument(t, pinc, key); err != nil {
+		return err
+	}
+	t.Delete(records.Memory.Key(pinc, key))
+	versions := records.MemoryVersion.Under2(pinc, key)
+	versions.KeysOnly = true
+	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, versions) {
+		if err != nil {
+			return err
+		}
+		t.Delete(it.Key)
+	}
+	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, records.MemoryTime.Under(pinc)) {
+		if err != nil {
+			return err
+		}
+		if e, _ := entryOf(it); e.key == key {
+			for _, key := range e.keys(pinc) {
+				t.Delete(key)
+			}
+		}
+	}
+	return nil
+}
+
+// Sweep removes a chunk of a deleted project's memories, and tells whether there was any.
+func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
+	rng := records.MemoryTime.Under(pinc)
+	rng.Limit = records.SweepChunk / 4
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return false, err
+	}
+	var b store.Batch
+	for _, it := range r.Ranges[0] {
+		e, _ := entryOf(it)
+		b.Delete = append(b.Delete, e.keys(pinc)...)
+	}
+	if len(b.Delete) > 0 {
+		return true, svc.db.Commit(ctx, tenant, b)
+	}
+	for _, rng := range []store.Range{records.Memory.Under(pinc), records.MemoryVersion.Under(pinc)} {
+		if more, err := svc.db.DeleteRange(ctx, tenant, rng); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
 }

@@ -1,9 +1,9 @@
 package memory
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
@@ -12,27 +12,30 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks is what is known of a tenant's memories. What they were before comes first, then their records, then the
-// time index; of their project, their places in the index and their expiry is heard later.
+// checks is what is known of a tenant's memories. Their earlier versions come first, then their records, then the index
+// by time. Their projects, their passages and the expiry index come later.
 type checks struct {
 	index    *index.Checks
 	before   map[name][]versionSeen // of memories that did not come yet
 	memories map[name]*seen
 }
 
-func NewChecks(index *index.Checks) *checks {
+// NewChecks makes the checks of one tenant.
+func NewChecks(index *index.Checks) verify.Room {
 	return &checks{index: index, before: map[name][]versionSeen{}, memories: map[name]*seen{}}
 }
 
+// Checks lists the checks by the kind of record.
 func (c *checks) Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.Memory, Record: c.memory, Expiry: c.expiry},
-		{Kind: records.MemoryVersion, Record: c.memory},
+		{Kind: records.MemoryVersion, Record: c.version},
 		{Kind: records.MemoryTime, Record: c.time},
 		{Kind: records.RecallMemory, Record: c.passages},
 	}
 }
 
+// name is a memory's key in its project.
 type name struct {
 	pinc ident.Incarnation
 	key  string
@@ -40,8 +43,8 @@ type name struct {
 
 func (n name) record() []byte { return records.Memory.Key(n.pinc, n.key) }
 
-// at is a memory, or one of its versions before.
-func (n name) at(s *verify.Space, version int) verify.Subject {
+// subject is what a finding about a memory is about, or about one of its earlier versions.
+func (n name) subject(s *verify.Space, version int) verify.Subject {
 	if version == 0 {
 		return s.At(records.Memory, n.record()).InProject(n.pinc)
 	}
@@ -57,52 +60,51 @@ type versionSeen struct {
 
 // seen is what a memory's record promises.
 type seen struct {
-	updated int64  // ms
-	entry   uint64 // fingerprint of what the time index is to say
-	doc     uint64 // and of what the index says, but for words
-	timed   bool   // its entry of the time index came
+	updated time.Time
+	entry   uint64 // fingerprint of its entry in the index by time
+	doc     uint64 // fingerprint of its documents in the index
+	timed   bool   // the entry came
 	indexed bool   // the index names it
 	lost    bool   // it cannot be read: nothing of it is known
 }
 
-// memory takes a memory, or what one was before.
-func (c *checks) memory(s *verify.Space, it store.Item) {
-	key := it.Key
-	end, version, old := len(key)-1, 0, key[2] == 'h'
-	if old {
-		end -= 4
-		version = int(binary.BigEndian.Uint32(key[end+1:]))
-	}
-	name := name{ident.Incarnation(key[3:]), string(key[3+8 : end])}
-	s.About(name.pinc, "")
-	wrong := s.InProject(name.pinc)
-	rec := decode(it.Value)
+// read reads a memory or an earlier version; nil where it is damaged or does not say what its key does.
+func (n name) read(s *verify.Space, it store.Item) *Record {
+	s.About(n.pinc, "")
+	rec, wrong := decode(it.Value), s.InProject(n.pinc)
 	switch {
-	case it.Damaged: // told already
-		rec = nil
+	case it.Damaged: // found already
 	case rec.Damaged:
-		wrong.Malformed("%q cannot be read", name.key)
-		rec = nil
-	case rec.Key != name.key || rec.Incarnation == (ident.Incarnation{}) || !slices.Contains(categories, rec.Category):
-		wrong.Malformed("%q calls itself %q, its category %q", name.key, rec.Key, rec.Category)
-		rec = nil
-	case old && (version == 0 || rec.Version != version || rec.Replaced == nil):
-		wrong.Malformed("what %q was in version %d is of version %d", name.key, version, rec.Version)
+		wrong.Malformed("%q cannot be read", n.key)
+	case rec.Key != n.key || rec.Incarnation == (ident.Incarnation{}) || !slices.Contains(categories, rec.Category):
+		wrong.Malformed("%q calls itself %q, its category %q", n.key, rec.Key, rec.Category)
+	default:
+		return rec
+	}
+	return nil
+}
+
+// version notes an earlier version.
+func (c *checks) version(s *verify.Space, it store.Item) {
+	pinc, key, version, _ := records.MemoryVersion.Split(it.Key)
+	name := name{pinc, key}
+	rec := name.read(s, it)
+	if rec != nil && (version == 0 || rec.Version != int(version) || rec.Replaced == nil) {
+		s.InProject(pinc).Malformed("what %q was in version %d is of version %d", key, version, rec.Version)
 		rec = nil
 	}
-	if !old {
-		c.remember(s, name, rec, wrong)
-		return
-	}
-	seen := versionSeen{keptVersion: keptVersion{Version: version}, lost: rec == nil}
+	seen := versionSeen{keptVersion: keptVersion{Version: int(version)}, lost: rec == nil}
 	if rec != nil {
 		seen.Bytes, seen.of = rec.Bytes, rec.Incarnation
 	}
 	c.before[name] = append(c.before[name], seen)
 }
 
-// remember notes what a memory promises; rec is nil where it cannot be read.
-func (c *checks) remember(s *verify.Space, name name, rec *Record, wrong verify.Subject) {
+// memory notes what a memory promises.
+func (c *checks) memory(s *verify.Space, it store.Item) {
+	pinc, key, _ := records.Memory.Split(it.Key)
+	name := name{pinc, key}
+	rec := name.read(s, it)
 	m := &seen{lost: rec == nil}
 	c.memories[name], s.InUse = m, true
 	kept := c.before[name]
@@ -110,21 +112,22 @@ func (c *checks) remember(s *verify.Space, name name, rec *Record, wrong verify.
 	if rec == nil {
 		return
 	}
-	m.updated = rec.UpdatedAt.UnixMilli()
-	if entry, err := rec.entry(); err == nil {
+	m.updated = rec.UpdatedAt
+	if entry, err := json.Marshal(rec.entry()); err == nil {
 		m.entry = verify.Fingerprint(s, string(entry))
 	}
-	doc := rec.doc()
-	m.doc = index.DocumentPrint(s, &doc)
+	doc := rec.document()
+	m.doc = index.Fingerprint(s, &doc)
 	if rec.ExpiresAt != nil {
-		s.Expect(records.Expiry.Key(*rec.ExpiresAt, name.record()), name.at(s, 0),
+		s.Expect(records.Expiry.Key(*rec.ExpiresAt, name.record()), name.subject(s, 0),
 			"the expiry index does not name the memory %q, so that it would stay for good", name.key)
 	}
-	c.versions(s, name, rec, kept, wrong)
+	c.versions(s, name, rec, kept)
 }
 
-// versions holds what a memory says that it was against the versions that are kept.
-func (c *checks) versions(s *verify.Space, name name, rec *Record, kept []versionSeen, wrong verify.Subject) {
+// versions holds the history that a memory names against the versions that came.
+func (c *checks) versions(s *verify.Space, name name, rec *Record, kept []versionSeen) {
+	wrong := s.InProject(name.pinc)
 	if rec.Version <= len(rec.History) || rec.Replaced != nil {
 		wrong.Malformed("%q is in version %d and has %d before it", name.key, rec.Version, len(rec.History))
 	}
@@ -132,7 +135,7 @@ func (c *checks) versions(s *verify.Space, name name, rec *Record, kept []versio
 		at := slices.IndexFunc(kept, func(v versionSeen) bool { return v.Version == said.Version })
 		switch {
 		case at < 0:
-			name.at(s, said.Version).Missing("version %d of %q is not there", said.Version, name.key)
+			name.subject(s, said.Version).Missing("version %d of %q is not there", said.Version, name.key)
 		case !kept[at].lost && (kept[at].keptVersion != said || kept[at].of != rec.Incarnation):
 			wrong.Mismatch("%q says of version %d that it has %d bytes, it has %d, of %s", name.key, said.Version,
 				said.Bytes, kept[at].Bytes, kept[at].of)
@@ -142,24 +145,23 @@ func (c *checks) versions(s *verify.Space, name name, rec *Record, kept []versio
 	}
 	for _, v := range kept {
 		if !slices.ContainsFunc(rec.History, func(said keptVersion) bool { return said.Version == v.Version }) {
-			name.at(s, v.Version).Orphan("%q has no version %d", name.key, v.Version)
+			name.subject(s, v.Version).Orphan("%q has no version %d", name.key, v.Version)
 		}
 	}
 }
 
-// time holds an entry of the time index against its memory.
+// time holds an entry of the index by time against its memory.
 func (c *checks) time(s *verify.Space, it store.Item) {
-	updated, id := splitTime(it.Key)
-	name, at := name{ident.Incarnation(it.Key[3:]), id}, updated.UnixMilli()
-	m := c.memories[name]
-	s.About(name.pinc, "")
+	pinc, at, id, _ := records.MemoryTime.Split(it.Key)
+	m := c.memories[name{pinc, id}]
+	s.About(pinc, "")
 	if it.Damaged {
-		if m != nil && (m.lost || m.updated == at) {
+		if m != nil && (m.lost || m.updated.Equal(at)) {
 			m.timed = true
 		}
 		return
 	}
-	wrong := s.InProject(name.pinc)
+	wrong := s.InProject(pinc)
 	if err := json.Unmarshal(it.Value, new(entry)); err != nil {
 		wrong.Malformed("it does not decode: %v", err)
 	}
@@ -168,8 +170,8 @@ func (c *checks) time(s *verify.Space, it store.Item) {
 		wrong.Missing("the time index names the memory %q, which is not there", id)
 		return
 	case m.lost:
-	case m.updated != at:
-		wrong.Mismatch("the time index has %q at %s, it was changed at %s", id, records.TimeOf(at), records.TimeOf(m.updated))
+	case !m.updated.Equal(at):
+		wrong.Mismatch("the time index has %q at %s, it was changed at %s", id, at, m.updated)
 		return
 	case m.entry != verify.Fingerprint(s, string(it.Value)):
 		wrong.Mismatch("the time index says of %q: %q, the memory does not", id, it.Value)
@@ -177,13 +179,14 @@ func (c *checks) time(s *verify.Space, it store.Item) {
 	m.timed = true
 }
 
-// passages holds where a memory's passages are to be against the documents there.
+// passages holds where a memory's passages are said to be against the documents there.
 func (c *checks) passages(s *verify.Space, it store.Item) {
-	x := c.index.Corpus(s, it.Key)
+	x := c.index.Of(s, it.Key)
 	if x == nil {
 		return
 	}
-	name := name{x.Pinc, string(it.Key[2+8+2:])}
+	pinc, id, _ := records.RecallMemory.Split(it.Key)
+	name := name{pinc, id}
 	m := c.memories[name]
 	switch {
 	case it.Damaged:
@@ -196,7 +199,7 @@ func (c *checks) passages(s *verify.Space, it store.Item) {
 		return
 	}
 	m.indexed = true
-	var at index.PassagesAt
+	var at index.Passages
 	if !s.Decode(it, &at) {
 		x.Lost = true
 		return
@@ -212,9 +215,9 @@ func (c *checks) passages(s *verify.Space, it store.Item) {
 		case d == nil:
 			s.Missing("passage %d of %d of the memory %q is not there", i+1, at.Count, name.key)
 			return
-		case d.Id != name.key:
-			s.Mismatch("passage %d of the memory %q is of the memory %q", i+1, name.key, d.Id)
-		case !m.lost && d.Doc != m.doc:
+		case d.ID != name.key:
+			s.Mismatch("passage %d of the memory %q is of the memory %q", i+1, name.key, d.ID)
+		case !m.lost && d.Says != m.doc:
 			s.Mismatch("the index says something else of the memory %q than its record", name.key)
 		}
 		d.Claimed = true
@@ -223,7 +226,7 @@ func (c *checks) passages(s *verify.Space, it store.Item) {
 
 // expiry holds an entry of the expiry index that names a memory against it.
 func (c *checks) expiry(s *verify.Space, key []byte) {
-	pinc, id, _ := SplitKey(records.SplitExpiry(key))
+	pinc, id, _ := records.Memory.Split(records.SplitExpiry(key))
 	if s.Came(key) {
 		return
 	}
@@ -240,14 +243,15 @@ func (c *checks) Finish(s *verify.Space) {
 			homeless[name.pinc] = name
 		}
 		if !m.timed {
-			name.at(s, 0).Missing("the time index does not name the memory %q, so that no list shows it", name.key)
+			name.subject(s, 0).Missing("the time index does not name the memory %q, so that no list shows it", name.key)
 		}
-		if s.Lives(name.pinc) && !m.indexed && !m.lost && !c.index.Rebuilt[name.pinc][records.RecallMemories] {
-			name.at(s, 0).Missing("the index does not name the memory %q, so that it is not recalled", name.key)
+		if s.Lives(name.pinc) && !m.indexed && !m.lost &&
+			!c.index.Rebuilt(index.Memories(name.pinc)) {
+			name.subject(s, 0).Missing("the index does not name the memory %q, so that it is not recalled", name.key)
 		}
 	}
 	for name, versions := range c.before {
-		first := name.at(s, versions[0].Version)
+		first := name.subject(s, versions[0].Version)
 		first.Orphan("%d versions of a memory %q that does not exist", len(versions), name.key)
 	}
 	for pinc, name := range homeless {

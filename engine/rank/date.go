@@ -1,20 +1,21 @@
 package rank
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 )
 
-// Date is a date that a query names, as far as it does: parts that are 0 are left open.
+// Date is a date as far as a query names it. Parts that are 0 are left open.
 type Date struct {
 	Year  int
 	Month time.Month
 	Day   int
 }
 
-// months are their names in the languages that most stemmed texts are in; abbreviations are their first three letters
-// in English and German.
+// months are the names of the months in the languages that most stemmed texts are in, with English and German
+// abbreviations.
 var months = [12][]string{
 	{"january", "januar", "janvier", "enero", "gennaio", "janeiro", "januari", "jan"},
 	{"february", "februar", "février", "febrero", "febbraio", "fevereiro", "februari", "feb"},
@@ -30,12 +31,19 @@ var months = [12][]string{
 	{"december", "dezember", "décembre", "diciembre", "dicembre", "dezembro", "desember", "dec", "dez"},
 }
 
-// mentioned are the words before a month by which one that is also another word ("may", "march") is told to be meant.
-var mentioned = []string{"in", "of", "last", "this", "next", "since", "until", "by", "during", "early", "late", "mid", "before", "after"}
+// ambiguous are names of months that are other words too. Such a word counts as a month only with a day, with a year or
+// behind one of the words that introduce a month.
+var ambiguous = []string{"may", "march", "mars", "mai", "mei", "jan", "august", "april", "june", "sep", "jun", "dec"}
+
+// introductions are words that introduce a month.
+var introductions = []string{"in", "of", "last", "this", "next", "since", "until", "by", "during", "early", "late",
+	"mid", "before", "after"}
 
 // Dates reads the dates that a query names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023.
 func Dates(query string) []Date {
-	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	var out []Date
 	used := make([]bool, len(words)+3)
 	word := func(i int) string {
@@ -44,45 +52,46 @@ func Dates(query string) []Date {
 		}
 		return words[i]
 	}
+	// First a year with a month in digits, and perhaps a day: 2023-05, 2023-05-07.
 	for i := range words {
-		year := number(word(i), 4)
-		if year < 1900 || year > 2199 {
+		year, month := yearNumber(word(i)), number(word(i+1), 2)
+		if year == 0 || month < 1 || month > 12 || len(word(i+1)) != 2 {
 			continue
 		}
-		// A year and a month with digits: 2023-05, 2023-05-07. Names of months come below.
-		if month := number(word(i+1), 2); month >= 1 && month <= 12 && len(word(i+1)) == 2 {
-			d := Date{Year: year, Month: time.Month(month)}
-			used[i], used[i+1] = true, true
-			if day := number(word(i+2), 2); day >= 1 && day <= 31 && len(word(i+2)) == 2 {
-				d.Day, used[i+2] = day, true
-			}
-			out = append(out, d)
+		d := Date{Year: year, Month: time.Month(month)}
+		used[i], used[i+1] = true, true
+		if day := number(word(i+2), 2); day >= 1 && day <= 31 && len(word(i+2)) == 2 {
+			d.Day, used[i+2] = day, true
 		}
+		out = append(out, d)
 	}
+	// Then names of months with a day before or behind them, and perhaps a year.
 	for i := range words {
 		month := monthOf(word(i))
 		if month == 0 {
 			continue
 		}
 		d := Date{Month: month}
-		before, behind := i-1, i+1
-		if day := dayNumber(word(before)); day > 0 {
-			d.Day, used[before] = day, true
+		behind := i + 1
+		if day := dayNumber(word(i - 1)); day > 0 {
+			d.Day, used[i-1] = day, true
 		} else if day := dayNumber(word(behind)); day > 0 {
 			d.Day, used[behind] = day, true
 			behind++
 		}
-		if year := number(word(behind), 4); year >= 1900 && year <= 2199 {
-			d.Year, used[behind] = year, true
+		if d.Year = yearNumber(word(behind)); d.Year != 0 {
+			used[behind] = true
 		}
-		if ambiguous(words[i]) && d.Day == 0 && d.Year == 0 && !introduced(words, i) {
+		introduced := i > 0 && slices.Contains(introductions, words[i-1])
+		if d.Day == 0 && d.Year == 0 && !introduced && slices.Contains(ambiguous, words[i]) {
 			continue
 		}
 		used[i] = true
 		out = append(out, d)
 	}
+	// At last the years that are left.
 	for i := range words {
-		if year := number(word(i), 4); year >= 1900 && year <= 2199 {
+		if year := yearNumber(word(i)); year != 0 {
 			out = append(out, Date{Year: year})
 		}
 	}
@@ -94,34 +103,22 @@ func monthOf(word string) time.Month {
 		return 0
 	}
 	for i, names := range months {
-		for _, name := range names {
-			if word == name {
-				return time.Month(i + 1)
-			}
+		if slices.Contains(names, word) {
+			return time.Month(i + 1)
 		}
 	}
 	return 0
 }
 
-// ambiguous tells whether a month's name is also another word.
-func ambiguous(word string) bool {
-	switch word {
-	case "may", "march", "mars", "mai", "mei", "jan", "august", "april", "june", "sep", "jun", "dec":
-		return true
+// yearNumber reads a year from 1900 to 2199; 0 where the word is none.
+func yearNumber(word string) int {
+	if year := number(word, 4); year >= 1900 && year <= 2199 {
+		return year
 	}
-	return false
+	return 0
 }
 
-func introduced(words []string, i int) bool {
-	for _, w := range mentioned {
-		if i > 0 && words[i-1] == w {
-			return true
-		}
-	}
-	return false
-}
-
-// number reads a number of at most so many digits; 0: it is none.
+// number reads a number of at most so many digits; 0 where the word is none.
 func number(word string, digits int) int {
 	if word == "" || len(word) > digits {
 		return 0
@@ -136,7 +133,7 @@ func number(word string, digits int) int {
 	return n
 }
 
-// dayNumber reads 7, 07 and 7th.
+// dayNumber reads 7, 07 and 7th; 0 where the word is no day.
 func dayNumber(word string) int {
 	for _, suffix := range []string{"st", "nd", "rd", "th"} {
 		word = strings.TrimSuffix(word, suffix)
@@ -147,10 +144,10 @@ func dayNumber(word string) int {
 	return 0
 }
 
-// matchOf tells how well a day matches the best of some dates: a month is 1, its year and its day half more each, a year
-// alone is half.
+// matchOf tells how well a day, counted since 1970, matches the best of some dates. A month counts 1, its year and its
+// day half more each, a year alone a half.
 func matchOf(dates []Date, day uint16) float64 {
-	if len(dates) == 0 {
+	if len(dates) == 0 { // the usual case, asked of every candidate
 		return 0
 	}
 	y, m, d := time.Unix(int64(day)*86400, 0).UTC().Date()

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/fnv"
@@ -8,9 +9,10 @@ import (
 	"time"
 )
 
-// Category sorts documents.
+// Category says what a document is: a message, or a memory of one of three categories.
 type Category uint8
 
+// The categories, as they are stored.
 const (
 	Message Category = iota
 	Core
@@ -18,16 +20,15 @@ const (
 	Conversation
 )
 
-// Attrs is what postings say of their document beside its day: its category, its importance in fourteenths, and hashes
-// of its tags and of its group, by which most documents that a filter leaves out are known without being read.
+// Attrs is what a posting says of its document beside the day: its category, its importance in fourteenths, and hashes
+// of its tags and of its group. By them most documents that a filter leaves out are known without being read.
 //
 //	bits 0-1 category, 2-5 importance, 6-13 group, 14-21 tags
 type Attrs uint32
 
-// NewAttrs packs attributes. The group is a memory's source or a message's delegation.
-func NewAttrs(c Category, importance float64, group string, tags []string) Attrs {
-	a := Attrs(c) | Attrs(min(max(importance, 0), 1)*14+.5)<<2 | Attrs(hash8(group))<<6
-	for _, t := range tags {
+func (d *Document) attrs() Attrs {
+	a := Attrs(d.Category) | Attrs(min(max(d.Importance, 0), 1)*14+.5)<<2 | Attrs(hash8(d.Group))<<6
+	for _, t := range d.Tags {
 		a |= tagBit(t)
 	}
 	return a
@@ -39,9 +40,16 @@ func (a Attrs) importance() float64 { return float64(a>>2&15) / 14 }
 
 func (a Attrs) group() byte { return byte(a >> 6) }
 
+// Grouped tells whether the document has a group.
+func (a Attrs) Grouped() bool { return a.group() != 0 }
+
+// HiddenFrom tells whether the document surely has another group than the viewer's. Where it is false, the document may
+// still have a group with the same hash.
+func (a Attrs) HiddenFrom(viewer string) bool { return a.Grouped() && a.group() != hash8(viewer) }
+
 func tagBit(tag string) Attrs { return 1 << (14 + hash8(tag)%8) }
 
-// hash8 is 0 for the empty string and for no other.
+// hash8 hashes a string to a byte, which is 0 for the empty string and for no other.
 func hash8(s string) byte {
 	if s == "" {
 		return 0
@@ -54,17 +62,16 @@ func hash8(s string) byte {
 // Document is one indexed text, or one passage of a long one, with what filters and hits ask of it.
 type Document struct {
 	Place
-	ID       string // a memory's key; a message's id follows from its stream and Number
-	Number   uint64 // of a message in its session
-	Category Category
-	Session  string
-	Group    string // a memory's source, a message's delegation
-	Tags     []string
-	// Importance is from 0 to 1.
-	Importance float64
+	ID         string // a memory's key; a message's id follows from its stream and Number
+	Number     uint64 // of a message in its session
+	Category   Category
+	Session    string
+	Group      string // a memory's source, a message's delegation
+	Tags       []string
+	Importance float64 // from 0 to 1
 	Created    time.Time
-	Expires    time.Time // zero: never
-	Len        uint32
+	Expires    time.Time   // zero: never
+	Len        uint32      // in terms
 	Terms      []TermCount // sorted by term
 }
 
@@ -101,26 +108,17 @@ func countTerms(terms []string) []TermCount {
 	return out
 }
 
-func (d *Document) attrs() Attrs { return NewAttrs(d.Category, d.Importance, d.Group, d.Tags) }
-
 func dayOf(t time.Time) uint16 { return uint16(min(max(t.Unix()/86400, 0), 1<<16-1)) }
 
-// Posting is the document's posting of a term that it holds so often.
+// Posting is the document's posting of a term that it holds count times.
 func (d *Document) Posting(count uint32) Posting {
 	return Posting{Place: d.Place, Count: count, Len: d.Len, Day: dayOf(d.Created), Attrs: d.attrs()}
 }
 
 // Count tells how often the document holds a term.
 func (d *Document) Count(term string) uint32 {
-	i, found := slices.BinarySearchFunc(d.Terms, term, func(t TermCount, s string) int {
-		switch {
-		case t.Term < s:
-			return -1
-		case t.Term > s:
-			return 1
-		}
-		return 0
-	})
+	byTerm := func(t TermCount, term string) int { return cmp.Compare(t.Term, term) }
+	i, found := slices.BinarySearchFunc(d.Terms, term, byTerm)
 	if !found {
 		return 0
 	}
@@ -131,7 +129,7 @@ const documentVersion = 1
 
 var errBadDocument = errors.New("an indexed document does not parse")
 
-// Append packs a document, all but its place, which its key tells.
+// Append packs all of a document but its place, which its key tells.
 func (d *Document) Append(dst []byte) []byte {
 	text := func(s string) { dst = append(binary.AppendUvarint(dst, uint64(len(s))), s...) }
 	dst = append(dst, documentVersion, byte(d.Category), byte(d.Importance*255+.5))
@@ -158,7 +156,7 @@ func (d *Document) Append(dst []byte) []byte {
 	return dst
 }
 
-// ReadDocument unpacks what Append packed. Without terms it stops before them.
+// ReadDocument unpacks what Append packed. Unless terms is set it leaves the terms out.
 func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	if len(b) < 3 || b[0] != documentVersion {
 		return nil, errBadDocument

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Place is where a document stands: its stream, which is a conversation, and its position there. Documents at adjacent
-// positions of one stream are neighbours; those of stream 0 stand alone.
+// Place is where a document is: its stream, which is a conversation, and its position there. Documents at adjacent
+// positions of one stream are neighbours. Those of stream 0 have no neighbours.
 type Place struct{ Stream, Pos uint64 }
 
 // Compare orders places by stream, then by position.
@@ -32,12 +32,12 @@ const blockVersion = 1
 
 var errBadBlock = errors.New("a block of postings does not parse")
 
-// AppendBlock packs postings, which are sorted: a version, their number, then each as the difference from the one before.
+// AppendBlock packs sorted postings: a version, their number, then each as the difference from the one before.
 func AppendBlock(dst []byte, ps []Posting) []byte {
 	dst = binary.AppendUvarint(append(dst, blockVersion), uint64(len(ps)))
 	var last Posting
 	for i, p := range ps {
-		if moved := i == 0 || p.Stream != last.Stream; moved {
+		if i == 0 || p.Stream != last.Stream {
 			dst = binary.BigEndian.AppendUint64(append(dst, 0), p.Stream)
 			dst = binary.AppendUvarint(dst, p.Pos)
 		} else {
@@ -98,34 +98,33 @@ func ReadBlock(dst []Posting, b []byte) ([]Posting, error) {
 	return dst, nil
 }
 
-// Merge adds postings to those of a block and gives what belongs in blocks: the first keeps the block's place, each
-// other begins one of its own. Where all were added behind, all but the last are full. Both are sorted.
+// Merge adds postings to those of a block and gives what belongs in blocks. The first block keeps the place of the old
+// one. Where all postings come behind the old ones, all blocks but the last are full; else all are about as long. Both
+// lists are sorted.
 func Merge(block, added []Posting) [][]Posting {
-	all := make([]Posting, 0, len(block)+len(added))
-	appended := len(block) == 0 || len(added) == 0 || block[len(block)-1].Compare(added[0].Place) < 0
-	if appended {
-		all = append(append(all, block...), added...)
-	} else {
-		all = append(append(all, block...), added...)
-		slices.SortStableFunc(all, func(a, b Posting) int { return a.Compare(b.Place) })
-	}
+	all := slices.Concat(block, added)
 	size := BlockSize
-	if n := (len(all) + BlockSize - 1) / BlockSize; !appended && n > 1 {
-		size = (len(all) + n - 1) / n
+	if len(block) > 0 && len(added) > 0 && block[len(block)-1].Compare(added[0].Place) >= 0 {
+		slices.SortStableFunc(all, func(a, b Posting) int { return a.Compare(b.Place) })
+		if n := (len(all) + BlockSize - 1) / BlockSize; n > 1 {
+			size = (len(all) + n - 1) / n
+		}
 	}
 	return slices.Collect(slices.Chunk(all, size))
 }
 
-// Without gives the postings of a block but those at a place.
+// Without takes the posting at a place out of a block, in the block's own memory.
 func Without(block []Posting, at Place) []Posting {
 	return slices.DeleteFunc(block, func(p Posting) bool { return p.Place == at })
 }
 
-// reader takes numbers and strings off packed bytes; once bad it gives zeros.
+// reader takes numbers and strings off packed bytes. Once they do not parse, it is bad and gives zeros.
 type reader struct {
 	b   []byte
 	bad bool
 }
+
+func (r *reader) fail() { r.bad, r.b = true, nil }
 
 func (r *reader) uvarint() uint64 {
 	if len(r.b) > 0 && r.b[0] < 0x80 {
@@ -135,7 +134,7 @@ func (r *reader) uvarint() uint64 {
 	}
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 {
-		r.bad, r.b = true, nil
+		r.fail()
 		return 0
 	}
 	r.b = r.b[n:]
@@ -149,7 +148,7 @@ func (r *reader) varint() int64 {
 
 func (r *reader) uint64() uint64 {
 	if len(r.b) < 8 {
-		r.bad, r.b = true, nil
+		r.fail()
 		return 0
 	}
 	v := binary.BigEndian.Uint64(r.b)
@@ -160,7 +159,7 @@ func (r *reader) uint64() uint64 {
 func (r *reader) text() string {
 	n := r.uvarint()
 	if n > uint64(len(r.b)) {
-		r.bad, r.b = true, nil
+		r.fail()
 		return ""
 	}
 	s := string(r.b[:n])

@@ -1,3 +1,11 @@
+// Package rank ranks documents by the words they hold: pure functions over postings, without a store. It also packs
+// documents and postings for the index that keeps them (document.go, posting.go), and reads the dates that a query
+// names (date.go).
+//
+// The hard idea is how a document is scored. A word counts, beside its own occurrences, half of those in the documents
+// next to it, and each document's count is divided by the document's own length, as BM25F does with fields. The parts
+// of a score are shares of the most that the query's words could give, so that 1 means that all of them are there, over
+// and over.
 package rank
 
 import (
@@ -6,20 +14,23 @@ import (
 	"context"
 	"math"
 	"slices"
-	"time"
 )
 
-// How a document is scored. A word counts, beside its own occurrences, half of those in the documents next to it; each
-// document's count is divided by its own length, as BM25F does with fields. The parts are shares of the most that the
-// query's words could give, so that 1 means that all of them are there, over and over.
 const (
-	saturation      = 0.9  // k1: how soon more of the same word stops to count
-	normalisation   = 0.4  // b: how much the length of a document matters
+	saturation      = 0.9  // BM25's k1: how soon more of the same word stops to count
+	normalisation   = 0.4  // BM25's b: how much the length of a document matters
 	neighbourWeight = 0.5  // of a word in the document before or behind
 	sessionWeight   = 0.25 // of the score of the whole session
 	dateWeight      = 0.15 // of a month that the query names
-	importantWeight = 0.05 // of importance above the middle one, which facts that never expire do not get
+	importantWeight = 0.05 // of importance above or below the middle, which core memories and messages do not get
 )
+
+// Word is one word of a query that says something. Its terms are those that may stand for it in the index, one for each
+// language that stems it differently.
+type Word struct {
+	Text  string
+	Terms []string
+}
 
 // Postings are those of one word of a query, sorted by place.
 type Postings struct {
@@ -27,8 +38,8 @@ type Postings struct {
 	List []Posting
 }
 
-// Gather puts the postings of a word's terms together: those of each list are sorted, and a document that stands in
-// several counts once, with all its occurrences.
+// Gather puts the postings of a word's terms together. Each list is sorted; a document that is in several counts once,
+// with all its occurrences.
 func Gather(word string, lists ...[]Posting) Postings {
 	if len(lists) == 1 {
 		return Postings{word, lists[0]}
@@ -51,81 +62,26 @@ type Corpus struct {
 	Documents, Terms uint64
 }
 
-// MaxWords bounds a query: of more words than these, the rarest count.
+// MaxWords bounds the words that count. Of more words than these, the rarest do.
 const MaxWords = 64
 
-// Filter leaves documents out. Zero values leave out nothing.
-type Filter struct {
-	Category     Category // with ByCategory
-	ByCategory   bool
-	Tags         []string // all of them
-	Group        string
-	Session      string
-	Stream       uint64    // that Session's; 0: any
-	Since, Until time.Time // inclusive
-}
-
-// may tells whether a document may pass, by what its posting says.
-func (f *Filter) may(p *Posting) bool {
-	switch {
-	case f.ByCategory && p.Attrs.category() != f.Category,
-		f.Group != "" && hash8(f.Group) != p.Attrs.group(),
-		!f.Since.IsZero() && p.Day < dayOf(f.Since),
-		!f.Until.IsZero() && p.Day > dayOf(f.Until):
-		return false
-	}
-	for _, t := range f.Tags {
-		if p.Attrs&tagBit(t) == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Passes tells whether a document passes and is not expired.
-func (f *Filter) Passes(d *Document, now time.Time) bool {
-	switch {
-	case f.ByCategory && d.Category != f.Category,
-		f.Group != "" && d.Group != f.Group,
-		f.Session != "" && d.Session != f.Session,
-		!f.Since.IsZero() && d.Created.Before(f.Since),
-		!f.Until.IsZero() && d.Created.After(f.Until),
-		!d.Expires.IsZero() && !d.Expires.After(now):
-		return false
-	}
-	for _, t := range f.Tags {
-		if !slices.Contains(d.Tags, t) {
-			return false
-		}
-	}
-	return true
-}
-
-// GroupHidden tells whether a viewer who may see only this group, and what has none, may not see a document.
-func GroupHidden(a Attrs, viewer string) bool {
-	return viewer != "" && a.group() != 0 && a.group() != hash8(viewer)
-}
-
-// Grouped tells whether a document has a group.
-func Grouped(a Attrs) bool { return a.group() != 0 }
-
-// found is a document that holds a word of the query.
+// found is a document that holds some word of the query.
 type found struct {
 	Place
 	day   uint16
 	attrs Attrs
 }
 
-// Candidate is a place that may hold a hit: a document with a word of the query, or one next to such.
+// Candidate is a place that may hold a hit: that of a document with a word of the query, or one next to it.
 type Candidate struct {
 	Place
 	Score            float64
 	day              uint16
-	own, left, right int32 // in Ranking.docs, -1: none
-	session          int32 // in Ranking.sessions, -1: none
+	own, left, right int32 // indexes of Ranking.docs; -1: none
+	session          int32 // an index of Ranking.sessions; -1: none
 }
 
-// Ranking gives candidates, best first.
+// Ranking gives candidates, best first. The zero value has none.
 type Ranking struct {
 	words    []Postings
 	shares   []float64 // of each word in the greatest possible score
@@ -136,8 +92,8 @@ type Ranking struct {
 	heap     candidates
 }
 
-// Rank scores all documents that hold a word of a query, and their neighbours, as far as the filter may let them pass. The
-// error is that of ctx, which ended.
+// Rank scores all documents that hold a word of a query, and their neighbours, unless the filter leaves them out for
+// sure. It fails only where ctx ends, with the error of ctx.
 func Rank(ctx context.Context, words []Postings, c Corpus, dates []Date, f *Filter) (*Ranking, error) {
 	words = slices.DeleteFunc(words, func(w Postings) bool { return len(w.List) == 0 })
 	if len(words) > MaxWords {
@@ -205,7 +161,7 @@ func (r *Ranking) unite(ctx context.Context, mean float64) error {
 	}
 }
 
-// of gives a document's count of a word; none has none.
+// of gives a document's count of a word. It is 0 where doc is -1.
 func (r *Ranking) of(doc int32, word int) float64 {
 	if doc < 0 {
 		return 0
@@ -237,7 +193,7 @@ func (r *Ranking) stream(from, to int, f *Filter) {
 		}
 		return int32(i)
 	}
-	next := uint64(1) // the first place not looked at
+	next := uint64(1) // the first position not looked at
 	for i := from; i < to; i++ {
 		d := &r.docs[i]
 		if alone {
@@ -247,10 +203,12 @@ func (r *Ranking) stream(from, to int, f *Filter) {
 		if before := d.Pos - 1; d.Pos > 1 && before >= next {
 			r.add(Candidate{Place: Place{d.Stream, before}, own: -1, left: -1, right: int32(i), session: session}, f)
 		}
-		r.add(Candidate{Place: d.Place, own: int32(i), left: at(i-1, d.Pos-1), right: at(i+1, d.Pos+1), session: session}, f)
+		r.add(Candidate{Place: d.Place, own: int32(i), left: at(i-1, d.Pos-1), right: at(i+1, d.Pos+1),
+			session: session}, f)
 		next = d.Pos + 1
 		if at(i+1, next) < 0 {
-			r.add(Candidate{Place: Place{d.Stream, next}, own: -1, left: int32(i), right: at(i+1, next+1), session: session}, f)
+			r.add(Candidate{Place: Place{d.Stream, next}, own: -1, left: int32(i), right: at(i+1, next+1),
+				session: session}, f)
 			next++
 		}
 	}
@@ -258,13 +216,13 @@ func (r *Ranking) stream(from, to int, f *Filter) {
 
 // add scores a candidate and takes it up unless the filter leaves it out for sure.
 func (r *Ranking) add(c Candidate, f *Filter) {
-	if c.own >= 0 && !f.may(&Posting{Day: r.docs[c.own].day, Attrs: r.docs[c.own].attrs}) {
-		return
-	}
 	switch {
 	case c.own >= 0:
-		c.day = r.docs[c.own].day
-	case c.left >= 0: // unknown without reading it: its neighbour's
+		own := &r.docs[c.own]
+		if c.day = own.day; !f.may(own.day, own.attrs) {
+			return
+		}
+	case c.left >= 0: // The document was not read, so its day is about that of its neighbour.
 		c.day = r.docs[c.left].day
 	default:
 		c.day = r.docs[c.right].day
@@ -303,7 +261,8 @@ func (r *Ranking) Next() (Candidate, bool) {
 	return heap.Pop(&r.heap).(Candidate), true
 }
 
-// Why takes a score apart. Terms are the words that the document itself holds, the rest comes with the numbers.
+// Why takes a score apart: its parts add up to it. Terms are the words that the document itself holds, Neighbours what
+// the words of the documents beside it add.
 type Why struct {
 	Terms                                 []TermShare
 	Neighbours, Session, Date, Importance float64
@@ -330,7 +289,8 @@ func (r *Ranking) Why(c Candidate) Why {
 	return y
 }
 
-// candidates is a heap, the best first: of equal ones the newer, then the later place.
+// candidates is a heap with the best first. Of two with equal scores the newer comes first, then that at the later
+// place.
 type candidates []Candidate
 
 func (h candidates) Len() int      { return len(h) }

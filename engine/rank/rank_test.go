@@ -15,8 +15,9 @@ func randomPostings(r *rand.Rand, n int) []Posting {
 	seen := map[Place]bool{}
 	var out []Posting
 	for len(out) < n {
-		p := Posting{Place: Place{Stream: []uint64{0, 7, 1 << 63, r.Uint64()}[r.IntN(4)], Pos: r.Uint64N(1 << (1 + r.IntN(62)))},
-			Count: 1 + r.Uint32N(1<<r.IntN(31)), Len: r.Uint32(), Day: uint16(r.Uint32()), Attrs: Attrs(r.Uint32N(1<<22) * r.Uint32N(2))}
+		at := Place{Stream: []uint64{0, 7, 1 << 63, r.Uint64()}[r.IntN(4)], Pos: r.Uint64N(1 << (1 + r.IntN(62)))}
+		p := Posting{Place: at, Count: 1 + r.Uint32N(1<<r.IntN(31)), Len: r.Uint32(), Day: uint16(r.Uint32()),
+			Attrs: Attrs(r.Uint32N(1<<22) * r.Uint32N(2))}
 		if !seen[p.Place] {
 			seen[p.Place] = true
 			out = append(out, p)
@@ -76,7 +77,7 @@ func TestMergeEqualsSortedList(t *testing.T) {
 			for i, block := range blocks {
 				upTo := len(added)
 				if i+1 < len(blocks) {
-					upTo, _ = slices.BinarySearchFunc(added, blocks[i+1][0].Place, func(p Posting, at Place) int { return p.Compare(at) })
+					upTo, _ = slices.BinarySearchFunc(added, blocks[i+1][0].Place, Posting.Compare)
 				}
 				next = append(next, Merge(block, added[:upTo])...)
 				added = added[upTo:]
@@ -99,8 +100,8 @@ func TestMergeEqualsSortedList(t *testing.T) {
 }
 
 func TestDocuments(t *testing.T) {
-	want := &Document{Place: Place{1, 2}, ID: "key", Number: 9, Category: Daily, Session: "s", Group: "chat", Tags: []string{"a", "b"},
-		Importance: 1, Created: time.UnixMilli(1234567).UTC(), Expires: time.UnixMilli(99).UTC(), Len: 3,
+	want := &Document{Place: Place{1, 2}, ID: "key", Number: 9, Category: Daily, Session: "s", Group: "chat",
+		Tags: []string{"a", "b"}, Importance: 1, Created: time.UnixMilli(1234567).UTC(), Expires: time.UnixMilli(99).UTC(), Len: 3,
 		Terms: []TermCount{{"a", 1}, {"b", 2}}}
 	b := want.Append(nil)
 	got, err := ReadDocument(want.Place, b, true)

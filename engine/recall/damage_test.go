@@ -63,7 +63,8 @@ func TestForgottenWordsScoreNothing(t *testing.T) {
 	for i := range 1_999 {
 		fmt.Fprintf(&distinct, "w%d ", i)
 	}
-	k.Remember(memory.Spec{Key: "big", Content: distinct.String() + "secretword", SessionID: "s", Category: "conversation"})
+	k.Remember(memory.Spec{Key: "big", Content: distinct.String() + "secretword", SessionID: "s",
+		Category: "conversation"})
 	k.Remember(memory.Spec{Key: "behind", Content: "other words", SessionID: "s", Category: "conversation"})
 	fill(k)
 	k.Forget("big")
@@ -78,7 +79,8 @@ func TestForgottenWordsScoreNothing(t *testing.T) {
 // these have the same.
 func TestViewersWithTheSameHash(t *testing.T) {
 	k := enginetest.New(t)
-	k.Post("s1", enginetest.User("the public question"), `{"role":"assistant","content":"merger with Acme","delegation_id":"deleg-A"}`)
+	k.Post("s1", enginetest.User("the public question"),
+		`{"role":"assistant","content":"merger with Acme","delegation_id":"deleg-A"}`)
 	for _, how := range []string{"not indexed", "in blocks"} {
 		for i := range 400 { // 280 has the same
 			v := fmt.Sprint("d", i)
@@ -93,11 +95,13 @@ func TestViewersWithTheSameHash(t *testing.T) {
 		k.Drain()
 	}
 	v := "deleg-A"
-	if got := k.Found(recall.Query{Query: "merger", Scope: "transcript", Viewer: &access.Viewer{DelegationID: &v}}); len(got) != 2 {
+	if got := k.Found(recall.Query{Query: "merger", Scope: "transcript",
+		Viewer: &access.Viewer{DelegationID: &v}}); len(got) != 2 {
 		t.Errorf("its own viewer finds %q", got)
 	}
 	v = "no id"
-	_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject, recall.Query{Query: "x", Viewer: &access.Viewer{DelegationID: &v}})
+	_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject,
+		recall.Query{Query: "x", Viewer: &access.Viewer{DelegationID: &v}})
 	enginetest.WantKind(t, err, fault.Invalid)
 }
 
@@ -110,7 +114,8 @@ func TestMemoriesOutliveTheirSession(t *testing.T) {
 			t.Errorf("%s finds %q", query, got)
 		}
 	}
-	_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject, recall.Query{Query: "piano", Scope: "transcript", SessionID: "gone"})
+	_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject,
+		recall.Query{Query: "piano", Scope: "transcript", SessionID: "gone"})
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
@@ -126,7 +131,8 @@ func TestRecentPassesByDamage(t *testing.T) {
 	for _, prefix := range []string{"e\x00t", "h\x00"} {
 		for _, it := range k.Everything(ident.DefaultTenant) {
 			if strings.HasPrefix(string(it.Key), prefix) && strings.ContainsAny(string(it.Key[11:]), "23") {
-				if err := k.Store.Commit(t.Context(), ident.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: []byte("rot")}}}); err != nil {
+				b := store.Batch{Put: []store.Pair{{Key: it.Key, Value: []byte("rot")}}}
+				if err := k.Store.Commit(t.Context(), ident.DefaultTenant, b); err != nil {
 					t.Fatal(err)
 				}
 				break
@@ -136,7 +142,8 @@ func TestRecentPassesByDamage(t *testing.T) {
 	if got := strings.Join(k.Found(recall.Query{Query: "*"}), " "); got != "m2 m0" {
 		t.Errorf("memories: %s", got)
 	}
-	if got := strings.Join(k.Found(recall.Query{Query: "*", Scope: "transcript"}), " "); got != "message 3 message 1 message 0" {
+	got := strings.Join(k.Found(recall.Query{Query: "*", Scope: "transcript"}), " ")
+	if got != "message 3 message 1 message 0" {
 		t.Errorf("messages: %s", got)
 	}
 	if got := k.ListMemories(memory.Filter{}, 10); len(got) != 3 {
@@ -176,7 +183,8 @@ func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
 	k.Remember(memory.Spec{Key: "note", Content: "perishable pear", Category: "daily"})
 	k.Post("dash", enginetest.User("hi"))
 	for _, job := range []string{"j\x00s" + "short", "j\x00p" + "short"} {
-		if err := k.Store.Commit(t.Context(), ident.DefaultTenant, store.Batch{Put: []store.Pair{{Key: []byte(job), Value: []byte("rot")}}}); err != nil {
+		b := store.Batch{Put: []store.Pair{{Key: []byte(job), Value: []byte("rot")}}}
+		if err := k.Store.Commit(t.Context(), ident.DefaultTenant, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,7 +207,8 @@ func TestAFailingUnitHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	if k.Holds(ident.DefaultTenant, "perishable") || blocks == 0 {
-		t.Errorf("there are %d blocks; an expired memory is there: %v", blocks, k.Holds(ident.DefaultTenant, "perishable"))
+		t.Errorf("there are %d blocks; an expired memory is there: %v", blocks,
+			k.Holds(ident.DefaultTenant, "perishable"))
 	}
 }
 
@@ -228,7 +237,8 @@ func TestRecallEndsWithItsCaller(t *testing.T) {
 	k.Remember(memory.Spec{Content: "words"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := k.Recall.Recall(ctx, k.Admin, ident.DefaultProject, recall.Query{Query: "words"}); !errors.Is(err, context.Canceled) {
+	_, err := k.Recall.Recall(ctx, k.Admin, ident.DefaultProject, recall.Query{Query: "words"})
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

@@ -73,7 +73,8 @@ func locomoTranscript(k *enginetest.Kit, c *benchtest.Conversation, projectID st
 		ids[r.Messages[0].ID] = turn.ID
 	}
 	return func(question string) (out []string) {
-		r, err := k.Recall.Recall(k.Context(), k.Admin, projectID, recall.Query{Query: question, Scope: "transcript", Limit: 20})
+		r, err := k.Recall.Recall(k.Context(), k.Admin, projectID,
+			recall.Query{Query: question, Scope: "transcript", Limit: 20})
 		if err != nil || r.Incomplete {
 			k.Fatalf("incomplete %v: %v", r.Incomplete, err)
 		}
@@ -114,7 +115,8 @@ func locomoMemories(k *enginetest.Kit, c *benchtest.Conversation, projectID stri
 // plainBM25 ranks turns by their own words alone, with the usual parameters.
 func plainBM25(_ *enginetest.Kit, c *benchtest.Conversation, _ string) func(string) []string {
 	const k1, b = 1.2, .75
-	counts, lens, df, mean := make([]map[string]float64, len(c.Turns)), make([]float64, len(c.Turns)), map[string]float64{}, 0.
+	counts, lens, df, mean := make([]map[string]float64, len(c.Turns)), make([]float64, len(c.Turns)),
+		map[string]float64{}, 0.
 	for i, turn := range c.Turns {
 		counts[i] = map[string]float64{}
 		terms, _ := enginetest.Analyser().Document(turn.Text)

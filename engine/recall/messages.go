@@ -1,33 +1,45 @@
 package recall
 
 import (
-	"context"
 	"errors"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
+// How much a query searches that is not indexed.
+const (
+	tailMessages = 4096
+	tailBytes    = 8 << 20
+	tailSessions = 4096
+)
+
+// tail is what a query searches beside the index: messages that are not indexed yet.
+type tail struct {
+	docs      []rank.Document
+	languages []string
+	rest      uint64 // messages beyond its bounds
+	damaged   bool   // something is left out of it
+}
+
 // findMessages finds messages by words.
-func (svc *Service) findMessages(ctx context.Context, c access.Caller, p *project.Record, r *request, out *Result) error {
-	if !p.Recalls {
-		if err := svc.enableTranscripts(ctx, c, p.ID); err != nil {
+func (r *recalling) findMessages() error {
+	if !r.project.Recalls {
+		if err := r.svc.enableTranscripts(r.ctx, r.caller, r.project.ID); err != nil {
 			return err
 		}
 	}
-	q := &index.Query{Space: records.RecallTranscript, Text: r.Query.Query, Filter: r.filter, Viewer: r.viewer, Limit: r.Limit}
+	q := &index.Query{Space: index.Transcripts(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
+		Viewer: r.viewer, Limit: r.Limit}
 	if r.SessionID != "" {
-		_, h, err := svc.sessions.Existing(ctx, c, p.ID, r.SessionID)
-		if wrong, ok := errors.AsType[*fault.Error](err); ok && wrong.Kind == fault.NotFound && r.Scope == scopeBoth {
+		_, h, err := r.svc.sessions.Existing(r.ctx, r.caller, r.project.ID, r.SessionID)
+		if fault.IsNotFound(err) && r.Scope == scopeBoth {
 			return nil // memories outlive their session
 		}
 		if err != nil {
@@ -35,98 +47,100 @@ func (svc *Service) findMessages(ctx context.Context, c access.Caller, p *projec
 		}
 		q.Filter.Stream = h.Incarnation.Stream()
 	}
-	marks, err := svc.readMarks(ctx, c.Tenant, p.Incarnation, out)
+	marks, err := r.readMarks()
 	if err != nil {
 		return err
 	}
 	for _, m := range marks {
-		q.Keys = append(q.Keys, keysOfMark(p.Incarnation, m)...)
+		q.Keys = append(q.Keys, keysOfMark(r.project.Incarnation, m)...)
 	}
 	var unindexed tail
-	q.Unindexed = func(held []store.Item) ([]rank.Document, []string, error) {
-		unindexed, err = svc.analyseTails(ctx, c.Tenant, r.SessionID, marks, held)
+	q.Unindexed = func(held []store.Item) (_ []rank.Document, _ []string, err error) {
+		unindexed, err = r.analyseTails(marks, held)
 		return unindexed.docs, unindexed.languages, err
 	}
 	live := map[string]ident.Incarnation{}
 	q.Accept = func(d *rank.Document) (bool, error) {
-		is, known := live[d.Session]
+		sinc, known := live[d.Session]
 		if !known {
-			_, h, _, err := svc.sessions.ReadHead(ctx, c, p.ID, d.Session)
+			_, h, _, err := r.svc.sessions.ReadHead(r.ctx, r.caller, r.project.ID, d.Session)
 			if errors.Is(err, records.ErrDamaged) {
-				out.Incomplete, err = true, nil
+				r.out.Incomplete, err = true, nil
 			}
 			if err != nil {
 				return false, err
 			}
 			if h != nil {
-				is = h.Incarnation
+				sinc = h.Incarnation
 			}
-			live[d.Session] = is
+			live[d.Session] = sinc
 		}
-		return is.Stream() == d.Stream, nil // else it is a deleted session's, to be swept
+		return sinc.Stream() == d.Stream, nil // else it is of a deleted session, to be swept
 	}
-	hits, incomplete, err := svc.index.Search(ctx, c.Tenant, p.Incarnation, q)
+	hits, incomplete, err := r.svc.index.Search(r.ctx, r.tenant, q)
 	if err != nil {
 		return err
 	}
-	out.Incomplete = out.Incomplete || incomplete || unindexed.damaged || unindexed.rest > 0
-	out.UnindexedMessages += unindexed.rest
+	r.out.Incomplete = r.out.Incomplete || incomplete || unindexed.damaged || unindexed.rest > 0
+	r.out.UnindexedMessages += unindexed.rest
 	if len(unindexed.docs) >= indexChunk {
-		svc.jobs.Poke(c.Tenant)
+		r.svc.jobs.Poke(r.tenant)
 	}
-	for _, h := range hits {
-		m, err := svc.messageHit(ctx, c.Tenant, ident.IncarnationOf(h.Doc.Stream), h.Doc.Number, h.Doc.Session)
+	for i := range hits {
+		d := hits[i].Doc
+		sinc := ident.IncarnationOf(d.Stream)
+		bodies, err := r.svc.sessions.ReadBodies(r.ctx, r.tenant, sinc, d.Number, d.Number)
 		if err != nil {
 			return err
 		}
-		if m == nil {
-			continue
+		hd, m, err := transcript.ParseBody(bodies[0])
+		if err != nil {
+			continue // it is damaged, or gone
 		}
-		if m.Score, m.Why = h.Score, whyOf(h.Why); !out.add(*m) {
+		if !r.out.add(messageHit(sinc, d.Number, d.Session, hd, m).found(&hits[i])) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// readMarks gives the marks of a project's sessions with messages that are not indexed.
-func (svc *Service) readMarks(ctx context.Context, tenant string, p ident.Incarnation, out *Result) ([]store.Item, error) {
-	rng := records.UnindexedJob.Under(p)
+// readMarks gives the marks of a project's sessions with messages that are not indexed. Where they are not all that
+// there should be, the answer says that hits may be missing.
+func (r *recalling) readMarks() ([]store.Item, error) {
+	pinc := r.project.Incarnation
+	rng := records.UnindexedJob.Under(pinc)
 	rng.Limit = tailSessions
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{records.BacklogJob.Key(p)}, Ranges: []store.Range{rng}})
+	read, err := r.svc.db.Store.Read(r.ctx, r.tenant, store.Query{Keys: [][]byte{records.BacklogJob.Key(pinc)},
+		Ranges: []store.Range{rng}})
 	if err != nil {
 		return nil, err
 	}
-	found := len(r.Ranges[0])
-	marks := slices.DeleteFunc(r.Ranges[0], func(it store.Item) bool { return len(it.Value) < 8 })
-	if r.Keys[0].Value != nil || found == rng.Limit || len(marks) < found {
-		out.Incomplete = true
+	found := len(read.Ranges[0])
+	marks := slices.DeleteFunc(read.Ranges[0], func(it store.Item) bool { return len(it.Value) < 8 })
+	if read.Keys[0].Value != nil || found == rng.Limit || len(marks) < found {
+		r.out.Incomplete = true
 	}
 	return marks, nil
 }
 
-// messageHit reads a message; nil where it cannot be read.
-func (svc *Service) messageHit(ctx context.Context, tenant string, sinc ident.Incarnation, seq uint64, sessionID string) (
-	*Hit, error,
-) {
-	bodies, err := svc.sessions.ReadBodies(ctx, tenant, sinc, seq, seq)
-	if err != nil {
-		return nil, err
+// analyseTails makes documents of the messages of marked sessions that are not indexed. held are, for each mark, what
+// the keys of keysOfMark hold in the state that is searched. Where the query names a session, only its messages count.
+func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err error) {
+	budget := &workBudget{tailMessages, tailBytes}
+	for i, mark := range marks {
+		m, err := readMark(mark, held[2*i:2*i+2])
+		if err != nil {
+			found.damaged = true
+		}
+		if m == nil || r.SessionID != "" && r.SessionID != m.id {
+			continue
+		}
+		docs, languages, err := r.svc.analyse(r.ctx, r.tenant, m, budget)
+		if err != nil {
+			return found, err
+		}
+		found.docs, found.languages = append(found.docs, docs...), append(found.languages, languages...)
+		found.rest += m.head.Messages - m.state.Messages
 	}
-	hd, m, err := transcript.ParseBody(bodies[0])
-	if err != nil {
-		return nil, nil
-	}
-	h := messageHitOf(sinc, seq, sessionID, hd, m)
-	return &h, nil
-}
-
-func messageHitOf(sinc ident.Incarnation, seq uint64, sessionID string, hd *transcript.Header, m *chat.Message) Hit {
-	h := Hit{Kind: "message", MessageID: transcript.MessageID(sinc, seq), Content: m.Text, Tags: hd.Tags, SessionID: sessionID,
-		Turn: hd.Turn, Role: chat.RoleName(hd.Role), Agent: hd.Agent, CreatedAt: records.TimeOf(hd.Created),
-		Why: Why{Terms: []Term{}}}
-	if h.Tags == nil {
-		h.Tags = []string{}
-	}
-	return h
+	return found, nil
 }

@@ -226,7 +226,8 @@ func TestRecallEqualsModel(t *testing.T) {
 					m.store(spec, k.Clock(), expires)
 				case n < 33:
 					key := fmt.Sprint("k", r.IntN(160))
-					if _, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, key); err != nil {
+					if _, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+						key); err != nil {
 						t.Fatal(err)
 					}
 					m.remove(func(d *modelDoc) bool { return d.spec.Key == key })
@@ -243,7 +244,8 @@ func TestRecallEqualsModel(t *testing.T) {
 					}
 				default:
 					now := k.Clock()
-					k = enginetest.Open(t, raw, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{byte(r.IntN(256))}) })
+					k = enginetest.Open(t, raw,
+						func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{byte(r.IntN(256))}) })
 					k.Now = now
 				}
 				compareRecall(t, k, m, r)
@@ -286,7 +288,8 @@ func compareRecall(t *testing.T, k *enginetest.Kit, m *recallModel, r *rand.Rand
 	seen := map[string]bool{}
 	for i, h := range got.Data {
 		if seen[h.Key] || math.Abs(h.Score-want[h.Key]) > 1e-6 || math.Abs(h.Score-best[i]) > 1e-6 {
-			t.Fatalf("%+v: hit %d is %s with %v; the model gives it %v and has %v there", q, i, h.Key, h.Score, want[h.Key], best[i])
+			t.Fatalf("%+v: hit %d is %s with %v; the model gives it %v and has %v there", q, i, h.Key, h.Score,
+				want[h.Key], best[i])
 		}
 		sum := h.Why.Neighbours + h.Why.Session + h.Why.Date + h.Why.Importance
 		for _, term := range h.Why.Terms {

@@ -27,7 +27,8 @@ func damageIndex(k *enginetest.Kit, kind string, all bool) {
 		k.Fatal(err)
 	}
 	for _, it := range r.Ranges[0] {
-		if strings.HasPrefix(string(it.Key), "v\x00") && strings.HasPrefix(string(it.Key[10:]), kind) && (all || b.Put == nil) {
+		if strings.HasPrefix(string(it.Key), "v\x00") && strings.HasPrefix(string(it.Key[10:]), kind) &&
+			(all || b.Put == nil) {
 			flipped := append([]byte(nil), it.Value...)
 			flipped[len(flipped)/2] ^= 1
 			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: flipped})
@@ -69,7 +70,8 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 					t.Error("not forgotten")
 				}
 				for i := 2; i < 520; i += 9 { // which meets all that is damaged
-					k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common other", i), SessionID: "s"})
+					k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("common other", i),
+						SessionID: "s"})
 				}
 				if err := k.Sessions.Delete(t.Context(), k.Admin, ident.DefaultProject, "dash"); err != nil {
 					t.Fatal(err)
@@ -98,7 +100,8 @@ func TestDamagedIndexIsBuiltAgain(t *testing.T) {
 					if i%9 == 2 {
 						word = fmt.Sprint("other", i)
 					}
-					if r := k.Search(recall.Query{Query: word, Limit: 1}); r.Incomplete || len(r.Data) != 1 || r.Data[0].Key != fmt.Sprint("m", i) {
+					if r := k.Search(recall.Query{Query: word, Limit: 1}); r.Incomplete || len(r.Data) != 1 ||
+						r.Data[0].Key != fmt.Sprint("m", i) {
 						t.Fatalf("in the end %q finds %d, incomplete: %v", word, len(r.Data), r.Incomplete)
 					}
 				}
@@ -117,7 +120,8 @@ func damageFoldJob(k *enginetest.Kit, space byte) {
 	for _, it := range k.Everything(ident.DefaultTenant) {
 		if strings.HasPrefix(string(it.Key), "j\x00f") && it.Key[len(it.Key)-1] == space {
 			it.Value[0] ^= 1
-			if err := k.Store.Commit(k.Context(), ident.DefaultTenant, store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value}}}); err != nil {
+			b := store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value}}}
+			if err := k.Store.Commit(k.Context(), ident.DefaultTenant, b); err != nil {
 				k.Fatal(err)
 			}
 		}
@@ -190,7 +194,8 @@ func TestRebuildAmongChanges(t *testing.T) {
 					}
 				}
 				if r.IntN(4) == 0 {
-					k = enginetest.Open(t, raw, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{byte(r.IntN(256))}) })
+					k = enginetest.Open(t, raw,
+						func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{byte(r.IntN(256))}) })
 				}
 				var err error
 				if more, err = k.Step(t.Context()); err != nil {
@@ -211,7 +216,8 @@ func TestRebuildAmongChanges(t *testing.T) {
 			}
 			total := 0
 			for after := ""; ; {
-				page, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{}, records.Page{Limit: 100, Cursor: after})
+				page, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{},
+					records.Page{Limit: 100, Cursor: after})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -272,7 +278,8 @@ func TestDamagedTranscriptIndexIsBuiltAgain(t *testing.T) {
 			if !rebuild(k, recall.Query{Query: "common needle", Scope: "transcript", Limit: 100}) {
 				t.Error("no answer was incomplete")
 			}
-			for _, text := range []string{"last needle", "one needle", "third needle", "common number0", "common number639"} {
+			for _, text := range []string{"last needle", "one needle", "third needle", "common number0",
+				"common number639"} {
 				if got := k.Found(recall.Query{Query: text, Scope: "transcript"}); len(got) == 0 || got[0] != text {
 					t.Errorf("%q finds %q", text, got)
 				}

@@ -88,8 +88,8 @@ func TestRecallOfOddTexts(t *testing.T) {
 		k.Remember(memory.Spec{Key: key, Content: text})
 	}
 	for _, how := range []string{"fresh", "in blocks"} {
-		for query, want := range map[string]string{"needle": "long", "w11999": "distinct", strings.Repeat("a", 70): "one-word",
-			"結末": "unspaced", "w3 w9000": "distinct"} {
+		for query, want := range map[string]string{"needle": "long", "w11999": "distinct",
+			strings.Repeat("a", 70): "one-word", "結末": "unspaced", "w3 w9000": "distinct"} {
 			if got := k.Found(recall.Query{Query: query}); len(got) != 1 || got[0] != want {
 				t.Errorf("%s: %.20q finds %q, want %s", how, query, got, want)
 			}
@@ -165,7 +165,8 @@ func TestRecallOfTheMostRecent(t *testing.T) {
 func TestRecallOfTranscripts(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s1", enginetest.User("we planned the trip to Lisbon"), enginetest.Assistant("with a stop in Madrid"))
-	k.Post("s2", enginetest.User("the piano needs tuning"), `{"role":"assistant","content":"tuning by Ada","delegation_id":"A"}`)
+	k.Post("s2", enginetest.User("the piano needs tuning"),
+		`{"role":"assistant","content":"tuning by Ada","delegation_id":"A"}`)
 	query := func(q recall.Query) string {
 		q.Scope = "transcript"
 		return strings.Join(k.Found(q), "|")

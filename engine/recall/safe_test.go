@@ -101,7 +101,8 @@ func changesUntilStop(k *enginetest.Kit, f *failing) bool {
 		if put(i, fmt.Sprint("second", i)) != nil {
 			return true
 		}
-		if _, err := o.Memories.Forget(o.Context(), o.Admin, access.Once{}, ident.DefaultProject, fmt.Sprint("k", 20+i)); err != nil {
+		if _, err := o.Memories.Forget(o.Context(), o.Admin, access.Once{}, ident.DefaultProject,
+			fmt.Sprint("k", 20+i)); err != nil {
 			return true
 		}
 	}
@@ -117,12 +118,15 @@ func TestRecallUnderConcurrency(t *testing.T) {
 		working.Go(func() {
 			for i := range each {
 				key := fmt.Sprintf("w%dk%d", w, i%40)
-				spec := memory.Spec{Key: key, Content: fmt.Sprintf("common unique%s number%d", key, i), SessionID: pick(rngOf(i), "", "s")}
-				if _, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, spec); err != nil {
+				spec := memory.Spec{Key: key, Content: fmt.Sprintf("common unique%s number%d", key, i),
+					SessionID: pick(rngOf(i), "", "s")}
+				if _, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+					spec); err != nil {
 					t.Error(err)
 				}
 				if i%5 == 0 {
-					if _, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, key); err != nil {
+					if _, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+						key); err != nil {
 						t.Error(err)
 					}
 				}
@@ -134,7 +138,8 @@ func TestRecallUnderConcurrency(t *testing.T) {
 	for _, work := range []func() error{
 		func() error { _, err := k.Step(t.Context()); return err },
 		func() error {
-			_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject, recall.Query{Query: "common", Limit: 100})
+			_, err := k.Recall.Recall(t.Context(), k.Admin, ident.DefaultProject,
+				recall.Query{Query: "common", Limit: 100})
 			return err
 		},
 	} {

@@ -17,22 +17,19 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
-// Transcripts are indexed behind the turns: once a project was asked for them, each turn marks its session, with one
-// small record in its own batch, and a job indexes what is marked. A query searches the messages that the job has not
-// reached as well. A project whose transcripts nobody searches pays nothing.
+// Transcripts are indexed after the turns. Once a project was asked for them, each turn marks its session, with one
+// small record in its own batch, and a job indexes what is marked. The sessions that the project had before are its
+// backlog, which another job marks. A project whose transcripts nobody searches pays nothing.
 
-// How much of a session one unit of work indexes, and how much a query searches that is not indexed.
+// How much one unit of work does.
 const (
-	indexChunk      = 256
-	indexChunkBytes = 2 << 20
-	tailMessages    = 4096
-	tailBytes       = 8 << 20
-	tailSessions    = 4096
-	backlogChunk    = 500
-	backlogAtOnce   = 4 // chunks that the first query marks itself
+	indexChunk      = 256     // messages of a session
+	indexChunkBytes = 2 << 20 // of these messages
+	backlogChunk    = 500     // sessions
+	backlogAtOnce   = 4       // chunks of sessions that the first query marks itself
 )
 
-// streamState says how far a session is indexed.
+// streamState is the record that says how far a session is indexed.
 type streamState struct {
 	Messages uint64 `json:"messages"` // indexed, from the first
 	Next     uint64 `json:"next"`     // position of the next document
@@ -46,20 +43,16 @@ func readStreamState(value []byte) (s streamState, err error) {
 	return s, err
 }
 
-// enableTranscripts makes a project's turns mark their sessions, and has the sessions that it has marked.
+// enableTranscripts has a project's turns mark their sessions from now on, and the sessions that it has marked.
 func (svc *Service) enableTranscripts(ctx context.Context, c access.Caller, projectID string) error {
 	p, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (*project.Record, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil || p.Recalls {
 			return p, err
 		}
-		b, err := json.Marshal(p) // p is shared
-		if err != nil {
-			return nil, err
-		}
-		rec := new(project.Record)
-		if err := json.Unmarshal(b, rec); err != nil {
-			return nil, err
+		rec, err := records.GetTx[project.Record](t, records.Project.Key(projectID)) // p is shared
+		if err != nil || rec == nil {
+			return p, err
 		}
 		rec.Recalls = true
 		t.Put(records.BacklogJob.Key(p.Incarnation), []byte{0})
@@ -69,11 +62,11 @@ func (svc *Service) enableTranscripts(ctx context.Context, c access.Caller, proj
 		return err
 	}
 	for range backlogAtOnce {
-		r, err := svc.db.Store.Read(ctx, c.Tenant, store.Query{Keys: [][]byte{records.BacklogJob.Key(p.Incarnation)}})
-		if err != nil || r.Keys[0].Value == nil {
+		job, err := svc.db.ReadItem(ctx, c.Tenant, records.BacklogJob.Key(p.Incarnation))
+		if err != nil || job.Value == nil {
 			return err
 		}
-		if err := svc.markBacklog(ctx, c.Tenant, r.Keys[0]); err != nil {
+		if err := svc.markBacklog(ctx, c.Tenant, job); err != nil {
 			return err
 		}
 	}
@@ -82,12 +75,12 @@ func (svc *Service) enableTranscripts(ctx context.Context, c access.Caller, proj
 }
 
 // markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's
-// value is a zero byte and the id of the session that it has come to.
+// value is a zero byte and the id of the last session that was looked at.
 func (svc *Service) markBacklog(ctx context.Context, tenant string, job store.Item) error {
-	p, _ := records.BacklogJob.Split(job.Key)
-	rng := records.Session.Under(p)
+	pinc, _ := records.BacklogJob.Split(job.Key)
+	rng := records.Session.Under(pinc)
 	if len(job.Value) > 1 { // a damaged job begins anew
-		rng.From = append(records.Session.Key(p, string(job.Value[1:])), 0)
+		rng.From = append(records.Session.Key(pinc, string(job.Value[1:])), 0)
 	}
 	rng.Limit = backlogChunk
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
@@ -100,12 +93,13 @@ func (svc *Service) markBacklog(ctx context.Context, tenant string, job store.It
 	}
 	last := ""
 	for _, it := range r.Ranges[0] {
-		last = string(it.Key[len(records.Session.Under(p).From) : len(it.Key)-1])
+		_, last, _ = records.Session.Split(it.Key)
 		var h session.Head
 		if it.Damaged || json.Unmarshal(it.Value, &h) != nil || h.Messages == 0 {
 			continue
 		}
-		b.Put = append(b.Put, store.Pair{Key: records.UnindexedJob.Key(p, h.Incarnation), Value: session.UnindexedMark(&h, last)})
+		b.Put = append(b.Put, store.Pair{Key: records.UnindexedJob.Key(pinc, h.Incarnation),
+			Value: session.UnindexedMark(&h, last)})
 	}
 	if len(r.Ranges[0]) < rng.Limit {
 		b.Delete = append(b.Delete, job.Key)
@@ -115,7 +109,7 @@ func (svc *Service) markBacklog(ctx context.Context, tenant string, job store.It
 	return records.LostRace(svc.db.Commit(ctx, tenant, b))
 }
 
-// stepTranscripts does one unit of the work of indexing transcripts, if a tenant has any.
+// stepTranscripts does one unit of the work of indexing a tenant's transcripts, if there is any.
 func (svc *Service) stepTranscripts(ctx context.Context, tenant string) (done bool, err error) {
 	backlog, marks := records.BacklogJob.All(), records.UnindexedJob.All()
 	backlog.Limit, marks.Limit = 1, 1
@@ -133,7 +127,7 @@ func (svc *Service) stepTranscripts(ctx context.Context, tenant string) (done bo
 	return false, nil
 }
 
-// marked is a session with messages that are not indexed, as of one state of the store.
+// marked is a session with messages that may not be indexed, as of one state of the store.
 type marked struct {
 	id    string
 	sinc  ident.Incarnation
@@ -141,21 +135,21 @@ type marked struct {
 	state streamState
 }
 
-// keysOfMark names what readMark reads.
-func keysOfMark(p ident.Incarnation, mark store.Item) [][]byte {
-	sinc := ident.Incarnation(mark.Key[len(mark.Key)-8:])
-	return [][]byte{records.Session.Key(p, string(mark.Value[8:])),
-		records.RecallStream.Key(p, records.RecallTranscript, sinc.Stream())}
+// keysOfMark names what readMark reads: the session's head, and how far the session is indexed.
+func keysOfMark(pinc ident.Incarnation, mark store.Item) [][]byte {
+	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
+	return [][]byte{records.Session.Key(pinc, string(mark.Value[8:])), index.Transcripts(pinc).StreamKey(sinc.Stream())}
 }
 
-// readMark gives a marked session, or nil where it is gone. The error is errDamaged where its head is damaged, and
-// errBroken where how far it is indexed is.
+// readMark gives a marked session, or nil where it is gone. It fails with records.ErrDamaged where the session's head
+// is damaged, and with index.ErrBroken where the record of how far it is indexed is.
 func readMark(mark store.Item, got []store.Item) (*marked, error) {
-	m := &marked{id: string(mark.Value[8:]), sinc: ident.Incarnation(mark.Key[len(mark.Key)-8:])}
+	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
+	m := &marked{id: string(mark.Value[8:]), sinc: sinc}
 	if got[0].Damaged || got[0].Value != nil && json.Unmarshal(got[0].Value, &m.head) != nil {
 		return nil, records.ErrDamaged
 	}
-	if got[0].Value == nil || m.head.Incarnation != m.sinc {
+	if got[0].Value == nil || m.head.Incarnation != sinc {
 		return nil, nil
 	}
 	var err error
@@ -165,19 +159,21 @@ func readMark(mark store.Item, got []store.Item) (*marked, error) {
 	return m, nil
 }
 
-// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. Nothing is done
-// while the index is being dropped.
+// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. It does nothing
+// while the index is being dropped. A mark that cannot be read is replaced by a new backlog.
 func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.Item) (done bool, err error) {
-	p, _, _ := records.UnindexedJob.Split(mark.Key)
+	pinc, _, _ := records.UnindexedJob.Split(mark.Key)
 	if len(mark.Value) < 8 {
 		svc.db.Log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew",
 			"tenant", tenant)
-		return true, svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: records.BacklogJob.Key(p), Value: []byte{0}}},
-			Delete: [][]byte{mark.Key}})
+		b := newBacklog(pinc)
+		b.Delete = [][]byte{mark.Key}
+		return true, svc.db.Commit(ctx, tenant, b)
 	}
 	t := svc.db.Begin(ctx, tenant)
 	t.Batch.Expect = []store.Expect{{Key: mark.Key, Value: mark.Value}}
-	indexed, err := svc.index.Change(t, p, records.RecallTranscript, func() error { return svc.indexMessages(t, p, mark) })
+	space := index.Transcripts(pinc)
+	indexed, err := svc.index.Change(t, space, func() error { return svc.indexMessages(t, pinc, mark) })
 	if err != nil || !indexed && t.Writes() == 0 {
 		return false, err
 	}
@@ -185,9 +181,9 @@ func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.
 }
 
 // indexMessages collects the writes that index a chunk of a marked session's messages.
-func (svc *Service) indexMessages(t *records.Tx, p ident.Incarnation, mark store.Item) error {
-	// The session's head stands for its life: nothing is indexed of one that is being swept.
-	got, err := t.Look(keysOfMark(p, mark)...)
+func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark store.Item) error {
+	// The batch expects the session's head, so that nothing is indexed of a session that is being swept.
+	got, err := t.Look(keysOfMark(pinc, mark)...)
 	if err != nil {
 		return err
 	}
@@ -200,16 +196,16 @@ func (svc *Service) indexMessages(t *records.Tx, p ident.Incarnation, mark store
 		return err
 	}
 	if m == nil {
-		t.Delete(mark.Key) // until a turn sets the next
+		t.Delete(mark.Key) // The next turn leaves a new one.
 		return nil
 	}
 	before := m.state.Next
-	docs, languages, err := svc.analyseTail(t.Ctx, t.Tenant, m, &workBudget{indexChunk, indexChunkBytes})
+	docs, languages, err := svc.analyse(t.Ctx, t.Tenant, m, &workBudget{indexChunk, indexChunkBytes})
 	if err != nil {
 		return err
 	}
 	if m.state.Next > before {
-		if _, err := svc.index.AddDocuments(t, p, records.RecallTranscript, docs, languages...); err != nil {
+		if _, err := svc.index.AddDocuments(t, index.Transcripts(pinc), docs, languages...); err != nil {
 			return err
 		}
 	}
@@ -219,21 +215,27 @@ func (svc *Service) indexMessages(t *records.Tx, p ident.Incarnation, mark store
 	return t.PutJSON(got[1].Key, m.state)
 }
 
-// IndexTranscripts has the transcripts of a project indexed again, after its index was dropped.
-func (svc *Service) IndexTranscripts(ctx context.Context, tenant string, p ident.Incarnation, _ string) (
+// IndexTranscripts has all transcripts of a project marked to be indexed again after its index was dropped: an
+// index.Source.
+func (svc *Service) IndexTranscripts(ctx context.Context, tenant string, pinc ident.Incarnation, _ string) (
 	next string, err error,
 ) {
-	return "", svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: records.BacklogJob.Key(p), Value: []byte{0}}}})
+	return "", svc.db.Commit(ctx, tenant, newBacklog(pinc))
 }
 
-// workBudget bounds how many messages are analysed, and their bytes, until either is used up.
+// newBacklog has all sessions of a project marked.
+func newBacklog(pinc ident.Incarnation) store.Batch {
+	return store.Batch{Put: []store.Pair{{Key: records.BacklogJob.Key(pinc), Value: []byte{0}}}}
+}
+
+// workBudget bounds the messages that are analysed and their bytes. It is used up when either is.
 type workBudget struct{ messages, bytes int }
 
 func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
 
-// analyseTail makes documents of a session's messages behind those that are indexed, as far as the budget goes, and
-// moves the session's state behind them.
-func (svc *Service) analyseTail(ctx context.Context, tenant string, m *marked, budget *workBudget) (
+// analyse makes documents of a session's messages behind those that are indexed, as far as the budget goes, and moves
+// the session's state behind them.
+func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budget *workBudget) (
 	docs []rank.Document, languages []string, err error,
 ) {
 	for m.state.Messages < m.head.Messages && budget.left() {
@@ -255,9 +257,9 @@ func (svc *Service) analyseTail(ctx context.Context, tenant string, m *marked, b
 			m.state.Messages++
 			hd, msg, err := transcript.ParseBody(body)
 			if err != nil || msg.Text == "" {
-				continue // damaged ones are reported where they are listed
+				continue // Damaged ones are reported where they are listed.
 			}
-			terms, latin := svc.index.Analyser.Document(msg.Text)
+			terms, latin := svc.index.Document(msg.Text)
 			if len(terms) == 0 {
 				continue
 			}
@@ -267,43 +269,11 @@ func (svc *Service) analyseTail(ctx context.Context, tenant string, m *marked, b
 			passages, lens := rank.Passages(terms)
 			for i := range passages {
 				docs = append(docs, rank.Document{Place: rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next},
-					Number: hd.Seq, Session: m.id, Group: hd.Delegation, Tags: hd.Tags, Created: records.TimeOf(hd.Created),
-					Len: lens[i], Terms: passages[i]})
+					Number: hd.Seq, Session: m.id, Group: hd.Delegation, Tags: hd.Tags,
+					Created: records.TimeOf(hd.Created), Len: lens[i], Terms: passages[i]})
 				m.state.Next++
 			}
 		}
 	}
 	return docs, languages, nil
-}
-
-// tail is what a query searches of transcripts beside their index.
-type tail struct {
-	docs      []rank.Document
-	languages []string
-	rest      uint64 // messages beyond its bounds
-	damaged   bool   // something is left out of it
-}
-
-// analyseTails makes documents of marked sessions' messages that were not indexed as of the state that the keys of the
-// marks were read in. Where a session is named, it is of that one only.
-func (svc *Service) analyseTails(ctx context.Context, tenant, session string, marks, held []store.Item) (
-	out tail, err error,
-) {
-	budget := &workBudget{tailMessages, tailBytes}
-	for i, mark := range marks {
-		m, err := readMark(mark, held[2*i:2*i+2])
-		if err != nil {
-			out.damaged = true
-		}
-		if m == nil || session != "" && session != m.id {
-			continue
-		}
-		docs, languages, err := svc.analyseTail(ctx, tenant, m, budget)
-		if err != nil {
-			return out, err
-		}
-		out.docs, out.languages = append(out.docs, docs...), append(out.languages, languages...)
-		out.rest += m.head.Messages - m.state.Messages
-	}
-	return out, nil
 }

@@ -13,29 +13,31 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
-// checks is what is known of transcripts on their way into the index: how far each session is indexed, and what
-// is to index the rest. Its records come after sessions' heads and projects.
+// checks is what is known of transcripts on their way into the index: how far each session is indexed, and what is to
+// index the rest. The records come after sessions' heads and projects.
 type checks struct {
 	projects *project.Checks
 	sessions *session.Checks
 	index    *index.Checks
 	marked   map[ident.Incarnation]bool   // sessions with messages to be indexed
-	backlog  map[ident.Incarnation]string // the session that a project's marking has come to
-	streams  map[projectStream]uint64
+	backlog  map[ident.Incarnation]string // by project: the last session that was looked at for marking
+	indexed  map[projectStream]uint64     // messages
 }
 
-// projectStream is a session in a project's index; the number beside it is that of the messages which are indexed.
-type projectStream struct{ pinc, session ident.Incarnation }
+// projectStream is a session in a project's index.
+type projectStream struct{ pinc, sinc ident.Incarnation }
 
-func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) *checks {
+// NewChecks makes the checks of one tenant, and tells those of the index what there is of transcripts.
+func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) verify.Room {
 	c := &checks{projects: projects, sessions: sessions, index: index, marked: map[ident.Incarnation]bool{},
-		backlog: map[ident.Incarnation]string{}, streams: map[projectStream]uint64{}}
+		backlog: map[ident.Incarnation]string{}, indexed: map[projectStream]uint64{}}
 	index.OfMessage = c.ofMessage
 	index.Again = func(pinc ident.Incarnation) { c.backlog[pinc] = "" }
 	index.Goes = func(stream uint64) bool { return sessions.Goes(ident.IncarnationOf(stream)) }
 	return c
 }
 
+// Checks lists the checks by the kind of record.
 func (c *checks) Checks() []verify.Check {
 	return []verify.Check{
 		{Kind: records.RecallStream, Record: c.stream},
@@ -45,27 +47,27 @@ func (c *checks) Checks() []verify.Check {
 }
 
 // ofMessage holds a document against the session whose message it is.
-func (c *checks) ofMessage(s *verify.Space, key []byte, x *index.CorpusSeen, d *rank.Document) {
+func (c *checks) ofMessage(s *verify.Space, x *index.Seen, d *rank.Document) {
 	sinc := ident.IncarnationOf(d.Stream)
 	h := c.sessions.Heads[sinc]
 	switch {
 	case c.sessions.Missing(sinc):
 		s.Orphan("the document is of no session")
 	case h == nil:
-	case h.Pinc != x.Pinc || h.Session != d.Session:
+	case h.Pinc != x.Project || h.Session != d.Session:
 		h.Of(s).Mismatch("the document of session %q lies with session %q", d.Session, h.Session)
 	case d.Number == 0 || d.Number > h.Messages:
 		h.Of(s).Mismatch("the document is of message %d, the session has %d", d.Number, h.Messages)
 	}
 }
 
-// stream says where a stream of memories goes on, or how far a session is indexed.
+// stream takes the record of where a stream of memories goes on, or of how far a session is indexed.
 func (c *checks) stream(s *verify.Space, it store.Item) {
-	x := c.index.Corpus(s, it.Key)
+	x := c.index.Of(s, it.Key)
 	if x == nil {
 		return
 	}
-	stream := binary.BigEndian.Uint64(it.Key[2+8+2:])
+	_, _, stream, _ := records.RecallStream.Split(it.Key)
 	sinc := ident.IncarnationOf(stream)
 	h, end := c.sessions.Heads[sinc], x.Ends[stream]
 	delete(x.Ends, stream)
@@ -75,7 +77,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	}
 	var state streamState
 	var err error
-	if x.Space == records.RecallTranscript {
+	if x.Kind == records.RecallTranscript {
 		state, err = readStreamState(it.Value)
 	} else if s.Sized(it, 8, "a position") {
 		state.Next = binary.BigEndian.Uint64(it.Value)
@@ -86,10 +88,10 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	case end > state.Next:
 		s.Mismatch("the stream goes on at %d, it has a document at %d", state.Next, end-1)
 	}
-	if x.Space != records.RecallTranscript {
+	if x.Kind != records.RecallTranscript {
 		return
 	}
-	c.streams[projectStream{x.Pinc, sinc}] = state.Messages
+	c.indexed[projectStream{x.Project, sinc}] = state.Messages
 	switch {
 	case c.sessions.Missing(sinc):
 		s.Orphan("it tells how far a session is indexed that does not exist")
@@ -103,7 +105,7 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 
 // mark is the job to index what is new in a session.
 func (c *checks) mark(s *verify.Space, it store.Item) {
-	pinc, sinc := ident.Incarnation(it.Key[3:]), ident.Incarnation(it.Key[3+8:])
+	pinc, sinc, _ := records.UnindexedJob.Split(it.Key)
 	c.marked[sinc] = true
 	h := c.sessions.Heads[sinc]
 	s.About(pinc, "")
@@ -122,7 +124,7 @@ func (c *checks) mark(s *verify.Space, it store.Item) {
 
 // marking is the job to mark the sessions that a project had before its transcripts were searched.
 func (c *checks) marking(s *verify.Space, it store.Item) {
-	pinc := ident.Incarnation(it.Key[3:])
+	pinc, _ := records.BacklogJob.Split(it.Key)
 	c.backlog[pinc] = ""
 	if len(it.Value) > 0 && it.Value[0] == 0 {
 		c.backlog[pinc] = string(it.Value[1:])
@@ -134,7 +136,7 @@ func (c *checks) marking(s *verify.Space, it store.Item) {
 // Finish tells of sessions that nothing will index.
 func (c *checks) Finish(s *verify.Space) {
 	for sinc, h := range c.sessions.Heads {
-		indexed := c.streams[projectStream{h.Pinc, sinc}]
+		indexed := c.indexed[projectStream{h.Pinc, sinc}]
 		after, marking := c.backlog[h.Pinc]
 		if c.projects.Searched[h.Pinc] && !c.marked[sinc] && h.Messages != indexed && (!marking || h.Session <= after) {
 			mark := h.At(s, records.UnindexedJob, records.UnindexedJob.Key(h.Pinc, sinc))

@@ -4,6 +4,7 @@ package snowball
 
 import (
 	"embed"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -33,78 +34,64 @@ import (
 //go:embed stopwords/*.txt
 var lists embed.FS
 
-// language is a way of stemming with the words that say nothing in it.
+// language is a way of stemming, with the words that say nothing in it.
 type language struct {
-	name string
-	stem func(*snowballstem.Env) bool
-	stop map[string]bool // as they are written, case-folded
+	name   string
+	stem   func(*snowballstem.Env) bool
+	script *unicode.RangeTable
+	stop   map[string]bool // stop words as they are written, case-folded; nil for Tamil, of which none are known
 }
 
 // Analyser makes terms. Safe for concurrent use.
 type Analyser struct {
-	latin []*language // those that share the Latin script; English first, which is meant where nothing speaks for another
+	latin []*language // in Latin script; English comes first, and is meant where no stop word speaks for another
 	other map[*unicode.RangeTable]*language
 }
 
-// New reads the lists of stop words.
+// New reads the lists of stop words that come with the package.
 func New() (*Analyser, error) {
 	a := &Analyser{other: map[*unicode.RangeTable]*language{}}
-	for _, l := range []struct {
-		name   string
-		stem   func(*snowballstem.Env) bool
-		script *unicode.RangeTable
-	}{
-		{"english", english.Stem, unicode.Latin},
-		{"german", german.Stem, unicode.Latin},
-		{"french", french.Stem, unicode.Latin},
-		{"spanish", spanish.Stem, unicode.Latin},
-		{"italian", italian.Stem, unicode.Latin},
-		{"portuguese", portuguese.Stem, unicode.Latin},
-		{"dutch", dutch.Stem, unicode.Latin},
-		{"swedish", swedish.Stem, unicode.Latin},
-		{"danish", danish.Stem, unicode.Latin},
-		{"norwegian", norwegian.Stem, unicode.Latin},
-		{"finnish", finnish.Stem, unicode.Latin},
-		{"hungarian", hungarian.Stem, unicode.Latin},
-		{"romanian", romanian.Stem, unicode.Latin},
-		{"turkish", turkish.Stem, unicode.Latin},
-		{"irish", irish.Stem, unicode.Latin},
-		{"russian", russian.Stem, unicode.Cyrillic},
-		{"arabic", arabic.Stem, unicode.Arabic},
-		{"tamil", tamil.Stem, unicode.Tamil},
+	for _, l := range []*language{
+		{"english", english.Stem, unicode.Latin, nil},
+		{"german", german.Stem, unicode.Latin, nil},
+		{"french", french.Stem, unicode.Latin, nil},
+		{"spanish", spanish.Stem, unicode.Latin, nil},
+		{"italian", italian.Stem, unicode.Latin, nil},
+		{"portuguese", portuguese.Stem, unicode.Latin, nil},
+		{"dutch", dutch.Stem, unicode.Latin, nil},
+		{"swedish", swedish.Stem, unicode.Latin, nil},
+		{"danish", danish.Stem, unicode.Latin, nil},
+		{"norwegian", norwegian.Stem, unicode.Latin, nil},
+		{"finnish", finnish.Stem, unicode.Latin, nil},
+		{"hungarian", hungarian.Stem, unicode.Latin, nil},
+		{"romanian", romanian.Stem, unicode.Latin, nil},
+		{"turkish", turkish.Stem, unicode.Latin, nil},
+		{"irish", irish.Stem, unicode.Latin, nil},
+		{"russian", russian.Stem, unicode.Cyrillic, nil},
+		{"arabic", arabic.Stem, unicode.Arabic, nil},
+		{"tamil", tamil.Stem, unicode.Tamil, nil},
 	} {
-		stop, err := readList(l.name)
-		if err != nil {
-			return nil, err
+		if l.name != "tamil" {
+			list, err := lists.ReadFile("stopwords/" + l.name + ".txt")
+			if err != nil {
+				return nil, err
+			}
+			l.stop = map[string]bool{}
+			for _, w := range strings.Fields(string(list)) {
+				l.stop[fold(w)] = true
+			}
 		}
-		lang := &language{name: l.name, stem: l.stem, stop: stop}
 		if l.script == unicode.Latin {
-			a.latin = append(a.latin, lang)
+			a.latin = append(a.latin, l)
 		} else {
-			a.other[l.script] = lang
+			a.other[l.script] = l
 		}
 	}
 	return a, nil
 }
 
-// readList reads a language's stop words; none are known of Tamil.
-func readList(name string) (map[string]bool, error) {
-	if name == "tamil" {
-		return nil, nil
-	}
-	b, err := lists.ReadFile("stopwords/" + name + ".txt")
-	if err != nil {
-		return nil, err
-	}
-	words := map[string]bool{}
-	for _, w := range strings.Fields(string(b)) {
-		words[fold(w)] = true
-	}
-	return words, nil
-}
-
-// Document gives a text's terms in reading order, stop words left out, and the language that its Latin words were
-// stemmed in, "" where it has none. Where there is nothing but stop words they count as words.
+// Document gives a text's terms in reading order without stop words, and the language that its Latin words were stemmed
+// in, "" where it has none. In a text of nothing but stop words they count as words.
 func (a *Analyser) Document(text string) (terms []string, latin string) {
 	words := split(fold(text))
 	lang := a.languageOf(words, a.latin)
@@ -124,15 +111,13 @@ func (a *Analyser) Document(text string) (terms []string, latin string) {
 	return terms, latin
 }
 
-// Query gives the words of a query that say something, each once, with its terms in all of the Latin languages named.
-// Where all are stop words they count as words.
+// Query gives the words of a query that say something, each once, with their terms in English and in all of the Latin
+// languages named. In a query of nothing but stop words they count as words.
 func (a *Analyser) Query(text string, languages []string) []rank.Word {
 	known := []*language{a.latin[0]}
 	for _, l := range a.latin[1:] {
-		for _, name := range languages {
-			if l.name == name {
-				known = append(known, l)
-			}
+		if slices.Contains(languages, l.name) {
+			known = append(known, l)
 		}
 	}
 	words := split(fold(text))
@@ -143,13 +128,17 @@ func (a *Analyser) Query(text string, languages []string) []rank.Word {
 	for pass := 0; pass < 2 && len(out) == 0; pass++ {
 		clear(seen)
 		for _, w := range words {
-			if pass == 0 && a.stops(w, own) {
+			if l := a.stemming(w, own); pass == 0 && l != nil && l.stop[w.text] {
 				continue
 			}
 			q := rank.Word{Text: w.text}
-			for _, l := range a.ways(w, known) {
-				if l != nil && pass == 0 && l.stop[w.text] {
-					continue // no text in that language was indexed by it
+			ways := known // languages that the word may have been indexed in
+			if w.script != unicode.Latin {
+				ways = []*language{a.stemming(w, nil)}
+			}
+			for _, l := range ways {
+				if pass == 0 && l != nil && l.stop[w.text] {
+					continue // texts in that language were indexed without the word
 				}
 				if term := s.term(l, w); !seen[term] {
 					seen[term] = true
@@ -164,20 +153,8 @@ func (a *Analyser) Query(text string, languages []string) []rank.Word {
 	return out
 }
 
-func (a *Analyser) stops(w word, own *language) bool {
-	l := a.stemming(w, own)
-	return l != nil && l.stop[w.text]
-}
-
-// ways are the languages that a query's word may have been indexed in.
-func (a *Analyser) ways(w word, known []*language) []*language {
-	if w.script == unicode.Latin {
-		return known
-	}
-	return []*language{a.stemming(w, nil)}
-}
-
-// stemming is the language that a word is stemmed in: that of its script, or nil where no stemmer knows it.
+// stemming is the language that a word is stemmed in: that of its script, or nil where no stemmer knows the script. For
+// words in Latin script it is the one given.
 func (a *Analyser) stemming(w word, latin *language) *language {
 	if w.script == unicode.Latin {
 		return latin
@@ -185,16 +162,16 @@ func (a *Analyser) stemming(w word, latin *language) *language {
 	return a.other[w.script]
 }
 
+// guessWords is how many words of a text its language is guessed by.
+const guessWords = 4096
+
 // languageOf guesses the language of a text's Latin words by the stop words among them.
 func (a *Analyser) languageOf(words []word, of []*language) *language {
 	if len(of) == 1 {
 		return of[0]
 	}
 	hits := make([]int, len(of))
-	for i, w := range words {
-		if i == 4096 {
-			break // so much tells
-		}
+	for _, w := range words[:min(len(words), guessWords)] {
 		if w.script != unicode.Latin {
 			continue
 		}

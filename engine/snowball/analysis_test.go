@@ -73,7 +73,8 @@ func TestQuery(t *testing.T) {
 // Each word of a document is found by itself, in the document's language, unless it is a stop word among others.
 func TestQueryFindsDocument(t *testing.T) {
 	a := newAnalyser(t)
-	for _, text := range []string{"Die Nachbarn haben gestern neue Fahrräder gekauft", "Los niños estaban jugando en los jardines",
+	for _, text := range []string{
+		"Die Nachbarn haben gestern neue Fahrräder gekauft", "Los niños estaban jugando en los jardines",
 		"Les étudiantes travaillaient dans leurs bibliothèques", "The children's toys were lying everywhere",
 		"De kinderen speelden in de tuinen van het huis", "Barnen lekte i trädgårdarna och det var roligt"} {
 		terms, latin := a.Document(text)

@@ -13,38 +13,40 @@ import (
 // maxWord is the longest word, in characters; of a longer one the beginning is indexed.
 const maxWord = 64
 
-// word is a run of characters that belong together. Its script is Latin, that of another stemmer, or nil.
+// word is a run of characters that belong together. Its script is nil where no stemmer knows it.
 type word struct {
 	text   string
 	script *unicode.RangeTable
 }
 
-// fold makes equal what differs in case or in the way it is encoded.
+// fold makes texts equal that differ only in case or in how their characters are encoded.
 func fold(text string) string {
-	ascii := true
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			ascii = false
-			break
-		}
-	}
-	if ascii {
+	if isASCII(text) {
 		return strings.ToLower(text)
 	}
 	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(text)))
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // class sorts characters by what they do to a word.
 type class uint8
 
 const (
-	between    class = iota // ends a word
-	letter                  // of a word
-	invisible               // stands in a word or beside it without a trace: zero-width and formatting characters
-	apostrophe              // may stand within a word
-	unspaced                // of a script that sets no spaces between words
-	symbol                  // an emoji
-	region                  // half of a flag
+	between    class = iota // It ends a word.
+	letter                  // It is part of a word.
+	invisible               // It is left out: zero-width and formatting characters.
+	apostrophe              // It may be part of a word.
+	unspaced                // It is of a script that sets no spaces between words.
+	symbol                  // It is an emoji, a word by itself.
+	region                  // It is half of a flag.
 )
 
 func classOf(r rune) class {
@@ -118,35 +120,33 @@ func (s *splitter) end() {
 	}
 }
 
-// spaced adds a word. What follows an apostrophe is part of the word before it ("don't", "anna's") where it is short, and
-// else a word of its own ("l'homme", "dell'arte").
+// spaced adds a run of letters. What follows an apostrophe is part of the word before it where it is short ("don't",
+// "anna's"), and else a word of its own ("l'homme", "dell'arte").
 func (s *splitter) spaced(run []rune) {
 	for from, at := 0, 0; at <= len(run); at++ {
 		if at < len(run) && (run[at] != '\'' || nextApostrophe(run, at+1)-at-1 < 3) {
 			continue
 		}
-		if w := trimApostrophes(run[from:at]); len(w) > 0 {
+		w := run[from:at]
+		for len(w) > 0 && w[0] == '\'' {
+			w = w[1:]
+		}
+		for len(w) > 0 && w[len(w)-1] == '\'' {
+			w = w[:len(w)-1]
+		}
+		if len(w) > 0 {
 			s.add(w)
 		}
 		from = at + 1
 	}
 }
 
+// nextApostrophe is where the next apostrophe is, or the end of the run.
 func nextApostrophe(run []rune, at int) int {
 	for at < len(run) && run[at] != '\'' {
 		at++
 	}
 	return at
-}
-
-func trimApostrophes(run []rune) []rune {
-	for len(run) > 0 && run[len(run)-1] == '\'' {
-		run = run[:len(run)-1]
-	}
-	for len(run) > 0 && run[0] == '\'' {
-		run = run[1:]
-	}
-	return run
 }
 
 func (s *splitter) add(run []rune) {
@@ -156,7 +156,7 @@ func (s *splitter) add(run []rune) {
 	s.out = append(s.out, word{text: string(run), script: scriptOf(run)})
 }
 
-// scriptOf is the script of a word's first letter, as far as stemmers know it.
+// scriptOf is the script of the first letter whose script some stemmer knows; nil where there is none.
 func scriptOf(run []rune) *unicode.RangeTable {
 	for _, r := range run {
 		switch {
@@ -177,17 +177,17 @@ func scriptOf(run []rune) *unicode.RangeTable {
 	return nil
 }
 
-// stemmer makes terms of words, each stem once.
+// stemmer makes terms of words, and remembers those that it made.
 type stemmer struct {
 	env   *snowballstem.Env
-	known map[*language]map[string]string
+	known map[*language]map[string]string // terms by word
 }
 
 func newStemmer() *stemmer {
 	return &stemmer{env: snowballstem.NewEnv(""), known: map[*language]map[string]string{}}
 }
 
-// term is the stem of a word without its accents.
+// term is the stem of a word without its accents. A nil language stems nothing.
 func (s *stemmer) term(l *language, w word) string {
 	of := s.known[l]
 	if of == nil {
@@ -210,21 +210,19 @@ func (s *stemmer) term(l *language, w word) string {
 	return term
 }
 
-// plain takes the accents off.
+// plain takes the accents off a word, unless it is nothing else.
 func plain(s string) string {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			d := strings.Map(func(r rune) rune {
-				if r >= 0x300 && r <= 0x36F {
-					return -1
-				}
-				return r
-			}, norm.NFD.String(s))
-			if d == "" {
-				return s
-			}
-			return norm.NFC.String(d)
-		}
+	if isASCII(s) {
+		return s
 	}
-	return s
+	d := strings.Map(func(r rune) rune {
+		if r >= 0x300 && r <= 0x36F {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(s))
+	if d == "" {
+		return s
+	}
+	return norm.NFC.String(d)
 }

@@ -127,7 +127,7 @@ func (svc *Service) store(ctx context.Context, c access.Caller, once access.Once
 	if err := args.done(); err != nil {
 		return out, err
 	}
-	if spec.Category == memory.CategoryDaily || spec.Category == memory.CategoryConversation {
+	if spec.Category == memory.Daily || spec.Category == memory.Conversation {
 		spec.SessionID = session // a core fact belongs to no session
 	}
 	m, created, err := svc.memories.Store(ctx, c, once, projectID, spec)
@@ -180,7 +180,7 @@ func (svc *Service) recall(ctx context.Context, c access.Caller, projectID strin
 	now := svc.db.Now()
 	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false),
 		Until: args.bound("until", now, true), Category: args.category(), Tags: args.texts("tags"),
-		Limit: recall.DefaultRecallLimit}
+		Limit: recall.DefaultLimit}
 	if n := args.number("limit"); n != nil && *n >= 1 {
 		q.Limit = int(min(*n, maxLimit))
 	}

@@ -1,0 +1,238 @@
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// maxBlockRewrites bounds the blocks that one batch rewrites to take documents out. The job removes the postings of
+// documents beyond it; the documents themselves are gone at once.
+const maxBlockRewrites = 1500
+
+// StreamOf is the stream of the memories that name a session. Those that name none are in stream 0.
+func StreamOf(session string) uint64 {
+	if session == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte("session " + session))
+	return max(binary.BigEndian.Uint64(sum[:8]), 1)
+}
+
+// Passages is the record that says where the passages of a memory are: at adjacent places of one stream.
+type Passages struct {
+	First rank.Place `json:"first"`
+	Epoch uint32     `json:"epoch,omitempty"`
+	Count uint64     `json:"count"`
+}
+
+// Place is where the passage with a number is, counted from 0.
+func (ps Passages) Place(i uint64) rank.Place {
+	return rank.Place{Stream: ps.First.Stream, Pos: ps.First.Pos + i}
+}
+
+// PutDocument makes a memory's text findable, in the batch that writes the memory and in place of what its id had
+// before. doc says all but places and terms.
+func (svc *Service) PutDocument(t *records.Tx, project ident.Incarnation, doc rank.Document, text string) error {
+	s := Memories(project)
+	terms, latin := svc.analyser.Document(text)
+	parts, lens := rank.Passages(terms)
+	ps := Passages{First: rank.Place{Stream: StreamOf(doc.Session)}, Count: uint64(len(parts))}
+	keys := append(s.noteKeys(latin), records.RecallMemory.Key(project, doc.ID), s.epochKey())
+	if ps.First.Stream != 0 {
+		keys = append(keys, s.StreamKey(ps.First.Stream))
+	}
+	if _, err := t.Look(keys...); err != nil { // all that follows needs, in one round trip
+		return err
+	}
+	_, err := svc.Change(t, s, func() error {
+		err := svc.removePassages(t, s, doc.ID)
+		if err != nil {
+			return err
+		}
+		if ps.First.Pos, err = s.nextPosition(t, &ps, doc.Created); err != nil {
+			return err
+		}
+		docs := make([]rank.Document, len(parts))
+		for i := range docs {
+			docs[i] = doc
+			docs[i].Place, docs[i].Terms, docs[i].Len = ps.Place(uint64(i)), parts[i], lens[i]
+		}
+		if ps.Epoch, err = svc.AddDocuments(t, s, docs, latin); err != nil {
+			return err
+		}
+		if ps.First.Stream == 0 {
+			s.expectFree(t, &ps)
+		}
+		return t.PutJSON(records.RecallMemory.Key(project, doc.ID), ps)
+	})
+	return err
+}
+
+// HasDocument tells whether a memory is in the index.
+func HasDocument(t *records.Tx, project ident.Incarnation, id string) (bool, error) {
+	got, err := t.Look(records.RecallMemory.Key(project, id))
+	return err == nil && got[0].Value != nil, err
+}
+
+// DeleteDocument takes a memory out of the index, in the batch that removes the memory.
+func (svc *Service) DeleteDocument(t *records.Tx, project ident.Incarnation, id string) error {
+	s := Memories(project)
+	_, err := svc.Change(t, s, func() error { return svc.removePassages(t, s, id) })
+	return err
+}
+
+// nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
+// random place of the millisecond in which the memory was changed, so that writers do not wait for one another.
+func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uint64, error) {
+	if ps.First.Stream == 0 {
+		var random [4]byte
+		t.DB.Random(random[:])
+		return uint64(changed.UnixMilli())<<20 | uint64(binary.BigEndian.Uint32(random[:])>>12), nil
+	}
+	key := s.StreamKey(ps.First.Stream)
+	got, err := t.Look(key)
+	if err != nil {
+		return 0, err
+	}
+	next := uint64(1)
+	if value := got[0].Value; len(value) == 8 {
+		next = binary.BigEndian.Uint64(value)
+	} else if there(got[0]) {
+		return 0, ErrBroken
+	}
+	t.Put(key, binary.BigEndian.AppendUint64(nil, next+ps.Count))
+	return next, nil
+}
+
+// expectFree has the batch fail where something is at the places already.
+func (s Space) expectFree(t *records.Tx, ps *Passages) {
+	for i := range ps.Count {
+		at := ps.Place(i)
+		for _, key := range [][]byte{s.freshKey(ps.Epoch, at), s.freshKey(max(ps.Epoch, 1)-1, at), s.documentKey(at),
+			s.deadKey(at)} {
+			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: key})
+		}
+	}
+}
+
+// AddDocuments adds fresh documents, under the epoch that it answers. Languages are those that some of them were
+// stemmed in.
+func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, languages ...string) (
+	epoch uint32, err error,
+) {
+	notes := s.noteKeys(languages...)
+	got, err := t.Look(append(notes, s.epochKey())...)
+	if err != nil {
+		return 0, err
+	}
+	if epoch, err = readEpoch(got[len(notes)]); err != nil {
+		return 0, err
+	}
+	for i := range docs {
+		t.Put(s.freshKey(epoch, docs[i].Place), docs[i].Append(nil))
+	}
+	// Write only the notes that are missing: keys that every batch wrote anew would be slow to scan.
+	for i, key := range notes {
+		if got[i].Value == nil {
+			t.Put(key, []byte{0})
+		}
+	}
+	if svc.added.Add(1)%foldAt == 0 {
+		svc.jobs.Poke(t.Tenant)
+	}
+	return epoch, nil
+}
+
+// noteKeys names the space's job, and the notes that some document was stemmed in a language. The job stays as long as
+// the project, because whoever ended it could not tell whether a document is being added just then.
+func (s Space) noteKeys(languages ...string) [][]byte {
+	keys := [][]byte{s.jobKey()}
+	for _, latin := range languages {
+		if latin != "" {
+			keys = append(keys, records.RecallLanguage.Key(s.Project, s.Kind, latin))
+		}
+	}
+	return keys
+}
+
+// removePassages takes a memory's passages out, if it has any.
+func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
+	key := records.RecallMemory.Key(s.Project, id)
+	got, err := t.Look(key)
+	if err != nil || !there(got[0]) {
+		return err
+	}
+	var ps Passages
+	if got[0].Damaged || json.Unmarshal(got[0].Value, &ps) != nil {
+		return ErrBroken
+	}
+	t.Delete(key)
+	places := make([]rank.Place, ps.Count)
+	for i := range places {
+		places[i] = ps.Place(uint64(i))
+	}
+	return svc.removeDocuments(t, s, ps.Epoch, places)
+}
+
+// removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings
+// stay are marked as dead, and the job removes them. The epoch is the one that fresh documents among them were added
+// in.
+func (svc *Service) removeDocuments(t *records.Tx, s Space, epoch uint32, places []rank.Place) error {
+	ask, folded := [][]byte{s.corpusKey()}, make([][]byte, len(places))
+	for i, at := range places {
+		ask, folded[i] = append(ask, s.freshKey(epoch, at)), s.documentKey(at)
+	}
+	// The batch expects the fresh documents as they are. That is enough, because the job that puts a document into
+	// blocks deletes the fresh one.
+	got, err := t.Look(ask...)
+	if err != nil {
+		return err
+	}
+	corpus, err := decodeCorpus(got[0])
+	if err != nil {
+		return err
+	}
+	r, err := svc.db.Store.Read(t.Ctx, t.Tenant, store.Query{Keys: folded})
+	if err != nil {
+		return err
+	}
+	changed, blocks := false, 0
+	for i, it := range r.Keys {
+		if fresh := got[i+1]; there(fresh) {
+			t.Delete(fresh.Key)
+			continue
+		}
+		if !there(it) {
+			continue
+		}
+		d := readDocument(it, true)
+		if d == nil || corpus.Documents == 0 || corpus.Terms < uint64(d.Len) {
+			return ErrBroken
+		}
+		changed = true
+		corpus.Documents--
+		corpus.Terms -= uint64(d.Len)
+		if blocks+len(d.Terms) > maxBlockRewrites {
+			t.Put(s.deadKey(places[i]), []byte{0})
+			svc.jobs.Poke(t.Tenant)
+			continue
+		}
+		blocks += len(d.Terms)
+		t.Delete(it.Key)
+		if err := s.removePostings(t, d); err != nil {
+			return err
+		}
+	}
+	if !changed {
+		return nil
+	}
+	corpus.Version++
+	return t.PutJSON(s.corpusKey(), corpus)
+}

@@ -1,0 +1,83 @@
+package memory
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// entry is what the index by time says of a memory: what filters ask of it, and what quotas count.
+type entry struct {
+	Category  string   `json:"c"`
+	Tags      []string `json:"t,omitempty"`
+	Source    string   `json:"s,omitempty"`
+	SessionID string   `json:"n,omitempty"`
+	Expires   int64    `json:"x,omitempty"` // Unix ms; 0: never
+	Bytes     int      `json:"b"`           // of the content
+	Before    int      `json:"h,omitempty"` // bytes of the content of earlier versions
+
+	// What the entry's key says.
+	key string
+	at  time.Time // of the memory's last change
+}
+
+// entry is the memory's entry.
+func (r *Record) entry() *entry {
+	e := &entry{Category: r.Category, Tags: r.Tags, Source: r.Source, SessionID: r.session(), Bytes: len(r.Content),
+		key: r.Key, at: r.UpdatedAt}
+	for _, kept := range r.History {
+		e.Before += kept.Bytes
+	}
+	if r.ExpiresAt != nil {
+		e.Expires = r.ExpiresAt.UnixMilli()
+	}
+	return e
+}
+
+// entryOf reads an entry. Where it is not whole, only what its key says is known.
+func entryOf(it store.Item) (e entry, whole bool) {
+	whole = !it.Damaged && json.Unmarshal(it.Value, &e) == nil
+	if !whole {
+		e = entry{}
+	}
+	_, e.at, e.key, _ = records.MemoryTime.Split(it.Key)
+	return e, whole
+}
+
+// keys are the entry's own key and, as far as it is known that the memory expires, that of the entry in the expiry
+// index.
+func (e *entry) keys(pinc ident.Incarnation) [][]byte {
+	keys := [][]byte{records.MemoryTime.Key(pinc, e.at, e.key)}
+	if e.Expires != 0 {
+		keys = append(keys, records.Expiry.Key(records.TimeOf(e.Expires), records.Memory.Key(pinc, e.key)))
+	}
+	return keys
+}
+
+// weight is what a tenant keeps with the memory.
+func (e *entry) weight() records.Amount {
+	return records.Amount{Count: 1, Bytes: int64(e.Bytes + e.Before)}
+}
+
+// damaged shows what the entry still knows of a memory whose record is damaged.
+func (e *entry) damaged() Memory {
+	m := Memory{Key: e.key, Category: e.Category, Tags: append([]string{}, e.Tags...), Source: e.Source,
+		CreatedAt: e.at, UpdatedAt: e.at, Damaged: true}
+	if e.SessionID != "" {
+		m.SessionID = &e.SessionID
+	}
+	if e.Expires != 0 {
+		at := records.TimeOf(e.Expires)
+		m.ExpiresAt = &at
+	}
+	return m
+}
+
+// logDamagedEntry reports an entry that cannot be read to the operator.
+func (svc *Service) logDamagedEntry(tenant string) {
+	svc.db.Log.Error("an entry of the index of memories by time is damaged; lists leave its memory out",
+		"tenant", tenant)
+}

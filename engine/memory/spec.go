@@ -1,0 +1,161 @@
+package memory
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
+)
+
+// Categories of memories.
+const (
+	core         = "core"         // facts for good: they never expire
+	Daily        = "daily"        // notes that expire after the days of the setting daily_memory_days
+	Conversation = "conversation" // context of a session, which they outlive
+)
+
+var categories = []string{core, Daily, Conversation}
+
+// RankCategories are the categories as the index has them.
+var RankCategories = map[string]rank.Category{core: rank.Core, Daily: rank.Daily, Conversation: rank.Conversation}
+
+// The limits of one memory.
+const (
+	maxContent = 1 << 20 // bytes
+	maxTags    = 64
+	maxTag     = 128 // bytes
+	maxSource  = 256 // bytes
+	maxFuture  = 100 * 366 * 24 * time.Hour
+)
+
+// defaultImportance is that of memories that name none.
+const defaultImportance = 0.5
+
+// Spec is a memory to be stored. Without a key it gets one of its own; without a category it is core; a conversation
+// memory without a session belongs to `dashboard`.
+//
+// What cannot be a memory is refused as content_too_large, or as invalid with the field and one of the codes blank,
+// invalid_utf8, out_of_range, invalid_value, too_many, core_never_expires and those of ids.
+type Spec struct {
+	Key        string     `json:"key,omitempty"`
+	Content    string     `json:"content"`
+	Category   string     `json:"category,omitempty"`
+	Tags       []string   `json:"tags,omitempty"`
+	Source     string     `json:"source,omitempty"`
+	SessionID  string     `json:"session_id,omitempty"`
+	Importance *float64   `json:"importance,omitempty"` // 0 to 1
+	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
+}
+
+// complete refuses what cannot be a memory, and fills in what was left out.
+func (s *Spec) complete() error {
+	if s.Key != "" {
+		if err := ident.CheckID("key", s.Key); err != nil {
+			return err
+		}
+	}
+	if s.SessionID != "" {
+		if err := ident.CheckID("session_id", s.SessionID); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(s.Content) > maxContent:
+		return fault.Errorf(fault.TooLarge, "content_too_large",
+			"content: has %d bytes, a memory may have %d; store it in pieces, under keys of their own",
+			len(s.Content), maxContent)
+	case !visible(s.Content):
+		return fault.InvalidField("content", "blank", "must say something: there is no visible character in it")
+	case !utf8.ValidString(s.Content):
+		return fault.InvalidField("content", "invalid_utf8", "must be valid UTF-8")
+	case s.Importance != nil && !(*s.Importance >= 0 && *s.Importance <= 1):
+		return fault.InvalidField("importance", "out_of_range", "must be from 0 to 1")
+	case len(s.Source) > maxSource || !printable(s.Source):
+		return fault.InvalidField("source", "invalid_value", "must be at most %d bytes without control characters",
+			maxSource)
+	}
+	if s.Category == "" {
+		s.Category = core
+	}
+	if err := checkCategory(s.Category); err != nil {
+		return err
+	}
+	if s.Category == core && s.ExpiresAt != nil {
+		return fault.InvalidField("expires_at", "core_never_expires",
+			"a core memory never expires; leave it out, or store a daily one")
+	}
+	if s.Category == Conversation && s.SessionID == "" {
+		s.SessionID = ident.DefaultSession
+	}
+	return s.completeTags()
+}
+
+// completeTags holds tags against their limits and drops repeated ones.
+func (s *Spec) completeTags() error {
+	if err := checkTagCount(s.Tags); err != nil {
+		return err
+	}
+	tags := make([]string, 0, len(s.Tags))
+	for _, tag := range s.Tags {
+		if len(tag) > maxTag || !visible(tag) || !printable(tag) {
+			return fault.InvalidField("tags", "invalid_value",
+				"each must be 1 to %d bytes without control characters, not blank", maxTag)
+		}
+		if !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	s.Tags = tags
+	return nil
+}
+
+func checkTagCount(tags []string) error {
+	if len(tags) > maxTags {
+		return fault.InvalidField("tags", "too_many", "there are %d, a memory may have %d", len(tags), maxTags)
+	}
+	return nil
+}
+
+func checkCategory(category string) error {
+	if !slices.Contains(categories, category) {
+		return fault.InvalidField("category", "invalid_value", "must be %s or %s", strings.Join(categories[:2], ", "),
+			categories[2])
+	}
+	return nil
+}
+
+// visible tells whether a text has a character to see: no spaces, no marks alone, nothing of zero width.
+func visible(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool {
+		switch r {
+		case '\u115f', '\u1160', '\u2800', '\u3164', '\uffa0': // letters and symbols that draw nothing
+			return false
+		}
+		return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S)
+	})
+}
+
+// printable tells whether a short text is valid UTF-8 without control characters.
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// memory is the spec as it is shown, apart from what storing it decides.
+func (s *Spec) memory(c access.Caller) Memory {
+	m := Memory{Key: s.Key, Content: s.Content, Category: s.Category, Tags: s.Tags, Source: s.Source,
+		Importance: defaultImportance, KeyID: c.KeyID, Agent: c.Agent}
+	if s.SessionID != "" {
+		m.SessionID = &s.SessionID
+	}
+	if s.Importance != nil {
+		m.Importance = math.Abs(*s.Importance) // -0 is 0
+	}
+	return m
+}

@@ -1,0 +1,298 @@
+package memory
+
+import (
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
+)
+
+const lineType = "memory"
+
+// atOnce bounds the memories that an export reads, or an import writes, together.
+const atOnce = 32
+
+// maxPlaced bounds the time, in ms since 1970, by which the index can place a memory.
+const maxPlaced = 1 << 43
+
+// line is a memory with its earlier versions, the oldest first.
+type line struct {
+	transfer.FileLine
+	Project string `json:"project"`
+	Memory
+	History []Version `json:"history,omitempty"`
+}
+
+// part is what a tenant's file holds of memories.
+type part struct {
+	transfer.SimplePart
+	svc   *Service
+	adds  records.Amount // of the lines checked so far
+	batch batch
+}
+
+// batch gathers memories that one commit stores.
+type batch struct {
+	lines []*line
+	last  int // number of the last line
+	bytes int64
+}
+
+// Part is what one tenant's file holds of memories.
+func (svc *Service) Part() transfer.Part { return &part{svc: svc} }
+
+func (*part) Types() []string { return []string{lineType} }
+
+// Export writes memories by their last change, the newest first. One that is changed meanwhile comes up again, and is
+// in the file once.
+func (p *part) Export(x *transfer.Exporting) error {
+	seen := transfer.NameSet{}
+	return project.Each(x, func(project *project.Record) error {
+		rng := records.MemoryTime.Under(project.Incarnation)
+		rng.Limit, rng.KeysOnly, rng.Reverse = atOnce, true, true
+		var keys []string
+		for it, err := range p.svc.db.Scan(x.Ctx, x.Caller.Tenant, rng) {
+			if err != nil {
+				return err
+			}
+			_, _, key, _ := records.MemoryTime.Split(it.Key)
+			if keys = append(keys, key); len(keys) == atOnce {
+				if err := p.exportMemories(x, project, keys, seen); err != nil {
+					return err
+				}
+				keys = nil
+			}
+		}
+		return p.exportMemories(x, project, keys, seen)
+	})
+}
+
+// exportMemories writes those of the keys that are still there.
+func (p *part) exportMemories(x *transfer.Exporting, project *project.Record, keys []string,
+	seen transfer.NameSet) error {
+	found, err := p.svc.readAll(x.Ctx, x.Caller.Tenant, project, keys)
+	if err != nil {
+		return err
+	}
+	for i, rec := range found {
+		if rec == nil || !seen.Add(project.ID, keys[i]) {
+			continue
+		}
+		if rec.Damaged {
+			return fault.Errorf(fault.Internal, "storage_damaged",
+				"memory %q cannot be read, so the export would not be whole", keys[i])
+		}
+		out := line{FileLine: transfer.FileLine{Type: lineType}, Project: project.ID, Memory: rec.Memory}
+		out.History, err = p.svc.versions(x.Ctx, x.Caller.Tenant, project.Incarnation, rec, rec.History)
+		if err != nil {
+			return err
+		}
+		if err := x.Put(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a line and holds it against all that does not depend on the store.
+func (*part) read(from *transfer.ImportLine) (*line, error) {
+	in := new(line)
+	if err := from.Into(in); err != nil {
+		return nil, err
+	}
+	if in.Key == "" {
+		return nil, fault.InvalidField("key", "required", "a memory of a file has its key")
+	}
+	if err := in.Memory.readmit(); err != nil {
+		return nil, err
+	}
+	if len(in.History) > maxVersions {
+		return nil, fault.InvalidField("history", "too_many", "must be at most %d versions", maxVersions)
+	}
+	last, bytes := 0, 0
+	for i := range in.History {
+		v := &in.History[i]
+		if v.Key != in.Key || v.Version <= last || v.Version >= in.Version {
+			return nil, fault.InvalidField("history", "invalid_value",
+				"must be earlier versions of the memory, the oldest first")
+		}
+		if err := v.Memory.readmit(); err != nil {
+			return nil, err
+		}
+		if err := checkWriter(v.Replaced.KeyID, v.Replaced.Agent); err != nil {
+			return nil, err
+		}
+		v.Replaced.At = v.Replaced.At.UTC()
+		last, bytes = v.Version, bytes+len(v.Content)
+	}
+	if len(in.History) > 1 && bytes > maxVersionBytes {
+		return nil, fault.InvalidField("history", "too_long", "must be at most %d bytes of content", maxVersionBytes)
+	}
+	return in, nil
+}
+
+// readmit holds a memory of a file against what every stored memory keeps to, and completes it likewise.
+func (m *Memory) readmit() error {
+	spec := Spec{Key: m.Key, Content: m.Content, Category: m.Category, Tags: m.Tags, Source: m.Source,
+		Importance: &m.Importance, ExpiresAt: m.ExpiresAt}
+	if m.SessionID != nil {
+		spec.SessionID = *m.SessionID
+	}
+	if err := spec.complete(); err != nil {
+		return err
+	}
+	m.Category, m.Tags = spec.Category, spec.Tags
+	if m.SessionID = nil; spec.SessionID != "" {
+		m.SessionID = &spec.SessionID
+	}
+	m.CreatedAt, m.UpdatedAt = records.ToTheMillisecond(m.CreatedAt), records.ToTheMillisecond(m.UpdatedAt)
+	switch {
+	case m.Damaged:
+		return fault.InvalidField("damaged", "invalid_value", "a damaged memory cannot be imported")
+	case m.Version < 1 || m.Version > 1<<31-1:
+		return fault.InvalidField("version", "out_of_range", "must count from 1")
+	case m.CreatedAt.UnixMilli() < 0 || m.UpdatedAt.Before(m.CreatedAt) || m.UpdatedAt.UnixMilli() >= maxPlaced:
+		return fault.InvalidField("updated_at", "out_of_range",
+			"must not lie before created_at, nor that before 1970, nor after 2248")
+	case m.Category == Daily && m.ExpiresAt == nil:
+		return fault.InvalidField("expires_at", "required", "a daily memory of a file says when it expires")
+	}
+	if m.ExpiresAt != nil {
+		at := records.ToTheMillisecond(*m.ExpiresAt)
+		m.ExpiresAt = &at
+	}
+	return checkWriter(m.KeyID, m.Agent)
+}
+
+// checkWriter bounds what a file says of who wrote something.
+func checkWriter(keyID, agent string) error {
+	for field, id := range map[string]string{"key_id": keyID, "agent": agent} {
+		if id != "" && !ident.ValidID(id) {
+			return ident.CheckID(field, id)
+		}
+	}
+	return nil
+}
+
+func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
+	in, err := p.read(from)
+	if err != nil {
+		return err
+	}
+	if err := im.Needs("project", in.Project); err != nil {
+		return err
+	}
+	if err := im.Claim(lineType, in.Project, in.Key); err != nil {
+		return err
+	}
+	if from.Stored || in.expired(p.svc.db.Now()) {
+		return nil
+	}
+	p.adds.Add(records.Amount{Count: 1, Bytes: in.bytes()})
+	project, _, _, err := p.svc.projects.Read(im.Ctx, im.Caller, in.Project, nil)
+	if fault.IsNotFound(err) { // the project is yet to be made
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	found, err := p.svc.readAll(im.Ctx, im.Caller.Tenant, project, []string{in.Key})
+	if err == nil && found[0] != nil {
+		im.Conflict(from, "memory %q of project %q exists", in.Key, in.Project)
+	}
+	return err
+}
+
+func (p *part) Fits(im *transfer.Importing) error {
+	room := p.svc.tallies.Reserve(im.Caller.Tenant)
+	defer room.End(false)
+	return p.svc.hold(im.Ctx, room, p.adds)
+}
+
+func (l *line) expired(now time.Time) bool {
+	return l.ExpiresAt != nil && !l.ExpiresAt.After(now)
+}
+
+// bytes counts the line's content, with that of earlier versions.
+func (l *line) bytes() int64 {
+	n := len(l.Content)
+	for i := range l.History {
+		n += len(l.History[i].Content)
+	}
+	return int64(n)
+}
+
+// Store adds a memory to the batch at hand.
+func (p *part) Store(im *transfer.Importing, from *transfer.ImportLine) error {
+	in, err := p.read(from)
+	if err != nil || from.Stored {
+		return err
+	}
+	if len(p.batch.lines) == atOnce || p.batch.bytes+in.bytes() > records.StagedBytes {
+		if err := p.End(im); err != nil {
+			return err
+		}
+	}
+	b := &p.batch
+	b.lines, b.bytes, b.last = append(b.lines, in), b.bytes+in.bytes(), from.Number
+	return nil
+}
+
+// End commits the batch at hand.
+func (p *part) End(im *transfer.Importing) error {
+	b := p.batch
+	if p.batch = (batch{}); len(b.lines) == 0 {
+		return nil
+	}
+	room := p.svc.tallies.Reserve(im.Caller.Tenant)
+	err := im.Commit(lineType, b.last, func(t *records.Tx) (stored int, err error) {
+		var adds records.Amount
+		for _, in := range b.lines {
+			if in.expired(t.Now) {
+				continue
+			}
+			added, err := p.put(im, t, in)
+			if err != nil {
+				return 0, err
+			}
+			adds.Add(added)
+			stored++
+		}
+		return stored, p.svc.hold(t.Ctx, room, adds)
+	})
+	room.End(err == nil)
+	return err
+}
+
+// put collects the writes of one memory, and says what it adds. An expired memory may still be there under its key.
+func (p *part) put(im *transfer.Importing, t *records.Tx, in *line) (adds records.Amount, err error) {
+	project, err := p.svc.projects.Project(t, im.Caller, in.Project)
+	if err != nil {
+		return adds, err
+	}
+	pinc := project.Incarnation
+	old, err := p.svc.expect(t, pinc, in.Key)
+	if err != nil {
+		return adds, err
+	}
+	if old != nil && !old.expired(t.Now) {
+		return adds, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile",
+			in.Key, in.Project)
+	}
+	old.deleteHistory(t, pinc)
+	rec := &Record{Memory: in.Memory, Incarnation: p.svc.db.NewIncarnation()}
+	for i := range in.History {
+		v := &in.History[i]
+		kept := Record{Memory: v.Memory, Incarnation: rec.Incarnation, Replaced: &v.Replaced}
+		value, err := kept.encode()
+		if err != nil {
+			return adds, err
+		}
+		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes})
+		t.Put(rec.History[i].record(pinc, in.Key), value)
+	}
+	return replacing(old, rec), p.svc.put(t, pinc, rec, old)
+}
