@@ -22,7 +22,7 @@ func (e *Engine) portable() []transfer.Part {
 	policies := &policy.Part{E: e.Policies, Facts: map[plan.Digest]*policy.Facts{}}
 	usable := func(t *records.Tx, s project.Settings) error { return e.Policies.CheckPipeline(t, s, true) }
 	projects := &project.Part{E: e.Projects, Knows: policies.Knows, Usable: usable}
-	return []transfer.Part{policies, projects, &session.Part{E: e.Sessions}, &memory.Part{E: e.Memories}, &board.Part{E: e.Boards}}
+	return []transfer.Part{policies, projects, &session.Part{E: e.Sessions}, &memory.Part{E: e.Memories}, &board.Part{Boards: e.Boards}}
 }
 
 // ExportTenant writes a tenant's file to w, in bounded memory. A session that is deleted meanwhile is left out; what is
