@@ -19,8 +19,8 @@ func (e *Engine) portable() []transfer.Part {
 	policies := e.Policies.Part()
 	usable := func(t *records.Tx, s project.Settings) error { return e.Policies.CheckPipeline(t, s, true) }
 	projects := e.Projects.Part(policies.Knows, usable)
-	return []transfer.Part{policies, projects, &session.Part{Sessions: e.Sessions},
-		e.Memories.Part(), &board.Part{E: e.Boards}}
+	return []transfer.Part{policies, projects, &session.Part{Sessions: e.Sessions}, e.Memories.Part(),
+		&board.Part{Boards: e.Boards}}
 }
 
 // ExportTenant writes a tenant's file to w, in bounded memory. A session that is deleted meanwhile is left out. What is

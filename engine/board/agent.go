@@ -97,7 +97,8 @@ func (svc *Service) agent(ctx context.Context, tenant string, b *boardRecord, id
 }
 
 // readAgent reads a board and one of its agents.
-func (svc *Service) readAgent(ctx context.Context, c access.Caller, id, agent string) (*boardRecord, *agentRecord, error) {
+func (svc *Service) readAgent(ctx context.Context, c access.Caller, id, agent string) (*boardRecord, *agentRecord,
+	error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +118,7 @@ func (svc *Service) PutAgent(ctx context.Context, c access.Caller, id, agent str
 	if err := checkDisplayName(spec.DisplayName); err != nil {
 		return out, false, err
 	}
-	out, err = change(ctx, svc, c, access.Once{}, id, orNew, func(t *records.Tx, b *boardRecord) (out Agent, err error) {
+	put := func(t *records.Tx, b *boardRecord) (out Agent, err error) {
 		agents, err := svc.agents(ctx, c.Tenant, b)
 		if err != nil {
 			return out, err
@@ -135,7 +136,8 @@ func (svc *Service) PutAgent(ctx context.Context, c access.Caller, id, agent str
 		}
 		if created = a == nil; created {
 			if len(agents) >= maxAgents {
-				return out, fault.Errorf(fault.Conflict, "too_many_agents", "a board may have at most %d agents", maxAgents)
+				return out, fault.Errorf(fault.Conflict, "too_many_agents", "a board may have at most %d agents",
+					maxAgents)
 			}
 			a = &agentRecord{ID: agent, Created: t.Now, Inbox: svc.db.NewIncarnation()}
 		}
@@ -144,7 +146,8 @@ func (svc *Service) PutAgent(ctx context.Context, c access.Caller, id, agent str
 			a.Paused = *spec.Paused
 		}
 		return a.shown(b), a.put(t, b)
-	})
+	}
+	out, err = change(ctx, svc, c, access.Once{}, id, orNew, put)
 	return out, created, err
 }
 
@@ -186,7 +189,8 @@ func (svc *Service) DeleteAgent(ctx context.Context, c access.Caller, id, agent 
 		}
 		t.Delete(records.BoardAgent.Key(b.Incarnation, agent))
 		t.Put(records.InboxJob.Key(b.Incarnation, a.Inbox), []byte{0})
-		return struct{}{}, tenant.Audit(t, c, "board.agent_delete", id+"/"+agent, fmt.Sprintf("%d notifications", a.Notices))
+		detail := fmt.Sprintf("%d notifications", a.Notices)
+		return struct{}{}, tenant.Audit(t, c, "board.agent_delete", id+"/"+agent, detail)
 	})
 	svc.jobs.Poke(c.Tenant)
 	return err

@@ -137,8 +137,8 @@ func (svc *Service) read(ctx context.Context, c access.Caller, id string) (*boar
 	return b, nil
 }
 
-// readSteadily runs fn over a board's record, and again where fn meets an entry that was deleted while it read. Lost says
-// that the board has not changed since: what is not there then was lost by the store, and must not be waited for.
+// readSteadily runs fn over a board's record, and again where fn meets an entry that was deleted while it read. Lost
+// says that the board has not changed since: what is not there then was lost by the store, and must not be waited for.
 func (svc *Service) readSteadily(ctx context.Context, c access.Caller, id string,
 	fn func(b *boardRecord, lost bool) error) error {
 	for before := uint64(0); ; {
@@ -159,14 +159,14 @@ const (
 	orNew    = true
 )
 
-// readTx reads a board's record and makes it a precondition of the commit. With orNew, a board that is absent comes as a
-// new one, for the caller's projects.
-func (svc *Service) readTx(t *records.Tx, c access.Caller, id string, absent bool) (*boardRecord, error) {
+// readTx reads a board's record and makes it a precondition of the commit. With orNew, a board that is absent comes as
+// a new one, for the caller's projects.
+func (svc *Service) readTx(t *records.Tx, c access.Caller, id string, makes bool) (*boardRecord, error) {
 	b, err := records.GetTx[boardRecord](t, records.Board.Key(id))
 	switch {
 	case err != nil:
 		return nil, err
-	case b == nil && absent == orNew:
+	case b == nil && makes:
 		return &boardRecord{ID: id, Series: entry.Series{Incarnation: svc.db.NewIncarnation()}, Projects: c.Projects,
 			Created: t.Now}, nil
 	case b == nil || !reaches(c, b):
@@ -182,9 +182,9 @@ func (svc *Service) lock(ctx context.Context, tenant, id string) (unlock func(),
 }
 
 // change runs fn over a board's record in one commit and wakes those who follow the board.
-func change[T any](ctx context.Context, svc *Service, c access.Caller, once access.Once, id string, absent bool,
+func change[T any](ctx context.Context, svc *Service, c access.Caller, once access.Once, id string, makes bool,
 	fn func(t *records.Tx, b *boardRecord) (T, error)) (out T, err error) {
-	if absent == orNew {
+	if makes {
 		err = ident.CheckID("board", id)
 	} else if !ident.ValidID(id) {
 		err = noBoard(id)
@@ -198,7 +198,7 @@ func change[T any](ctx context.Context, svc *Service, c access.Caller, once acce
 	}
 	defer unlock()
 	out, err = records.Update(ctx, svc.db, c, once, func(t *records.Tx) (out T, err error) {
-		b, err := svc.readTx(t, c, id, absent)
+		b, err := svc.readTx(t, c, id, makes)
 		if err != nil {
 			return out, err
 		}
@@ -216,7 +216,8 @@ func change[T any](ctx context.Context, svc *Service, c access.Caller, once acce
 
 // Put makes a board or changes what is said of it. Created tells which. It answers invalid_id, too_long, too_many or
 // out_of_range where the spec cannot be, and not_found for a project that the caller's key does not reach.
-func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (out Board, created bool, err error) {
+func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (out Board, created bool,
+	err error) {
 	if err := spec.check(c); err != nil {
 		return out, false, err
 	}
@@ -254,9 +255,8 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, id string) (Board,
 // List pages through the boards that the caller's key reaches, by id. It answers out_of_range for a limit and
 // invalid_cursor for a cursor that cannot be.
 func (svc *Service) List(ctx context.Context, c access.Caller, page records.Page) (records.List[Board], error) {
-	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page, func(_ []byte, b *boardRecord) (Board, bool) {
-		return b.shown(), reaches(c, b)
-	})
+	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page,
+		func(_ []byte, b *boardRecord) (Board, bool) { return b.shown(), reaches(c, b) })
 }
 
 // Delete makes a board with all that is on it unreachable at once. A job removes the records later.

@@ -93,8 +93,8 @@ func (svc *Service) ListEntries(ctx context.Context, c access.Caller, id string,
 			return err
 		}
 		if len(entries) < len(seqs) {
-			return fault.Errorf(fault.TooLarge, "page_too_large", "%d entries have more than %d bytes; ask for limit=%d or less",
-				len(seqs), maxListBytes, len(entries))
+			return fault.Errorf(fault.TooLarge, "page_too_large",
+				"%d entries have more than %d bytes; ask for limit=%d or less", len(seqs), maxListBytes, len(entries))
 		}
 		out = Page{Items: make([]Entry, len(entries)), Total: total, Limit: limit, Offset: q.Offset}
 		for i, e := range entries {
@@ -111,7 +111,7 @@ func (svc *Service) choose(ctx context.Context, tenant string, b *boardRecord, f
 }
 
 // readEntries reads entries of a board, as entry.Read does.
-func (svc *Service) readEntries(ctx context.Context, tenant string, b *boardRecord, seqs []uint64, budget int, lost bool) (
-	[]*entry.Stored, error) {
+func (svc *Service) readEntries(ctx context.Context, tenant string, b *boardRecord, seqs []uint64, budget int,
+	lost bool) ([]*entry.Stored, error) {
 	return entry.Read(ctx, svc.db, tenant, b.Incarnation, seqs, budget, lost)
 }

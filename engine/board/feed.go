@@ -103,9 +103,10 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 		}
 	}
 	filter := Filter{IsChat: from.IsChat}
-	return svc.follow(c, b, after, func(ctx context.Context, f *feed, b *boardRecord, lost bool) ([]Event, bool, error) {
+	next := func(ctx context.Context, f *feed, b *boardRecord, lost bool) ([]Event, bool, error) {
 		return f.entries(ctx, b, &filter, b.Last, from.Since, lost)
-	}), nil
+	}
+	return svc.follow(c, b, after, next), nil
 }
 
 // Export gives all entries that a board has now, oldest first. The feed ends with the first Next that gives nothing.
@@ -148,7 +149,8 @@ func (f *feed) entries(ctx context.Context, b *boardRecord, filter *Filter, last
 
 // upcoming reads some of the entries behind the feed's position, up to the number last. A few are read by number, as a
 // feed does that keeps up. Over a longer way, or where some are gone, the index leads.
-func (f *feed) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) ([]*entry.Stored, error) {
+func (f *feed) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) (
+	[]*entry.Stored, error) {
 	if last-f.after <= feedEvents {
 		var seqs []uint64
 		for seq := f.after + 1; seq <= last; seq++ {
@@ -180,7 +182,8 @@ type InboxFollow struct {
 
 // FollowInbox streams an agent's notifications. It answers not_found where the board has no such agent, and invalid_id
 // where After is no id of a notification.
-func (svc *Service) FollowInbox(ctx context.Context, c access.Caller, id, agent string, from InboxFollow) (Feed, error) {
+func (svc *Service) FollowInbox(ctx context.Context, c access.Caller, id, agent string, from InboxFollow) (Feed,
+	error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
 	if err != nil {
 		return nil, err

@@ -47,8 +47,8 @@ type endLine struct {
 // Part is what a tenant's file holds of boards.
 type Part struct {
 	transfer.SimplePart
-	E  *Service
-	at *boardImport // the board at hand
+	Boards *Service
+	at     *boardImport // the board at hand
 }
 
 // Types are the types of the lines that are the part's own.
@@ -61,19 +61,20 @@ func (p *Part) Export(x *transfer.Exporting) error {
 }
 
 func (p *Part) exportBoard(x *transfer.Exporting, b *boardRecord) error {
-	feed, err := p.E.Export(x.Ctx, x.Caller, b.ID)
+	feed, err := p.Boards.Export(x.Ctx, x.Caller, b.ID)
 	if err != nil {
 		return unlessDeleted(err)
 	}
 	defer feed.Close()
-	if b, err = p.E.read(x.Ctx, x.Caller, b.ID); err != nil {
+	if b, err = p.Boards.read(x.Ctx, x.Caller, b.ID); err != nil {
 		return unlessDeleted(err)
 	}
-	agents, err := p.E.agents(x.Ctx, x.Caller.Tenant, b)
+	agents, err := p.Boards.agents(x.Ctx, x.Caller.Tenant, b)
 	if err != nil {
 		return err
 	}
-	err = x.Put(boardLine{transfer.FileLine{Type: boardType}, b.ID, b.Name, b.RetentionDays, b.Projects, b.Created, b.Last})
+	err = x.Put(boardLine{transfer.FileLine{Type: boardType}, b.ID, b.Name, b.RetentionDays, b.Projects, b.Created,
+		b.Last})
 	if err != nil {
 		return err
 	}

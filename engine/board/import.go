@@ -93,7 +93,8 @@ func (b *boardImport) readAgent(line *transfer.ImportLine) error {
 	}
 	switch {
 	case in.BoardID != b.line.ID:
-		return fault.Errorf(fault.Invalid, "invalid_export", "an agent of board %q amid board %q", in.BoardID, b.line.ID)
+		return fault.Errorf(fault.Invalid, "invalid_export", "an agent of board %q amid board %q", in.BoardID,
+			b.line.ID)
 	case b.entries > 0 || in.ID <= largest:
 		return fault.InvalidField("id", "out_of_order", "agents must go up by id, before the entries; %q follows %q",
 			in.ID, largest)
@@ -121,7 +122,8 @@ func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 	at := records.ToTheMillisecond(in.CreatedAt)
 	switch {
 	case in.BoardID != b.line.ID:
-		return fault.Errorf(fault.Invalid, "invalid_export", "an entry of board %q amid board %q", in.BoardID, b.line.ID)
+		return fault.Errorf(fault.Invalid, "invalid_export", "an entry of board %q amid board %q", in.BoardID,
+			b.line.ID)
 	case !ok:
 		return fault.InvalidField("id", "invalid_id", "must be the id of an entry")
 	case b.entries > 0 && string(begin) != string(b.begin) || seq <= b.last() || seq > b.line.Last:
@@ -152,7 +154,7 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 		if err := im.Claim("board", id); err != nil {
 			return err
 		}
-		_, err := p.E.read(im.Ctx, im.Caller, id)
+		_, err := p.Boards.read(im.Ctx, im.Caller, id)
 		if err == nil {
 			im.Conflict(line, "board %q exists", id)
 		} else if !fault.IsNotFound(err) {
@@ -183,7 +185,7 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	b := p.at
 	if b.staged == nil && (line.Kind == entryType || line.Kind == endType) {
 		var err error
-		if b.staged, err = p.E.stage(im.Ctx, im.Caller, b.begin); err != nil {
+		if b.staged, err = p.Boards.stage(im.Ctx, im.Caller, b.begin); err != nil {
 			return err
 		}
 	}
@@ -217,13 +219,13 @@ func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 		return err
 	}
 	id := b.line.ID
-	unlock, err := p.E.lock(im.Ctx, im.Caller.Tenant, id)
+	unlock, err := p.Boards.lock(im.Ctx, im.Caller.Tenant, id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	err = im.Commit("board", line.Number, func(t *records.Tx) (int, error) {
-		if _, err := p.E.readTx(t, im.Caller, id, existing); err == nil {
+		if _, err := p.Boards.readTx(t, im.Caller, id, existing); err == nil {
 			return 0, fault.Errorf(fault.Conflict, "import_conflict", "board %q was made meanwhile", id)
 		} else if !fault.IsNotFound(err) {
 			return 0, err
@@ -231,8 +233,8 @@ func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 		return 1, p.put(t, b)
 	})
 	if err == nil {
-		p.E.followers.wake(topicOf(im.Caller.Tenant, id))
-		p.E.jobs.Poke(im.Caller.Tenant)
+		p.Boards.followers.wake(topicOf(im.Caller.Tenant, id))
+		p.Boards.jobs.Poke(im.Caller.Tenant)
 	}
 	return err
 }
@@ -240,15 +242,16 @@ func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 // put collects the writes that make the staged board one that is seen.
 func (p *Part) put(t *records.Tx, b *boardImport) error {
 	b.staged.Reveal(t)
-	rec := &boardRecord{ID: b.line.ID, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
-		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created),
-		Series: entry.Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries, Chat: b.chat}}
+	series := entry.Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries,
+		Chat: b.chat}
+	rec := &boardRecord{Series: series, ID: b.line.ID, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
+		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created)}
 	if rec.RetentionDays != nil {
 		schedule(t, rec, &t.Now)
 	}
 	for _, in := range b.agents {
 		a := agentRecord{ID: in.ID, DisplayName: in.DisplayName, Lead: in.Lead, Paused: in.Paused,
-			Created: records.ToTheMillisecond(in.CreatedAt), Inbox: p.E.db.NewIncarnation()}
+			Created: records.ToTheMillisecond(in.CreatedAt), Inbox: p.Boards.db.NewIncarnation()}
 		if err := a.put(t, rec); err != nil {
 			return err
 		}

@@ -79,7 +79,8 @@ func validTag(tag string) bool {
 
 // PostEntry writes an entry, what it is found by and the notifications that it raises in one commit. The first entry
 // makes the board. It answers required, too_long, too_many or invalid_tag where the post cannot be.
-func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.Once, id string, post Post) (Entry, error) {
+func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.Once, id string, post Post) (Entry,
+	error) {
 	parsed, err := post.parse()
 	if err != nil {
 		return Entry{}, err

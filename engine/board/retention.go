@@ -64,7 +64,8 @@ func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error
 		return svc.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job}})
 	}
 	// The board is put off, because an error here must not stop the tenant's other work.
-	svc.db.Log.Error("retention of a board failed; it is tried again later", "tenant", tenant, "board", id, "error", err)
+	svc.db.Log.Error("retention of a board failed; it is tried again later", "tenant", tenant, "board", id,
+		"error", err)
 	_, err = change(ctx, svc, c, access.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		due := t.Now.Add(retentionPause)
 		schedule(t, b, &due)

@@ -43,7 +43,8 @@ func (svc *Service) stage(ctx context.Context, c access.Caller, begin []byte) (*
 
 // post writes an entry, as many in one commit as it holds well.
 func (s *stagedBoard) post(d *draft) error {
-	if len(s.waiting) == commitEntries || s.bytes+d.Size > records.StagedBytes || len(s.found)+len(d.terms) > commitTerms {
+	if len(s.waiting) == commitEntries || s.bytes+d.Size > records.StagedBytes ||
+		len(s.found)+len(d.terms) > commitTerms {
 		if err := s.flush(); err != nil {
 			return err
 		}

@@ -30,7 +30,8 @@ func (c *checks) agent(s *verify.Space, it store.Item) {
 		b.lostAgents = true
 		return
 	}
-	if a.ID != id || a.Inbox == (ident.Incarnation{}) || a.Acked > a.Last || a.Unread > a.Notices || a.Mentions > a.Notices {
+	if a.ID != id || a.Inbox == (ident.Incarnation{}) || a.Acked > a.Last || a.Unread > a.Notices ||
+		a.Mentions > a.Notices {
 		s.Malformed("board %q: agent %q calls itself %q, %d notifications, %d unread, read up to %d of %d", b.ID,
 			id, a.ID, a.Notices, a.Unread, a.Acked, a.Last)
 	}

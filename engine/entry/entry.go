@@ -113,8 +113,8 @@ func Parse(seq uint64, value []byte) *Stored {
 // ErrGone is answered for an entry that was chosen and is not there.
 var ErrGone = errors.New("an entry of a board is gone")
 
-// Read reads entries by number, in this order: as many as fit in budget bytes of content, but at least one. An entry that
-// is not there is ErrGone. With lost, it was lost by the store instead: it comes as damaged and is never left out.
+// Read reads entries by number, in this order: as many as fit in budget bytes of content, but at least one. An entry
+// that is not there is ErrGone. With lost, it was lost by the store instead: it comes as damaged and is never left out.
 func Read(ctx context.Context, db *records.DB, tenant string, series ident.Incarnation, seqs []uint64, budget int,
 	lost bool) ([]*Stored, error) {
 	var out []*Stored

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Entries are found by terms: one that all entries have, each of their tags and each of their words. A term begins with a
-// letter that says what it is.
+// Entries are found by terms: one that all entries have, each of their tags and each of their words. A term begins with
+// a letter that says what it is.
 const (
 	TermAll  = "a"
 	termTag  = "t"
@@ -35,7 +35,8 @@ func (e *Stored) Terms() []string {
 	return out
 }
 
-// Places are the numbers of entries that are to be found by terms, or no longer, by the key of the postings that change.
+// Places are the numbers of entries that are to be found by terms, or no longer, by the key of the postings that
+// change.
 type Places map[string][]uint64
 
 // Add notes that an entry is to be found by terms, or no longer.

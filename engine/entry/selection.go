@@ -37,8 +37,8 @@ func (f *Filter) check() (words []string, err error) {
 	return words, nil
 }
 
-// Selection is a filter in terms of the index: the entries numbered from first to last that have all of some terms and
-// lack another.
+// Selection is a filter in terms of the index: the entries numbered from First to Last that have all of some terms and
+// lack another. Callers may narrow it.
 type Selection struct {
 	First, Last uint64
 	// Counted says that how many entries are chosen is known, or is not asked for. Page then reads only what it needs.
@@ -54,12 +54,12 @@ type Selection struct {
 
 // Choose turns a filter into a selection of what a series holds now. It answers too_many or invalid_value where the
 // filter cannot be.
-func Choose(ctx context.Context, db *records.DB, tenant string, b *Series, f *Filter) (*Selection, error) {
+func Choose(ctx context.Context, db *records.DB, tenant string, of *Series, f *Filter) (*Selection, error) {
 	words, err := f.check()
 	if err != nil {
 		return nil, err
 	}
-	s := &Selection{First: 1, Last: b.Last, db: db, tenant: tenant, series: b.Incarnation}
+	s := &Selection{First: 1, Last: of.Last, db: db, tenant: tenant, series: of.Incarnation}
 	for _, tag := range f.Tags {
 		s.all = append(s.all, termTag+tag)
 	}
@@ -67,12 +67,12 @@ func Choose(ctx context.Context, db *records.DB, tenant string, b *Series, f *Fi
 		s.all = append(s.all, termWord+word)
 	}
 	if s.Counted = s.all == nil && f.Since == nil && f.Until == nil; s.Counted {
-		s.total = b.Entries
+		s.total = of.Entries
 	}
 	if f.IsChat != nil && *f.IsChat {
-		s.all, s.total = append(s.all, TermChat), b.Chat
+		s.all, s.total = append(s.all, TermChat), of.Chat
 	} else if f.IsChat != nil {
-		s.lacking, s.total = TermChat, b.Entries-b.Chat
+		s.lacking, s.total = TermChat, of.Entries-of.Chat
 	}
 	if len(s.all) == 0 {
 		s.all = []string{TermAll}
@@ -111,8 +111,8 @@ func (s *Selection) bound(ctx context.Context, f *Filter) error {
 	return nil
 }
 
-// ceilMS is the first millisecond that is not before t, because entries are dated to the millisecond. It is never before
-// 1970.
+// ceilMS is the first millisecond that is not before t, because entries are dated to the millisecond. It is never
+// before 1970.
 func ceilMS(t time.Time) time.Time {
 	return records.TimeOf(max(0, t.Add(time.Millisecond-1).UnixMilli()))
 }
@@ -131,7 +131,8 @@ func (s *Selection) find(ctx context.Context, low, high uint64) ([]found, error)
 	}
 	q := store.Query{Ranges: make([]store.Range, len(terms))}
 	for i, term := range terms {
-		q.Ranges[i] = store.Range{From: records.Postings.Key(s.series, term, low), To: records.Postings.Key(s.series, term, high+1)}
+		q.Ranges[i] = store.Range{From: records.Postings.Key(s.series, term, low),
+			To: records.Postings.Key(s.series, term, high+1)}
 	}
 	r, err := s.db.Store.Read(ctx, s.tenant, q)
 	if err != nil {
@@ -184,7 +185,8 @@ func blockOf(it store.Item) uint64 {
 
 // Page gives the numbers that a selection chooses, in order, and how many it chooses in all. Where that is Counted, it
 // reads no more of the index than the page needs: one block, then four, then sixteen.
-func (s *Selection) Page(ctx context.Context, ascending bool, skip, limit int) (seqs []uint64, total uint64, err error) {
+func (s *Selection) Page(ctx context.Context, ascending bool, skip, limit int) (seqs []uint64, total uint64,
+	err error) {
 	if s.First > s.Last {
 		return nil, 0, nil
 	}

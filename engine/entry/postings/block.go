@@ -1,7 +1,7 @@
-// Package postings finds numbered things by what they have. For each term that things are found by, and for each block of
-// Size numbers, a Block says which things of the block have the term. Blocks are bits, so that terms are combined and
-// counted without reading the things themselves, and a large index is read a few blocks at a time. The package knows
-// nothing of what is numbered, nor of where blocks are stored.
+// Package postings finds numbered things by what they have. For each term that things are found by, and for each block
+// of Size numbers, a Block says which things of the block have the term. Blocks are bits, so that terms are combined
+// and counted without reading the things themselves, and a large index is read a few blocks at a time. The package
+// knows nothing of what is numbered, nor of where blocks are stored.
 package postings
 
 import (
@@ -76,7 +76,8 @@ func (b *Block) Numbers(block uint64) []uint64 {
 // maxListed is the most numbers that are written as a list, because a longer list takes more room than all bits.
 const maxListed = Size/8/2 - 1
 
-// Encode writes a set of few numbers as a list of two bytes each, and a set of many as bits. The empty set has no bytes.
+// Encode writes a set of few numbers as a list of two bytes each, and a set of many as bits. The empty set has no
+// bytes.
 func (b *Block) Encode() []byte {
 	if b.Count() <= maxListed {
 		out := []byte{}
