@@ -30,17 +30,21 @@ func openURL(t testing.TB, url string) *Store {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Store { return openURL(t, postgres.Database(t)) })
 }
 
 func TestSealed(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Store { return store.Seal(openURL(t, postgres.Database(t))) })
 }
 
 // Poolers that hand each transaction another connection need one of these.
 func TestWithoutPreparedStatements(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			storetest.Run(t, func(t *testing.T) store.Store {
 				return openURL(t, postgres.Database(t)+"&default_query_exec_mode="+mode)
 			})
@@ -49,6 +53,7 @@ func TestWithoutPreparedStatements(t *testing.T) {
 }
 
 func TestModel(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		url := postgres.Database(t)
 		storetest.RunDurableModel(t, func(t *testing.T) store.Store { return store.Seal(openURL(t, url)) }, seed, 400)
@@ -56,6 +61,7 @@ func TestModel(t *testing.T) {
 }
 
 func TestLong(t *testing.T) {
+	t.Parallel()
 	storetest.RunLong(t, func(t *testing.T) store.Store { return openURL(t, postgres.Database(t)) })
 	for seed := range uint64(2) {
 		url := postgres.Database(t)
