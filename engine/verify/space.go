@@ -159,9 +159,6 @@ func (s *Space) projectName(pinc ident.Incarnation) string {
 	return "(incarnation " + pinc.String() + ")"
 }
 
-// IdIn reads the client's id that a key ends with, behind so many bytes.
-func IdIn(key []byte, prefix int) string { return string(key[prefix : len(key)-1]) }
-
 // Fingerprint is a number for a value. Adding those of all that is expected and subtracting those of all that came
 // gives zero where both are equal.
 func Fingerprint[T comparable](s *Space, v T) uint64 { return maphash.Comparable(s.seed, v) }
