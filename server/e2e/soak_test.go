@@ -20,7 +20,7 @@ import (
 //	scripts/campaigns -run Soak ./server/e2e
 func TestCampaignSoak(t *testing.T) {
 	const limit, beside = 384 << 20, 256 << 20
-	seed, requests := campaigns.Seed(t), campaigns.Size(2000, 240_000)
+	seed, requests := campaigns.Seed(t), campaigns.Size(800, 240_000)
 	t.Setenv("GOMEMLIMIT", fmt.Sprint(limit))
 	data := t.TempDir()
 	server := summarising(t, data, provider(t))
