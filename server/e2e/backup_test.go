@@ -161,7 +161,7 @@ func TestBackupAmidWriters(t *testing.T) {
 		p := embedded(t, restored)
 		c := p.client(t).as(server.key)
 		for w := range writers {
-			got := stored(t, c, fmt.Sprintf("own-%d", w))
+			got := stored(t, c, fmt.Sprintf("/api/v1/projects/default/sessions/own-%d", w))
 			// One more than was acknowledged may have been committed.
 			if n := int64(len(got)); n < b.before[w] || n > b.after[w]+1 {
 				t.Errorf("writer %d: %d turns, acknowledged were %d before and %d after", w, n, b.before[w], b.after[w])

@@ -4,65 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"testing"
 
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
-
-// TestVerifyAfterKills kills the server amid writers of all kinds, again and again: whatever it was doing, verify finds
-// nothing wrong with what it leaves.
-func TestVerifyAfterKills(t *testing.T) {
-	data, summaries := t.TempDir(), provider(t)
-	met := map[string]bool{}
-	for round := range 4 {
-		server := summarising(t, data, summaries)
-		admin := server.client(t)
-		admin.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
-			"daily_memory_days": 1}).want(200)
-		for n := range 100 { // enough to be put into blocks, which the writers then take apart
-			if round == 0 {
-				admin.post("/api/v1/projects/default/memories", object{"key": fmt.Sprint("k", n),
-					"content": "hello word7 word8"}).want(201)
-			}
-		}
-		var done atomic.Int64
-		enough := make(chan struct{})
-		var group sync.WaitGroup
-		for w := range 6 {
-			group.Go(func() {
-				c := server.client(t)
-				random := rand.New(rand.NewPCG(uint64(round), uint64(w)))
-				for {
-					change := c.anything
-					if random.IntN(2) == 0 {
-						change = c.anythingShared
-					}
-					if err := change(random); err != nil {
-						return // the server is gone
-					}
-					if done.Add(1) == 700 {
-						close(enough)
-					}
-				}
-			})
-		}
-		<-enough
-		server.kill()
-		group.Wait()
-		for kind := range verifiedAt(t, stores.where(data)...) {
-			met[kind] = true
-		}
-	}
-	for _, kind := range strings.Fields(`session body summary idempotent policy memory memory_version memory_time recall_document
-		recall_block recall_memory board board_entry board_postings board_agent board_notice key_use retention usage audit`) {
-		// A shared database is too slow for many memories, and thus blocks, before the kill.
-		if !met[kind] && (stores.start == nil || !strings.HasPrefix(kind, "recall_")) {
-			t.Errorf("no %s was met: the test tells little", kind)
-		}
-	}
-}
 
 // change sends a request that may be refused. Only a server that is gone is an error.
 func (c client) change(method, path string, body any, headers ...string) error {

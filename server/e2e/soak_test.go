@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
+)
+
+// TestCampaignSoak sends requests of every kind to one server under a memory limit, for about ten minutes in its long
+// form. The memory that the server holds stays within the limit and what lies beside Go's heap, and stops growing: the
+// last quarter needs no more than the second one, and a quarter again for chance.
+//
+//	scripts/campaigns -run Soak ./server/e2e
+func TestCampaignSoak(t *testing.T) {
+	const limit, beside = 384 << 20, 256 << 20
+	seed, requests := campaigns.Seed(t), campaigns.Size(800, 240_000)
+	t.Setenv("GOMEMLIMIT", fmt.Sprint(limit))
+	data := t.TempDir()
+	server := summarising(t, data, provider(t))
+	server.client(t).do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
+		"daily_memory_days": 1}).want(200)
+	all := testify(server.client(t), 0)
+	var peaks [4]atomic.Int64 // of each quarter
+	var done atomic.Int64
+	count := func() bool {
+		n := int(done.Add(1))
+		if n%100 == 0 {
+			held, quarter := anonymous(t, server), min(4*n/requests, 3)
+			for old := peaks[quarter].Load(); held > old && !peaks[quarter].CompareAndSwap(old, held); {
+				old = peaks[quarter].Load()
+			}
+		}
+		return n < requests && !t.Failed()
+	}
+	var group sync.WaitGroup
+	for n := range 8 {
+		random := rand.New(rand.NewPCG(seed, uint64(n)))
+		group.Go(func() {
+			c := server.client(t)
+			for more := true; more; more = count() {
+				change := c.anything
+				if random.IntN(2) == 0 {
+					change = c.anythingShared
+				}
+				if err := change(random); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for _, w := range all {
+		group.Go(func() {
+			c := server.client(t)
+			for more := true; more && w.act(c); more = count() {
+			}
+		})
+	}
+	group.Wait()
+	all.check(server.client(t))
+	for quarter := range peaks {
+		t.Logf("quarter %d: at most %d MiB of anonymous memory", quarter+1, peaks[quarter].Load()>>20)
+		if held := peaks[quarter].Load(); held > limit+beside {
+			t.Errorf("quarter %d: %d bytes of anonymous memory, want at most %d", quarter+1, held, limit+beside)
+		}
+	}
+	if campaigns.Long() && peaks[3].Load() > peaks[1].Load()*5/4 {
+		t.Error("memory still grows in the last quarter")
+	}
+	server.stop(t)
+	verifiedAt(t, stores.where(data)...)
+}
+
+// anonymous is the server's RssAnon in bytes: all that it holds but files that are mapped.
+func anonymous(t testing.TB, server *process) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		t.Fatalf("no RssAnon in %s", status)
+	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
+}
