@@ -59,6 +59,10 @@ func backMap(fd int, offset, length int64) error {
 	if filepath.Ext(name) == logExtension {
 		length = min(length, logChunk)
 	}
+	var info syscall.Stat_t
+	if err := syscall.Fstat(fd, &info); err != nil || info.Blocks*512 >= offset+length {
+		return err // An old file is left as it is.
+	}
 	if err = allocate(fd, 0, offset, length); errors.Is(err, syscall.EOPNOTSUPP) {
 		err = fill(fd, offset, length)
 	}

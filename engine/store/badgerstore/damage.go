@@ -200,9 +200,8 @@ func (c *checkup) examineLog(name string) error {
 		return fmt.Errorf("setting the damaged file aside: %w", err)
 	}
 	if len(s.flaws) == 0 {
-		// A process that is killed leaves such a log. Only Badger can tell whether a commit is missing then.
+		// A process that is killed leaves such a log. Once Badger is open, compare tells whether a commit is missing.
 		c.torn = append(c.torn, kept)
-		return nil
 	}
 	for _, f := range s.flaws {
 		err := c.ledger.add(Finding{Database: c.database, File: filepath.Base(name), Kept: kept, Offset: f.offset,
