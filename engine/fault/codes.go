@@ -12,6 +12,8 @@ type ErrorCode struct {
 // from it, and a test holds it against the sources.
 var ErrorCodes = []ErrorCode{
 	{"blank", Invalid, "A text holds no visible character.", "Send a text that says something."},
+	{"board_closed", Conflict, "The board may have lost entries to damaged files, so it takes no more.",
+		"Go on on a new board, or delete this one."},
 	{"body_too_large", TooLarge, "The body or file is over its limit.", "Send less, or in pieces."},
 	{"budget_too_small", Invalid, "What must stay exceeds the budget; needed, allowed and unit say by how much.",
 		"Raise the budget or shorten what must stay."},

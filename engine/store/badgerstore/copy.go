@@ -177,3 +177,6 @@ func copyFile(from, to string) (err error) {
 		}
 	}
 }
+
+// Exists tells whether a folder holds a store.
+func Exists(dir string) bool { return copyable(filepath.Join(dir, "main", badger.ManifestFilename)) }
