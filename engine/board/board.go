@@ -84,7 +84,7 @@ type boardRecord struct {
 	entry.Series             // its entries; all that is on the board lies under its incarnation
 	ID            string     `json:"id"`
 	Revision      uint64     `json:"revision"`         // how often the record was written
-	Closed        bool       `json:"closed,omitempty"` // later entries may be lost, so their numbers must not be given again
+	Closed        bool       `json:"closed,omitempty"` // as session.Head.Closed
 	Name          string     `json:"name,omitempty"`
 	RetentionDays *int       `json:"retention_days,omitempty"`
 	Projects      []string   `json:"projects,omitempty"`

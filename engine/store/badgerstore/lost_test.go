@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Where acknowledged commits cannot be saved, the store says so and takes no more until it is repaired, however often it
-// is opened. All other commits are there, and the log is kept as it was.
+// Where acknowledged commits cannot be saved, the store says so and takes no more until it is repaired, however
+// often it is opened. All other commits are there, and the log is kept as it was.
 func TestLostCommits(t *testing.T) {
 	_, killed := flipFolders(t)
 	log := filepath.Join("main", "00001"+logExtension)
