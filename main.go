@@ -45,6 +45,7 @@ func commands() []command {
 		{"backup", "write a backup of a running server, or of a folder", backUp},
 		{"restore", "make a data folder from a backup", restore},
 		{"verify", "check a data folder, whole", verifyData},
+		{"repair", "deal with damaged files of a data folder", repairData},
 		{"mcp", "give a model the memory tools: the Model Context Protocol on stdin and stdout", serveMCP},
 		{"version", "print the version", printVersion},
 		{compiler.Command, "", compileModule},

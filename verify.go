@@ -10,9 +10,11 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
@@ -61,12 +63,25 @@ func verifyFolder(ctx context.Context, data string) (report *verify.Report, err 
 	if report, err = engine.Verify(ctx, store.Seal(db)); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", data, err)
 	}
+	for _, f := range slices.Backward(db.Findings()) {
+		report.FindingCount++
+		report.Findings = slices.Insert(report.Findings, 0, verify.Finding{Kind: "files", Code: "damaged",
+			Detail: describeDamage(f)})
+	}
 	if err := db.CheckFiles(); err != nil {
 		report.FindingCount++
 		report.Findings = slices.Insert(report.Findings, 0, verify.Finding{Kind: "files", Code: "damaged",
 			Detail: fmt.Sprintf("what they held may be gone without a trace: %v", err)})
 	}
 	return report, nil
+}
+
+func describeDamage(f badgerstore.Finding) string {
+	text := fmt.Sprintf("%s/%s, found %s: %s", f.Database, f.File, f.At.Format(time.RFC3339), f.What)
+	if f.Kept != "" {
+		text += fmt.Sprintf("; the file as it was is damaged/%s", f.Kept)
+	}
+	return text
 }
 
 // verifyShared checks the records of a shared database as of one instant. Its files are the database's own concern.

@@ -83,7 +83,8 @@ type Board struct {
 type boardRecord struct {
 	entry.Series             // its entries; all that is on the board lies under its incarnation
 	ID            string     `json:"id"`
-	Revision      uint64     `json:"revision"` // how often the record was written
+	Revision      uint64     `json:"revision"`         // how often the record was written
+	Closed        bool       `json:"closed,omitempty"` // as session.Head.Closed
 	Name          string     `json:"name,omitempty"`
 	RetentionDays *int       `json:"retention_days,omitempty"`
 	Projects      []string   `json:"projects,omitempty"`

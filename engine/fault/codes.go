@@ -12,6 +12,8 @@ type ErrorCode struct {
 // from it, and a test holds it against the sources.
 var ErrorCodes = []ErrorCode{
 	{"blank", Invalid, "A text holds no visible character.", "Send a text that says something."},
+	{"board_closed", Conflict, "The board may have lost entries to damaged files, so it takes no more.",
+		"Go on on a new board, or delete this one."},
 	{"body_too_large", TooLarge, "The body or file is over its limit.", "Send less, or in pieces."},
 	{"budget_too_small", Invalid, "What must stay exceeds the budget; needed, allowed and unit say by how much.",
 		"Raise the budget or shorten what must stay."},
@@ -98,10 +100,14 @@ var ErrorCodes = []ErrorCode{
 	{"reasoning_alone", Invalid, "A reasoning item stands without the item that it belongs to.", "Send both."},
 	{"repeated", Invalid, "The file names a thing twice.", "Export it again, or correct the file."},
 	{"required", Invalid, "A field or parameter must be given.", "Give it."},
+	{"session_closed", Conflict, "The session may have lost turns to damaged files, so it takes no more.",
+		"Go on in a new session, or delete this one."},
 	{"session_exists", Conflict, "A session of that id is there already.", "Delete it, or choose another id."},
 	{"session_purged", Gone, "The session that the decision was made for, or its messages, are purged.",
 		"The window cannot be computed again."},
 	{"session_too_large", TooLarge, "The session is more than one file may hold.", "Page through its messages."},
+	{"store_damaged", Unavailable, "Files of the store are damaged and acknowledged writes are lost; reading goes on.",
+		"The operator must run `mneme repair`."},
 	{"store_stopped", Unavailable, "The store has stopped writing.", "The operator must restart the server."},
 	{"store_unavailable", Unavailable, "The database is away or too busy; nothing was stored.",
 		"Send the request again."},

@@ -109,8 +109,8 @@ func LostRace(err error) error {
 	return err
 }
 
-// Worded puts a refusal of the store into the words of the edge: disk_full, store_stopped, outcome_unknown,
-// store_unavailable or commit_too_large. Every other error comes back as it is.
+// Worded puts a refusal of the store into the words of the edge: disk_full, store_stopped, store_damaged,
+// outcome_unknown, store_unavailable or commit_too_large. Every other error comes back as it is.
 func Worded(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNoSpace):
@@ -118,6 +118,9 @@ func Worded(err error) error {
 	case errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
 		return fault.Errorf(fault.Unavailable, "store_stopped",
 			"the store has stopped writing; the operator must restart the server")
+	case errors.Is(err, store.ErrDamaged):
+		return fault.Errorf(fault.Unavailable, "store_damaged", "files of the store are damaged and acknowledged writes "+
+			"are lost: reading goes on, and the operator must run `mneme repair` before anything is stored")
 	case errors.Is(err, store.ErrUnknown):
 		return fault.Errorf(fault.Unavailable, "outcome_unknown", "the database was lost while this was being stored, "+
 			"so it may or may not be there; send it again with the same Idempotency-Key, or look before you repeat it")

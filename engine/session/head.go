@@ -32,6 +32,8 @@ type Head struct {
 	LastActivity time.Time         `json:"last_activity_at"`
 	Summary      *SummaryHead      `json:"summary,omitempty"`
 	Asked        uint64            `json:"asked,omitempty"` // the newest user message of no delegation
+	// Closed says that later turns may be lost, so that their numbers must not be given once more.
+	Closed bool `json:"closed,omitempty"`
 }
 
 // Extent is all of the session.

@@ -98,6 +98,9 @@ var (
 	ErrNoSpace = errors.New("not enough free space to write safely")
 	// ErrFailed refuses every write after a commit whose outcome is unknown, until the process is restarted.
 	ErrFailed = errors.New("store stopped writing after a commit of unknown outcome")
+	// ErrDamaged refuses every write because files of the store are damaged and acknowledged writes are lost, until
+	// somebody repairs them. Reads go on.
+	ErrDamaged = errors.New("acknowledged writes were lost to damaged files")
 	// ErrUnavailable is answered where the database is away or too contended. Nothing was written.
 	ErrUnavailable = errors.New("the database cannot be reached or is too busy")
 	// ErrUnknown is answered by a commit that was under way when the database was lost, and stayed lost: it may or may

@@ -14,8 +14,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -45,6 +47,11 @@ type Options struct {
 	FreeSpace func(dir string) (uint64, error)
 	// Uncompressed keeps tables as they are, which makes what is in them visible to whoever looks into the files.
 	Uncompressed bool
+	// Repair lets commits be written though acknowledged ones are lost, which whoever opens the folder so must have
+	// dealt with by the time of Repaired.
+	Repair bool
+	// Now is the time that goes with findings; nil asks the system.
+	Now func() time.Time
 	// Logger takes what Badger and the store have to say; nil discards it.
 	Logger *slog.Logger
 }
@@ -53,6 +60,7 @@ type Options struct {
 type Store struct {
 	main, loose *database
 	failure     *failure
+	ledger      *ledger
 
 	// life is held by every running call, so that Close never unmaps a file under a reader.
 	life   sync.RWMutex
@@ -77,6 +85,9 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 	if err := makeFolder(o.Dir); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	s := &Store{failure: &failure{log: o.Logger}}
 	guard := func() (uint64, error) { return o.FreeSpace(o.Dir) }
 	space := space{free: guard, reserve: cmp.Or(o.ReserveBytes, DefaultReserve)}
@@ -84,22 +95,58 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 	if free, err := guard(); err == nil && free < space.reserve/opening {
 		return nil, fmt.Errorf("%w: %d bytes are free, opening takes %d", store.ErrNoSpace, free, space.reserve/opening)
 	}
-	main, err := openBadger(tuned(o.compressed(mainOptions(filepath.Join(o.Dir, "main")))), o.Logger)
-	if err != nil {
+	var err error
+	if s.ledger, err = openLedger(o.Dir, o.Now, o.Logger); err != nil {
+		return nil, fmt.Errorf("reading what was found damaged: %w", err)
+	}
+	if s.main, err = s.openDatabase(tuned(o.compressed(mainOptions(filepath.Join(o.Dir, "main")))), o, space); err != nil {
 		return nil, fmt.Errorf("opening the main database: %w", err)
 	}
-	loose, err := openBadger(tuned(o.compressed(looseOptions(filepath.Join(o.Dir, "loose")))), o.Logger)
+	s.loose, err = s.openDatabase(tuned(o.compressed(looseOptions(filepath.Join(o.Dir, "loose")))), o, space)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), main.Close())
+		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), s.main.close())
 	}
 	if err := syncFolder(o.Dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("syncing the data folder: %w", err), main.Close(), loose.Close())
+		return nil, errors.Join(fmt.Errorf("syncing the data folder: %w", err), s.main.close(), s.loose.close())
 	}
-	s.main = newDatabase(main, s.failure, space)
-	s.loose = newDatabase(loose, s.failure, space)
-	go s.main.run()
-	go s.loose.run()
+	if !o.Repair {
+		s.main.damage = s.ledger.lost()
+	}
 	return s, nil
+}
+
+// openDatabase looks for damage, opens a database and starts its committer.
+func (s *Store) openDatabase(b badger.Options, o Options, sp space) (*database, error) {
+	found, err := examine(b.Dir, s.ledger)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openBadger(b, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := found.compare(db.MaxVersion()); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	d, err := newDatabase(db, s.failure, sp)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	go d.run()
+	return d, nil
+}
+
+// Findings are the damages of files that were found since the folder was repaired last.
+func (s *Store) Findings() []Finding { return slices.Clone(s.ledger.list) }
+
+// Repaired says that the findings have been dealt with: they are put aside, and commits are taken again.
+func (s *Store) Repaired() error {
+	for _, d := range []*database{s.main, s.loose} {
+		if err := d.committed.write(d.snapshots.current()); err != nil {
+			return err
+		}
+	}
+	return s.ledger.close()
 }
 
 // Commit implements store.Store.
@@ -117,6 +164,9 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	}
 	if s.failure.Err() != nil {
 		return store.ErrFailed
+	}
+	if d := s.database(b.IsLoose()); d.damage != nil {
+		return d.damage
 	}
 	return s.database(b.IsLoose()).submit(ctx, newRequest(tenant, b))
 }

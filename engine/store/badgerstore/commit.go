@@ -2,11 +2,13 @@ package badgerstore
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -22,6 +24,9 @@ type database struct {
 	snapshots *snapshots
 	failure   *failure
 	space     space
+	log       *logBlocks
+	committed *committedFile
+	damage    error // refuses commits
 	queue     chan *request
 	stopped   chan struct{}
 	// writing is held while a transaction is committed, and by Compact while Badger takes none.
@@ -30,25 +35,36 @@ type database struct {
 	apply func(*badger.Txn, uint64) error
 }
 
-func newDatabase(db *badger.DB, f *failure, s space) *database {
+func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 	version := db.MaxVersion()
 	db.SetDiscardTs(version)
+	o := db.Opts()
+	log, err := openLogBlocks(o.Dir, 2*o.MemTableSize)
+	if err != nil {
+		return nil, err
+	}
+	committed, err := openCommitted(o.Dir, version)
+	if err != nil {
+		return nil, errors.Join(err, log.close())
+	}
 	return &database{
 		db:        db,
+		log:       log,
+		committed: committed,
 		snapshots: newSnapshots(version),
 		failure:   f,
 		space:     s,
 		queue:     make(chan *request, queueLength),
 		stopped:   make(chan struct{}),
 		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
-	}
+	}, nil
 }
 
 // close ends the committer once it has emptied the queue. No submit may run or follow.
 func (d *database) close() error {
 	close(d.queue)
 	<-d.stopped
-	return d.db.Close()
+	return errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close())
 }
 
 // run is the committer: it takes whatever is waiting, commits it as one transaction, and looks again.
@@ -88,8 +104,8 @@ func (d *database) gather(group []*request, left *request) ([]*request, *request
 		}
 	}
 	// Badger refuses a transaction that reaches its limits and adds an entry of its own.
-	const own = 64
-	maxSize, maxWrites := d.db.MaxBatchSize()-own, d.db.MaxBatchCount()-2
+	const own = 128
+	maxSize, maxWrites := d.db.MaxBatchSize()-own, d.db.MaxBatchCount()-3
 	for {
 		select {
 		case r, ok := <-d.queue:
@@ -129,16 +145,24 @@ func (d *database) outcomes(group []*request) []error {
 	if d.failure.Err() != nil {
 		return all(store.ErrFailed)
 	}
-	var size int64
+	if d.damage != nil {
+		return all(d.damage)
+	}
+	var size, logged int64
 	for _, r := range group {
 		size += r.size
+		logged += r.logged()
 	}
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	room := d.space.roomFor(size)
+	if err := d.log.ready(logged + ownLogged); err != nil {
+		return all(err)
+	}
 	version := d.snapshots.current()
 	txn := d.db.NewTransactionAt(version, true)
 	defer txn.Discard()
+	writes := int64(0)
 	for i, r := range group {
 		if outcomes[i] = room.allows(r.batch); outcomes[i] != nil {
 			continue
@@ -149,13 +173,38 @@ func (d *database) outcomes(group []*request) []error {
 		if err := write(txn, r.batch); err != nil {
 			return all(err) // The transaction is dropped with whatever it holds.
 		}
+		writes += r.writes()
 	}
-	if err := d.apply(txn, version+1); err != nil {
+	if writes == 0 {
+		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
+	}
+	if err := d.applyNext(txn, version, logged); err != nil {
 		d.failure.set(err)
 		return all(store.ErrFailed)
 	}
-	d.db.SetDiscardTs(d.snapshots.publish(version + 1))
 	return outcomes
+}
+
+// ownLogged bounds what the mark and the end of a transaction take in the log.
+const ownLogged = 256
+
+// applyNext commits a transaction as the one after a version, and notes that it did.
+func (d *database) applyNext(txn *badger.Txn, version uint64, logged int64) error {
+	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
+		return err
+	}
+	if err := d.apply(txn, version+1); err != nil {
+		return err
+	}
+	if err := d.committed.write(version + 1); err != nil {
+		// The commit is durable. With an older number here, fewer damages can be told.
+		d.failure.log.Warn("the number of the newest commit was not noted", "error", err)
+	}
+	if err := d.log.wrote(logged + ownLogged); err != nil {
+		return err
+	}
+	d.db.SetDiscardTs(d.snapshots.publish(version + 1))
+	return nil
 }
 
 // check holds preconditions against the transaction's state, with what was folded into it before.
@@ -219,4 +268,27 @@ func (f *failure) Err() error {
 		return *err
 	}
 	return nil
+}
+
+// closeWait is how often a database that is being closed looks whether it can be.
+const closeWait = 100 * time.Millisecond
+
+// closeBadger closes Badger, unless the disk is full: it would wait until there is room for what is in memory, which is
+// in the log, too, and is read from there by the next process.
+func (d *database) closeBadger() error {
+	before := starved.Load()
+	closed := make(chan error, 1)
+	go func() { closed <- d.db.Close() }()
+	tick := time.NewTicker(closeWait)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-closed:
+			return err
+		case <-tick.C:
+			if starved.Load() > before {
+				return fmt.Errorf("%w: what is in memory stays in the log only", store.ErrNoSpace)
+			}
+		}
+	}
 }

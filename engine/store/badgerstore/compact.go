@@ -29,6 +29,9 @@ func (s *Store) Compact(ctx context.Context, loose bool) error {
 	if s.failure.Err() != nil {
 		return store.ErrFailed
 	}
+	if d := s.database(loose); d.damage != nil {
+		return d.damage
+	}
 	if err := s.database(loose).compact(); err != nil {
 		return fmt.Errorf("compacting: %w", err)
 	}
@@ -59,16 +62,24 @@ func (d *database) compact() (err error) {
 func (d *database) flush() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	version := d.snapshots.current() + 1
-	txn := d.db.NewTransactionAt(version-1, true)
+	if err := d.log.ready(2 * ownLogged); err != nil {
+		return err
+	}
+	version := d.snapshots.current()
+	txn := d.db.NewTransactionAt(version, true)
 	defer txn.Discard()
 	if err := txn.SetEntry(badger.NewEntry(flushMark, nil)); err != nil {
 		return err
 	}
-	if err := d.apply(txn, version); err != nil {
+	if err := d.applyNext(txn, version, ownLogged); err != nil {
 		d.failure.set(err)
 		return store.ErrFailed
 	}
-	d.db.SetDiscardTs(d.snapshots.publish(version))
-	return d.db.DropPrefix(flushMark)
+	if err := d.log.ready(0); err != nil { // The commit may have begun the next log, and so does what follows.
+		return err
+	}
+	if err := d.db.DropPrefix(flushMark); err != nil {
+		return err
+	}
+	return d.log.wrote(0)
 }

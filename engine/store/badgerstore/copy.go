@@ -54,6 +54,14 @@ func OpenCopy(o Options) (_ *Copy, err error) {
 			return nil, fmt.Errorf("copying what the store has open: %w", err)
 		}
 	}
+	if list := filepath.Join(damagedFolder, findingsName); copyable(filepath.Join(o.Dir, list)) {
+		if err := os.Mkdir(filepath.Join(c.scratch, damagedFolder), 0o700); err != nil {
+			return nil, err
+		}
+		if err := copyFile(filepath.Join(o.Dir, list), filepath.Join(c.scratch, list)); err != nil {
+			return nil, err
+		}
+	}
 	o.Dir = c.scratch
 	if c.Store, err = openTuned(o, lasting); err != nil {
 		return nil, err
@@ -105,6 +113,11 @@ func scratchFolder(dir string) (string, error) {
 		}
 	}
 	return os.MkdirTemp("", "mneme-copy-*")
+}
+
+func copyable(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func copyFolder(from, to string) error {
@@ -164,3 +177,6 @@ func copyFile(from, to string) (err error) {
 		}
 	}
 }
+
+// Exists tells whether a folder holds a store.
+func Exists(dir string) bool { return copyable(filepath.Join(dir, "main", badger.ManifestFilename)) }

@@ -95,7 +95,7 @@ func damageFolder(t *testing.T, logs bool) string {
 func flip(t *testing.T, pattern string, random *rand.Rand, atEnd bool) string {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
-	if err != nil || len(names) != 1 {
+	if err != nil || len(names) == 0 { // There may be a next log, which is empty.
 		t.Fatalf("%s matches %q, error %v", pattern, names, err)
 	}
 	data, err := os.ReadFile(names[0])
@@ -108,6 +108,9 @@ func flip(t *testing.T, pattern string, random *rand.Rand, atEnd bool) string {
 		at = written - 1 - random.IntN(12)
 	}
 	data[at] ^= 1 << bit
+	if filepath.Ext(names[0]) == logExtension {
+		copy(data[at:], "more than a bit, because one bit of a log is turned back")
+	}
 	if err := os.WriteFile(names[0], data, 0o600); err != nil {
 		t.Fatal(err)
 	}

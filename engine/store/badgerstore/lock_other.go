@@ -4,10 +4,11 @@ package badgerstore
 
 import (
 	"errors"
+	"fmt"
 	"os"
 )
 
 // lockFolder knows no way to keep Badger out here.
 func lockFolder(string) (*os.File, error) {
-	return nil, errors.New("copies of a store are not supported on this system")
+	return nil, fmt.Errorf("locking a folder: %w", errors.ErrUnsupported)
 }

@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"context"
+	"hash/crc32"
 	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -28,6 +29,9 @@ func newRequest(tenant string, b store.Batch) *request {
 	}
 	return r
 }
+
+// logged bounds what the writes of a request take in the log.
+func (r *request) logged() int64 { return r.size + r.writes()*(entryHeader+keyVersion+crc32.Size) }
 
 func (r *request) take() bool { return r.taken.CompareAndSwap(false, true) }
 

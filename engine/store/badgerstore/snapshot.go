@@ -66,7 +66,7 @@ func newWalk(d *database) *walk {
 	w := &walk{database: d, snapshot: d.snapshots.pin()}
 	w.txn = d.db.NewTransactionAt(w.snapshot.version, false)
 	w.it = w.txn.NewIterator(badger.IteratorOptions{PrefetchValues: false})
-	w.step((*badger.Iterator).Rewind)
+	w.step(func(it *badger.Iterator) { it.Seek([]byte{lengthBase}) }) // What comes before is the store's own.
 	return w
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,8 +24,11 @@ func checkTables(o badger.Options) error {
 		return err
 	}
 	defer f.Close()
-	manifest, _, err := badger.ReplayManifestFile(f, o.ExternalMagicVersion, o)
+	manifest, read, err := badger.ReplayManifestFile(f, o.ExternalMagicVersion, o)
 	if err != nil {
+		return err
+	}
+	if err := checkManifestEnd(o.Dir, int(read)); err != nil {
 		return err
 	}
 	for id := range manifest.Tables {
@@ -56,6 +60,27 @@ func checkFooter(name string) error {
 		n := int64(binary.BigEndian.Uint32(length[:]))
 		if end -= 4 + n; n == 0 || end < 0 {
 			return fmt.Errorf("table %s is damaged: its %s cannot have %d bytes", filepath.Base(name), what, n)
+		}
+	}
+	return nil
+}
+
+// checkManifestEnd looks at what follows the last whole record of a manifest. Badger takes it for a record that was not
+// finished, cuts it off, and removes the tables that it named. A record whose length has a flipped bit looks the same.
+func checkManifestEnd(dir string, at int) error {
+	data, err := os.ReadFile(filepath.Join(dir, badger.ManifestFilename))
+	if err != nil {
+		return err
+	}
+	const head = 8 // length, checksum
+	if at+head > len(data) {
+		return nil
+	}
+	length, sum := binary.BigEndian.Uint32(data[at:]), binary.BigEndian.Uint32(data[at+4:])
+	for bit := range 32 {
+		n := int(length ^ 1<<bit)
+		if n <= len(data)-at-head && crc32.Checksum(data[at+head:at+head+n], castagnoli) == sum {
+			return fmt.Errorf("the manifest is damaged: bit %d of the length at byte %d is flipped", bit, at)
 		}
 	}
 	return nil

@@ -1,0 +1,246 @@
+package badgerstore
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
+)
+
+// small makes databases that open fast, for tests that open many.
+func small(o badger.Options) badger.Options {
+	return o.WithMemTableSize(1 << 20).WithValueThreshold(32 << 10).WithBlockCacheSize(1 << 20).WithIndexCacheSize(0)
+}
+
+func openSmall(dir string) (*Store, error) {
+	return openTuned(Options{Dir: dir, FreeSpace: plenty, Now: func() time.Time { return time.Unix(1e9, 0) }}, small)
+}
+
+const flipCommits, flipPairs = 40, 4
+
+// flipFolders gives two folders that hold the same: one of a store that was closed, so that all is in tables, and one
+// of a process that was killed, so that half is in tables and the rest in logs.
+func flipFolders(t *testing.T) (closed, killed string) {
+	t.Helper()
+	running := t.TempDir()
+	s, err := openSmall(running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func(from, to int) {
+		for n := from; n < to; n++ {
+			for _, sort := range []string{"k", "z"} {
+				var b store.Batch
+				for i := n * flipPairs; i < (n+1)*flipPairs; i++ {
+					b.Put = append(b.Put, store.Pair{Key: damageKey(sort, i), Value: []byte(damageValue(i))})
+				}
+				mustCommit(t, store.Seal(s), b)
+			}
+		}
+	}
+	fill(0, flipCommits/2)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openSmall(running); err != nil {
+		t.Fatal(err)
+	}
+	fill(flipCommits/2, flipCommits)
+	killed = t.TempDir()
+	if err := os.CopyFS(killed, os.DirFS(running)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return running, killed
+}
+
+// flipClass names the sort of byte at a place of a file.
+func flipClass(name string, data []byte, at int) string {
+	kind := filepath.Base(filepath.Dir(name)) + "/" + strings.TrimLeft(filepath.Base(name), "0123456789")
+	switch filepath.Ext(name) {
+	case ".mem":
+		return kind + " " + logClass(data, at)
+	case ".sst":
+		if at >= len(data)-16 {
+			return kind + " footer"
+		}
+		if at >= len(data)/2 {
+			return kind + " later half with the index"
+		}
+		return kind + " earlier half"
+	}
+	if filepath.Base(name) == "MANIFEST" && at < 8 {
+		return kind + " header"
+	}
+	return kind
+}
+
+func logClass(data []byte, at int) string {
+	if at < 8 {
+		return "key id"
+	}
+	if at < logHeader {
+		return "IV"
+	}
+	for place := logHeader; ; {
+		e, ok := readEntry(data, place)
+		if !ok {
+			return "zeros behind the end"
+		}
+		if at >= e.end {
+			place = e.end
+			continue
+		}
+		key, value, end, _ := frame(data, place)
+		what := map[bool]string{true: "end: ", false: "entry: "}[e.meta&entryEnd != 0]
+		switch {
+		case at < place+2:
+			return what + "meta"
+		case at < key:
+			return what + "lengths, expiry"
+		case at < value:
+			return what + "key"
+		case at < end-4:
+			return what + "value"
+		}
+		return what + "checksum"
+	}
+}
+
+// TestCampaignBitFlips flips single bits in every file of a data folder. What was acknowledged is there afterwards, or
+// the damage is told: none is silent.
+func TestCampaignBitFlips(t *testing.T) {
+	seed := campaign.Seed(t)
+	closed, killed := flipFolders(t)
+	matrix := map[string]map[string]int{}
+	for i, healthy := range []string{closed, killed} {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		for _, name := range folderFiles(t, healthy) {
+			data, err := os.ReadFile(filepath.Join(healthy, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			written := len(bytes.TrimRight(data, "\x00"))
+			flips := campaign.Size(1, 60)
+			if filepath.Ext(name) == logExtension {
+				flips = campaign.Size(12, 1500)
+				written += 8
+			}
+			for range flips {
+				at, bit := random.IntN(max(written, min(len(data), 1), 1)), random.IntN(8)
+				if at >= len(data) {
+					continue
+				}
+				class := flipClass(name, data, at)
+				outcome := flipOnce(t, healthy, name, data, at, bit)
+				if matrix[class] == nil {
+					matrix[class] = map[string]int{}
+				}
+				matrix[class][outcome]++
+				if outcome == "silent" {
+					t.Errorf("bit %d of byte %d of %s (%s) loses records and nothing tells", bit, at, name, class)
+				}
+				if filepath.Ext(name) == logExtension && strings.HasPrefix(outcome, "found, with") {
+					t.Errorf("bit %d of byte %d of %s (%s) is not corrected", bit, at, name, class)
+				}
+			}
+		}
+	}
+	for _, class := range slices.Sorted(maps.Keys(matrix)) {
+		t.Logf("%-45s %v", class, matrix[class])
+	}
+}
+
+func folderFiles(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil || len(names) < 8 {
+		t.Fatalf("%q, error %v", names, err)
+	}
+	return names
+}
+
+// flipOnce says what becomes of one flip in a copy of a folder.
+func flipOnce(t *testing.T, healthy, name string, data []byte, at, bit int) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	for _, part := range []string{"main", "loose"} {
+		if err := copyFolder(filepath.Join(healthy, part), filepath.Join(dir, part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flipped := bytes.Clone(data)
+	flipped[at] ^= 1 << bit
+	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), flipped, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSmall(dir)
+	if err != nil {
+		return "refused"
+	}
+	defer s.Close()
+	told := len(s.Findings()) > 0 || (&Copy{Store: s}).CheckFiles() != nil
+	there, whole := 0, true
+	for _, sort := range []string{"k", "z"} {
+		var q store.Query
+		for i := range flipCommits * flipPairs {
+			q.Keys = append(q.Keys, damageKey(sort, i))
+		}
+		res, err := store.Seal(s).Read(t.Context(), "acme", q)
+		if err != nil {
+			told, whole = true, false
+			continue
+		}
+		for i, it := range res.Keys {
+			told = told || it.Damaged
+			switch {
+			case it.Value == nil:
+				whole = false
+			case string(it.Value) != damageValue(i):
+				t.Errorf("bit %d of byte %d of %s: a read answers wrong bytes", bit, at, name)
+			default:
+				there++
+			}
+		}
+	}
+	if err := s.ledger.lost(); err != nil {
+		if err := s.Commit(t.Context(), "acme", pair("k", "1")); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("commits are lost, and a write answers %v", err)
+		}
+	}
+	switch {
+	case told && whole:
+		return "found, nothing lost"
+	case told:
+		return "found, with loss"
+	case whole:
+		return "harmless"
+	}
+	return "silent"
+}

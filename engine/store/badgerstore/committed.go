@@ -1,0 +1,88 @@
+package badgerstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// commitMark is a key that no tenant has, see lengthBase. Each commit writes it, with the version of the commit before
+// as its value, so that a missing commit is noticed.
+var commitMark = []byte{lengthBase - 1, 'c', 'o', 'm', 'm', 'i', 't'}
+
+// committedName is a file beside Badger's. It holds the version of the newest commit that was acknowledged. It is
+// written after each and not synced, so it tells more than the log only where the log lost something.
+const committedName = "COMMITTED"
+
+const committedSize = 8 + bootSize + crc32.Size
+
+// committed is what the file says: a version, and which run of the machine it was written in.
+type committed struct {
+	version uint64
+	boot    [bootSize]byte
+}
+
+var errCommitted = errors.New("damaged")
+
+// readCommitted reads a database's file. Where there is none, the version is 0.
+func readCommitted(dir string) (c committed, err error) {
+	raw, err := os.ReadFile(filepath.Join(dir, committedName))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(raw) == 0 {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	if len(raw) != committedSize ||
+		crc32.Checksum(raw[:8+bootSize], castagnoli) != binary.BigEndian.Uint32(raw[8+bootSize:]) {
+		return c, errCommitted
+	}
+	c.version = binary.BigEndian.Uint64(raw)
+	copy(c.boot[:], raw[8:])
+	return c, nil
+}
+
+// committedFile keeps the version of the newest commit.
+type committedFile struct {
+	file *os.File
+	boot [bootSize]byte
+}
+
+// openCommitted opens a database's file for writing. Where it says nothing yet, it gets the version.
+func openCommitted(dir string, version uint64) (*committedFile, error) {
+	f, err := os.OpenFile(filepath.Join(dir, committedName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	c := &committedFile{file: f, boot: bootID()}
+	if said, err := readCommitted(dir); err != nil || said.version == 0 {
+		if err := c.write(version); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return c, nil
+}
+
+func (c *committedFile) write(version uint64) error {
+	var raw [committedSize]byte
+	binary.BigEndian.PutUint64(raw[:], version)
+	copy(raw[8:], c.boot[:])
+	binary.BigEndian.PutUint32(raw[8+bootSize:], crc32.Checksum(raw[:8+bootSize], castagnoli))
+	_, err := c.file.WriteAt(raw[:], 0)
+	return err
+}
+
+// bootSize is the length of what names a run of the machine.
+const bootSize = 16
+
+// bootID names this run of the machine, or is zero where that cannot be told. After another run, unsynced writes may
+// be missing.
+func bootID() (id [bootSize]byte) {
+	if raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		copy(id[:], raw)
+	}
+	return id
+}

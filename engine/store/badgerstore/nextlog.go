@@ -1,0 +1,118 @@
+package badgerstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// logChunk is how many bytes of a log get their blocks at once. The largest transaction takes less.
+const logChunk = 16 << 20
+
+// logBlocks sees to it that what a commit writes to the log has its blocks, and that there is a next log when Badger
+// begins one in the midst of a commit: a full disk refuses commits before they begin. One committer uses it.
+type logBlocks struct {
+	off       bool // the file system gives no blocks before they are written
+	dir       string
+	size      int64    // of a log
+	log       *os.File // the current one
+	id        int      // its number
+	allocated int64    // its bytes that have blocks
+	written   int64    // bounds what is written to it
+	next      *os.File // has blocks and no length, so that Badger takes it for a new file
+}
+
+func openLogBlocks(dir string, size int64) (*logBlocks, error) {
+	b := &logBlocks{dir: dir, size: size}
+	if !canAllocate {
+		b.off = true
+		return b, nil
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*"+logExtension))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		var id int
+		if _, err := fmt.Sscanf(filepath.Base(name), "%d"+logExtension, &id); err == nil {
+			b.id = max(b.id, id)
+		}
+	}
+	if b.log, err = os.OpenFile(b.name(b.id), os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	b.allocated, b.written = logChunk, logHeader+entryHeader
+	_ = b.ready(0) // The first commit tries again.
+	return b, nil
+}
+
+func (b *logBlocks) name(id int) string {
+	return filepath.Join(b.dir, fmt.Sprintf("%05d%s", id, logExtension))
+}
+
+// ready makes room for a commit. ErrNoSpace says that there is none.
+func (b *logBlocks) ready(bytes int64) error {
+	if b.off {
+		return nil
+	}
+	if b.next == nil {
+		next, err := os.OpenFile(b.name(b.id+1), os.O_CREATE|os.O_RDWR, 0o600)
+		if err == nil {
+			if err = allocate(int(next.Fd()), keepSize, 0, logChunk); err == nil {
+				err = syncFolder(b.dir)
+			}
+		}
+		if err != nil {
+			if next != nil {
+				_, _ = next.Close(), os.Remove(next.Name())
+			}
+			if b.off = errors.Is(err, errors.ErrUnsupported); b.off {
+				return nil
+			}
+			return fmt.Errorf("%w: making the next log: %w", store.ErrNoSpace, err)
+		}
+		b.next = next
+	}
+	for b.written+bytes > b.allocated && b.allocated < b.size {
+		if err := allocate(int(b.log.Fd()), keepSize, b.allocated, min(logChunk, b.size-b.allocated)); err != nil {
+			return fmt.Errorf("%w: making the log longer: %w", store.ErrNoSpace, err)
+		}
+		b.allocated += logChunk
+	}
+	return nil
+}
+
+// wrote tells that a commit was written, and looks whether that began the next log.
+func (b *logBlocks) wrote(bytes int64) error {
+	if b.off {
+		return nil
+	}
+	b.written += bytes
+	if b.next == nil {
+		return nil
+	}
+	info, err := b.next.Stat()
+	if err != nil || info.Size() == 0 {
+		return err
+	}
+	err = b.log.Close()
+	b.log, b.next = b.next, nil
+	b.id++
+	b.allocated, b.written = logChunk, logHeader+entryHeader+bytes
+	return err
+}
+
+// close removes the next log, because Badger opens none that is empty.
+func (b *logBlocks) close() error {
+	if b.log != nil {
+		_ = b.log.Close()
+	}
+	if b.next == nil {
+		return nil
+	}
+	_ = b.next.Close()
+	return os.Remove(b.next.Name())
+}
