@@ -10,7 +10,7 @@ import (
 
 // Bytes of memory that the engine's parts take, as TestWeights measures them.
 const (
-	runtimeWeight  = 64 << 10 // a runtime with its host modules
+	runtimeWeight  = 32 << 10 // a runtime with its host modules
 	functionWeight = 320      // a function: its entry in the parsed module, its definition and where its code begins
 	typeWeight     = 320
 	segmentWeight  = 80 // a data segment
@@ -19,7 +19,8 @@ const (
 
 	instanceWeight = 8 << 10 // an instance, without its stack
 	globalWeight   = 112     // a global of an instance
-	tableWeight    = 64      // an entry of an instance's table, with the function that it refers to
+	tableWeight    = 8       // an entry of an instance's table
+	referredWeight = 64      // an entry of an element segment, in an instance, with the function that it refers to
 )
 
 // weigh estimates the memory that a module takes: what was parsed and what was compiled, its snapshots and its manifest;
@@ -32,8 +33,8 @@ func (m *module) weigh(p *wasm.Prepared) {
 	for _, s := range m.started {
 		m.weight += s.weight()
 	}
-	m.instance = instanceWeight + globalWeight*n.Globals + tableWeight*(n.TableEntries+n.ElementEntries) +
-		24*(n.DataSegments+n.Elements) + 48*n.Imports
+	m.instance = instanceWeight + globalWeight*n.Globals + tableWeight*n.TableEntries +
+		referredWeight*n.ElementEntries + 24*(n.DataSegments+n.Elements) + 48*n.Imports
 }
 
 // footprint is the memory that an idle instance takes, in bytes.
