@@ -59,7 +59,7 @@ func DefaultLimits() Limits {
 
 		Calls:     processors,
 		Compiles:  max(2, processors/2),
-		IdleBytes: 256 << 20,
+		IdleBytes: 128 << 20,
 		IdleTime:  5 * time.Second,
 		CodeBytes: 256 << 20,
 		DiskBytes: 1 << 30,

@@ -135,6 +135,37 @@ func TestStackIsSeen(t *testing.T) {
 	in.close(t.Context())
 }
 
+// TestCampaignIdleInstances: tenants that made one call each cost what is accounted for them, and once they are idle
+// nothing that can be measured.
+func TestCampaignIdleInstances(t *testing.T) {
+	h := newHost(t, Options{NewTimer: stoppedTimer})
+	c := twoRecords(mustLoad(t, h, guest{}.build()))
+	call := func(i int) {
+		c.Tenant = fmt.Sprint("tenant ", i)
+		if out := h.Run(t.Context(), c); out.Status != plan.StatusOK {
+			t.Fatalf("%+v", out)
+		}
+	}
+	call(-1)
+	before := heap()
+	tenants := campaign.Size(200, 20_000)
+	for i := range tenants {
+		call(i)
+	}
+	busy, accounted := heap()-before, h.pool.bytes
+	if busy > accounted+1<<20 || accounted > h.limits.IdleBytes {
+		t.Errorf("%d bytes on the heap, %d accounted, %d possible", busy, accounted, h.limits.IdleBytes)
+	}
+	h.sweep()
+	h.sweep()
+	idle := heap() - before
+	t.Logf("%d tenants: %d KiB while they are active, %d KiB of them accounted; %d KiB once they are idle", tenants,
+		busy>>10, accounted>>10, idle>>10)
+	if idle > 1<<20 || h.pool.bytes != 0 || len(h.pool.held) != 0 {
+		t.Errorf("%d bytes on the heap, %d accounted, of %d tenants", idle, h.pool.bytes, len(h.pool.held))
+	}
+}
+
 // TestIdleInstancesGo: an instance that is not used between two sweeps is closed.
 func TestIdleInstancesGo(t *testing.T) {
 	h := newHost(t, Options{NewTimer: stoppedTimer})
