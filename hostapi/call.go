@@ -49,7 +49,8 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 
 func failure(e *ending) plan.Outcome { return plan.Outcome{Status: e.status, Detail: e.detail} }
 
-// neverServed tells a call that waited too long for a slot from one whose caller gave up. Neither is the policy's fault.
+// neverServed tells a call that waited too long for a slot from one whose caller gave up. Neither is the policy's
+// fault.
 func neverServed(err error) *ending {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return endingf(plan.StatusUnavailable, "no slot became free in time")

@@ -31,8 +31,8 @@ type Limits struct {
 	// waits, and one of Compiles.
 	Calls     int           // at once: one per processor, because guests compute and never wait
 	Compiles  int           // at once, at a low priority
-	IdleBytes int           // memory of instances that wait for their next call; one tenant's have a quarter of it at most
-	IdleTime  time.Duration // an instance waits for its next call for so long at least, and twice as long at most
+	IdleBytes int           // memory of instances that wait for their next call, one tenant's a quarter of it at most
+	IdleTime  time.Duration // how long an instance waits for its next call at least; at most twice as long
 	CodeBytes int           // loaded modules: machine code, snapshots and manifests in memory
 	DiskBytes int           // machine code on disk
 }

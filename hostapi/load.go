@@ -53,7 +53,7 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 	return m.Policy, nil
 }
 
-// Refuse unloads a module that was loaded for a tenant and failed a later check, and removes its machine code.
+// Refuse unloads a module of a tenant that failed a check after it was loaded, and removes its machine code.
 func (h *Host) Refuse(tenant string, digest plan.Digest) { h.modules.refuse(moduleKey{tenant, digest}) }
 
 // share does work for a tenant in one of the slots of calls.

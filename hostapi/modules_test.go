@@ -50,7 +50,8 @@ func TestModulesMakeRoom(t *testing.T) {
 	expect("d")
 	add("big", "g", 10) // there already
 	expect("g")
-	if s.has("small", plan.Digest{'a'}) || !s.has("big", plan.Digest{'g'}) || s.has("small", plan.Digest{'g'}) || s.bytes != 100 {
+	if s.has("small", plan.Digest{'a'}) || !s.has("big", plan.Digest{'g'}) || s.has("small", plan.Digest{'g'}) ||
+		s.bytes != 100 {
 		t.Errorf("%d bytes, %d modules", s.bytes, len(s.loaded))
 	}
 }

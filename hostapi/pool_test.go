@@ -58,7 +58,7 @@ func TestPoolModel(t *testing.T) {
 				evicted = append(evicted, e)
 			}
 			if watch == watched {
-				t.Fatalf("seed %d, step %d: a sweep is due is %t, and another is asked for is %t", seed, step, watched, watch)
+				t.Fatalf("seed %d, step %d: a sweep is due: %t, and is asked for: %t", seed, step, watched, watch)
 			}
 			watched = true
 			model = append(model, in)
@@ -80,7 +80,9 @@ func TestPoolModel(t *testing.T) {
 				for _, in := range model {
 					held[in.key.tenant] += in.footprint()
 				}
-				i := slices.IndexFunc(model, func(in *instance) bool { return held[in.key.tenant]*len(held) >= sum(model) })
+				i := slices.IndexFunc(model, func(in *instance) bool {
+					return held[in.key.tenant]*len(held) >= sum(model)
+				})
 				want, model = append(want, model[i]), slices.Delete(model, i, i+1)
 			}
 			slices.Reverse(evicted)

@@ -23,8 +23,8 @@ const (
 	referredWeight = 64      // an entry of an element segment, in an instance, with the function that it refers to
 )
 
-// weigh estimates the memory that a module takes: what was parsed and what was compiled, its snapshots and its manifest;
-// and the memory that an instance of it takes beside linear memory and stack.
+// weigh estimates the memory that a module takes, which is what was parsed and compiled, its snapshots and its
+// manifest, and the memory that an instance of it takes beside linear memory and stack.
 func (m *module) weigh(p *wasm.Prepared) {
 	n := &p.Info.Sizes
 	m.weight = runtimeWeight + int(m.code.Size) + 2*len(p.Module) + m.Policy.Weight() +

@@ -154,8 +154,8 @@ type LogLine struct {
 	Message string `json:"message"`
 }
 
-// wordsRoom is how many bytes of its steps' words a decision keeps, with lineWords for each line besides. Every step may
-// say 4 KiB, and a pipeline has up to 16 steps: decisions would be mostly what policies chatter.
+// wordsRoom is how many bytes of its steps' words a decision keeps, with lineWords for each line besides. Without it, a
+// pipeline of 16 steps that say 4 KiB each would make decisions of 64 KiB.
 const (
 	wordsRoom = 8 << 10
 	lineWords = 16
@@ -163,8 +163,8 @@ const (
 	leastDetail = 256
 )
 
-// Limit leaves out, in place, what the steps say beyond a decision's room for words: the last lines of the log, and then
-// the end of a detail.
+// Limit leaves out what a step says beyond the room for words that earlier steps have left: the end of its detail, and
+// the last lines of its log.
 func (s *Step) Limit(earlier []Step) {
 	room := wordsRoom
 	for i := range earlier {

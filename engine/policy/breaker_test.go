@@ -124,7 +124,8 @@ func TestBreakerSeesTimeouts(t *testing.T) {
 	defer host.Close(t.Context())
 	k := enginetest.Open(t, memstore.New(), func(o *engine.Options) { o.Host = host })
 	k.Upload("p", wasmtest.Policy(wasmtest.Manifest("patient"), wasmtest.Keep()))
-	forever := slices.Concat(wasmtest.Op(opcode.Loop, wasmtest.Void), wasmtest.Op(opcode.Br, 0), wasmtest.Op(opcode.End))
+	forever := slices.Concat(wasmtest.Op(opcode.Loop, wasmtest.Void), wasmtest.Op(opcode.Br, 0),
+		wasmtest.Op(opcode.End))
 	k.Upload("p", wasmtest.Policy(wasmtest.Manifest("slow"), forever, wasmtest.Keep()))
 	k.SetLive("p", 2)
 	k.Post("s", enginetest.User("a"))

@@ -19,7 +19,7 @@ type Host interface {
 	Load(ctx context.Context, tenant string, wasm []byte) (plan.Policy, error)
 	// Loaded reports whether a module is ready to run for a tenant: what was not used for long may have been unloaded.
 	Loaded(tenant string, digest plan.Digest) bool
-	// Refuse unloads a module that failed its self-tests, so that nothing of it stays.
+	// Refuse unloads a module that was not kept after all, so that nothing of it stays.
 	Refuse(tenant string, digest plan.Digest)
 	// Run makes one call. It never panics and never fails: what goes wrong is the outcome's status.
 	Run(ctx context.Context, call plan.Call) plan.Outcome

@@ -84,20 +84,27 @@ func (svc *Service) Upload(ctx context.Context, c access.Caller, once access.Onc
 	return out.Version, out.Created, err
 }
 
-// Uploads are admitted one at a time for each tenant, and of several tenants so many at once: admitting takes seconds of
-// computing where a module burns all that its self-tests may, and uploads that all run at once would all be too late.
-const uploadsAtOnce = 2
-
-// uploadWait is how long an upload waits for its turn. It leaves a request, which may take 30 seconds, time to be served.
-const uploadWait = 20 * time.Second
+// Uploads are admitted one at a time for each tenant, and those of two tenants at once. Admitting takes seconds of
+// computing where a module burns all that its self-tests may, and uploads that all ran at once would all be too late.
+const (
+	uploadsAtOnce = 2
+	// uploadWait is how long an upload waits for its turn. A request may take 30 seconds, so time is left to serve it.
+	uploadWait = 20 * time.Second
+	// uploadsWaiting is how many uploads of one tenant wait, because each holds its module in memory.
+	uploadsWaiting = 16
+)
 
 // enterUploads waits for the tenant's turn to upload, or answers uploads_waiting.
 func (svc *Service) enterUploads(ctx context.Context, tenant string) error {
+	busy := fault.Errorf(fault.Unavailable, "uploads_waiting", "too many uploads are waiting; this one was not tried")
+	if svc.uploads.Waiting(tenant) >= uploadsWaiting {
+		return busy
+	}
 	wait, cancel := context.WithTimeout(ctx, uploadWait)
 	defer cancel()
 	err := svc.uploads.Enter(wait, tenant)
 	if err != nil && ctx.Err() == nil {
-		return fault.Errorf(fault.Unavailable, "uploads_waiting", "too many uploads are waiting; none was tried")
+		return busy
 	}
 	return err
 }
@@ -192,8 +199,10 @@ func (svc *Service) admit(ctx context.Context, tenant string, code []byte) (*Fac
 	if err == nil {
 		passed, err = svc.Prove(ctx, tenant, p)
 	}
-	if refusal, ok := errors.AsType[*plan.Refusal](err); ok {
+	if err != nil {
 		svc.host.Refuse(tenant, sha256.Sum256(code))
+	}
+	if refusal, ok := errors.AsType[*plan.Refusal](err); ok {
 		return nil, refused(refusal)
 	}
 	if err != nil {

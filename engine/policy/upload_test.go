@@ -139,3 +139,28 @@ func TestUploadsWaitBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestUploadsInLineAreBounded: each upload that waits holds its module in memory, so only so many of a tenant's wait.
+func TestUploadsInLineAreBounded(t *testing.T) {
+	host := &busyHost{now: map[string]int{}, most: map[string]int{}}
+	k := enginetest.Open(t, memstore.New(), func(o *engine.Options) { host.Host, o.Host = o.Host, host })
+	synctest.Test(t, func(t *testing.T) {
+		host.hold = make(chan struct{})
+		upload := func(name string) error {
+			_, _, err := k.Policies.Upload(t.Context(), k.Admin, access.Once{}, name, enginetest.Keeping("in line"))
+			return err
+		}
+		ended := make(chan error)
+		for i := range 17 {
+			go func() { ended <- upload(fmt.Sprint("p", i)) }()
+			synctest.Wait()
+		}
+		enginetest.RefusedWith(t, upload("one-more"), fault.Unavailable, "uploads_waiting")
+		close(host.hold)
+		for range 17 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

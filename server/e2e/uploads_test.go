@@ -59,11 +59,13 @@ func refusedUploads() map[string]func(n int) []byte {
 	})
 	keep := func(manifest string) []byte { return wasmtest.Policy(manifest, wasmtest.Keep()) }
 	return map[string]func(n int) []byte{
-		"tests":       func(n int) []byte { return keep(manifest(n, `,"tests":[`+tests+`]`)) },
-		"keys":        func(n int) []byte { return keep(manifest(n, `,"config":{`+keys+`}`)) },
-		"depth":       func(n int) []byte { return keep(manifest(n, `,"tests":[`+strings.Repeat("[", 2_000_000))) },
-		"description": func(n int) []byte { return keep(manifest(n, `,"description":"`+strings.Repeat("d", 4_100_000)+`"`)) },
-		"self-test":   func(n int) []byte { return keep(manifest(n, `,"tests":[`+failing+`]`)) },
+		"tests": func(n int) []byte { return keep(manifest(n, `,"tests":[`+tests+`]`)) },
+		"keys":  func(n int) []byte { return keep(manifest(n, `,"config":{`+keys+`}`)) },
+		"depth": func(n int) []byte { return keep(manifest(n, `,"tests":[`+strings.Repeat("[", 2_000_000))) },
+		"description": func(n int) []byte {
+			return keep(manifest(n, `,"description":"`+strings.Repeat("d", 4_100_000)+`"`))
+		},
+		"self-test": func(n int) []byte { return keep(manifest(n, `,"tests":[`+failing+`]`)) },
 		"exports": func(n int) []byte {
 			return bytes.Replace(keep(manifest(n, "")), []byte("mneme_arena"), []byte("mneme_armed"), 1)
 		},
@@ -211,7 +213,8 @@ func chatty() []byte {
 	m.Export("mneme_abi", wasm.KindFunc, m.Func(nil, i32(1), nil, wasmtest.I32Const(1<<16)))
 	m.Export("mneme_arena", wasm.KindFunc, m.Func(i32(2), i32(1), nil, wasmtest.I32Const(plan),
 		wasmtest.I32Const(request), wasmtest.Op(opcode.LocalGet, 0), []byte{opcode.Select}))
-	one := slices.Concat(wasmtest.I32Const(1), wasmtest.I32Const(8), wasmtest.I32Const(line), wasmtest.Op(opcode.Call, log))
+	one := slices.Concat(wasmtest.I32Const(1), wasmtest.I32Const(8), wasmtest.I32Const(line),
+		wasmtest.Op(opcode.Call, log))
 	m.Export("mneme_assemble", wasm.KindFunc, m.Func(i32(4), i32(1), nil, bytes.Repeat(one, lines), wasmtest.Keep()))
 	m.Custom(wasm.ManifestSection, []byte(wasmtest.Manifest("chatty")))
 	return m.Bytes()
@@ -242,8 +245,8 @@ func TestCampaignChattyPolicies(t *testing.T) {
 			logged += len(line.Message)
 		}
 	}
-	t.Logf("%d windows: %d bytes of log in each decision, anonymous memory %d MiB before and %d MiB after", windows, logged,
-		before>>10, p.anonymous(t)>>10)
+	t.Logf("%d windows: %d bytes of log in each decision, anonymous memory %d MiB before and %d MiB after", windows,
+		logged, before>>10, p.anonymous(t)>>10)
 	if logged == 0 || logged > 8<<10 {
 		t.Errorf("%d bytes of log in a decision", logged)
 	}
