@@ -61,7 +61,7 @@ func BenchmarkRestore(b *testing.B) {
 // started is an instance of the call's module, for the small size.
 func started(b *testing.B, h *Host, c plan.Call) *instance {
 	b.Helper()
-	in, ended := h.instantiate(b.Context(), poolKey{tenant: "bench", module: h.modules.loaded[c.Module]})
+	in, ended := h.instantiate(b.Context(), poolKey{tenant: "bench", module: h.modules.find(c.Tenant, c.Module)})
 	if ended != nil {
 		b.Fatal(ended)
 	}

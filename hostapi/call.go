@@ -15,7 +15,7 @@ import (
 // The outcome is StatusUnavailable where the policy is not at fault: the module is not loaded, the request does not fit
 // the largest arena, or a text cannot be read.
 func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
-	m := h.modules.use(call.Module)
+	m := h.modules.use(call.Tenant, call.Module)
 	if m == nil {
 		return failure(endingf(plan.StatusUnavailable, "module %x is not loaded", call.Module))
 	}
@@ -38,24 +38,22 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	}
 	out := in.run(&call, l)
 	// An instance is kept after a failure too, because making a new one costs the others: it keeps the garbage
-	// collector busy. Restoring undoes all that a failed call did, except for the stack, which endless recursion has
-	// grown.
-	if out.Status == plan.StatusDepth || !in.clean || !in.restore() {
+	// collector busy. Restoring undoes all that a failed call did.
+	if !in.clean || !in.restore() {
 		in.close(ctx)
 		return out
 	}
-	for evicted := h.pool.put(in); evicted != nil; evicted = evicted.older {
-		evicted.close(ctx)
-	}
+	h.keep(in)
 	return out
 }
 
 func failure(e *ending) plan.Outcome { return plan.Outcome{Status: e.status, Detail: e.detail} }
 
-// neverServed tells a call that waited too long for a slot from one whose caller gave up.
+// neverServed tells a call that waited too long for a slot from one whose caller gave up. Neither is the policy's
+// fault.
 func neverServed(err error) *ending {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return endingf(plan.StatusTimeout, "no slot became free in time")
+		return endingf(plan.StatusUnavailable, "no slot became free in time")
 	}
 	return endingf(plan.StatusUnavailable, "the call was given up before it had a slot")
 }

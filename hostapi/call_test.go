@@ -206,7 +206,7 @@ func TestWaitingForASlot(t *testing.T) {
 	}
 	late, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()
-	if out := h.Run(late, c); out.Status != plan.StatusTimeout {
+	if out := h.Run(late, c); out.Status != plan.StatusUnavailable {
 		t.Errorf("too late: %+v", out)
 	}
 	h.calls.Leave("other")

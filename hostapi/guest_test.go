@@ -266,7 +266,7 @@ func newHost(t testing.TB, o Options) *Host {
 
 func mustLoad(t testing.TB, h *Host, code []byte) plan.Digest {
 	t.Helper()
-	m, err := h.Load(context.Background(), "t", code)
+	m, err := h.Load(context.Background(), "", code)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // docs/ABI.md prints.
 //
 // A module passes through the files in this order: load.go, instrument.go, admit.go, package compiler, modules.go,
-// instance.go, pool.go, call.go. limits.go lists its limits; tank.go and memory.go enforce them.
+// weight.go, instance.go, pool.go, call.go. limits.go lists its limits; tank.go and memory.go enforce them.
 package hostapi
 
 import (
@@ -36,6 +36,7 @@ type Host struct {
 	calls    *fair.Gate
 	modules  *modules
 	pool     *pool
+	sweeper  Timer
 }
 
 // New starts a host without modules. Close it.
@@ -53,6 +54,7 @@ func New(o Options) (*Host, error) {
 		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls-1),
 		pool:     newPool(o.Limits.IdleBytes),
 	}
+	h.sweeper = o.NewTimer(h.sweep)
 	h.modules = newModules(o.Limits.CodeBytes, h.unload)
 	if o.Interpreter {
 		h.config = wazero.NewRuntimeConfigInterpreter().WithDebugInfoEnabled(false)
@@ -72,6 +74,7 @@ func New(o Options) (*Host, error) {
 
 // Close ends the host with all its modules and instances. No call may be running.
 func (h *Host) Close(ctx context.Context) error {
+	h.sweeper.Stop()
 	h.modules.close()
 	if h.compiler == nil {
 		return nil

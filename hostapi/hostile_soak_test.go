@@ -68,7 +68,7 @@ func soakLimits() Limits {
 
 // soakOne says how a module ended; false where that is none of the ways in which it may.
 func soakOne(t *testing.T, h *Host, code []byte) (ending string, ok bool) {
-	m, err := h.Load(t.Context(), "soak", code)
+	m, err := h.Load(t.Context(), "attacker", code)
 	if err != nil {
 		var refusal *plan.Refusal
 		if !errors.As(err, &refusal) || refusal.Check == "" {

@@ -32,6 +32,8 @@ type instance struct {
 	reasons  reasons
 	usage
 
+	idle         int       // footprint while it waits for its next call
+	sweep        int       // the pool's sweeps when it began to wait
 	newer, older *instance // neighbours among all idle instances
 	above, below *instance // neighbours among the idle instances of its key
 }
@@ -211,6 +213,7 @@ func (in *instance) settle() *ending {
 // restore resets the instance to its snapshot. Where it returns false, it could not, and the instance must be closed.
 func (in *instance) restore() bool {
 	in.usage = usage{} // so that nothing of the call stays in memory
+	in.trimStack()
 	if !in.key.module.restorable || !in.start.restore(in.memory.bytes) {
 		return false
 	}

@@ -29,11 +29,12 @@ type Limits struct {
 
 	// All tenants together. One tenant may have at most all but one of Calls, so that another tenant's first call never
 	// waits, and one of Compiles.
-	Calls     int // at once: one per processor, because guests compute and never wait
-	Compiles  int // at once, at a low priority
-	IdleBytes int // memory of instances that wait for their next call
-	CodeBytes int // machine code and snapshots in memory
-	DiskBytes int // machine code on disk
+	Calls     int           // at once: one per processor, because guests compute and never wait
+	Compiles  int           // at once, at a low priority
+	IdleBytes int           // memory of instances that wait for their next call, one tenant's a quarter of it at most
+	IdleTime  time.Duration // how long an instance waits for its next call at least; at most twice as long
+	CodeBytes int           // loaded modules: machine code, snapshots and manifests in memory
+	DiskBytes int           // machine code on disk
 }
 
 // DefaultLimits leave real policies ample room; see docs/ABI.md.
@@ -58,7 +59,8 @@ func DefaultLimits() Limits {
 
 		Calls:     processors,
 		Compiles:  max(2, processors/2),
-		IdleBytes: 256 << 20,
+		IdleBytes: 128 << 20,
+		IdleTime:  5 * time.Second,
 		CodeBytes: 256 << 20,
 		DiskBytes: 1 << 30,
 	}

@@ -3,6 +3,7 @@ package hostapi
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/tetratelabs/wazero"
@@ -17,10 +18,13 @@ import (
 // Loading the same bytes again is cheap while the module is in memory; one that was not used for long is unloaded. The
 // error is a *plan.Refusal where the module is at fault, and a refused module leaves nothing behind.
 //
+// Tenants share no module but those of tenant "", which come with Mneme: how long an upload takes must not tell whether
+// another tenant has the same bytes.
+//
 // The work counts against the tenant: compiling takes one of Limits.Compiles, all else one of Limits.Calls.
 func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Policy, error) {
 	digest := plan.Digest(sha256.Sum256(code))
-	if m := h.modules.use(digest); m != nil {
+	if m := h.modules.use(tenant, digest); m != nil {
 		defer h.modules.done(m)
 		return m.Policy, nil
 	}
@@ -40,13 +44,17 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 		err = h.share(ctx, tenant, func() error { return h.tryOut(ctx, m) })
 	}
 	if err != nil {
+		_, m.refused = errors.AsType[*plan.Refusal](err)
 		h.unload(m)
 		return plan.Policy{}, err
 	}
-	m.weigh(len(prepared.Module))
+	m.weigh(prepared)
 	h.modules.add(m)
 	return m.Policy, nil
 }
+
+// Refuse unloads a module of a tenant that failed a check after it was loaded, and removes its machine code.
+func (h *Host) Refuse(tenant string, digest plan.Digest) { h.modules.refuse(moduleKey{tenant, digest}) }
 
 // share does work for a tenant in one of the slots of calls.
 func (h *Host) share(ctx context.Context, tenant string, work func() error) error {
@@ -57,8 +65,8 @@ func (h *Host) share(ctx context.Context, tenant string, work func() error) erro
 	return work()
 }
 
-// Loaded reports whether a module is in memory, so that Run can call it without Load.
-func (h *Host) Loaded(digest plan.Digest) bool { return h.modules.has(digest) }
+// Loaded reports whether a module is in memory, so that Run can call it for a tenant without Load.
+func (h *Host) Loaded(tenant string, digest plan.Digest) bool { return h.modules.has(tenant, digest) }
 
 // admit puts a module through all checks that come before compiling.
 func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
@@ -67,6 +75,9 @@ func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 		return nil, err
 	}
 	info := &prepared.Info
+	if refusal := limitManifest(info.Manifest); refusal != nil {
+		return nil, refusal
+	}
 	if m.Manifest, err = parseManifest(info.Manifest); err != nil {
 		return nil, refuse(checkManifest, "custom section %s: %v", manifestSection, err)
 	}
@@ -88,7 +99,19 @@ func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 		plan.Check{Name: checkImported, OK: true, Detail: fmt.Sprintf("%d, all offered", len(info.Imports))},
 		plan.Check{Name: checkExported, OK: true, Detail: "all that the ABI asks"},
 	)
+	prepared.Module = ownedBy(m.tenant, prepared.Module)
 	return prepared, nil
+}
+
+// ownedBy adds a custom section to a tenant's module, so that its machine code is made and kept for this tenant alone.
+func ownedBy(tenant string, code []byte) []byte {
+	if tenant == "" {
+		return code
+	}
+	const name = "mneme:tenant"
+	sum := sha256.Sum256([]byte(tenant))
+	code = append(code, 0, byte(1+len(name)+len(sum)), byte(len(name)))
+	return append(append(code, name...), sum[:]...)
 }
 
 // compile gives a module its machine code, from the cache or made now.

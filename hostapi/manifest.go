@@ -11,6 +11,59 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
+// Limits of a manifest. They hold before it is decoded, because decoding may take twenty times its bytes. A manifest
+// may have 256 KiB of tests, which package trial bounds, and needs far less for all else.
+const (
+	maxManifestBytes   = 512 << 10
+	maxManifestValues  = 50_000
+	maxManifestNesting = 128
+	maxSettings        = 256
+)
+
+// limitManifest refuses a manifest that would take too much memory once it is decoded.
+func limitManifest(raw []byte) *plan.Refusal {
+	over := func(found, limit int, of string) *plan.Refusal {
+		return &plan.Refusal{Check: checkManifest, Found: int64(found), Limit: int64(limit),
+			Detail: fmt.Sprintf("%d %s, at most %d are possible", found, of, limit)}
+	}
+	if len(raw) > maxManifestBytes {
+		return over(len(raw), maxManifestBytes, "bytes")
+	}
+	values, deepest := extent(raw)
+	if values > maxManifestValues {
+		return over(values, maxManifestValues, "values")
+	}
+	if deepest > maxManifestNesting {
+		return over(deepest, maxManifestNesting, "levels of nesting")
+	}
+	return nil
+}
+
+// extent counts the values of a JSON text, and how deep they are nested. Every value but the first of a list or an
+// object follows a comma, so a text has at most as many as it has commas and brackets, and one more.
+func extent(raw []byte) (values, deepest int) {
+	values = 1
+	nested, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch b := raw[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '[' || b == '{':
+			values++
+			nested++
+			deepest = max(deepest, nested)
+		case b == ']' || b == '}':
+			nested--
+		case b == ',':
+			values++
+		}
+	}
+	return values, deepest
+}
+
 // parseManifest reads a manifest, refuses unknown fields, and checks that every default obeys its own rules.
 func parseManifest(raw []byte) (plan.Manifest, error) {
 	var m plan.Manifest
@@ -24,6 +77,9 @@ func parseManifest(raw []byte) (plan.Manifest, error) {
 	}
 	if err := checkABI(m.ABI); err != nil {
 		return m, err
+	}
+	if len(m.Schema) > maxSettings {
+		return m, fmt.Errorf("config has %d settings, at most %d are possible", len(m.Schema), maxSettings)
 	}
 	if len(m.Hooks) == 0 {
 		return m, fmt.Errorf("hooks is missing or empty")

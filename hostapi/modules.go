@@ -11,21 +11,29 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
+// moduleKey names a loaded module. Modules that come with Mneme have no tenant.
+type moduleKey struct {
+	tenant string
+	digest plan.Digest
+}
+
 // module is a loaded module. It never changes, except that its first instances set its snapshots.
 type module struct {
 	plan.Policy
-	tenant     string // the tenant that loaded it first
+	tenant     string // whose it is
 	runtime    wazero.Runtime
 	code       *compiler.Code
 	globals    []string // export names of all mutable globals
 	restorable bool     // it has no state beside memory and globals
 	weight     int      // bytes of this process's memory that it takes
+	instance   int      // bytes that each instance takes beside its linear memory and its stack
 
 	mu      sync.Mutex
 	started [sizeCount]*snapshot
 
-	users int // running calls; modules.mu guards it, and place
-	place *list.Element
+	users   int           // running calls; modules.mu guards it, place and refused
+	place   *list.Element // nil: not among the loaded modules, so the last user unloads it
+	refused bool          // its machine code is not to be kept
 }
 
 // modules are the loaded modules of a host, which together take at most limit bytes of memory.
@@ -34,20 +42,28 @@ type modules struct {
 	limit  int
 
 	mu     sync.Mutex
-	loaded map[plan.Digest]*module
+	loaded map[moduleKey]*module
 	newest *list.List // of *module, by last use
 	bytes  int
 }
 
 func newModules(limit int, unload func(*module)) *modules {
-	return &modules{unload: unload, limit: limit, loaded: map[plan.Digest]*module{}, newest: list.New()}
+	return &modules{unload: unload, limit: limit, loaded: map[moduleKey]*module{}, newest: list.New()}
+}
+
+// find finds a module that comes with Mneme or is the tenant's. The lock must be held.
+func (s *modules) find(tenant string, d plan.Digest) *module {
+	if m := s.loaded[moduleKey{"", d}]; m != nil {
+		return m
+	}
+	return s.loaded[moduleKey{tenant, d}]
 }
 
 // use finds a module and keeps it loaded until done. It returns nil where the module is not loaded.
-func (s *modules) use(d plan.Digest) *module {
+func (s *modules) use(tenant string, d plan.Digest) *module {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.loaded[d]
+	m := s.find(tenant, d)
 	if m != nil {
 		m.users++
 		s.newest.MoveToFront(m.place)
@@ -59,26 +75,55 @@ func (s *modules) use(d plan.Digest) *module {
 func (s *modules) done(m *module) {
 	s.mu.Lock()
 	m.users--
+	last := m.users == 0 && m.place == nil
 	evicted := s.evict()
+	if last {
+		evicted = append(evicted, m)
+	}
 	s.mu.Unlock()
 	s.unloadAll(evicted)
 }
 
-func (s *modules) has(d plan.Digest) bool {
+func (s *modules) has(tenant string, d plan.Digest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.loaded[d] != nil
+	return s.find(tenant, d) != nil
+}
+
+// refuse takes out a module whose machine code is not to be kept.
+func (s *modules) refuse(key moduleKey) {
+	s.mu.Lock()
+	m := s.loaded[key]
+	if m == nil {
+		s.mu.Unlock()
+		return
+	}
+	m.refused = true
+	s.remove(m)
+	unused := m.users == 0
+	s.mu.Unlock()
+	if unused {
+		s.unload(m)
+	}
+}
+
+func (s *modules) remove(m *module) {
+	delete(s.loaded, moduleKey{m.tenant, m.Digest})
+	s.newest.Remove(m.place)
+	m.place = nil
+	s.bytes -= m.weight
 }
 
 // add keeps a module. Where another call has added the same one meanwhile, it unloads this one.
 func (s *modules) add(m *module) {
 	s.mu.Lock()
-	if s.loaded[m.Digest] != nil {
+	key := moduleKey{m.tenant, m.Digest}
+	if s.loaded[key] != nil {
 		s.mu.Unlock()
 		s.unload(m)
 		return
 	}
-	s.loaded[m.Digest] = m
+	s.loaded[key] = m
 	m.place = s.newest.PushFront(m)
 	s.bytes += m.weight
 	evicted := s.evict()
@@ -105,9 +150,7 @@ func (s *modules) evict() (out []*module) {
 		if worst == nil {
 			return out
 		}
-		delete(s.loaded, worst.Digest)
-		s.newest.Remove(worst.place)
-		s.bytes -= worst.weight
+		s.remove(worst)
 		out = append(out, worst)
 	}
 	return out
@@ -132,22 +175,16 @@ func (s *modules) close() {
 // unload closes a module that nobody uses, with its idle instances. It may have been loaded in part only.
 func (h *Host) unload(m *module) {
 	ctx := context.Background()
-	for in := h.pool.drop(m); in != nil; in = in.older {
-		in.close(ctx)
-	}
+	closeAll(h.pool.drop(m))
 	// Errors change nothing: what cannot be closed holds nothing but memory.
-	if m.code != nil {
+	switch {
+	case m.code == nil:
+	case m.refused:
+		_ = m.code.Discard(ctx)
+	default:
 		_ = m.code.Close(ctx)
 	}
 	if m.runtime != nil {
 		_ = m.runtime.Close(ctx)
-	}
-}
-
-// weigh estimates the memory that a module takes: its code, its parsed bytes and its snapshots.
-func (m *module) weigh(parsed int) {
-	m.weight = int(m.code.Size) + 2*parsed
-	for _, s := range m.started {
-		m.weight += s.weight()
 	}
 }

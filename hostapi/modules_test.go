@@ -34,12 +34,12 @@ func TestModulesMakeRoom(t *testing.T) {
 	add("big", "c", 30)
 	add("big", "d", 30)
 	expect("")
-	if m := s.use(plan.Digest{'b'}); m != nil {
+	if m := s.use("big", plan.Digest{'b'}); m != nil {
 		s.done(m)
 	}
 	add("big", "e", 30)
 	expect("c") // b was used since, and a is another's
-	b, d := s.use(plan.Digest{'b'}), s.use(plan.Digest{'d'})
+	b, d := s.use("big", plan.Digest{'b'}), s.use("big", plan.Digest{'d'})
 	add("big", "f", 30)
 	expect("e") // b and d are in use
 	add("big", "g", 100)
@@ -48,9 +48,10 @@ func TestModulesMakeRoom(t *testing.T) {
 	expect("b") // no longer
 	s.done(d)
 	expect("d")
-	add("late", "g", 10) // there already
+	add("big", "g", 10) // there already
 	expect("g")
-	if s.has(plan.Digest{'a'}) || !s.has(plan.Digest{'g'}) || s.bytes != 100 {
+	if s.has("small", plan.Digest{'a'}) || !s.has("big", plan.Digest{'g'}) || s.has("small", plan.Digest{'g'}) ||
+		s.bytes != 100 {
 		t.Errorf("%d bytes, %d modules", s.bytes, len(s.loaded))
 	}
 }
@@ -61,11 +62,11 @@ func TestUnloadedModulesComeBack(t *testing.T) {
 	limits.CodeBytes = 1
 	h := newHost(t, Options{Limits: limits})
 	first := twoRecords(mustLoad(t, h, says(1)))
-	if out := h.Run(t.Context(), first); out.Status != plan.StatusAuthorError || !h.Loaded(first.Module) {
+	if out := h.Run(t.Context(), first); out.Status != plan.StatusAuthorError || !h.Loaded("t", first.Module) {
 		t.Fatalf("%+v", out)
 	}
 	ok := twoRecords(mustLoad(t, h, guest{}.build()))
-	if h.Loaded(first.Module) || !h.Loaded(ok.Module) {
+	if h.Loaded("t", first.Module) || !h.Loaded("t", ok.Module) {
 		t.Error("both are loaded, or the wrong one")
 	}
 	if out := h.Run(t.Context(), ok); out.Status != plan.StatusOK || len(h.pool.top) != 1 {
@@ -116,7 +117,7 @@ func TestNothingIsCompiledHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Load(t.Context(), "t", says(1)); err == nil || h.Loaded(plan.Digest{}) {
+		if _, err := h.Load(t.Context(), "t", says(1)); err == nil || h.Loaded("t", plan.Digest{}) {
 			t.Errorf("%s: %v, want %s", command, err, want)
 		}
 		if err := h.Close(t.Context()); err != nil {

@@ -1,6 +1,9 @@
 package hostapi
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // poolKey names instances that are interchangeable. Tenants never share an instance, although restoring makes all
 // alike. The config is no part of the key, because it comes with each request.
@@ -10,15 +13,21 @@ type poolKey struct {
 	size   arenaSize
 }
 
-// pool keeps idle instances: the newest first for each key, and all of them in order of age. Where together they take
-// more than limit bytes, the oldest one goes of a tenant that holds at least the average, so that a tenant cannot push
-// out the instances of others.
+// shares is how many tenants it takes to fill a pool: one alone keeps a quarter of its bytes at most.
+const shares = 4
+
+// pool keeps idle instances: the newest first for each key, and all of them in order of age. Where a tenant's take more
+// than its share, its oldest goes. Where all together take more than limit bytes, the oldest one goes of a tenant that
+// holds at least the average, so that a tenant cannot push out the instances of others. What was not used between two
+// sweeps goes too, so that idle tenants keep none.
 type pool struct {
 	mu             sync.Mutex
 	top            map[poolKey]*instance
 	newest, oldest *instance
 	held           map[string]int // bytes by tenant
 	bytes, limit   int
+	sweeps         int  // so far
+	watched        bool // a sweep is to come
 }
 
 func newPool(limit int) *pool {
@@ -37,7 +46,9 @@ func (p *pool) take(key poolKey) *instance {
 }
 
 // put adds an idle instance and returns those that must make room, for the caller to close: a list linked by older.
-func (p *pool) put(in *instance) (evicted *instance) {
+// Where watch is true, the caller must see to it that sweep is called.
+func (p *pool) put(in *instance) (evicted *instance, watch bool) {
+	in.idle = in.footprint()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if in.below = p.top[in.key]; in.below != nil {
@@ -50,18 +61,45 @@ func (p *pool) put(in *instance) (evicted *instance) {
 		p.oldest = in
 	}
 	p.newest = in
-	p.bytes += in.footprint()
-	p.held[in.key.tenant] += in.footprint()
+	in.sweep = p.sweeps
+	p.bytes += in.idle
+	p.held[in.key.tenant] += in.idle
+	out := func(victim *instance) {
+		p.remove(victim)
+		victim.older = evicted
+		evicted = victim
+	}
+	for p.held[in.key.tenant] > p.limit/shares {
+		victim := p.oldest
+		for victim.key.tenant != in.key.tenant {
+			victim = victim.newer
+		}
+		out(victim)
+	}
 	for p.bytes > p.limit {
 		victim := p.oldest
 		for p.held[victim.key.tenant]*len(p.held) < p.bytes {
 			victim = victim.newer
 		}
-		p.remove(victim)
-		victim.older = evicted
-		evicted = victim
+		out(victim)
 	}
-	return evicted
+	watch = !p.watched && p.oldest != nil
+	p.watched = p.watched || watch
+	return evicted, watch
+}
+
+// sweep removes the instances that were not used since the sweep before, and returns them as put does. Where watch is
+// true, the next sweep is due later; else the next put asks for one.
+func (p *pool) sweep() (dropped *instance, watch bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for in := p.oldest; in != nil && in.sweep < p.sweeps; in = p.oldest {
+		p.remove(in)
+		in.older, dropped = dropped, in
+	}
+	p.sweeps++
+	p.watched = p.oldest != nil
+	return dropped, p.watched
 }
 
 // drop removes all idle instances of a module and returns them as put does.
@@ -102,14 +140,33 @@ func (p *pool) remove(in *instance) {
 		p.oldest = in.newer
 	}
 	in.above, in.below, in.newer, in.older = nil, nil, nil, nil
-	p.bytes -= in.footprint()
-	if p.held[in.key.tenant] -= in.footprint(); p.held[in.key.tenant] == 0 {
+	p.bytes -= in.idle
+	if p.held[in.key.tenant] -= in.idle; p.held[in.key.tenant] == 0 {
 		delete(p.held, in.key.tenant)
 	}
 }
 
-// footprint is what an idle instance takes, in bytes: its memory, and about 16 KiB of stacks and tables.
-func (in *instance) footprint() int {
-	const besides = 16 << 10
-	return cap(in.memory.bytes) + besides
+// closeAll closes a list of instances that are linked by older.
+func closeAll(in *instance) {
+	for ; in != nil; in = in.older {
+		in.close(context.Background())
+	}
+}
+
+// keep makes an instance wait for its next call.
+func (h *Host) keep(in *instance) {
+	evicted, watch := h.pool.put(in)
+	closeAll(evicted)
+	if watch {
+		h.sweeper.Reset(h.limits.IdleTime)
+	}
+}
+
+// sweep closes the instances that wait for long.
+func (h *Host) sweep() {
+	dropped, watch := h.pool.sweep()
+	closeAll(dropped)
+	if watch {
+		h.sweeper.Reset(h.limits.IdleTime)
+	}
 }

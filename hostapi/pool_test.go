@@ -8,11 +8,15 @@ import (
 
 // The pool against a model: a list of idle instances, newest last.
 func TestPoolModel(t *testing.T) {
-	const seed, limit = 7, 10 * (pageBytes + 16<<10)
+	const seed, limit = 7, 16 * (pageBytes + 16<<10)
 	random := rand.New(rand.NewPCG(seed, 0))
 	p := newPool(limit)
 	var model []*instance
-	keys := []poolKey{{tenant: "a"}, {tenant: "b"}, {tenant: "a", size: sizeLarge}, {tenant: "b", module: &module{}}}
+	watched := false
+	one, other := &module{}, &module{}
+	keys := []poolKey{{tenant: "a", module: one}, {tenant: "b", module: one},
+		{tenant: "a", module: one, size: sizeLarge}, {tenant: "b", module: other}, {tenant: "c", module: other},
+		{tenant: "d", module: one}, {tenant: "e", module: one}, {tenant: "f", module: one}}
 	for step := range 20_000 {
 		key := keys[random.IntN(len(keys))]
 		if step%500 == 499 {
@@ -26,21 +30,59 @@ func TestPoolModel(t *testing.T) {
 				t.Fatalf("seed %d, step %d: dropped %d of %d", seed, step, len(dropped), len(model)-len(left))
 			}
 			model = left
+		} else if step%200 == 199 {
+			var dropped []*instance
+			list, watch := p.sweep()
+			for d := list; d != nil; d = d.older {
+				dropped = append(dropped, d)
+			}
+			var left, want []*instance
+			for _, in := range model {
+				if in.sweep == p.sweeps-1 {
+					left = append(left, in)
+				} else {
+					want = append(want, in)
+				}
+			}
+			slices.Reverse(dropped)
+			if !slices.Equal(dropped, want) || watch != (len(left) > 0) {
+				t.Fatalf("seed %d, step %d: swept %d of %d, watch %t", seed, step, len(dropped), len(want), watch)
+			}
+			model, watched = left, watch
 		} else if random.IntN(5) < 3 {
 			pages := 1 + random.IntN(3)
 			in := &instance{key: key, memory: &linearMemory{bytes: make([]byte, pages*pageBytes)}}
 			var evicted []*instance
-			for e := p.put(in); e != nil; e = e.older {
+			list, watch := p.put(in)
+			for e := list; e != nil; e = e.older {
 				evicted = append(evicted, e)
 			}
+			if watch == watched {
+				t.Fatalf("seed %d, step %d: a sweep is due: %t, and is asked for: %t", seed, step, watched, watch)
+			}
+			watched = true
 			model = append(model, in)
 			var want []*instance
+			for held := 0; ; held = 0 {
+				for _, other := range model {
+					if other.key.tenant == key.tenant {
+						held += other.footprint()
+					}
+				}
+				if held <= limit/shares {
+					break
+				}
+				i := slices.IndexFunc(model, func(in *instance) bool { return in.key.tenant == key.tenant })
+				want, model = append(want, model[i]), slices.Delete(model, i, i+1)
+			}
 			for sum(model) > limit {
 				held := map[string]int{}
 				for _, in := range model {
 					held[in.key.tenant] += in.footprint()
 				}
-				i := slices.IndexFunc(model, func(in *instance) bool { return held[in.key.tenant]*len(held) >= sum(model) })
+				i := slices.IndexFunc(model, func(in *instance) bool {
+					return held[in.key.tenant]*len(held) >= sum(model)
+				})
 				want, model = append(want, model[i]), slices.Delete(model, i, i+1)
 			}
 			slices.Reverse(evicted)

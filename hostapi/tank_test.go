@@ -150,7 +150,7 @@ func TestLateInstanceIsNotKept(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	timer := timers.newest()
-	in := h.pool.take(poolKey{"t", h.modules.loaded[c.Module], sizeSmall})
+	in := h.pool.take(poolKey{"t", h.modules.find("t", c.Module), sizeSmall})
 	in.tank.fill(100, 10, time.Second)
 	timer.runDown()
 	if in.tank.end() {

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,6 +152,42 @@ type Step struct {
 type LogLine struct {
 	Level   string `json:"level"`
 	Message string `json:"message"`
+}
+
+// wordsRoom is how many bytes of its steps' words a decision keeps, with lineWords for each line besides. Without it, a
+// pipeline of 16 steps that say 4 KiB each would make decisions of 64 KiB.
+const (
+	wordsRoom = 8 << 10
+	lineWords = 16
+	// leastDetail is kept of each step's detail, because it says why the step failed.
+	leastDetail = 256
+)
+
+// Limit leaves out what a step says beyond the room for words that earlier steps have left: the end of its detail, and
+// the last lines of its log.
+func (s *Step) Limit(earlier []Step) {
+	room := wordsRoom
+	for i := range earlier {
+		room -= earlier[i].words()
+	}
+	if keep := max(leastDetail, room); len(s.Detail) > keep {
+		s.Detail = strings.ToValidUTF8(s.Detail[:keep], "") + "…"
+	}
+	room -= len(s.Detail)
+	for i, line := range s.Log {
+		if room -= len(line.Message) + lineWords; room < 0 {
+			s.Log = slices.Clip(s.Log[:i])
+			return
+		}
+	}
+}
+
+func (s *Step) words() int {
+	n := len(s.Detail)
+	for _, line := range s.Log {
+		n += len(line.Message) + lineWords
+	}
+	return n
 }
 
 // encode gives the record's JSON. The request is appended as it was received: encoding/json would read all of it again,

@@ -42,6 +42,13 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	return ctx.Err()
 }
 
+// Waiting is how many of a tenant's wait for a place.
+func (g *Gate) Waiting(tenant string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.lines[tenant])
+}
+
 // Leave gives a place back.
 func (g *Gate) Leave(tenant string) {
 	g.mu.Lock()

@@ -131,5 +131,6 @@ var ErrorCodes = []ErrorCode{
 	{"unknown_role", Invalid, "A message's role is not known in its format.", "Correct the role or name the format."},
 	{"unknown_tool", Invalid, "There is no such tool.", "Call one that the detail names."},
 	{"unknown_version", Invalid, "The policy has no such version.", "See the policy's versions."},
+	{"uploads_waiting", Unavailable, "Too many uploads of policies are waiting.", "Send the module again."},
 	{"wrong_type", Invalid, "A field has the wrong JSON type.", "Send the type that the detail names."},
 }

@@ -58,12 +58,10 @@ type Verdict struct {
 	Detail string
 }
 
-// telling says whether the end says anything of the policy. A step that never ran says nothing. Neither does a timeout,
-// because a busy machine may cause it: a policy that is really slow runs out of fuel on an idle machine, so fuel
-// catches it.
-func (v Verdict) telling() bool {
-	return v.Status != "" && v.Status != plan.StatusUnavailable && v.Status != plan.StatusTimeout
-}
+// telling says whether the end says anything of the policy. A step that never ran says nothing. A timeout is a failure
+// like any other: a call that waits for its turn is not timed, and one that computes too long although it has fuel left
+// takes the time of others.
+func (v Verdict) telling() bool { return v.Status != "" && v.Status != plan.StatusUnavailable }
 
 // Judge tells the breaker how the steps of a pipeline ended, and sets back live versions of the tenant's own policies
 // that failed too often. Verdicts are those of the steps, in order.

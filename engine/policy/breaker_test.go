@@ -2,14 +2,20 @@ package policy_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/trial"
+	"github.com/seed-0906e6bc/mneme/hostapi"
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -103,5 +109,34 @@ func TestOnErrorCounts(t *testing.T) {
 	}
 	if k.Live("p") != 1 {
 		t.Error("not set back")
+	}
+}
+
+// A live version that runs out of time on every call is set back like one that fails in another way. The clock is real
+// here, and no call can end otherwise: the fuel would last for days.
+func TestBreakerSeesTimeouts(t *testing.T) {
+	limits := hostapi.DefaultLimits()
+	limits.Fuel, limits.CallTime = 1<<55, time.Millisecond
+	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close(t.Context())
+	k := enginetest.Open(t, memstore.New(), func(o *engine.Options) { o.Host = host })
+	k.Upload("p", wasmtest.Policy(wasmtest.Manifest("patient"), wasmtest.Keep()))
+	forever := slices.Concat(wasmtest.Op(opcode.Loop, wasmtest.Void), wasmtest.Op(opcode.Br, 0),
+		wasmtest.Op(opcode.End))
+	k.Upload("p", wasmtest.Policy(wasmtest.Manifest("slow"), forever, wasmtest.Keep()))
+	k.SetLive("p", 2)
+	k.Post("s", enginetest.User("a"))
+	k.SetPipeline(`[{"policy":"p"}]`)
+	for range 5 {
+		if w := k.Ask(`{"session_id":"s"}`); w.Pipeline[0].Outcome != "timeout" {
+			t.Fatalf("%s", w.Raw)
+		}
+	}
+	p, err := k.Policies.Get(t.Context(), k.Admin, "p")
+	if err != nil || p.Live != 1 || p.Versions[1].SetBack == nil || p.Versions[1].SetBack.Outcome != "timeout" {
+		t.Errorf("%+v %v", p, err)
 	}
 }

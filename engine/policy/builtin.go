@@ -26,27 +26,43 @@ type registry struct {
 	mu sync.RWMutex
 	// versions are those of built-ins, also the ones that other programs over the store brought; version n is at n-1.
 	versions map[string][]plan.Digest
-	known    map[plan.Digest]plan.Policy
+	known    map[knownModule]plan.Policy
+	weight   int // bytes of memory that known takes
 }
 
-// maxKnown bounds what is remembered of loaded modules.
-const maxKnown = 1024
+// knownModule names what was learned of a module for a tenant, "" for all. Tenants do not share it, because a quicker
+// answer would tell one what another has.
+type knownModule struct {
+	tenant string
+	digest plan.Digest
+}
 
-func (r *registry) lookUp(d plan.Digest) (plan.Policy, bool) {
+// maxKnown bounds what is remembered of loaded modules, in bytes of memory.
+const maxKnown = 16 << 20
+
+func (r *registry) lookUp(tenant string, d plan.Digest) (plan.Policy, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	p, ok := r.known[d]
+	p, ok := r.known[knownModule{"", d}]
+	if !ok {
+		p, ok = r.known[knownModule{tenant, d}]
+	}
 	return p, ok
 }
 
-func (r *registry) learn(p plan.Policy) {
+func (r *registry) learn(tenant string, p plan.Policy) {
 	p.Manifest.Tests = nil // they run once, at upload, and may be long
+	key, weight := knownModule{tenant, p.Digest}, p.Weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.known) >= maxKnown {
-		clear(r.known)
+	if _, ok := r.known[key]; ok {
+		return
 	}
-	r.known[p.Digest] = p
+	if r.weight += weight; r.weight > maxKnown {
+		clear(r.known)
+		r.weight = weight
+	}
+	r.known[key] = p
 }
 
 // isBuiltIn tells whether a module is that of a version of a built-in that is known of.
@@ -99,7 +115,7 @@ func (svc *Service) IsBuiltIn(name string) bool { return svc.registry.shipped[na
 // new version. An older program that starts again finds its own, however many came after it.
 func (svc *Service) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error {
 	svc.registry = &registry{shipped: map[string]int{}, versions: map[string][]plan.Digest{},
-		known: map[plan.Digest]plan.Policy{}}
+		known: map[knownModule]plan.Policy{}}
 	system := access.Caller{Tenant: records.SystemTenant, Role: access.RoleRoot}
 	for _, b := range builtIns {
 		policy, err := svc.host.Load(ctx, "", b.Wasm)
@@ -124,7 +140,7 @@ func (svc *Service) installBuiltIns(ctx context.Context, builtIns []BuiltIn) err
 		if err != nil {
 			return err
 		}
-		svc.registry.learn(policy)
+		svc.registry.learn("", policy)
 		svc.registry.learnVersions(b.Name, rec)
 		svc.registry.shipped[b.Name] = rec.version(policy.Digest)
 	}

@@ -17,8 +17,10 @@ type Host interface {
 	// Load admits a module for a tenant, "" for one that comes with Mneme, and makes it ready to run. The error of a
 	// module that may not run is a *plan.Refusal. Loading the same bytes again costs nothing.
 	Load(ctx context.Context, tenant string, wasm []byte) (plan.Policy, error)
-	// Loaded reports whether a module is ready to run: what was not used for long may have been unloaded.
-	Loaded(digest plan.Digest) bool
+	// Loaded reports whether a module is ready to run for a tenant: what was not used for long may have been unloaded.
+	Loaded(tenant string, digest plan.Digest) bool
+	// Refuse unloads a module that was not kept after all, so that nothing of it stays.
+	Refuse(tenant string, digest plan.Digest)
 	// Run makes one call. It never panics and never fails: what goes wrong is the outcome's status.
 	Run(ctx context.Context, call plan.Call) plan.Outcome
 }
@@ -79,7 +81,7 @@ func modulePurged(of string, digest plan.Digest) *fault.Error {
 
 // of tells what a module says of itself. It does not say that its compiled code is in memory.
 func (svc *Service) of(ctx context.Context, tenant string, digest plan.Digest) (plan.Policy, error) {
-	if p, ok := svc.registry.lookUp(digest); ok {
+	if p, ok := svc.registry.lookUp(tenant, digest); ok {
 		return p, nil
 	}
 	return svc.load(ctx, tenant, digest)
@@ -96,7 +98,7 @@ func (svc *Service) load(ctx context.Context, tenant string, digest plan.Digest)
 	}
 	p, err := svc.host.Load(ctx, tenant, code)
 	if err == nil {
-		svc.registry.learn(p)
+		svc.registry.learn(tenant, p)
 	}
 	return p, err
 }
@@ -117,12 +119,13 @@ func (svc *Service) unloadable(tenant string, digest plan.Digest, err error) str
 // the outcome's status.
 func (svc *Service) Call(ctx context.Context, c plan.Call) (out plan.Outcome) {
 	for range 2 { // the host may have to make room again between the loading and the run
-		if !svc.host.Loaded(c.Module) {
+		if !svc.host.Loaded(c.Tenant, c.Module) {
 			if _, err := svc.load(ctx, c.Tenant, c.Module); err != nil {
 				return plan.Outcome{Status: plan.StatusUnavailable, Detail: svc.unloadable(c.Tenant, c.Module, err)}
 			}
 		}
-		if out = svc.host.Run(ctx, c); out.Status != plan.StatusUnavailable || svc.host.Loaded(c.Module) {
+		if out = svc.host.Run(ctx, c); out.Status != plan.StatusUnavailable ||
+			svc.host.Loaded(c.Tenant, c.Module) {
 			return out
 		}
 	}

@@ -72,7 +72,7 @@ func (h *forgetfulHost) forget() {
 	clear(h.known)
 }
 
-func (h *forgetfulHost) Loaded(d plan.Digest) bool {
+func (h *forgetfulHost) Loaded(_ string, d plan.Digest) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.known[d]
@@ -93,7 +93,7 @@ func (h *forgetfulHost) Load(ctx context.Context, tenant string, code []byte) (p
 }
 
 func (h *forgetfulHost) Run(ctx context.Context, c plan.Call) plan.Outcome {
-	if !h.Loaded(c.Module) {
+	if !h.Loaded(c.Tenant, c.Module) {
 		return plan.Outcome{Status: plan.StatusUnavailable, Detail: "not loaded"}
 	}
 	return h.Host.Run(ctx, c)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -34,6 +35,7 @@ type Service struct {
 	registry *registry
 	memo     records.Memo[record]
 	breaker  breaker
+	uploads  *fair.Gate
 
 	// Prove runs the self-tests of a module that is uploaded. Its error is a *plan.Refusal where one fails. engine.New
 	// sets it, because windows, which the tests make, stand above this room.
@@ -43,7 +45,8 @@ type Service struct {
 // New makes the room, loads the built-in policies and keeps their bytes in the store.
 func New(ctx context.Context, db *records.DB, projects *project.Service, host Host, q Quota, builtIns []BuiltIn,
 ) (*Service, error) {
-	svc := &Service{db: db, projects: projects, host: host, quota: q.orDefault()}
+	svc := &Service{db: db, projects: projects, host: host, quota: q.orDefault(),
+		uploads: fair.NewGate(uploadsAtOnce, 1)}
 	return svc, svc.installBuiltIns(ctx, builtIns)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -61,8 +62,8 @@ func (q Quota) check(u usage, size int) error {
 
 // Upload admits a module, the bytes of a WASM file, and keeps it as the next version of a policy, the first of which is
 // live at once. Bytes that are a version already give that one, and created is false. A module that is refused leaves
-// nothing behind. Upload answers key_narrowed, invalid_id, built_in_policy, quota_exceeded, and module_refused with the
-// check that the module failed.
+// nothing behind. Upload answers key_narrowed, invalid_id, built_in_policy, quota_exceeded, uploads_waiting, and
+// module_refused with the check that the module failed.
 func (svc *Service) Upload(ctx context.Context, c access.Caller, once access.Once, name string, code []byte,
 ) (v Version, created bool, err error) {
 	if err := c.WholeTenant(); err != nil {
@@ -74,9 +75,38 @@ func (svc *Service) Upload(ctx context.Context, c access.Caller, once access.Onc
 	if svc.IsBuiltIn(name) {
 		return v, false, errBuiltIn(name)
 	}
+	if err := svc.enterUploads(ctx, c.Tenant); err != nil {
+		return v, false, err
+	}
+	defer svc.uploads.Leave(c.Tenant)
 	u := &upload{svc: svc, name: name, code: code, digest: sha256.Sum256(code)}
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (uploaded, error) { return u.commit(t, c) })
 	return out.Version, out.Created, err
+}
+
+// Uploads are admitted one at a time for each tenant, and those of two tenants at once. Admitting takes seconds of
+// computing where a module burns all that its self-tests may, and uploads that all ran at once would all be too late.
+const (
+	uploadsAtOnce = 2
+	// uploadWait is how long an upload waits for its turn. A request may take 30 seconds, so time is left to serve it.
+	uploadWait = 20 * time.Second
+	// uploadsWaiting is how many uploads of one tenant wait, because each holds its module in memory.
+	uploadsWaiting = 16
+)
+
+// enterUploads waits for the tenant's turn to upload, or answers uploads_waiting.
+func (svc *Service) enterUploads(ctx context.Context, tenant string) error {
+	busy := fault.Errorf(fault.Unavailable, "uploads_waiting", "too many uploads are waiting; this one was not tried")
+	if svc.uploads.Waiting(tenant) >= uploadsWaiting {
+		return busy
+	}
+	wait, cancel := context.WithTimeout(ctx, uploadWait)
+	defer cancel()
+	err := svc.uploads.Enter(wait, tenant)
+	if err != nil && ctx.Err() == nil {
+		return busy
+	}
+	return err
 }
 
 // upload is a module that is being uploaded. It is admitted once, however often its commit is tried.
@@ -169,13 +199,16 @@ func (svc *Service) admit(ctx context.Context, tenant string, code []byte) (*Fac
 	if err == nil {
 		passed, err = svc.Prove(ctx, tenant, p)
 	}
+	if err != nil {
+		svc.host.Refuse(tenant, sha256.Sum256(code))
+	}
 	if refusal, ok := errors.AsType[*plan.Refusal](err); ok {
 		return nil, refused(refusal)
 	}
 	if err != nil {
 		return nil, err
 	}
-	svc.registry.learn(p)
+	svc.registry.learn(tenant, p)
 	p.Checks = append(slices.Clip(p.Checks), passed)
 	facts := factsOf(p)
 	return &facts, nil

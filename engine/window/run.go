@@ -106,6 +106,7 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 			return fault.Errorf(fault.Invalid, "policy_failed", "policy %s@%d ended with %s: %s", out.Policy,
 				out.Version, out.Outcome, out.Detail)
 		}
+		out.Limit(a.result.steps)
 		a.result.steps = append(a.result.steps, out)
 	}
 	return nil

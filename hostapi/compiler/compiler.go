@@ -109,9 +109,14 @@ type Code struct {
 }
 
 // Close unloads the code. No instance of it may be running.
-func (c *Code) Close(ctx context.Context) error {
+func (c *Code) Close(ctx context.Context) error { return c.close(ctx, true) }
+
+// Discard is Close for code that is not wanted any more: its file goes too.
+func (c *Code) Discard(ctx context.Context) error { return c.close(ctx, false) }
+
+func (c *Code) close(ctx context.Context, useful bool) error {
 	if c.entry != nil {
-		c.disk.close(c.entry, true)
+		c.disk.close(c.entry, useful)
 	}
 	return c.Module.Close(ctx)
 }

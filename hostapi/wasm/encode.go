@@ -115,6 +115,9 @@ func (rw *rewriter) info() Info {
 	info := Info{
 		Imports: m.imports, Exports: m.exports, Traits: rw.walker.traits, Manifest: m.manifest,
 		Functions: rw.own,
+		Sizes: Sizes{Types: len(m.types) + len(rw.addedTypes), Imports: len(m.imports), Globals: len(m.globals),
+			Exports: len(m.exports), TableEntries: m.meter.found[tableEntries], Elements: m.elements,
+			ElementEntries: m.meter.found[elementEntries], DataSegments: m.meter.found[dataSegments]},
 	}
 	for i, g := range m.globals {
 		if g.mutable {

@@ -65,9 +65,13 @@ type Info struct {
 	Manifest []byte // contents of the custom section ManifestSection; nil where there is none
 
 	Functions int // defined
+	Sizes     Sizes
 	// MemoryMin and MemoryMax are pages of 64 KiB, as in the rewritten module; both 0 where it has no memory.
 	MemoryMin, MemoryMax uint32
 }
+
+// Sizes are what a host's memory for a module, and for each instance of it, grows with beside code and linear memory.
+type Sizes struct{ Types, Imports, TableEntries, Globals, Exports, Elements, ElementEntries, DataSegments int }
 
 // Prepared is a module that may be compiled.
 type Prepared struct {

@@ -1,0 +1,68 @@
+package hostapi
+
+import (
+	"reflect"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
+)
+
+// Bytes of memory that the engine's parts take, as TestWeights measures them.
+const (
+	runtimeWeight  = 32 << 10 // a runtime with its host modules
+	functionWeight = 320      // a function: its entry in the parsed module, its definition and where its code begins
+	typeWeight     = 320
+	segmentWeight  = 80 // a data segment
+	exportWeight   = 160
+	entryWeight    = 16 // an entry of an element segment
+
+	instanceWeight = 8 << 10 // an instance, without its stack
+	globalWeight   = 112     // a global of an instance
+	tableWeight    = 8       // an entry of an instance's table
+	referredWeight = 64      // an entry of an element segment, in an instance, with the function that it refers to
+)
+
+// weigh estimates the memory that a module takes, which is what was parsed and compiled, its snapshots and its
+// manifest, and the memory that an instance of it takes beside linear memory and stack.
+func (m *module) weigh(p *wasm.Prepared) {
+	n := &p.Info.Sizes
+	m.weight = runtimeWeight + int(m.code.Size) + 2*len(p.Module) + m.Policy.Weight() +
+		functionWeight*(p.Info.Functions+n.Imports) + typeWeight*n.Types + segmentWeight*n.DataSegments +
+		exportWeight*(n.Exports+n.Globals+n.Elements) + entryWeight*n.ElementEntries
+	for _, s := range m.started {
+		m.weight += s.weight()
+	}
+	m.instance = instanceWeight + globalWeight*n.Globals + tableWeight*n.TableEntries +
+		referredWeight*n.ElementEntries + 24*(n.DataSegments+n.Elements) + 48*n.Imports
+}
+
+// footprint is the memory that an idle instance takes, in bytes.
+func (in *instance) footprint() int {
+	return cap(in.memory.bytes) + in.key.module.instance + stackOf(in.assemble)
+}
+
+// keptStack is the longest stack of calls, in bytes, that an idle instance keeps. A stack begins with 10 KiB, grows by
+// doubling up to 50 MB, and never shrinks.
+const keptStack = 64 << 10
+
+// trimStack gives an instance a new stack where a call has grown the one it has.
+func (in *instance) trimStack() {
+	if stackOf(in.assemble) > keptStack {
+		in.assemble = in.guest.ExportedFunction(exportAssemble)
+	}
+}
+
+// stackOf is the length of the stack that a function's calls run on, in bytes. wazero does not tell it, so it is read
+// from the engine's structure; TestStackIsSeen fails where a new version of wazero has another one.
+func stackOf(f api.Function) int {
+	v := reflect.ValueOf(f)
+	if v.Kind() != reflect.Pointer {
+		return 0
+	}
+	stack := v.Elem().FieldByName("stack")
+	if stack.Kind() != reflect.Slice {
+		return 0
+	}
+	return stack.Cap() * int(stack.Type().Elem().Size())
+}
