@@ -18,6 +18,14 @@ func NewGate(places, share int) *Gate {
 	return &Gate{turns: NewTurns(places, share), lines: map[string][]chan struct{}{}}
 }
 
+// Crowd lowers the share of each tenant while another one is about. A tenant that is alone has all of its share, and
+// one that comes with little to do finds something left, and not only at the end of what the other is doing.
+func (g *Gate) Crowd(share int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turns.crowd = share
+}
+
 // Waiting is how many wait for a place now.
 func (g *Gate) Waiting() (n int) {
 	g.mu.Lock()
