@@ -126,7 +126,7 @@ func TestRefusedBodyIsNotTheNextRequest(t *testing.T) {
 
 // Headers that promise much must not cost much.
 func TestPromisedBytesAreNotAllocated(t *testing.T) {
-	s := start(t, anyTurn)
+	s := start(t, anyTurn, limited(func(l *limits) { l.bytes = 1 << 40 }))
 	key := s.key("agent")
 	s.do("POST", turns, `{}`)
 	var before, after runtime.MemStats

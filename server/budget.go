@@ -20,7 +20,8 @@ func defaultBudget() int64 {
 	return limit / 2
 }
 
-// budget shares a number of bytes between tenants. One tenant gets at most half of it.
+// budget shares a number of bytes between tenants. Each may hold half of what the others have left, so that however
+// many take all that they can, there is something for the next one.
 type budget struct {
 	size int64
 
@@ -38,8 +39,8 @@ type lease struct {
 	bytes  int64
 }
 
-// grow takes so many bytes more. What is larger than a tenant's share counts as the whole share: it is let in while
-// its tenant holds nothing else, so that every request that the other limits allow can be served.
+// grow takes so many bytes more. One request counts as a quarter of the budget at most, so that where there is little
+// memory, every request that the other limits allow can be served while not much else is.
 func (l *lease) grow(bytes int64) bool { return l.take(bytes, false) }
 
 // force is grow for what is there already: the next ones are then refused.
@@ -47,13 +48,14 @@ func (l *lease) force(bytes int64) { l.take(bytes, true) }
 
 func (l *lease) take(bytes int64, force bool) bool {
 	b := l.of
-	bytes = min(bytes, b.size/2-l.bytes)
+	bytes = min(bytes, b.size/4-l.bytes)
 	if bytes <= 0 {
 		return true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !force && (b.used+bytes > b.size || b.tenants[l.tenant]+bytes > b.size/2) {
+	own := b.tenants[l.tenant]
+	if !force && own+bytes > (b.size-(b.used-own))/2 {
 		return false
 	}
 	b.used += bytes
