@@ -50,7 +50,7 @@ var rooms = map[string][]string{
 	"engine/fault":      {"engine/plan"},
 	"engine/ident":      {"engine/fault"},
 	"engine/access":     {"engine/fault", "engine/ident"},
-	"engine/records":    {"engine/fault", "engine/ident", "engine/access", "engine/store"},
+	"engine/records":    {"engine/fair", "engine/fault", "engine/ident", "engine/access", "engine/store"},
 	"engine/jobs":       ground,
 	"engine/transfer":   ground,
 	"engine/verify":     ground,

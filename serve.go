@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
@@ -37,6 +38,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
+	limitMemory(env, os.DirFS("/"), log)
 	// Listen first: an address in use is found at once, and opening a database can take long.
 	ln, err := net.Listen("tcp", c.Listen)
 	if err != nil {
@@ -96,7 +98,7 @@ func withEngine(
 	if err != nil {
 		return err
 	}
-	sealed := store.Seal(db)
+	sealed := store.Seal(store.Pausing(db, c.Store != "", fair.Pause))
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
 		Summariser: summariser, RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,

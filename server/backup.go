@@ -20,7 +20,7 @@ func (s *Server) backUp(_ context.Context, c *call[nothing]) (streamed, error) {
 		return streamed{}, refuse(http.StatusNotImplemented, "backup_unsupported",
 			"this server's store has backups of its own")
 	}
-	body := s.written(backupType, s.backup)
+	body := c.written(backupType, s.backup)
 	if c.c.Context().IsHead() {
 		return body, nil
 	}

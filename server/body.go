@@ -27,7 +27,7 @@ const (
 
 // receive checks the body's type and reads all of it into raw, for a route that takes a body; a route that streams
 // reads it itself. It answers body_missing, unsupported_encoding, unsupported_media_type, body_too_large,
-// incomplete_body or request_timeout.
+// busy, incomplete_body or request_timeout.
 func (x *exchange) receive() (err error) {
 	if !x.unread {
 		if x.route.bodyOptional {
@@ -45,7 +45,10 @@ func (x *exchange) receive() (err error) {
 	if x.route.maxBody > 0 {
 		limit = x.route.maxBody
 	}
+	x.bytes.tenant = x.sender()
+	x.connection().is(receiving)
 	x.raw, err = x.readBody(x.raw, limit)
+	x.connection().is(working)
 	if err == nil && len(x.raw) == 0 && !x.route.bodyOptional { // chunked, without a chunk
 		return x.bodyMissing()
 	}
@@ -79,6 +82,9 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	if length > limit {
 		return dst, tooLarge(limit)
 	}
+	if !x.bytes.grow(bodyCost * int64(length)) { // of a chunked body nothing yet
+		return dst, tooMany()
+	}
 	for {
 		if len(dst) == cap(dst) {
 			dst = append(dst, make([]byte, max(4<<10, len(dst)))...)[:len(dst)]
@@ -86,6 +92,8 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 		n, err := stream.Read(dst[len(dst):min(cap(dst), limit+1)])
 		dst = dst[:len(dst)+n]
 		switch {
+		case length < 0 && !x.bytes.grow(bodyCost*int64(n)):
+			return dst, tooMany()
 		case len(dst) > limit:
 			return dst, tooLarge(limit)
 		case err == io.EOF && length > 0 && len(dst) < length:
@@ -98,6 +106,8 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 		}
 	}
 }
+
+func tooMany() *problem { return busy("too many bytes of bodies are on their way") }
 
 func tooLarge(limit int) *problem {
 	return refuse(http.StatusRequestEntityTooLarge, "body_too_large", "the body may have at most %d bytes", limit)
@@ -139,6 +149,7 @@ func (x *exchange) settle() {
 		return
 	}
 	conn := fast.Conn()
+	x.connection().is(idle)
 	fast.HijackSetNoResponse(true)
 	fast.Hijack(func(rest net.Conn) { linger(conn, rest, answer.Bytes()) })
 }
@@ -175,7 +186,11 @@ func (r *bodyReader) Read(b []byte) (int, error) {
 	if err := r.x.c.Context().Conn().SetReadDeadline(time.Now().Add(r.x.s.limits.read)); err != nil {
 		return 0, errAwaited(err)
 	}
+	r.x.connection().is(receiving)
+	resume := r.x.place.Pause()
 	n, err := r.x.c.Request().BodyStream().Read(b)
+	resume()
+	r.x.connection().is(working)
 	known := r.left >= 0
 	r.left -= n
 	switch {

@@ -126,7 +126,7 @@ func TestRefusedBodyIsNotTheNextRequest(t *testing.T) {
 
 // Headers that promise much must not cost much.
 func TestPromisedBytesAreNotAllocated(t *testing.T) {
-	s := start(t, anyTurn)
+	s := start(t, anyTurn, limited(func(l *limits) { l.bytes = 1 << 40 }))
 	key := s.key("agent")
 	s.do("POST", turns, `{}`)
 	var before, after runtime.MemStats
@@ -183,7 +183,7 @@ func TestBrokenBodies(t *testing.T) {
 // A client that sends slowly holds a connection for a bounded time, and no other client waits.
 func TestSlowClientsAreCutOff(t *testing.T) {
 	t.Parallel()
-	s := start(t, limited(func(l *limits) { l.read = 150 * time.Millisecond }))
+	s := start(t, limited(func(l *limits) { l.headers, l.read = 150*time.Millisecond, 150*time.Millisecond }))
 	head := "POST " + turns + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + s.key("agent") + "\r\n"
 	for name, begin := range map[string]string{
 		"nothing":      "",

@@ -16,6 +16,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
@@ -29,9 +30,10 @@ import (
 //  4. readPage (parameters.go): limit and cursor, where the route lists.
 //  5. receive (body.go): the body, bounded, where the route takes one.
 //  6. readOnce (parameters.go): the Idempotency-Key, where the route stores.
-//  7. handle: strictjson decodes the body, and the handler asks the engine.
-//  8. respond: the answer is written, or stream.go begins to write it.
-//  9. end: a problem is rendered (problem.go), and the request is counted and logged.
+//  7. enter (admission.go): a place among those that work, in the tenant's turn.
+//  8. handle: strictjson decodes the body, and the handler asks the engine.
+//  9. respond: the answer is written, or stream.go begins to write it.
+//  10. end: a problem is rendered (problem.go), and the request is counted and logged.
 
 // exchange is one request on its way through the edge. Exchanges are reused, so nothing may keep one beyond its
 // request.
@@ -46,7 +48,9 @@ type exchange struct {
 	once   access.Once
 	page   records.Page
 	raw    []byte // the body as received
-	unread bool   // a part of the body may still be on the connection
+	bytes  lease  // what the body takes of the memory for bodies
+	place  *fair.Place
+	unread bool // a part of the body may still be on the connection
 	err    error
 }
 
@@ -145,7 +149,8 @@ func (s *Server) unrouted(c *fiber.Ctx, err error) error {
 func (s *Server) begin(c *fiber.Ctx, r *route) *exchange {
 	s.metrics.inFlight.Add(1)
 	x := s.exchanges.Get().(*exchange)
-	*x = exchange{s: s, c: c, route: r, start: s.now(), id: s.requestID(c), raw: x.raw[:0]}
+	*x = exchange{s: s, c: c, route: r, start: s.now(), id: s.requestID(c), raw: x.raw[:0],
+		bytes: lease{of: s.bytes}}
 	x.unread = c.Request().BodyStream() != nil && c.Request().Header.ContentLength() != 0
 	return x
 }
@@ -159,14 +164,14 @@ func (s *Server) requestID(c *fiber.Ctx) string {
 	return s.idPrefix + strconv.FormatUint(s.lastID.Add(1), 36)
 }
 
-// dispatch takes a request through steps 2 to 8. The body of a request without a valid key is never read.
+// dispatch takes a request through steps 2 to 9. The body of a request without a valid key is never read.
 func (s *Server) dispatch(x *exchange) error {
 	if x.route.role != open {
 		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
 		err := x.authorise(ctx)
 		cancel()
 		if err != nil {
-			return err
+			return s.refused(x, err)
 		}
 	}
 	if err := x.limitRate(); err != nil {
@@ -187,11 +192,17 @@ func (s *Server) dispatch(x *exchange) error {
 			return err
 		}
 	}
+	if !x.route.atOnce {
+		var err error
+		if x.place, err = s.enter(s.base, x.sender()); err != nil {
+			return err
+		}
+	}
 	if x.route.streams {
-		return x.route.serve(s.base, x)
+		return x.route.serve(x.place.With(s.base), x)
 	}
 	// The engine's time begins once the body is here; the server's read timeout bounds how long that may take.
-	ctx, cancel := context.WithTimeout(s.base, s.limits.request)
+	ctx, cancel := context.WithTimeout(x.place.With(s.base), s.limits.request)
 	defer cancel()
 	return x.route.serve(ctx, x)
 }
@@ -201,6 +212,11 @@ func (s *Server) end(x *exchange) {
 	if p := recover(); p != nil {
 		x.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 	}
+	x.place.Leave()
+	if err := x.holdAnswer(); err != nil {
+		x.err = err
+	}
+	x.bytes.release()
 	if x.err != nil {
 		problemOf(x.err).render(x.c, x.id)
 	}

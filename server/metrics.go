@@ -51,6 +51,23 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
+// watch adds what a server counts of the load on it.
+func (s *Server) watch() {
+	open := func() float64 { n, _ := s.connections.figures(); return float64(n) }
+	shed := func() float64 { _, n := s.connections.figures(); return float64(n) }
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	s.metrics.registry.MustRegister(
+		gauge("mneme_http_connections_open", "Connections now.", open),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "mneme_http_connections_shed_total",
+			Help: "Connections that waited for their client and were closed to make room."}, shed),
+		gauge("mneme_http_requests_waiting", "Requests that wait for their turn now.",
+			func() float64 { return float64(s.places.Waiting()) }),
+		gauge("mneme_http_bytes_held", "Memory set aside for bodies and long answers now.",
+			func() float64 { return float64(s.bytes.held()) }))
+}
+
 // routeMetrics holds the counters of one route. A counter is made with its first request, so that /metrics lists only
 // statuses that occurred, and it is kept, because finding it by its labels costs an allocation.
 type routeMetrics struct {

@@ -32,6 +32,7 @@ type options struct {
 	list         bool   // takes limit and cursor
 	limited      bool   // takes limit, and instead of a cursor parameters of its own
 	stores       bool   // takes Idempotency-Key
+	atOnce       bool   // waits for no place: who watches the server must hear that it lives while it is busy
 	bodyOptional bool   // a request without a body means the same as {}
 	maxBody      int    // bytes of the body; 0: the server's own limit
 	media        string // media type of the body; empty: JSON
@@ -72,8 +73,8 @@ func (s *Server) table() []line {
 		conversations = "/api/v1/admin/agent/conversations"
 	)
 	lines := []line{
-		{"health", "GET", "/healthz", open, 200, handle(s.health), plain},
-		{"ready", "GET", "/readyz", open, 200, handle(s.ready), plain},
+		{"health", "GET", "/healthz", open, 200, handle(s.health), options{atOnce: true}},
+		{"ready", "GET", "/readyz", open, 200, handle(s.ready), options{atOnce: true}},
 		{"metrics", "GET", "/metrics", open, 200, handle(s.metricsText), plain},
 		{"describe", "GET", "/openapi.json", open, 200, handle(s.openAPI), plain},
 

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
@@ -52,6 +54,9 @@ type Server struct {
 	limits      limits
 	app         *fiber.App
 	rates       rates
+	places      *fair.Gate
+	bytes       *budget
+	connections *connections
 	routes      []*route
 	noRoute     *route
 	description []byte // as /openapi.json serves it
@@ -75,11 +80,16 @@ type Server struct {
 type limits struct {
 	body    int           // bytes of a request's body
 	header  int           // bytes of a request's line and headers
-	read    time.Duration // from a request's first byte to its last
+	headers time.Duration // from a request's first byte to the end of its headers
+	read    time.Duration // from there to its last byte
 	idle    time.Duration // between two requests on a connection
 	write   time.Duration // from a response's first byte to its last
 	request time.Duration // for the engine
 	drain   time.Duration // for requests in flight, when the server stops
+	wait    time.Duration // for a request's turn to be worked on
+
+	connections int   // in all
+	bytes       int64 // of memory that bodies and long answers take
 
 	heartbeat time.Duration // between two signs of life on a stream
 	poll      time.Duration // between two reads of a followed board, which another process may change, and of the key
@@ -87,8 +97,9 @@ type limits struct {
 }
 
 func defaultLimits() limits {
-	return limits{body: defaultMaxBody, header: 16 << 10, read: time.Minute, idle: 2 * time.Minute,
+	return limits{body: defaultMaxBody, header: 16 << 10, headers: 20 * time.Second, read: time.Minute, idle: 2 * time.Minute,
 		write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
+		wait: time.Second, connections: defaultConnections(), bytes: defaultBudget(),
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 
@@ -106,7 +117,9 @@ func newServer(o Options, l limits) (*Server, error) {
 		o.Random = rand.Reader
 	}
 	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
-		metrics: newMetrics(o.Version)}
+		metrics: newMetrics(o.Version), places: newPlaces(), bytes: newBudget(l.bytes),
+		connections: &connections{log: o.Logger, max: l.connections, addresses: map[netip.Prefix]*address{}}}
+	s.watch()
 	s.rates.limit = o.RateLimit
 	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
 	s.exchanges.New = func() any { return new(exchange) }
@@ -131,7 +144,7 @@ func newServer(o Options, l limits) (*Server, error) {
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    l.body,
 		ReadBufferSize:               l.header,
-		ReadTimeout:                  l.read,
+		ReadTimeout:                  l.headers,
 		IdleTimeout:                  l.idle,
 		WriteTimeout:                 l.write,
 		ErrorHandler:                 s.unrouted,
@@ -139,6 +152,10 @@ func newServer(o Options, l limits) (*Server, error) {
 	s.register()
 	fast := s.app.Server()
 	fast.CloseOnShutdown = true
+	fast.ConnState = s.connections.changed
+	fast.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+		return fasthttp.RequestConfig{ReadTimeout: l.read}
+	}
 	fast.Handler = s.knownMethod(fast.Handler)
 	return s, nil
 }
@@ -147,6 +164,7 @@ func newServer(o Options, l limits) (*Server, error) {
 func (s *Server) knownMethod(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	methods := s.app.Config().RequestMethods
 	return func(ctx *fasthttp.RequestCtx) {
+		ctx.Conn().(*conn).is(working)
 		if slices.Contains(methods, string(ctx.Method())) {
 			next(ctx)
 			return
@@ -162,7 +180,7 @@ func (s *Server) knownMethod(next fasthttp.RequestHandler) fasthttp.RequestHandl
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer s.stop()
 	served := make(chan error, 1)
-	go func() { served <- s.app.Listener(ln) }()
+	go func() { served <- s.app.Listener(listener{ln, s.connections}) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("serving %s: %w", ln.Addr(), err)

@@ -17,6 +17,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 )
 
 const ndjsonType = "application/x-ndjson"
@@ -39,23 +40,38 @@ type stream struct {
 
 // written is a response that write produces piece by piece, for as long as its reader keeps reading. Where write fails
 // or the server stops, the connection is broken, so that a response that was cut short never looks complete.
-func (s *Server) written(contentType string, write func(ctx context.Context, w io.Writer) error) streamed {
+//
+// It is made in a place of its sender, like any other answer, except while the reader is waited for.
+func (x *exchange) written(contentType string, write func(ctx context.Context, w io.Writer) error) streamed {
+	s, sender := x.s, x.sender()
 	return streamed{contentType: contentType, run: func(out *stream) error {
 		defer context.AfterFunc(s.streams, out.hurry)()
-		if err := write(s.streams, patient{out}); err != nil {
+		place, err := s.places.Hold(s.streams, sender)
+		if err != nil {
 			return err
 		}
+		defer place.Leave()
+		if err := write(place.With(s.streams), patient{out, place}); err != nil {
+			return err
+		}
+		defer place.Pause()()
 		return out.Flush()
 	}}
 }
 
 // patient gives the reader new time before each piece. It must not implement io.StringWriter, because WriteString would
 // then bypass Write.
-type patient struct{ out *stream }
+type patient struct {
+	out   *stream
+	place *fair.Place
+}
 
 func (p patient) Write(b []byte) (int, error) {
 	if err := cmp.Or(p.out.ctx.Err(), p.out.extend()); err != nil {
 		return 0, err
+	}
+	if len(b) > p.out.Available() {
+		defer p.place.Pause()()
 	}
 	return p.out.Write(b)
 }

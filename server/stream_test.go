@@ -36,7 +36,7 @@ func (f *scripted) says(change func()) {
 // answer puts the handlers of a transfer in place of the server's.
 func (f *scripted) answer(o *setup) {
 	answering("exportTenant", func(_ context.Context, c *call[nothing]) (out streamed, err error) {
-		f.says(func() { out, err = c.s.written(ndjsonType, f.export), f.refuse })
+		f.says(func() { out, err = c.written(ndjsonType, f.export), f.refuse })
 		return out, err
 	})(o)
 	answering("importTenant", func(_ context.Context, c *call[rawBody]) (transfer.ImportReport, error) {

@@ -11,7 +11,7 @@ import (
 // that has begun cannot answer a problem.
 func (s *Server) exportTenant(_ context.Context, c *call[nothing]) (streamed, error) {
 	caller := c.caller
-	return s.written(ndjsonType, func(ctx context.Context, w io.Writer) error {
+	return c.written(ndjsonType, func(ctx context.Context, w io.Writer) error {
 		return s.engine.ExportTenant(ctx, caller, w)
 	}), s.engine.Transfer.MayExport(caller)
 }

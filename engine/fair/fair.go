@@ -8,6 +8,11 @@ package fair
 type Turns struct {
 	places int // in all
 	share  int // one tenant's at most
+	crowd  int // the same while another tenant is about; 0: as share
+
+	// Another tenant is about for some grants after a place went to another tenant than the place before.
+	grants, changed uint64
+	last            string
 
 	used    int
 	held    map[string]int
@@ -20,14 +25,38 @@ func NewTurns(places, share int) *Turns {
 	return &Turns{places: places, share: max(1, share), held: map[string]int{}, waiting: map[string]uint64{}}
 }
 
+// about is for how many grants a tenant that was given a place counts as being about.
+const about = 256
+
+// most is how many places a tenant may hold now.
+func (t *Turns) most() int {
+	if t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about {
+		return t.crowd
+	}
+	return t.share
+}
+
 // Take takes a place for a tenant at once, where one is free and the tenant does not hold its share.
 func (t *Turns) Take(tenant string) bool {
-	if t.used >= t.places || t.held[tenant] >= t.share {
+	if t.used >= t.places || t.held[tenant] >= t.most() {
 		return false
 	}
+	t.grant(tenant)
+	t.Force(tenant)
+	return true
+}
+
+func (t *Turns) grant(tenant string) {
+	if t.grants++; tenant != t.last && t.grants > 1 {
+		t.changed = t.grants
+	}
+	t.last = tenant
+}
+
+// Force takes a place for a tenant, also where none is free: the next ones then wait longer.
+func (t *Turns) Force(tenant string) {
 	t.used++
 	t.held[tenant]++
-	return true
 }
 
 // Free gives a place back.
@@ -55,17 +84,19 @@ func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 	if t.used >= t.places {
 		return "", false
 	}
+	most := t.most()
 	for name, served := range t.waiting {
 		held, least := t.held[name], t.held[tenant]
 		first := !ok || held < least || held == least && served < t.waiting[tenant]
-		if held < t.share && first && (ready == nil || ready(name)) {
+		if held < most && first && (ready == nil || ready(name)) {
 			tenant, ok = name, true
 		}
 	}
 	if ok {
 		t.turn++
 		t.waiting[tenant] = t.turn
-		t.Take(tenant)
+		t.grant(tenant)
+		t.Force(tenant)
 	}
 	return tenant, ok
 }

@@ -18,7 +18,26 @@ func NewGate(places, share int) *Gate {
 	return &Gate{turns: NewTurns(places, share), lines: map[string][]chan struct{}{}}
 }
 
-// Enter waits for a place, or for ctx to end, whose error it then answers.
+// Crowd lowers the share of each tenant while another one is about. A tenant that is alone has all of its share, and
+// one that comes with little to do finds something left, and not only at the end of what the other is doing.
+func (g *Gate) Crowd(share int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turns.crowd = share
+}
+
+// Waiting is how many wait for a place now.
+func (g *Gate) Waiting() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, line := range g.lines {
+		n += len(line)
+	}
+	return n
+}
+
+// Enter waits for a place, or for ctx to end, whose error it then answers. While it waits, it gives up the place in
+// another gate that ctx carries.
 func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	g.mu.Lock()
 	if g.turns.Take(tenant) {
@@ -29,6 +48,7 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	g.turns.Wait(tenant)
 	g.lines[tenant] = append(g.lines[tenant], given)
 	g.mu.Unlock()
+	defer Pause(ctx)()
 	select {
 	case <-given:
 		return nil
@@ -54,6 +74,13 @@ func (g *Gate) Leave(tenant string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.free(tenant)
+}
+
+// reenter takes a place at once, for a holder that gave it up to wait.
+func (g *Gate) reenter(tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turns.Force(tenant)
 }
 
 // free gives a place back and serves those in line.

@@ -31,6 +31,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -158,6 +159,12 @@ func newLocks() *locks {
 // error of ctx where that ends first.
 func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	lock := db.locks.stripes[maphash.String(db.locks.seed, name)%uint64(len(db.locks.stripes))]
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	default:
+	}
+	defer fair.Pause(ctx)()
 	select {
 	case lock <- struct{}{}:
 		return func() { <-lock }, nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -107,6 +108,7 @@ func (svc *Service) await(ctx context.Context, w *window.SummaryWish, entry *ent
 	defer cancel()
 	poll := time.NewTicker(foreignPoll)
 	defer poll.Stop()
+	defer fair.Pause(ctx)()
 	for {
 		ended := false
 		select {

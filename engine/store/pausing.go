@@ -1,0 +1,33 @@
+package store
+
+import "context"
+
+// Pausing returns a store that calls pause before it waits for inner, and what pause answered when it waits no longer.
+// A caller that works within a bound gives up its place meanwhile. A commit always waits, for the disk or the network;
+// reads wait where inner is a database of its own.
+func Pausing(inner Store, reads bool, pause func(context.Context) (resume func())) Store {
+	return &pausing{beneath: beneath{inner}, reads: reads, pause: pause}
+}
+
+type pausing struct {
+	beneath
+	reads bool
+	pause func(context.Context) (resume func())
+}
+
+func (p *pausing) Read(ctx context.Context, tenant string, q Query) (Result, error) {
+	if p.reads {
+		defer p.pause(ctx)()
+	}
+	return p.inner.Read(ctx, tenant, q)
+}
+
+func (p *pausing) Commit(ctx context.Context, tenant string, b Batch) error {
+	defer p.pause(ctx)()
+	return p.inner.Commit(ctx, tenant, b)
+}
+
+// Snapshot implements Snapshotter where inner does.
+func (p *pausing) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
+	return Snapshot(ctx, p.inner, fn)
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
+)
+
+// newPlaces makes the gate that requests pass before the engine works on them. Twice as many work at once as there are
+// processors; those that wait for the disk, the database, a lock or a client have left their places meanwhile. A tenant
+// that is alone keeps all processors busy. While another one is about, it leaves one processor free, because Go lets a
+// request that runs finish its ten milliseconds before it gives the processor to one that is ready. The rest wait in
+// line, each tenant in its own, and the lines are served by turns, so that a flood costs its sender.
+func newPlaces() *fair.Gate {
+	processors := runtime.GOMAXPROCS(0)
+	places := fair.NewGate(2*processors, min(processors+1, 2*processors-1))
+	places.Crowd(max(1, processors-1))
+	return places
+}
+
+// enter waits for a place, at most limits.wait, and answers busy where none became free.
+func (s *Server) enter(ctx context.Context, who string) (*fair.Place, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.wait)
+	defer cancel()
+	place, err := s.places.Hold(ctx, who)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, busy("too many requests wait before this one")
+	}
+	return place, err
+}
+
+// refused gives the reason why a key opens nothing, after the address that sent it has waited for its turn.
+func (s *Server) refused(x *exchange, reason error) error {
+	place, err := s.enter(s.base, "\x00"+addressOf(x.c.Context().Conn()).String())
+	if err != nil {
+		return err
+	}
+	place.Leave()
+	return reason
+}
+
+// busy refuses a request that would be served at another time.
+func busy(why string) *problem {
+	return refuse(http.StatusServiceUnavailable, "busy", "%s; wait as Retry-After says and send it again", why)
+}
+
+// sender is in whose name a request waits and is counted: its tenant, the operator, or the address of one without a
+// key.
+func (x *exchange) sender() string {
+	switch {
+	case x.caller.Tenant != "":
+		return x.caller.Tenant
+	case x.caller.Role == access.RoleRoot:
+		return "\x00root"
+	}
+	return "\x00" + addressOf(x.c.Context().Conn()).String()
+}
+
+// connection is the one that the request came on.
+func (x *exchange) connection() *conn { return x.c.Context().Conn().(*conn) }
+
+// heldAnswer is the length of an answer, in bytes, from which it counts as long until its client has taken it.
+const heldAnswer = 64 << 10
+
+// holdAnswer counts a long answer against the budget until it is written. A request that has changed nothing is refused
+// where it does not fit; any other is answered all the same.
+func (x *exchange) holdAnswer() error {
+	r := x.c.Response()
+	if x.err != nil || r.IsBodyStream() || len(r.Body()) < heldAnswer {
+		return nil
+	}
+	held := lease{of: x.s.bytes, tenant: x.sender()}
+	size := int64(2 * len(r.Body())) // as it grew, its buffer had room for twice as much
+	if x.c.Method() == http.MethodGet && !held.grow(size) {
+		return busy("too many long answers are on their way")
+	}
+	held.force(size)
+	x.connection().keep(held)
+	return nil
+}

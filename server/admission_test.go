@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/session"
+)
+
+// blocking takes turns, says when one begins, and answers it once end is closed.
+func blocking(began chan<- struct{}, end <-chan struct{}) func(*setup) {
+	return appending(func(context.Context, *call[session.TurnRequest]) error {
+		began <- struct{}{}
+		<-end
+		return nil
+	})
+}
+
+func wantBusy(t *testing.T, a answer) {
+	t.Helper()
+	if p := a.problem(t); p.Status != 503 || p.Code != "busy" || a.header.Get("Retry-After") == "" {
+		t.Errorf("%+v, Retry-After %q", p, a.header.Get("Retry-After"))
+	}
+}
+
+// A tenant that holds all of its places waits, is then refused, and does not keep another one from its own.
+func TestPlacesAreFair(t *testing.T) {
+	t.Parallel()
+	began, end := make(chan struct{}, 100), make(chan struct{})
+	s := start(t, limited(func(l *limits) { l.wait = 50 * time.Millisecond }), blocking(began, end))
+	held := s.s.places
+	places := 0
+	for ; ; places++ { // until no more begin
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		err := held.Enter(ctx, "flood")
+		cancel()
+		if err != nil {
+			break
+		}
+	}
+	s.tenant("flood")
+	wantBusy(t, s.do("POST", turns, body(100), "Authorization", "Bearer agent/flood"))
+	if a := s.do("GET", "/healthz", ""); a.status != 200 {
+		t.Errorf("/healthz waits for a place: %d", a.status)
+	}
+	other := make(chan int, 1)
+	go func() { other <- s.do("POST", turns, body(100)).status }()
+	<-began // although the flood has all that it may have
+	for range places {
+		held.Leave("flood")
+	}
+	close(end)
+	if status := <-other; status != 201 {
+		t.Errorf("another tenant: %d", status)
+	}
+	if a := s.do("POST", turns, body(100), "Authorization", "Bearer agent/flood"); a.status != 201 {
+		t.Errorf("after the places are free: %d %s", a.status, a.body)
+	}
+}
+
+// Bodies that are on their way are bounded by their announced length, or as they come, before they are read.
+func TestBodiesInFlightAreBounded(t *testing.T) {
+	t.Parallel()
+	const size = 100_000
+	s := start(t, anyTurn, limited(func(l *limits) { l.bytes = 6 * size * bodyCost })) // three for a tenant
+	pieces := []io.Closer{}
+	for range 3 {
+		conn := s.dial()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", turns,
+			s.key("agent"), size, body(size)[:size/2])
+		pieces = append(pieces, conn)
+	}
+	for s.s.bytes.held() < 3*size*bodyCost {
+		time.Sleep(time.Millisecond)
+	}
+	wantBusy(t, s.do("POST", turns, body(size), "Authorization", "Bearer agent"))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+turns, strings.NewReader(body(size)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer agent")
+	req.ContentLength = -1
+	wantBusy(t, read(t, s.send(req)))
+	if a := s.do("POST", turns, body(size), "Authorization", "Bearer agent/other"); a.status != 201 {
+		t.Errorf("another tenant: %d %s", a.status, a.body)
+	}
+	for _, c := range pieces {
+		_ = c.Close()
+	}
+	for s.s.bytes.held() > 0 { // their bodies end early
+		time.Sleep(time.Millisecond)
+	}
+	// What is larger than the share is let in.
+	if a := s.do("POST", turns, body(10*size), "Authorization", "Bearer agent"); a.status != 201 || s.s.bytes.held() != 0 {
+		t.Errorf("%d %s, %d bytes held", a.status, a.body, s.s.bytes.held())
+	}
+}
+
+// A long answer counts until its client has taken it.
+func TestLongAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	const size = 32 << 20 // more than a socket's buffers take
+	s := start(t, limited(func(l *limits) { l.bytes = 6 * size }),
+		answering("listTools", func(_ context.Context, c *call[nothing]) (blob, error) {
+			return blob{contentType: jsonType, body: make([]byte, size)}, nil
+		}))
+	var slow []io.Closer
+	for range 2 { // each counts as a quarter of all
+		conn := s.dial()
+		fmt.Fprintf(conn, "GET /api/v1/tools HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", s.key("reader"))
+		slow = append(slow, conn)
+	}
+	for s.s.bytes.held() < 3*size {
+		time.Sleep(time.Millisecond)
+	}
+	wantBusy(t, s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader"))
+	if a := s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader/other"); a.status != 200 || len(a.body) != size {
+		t.Errorf("another tenant: %d, %d bytes", a.status, len(a.body))
+	}
+	for _, c := range slow {
+		_ = c.Close()
+	}
+	for s.s.bytes.held() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// However many tenants take what they can, the next one finds something.
+func TestBudgetIsFair(t *testing.T) {
+	t.Parallel()
+	b := newBudget(1 << 20)
+	for n := range 8 {
+		total := int64(0)
+		for {
+			l := lease{of: b, tenant: string(rune('a' + n))}
+			if !l.grow(1 << 10) {
+				break
+			}
+			total += l.bytes
+		}
+		if want := int64(1<<20) >> (n + 1); total < want-2<<10 || total > want {
+			t.Errorf("tenant %d holds %d bytes, want about %d", n, total, want)
+		}
+	}
+}
