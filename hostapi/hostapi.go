@@ -36,6 +36,7 @@ type Host struct {
 	calls    *fair.Gate
 	modules  *modules
 	pool     *pool
+	buffers  buffers
 }
 
 // New starts a host without modules. Close it.
@@ -52,6 +53,7 @@ func New(o Options) (*Host, error) {
 		compiles: fair.NewGate(o.Limits.Compiles, 1),
 		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls-1),
 		pool:     newPool(o.Limits.IdleBytes),
+		buffers:  buffers{limit: o.Limits.IdleBytes / 4},
 	}
 	h.modules = newModules(o.Limits.CodeBytes, h.unload)
 	if o.Interpreter {

@@ -40,8 +40,8 @@ type Limits struct {
 func DefaultLimits() Limits {
 	processors := runtime.GOMAXPROCS(0)
 	return Limits{
-		Fuel:          2_000_000,
-		FuelPerRecord: 10_000,
+		Fuel:          10_000_000,
+		FuelPerRecord: 40_000,
 		CallTime:      150 * time.Millisecond,
 		Depth:         500,
 		MemoryBytes:   16 << 20,
@@ -50,7 +50,7 @@ func DefaultLimits() Limits {
 		LogBytes:      4 << 10,
 		InsertedBytes: 16 << 10,
 
-		StartFuel: 100_000_000,
+		StartFuel: 300_000_000,
 		StartTime: time.Second,
 
 		CompileTime:   5 * time.Second,

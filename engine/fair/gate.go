@@ -49,6 +49,23 @@ func (g *Gate) Leave(tenant string) {
 	g.free(tenant)
 }
 
+// Yield gives a place that is held to a tenant that waits for one and holds fewer, if there is any, and waits until it
+// is this tenant's turn again. It returns whether it waited.
+func (g *Gate) Yield(tenant string) bool {
+	g.mu.Lock()
+	if !g.turns.Behind(tenant) {
+		g.mu.Unlock()
+		return false
+	}
+	given := make(chan struct{})
+	g.turns.Wait(tenant)
+	g.lines[tenant] = slices.Insert(g.lines[tenant], 0, given) // before the tenant's calls that have not begun
+	g.free(tenant)
+	g.mu.Unlock()
+	<-given
+	return true
+}
+
 // free gives a place back and serves those in line.
 func (g *Gate) free(tenant string) {
 	g.turns.Free(tenant)

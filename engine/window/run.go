@@ -1,8 +1,10 @@
 package window
 
 import (
+	"cmp"
 	"errors"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -127,11 +129,21 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
 	texts := &stepTexts{a: a, items: a.result.items}
+	var result plan.Result
+	var failed error // stored content could not be read
+	apply := func(ops []plan.Op, meter plan.Meter) (err error) {
+		result, err = a.apply(ops, number, meter)
+		if _, bad := errors.AsType[*plan.BadPlanError](err); err != nil && !bad && meter.Spend(0) == nil {
+			failed = err
+		}
+		return err
+	}
 	began := a.svc.db.Clock()
-	got := a.svc.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
+	got := a.svc.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts,
+		Apply: apply})
 	out.Duration = uint64(max(0, a.svc.db.Clock().Sub(began).Microseconds()))
-	if texts.err != nil {
-		return out, texts.err
+	if failed = cmp.Or(failed, texts.err); failed != nil {
+		return out, failed
 	}
 	out.Fuel, out.Outcome, out.Detail = got.Fuel, got.Status, got.Detail
 	for _, line := range got.Log {
@@ -140,14 +152,6 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	}
 	if got.Status != plan.StatusOK {
 		return out, nil
-	}
-	result, err := plan.Apply(a.result.items, got.Ops, number, a)
-	if bad, ok := errors.AsType[*plan.BadPlanError](err); ok {
-		out.Outcome, out.Detail = plan.StatusBadPlan, bad.Error()
-		return out, nil
-	}
-	if err != nil {
-		return out, err
 	}
 	a.result.items = result.Items
 	a.result.ask = max(a.result.ask, result.AskSummary)
@@ -193,4 +197,7 @@ func (t *stepTexts) Text(record int) ([]byte, error) {
 }
 
 // Tokens counts a text in the project's tokenizer.
-func (t *stepTexts) Tokens(text []byte) int { return t.a.count(string(text)) }
+func (t *stepTexts) Tokens(text []byte, stop func() bool) int {
+	n, _ := chat.CountInParts(string(text), countedAtOnce, t.a.count, stop)
+	return n
+}

@@ -57,10 +57,12 @@ const (
 	I32RemU      byte = 0x70
 	I32And       byte = 0x71
 	I32Xor       byte = 0x73
+	I32ShrU      byte = 0x76
 	I32Rotr      byte = 0x78
 	I64Clz       byte = 0x79
 	I64Add       byte = 0x7c
 	I64Sub       byte = 0x7d
+	I64Mul       byte = 0x7e
 	I64DivS      byte = 0x7f
 	I64DivU      byte = 0x80
 	I64RemS      byte = 0x81
