@@ -16,7 +16,7 @@ import (
 const (
 	fuelPerCall      = 50 // every host call
 	bytesPerFuel     = 8  // text copied or searched
-	fuelPerTokenised = 32 // each byte whose tokens are counted
+	fuelPerTokenised = 16 // each byte whose tokens are counted
 	fuelPerVector    = 16 // each item of a list
 )
 
