@@ -50,7 +50,7 @@ func DefaultLimits() Limits {
 		LogBytes:      4 << 10,
 		InsertedBytes: 16 << 10,
 
-		StartFuel: 300_000_000,
+		StartFuel: 100_000_000,
 		StartTime: time.Second,
 
 		CompileTime:   5 * time.Second,

@@ -67,7 +67,7 @@ func TestLoadRefuses(t *testing.T) {
 		"arenas the same":    {guest{arena: konst(65536)}, checkStart, "overlap"},
 		"arena too small":    {guest{arena: arena(65536, 131072)}, checkStart, "524288 bytes"},
 		"start traps":        {guest{initialize: ins(opUnreachable)}, checkStart, "_initialize: unreachable"},
-		"start never ends":   {guest{initialize: forever}, checkStart, "300000000 fuel"},
+		"start never ends":   {guest{initialize: forever}, checkStart, "100000000 fuel"},
 		"data beyond memory": {guest{data: []datum{{3 * 65536, []byte("x")}}}, checkStart, "out of bounds"},
 		"ill-typed":          {guest{assemble: konst64(0)}, compiler.CheckCompile, ""},
 		"4 GiB":              {guest{pages: 65536}, checkMemory, "65536 is over the limit of 256"},

@@ -31,7 +31,7 @@ func TestCampaignSeams(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(campaign.Seed(t), 0))
-	for range campaign.Size(1_000, 40_000) {
+	for range campaign.Size(300, 40_000) {
 		text := oddText(r, 1+r.IntN(120))
 		for _, name := range []string{tiktoken.O200K, tiktoken.CL100K} {
 			count := func(s string) int { return counter.Count(name, s) }

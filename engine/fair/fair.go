@@ -46,6 +46,12 @@ func (t *Turns) Wait(tenant string) {
 	}
 }
 
+// WaitLast is Wait, behind all tenants that wait already.
+func (t *Turns) WaitLast(tenant string) {
+	t.turn++
+	t.waiting[tenant] = t.turn
+}
+
 // Leave notes that a tenant has nothing in line any more.
 func (t *Turns) Leave(tenant string) { delete(t.waiting, tenant) }
 

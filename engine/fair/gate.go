@@ -58,7 +58,7 @@ func (g *Gate) Yield(tenant string) bool {
 		return false
 	}
 	given := make(chan struct{})
-	g.turns.Wait(tenant)
+	g.turns.WaitLast(tenant)
 	g.lines[tenant] = slices.Insert(g.lines[tenant], 0, given) // before the tenant's calls that have not begun
 	g.free(tenant)
 	g.mu.Unlock()

@@ -177,7 +177,7 @@ func shapedNeighbours() []Neighbour {
 	})
 	add("fresh-start", "needs an instance for each call, whose start burns", func(g *guest) []byte {
 		g.initialize = code(Op(op.Call, g.Func(nil, nil, i32s(1), Op(op.Loop, Void), times(200, Op(op.LocalGet, 0),
-			I32Const(1), Op(op.I32Add), Op(op.LocalSet, 0)), Op(op.LocalGet, 0), I32Const(40_000_000), Op(op.I32LtU),
+			I32Const(1), Op(op.I32Add), Op(op.LocalSet, 0)), Op(op.LocalGet, 0), I32Const(20_000_000), Op(op.I32LtU),
 			Op(op.BrIf, 0), Op(op.End))))
 		return code(fresh(g), result(0))
 	})

@@ -1,0 +1,37 @@
+package window
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// budget is a meter with so much fuel.
+type budget struct{ fuel int }
+
+func (b *budget) Spend(n int) error {
+	if b.fuel -= n; b.fuel < 0 {
+		return errors.New("no fuel")
+	}
+	return nil
+}
+
+// A text that many records show is counted once, in both of its forms; nothing is counted that was not paid for.
+func TestWorkIsPaidFor(t *testing.T) {
+	counted := 0
+	meter := &budget{1 << 20}
+	w := &work{meter: meter, count: func(s string) int { counted += len(s); return len(s) }}
+	text := strings.Repeat("some words ", 1000)
+	for range 400 {
+		if w.tokens(text) != len(text) || w.tokens(" "+text) != len(text)+1 {
+			t.Fatal("counted wrongly")
+		}
+	}
+	if counted != 2*len(text)+1 || 1<<20-meter.fuel != counted*fuelPerCountedByte {
+		t.Errorf("%d bytes counted, %d fuel spent", counted, 1<<20-meter.fuel)
+	}
+	before := counted
+	if w.tokens(strings.Repeat("x", 1<<20)) != 0 || !w.ended || w.tokens("more") != 0 || counted != before {
+		t.Error("counted without fuel")
+	}
+}
