@@ -128,11 +128,16 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	req.Config = s.Entries
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
-	texts := &stepTexts{a: a, items: a.result.items}
+	texts := &plan.ItemTexts{Items: a.result.items, Source: a, Count: func(s string, stop func() bool) (int, bool) {
+		return chat.CountUntil(s, a.count, stop)
+	}}
 	var result plan.Result
 	var failed error // stored content could not be read
 	apply := func(ops []plan.Op, meter plan.Meter) (err error) {
-		result, err = a.apply(ops, number, meter)
+		count := a.count
+		defer func() { a.count = count }()
+		a.count = chat.Metered(meter, count)
+		result, err = plan.Apply(a.result.items, ops, number, a, meter)
 		if _, bad := errors.AsType[*plan.BadPlanError](err); err != nil && !bad && meter.Spend(0) == nil {
 			failed = err
 		}
@@ -142,7 +147,7 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	got := a.svc.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts,
 		Apply: apply})
 	out.Duration = uint64(max(0, a.svc.db.Clock().Sub(began).Microseconds()))
-	if failed = cmp.Or(failed, texts.err); failed != nil {
+	if failed = cmp.Or(failed, texts.Err); failed != nil {
 		return out, failed
 	}
 	out.Fuel, out.Outcome, out.Detail = got.Fuel, got.Status, got.Detail
@@ -177,27 +182,4 @@ func (a *assembly) leastWindow() {
 				Reason: "law_minimum: neither the pipeline nor the fallback gave a lawful window"}
 		}
 	}
-}
-
-// stepTexts answers a policy's questions about the window that it was given.
-type stepTexts struct {
-	a     *assembly
-	items []plan.Item
-	err   error
-}
-
-// Text is a record's text as it stands before the step.
-func (t *stepTexts) Text(record int) ([]byte, error) {
-	text, err := plan.TextOf(&t.items[record], t.a)
-	if err != nil {
-		t.err = err
-		return nil, err
-	}
-	return []byte(text), nil
-}
-
-// Tokens counts a text in the project's tokenizer.
-func (t *stepTexts) Tokens(text []byte, stop func() bool) int {
-	n, _ := chat.CountInParts(string(text), countedAtOnce, t.a.count, stop)
-	return n
 }

@@ -30,14 +30,11 @@ func (a *assembly) RowText(at int32) (string, error) {
 	return m.Text, nil
 }
 
-// Load fetches the bodies of considered rows, and of the calls that are shown with them, in one round trip.
+// Load fetches the bodies of considered rows in one round trip.
 func (a *assembly) Load(at []int32) error {
-	need := make([]*row, 0, len(at))
-	for _, i := range at {
-		r := a.rows[i]
-		if need = append(need, r); a.markdown && r.Role == plan.RoleTool {
-			need = append(need, a.rowOf(r.Call))
-		}
+	need := make([]*row, len(at))
+	for i, row := range at {
+		need[i] = a.rows[row]
 	}
 	return a.load(need)
 }
@@ -164,9 +161,8 @@ func (a *assembly) NoticeTokens(text string) uint32 {
 	return uint32(chat.NoticeTokens(text, a.count))
 }
 
-// QuestionTokens counts a user message that is a turn's earlier question. The words before the text end with a colon
-// and a blank, and both tokenizers begin a new piece at that blank: so the tokens of both parts add up, and the text,
-// which other turns may show too, is counted apart.
+// QuestionTokens counts a user message that is a turn's earlier question. Both tokenizers begin a new piece at the blank
+// before the text, so the text, which other turns may show too, is counted apart.
 func (a *assembly) QuestionTokens(turn uint32, text string) uint32 {
 	words := plan.EarlierQuestion(turn)
 	last := len(words) - 1

@@ -1,9 +1,11 @@
-package window
+package chat_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 )
 
 // budget is a meter with so much fuel.
@@ -17,21 +19,21 @@ func (b *budget) Spend(n int) error {
 }
 
 // A text that many records show is counted once, in both of its forms; nothing is counted that was not paid for.
-func TestWorkIsPaidFor(t *testing.T) {
+func TestCountsArePaidFor(t *testing.T) {
 	counted := 0
 	meter := &budget{1 << 20}
-	w := &work{meter: meter, count: func(s string) int { counted += len(s); return len(s) }}
+	count := chat.Metered(meter, func(s string) int { counted += len(s); return len(s) })
 	text := strings.Repeat("some words ", 1000)
 	for range 400 {
-		if w.tokens(text) != len(text) || w.tokens(" "+text) != len(text)+1 {
+		if count(text) != len(text) || count(" "+text) != len(text)+1 {
 			t.Fatal("counted wrongly")
 		}
 	}
-	if counted != 2*len(text)+1 || 1<<20-meter.fuel != counted*fuelPerCountedByte {
+	if counted != 2*len(text)+1 || 1<<20-meter.fuel != 16*counted {
 		t.Errorf("%d bytes counted, %d fuel spent", counted, 1<<20-meter.fuel)
 	}
 	before := counted
-	if w.tokens(strings.Repeat("x", 1<<20)) != 0 || !w.ended || w.tokens("more") != 0 || counted != before {
+	if count(strings.Repeat("x", 1<<20)) != 0 || count("more") != 0 || counted != before {
 		t.Error("counted without fuel")
 	}
 }
