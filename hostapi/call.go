@@ -24,10 +24,11 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	if err != nil {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
 	}
-	if err := h.calls.Enter(ctx, call.Tenant); err != nil {
+	ctx, slot, err := h.enter(ctx, call.Tenant)
+	if err != nil {
 		return failure(neverServed(err))
 	}
-	defer h.calls.Leave(call.Tenant)
+	defer slot.leave()
 	key := poolKey{call.Tenant, m, l.size}
 	in := h.pool.take(key)
 	if in == nil {
@@ -36,6 +37,7 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 			return failure(ended)
 		}
 	}
+	in.slot = slot
 	out := in.run(&call, l)
 	// An instance is kept after a failure too, because making a new one costs the others: it keeps the garbage
 	// collector busy. Restoring undoes all that a failed call did.
@@ -58,7 +60,8 @@ func neverServed(err error) *ending {
 	return endingf(plan.StatusUnavailable, "the call was given up before it had a slot")
 }
 
-// run makes the call in a started instance: encode, call, decode.
+// run makes the call in a started instance: encode, call, decode, apply. All but the first is on the call's fuel and
+// time.
 func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
 	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed}
 	in.memory.refused = false
@@ -67,19 +70,48 @@ func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
 	}
 	in.stack = [4]uint64{uint64(in.requests), uint64(l.end), uint64(in.plans), uint64(in.key.size.plan())}
 	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth, in.limits.CallTime)
-	err := in.assemble.CallWithStack(in.ctx, in.stack[:])
+	var ops []plan.Op
+	var ended *ending
+	if err := in.assemble.CallWithStack(in.ctx, in.stack[:]); err != nil {
+		ended = in.explain(exportAssemble, err)
+	} else if ops, ended = in.answer(api.DecodeI32(in.stack[0])); ended == nil && call.Apply != nil {
+		ended = in.apply(call, ops)
+	}
 	in.clean = in.tank.end()
 	out := plan.Outcome{Status: plan.StatusOK, Fuel: in.tank.spent(), Log: in.log}
-	var ended *ending
-	if err != nil {
-		ended = in.explain(exportAssemble, err)
-	} else {
-		out.Ops, ended = in.answer(api.DecodeI32(in.stack[0]))
-	}
 	if ended != nil {
 		out.Status, out.Detail = ended.status, ended.detail
+		return out
 	}
+	out.Ops = ops
 	return out
+}
+
+// apply has the engine carry out the plan.
+func (in *instance) apply(call *plan.Call, ops []plan.Op) *ending {
+	const doing = "carrying out the plan"
+	err := call.Apply(ops, meter{in})
+	if ended := in.tank.charge(0); ended != nil {
+		return ended.in(doing)
+	}
+	if err == nil {
+		return nil
+	}
+	if bad, ok := errors.AsType[*plan.BadPlanError](err); ok {
+		return endingf(plan.StatusBadPlan, "%v", bad)
+	}
+	return endingf(plan.StatusUnavailable, "%s: %v", doing, err)
+}
+
+// meter charges the engine's part of a call.
+type meter struct{ in *instance }
+
+func (m meter) Spend(fuel int) error {
+	m.in.rest()
+	if ended := m.in.tank.charge(fuel); ended != nil {
+		return ended
+	}
+	return nil
 }
 
 // answer reads what mneme_assemble returned.

@@ -48,7 +48,7 @@ func TestRunEndings(t *testing.T) {
 		"trap": {Limits{}, guest{assemble: ins(opUnreachable)}, plan.StatusTrap,
 			"mneme_assemble: unreachable"},
 		"memory beyond": {Limits{}, guest{assemble: load(-1)}, plan.StatusTrap, "out of bounds memory access"},
-		"endless loop":  {Limits{}, guest{assemble: forever}, plan.StatusFuelExhausted, "more than 2020000 fuel"},
+		"endless loop":  {Limits{}, guest{assemble: forever}, plan.StatusFuelExhausted, "more than 10080000 fuel"},
 		"endless calls": {Limits{}, guest{assemble: call(3), more: []fn{{nil, []byte{i32t}, call(3)}}},
 			plan.StatusDepth, "more than 500 nested calls"},
 		"memory refused": {small, guest{assemble: cat(grow(65), ins(opUnreachable))},

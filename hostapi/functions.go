@@ -121,7 +121,12 @@ func hostTokens(in *instance, stack []uint64) {
 	in.during()
 	in.pull(len(text))
 	in.spend(len(text) * fuelPerTokenised)
-	stack[0] = api.EncodeI32(int32(in.texts.Tokens(text)))
+	n := in.texts.Tokens(text, func() bool {
+		in.rest()
+		return in.tank.charge(0) != nil
+	})
+	in.spend(0) // where the time was up, the count is not a whole one
+	stack[0] = api.EncodeI32(int32(n))
 }
 
 func hostFind(in *instance, stack []uint64) {

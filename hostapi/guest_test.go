@@ -238,7 +238,9 @@ func (g guest) build() []byte {
 type texts []string
 
 func (t texts) Text(record int) ([]byte, error) { return []byte(t[record]), nil }
-func (t texts) Tokens(text []byte) int          { return len(strings.Fields(string(text))) }
+func (t texts) Tokens(text []byte, _ func() bool) int {
+	return len(strings.Fields(string(text)))
+}
 
 func newHost(t testing.TB, o Options) *Host {
 	t.Helper()

@@ -37,6 +37,7 @@ type Host struct {
 	modules  *modules
 	pool     *pool
 	sweeper  Timer
+	buffers  buffers
 }
 
 // New starts a host without modules. Close it.
@@ -53,6 +54,7 @@ func New(o Options) (*Host, error) {
 		compiles: fair.NewGate(o.Limits.Compiles, 1),
 		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls-1),
 		pool:     newPool(o.Limits.IdleBytes),
+		buffers:  buffers{limit: o.Limits.IdleBytes / 4},
 	}
 	h.sweeper = o.NewTimer(h.sweep)
 	h.modules = newModules(o.Limits.CodeBytes, h.unload)

@@ -42,7 +42,7 @@ func finish(c plan.Call, out plan.Outcome) (status plan.Status, words string, vi
 	for i, r := range c.Request.Records {
 		items[i] = plan.Item{Record: r, Row: int32(i)}
 	}
-	applied, err := plan.Apply(items, out.Ops, 0, wordSource{c.Texts})
+	applied, err := plan.Apply(items, out.Ops, 0, wordSource{c.Texts}, free{})
 	if bad := (*plan.BadPlanError)(nil); errors.As(err, &bad) {
 		return plan.StatusBadPlan, bad.Error(), nil, nil
 	}
@@ -67,8 +67,11 @@ func (s wordSource) TokensWith(_ *plan.Item, text string) (uint32, error) {
 func (s wordSource) Summary() (covers uint64, text string, tokens uint32) {
 	return 1, "a summary", s.NoticeTokens("a summary")
 }
-func (s wordSource) NoticeTokens(text string) uint32 { return uint32(s.Tokens([]byte(text))) }
-func (s wordSource) UserTokens(text string) uint32   { return s.NoticeTokens(text) }
+func (s wordSource) NoticeTokens(text string) uint32 { return uint32(len(strings.Fields(text))) }
+func (s wordSource) Load([]int32) error              { return nil }
+func (s wordSource) QuestionTokens(turn uint32, text string) uint32 {
+	return s.NoticeTokens(plan.EarlierQuestion(turn) + text)
+}
 func (s wordSource) Truncate(text string, tokens int) string {
 	return strings.Join(strings.Fields(text)[:tokens], " ")
 }
@@ -222,3 +225,8 @@ func TestSleepers(t *testing.T) {
 		}
 	}
 }
+
+// free is a meter that never runs out.
+type free struct{}
+
+func (free) Spend(int) error { return nil }

@@ -30,6 +30,7 @@ type instance struct {
 	requests uint32          // address of the request arena
 	plans    uint32          // address of the plan arena
 	reasons  reasons
+	slot     *slot // of the call that runs; nil: none is needed
 	usage
 
 	idle         int       // footprint while it waits for its next call
@@ -111,9 +112,12 @@ func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{})
 func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, failed *ending) {
 	in := &instance{
 		key: key, limits: &h.limits, reasons: reasons{},
-		memory: &linearMemory{limit: uint64(h.limits.MemoryBytes)},
+		memory: &linearMemory{limit: uint64(h.limits.MemoryBytes), buffers: &h.buffers},
 		usage:  usage{random: startSeed},
+		slot:   slotOf(ctx),
 	}
+	in.memory.rest = in.rest
+	in.memory.charge = func(fuel int) { in.tank.take(fuel) }
 	in.ctx = &instanceContext{context.Background(), in}
 	allocated := experimental.WithMemoryAllocator(in.ctx, experimental.MemoryAllocatorFunc(
 		func(_, _ uint64) experimental.LinearMemory { return in.memory }))

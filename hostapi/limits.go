@@ -41,8 +41,8 @@ type Limits struct {
 func DefaultLimits() Limits {
 	processors := runtime.GOMAXPROCS(0)
 	return Limits{
-		Fuel:          2_000_000,
-		FuelPerRecord: 10_000,
+		Fuel:          10_000_000,
+		FuelPerRecord: 40_000,
 		CallTime:      150 * time.Millisecond,
 		Depth:         500,
 		MemoryBytes:   16 << 20,

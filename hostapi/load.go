@@ -30,7 +30,7 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 	}
 	m := &module{Policy: plan.Policy{Digest: digest, Size: len(code)}, tenant: tenant}
 	var prepared *wasm.Prepared
-	err := h.share(ctx, tenant, func() (err error) {
+	err := h.share(ctx, tenant, func(context.Context) (err error) {
 		prepared, err = h.admit(m, code)
 		return err
 	})
@@ -41,7 +41,7 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 		err = h.compile(ctx, m, prepared.Module)
 	}
 	if err == nil {
-		err = h.share(ctx, tenant, func() error { return h.tryOut(ctx, m) })
+		err = h.share(ctx, tenant, func(ctx context.Context) error { return h.tryOut(ctx, m) })
 	}
 	if err != nil {
 		_, m.refused = errors.AsType[*plan.Refusal](err)
@@ -57,12 +57,13 @@ func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Polic
 func (h *Host) Refuse(tenant string, digest plan.Digest) { h.modules.refuse(moduleKey{tenant, digest}) }
 
 // share does work for a tenant in one of the slots of calls.
-func (h *Host) share(ctx context.Context, tenant string, work func() error) error {
-	if err := h.calls.Enter(ctx, tenant); err != nil {
+func (h *Host) share(ctx context.Context, tenant string, work func(context.Context) error) error {
+	ctx, slot, err := h.enter(ctx, tenant)
+	if err != nil {
 		return err
 	}
-	defer h.calls.Leave(tenant)
-	return work()
+	defer slot.leave()
+	return work(ctx)
 }
 
 // Loaded reports whether a module is in memory, so that Run can call it for a tenant without Load.
@@ -155,7 +156,7 @@ func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
 
 // cached loads machine code that was made before. It is nil where there is none.
 func (h *Host) cached(ctx context.Context, m *module, code []byte) (loaded *compiler.Code, err error) {
-	err = h.share(ctx, m.tenant, func() (err error) {
+	err = h.share(ctx, m.tenant, func(ctx context.Context) (err error) {
 		loaded, err = h.compiler.Load(ctx, m.runtime, code)
 		return err
 	})

@@ -3,6 +3,8 @@ package hostapi
 import (
 	"bytes"
 	"slices"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
 // linearMemory is the memory of one instance, owned by the host: host functions reach it without a lookup, and growth
@@ -11,27 +13,46 @@ type linearMemory struct {
 	bytes   []byte
 	limit   uint64
 	refused bool // the guest asked for more than limit
+	buffers *buffers
+	rest    func()         // the guest refills its slice
+	charge  func(fuel int) // the guest grows its memory
 }
 
+// bytesPerGrown is how many bytes of new memory a unit of fuel buys: they are zeroed, and what there was is copied.
+const bytesPerGrown = 8
+
 // Reallocate grows the memory, or returns nil beyond the limit. Capacity doubles, so that growing page by page copies
-// at most twice the final size.
+// at most twice the final size. Growth by YieldPages is a refill's.
 func (m *linearMemory) Reallocate(size uint64) []byte {
+	if size == uint64(len(m.bytes))+wasm.YieldPages*pageBytes {
+		m.rest()
+		return nil
+	}
 	if size > m.limit {
 		m.refused = true
 		return nil
+	}
+	if m.bytes != nil {
+		m.charge(int(size-uint64(len(m.bytes))) / bytesPerGrown)
 	}
 	if size <= uint64(cap(m.bytes)) {
 		m.bytes = m.bytes[:size] // the new part was never used, so it is zero
 		return m.bytes
 	}
-	grown := make([]byte, size, max(size, min(2*uint64(cap(m.bytes)), m.limit)))
+	grown := m.buffers.take(int(max(size, min(2*uint64(cap(m.bytes)), m.limit))))[:size]
 	copy(grown, m.bytes)
+	m.Free()
 	m.bytes = grown
 	return grown
 }
 
-// Free leaves the memory to the garbage collector.
-func (m *linearMemory) Free() {}
+// Free gives the memory to the next instance of its size.
+func (m *linearMemory) Free() {
+	if m.bytes != nil {
+		m.buffers.put(m.bytes)
+		m.bytes = nil
+	}
+}
 
 // snapshot is the memory and the mutable globals of an instance that has just started. All instances of a module and
 // arena size start alike, so they share one.
@@ -114,7 +135,7 @@ func (s *snapshot) restore(memory []byte) bool {
 	}
 	for i := range s.runs {
 		if r := &s.runs[i]; r.bytes == nil {
-			clear(memory[r.at:r.end])
+			zero(memory[r.at:r.end])
 		} else {
 			copy(memory[r.at:r.end], r.bytes)
 		}

@@ -116,7 +116,7 @@ func (h nativeHost) Text(record, offset int, buf []byte) int {
 	return len(h.texts[record])
 }
 
-func (h nativeHost) Tokens(text string) int { return h.texts.Tokens([]byte(text)) }
+func (h nativeHost) Tokens(text string) int { return h.texts.Tokens([]byte(text), nil) }
 
 func (h nativeHost) Find(record int, needle string) int {
 	return strings.Index(h.texts[record], needle)

@@ -17,7 +17,7 @@ func tableOf(t testing.TB, call plan.Call) *mnemetest.Table {
 		ViewerDelegation: r.ViewerDelegation, ViewerAgent: r.Strings[r.ViewerAgent], Now: r.Now, Seed: r.Seed,
 		NewestTurn: r.NewestTurn, OlderExist: r.OlderExist,
 		SummaryCovers: r.SummaryCovers, SummaryTokens: r.SummaryTokens,
-		CountTokens: func(text string) int { return call.Texts.Tokens([]byte(text)) },
+		CountTokens: func(text string) int { return call.Texts.Tokens([]byte(text), func() bool { return false }) },
 	}
 	for _, c := range r.Config {
 		table.Config[c.Key] = c.Value
@@ -91,4 +91,6 @@ func callOf(module plan.Digest, table *mnemetest.Table) plan.Call {
 type tableTexts []string
 
 func (t tableTexts) Text(record int) ([]byte, error) { return []byte(t[record]), nil }
-func (t tableTexts) Tokens(text []byte) int          { return (len(text) + 2) / 3 }
+func (t tableTexts) Tokens(text []byte, _ func() bool) int {
+	return (len(text) + 2) / 3
+}

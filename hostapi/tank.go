@@ -11,11 +11,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
-// Fuel that host functions cost: about as much as the guest would use in the same time.
+// Fuel that host functions cost: about as much as the guest would use in the same time. Work that fuel cannot foresee,
+// such as reading from the store, is bounded by the clock.
 const (
 	fuelPerCall      = 50 // every host call
 	bytesPerFuel     = 8  // text copied or searched
-	fuelPerTokenised = 32 // each byte whose tokens are counted
+	fuelPerTokenised = 16 // each byte whose tokens are counted
 	fuelPerVector    = 16 // each item of a list
 )
 
@@ -46,8 +47,11 @@ type tank struct {
 	mu      sync.Mutex
 	filled  int64
 	nested  int
-	time    time.Duration
+	time    time.Duration // granted
+	left    time.Duration // of it, when the timer was set last
+	since   time.Time     // that was
 	running bool
+	paused  bool
 	late    bool
 	spentBy int64 // fuel that was spent when the time was up
 }
@@ -78,6 +82,7 @@ func (t *tank) fill(fuel, depth int, d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.filled, t.nested, t.time, t.running, t.late = int64(fuel), depth, d, true, false
+	t.left, t.since = d, time.Now()
 	rest, slice := wasm.Fill(t.filled)
 	t.tank.Set(uint64(rest))
 	t.slice.Set(uint64(slice))
@@ -91,6 +96,33 @@ func (t *tank) end() bool {
 	defer t.mu.Unlock()
 	t.running = false
 	return t.timer.Stop() && !t.late
+}
+
+// pause stops the clock until resume.
+func (t *tank) pause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left -= time.Since(t.since); t.timer.Stop() {
+		t.paused = true
+	}
+}
+
+func (t *tank) resume() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since = time.Now()
+	if t.paused {
+		t.paused = false
+		t.timer.Reset(max(t.left, drainAgain))
+	}
+}
+
+// take takes n fuel for work that the host does in the middle of the guest's: from the tank alone, because the guest
+// may hold the slice in a register. Where that leaves less than nothing, the call ends at its next refill.
+func (t *tank) take(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tank.Set(t.tank.Get() - uint64(n))
 }
 
 // drain leaves nothing to spend.

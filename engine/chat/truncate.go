@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"sort"
 	"strconv"
 	"unicode/utf8"
 )
@@ -9,12 +10,9 @@ import (
 // What it costs grows with limit, not with the text. Where limit has no room for the marker, a lone … is left, or
 // nothing.
 func Truncate(text string, limit int, count func(string) int) string {
-	fits := func(keep int) (string, bool) {
-		s := cutMiddle(text, keep)
-		return s, count(s) <= limit
-	}
-	best, ok := fits(0)
-	if !ok {
+	m := middles{text: text, count: count, heads: []counted{{at: 0}}, tails: []counted{{at: len(text)}}}
+	fits := func(keep int) bool { return m.tokens(keep) <= limit }
+	if !fits(0) {
 		if count(text) <= limit {
 			return text
 		}
@@ -23,13 +21,9 @@ func Truncate(text string, limit int, count func(string) int) string {
 		}
 		return ""
 	}
-	low, high := 0, 4*limit+4 // best keeps low bytes; high does not fit, or is not tried yet
-	for high < len(text) {
-		s, ok := fits(high)
-		if !ok {
-			break
-		}
-		best, low, high = s, high, 2*high
+	low, high := 0, 4*limit+4 // low bytes fit; high does not, or is not tried yet
+	for high < len(text) && fits(high) {
+		low, high = high, 2*high
 	}
 	if high >= len(text) {
 		if count(text) <= limit {
@@ -38,27 +32,66 @@ func Truncate(text string, limit int, count func(string) int) string {
 		high = len(text)
 	}
 	for high-low > 1 {
-		middle := low + (high-low)/2
-		if s, ok := fits(middle); ok {
-			best, low = s, middle
+		if middle := low + (high-low)/2; fits(middle) {
+			low = middle
 		} else {
 			high = middle
 		}
 	}
-	return best
+	head, mark, tail := cutMiddle(text, low)
+	return head + mark + tail
 }
 
 // cutMiddle keeps about the given number of bytes, half of them from the end, and marks how many are gone.
-func cutMiddle(text string, keep int) string {
+func cutMiddle(text string, keep int) (head, mark, tail string) {
 	if keep >= len(text) {
-		return text
+		return text, "", ""
 	}
-	head, tail := keep-keep/2, len(text)-keep/2
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
+	from, to := keep-keep/2, len(text)-keep/2
+	for from > 0 && !utf8.RuneStart(text[from]) {
+		from--
 	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
+	for to < len(text) && !utf8.RuneStart(text[to]) {
+		to++
 	}
-	return text[:head] + "[… " + strconv.Itoa(tail-head) + " bytes left out …]" + text[tail:]
+	return text[:from], "[… " + strconv.Itoa(to-from) + " bytes left out …]", text[to:]
+}
+
+// middles counts one text with cuts of different sizes. It remembers the tokens of the head up to some seams and of the
+// tail behind others, so that each further cut costs what lies between a seam and the mark.
+type middles struct {
+	text         string
+	count        func(string) int
+	heads, tails []counted // outermost first
+}
+
+// counted is a place and the tokens before it, or behind it in a tail.
+type counted struct{ at, tokens int }
+
+// seamsApart is how far apart, in bytes, the seams are at least whose counts are remembered.
+const seamsApart = 64
+
+// tokens counts the text with all but keep bytes cut from its middle.
+func (m *middles) tokens(keep int) int {
+	head, mark, tail := cutMiddle(m.text, keep)
+	from, to := len(head), len(m.text)-len(tail)
+	for {
+		last := m.heads[len(m.heads)-1]
+		at := firstSeam(m.text, last.at+seamsApart, from-1)
+		if at < 0 {
+			break
+		}
+		m.heads = append(m.heads, counted{at, last.tokens + m.count(m.text[last.at:at])})
+	}
+	for {
+		last := m.tails[len(m.tails)-1]
+		at := lastSeam(m.text, to+1, last.at-seamsApart)
+		if at < 0 {
+			break
+		}
+		m.tails = append(m.tails, counted{at, last.tokens + m.count(m.text[at:last.at])})
+	}
+	first := m.heads[sort.Search(len(m.heads), func(i int) bool { return m.heads[i].at >= from && i > 0 })-1]
+	second := m.tails[sort.Search(len(m.tails), func(i int) bool { return m.tails[i].at <= to && i > 0 })-1]
+	return first.tokens + m.count(m.text[first.at:from]+mark+m.text[to:second.at]) + second.tokens
 }

@@ -75,8 +75,24 @@ func (t *Turns) Wait(tenant string) {
 	}
 }
 
+// WaitLast is Wait, behind all tenants that wait already.
+func (t *Turns) WaitLast(tenant string) {
+	t.turn++
+	t.waiting[tenant] = t.turn
+}
+
 // Leave notes that a tenant has nothing in line any more.
 func (t *Turns) Leave(tenant string) { delete(t.waiting, tenant) }
+
+// Behind reports whether another tenant waits that holds fewer places than this one, which holds some.
+func (t *Turns) Behind(tenant string) bool {
+	for name := range t.waiting {
+		if name != tenant && t.held[name] < t.held[tenant] {
+			return true
+		}
+	}
+	return false
+}
 
 // Next takes a place for the tenant whose turn it is, among those that wait and are ready; where ready is nil, all are.
 // It is not ok where no place is free or all of them hold their share.

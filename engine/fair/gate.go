@@ -62,8 +62,8 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	return ctx.Err()
 }
 
-// Waiting is how many of a tenant's wait for a place.
-func (g *Gate) Waiting(tenant string) int {
+// WaitingOf is how many of a tenant's wait for a place.
+func (g *Gate) WaitingOf(tenant string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.lines[tenant])
@@ -81,6 +81,25 @@ func (g *Gate) reenter(tenant string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.turns.Force(tenant)
+}
+
+// Yield gives a place that is held to a tenant that waits for one and holds fewer, if there is any, and waits until it
+// is this tenant's turn again. It returns whether it waited. Meanwhile it gives up the place in another gate that ctx
+// carries.
+func (g *Gate) Yield(ctx context.Context, tenant string) bool {
+	g.mu.Lock()
+	if !g.turns.Behind(tenant) {
+		g.mu.Unlock()
+		return false
+	}
+	given := make(chan struct{})
+	g.turns.WaitLast(tenant)
+	g.lines[tenant] = slices.Insert(g.lines[tenant], 0, given) // before the tenant's calls that have not begun
+	g.free(tenant)
+	g.mu.Unlock()
+	defer Pause(ctx)()
+	<-given
+	return true
 }
 
 // free gives a place back and serves those in line.

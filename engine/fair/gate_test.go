@@ -150,3 +150,39 @@ func TestGateGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// A holder gives its place to a tenant that holds fewer, and has it back when that one leaves; to its own tenant's
+// calls it gives nothing.
+func TestGateYield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(1, 1)
+		if err := g.Enter(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if g.Yield(t.Context(), "a") {
+			t.Error("a place was given to nobody")
+		}
+		through := line(g, "a")
+		if g.Yield(t.Context(), "a") || len(through) > 0 {
+			t.Error("a place was given to the same tenant")
+		}
+		second := line(g, "b")
+		back := make(chan bool, 1)
+		go func() { back <- g.Yield(t.Context(), "a") }()
+		synctest.Wait()
+		if len(second) != 1 || len(back) != 0 || len(through) != 0 {
+			t.Fatalf("b through: %d, a back: %d, a's other through: %d", len(second), len(back), len(through))
+		}
+		g.Leave("b")
+		synctest.Wait()
+		if len(back) != 1 || !<-back || len(through) != 0 {
+			t.Error("the place did not come back to the call that gave it away")
+		}
+		g.Leave("a")
+		synctest.Wait()
+		g.Leave("a")
+		if len(g.turns.held) != 0 || len(g.turns.waiting) != 0 || len(g.lines) != 0 || g.turns.used != 0 {
+			t.Errorf("not empty: %+v", g)
+		}
+	})
+}

@@ -20,24 +20,33 @@ type RowFate struct {
 	Fate
 }
 
-// Apply carries out the ops of one step. It does not change items; those of the result may share their contents. A
-// *BadPlanError means that the plan is malformed, any other error that stored content could not be read.
-func Apply(items []Item, ops []Op, step int16, src Source) (Result, error) {
+// Apply carries out the ops of one step and charges the meter for what they make. It does not change items; those of
+// the result may share their contents. A *BadPlanError means that the plan is malformed, an error of the meter that
+// fuel or time has run out, any other that stored content could not be read.
+func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result, error) {
+	if len(ops) == 0 {
+		return Result{Items: items}, nil
+	}
+	if err := meter.Spend(len(ops) * fuelPerItem); err != nil {
+		return Result{}, err
+	}
 	order, err := check(items, ops)
 	if err != nil {
 		return Result{}, err
 	}
-	if len(ops) == 0 {
-		return Result{Items: items}, nil
+	a := applier{src: src, meter: meter, step: step, out: Result{Items: make([]Item, 0, len(items)+4)}}
+	if err := a.load(items, ops); err != nil {
+		return Result{}, err
 	}
-	a := applier{src: src, step: step, out: Result{Items: make([]Item, 0, len(items)+4)}}
 	at := 0
 	for _, n := range order {
 		op := &ops[n]
 		a.out.Items = append(a.out.Items, items[at:op.First]...)
 		at = int(op.First)
 		if op.Code == OpInsert {
-			a.insert(op)
+			if err := a.insert(op); err != nil {
+				return Result{}, err
+			}
 			continue
 		}
 		if err := a.apply(op, items[op.First:op.Last+1], items[op.Last+1:]); err != nil {
@@ -52,13 +61,41 @@ func Apply(items []Item, ops []Op, step int16, src Source) (Result, error) {
 
 // applier builds the result of one step.
 type applier struct {
-	src  Source
-	step int16
-	out  Result
+	src   Source
+	meter Meter
+	step  int16
+	out   Result
 
 	summary    *Op // the SUMMARISE, where there is a summary to show
 	summaryAt  int // its place in out.Items
 	summarised []int32
+}
+
+// load charges for the texts that the ops read and has them fetched together.
+func (a *applier) load(items []Item, ops []Op) error {
+	var rows []int32
+	fuel := 0
+	for n := range ops {
+		op := &ops[n]
+		if op.Code == OpInsert {
+			continue
+		}
+		in := items[op.First : op.Last+1]
+		fuel += len(in) * fuelPerItem
+		if op.Code == OpDrop || op.Code == OpSummarise || op.Code == OpCompress && countedBefore(users(in)) {
+			continue
+		}
+		for i := range in {
+			fuel += int(in[i].TextBytes) / textBytesPerFuel
+			if in[i].Change == Unchanged {
+				rows = append(rows, in[i].Row)
+			}
+		}
+	}
+	if err := a.meter.Spend(fuel); err != nil || len(rows) == 0 {
+		return err
+	}
+	return a.src.Load(rows)
 }
 
 // fate notes what became of the considered rows that an item shows.
@@ -75,8 +112,12 @@ func (a *applier) fate(it *Item, action Action, reason string) {
 	}
 }
 
-func (a *applier) insert(op *Op) {
+func (a *applier) insert(op *Op) error {
+	if err := a.meter.Spend(len(op.Text) * fuelPerMadeByte); err != nil {
+		return err
+	}
 	a.out.Items = append(a.out.Items, NoticeItem(KindMarker, op.Text, a.src.NoticeTokens(op.Text), a.step, op.Reason))
+	return a.meter.Spend(0)
 }
 
 // NoticeItem is a system-class message. step is the pipeline step that inserted it, -1 for the host.
@@ -112,7 +153,7 @@ func (a *applier) apply(op *Op, in, behind []Item) error {
 	return nil
 }
 
-// retext gives each item of the range another text.
+// retext gives each item of the range another text. It looks at fuel and clock for each of them.
 func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, string) string) error {
 	for i := range in {
 		it := in[i]
@@ -125,6 +166,9 @@ func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, st
 			a.out.Items = append(a.out.Items, it)
 			continue
 		}
+		if err := a.meter.Spend(len(changed) * fuelPerMadeByte); err != nil {
+			return err
+		}
 		if it.Tokens, err = a.src.TokensWith(&it, changed); err != nil {
 			return err
 		}
@@ -134,12 +178,27 @@ func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, st
 		}
 		it.CompressedTokens = 0
 		if it.Role == RoleUser && it.Change == Retexted {
-			it.CompressedTokens = a.src.UserTokens(EarlierQuestion(it.Turn) + changed)
+			it.CompressedTokens = a.src.QuestionTokens(it.Turn, changed)
 		}
 		a.fate(&it, action, op.Reason)
 		a.out.Items = append(a.out.Items, it)
 	}
-	return nil
+	return a.meter.Spend(0)
+}
+
+// users are the user's messages among items.
+func users(in []Item) (found []*Item) {
+	for i := range in {
+		if in[i].Role == RoleUser {
+			found = append(found, &in[i])
+		}
+	}
+	return found
+}
+
+// countedBefore reports whether a turn's questions become one whose tokens were counted when it was stored.
+func countedBefore(users []*Item) bool {
+	return len(users) == 1 && users[0].Change == Unchanged && users[0].CompressedTokens != 0
 }
 
 // compress replaces a turn's atoms by one user message that holds its questions.
@@ -148,17 +207,15 @@ func (a *applier) compress(op *Op, in []Item) error {
 		a.out.Items = append(a.out.Items, in[0])
 		return nil
 	}
-	var users []*Item
 	for i := range in {
-		if in[i].Role == RoleUser {
-			users = append(users, &in[i])
-		} else {
+		if in[i].Role != RoleUser {
 			a.fate(&in[i], Drop, op.Reason)
 		}
 	}
-	it := *users[0]
+	asked := users(in)
+	it := *asked[0]
 	it.Rows = nil
-	for _, u := range users {
+	for _, u := range asked {
 		if u.Change == Compressed {
 			it.Rows = append(it.Rows, u.Rows...)
 		} else {
@@ -169,24 +226,24 @@ func (a *applier) compress(op *Op, in []Item) error {
 	it.Change, it.Kind, it.Step, it.Reason = Compressed, KindChat, a.step, op.Reason
 	it.Flags = it.Flags&(FlagPending|FlagMandatory|FlagTagsLeftOut) | FlagCompressed
 	it.Text = ""
-	// The tokens of a single stored question were counted when it was stored. TextOf makes its text if it is needed.
-	if len(users) == 1 && users[0].Change == Unchanged && it.CompressedTokens != 0 {
+	if countedBefore(asked) { // TextOf makes its text if it is needed.
 		it.Tokens, it.CompressedTokens = it.CompressedTokens, 0
 		it.TextBytes += uint32(len(EarlierQuestion(it.Turn)))
 		a.out.Items = append(a.out.Items, it)
 		return nil
 	}
-	texts := make([]string, len(users))
-	for i, u := range users {
+	texts := make([]string, len(asked))
+	for i, u := range asked {
 		text, err := questionOf(u, a.src)
 		if err != nil {
 			return err
 		}
 		texts[i] = text
 	}
-	it.Text = EarlierQuestion(it.Turn) + strings.Join(texts, "\n")
+	question := strings.Join(texts, "\n")
+	it.Text = EarlierQuestion(it.Turn) + question
 	it.TextBytes = uint32(len(it.Text))
-	it.Tokens, it.CompressedTokens = a.src.UserTokens(it.Text), 0
+	it.Tokens, it.CompressedTokens = a.src.QuestionTokens(it.Turn, question), 0
 	a.out.Items = append(a.out.Items, it)
-	return nil
+	return a.meter.Spend(0)
 }

@@ -32,7 +32,7 @@ func TestApply(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := window(test.before)
-			got, err := plan.Apply(before, test.ops, 0, source{})
+			got, err := plan.Apply(before, test.ops, 0, source{}, free{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestMalformedPlans(t *testing.T) {
 		{"summarises half an atom", "ucra", []plan.Op{op(plan.OpSummarise, 0, 1)}, "splits an atom"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := plan.Apply(window(test.before), test.ops, 0, source{})
+			_, err := plan.Apply(window(test.before), test.ops, 0, source{}, free{})
 			var bad *plan.BadPlanError
 			if !errors.As(err, &bad) || !strings.Contains(bad.Detail, test.want) {
 				t.Errorf("got %v, want a malformed plan: %s", err, test.want)
@@ -82,7 +82,7 @@ func TestMalformedPlans(t *testing.T) {
 }
 
 func TestCompressedTexts(t *testing.T) {
-	got, err := plan.Apply(window("uauc ua"), []plan.Op{op(plan.OpCompress, 0, 3)}, 2, source{})
+	got, err := plan.Apply(window("uauc ua"), []plan.Op{op(plan.OpCompress, 0, 3)}, 2, source{}, free{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestCompressedTexts(t *testing.T) {
 	}
 	// A lone question as stored was counted at write: nothing is read to compress it, and its text comes when asked
 	// for.
-	got, err = plan.Apply(window("ua ua"), []plan.Op{op(plan.OpCompress, 0, 1)}, 0, source{})
+	got, err = plan.Apply(window("ua ua"), []plan.Op{op(plan.OpCompress, 0, 1)}, 0, source{}, free{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestCompressedTexts(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	// Compressing again changes nothing.
-	again, err := plan.Apply(got.Items, []plan.Op{op(plan.OpCompress, 0, 0)}, 1, source{})
+	again, err := plan.Apply(got.Items, []plan.Op{op(plan.OpCompress, 0, 0)}, 1, source{}, free{})
 	if err != nil || len(again.Fates) != 0 || again.Items[0].Tokens != 12 {
 		t.Errorf("%+v, %v", again, err)
 	}

@@ -53,8 +53,11 @@ type Fate struct {
 }
 
 // Source answers what applying a plan may need to know of the messages. An error means that stored content could not
-// be read.
+// be read. A source that counts tokens charges the step's Meter for it, and counts nothing any more once that has run
+// out.
 type Source interface {
+	// Load fetches the texts of considered rows in one go, where they are not in memory.
+	Load(rows []int32) error
 	// RowText is the text of a considered row, as stored.
 	RowText(row int32) (string, error)
 	// Tool is the name of the tool that an item answers for.
@@ -63,8 +66,8 @@ type Source interface {
 	TokensWith(*Item, string) (uint32, error)
 	// NoticeTokens counts a system-class message.
 	NoticeTokens(text string) uint32
-	// UserTokens counts a user message.
-	UserTokens(text string) uint32
+	// QuestionTokens counts a user message that is EarlierQuestion of a turn with this text behind it.
+	QuestionTokens(turn uint32, text string) uint32
 	// Summary is the running summary as a window shows it. It covers the messages without a delegation whose Seq is at
 	// most covers. Text is "" where none is stored.
 	Summary() (covers uint64, text string, tokens uint32)

@@ -55,10 +55,13 @@ func (s source) Summary() (covers uint64, text string, tokens uint32) {
 	return s.covers, "the summary", 7
 }
 
-func (source) RowText(row int32) (string, error)  { return fmt.Sprint("text ", row), nil }
-func (source) Tool(*plan.Item) string             { return "search" }
-func (source) NoticeTokens(text string) uint32    { return uint32(len(text)) }
-func (source) UserTokens(text string) uint32      { return uint32(len(text)) }
+func (source) RowText(row int32) (string, error) { return fmt.Sprint("text ", row), nil }
+func (source) Tool(*plan.Item) string            { return "search" }
+func (source) NoticeTokens(text string) uint32   { return uint32(len(text)) }
+func (source) Load([]int32) error                { return nil }
+func (source) QuestionTokens(turn uint32, text string) uint32 {
+	return uint32(len(plan.EarlierQuestion(turn) + text))
+}
 func (source) Truncate(text string, n int) string { return text[:min(n, len(text))] }
 func (source) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return uint32(len(text)), nil
@@ -97,3 +100,8 @@ func op(code plan.OpCode, first, last uint32) plan.Op {
 	return plan.Op{Code: code, First: first, Last: last, Template: 1, Text: "given", Argument: 3,
 		Reason: "why: because"}
 }
+
+// free is a meter that never runs out.
+type free struct{}
+
+func (free) Spend(int) error { return nil }

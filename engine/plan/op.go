@@ -48,8 +48,8 @@ type Digest [32]byte
 type Texts interface {
 	// Text returns the text of a record as it stands before this step. The caller must not change it.
 	Text(record int) ([]byte, error)
-	// Tokens counts the tokens of a text.
-	Tokens(text []byte) int
+	// Tokens counts the tokens of a text. Between parts of it, it asks whether to stop, and answers anything then.
+	Tokens(text []byte, stop func() bool) int
 }
 
 // Call is everything that a policy call depends on. The same call always has the same outcome, except for time-outs.
@@ -58,6 +58,10 @@ type Call struct {
 	Module  Digest
 	Request *Request
 	Texts   Texts
+	// Apply carries out the plan. It is a part of the call: it runs in the call's place and on its fuel and time. What
+	// it answers ends the call: a *BadPlanError as bad_plan, an error of the meter as the meter says. Nil: the plan is
+	// only read.
+	Apply func(ops []Op, meter Meter) error
 }
 
 // Outcome is what a policy call gave. Ops are valid only with StatusOK; Detail is the author's message or the

@@ -60,7 +60,7 @@ func TestSummarise(t *testing.T) {
 				test.edit(before)
 			}
 			was := shape(before)
-			got, err := plan.Apply(before, test.ops, 3, source{test.covers})
+			got, err := plan.Apply(before, test.ops, 3, source{test.covers}, free{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func summarised(t *testing.T, r plan.Result) []int32 {
 }
 
 func TestSummaryNotice(t *testing.T) {
-	got, err := plan.Apply(window("ua ua"), []plan.Op{summarise(0, 1, 1)}, 4, source{2})
+	got, err := plan.Apply(window("ua ua"), []plan.Op{summarise(0, 1, 1)}, 4, source{2}, free{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +112,11 @@ func TestSummaryNotice(t *testing.T) {
 
 // However many steps ask, one summary stands in the window; with it go the fates of what it stood for.
 func TestSummaryOfTwoSteps(t *testing.T) {
-	first, err := plan.Apply(window("ua ua ua"), []plan.Op{summarise(0, 1, 1)}, 0, source{4})
+	first, err := plan.Apply(window("ua ua ua"), []plan.Op{summarise(0, 1, 1)}, 0, source{4}, free{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := plan.Apply(first.Items, []plan.Op{summarise(1, 4, 1)}, 1, source{4})
+	second, err := plan.Apply(first.Items, []plan.Op{summarise(1, 4, 1)}, 1, source{4}, free{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestSummaryOfTwoSteps(t *testing.T) {
 	if shape(first.Items) != "Zuaua" || len(first.Items[0].Rows) != 2 {
 		t.Errorf("the first step's window was changed: %+v", first.Items[0])
 	}
-	third, err := plan.Apply(second.Items, []plan.Op{op(plan.OpDrop, 0, 0)}, 2, source{4})
+	third, err := plan.Apply(second.Items, []plan.Op{op(plan.OpDrop, 0, 0)}, 2, source{4}, free{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestSummaryOfTwoSteps(t *testing.T) {
 		t.Errorf("without the summary the window is %s and rows %v say drop", shape(third.Items), dropped)
 	}
 	// A plan that drops the summary and asks for it has it where it asks.
-	moved, err := plan.Apply(second.Items, []plan.Op{op(plan.OpDrop, 0, 0), summarise(2, 2, 1)}, 2, source{4})
+	moved, err := plan.Apply(second.Items, []plan.Op{op(plan.OpDrop, 0, 0), summarise(2, 2, 1)}, 2, source{4}, free{})
 	if err != nil || shape(moved.Items) != "uZa" {
 		t.Errorf("got %s, %v", shape(moved.Items), err)
 	}
@@ -161,7 +161,7 @@ func TestMalformedSummaries(t *testing.T) {
 		{"inserted into", "ua ua", []plan.Op{summarise(0, 2, 0), op(plan.OpInsert, 1, 0)}, "inside the range"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := plan.Apply(window(test.before), test.ops, 0, source{9})
+			_, err := plan.Apply(window(test.before), test.ops, 0, source{9}, free{})
 			var bad *plan.BadPlanError
 			if !errors.As(err, &bad) || !strings.Contains(bad.Detail, test.want) {
 				t.Errorf("got %v, want a malformed plan: %s", err, test.want)
@@ -173,11 +173,11 @@ func TestMalformedSummaries(t *testing.T) {
 // A turn's joined questions need not all be covered: they stay. One question alone goes.
 func TestSummaryOfCompressedTurns(t *testing.T) {
 	compressed, err := plan.Apply(window("uu a ua u"), []plan.Op{op(plan.OpCompress, 0, 1), op(plan.OpCompress, 3, 4)},
-		0, source{})
+		0, source{}, free{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := plan.Apply(compressed.Items, []plan.Op{summarise(0, 2, 1)}, 1, source{5})
+	got, err := plan.Apply(compressed.Items, []plan.Op{summarise(0, 2, 1)}, 1, source{5}, free{})
 	if err != nil || shape(compressed.Items) != "CaCu" || shape(got.Items) != "ZCu" {
 		t.Fatalf("%s became %s, %v", shape(compressed.Items), shape(got.Items), err)
 	}
@@ -196,7 +196,7 @@ func TestSummariseModel(t *testing.T) {
 		n := uint32(len(before) + 1)
 		op := summarise(r.Uint32N(n), r.Uint32N(n), r.Uint32N(3))
 		covers := r.Uint64N(uint64(n) + 2)
-		got, err := plan.Apply(before, []plan.Op{op}, 0, source{covers})
+		got, err := plan.Apply(before, []plan.Op{op}, 0, source{covers}, free{})
 		if err != nil {
 			continue
 		}

@@ -97,7 +97,7 @@ const (
 // enterUploads waits for the tenant's turn to upload, or answers uploads_waiting.
 func (svc *Service) enterUploads(ctx context.Context, tenant string) error {
 	busy := fault.Errorf(fault.Unavailable, "uploads_waiting", "too many uploads are waiting; this one was not tried")
-	if svc.uploads.Waiting(tenant) >= uploadsWaiting {
+	if svc.uploads.WaitingOf(tenant) >= uploadsWaiting {
 		return busy
 	}
 	wait, cancel := context.WithTimeout(ctx, uploadWait)

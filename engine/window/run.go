@@ -1,8 +1,10 @@
 package window
 
 import (
+	"cmp"
 	"errors"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -127,12 +129,27 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	req.Config = s.Entries
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
-	texts := &stepTexts{a: a, items: a.result.items}
+	texts := &plan.ItemTexts{Items: a.result.items, Source: a, Count: func(s string, stop func() bool) (int, bool) {
+		return chat.CountUntil(s, a.count, stop)
+	}}
+	var result plan.Result
+	var failed error // stored content could not be read
+	apply := func(ops []plan.Op, meter plan.Meter) (err error) {
+		count := a.count
+		defer func() { a.count = count }()
+		a.count = chat.Metered(meter, count)
+		result, err = plan.Apply(a.result.items, ops, number, a, meter)
+		if _, bad := errors.AsType[*plan.BadPlanError](err); err != nil && !bad && meter.Spend(0) == nil {
+			failed = err
+		}
+		return err
+	}
 	began := a.svc.db.Clock()
-	got := a.svc.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts})
+	got := a.svc.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts,
+		Apply: apply})
 	out.Duration = uint64(max(0, a.svc.db.Clock().Sub(began).Microseconds()))
-	if texts.err != nil {
-		return out, texts.err
+	if failed = cmp.Or(failed, texts.Err); failed != nil {
+		return out, failed
 	}
 	out.Fuel, out.Outcome, out.Detail = got.Fuel, got.Status, got.Detail
 	for _, line := range got.Log {
@@ -141,14 +158,6 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	}
 	if got.Status != plan.StatusOK {
 		return out, nil
-	}
-	result, err := plan.Apply(a.result.items, got.Ops, number, a)
-	if bad, ok := errors.AsType[*plan.BadPlanError](err); ok {
-		out.Outcome, out.Detail = plan.StatusBadPlan, bad.Error()
-		return out, nil
-	}
-	if err != nil {
-		return out, err
 	}
 	a.result.items = result.Items
 	a.result.ask = max(a.result.ask, result.AskSummary)
@@ -175,23 +184,3 @@ func (a *assembly) leastWindow() {
 		}
 	}
 }
-
-// stepTexts answers a policy's questions about the window that it was given.
-type stepTexts struct {
-	a     *assembly
-	items []plan.Item
-	err   error
-}
-
-// Text is a record's text as it stands before the step.
-func (t *stepTexts) Text(record int) ([]byte, error) {
-	text, err := plan.TextOf(&t.items[record], t.a)
-	if err != nil {
-		t.err = err
-		return nil, err
-	}
-	return []byte(text), nil
-}
-
-// Tokens counts a text in the project's tokenizer.
-func (t *stepTexts) Tokens(text []byte) int { return t.a.count(string(text)) }

@@ -30,6 +30,15 @@ func (a *assembly) RowText(at int32) (string, error) {
 	return m.Text, nil
 }
 
+// Load fetches the bodies of considered rows in one round trip.
+func (a *assembly) Load(at []int32) error {
+	need := make([]*row, len(at))
+	for i, row := range at {
+		need[i] = a.rows[row]
+	}
+	return a.load(need)
+}
+
 // Tool names the tool that an item answers for.
 func (a *assembly) Tool(it *plan.Item) string { return a.rows[it.Row].Tool }
 
@@ -121,7 +130,7 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 	case it.Change == plan.Notice:
 		return a.NoticeTokens(text), nil
 	case it.Change == plan.Compressed:
-		return a.UserTokens(text), nil
+		return a.messageTokens(plan.RoleUser, text), nil
 	case it.Change == plan.Answer:
 		return a.messageTokens(it.Role, text), nil
 	case a.rows[it.Row].damaged.Load() || a.format == chat.Text:
@@ -131,7 +140,8 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	changed := m.WithText(text)
+	changed := *m
+	changed.Text = text // its bytes are made where the window is rendered
 	return a.renderedTokens(&changed), nil
 }
 
@@ -151,5 +161,10 @@ func (a *assembly) NoticeTokens(text string) uint32 {
 	return uint32(chat.NoticeTokens(text, a.count))
 }
 
-// UserTokens counts a user message that is nothing but a text.
-func (a *assembly) UserTokens(text string) uint32 { return a.messageTokens(plan.RoleUser, text) }
+// QuestionTokens counts a user message that is a turn's earlier question. Both tokenizers begin a new piece at the blank
+// before the text, so the text, which other turns may show too, is counted apart.
+func (a *assembly) QuestionTokens(turn uint32, text string) uint32 {
+	words := plan.EarlierQuestion(turn)
+	last := len(words) - 1
+	return a.messageTokens(plan.RoleUser, words[:last]) + uint32(a.count(words[last:]+text))
+}

@@ -32,13 +32,13 @@ func (rw *rewriter) addedFunctions() []byte {
 }
 
 // emitRefill writes the function that fills the slice from the tank, and traps where the tank is empty or the calls are
-// nested too deep. It grows the memory by nothing, because that instruction alone leaves the guest's code, so that the
-// runtime can begin a garbage collection.
+// nested too deep. It asks for YieldPages more of memory, because that instruction alone leaves the guest's code.
 func (rw *rewriter) emitRefill() {
 	const want = 0 // a local: first what the slice lacks, then what it gets
 	out := append(rw.scratch[:0], 1, 1, byte(I64))
 	if rw.mod.memory != nil {
-		out = append(out, opcode.I32Const, 0, opcode.MemoryGrow, 0, opcode.Drop)
+		out = opcode.AppendSigned(append(out, opcode.I32Const), YieldPages)
+		out = append(out, opcode.MemoryGrow, 0, opcode.Drop)
 	}
 	out = opcode.AppendSigned(append(out, opcode.I64Const), sliceFuel)
 	out = appendIndexed(out, opcode.GlobalGet, rw.slice)

@@ -52,7 +52,7 @@ func TestPrices(t *testing.T) {
 			one), 17},
 		{"the dearest of a table", 0, slices.Concat(
 			Op(opcode.Block, Void), Op(opcode.Block, Void), Op(opcode.LocalGet, 0), Op(opcode.BrTable, 1, 0, 1),
-			Op(opcode.End), times(3, one), Op(opcode.Return), Op(opcode.End), one), 4 + 7},
+			Op(opcode.End), times(3, one), Op(opcode.Return), Op(opcode.End), one), 7 + 7},
 		{"a loop per iteration", 10, countdown(one), 10 * (2 + 5 + 1)},
 		{"around a loop", 10, slices.Concat(times(5, one), countdown(one), times(5, one)), 20 + 80},
 		{"a loop out of which one branches", 10, slices.Concat(
@@ -63,11 +63,13 @@ func TestPrices(t *testing.T) {
 			Op(opcode.LocalGet, 0), Op(opcode.If, Void), times(30, I32Const(1), Op(opcode.LocalSet, 1)),
 			Op(opcode.End)), 2 + 60 + 2},
 		{"division and calls", 0, slices.Concat(
-			I32Const(1), I32Const(1), Op(opcode.I32DivU), Op(opcode.Drop), Op(opcode.Call, 0)), 1 + 1 + 3 + 1 + 3 + 2},
+			I32Const(1), I32Const(1), Op(opcode.I32DivU), Op(opcode.Drop), Op(opcode.Call, 0)), 1 + 1 + 8 + 1 + 8 + 2},
 		{"bulk by length", 0, slices.Concat(
 			I32Const(0), I32Const(0), I32Const(1000), Misc(opcode.MiscMemoryFill, 0)), 3 + 10 + 500},
+		{"loads and stores", 0, slices.Concat(
+			I32Const(0), I32Const(0), Op(opcode.I32Load, 2, 0), Op(opcode.I32Store, 2, 0)), 2 + 16 + 8},
 		{"growing where it happens", 0, maybeGrow, 5},
-		{"growing", 1, maybeGrow, 10_005},
+		{"growing", 1, maybeGrow, 205},
 	}
 	for _, test := range tests {
 		m := &Module{}

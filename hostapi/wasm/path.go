@@ -7,11 +7,20 @@ import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 // that is what is charged when the region is entered: at the function's entry, and at a loop's header once per
 // iteration. Nothing runs that was not paid for.
 //
-// One unit is about one simple instruction. Measured in compiled code, nothing that is charged statically takes more
-// than five times as long per unit as an ordinary mix, except for memory accesses that miss every cache.
+// One unit is a simple instruction. An instruction that takes several times as long costs as many units. A load costs
+// what one takes that finds its value in the second of three caches: dearer than most, and far cheaper than the worst,
+// which waits for main memory. BenchmarkPrices measures what a unit takes in each class of instructions.
 const (
-	headerCost = 1      // of one iteration besides its instructions, so that no loop is free
-	growCost   = 10_000 // of memory.grow, charged where it runs, because most paths do not take it
+	headerCost   = 1   // of one iteration besides its instructions, so that no loop is free
+	growCost     = 200 // of memory.grow; the host charges what it makes of it
+	loadCost     = 16
+	storeCost    = 8
+	callCost     = 8
+	indirectCost = 16
+	divideCost   = 8
+	rootCost     = 16
+	tableCost    = 4 // of br_table
+	floatCost    = 3 // of arithmetic
 
 	// lengthShift makes a bulk operation cost half its length, besides its own cost.
 	lengthShift = 1
@@ -20,17 +29,34 @@ const (
 	moveShift = 3
 )
 
-// cost is the price of one instruction: 1, more for the few that take several times as long as the others.
+// cost is the price of one instruction.
 func cost(op byte) int {
+	switch {
+	case op >= opcode.I32Load && op <= opcode.I64Load32U:
+		return loadCost
+	case op >= opcode.I32Store && op <= opcode.I64Store32:
+		return storeCost
+	}
 	switch op {
 	case opcode.Loop, opcode.Else, opcode.End, opcode.Nop:
 		return 0
 	case opcode.I32DivS, opcode.I32DivU, opcode.I32RemS, opcode.I32RemU,
 		opcode.I64DivS, opcode.I64DivU, opcode.I64RemS, opcode.I64RemU,
-		opcode.F32Div, opcode.F32Sqrt, opcode.F64Div, opcode.F64Sqrt, opcode.Call, opcode.CallIndirect:
-		return 3
+		opcode.F32Div, opcode.F64Div:
+		return divideCost
+	case opcode.F32Sqrt, opcode.F64Sqrt:
+		return rootCost
+	case opcode.Call:
+		return callCost
+	case opcode.CallIndirect:
+		return indirectCost
+	case opcode.BrTable:
+		return tableCost
 	case opcode.RefFunc:
 		return 200 // asks the host
+	}
+	if op >= opcode.F32Abs && op <= opcode.F64Copysign || op > opcode.I32WrapI64 && op < opcode.F64Reinter {
+		return floatCost // and conversions
 	}
 	return 1
 }

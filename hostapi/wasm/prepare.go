@@ -12,7 +12,7 @@ const (
 	TankExport = reserved + "tank"
 	// SliceExport is the fuel that charges are taken from. When it falls below zero it is refilled from the tank, and
 	// the call passes through the host's runtime, so that a garbage collection never waits for more than one slice.
-	// (This needs a memory: the way to the runtime is a memory.grow by nothing.) A value below zero after a call says
+	// (This needs a memory: the way to the runtime is a memory.grow by YieldPages.) A value below zero after a call says
 	// that the call was stopped because the tank was empty.
 	SliceExport = reserved + "slice"
 	// DepthExport is how many more calls may be nested. A value below zero after a call says that the call was stopped
@@ -22,9 +22,13 @@ const (
 
 	reserved = "mneme:"
 
-	// sliceFuel is what a slice is filled up to: about 25 µs of ordinary code, or 15 ms of the worst, in which every
-	// load misses every cache.
-	sliceFuel = 50_000
+	// YieldPages is the growth of memory that a refill asks for. The host's allocator must refuse it, and may use the
+	// moment to let others run. No memory has as many pages, 2 GiB.
+	YieldPages = 1 << 15
+
+	// sliceFuel is what a slice is filled up to: 5 to 20 µs of ordinary code, or 1 ms of the worst, in which every load
+	// waits for main memory and for the address of the next.
+	sliceFuel = 100_000
 )
 
 // Fill splits a call's fuel into the values that the host sets the tank and the slice to.

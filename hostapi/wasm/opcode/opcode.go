@@ -33,6 +33,7 @@ const (
 	TableSet     byte = 0x26
 	I32Load      byte = 0x28
 	I64Load      byte = 0x29
+	I32Load8U    byte = 0x2d
 	I64Load32U   byte = 0x35
 	I32Store     byte = 0x36
 	I64Store     byte = 0x37
@@ -57,16 +58,19 @@ const (
 	I32RemU      byte = 0x70
 	I32And       byte = 0x71
 	I32Xor       byte = 0x73
+	I32ShrU      byte = 0x76
 	I32Rotr      byte = 0x78
 	I64Clz       byte = 0x79
 	I64Add       byte = 0x7c
 	I64Sub       byte = 0x7d
+	I64Mul       byte = 0x7e
 	I64DivS      byte = 0x7f
 	I64DivU      byte = 0x80
 	I64RemS      byte = 0x81
 	I64RemU      byte = 0x82
 	I64Or        byte = 0x84
 	I64ShrU      byte = 0x88
+	I64Rotl      byte = 0x89
 	I64Rotr      byte = 0x8a
 	F32Abs       byte = 0x8b
 	F32Sqrt      byte = 0x91
@@ -76,6 +80,7 @@ const (
 	F64Abs       byte = 0x99
 	F64Sqrt      byte = 0x9f
 	F64Add       byte = 0xa0
+	F64Mul       byte = 0xa2
 	F64Div       byte = 0xa3
 	F64Copysign  byte = 0xa6
 	I32WrapI64   byte = 0xa7

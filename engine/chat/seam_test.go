@@ -1,0 +1,59 @@
+package chat_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
+)
+
+// oddText strings together pieces that tokenizers treat differently.
+func oddText(r *rand.Rand, pieces int) string {
+	kinds := []string{"word", " word", "it's", "'s", "'", " ", "   ", "\n", "\r\n\n", "\t", "é", "e\u0301", "日本語", "。", "漢字 ",
+		"123", "4567890", " 12", ".", "...", "/*", " {\"a\":1}", "ABCdef", "XMLHttp", "\u0301", "🙂", "नमस्ते", "\u00a0", "I'LL", "'", "n't",
+		"aGVsbG8gd29ybGQ=", "ſ", "K'S", "\u2028", "|", "ǅ", "ʰ"}
+	var b strings.Builder
+	for range pieces {
+		b.WriteString(kinds[r.IntN(len(kinds))])
+	}
+	return b.String()
+}
+
+// TestCampaignSeams holds that counts of parts add up to the count of the whole, and that truncating by parts gives
+// what truncating by counts of the whole gives.
+func TestCampaignSeams(t *testing.T) {
+	counter, err := tiktoken.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(campaign.Seed(t), 0))
+	for range campaign.Size(300, 40_000) {
+		text := oddText(r, 1+r.IntN(120))
+		for _, name := range []string{tiktoken.O200K, tiktoken.CL100K} {
+			count := func(s string) int { return counter.Count(name, s) }
+			want := count(text)
+			if got, whole := chat.CountInParts(text, 1+r.IntN(40), count, func() bool { return false }); got != want || !whole {
+				t.Fatalf("%s: %d tokens in parts, %d whole: %q", name, got, want, text)
+			}
+			limit := r.IntN(2*want + 2)
+			got, naive := chat.Truncate(text, limit, count), chat.TruncateWhole(text, limit, count)
+			if got != naive || !utf8.ValidString(got) {
+				t.Fatalf("%s: truncated to %d:\n%q\n%q\n%q", name, limit, text, got, naive)
+			}
+		}
+	}
+}
+
+// A count in parts stops where it is told to.
+func TestCountInPartsStops(t *testing.T) {
+	asked, counted := 0, 0
+	_, whole := chat.CountInParts(strings.Repeat("some words ", 1000), 100,
+		func(s string) int { counted += len(s); return 1 }, func() bool { asked++; return asked > 3 })
+	if whole || counted == 0 || counted > 300 {
+		t.Errorf("whole: %v, %d bytes were counted", whole, counted)
+	}
+}

@@ -1,0 +1,56 @@
+package hostapi
+
+import "sync"
+
+// buffers keeps memories of instances that are gone for new ones of the same size, all zero. Without it, modules that
+// need an instance for each call make garbage as fast as they can.
+type buffers struct {
+	mu           sync.Mutex
+	kept         [][]byte // oldest first
+	bytes, limit int
+}
+
+// take gives a zeroed memory of this capacity.
+func (b *buffers) take(capacity int) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := len(b.kept) - 1; i >= 0; i-- {
+		if found := b.kept[i]; cap(found) == capacity {
+			b.remove(i)
+			return found[:capacity]
+		}
+	}
+	return make([]byte, capacity)
+}
+
+// put keeps a memory of which all but the used part is zero.
+func (b *buffers) put(memory []byte) {
+	zero(memory)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cap(memory) > b.limit {
+		return
+	}
+	for b.bytes+cap(memory) > b.limit {
+		b.remove(0)
+	}
+	b.kept = append(b.kept, memory)
+	b.bytes += cap(memory)
+}
+
+func (b *buffers) remove(i int) {
+	b.bytes -= cap(b.kept[i])
+	copy(b.kept[i:], b.kept[i+1:])
+	b.kept[len(b.kept)-1] = nil
+	b.kept = b.kept[:len(b.kept)-1]
+}
+
+// zero clears a memory in parts, because the runtime cannot stop a goroutine in the middle of one.
+func zero(memory []byte) {
+	const part = 128 << 10
+	for len(memory) > part {
+		clear(memory[:part])
+		memory = memory[part:]
+	}
+	clear(memory)
+}

@@ -1,0 +1,53 @@
+package hostapi
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fair"
+)
+
+// quantum is how long a call keeps its place while another tenant waits for one.
+const quantum = time.Millisecond
+
+// slot is what a tenant holds of Limits.Calls while it computes.
+type slot struct {
+	request context.Context // what the call belongs to, which may hold a place at the edge
+	gate    *fair.Gate
+	tenant  string
+	since   time.Time // it was given, or given again
+}
+
+type slotKey struct{}
+
+// enter waits for a place. The context that it answers carries the place to instances that are made in it.
+func (h *Host) enter(ctx context.Context, tenant string) (context.Context, *slot, error) {
+	if err := h.calls.Enter(ctx, tenant); err != nil {
+		return ctx, nil, err
+	}
+	p := &slot{ctx, h.calls, tenant, time.Now()}
+	return context.WithValue(ctx, slotKey{}, p), p, nil
+}
+
+func (p *slot) leave() { p.gate.Leave(p.tenant) }
+
+func slotOf(ctx context.Context) *slot {
+	p, _ := ctx.Value(slotKey{}).(*slot)
+	return p
+}
+
+// rest lets others run. A guest comes here with each slice of fuel, and the host with each part of what it does for
+// one. Where another tenant waits for a place, this call gives its own away for that tenant's turn. The time of the
+// call does not go on meanwhile.
+func (in *instance) rest() {
+	runtime.Gosched()
+	p := in.slot
+	if p == nil || time.Since(p.since) < quantum {
+		return
+	}
+	in.tank.pause()
+	p.gate.Yield(p.request, p.tenant)
+	in.tank.resume()
+	p.since = time.Now()
+}
