@@ -131,6 +131,9 @@ func (a *assembly) make(dst []byte) ([]byte, error) {
 	}
 	for range len(a.rows) + 1 {
 		out, err := a.attempt(dst)
+		if ended := a.ctx.Err(); ended != nil {
+			return dst, ended // Counts that were being made then are too low.
+		}
 		if !errors.Is(err, errReread) {
 			return out, err
 		}
