@@ -85,7 +85,9 @@ var classesOfText = []struct {
 	{"low characters", func(r *rand.Rand) string {
 		return random(r, 60, func() string { return string(rune(r.IntN(0x3000))) })
 	}},
-	{"bytes", func(r *rand.Rand) string { return random(r, 60, func() string { return string([]byte{byte(r.IntN(256))}) }) }},
+	{"bytes", func(r *rand.Rand) string {
+		return random(r, 60, func() string { return string([]byte{byte(r.IntN(256))}) })
+	}},
 }
 
 func random(r *rand.Rand, most int, unit func() string) string {
