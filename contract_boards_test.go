@@ -15,7 +15,7 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 		const member = "/{board}/agents/{agent}"
 		try := func(key, method, route, query, body string, status int) answer {
 			t.Helper()
-			path := strings.NewReplacer("{board}", name, "{agent}", "devops", "{key}", "progress").Replace(boards+route) + query
+			path := strings.NewReplacer("{board}", name, "{agent}", "devops", "{value}", "progress").Replace(boards+route) + query
 			a := p.do(key, method, path, body)
 			if a.status != status {
 				t.Errorf("%s %s: status %d, want %d: %s", method, path, a.status, status, a.body)
@@ -35,7 +35,7 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 		try(reader, "GET", member, "", "", 200)
 		try(reader, "GET", "/{board}/agents", "", "", 200)
 
-		const value = "/{board}/values/{key}"
+		const value = "/{board}/values/{value}"
 		try(worker, "PUT", value, "", `{"value":{"analysed":5}}`, 201)
 		try(worker, "PUT", value, "", `{"value":null}`, 200)
 		try(worker, "PUT", value, "", `{}`, 422)

@@ -12,14 +12,14 @@ func (s *Server) listBoardValues(ctx context.Context, c *call[nothing]) (records
 }
 
 func (s *Server) getBoardValue(ctx context.Context, c *call[nothing]) (board.Value, error) {
-	return s.engine.Boards.GetValue(ctx, c.caller, c.path("board"), c.path("key"))
+	return s.engine.Boards.GetValue(ctx, c.caller, c.path("board"), c.path("value"))
 }
 
 func (s *Server) putBoardValue(ctx context.Context, c *call[board.ValueSpec]) (stored[board.Value], error) {
-	v, created, err := s.engine.Boards.PutValue(ctx, c.caller, c.path("board"), c.path("key"), c.body)
+	v, created, err := s.engine.Boards.PutValue(ctx, c.caller, c.path("board"), c.path("value"), c.body)
 	return stored[board.Value]{v, created}, err
 }
 
 func (s *Server) deleteBoardValue(ctx context.Context, c *call[nothing]) (nothing, error) {
-	return nothing{}, s.engine.Boards.DeleteValue(ctx, c.caller, c.path("board"), c.path("key"))
+	return nothing{}, s.engine.Boards.DeleteValue(ctx, c.caller, c.path("board"), c.path("value"))
 }

@@ -150,7 +150,7 @@ func (s *Server) table() []line {
 func (s *Server) boardLines(prefix, boards string) []line {
 	board := boards + "/{board}"
 	member := board + "/agents/{agent}"
-	value := board + "/values/{key}"
+	value := board + "/values/{value}"
 	lines := []line{
 		{"listBoards", "GET", boards, reader, 200, handle(s.listBoards), list},
 		{"getBoard", "GET", board, reader, 200, handle(s.getBoard), plain},

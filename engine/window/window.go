@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -131,9 +132,7 @@ func (a *assembly) make(dst []byte) ([]byte, error) {
 	}
 	for range len(a.rows) + 1 {
 		out, err := a.attempt(dst)
-		if ended := a.ctx.Err(); ended != nil {
-			return dst, ended // Counts that were being made then are too low.
-		}
+		err = cmp.Or(a.ctx.Err(), err) // Where the context has ended, counts may be too low.
 		if !errors.Is(err, errReread) {
 			return out, err
 		}
