@@ -171,7 +171,7 @@ func TestCampaignCharacters(t *testing.T) {
 func TestCampaignWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(campaign.Seed(t), 0))
 	alphabets := []string{"ab", "a", " ", "aeinorst", "etaoinshrdlu", "=-", "AaBb", "XYZ", "\u3000 \t", "日本語漢字", "!?.", "\u0301\u0308"}
-	for range campaign.Size(40, 4_000) {
+	for range campaign.Size(15, 4_000) {
 		letters := []rune(alphabets[r.IntN(len(alphabets))])
 		piece := random(r, 1500, func() string { return string(letters[r.IntN(len(letters))]) })
 		if r.IntN(3) == 0 { // a period, as tokens of equal rank in a row
@@ -188,6 +188,30 @@ func TestCampaignWindows(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Tokens may be found in another order than that of their lengths: a join may make neighbours that come before all others.
+func TestMergeOrder(t *testing.T) {
+	var ends []uint32
+	tokens := ""
+	for _, token := range []string{"a", "b", "c", "aba", "bcab", "ab", "bc", "cab"} {
+		tokens += token
+		ends = append(ends, uint32(len(tokens)))
+	}
+	v := newVocabulary(tokens, ends)
+	r := rand.New(rand.NewPCG(3, 0))
+	for range 2000 {
+		text := random(r, 40, func() string { return "abc"[r.IntN(3):][:1] })
+		if text == "" {
+			continue
+		}
+		if got, want := len(v.merge(text, nil))-1, mergeSlowly(v, text); got != want {
+			t.Fatalf("%q: %d tokens, want %d", text, got, want)
+		}
+	}
+	if got := v.merge("abab", nil); len(got) != 3 || got[1].at != 3 {
+		t.Errorf("abab: %v, want aba and b", got)
 	}
 }
 

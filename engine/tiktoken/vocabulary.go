@@ -54,14 +54,6 @@ func loadVocabulary(name string) (*vocabulary, error) {
 		return nil, err
 	}
 	lines := bytes.Count(file, []byte{'\n'})
-	size := 1
-	for size < 2*lines {
-		size *= 2
-	}
-	v := &vocabulary{slots: make([]uint64, size), seed: maphash.MakeSeed()}
-	for i := range v.pairs {
-		v.pairs[i] = none
-	}
 	tokens := make([]byte, 0, len(file)/2)
 	ends := make([]uint32, 0, lines)
 	for line := range bytes.Lines(file) {
@@ -78,13 +70,25 @@ func loadVocabulary(name string) (*vocabulary, error) {
 		}
 		ends = append(ends, uint32(len(tokens)))
 	}
-	v.tokens = string(tokens)
+	return newVocabulary(string(tokens), ends), nil
+}
+
+// newVocabulary makes a vocabulary of tokens in the order of their ranks, which end where ends says.
+func newVocabulary(tokens string, ends []uint32) *vocabulary {
+	size := 1
+	for size < 2*len(ends) {
+		size *= 2
+	}
+	v := &vocabulary{tokens: tokens, slots: make([]uint64, size), seed: maphash.MakeSeed()}
+	for i := range v.pairs {
+		v.pairs[i] = none
+	}
 	at := uint32(0)
 	for _, end := range ends {
-		v.add(at, v.tokens[at:end])
+		v.add(at, tokens[at:end])
 		at = end
 	}
-	return v, nil
+	return v
 }
 
 func (v *vocabulary) add(rank uint32, token string) {
