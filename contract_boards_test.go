@@ -15,7 +15,7 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 		const member = "/{board}/agents/{agent}"
 		try := func(key, method, route, query, body string, status int) answer {
 			t.Helper()
-			path := strings.NewReplacer("{board}", name, "{agent}", "devops").Replace(boards+route) + query
+			path := strings.NewReplacer("{board}", name, "{agent}", "devops", "{value}", "progress").Replace(boards+route) + query
 			a := p.do(key, method, path, body)
 			if a.status != status {
 				t.Errorf("%s %s: status %d, want %d: %s", method, path, a.status, status, a.body)
@@ -34,6 +34,15 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 		try(worker, "PUT", member, "", `{"paused":true}`, 200)
 		try(reader, "GET", member, "", "", 200)
 		try(reader, "GET", "/{board}/agents", "", "", 200)
+
+		const value = "/{board}/values/{value}"
+		try(worker, "PUT", value, "", `{"value":{"analysed":5}}`, 201)
+		try(worker, "PUT", value, "", `{"value":null}`, 200)
+		try(worker, "PUT", value, "", `{}`, 422)
+		try(worker, "PUT", value, "", ``, 400)
+		try(reader, "PUT", value, "", `{"value":1}`, 403)
+		try(reader, "GET", value, "", "", 200)
+		try(reader, "GET", "/{board}/values", "?limit=1", "", 200)
 
 		try(worker, "POST", "/{board}/memory", "", `{"content":"@devops hello","tags":["chat"]}`, 201)
 		try(p.key, "POST", "/{board}/memory", "", `{"content":"@devops <b>héllo</b>","is_chat":true,"source":null}`,
@@ -77,6 +86,8 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 
 		try(worker, "DELETE", "/{board}/memory", "", "", 400)
 		try(p.key, "DELETE", "/{board}/memory", "?older_than_days=0&is_chat=true", "", 200)
+		try(worker, "DELETE", value, "", "", 204)
+		try(reader, "GET", value, "", "", 404)
 		try(worker, "DELETE", member, "", "", 204)
 		try(reader, "DELETE", "/{board}", "", "", 403)
 		try(p.key, "DELETE", "/{board}", "", "", 204)

@@ -158,6 +158,10 @@ func discuss(k *enginetest.Kit) {
 	_, err = k.Boards.AckInbox(ctx, k.Admin, access.Once{}, "plans", "bert", board.InboxAck{UpTo: k.Inbox("plans", "bert").Items[0].ID})
 	check(k, err)
 	check(k, k.Boards.DeleteAgent(ctx, k.Admin, "plans", "gone"))
+	for _, key := range []string{"progress", "owner"} {
+		_, _, err = k.Boards.PutValue(ctx, k.Admin, "plans", key, board.ValueSpec{Value: []byte(`{"of":"plums"}`)})
+		check(k, err)
+	}
 	k.Write("left", "nobody reads this")
 	check(k, k.Boards.Delete(ctx, k.Admin, "left"))
 	_, err = k.Tenants.Authenticate(ctx, k.MakeKey(tenant.KeySpec{Name: "used"}).Key)

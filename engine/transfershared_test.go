@@ -96,6 +96,12 @@ func settleBoards(k *enginetest.Kit, words int) {
 	k.Advance(time.Hour)
 	k.Write("infra", "@devops the second look", "chat")
 	k.Write("infra", "/pause", "chat")
+	for _, key := range []string{"progress", "owner", "plan"} {
+		spec := board.ValueSpec{Value: []byte(`{"of": "<` + key + `>"}`)}
+		if _, _, err := k.Boards.PutValue(k.Context(), k.Admin, "infra", key, spec); err != nil {
+			k.Fatal(err)
+		}
+	}
 	for i := range 3 {
 		var text strings.Builder
 		for n := range words {
@@ -113,6 +119,8 @@ func shownBoards(k *enginetest.Kit, add func(any, error)) {
 	for _, b := range boards.Data {
 		agents, err := k.Boards.ListAgents(k.Context(), k.Admin, b.ID, records.Page{})
 		add(agents.Data, err)
+		values, err := k.Boards.ListValues(k.Context(), k.Admin, b.ID, records.Page{})
+		add(values.Data, err)
 		for _, f := range []board.Filter{{}, {IsChat: &chat}, {Tags: []string{"deployment", "task:3"}}, {Text: "second LOOK"},
 			{Text: "w77x1"}} {
 			add(k.Boards.ListEntries(k.Context(), k.Admin, b.ID, board.Query{Filter: f, Limit: 1000}))

@@ -42,7 +42,7 @@ var kinds = strings.Fields(`body headers summary decision effective session open
 	job_session job_project job_import job_import_board import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in
 	job_decisions retention key_use memory memory_version memory_time recall_document recall_dead recall_block recall_memory
 	recall_stream recall_fresh recall_language recall_corpus job_fold job_unindexed job_backlog board board_entry board_time board_postings
-	board_agent board_notice job_board job_inbox job_board_due`)
+	board_agent board_notice board_value job_board job_inbox job_board_due`)
 
 // A store with all there can be is clean, before its background work and after, and every kind of record is met.
 func TestVerifyClean(t *testing.T) {
@@ -294,12 +294,14 @@ func verifyContradictions(t *testing.T, k *enginetest.Kit) {
 		{"a session indexed further", "v", `"messages":2`, number("messages", 99), "recall_stream", "mismatch"},
 		{"a session of more documents", "v", `"messages":2`, number("next", 99), "recall_stream", "mismatch"},
 		{"a board of more", "b", "plans", swap(`"entries":4`, `"entries":3`), "board", "mismatch"},
+		{"a board of more values", "b", "plans", swap(`"values":2`, `"values":3`), "board", "mismatch"},
 		{"a board of more chat", "b", "plans", swap(`"chat":2`, `"chat":1`), "board", "mismatch"},
 		{"a board called otherwise", "b", "plans", swap(`"id":"plans"`, `"id":"plons"`), "board", "malformed"},
 		{"a board that is looked at later", "b", "plans", swap(`"due":"2026`, `"due":"2027`), "job_board_due", "missing"},
 		{"another text on a board", "c", "apples", swap("apples", "pearls"), "board_entry", "mismatch"},
 		{"other tags on a board", "c", "apples", swap(`"fruit"`, `"froit"`), "board_entry", "mismatch"},
 		{"an entry of another time", "c", "apples", swap(`"created":1`, `"created":2`), "board_entry", "mismatch"},
+		{"a value under another key", "c", "plums", swap(`"key":"owner"`, `"key":"enemy"`), "board_value", "malformed"},
 		{"more of an entry", "c", "apples", add(1), "board_entry", "malformed"},
 		{"another who was notified", "c", "does @bert", swap(`"kind":"mention"`, `"kind":"control"`), "board_agent", "mismatch"},
 		{"a mention that is none", "c", `"mention","entry":3`, swap(`"mention"`, `"control"`), "board_agent", "mismatch"},

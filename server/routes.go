@@ -151,6 +151,7 @@ func (s *Server) table() []line {
 func (s *Server) boardLines(prefix, boards string) []line {
 	board := boards + "/{board}"
 	member := board + "/agents/{agent}"
+	value := board + "/values/{value}"
 	lines := []line{
 		{"listBoards", "GET", boards, reader, 200, handle(s.listBoards), list},
 		{"getBoard", "GET", board, reader, 200, handle(s.getBoard), plain},
@@ -163,6 +164,11 @@ func (s *Server) boardLines(prefix, boards string) []line {
 		{"listBoardEntries", "GET", board + "/memory", reader, 200, handle(s.listEntries), options{limited: true}},
 		{"purgeBoard", "DELETE", board + "/memory", agent, 200, handle(s.purgeBoard), plain},
 		{"streamBoardEntries", "GET", board + "/memory/stream", reader, 200, handle(s.streamEntries), plain},
+
+		{"listBoardValues", "GET", board + "/values", reader, 200, handle(s.listBoardValues), list},
+		{"getBoardValue", "GET", value, reader, 200, handle(s.getBoardValue), plain},
+		{"putBoardValue", "PUT", value, agent, 200, handle(s.putBoardValue), plain},
+		{"deleteBoardValue", "DELETE", value, agent, 204, handle(s.deleteBoardValue), plain},
 
 		{"listBoardAgents", "GET", board + "/agents", reader, 200, handle(s.listBoardAgents), list},
 		{"getBoardAgent", "GET", member, reader, 200, handle(s.getBoardAgent), plain},

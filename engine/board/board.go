@@ -1,5 +1,6 @@
 // Package board keeps boards: memory that several agents share. A board has entries, which are found by tags, words and
-// time, and agents, which are notified of chat in inboxes. Both can be followed as streams.
+// time, and agents, which are notified of chat in inboxes. Both can be followed as streams. Beside them it keeps values
+// under keys.
 //
 // The one hard idea is the board's own record. Every change of a board writes that record again in the same commit and
 // expects it unchanged, so all changes of one board have one order. What a change reads beside the record therefore
@@ -89,7 +90,8 @@ type boardRecord struct {
 	RetentionDays *int       `json:"retention_days,omitempty"`
 	Projects      []string   `json:"projects,omitempty"`
 	Created       time.Time  `json:"created_at"`
-	Due           *time.Time `json:"due,omitempty"` // when retention looks at the board again
+	Due           *time.Time `json:"due,omitempty"`    // when retention looks at the board again
+	Values        int        `json:"values,omitempty"` // how many values it keeps
 }
 
 func (b *boardRecord) shown() Board {

@@ -12,6 +12,7 @@ import (
 )
 
 // Event is one thing that happened on a board: its Data is an Entry or a Notification, and its ID is that of the Data.
+// An export gives a Value, too, whose ID is its key.
 type Event struct {
 	ID   string
 	Data any
@@ -109,15 +110,23 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 	return svc.follow(c, b, after, next), nil
 }
 
-// Export gives all entries that a board has now, oldest first. The feed ends with the first Next that gives nothing.
+// Export gives all entries that a board has now, oldest first, and then its values, by key. The feed ends with the first
+// Next that gives nothing.
 func (svc *Service) Export(ctx context.Context, c access.Caller, id string) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
-	last := b.Last
+	last, key := b.Last, ""
 	return svc.follow(c, b, 0, func(ctx context.Context, f *feed, b *boardRecord, lost bool) ([]Event, bool, error) {
-		return f.entries(ctx, b, &Filter{}, last, nil, lost)
+		out, more, err := f.entries(ctx, b, &Filter{}, last, nil, lost)
+		if err != nil || more || len(out) > 0 {
+			return out, more, err
+		}
+		if out, err = svc.valueEvents(ctx, c.Tenant, b, key); len(out) > 0 {
+			key = out[len(out)-1].ID
+		}
+		return out, false, err
 	}), nil
 }
 

@@ -14,6 +14,7 @@ const (
 	boardType = "board"
 	agentType = "board_agent"
 	entryType = "board_entry"
+	valueType = "board_value"
 	endType   = "board_end"
 )
 
@@ -37,10 +38,16 @@ type entryLine struct {
 	Entry
 }
 
+type valueLine struct {
+	transfer.FileLine
+	Value
+}
+
 // endLine ends a board. A board that was deleted while it was exported is to be forgotten.
 type endLine struct {
 	transfer.FileLine
 	Entries uint64 `json:"entries"`
+	Values  int    `json:"values,omitempty"`
 	Deleted bool   `json:"deleted,omitempty"`
 }
 
@@ -52,7 +59,7 @@ type Part struct {
 }
 
 // Types are the types of the lines that are the part's own.
-func (*Part) Types() []string { return []string{boardType, agentType, entryType, endType} }
+func (*Part) Types() []string { return []string{boardType, agentType, entryType, valueType, endType} }
 
 // Export writes all boards. It answers storage_damaged where an entry cannot be read, because the file would not be
 // whole.
@@ -93,6 +100,13 @@ func (p *Part) exportBoard(x *transfer.Exporting, b *boardRecord) error {
 			return err
 		}
 		for _, event := range events {
+			if value, ok := event.Data.(Value); ok {
+				if err := x.Put(valueLine{transfer.FileLine{Type: valueType}, value}); err != nil {
+					return err
+				}
+				end.Values++
+				continue
+			}
 			entry := event.Data.(Entry)
 			if entry.Damaged {
 				return fault.Errorf(fault.Internal, "storage_damaged",

@@ -24,6 +24,8 @@ type boardImport struct {
 	entries uint64
 	chat    uint64 // how many of the entries are
 	newest  time.Time
+	value   *valueRecord // the one read last
+	values  int
 	deleted bool // while it was being exported
 	staged  *stagedBoard
 }
@@ -51,6 +53,8 @@ func (p *Part) read(im *transfer.Importing, line *transfer.ImportLine) error {
 		return b.readAgent(line)
 	case line.Kind == entryType:
 		return b.readEntry(line)
+	case line.Kind == valueType:
+		return b.readValue(line)
 	}
 	var end endLine
 	if err := line.Into(&end); err != nil {
@@ -59,6 +63,10 @@ func (p *Part) read(im *transfer.Importing, line *transfer.ImportLine) error {
 	if end.Entries != b.entries {
 		return fault.InvalidField("entries", "invalid_value", "the board ends with %d entries, the file has %d",
 			end.Entries, b.entries)
+	}
+	if end.Values != b.values {
+		return fault.InvalidField("values", "invalid_value", "the board ends with %d values, the file has %d", end.Values,
+			b.values)
 	}
 	b.deleted = end.Deleted
 	return nil
@@ -126,6 +134,8 @@ func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 			b.line.ID)
 	case !ok:
 		return fault.InvalidField("id", "invalid_id", "must be the id of an entry")
+	case b.values > 0:
+		return fault.Errorf(fault.Invalid, "invalid_export", "an entry behind the values of board %q", in.BoardID)
 	case b.entries > 0 && string(begin) != string(b.begin) || seq <= b.last() || seq > b.line.Last:
 		return fault.InvalidField("id", "out_of_order",
 			"the entries of a board must go up by number, to last at most; %s follows number %d", in.ID, b.last())
@@ -140,6 +150,33 @@ func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 	if d.IsChat() {
 		b.chat++
 	}
+	return nil
+}
+
+func (b *boardImport) readValue(line *transfer.ImportLine) error {
+	var in valueLine
+	if err := line.Into(&in); err != nil {
+		return err
+	}
+	if err := ident.CheckID("key", in.Key); err != nil {
+		return err
+	}
+	spec := ValueSpec{Value: in.Value.Value}
+	value, err := spec.compact()
+	switch {
+	case err != nil:
+		return err
+	case in.BoardID != b.line.ID:
+		return fault.Errorf(fault.Invalid, "invalid_export", "a value of board %q amid board %q", in.BoardID, b.line.ID)
+	case b.value != nil && in.Key <= b.value.Key:
+		return fault.InvalidField("key", "out_of_order", "the values of a board must go up by key; %q follows %q", in.Key,
+			b.value.Key)
+	case b.values == maxValues:
+		return fault.InvalidField("key", "too_many", "a board may have at most %d values", maxValues)
+	}
+	b.value = &valueRecord{Key: in.Key, Value: value, Created: records.ToTheMillisecond(in.CreatedAt),
+		Updated: records.ToTheMillisecond(in.UpdatedAt)}
+	b.values++
 	return nil
 }
 
@@ -183,7 +220,7 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 		return err
 	}
 	b := p.at
-	if b.staged == nil && (line.Kind == entryType || line.Kind == endType) {
+	if b.staged == nil && (line.Kind == entryType || line.Kind == valueType || line.Kind == endType) {
 		var err error
 		if b.staged, err = p.Boards.stage(im.Ctx, im.Caller, b.begin); err != nil {
 			return err
@@ -192,6 +229,8 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	switch line.Kind {
 	case entryType:
 		return b.staged.post(b.entry)
+	case valueType:
+		return b.staged.Add(func(w *records.Tx) error { return b.value.put(w, b.staged.inc) })
 	case endType:
 		if err := p.reveal(im, line); err != nil {
 			return err
@@ -245,7 +284,7 @@ func (p *Part) put(t *records.Tx, b *boardImport) error {
 	series := entry.Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries,
 		Chat: b.chat}
 	rec := &boardRecord{Series: series, ID: b.line.ID, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
-		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created)}
+		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created), Values: b.values}
 	if rec.RetentionDays != nil {
 		schedule(t, rec, &t.Now)
 	}

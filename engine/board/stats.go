@@ -14,6 +14,7 @@ type Stats struct {
 	BoardID     string       `json:"board_id"`
 	Entries     uint64       `json:"entries"`
 	ChatEntries uint64       `json:"chat_entries"`
+	Values      int          `json:"values"`
 	OldestAt    *time.Time   `json:"oldest_at"` // nil where the board has no entries, as NewestAt is
 	NewestAt    *time.Time   `json:"newest_at"`
 	Agents      []AgentStats `json:"agents"` // by id
@@ -43,7 +44,7 @@ func (svc *Service) Stats(ctx context.Context, c access.Caller, id string) (Stat
 	if err != nil {
 		return Stats{}, err
 	}
-	out := Stats{BoardID: id, Entries: b.Entries, ChatEntries: b.Chat, Agents: []AgentStats{}}
+	out := Stats{BoardID: id, Entries: b.Entries, ChatEntries: b.Chat, Values: b.Values, Agents: []AgentStats{}}
 	if b.Entries > 0 && len(r.Ranges[0]) > 0 {
 		_, first, _, _ := records.EntryTime.Split(r.Ranges[0][0].Key)
 		_, last, _, _ := records.EntryTime.Split(r.Ranges[1][0].Key)

@@ -13,7 +13,7 @@ import (
 )
 
 // checks is what Verify knows of a tenant's boards. In the order of keys, the records of boards come first. Then comes,
-// board by board, what is on them: entries by time, entries, agents, postings and notifications. Jobs come last.
+// board by board, what is on them: entries by time, entries, agents, postings, notifications and values. Jobs come last.
 type checks struct {
 	boards map[ident.Incarnation]*seen
 	lost   bool              // a board's record cannot be read
@@ -36,6 +36,7 @@ type seen struct {
 	agents  map[ident.Incarnation]*agentSeen // by inbox
 	notices map[ident.Incarnation]uint64     // the sum of those that entries say they raised, less those that came
 	leads   int
+	values  int
 	all     uint64 // entries that postings say there are
 	chat    uint64
 	// A record of the sort is damaged, so that it is not known what it said.
@@ -72,6 +73,7 @@ func (c *checks) Checks() []verify.Check {
 		{Kind: records.BoardAgent, Record: c.agent},
 		{Kind: records.Postings, Record: c.postings},
 		{Kind: records.Notice, Record: c.notice},
+		{Kind: records.BoardValue, Record: c.value},
 		{Kind: records.BoardJob, Record: sweep},
 		{Kind: records.InboxJob, Record: sweep},
 		{Kind: records.BoardDueJob, Record: c.due},
@@ -209,6 +211,20 @@ func (c *checks) postings(s *verify.Space, it store.Item) {
 	}
 }
 
+// value counts a value by its key, damaged or not.
+func (c *checks) value(s *verify.Space, it store.Item) {
+	board, key, _ := records.BoardValue.Split(it.Key)
+	b := c.on(s, board, it.Key)
+	if b == nil {
+		return
+	}
+	b.values++
+	var v valueRecord
+	if s.Decode(it, &v) && (v.Key != key || len(v.Value) == 0) {
+		s.Malformed("board %q: value %q calls itself %q, with %d bytes", b.ID, key, v.Key, len(v.Value))
+	}
+}
+
 // end holds what came of a board against what its record promises.
 func (c *checks) end(s *verify.Space) {
 	b := c.now
@@ -232,6 +248,9 @@ func (c *checks) end(s *verify.Space) {
 	if (b.all != b.Entries || b.chat != b.Chat) && !b.lostPostings {
 		about.Mismatch("board %q counts %d entries, %d of them chat; the index has %d and %d", b.ID, b.Entries, b.Chat,
 			b.all, b.chat)
+	}
+	if b.values != b.Values {
+		about.Mismatch("board %q counts %d values, there are %d", b.ID, b.Values, b.values)
 	}
 	if b.leads > 1 {
 		about.Mismatch("board %q has %d leads", b.ID, b.leads)

@@ -119,6 +119,7 @@ var ErrorCodes = []ErrorCode{
 	{"too_long", Invalid, "A text is over its limit.", "Shorten it."},
 	{"too_many", Invalid, "A list has too many elements.", "Send fewer."},
 	{"too_many_agents", Conflict, "The board has as many agents as it may.", "Remove one."},
+	{"too_many_values", Conflict, "The board has as many values as it may.", "Remove one, or put several into one."},
 	{"too_many_calls", Invalid, "A message holds too many tool calls.", "Split it."},
 	{"turn_too_large", TooLarge, "The turn has too many messages, or too long names and tags.",
 		"Split it into several."},

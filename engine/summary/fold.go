@@ -37,7 +37,7 @@ const (
 // gather reads the messages behind the summary, as many as one call takes. It does not part a call of a tool from its
 // results, unless they are longer than one call takes; then they are shortened.
 func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error) {
-	count := w.svc.sessions.Counter(0)
+	count := w.svc.sessions.Counter(ctx, 0)
 	limit := input >> w.job.Less
 	var entries []foldEntry
 	behind := map[uint64]bool{} // calls that have a result behind the entries, as far as was read

@@ -1,15 +1,13 @@
-// Package tiktoken counts tokens with tiktoken-go, offline: the vocabularies are part of the binary. A Counter
-// remembers the counts of short texts, and cuts long runs of one class of characters, for which the library takes
-// quadratic time.
+// Package tiktoken counts tokens as OpenAI's tokenizers do, offline: the vocabularies are part of the binary. Its counts
+// are those of the library tiktoken-go, which its tests hold it against. It does not use the library, because that
+// takes time that grows with the square of a long run of letters or blanks, and cannot be stopped.
 package tiktoken
 
 import (
+	"context"
 	"fmt"
-	"sync"
-	"unicode"
-
-	"github.com/pkoukk/tiktoken-go"
-	loader "github.com/pkoukk/tiktoken-go-loader"
+	"strings"
+	"unicode/utf8"
 )
 
 // The encodings there are.
@@ -18,15 +16,8 @@ const (
 	CL100K = "cl100k_base"
 )
 
-const (
-	// maxShort is the length, in bytes, up to which counts are remembered: roles, markers, and the words before an
-	// earlier question are counted for every window.
-	maxShort = 64
-	// maxRemembered bounds the texts that one encoding remembers.
-	maxRemembered = 8192
-	// parallelFrom is the length, in bytes, from which the second encoding is worth a goroutine.
-	parallelFrom = 2048
-)
+// chunk is how much of a text is counted between two looks at whether to stop, in bytes.
+const chunk = 64 << 10
 
 // Counter counts tokens. It is safe for concurrent use.
 type Counter struct {
@@ -35,127 +26,118 @@ type Counter struct {
 
 // New loads both encodings.
 func New() (*Counter, error) {
-	tiktoken.SetBpeLoader(loader.NewOfflineLoader()) // else the library would fetch its vocabularies
-	o200k, err := load(O200K)
+	o200k, err := loadVocabulary(O200K)
 	if err != nil {
 		return nil, err
 	}
-	cl100k, err := load(CL100K)
+	cl100k, err := loadVocabulary(CL100K)
 	if err != nil {
 		return nil, err
 	}
-	return &Counter{o200k, cl100k}, nil
+	return &Counter{&encoding{splitO200K, o200k}, &encoding{splitCL100K, cl100k}}, nil
 }
 
-// Count returns the number of tokens of a text. Special tokens that it spells out are ordinary text. It panics where
-// the name is not O200K or CL100K, because settings are checked long before.
+// Count returns the number of tokens of a text. Special tokens that it spells out are ordinary text, and a byte that is
+// not UTF-8 counts as U+FFFD. Count panics where the name is not O200K or CL100K, because settings are checked long
+// before.
 func (c *Counter) Count(name, text string) int {
+	n, _ := c.CountUntil(name, text, never)
+	return n
+}
+
+// CountUntil counts as Count does, and asks stop once for each 64 KiB at most. Where stop says true, CountUntil
+// returns at once with the count of what it has seen, and false.
+func (c *Counter) CountUntil(name, text string, stop func() bool) (n int, whole bool) {
+	w := watch{stop: stop}
+	n = c.encoding(name).count(valid(text), &w)
+	return n, !w.stopped
+}
+
+// CountBehind counts a text alone, and together with a prefix in front of it, each in both encodings, O200K first. The
+// two differ in a few pieces at the seam, so it takes hardly longer than counting the text. Where the context ends
+// before, it returns the context's error.
+func (c *Counter) CountBehind(ctx context.Context, prefix, text string) (alone, behind [2]uint32, err error) {
+	prefix, text = valid(prefix), valid(text)
+	w := watch{stop: func() bool { return ctx.Err() != nil }}
+	for i, e := range [...]*encoding{c.o200k, c.cl100k} {
+		a, b := e.countBehind(prefix, text, &w)
+		if w.stopped {
+			return alone, behind, ctx.Err()
+		}
+		alone[i], behind[i] = uint32(a), uint32(b)
+	}
+	return alone, behind, nil
+}
+
+func (c *Counter) encoding(name string) *encoding {
 	switch name {
 	case O200K:
-		return c.o200k.count(text)
+		return c.o200k
 	case CL100K:
-		return c.cl100k.count(text)
+		return c.cl100k
 	}
-	panic("tiktoken: unknown encoding " + name)
+	panic(fmt.Sprintf("tiktoken: unknown encoding %q", name))
 }
 
-// CountBoth counts a text in both encodings, O200K first.
-func (c *Counter) CountBoth(text string) [2]uint32 {
-	if len(text) < parallelFrom {
-		return [2]uint32{uint32(c.o200k.count(text)), uint32(c.cl100k.count(text))}
+func never() bool { return false }
+
+// valid puts U+FFFD in the place of every byte that is not UTF-8.
+func valid(text string) string {
+	if utf8.ValidString(text) {
+		return text
 	}
-	second := make(chan uint32, 1)
-	go func() { second <- uint32(c.cl100k.count(text)) }()
-	return [2]uint32{uint32(c.o200k.count(text)), <-second}
+	return strings.Map(func(r rune) rune { return r }, text)
 }
 
-// encoding is one tokenizer with the counts of short texts that it remembers.
+// watch asks whether to stop while a text is counted. Once it was told to, it stays stopped.
+type watch struct {
+	stop    func() bool
+	passed  int // since it asked, in bytes
+	stopped bool
+}
+
+// pass notes that so many bytes are counted, and tells whether to stop.
+func (w *watch) pass(n int) (stopped bool) {
+	if w.passed += n; w.passed >= chunk && !w.stopped {
+		w.passed, w.stopped = 0, w.stop()
+	}
+	return w.stopped
+}
+
+// encoding is one tokenizer.
 type encoding struct {
-	tokenizer *tiktoken.Tiktoken
-
-	mu    sync.RWMutex
-	short map[string]int
+	split splitter
+	*vocabulary
 }
 
-func load(name string) (*encoding, error) {
-	t, err := tiktoken.GetEncoding(name)
-	if err != nil {
-		return nil, fmt.Errorf("loading %s: %w", name, err)
-	}
-	return &encoding{tokenizer: t, short: map[string]int{}}, nil
-}
-
-// count counts a text, or remembers its count.
-func (e *encoding) count(text string) int {
-	if len(text) > maxShort {
-		return e.encode(text)
-	}
-	e.mu.RLock()
-	n, ok := e.short[text]
-	e.mu.RUnlock()
-	if ok {
-		return n
-	}
-	n = e.encode(text)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.short) >= maxRemembered {
-		clear(e.short)
-	}
-	e.short[string([]byte(text))] = n // a copy: the text may be a piece of a long one
-	return n
-}
-
-// encode counts piece by piece: see cut.
-func (e *encoding) encode(text string) int {
-	n := 0
-	for len(text) > 0 {
-		end := cut(text)
-		n += len(e.tokenizer.EncodeOrdinary(text[:end]))
-		text = text[end:]
+// count counts the tokens of a text, which is valid UTF-8, piece by piece.
+func (e *encoding) count(text string, w *watch) (n int) {
+	for at := 0; at < len(text) && !w.stopped; {
+		n, at = e.countPiece(n, text, at, w)
 	}
 	return n
 }
 
-// maxRun is the longest run of characters of one class, in bytes, that is encoded at once. Real documents hold no
-// longer run, so cutting does not change their counts.
-const maxRun = 1024
-
-// class is a class of characters as the tokenizers' patterns know them.
-type class uint8
-
-const (
-	letter class = iota // or a mark
-	digit
-	space
-	other
-)
-
-func classOf(r rune) class {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
-		return letter
-	case r == ' ', r == '\n':
-		return space
-	case unicode.IsLetter(r), unicode.IsMark(r):
-		return letter
-	case unicode.IsNumber(r):
-		return digit
-	case unicode.IsSpace(r):
-		return space
-	}
-	return other
+// countPiece adds the tokens of the piece that begins at a place to n, and gives where the piece ends.
+func (e *encoding) countPiece(n int, text string, at int, w *watch) (sum, end int) {
+	end = e.split(text, at)
+	return n + e.vocabulary.count(text[at:end], w), end
 }
 
-// cut is where the first piece of a text ends: inside the first run that is too long, else at the text's end.
-func cut(text string) int {
-	start, current := 0, other
-	for i, r := range text {
-		if c := classOf(r); c != current {
-			start, current = i, c
-		} else if i-start >= maxRun {
-			return i
+// countBehind counts a text alone and behind a prefix. From the first place on where a piece begins in both, their
+// pieces are the same.
+func (e *encoding) countBehind(prefix, text string, w *watch) (alone, behind int) {
+	at, joinedAt := 0, 0 // of the text, and of the prefix with the text
+	if prefix != "" {
+		joined := prefix + text
+		for joinedAt-len(prefix) != at && !w.stopped {
+			if joinedAt-len(prefix) < at {
+				behind, joinedAt = e.countPiece(behind, joined, joinedAt, w)
+			} else {
+				alone, at = e.countPiece(alone, text, at, w)
+			}
 		}
 	}
-	return len(text)
+	n := e.count(text[at:], w)
+	return alone + n, behind + n
 }

@@ -1,24 +1,16 @@
 package tiktoken
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 )
 
-func newCounter(t testing.TB) *Counter {
-	t.Helper()
-	c, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // Counts known from the tokenizers' own documentation and from encoding by hand.
 func TestKnownCounts(t *testing.T) {
-	c := newCounter(t)
 	for _, test := range []struct {
 		text string
 		want [2]uint32
@@ -30,100 +22,69 @@ func TestKnownCounts(t *testing.T) {
 		{"<|endoftext|>", [2]uint32{7, 7}}, // ordinary text, never the special token
 		{"123456", [2]uint32{2, 2}},
 	} {
-		if got := c.CountBoth(test.text); got != test.want {
-			t.Errorf("%q: %d, want %d", test.text, got, test.want)
+		got, _, err := counter().CountBehind(t.Context(), "", test.text)
+		if err != nil || got != test.want {
+			t.Errorf("%q: %d (%v), want %d", test.text, got, err, test.want)
 		}
-		for i, name := range []string{O200K, CL100K} {
-			if got := c.Count(name, test.text); uint32(got) != test.want[i] {
+		for i, name := range names {
+			if got := counter().Count(name, test.text); uint32(got) != test.want[i] {
 				t.Errorf("%q in %s: %d, want %d", test.text, name, got, test.want[i])
 			}
 		}
 	}
 }
 
-var alphabet = []string{
-	"a", "b", "the", " the", "Z", "HTTP", "é", "É", "ß", "ǅ", "ʰ", "日", "本", "ひ", "한", "\u0301", "ि", "1", "23", "½", "٣",
-	" ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u3000", "'", "'s", "'LL", "'re", "/", "//", ".", ",", "!?", "{\"", "_", "-",
-	"👍", "👩‍👧", "🇳", "\u200d", "\ufffd", "<|endoftext|>", "\xff",
-}
-
-func random(r *rand.Rand, n int) string {
-	var b strings.Builder
-	for range n {
-		b.WriteString(alphabet[r.IntN(len(alphabet))])
-	}
-	return b.String()
-}
-
-// Cutting changes no count of a text without an overlong run, and what is remembered equals what is counted.
-func TestCuttingKeepsCounts(t *testing.T) {
-	c := newCounter(t)
+// A text behind a prefix counts as the two in one text do.
+func TestCountBehind(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
-	for range 500 {
-		text := random(r, r.IntN(400))
-		for _, e := range []*encoding{c.o200k, c.cl100k} {
-			want := len(e.tokenizer.EncodeOrdinary(text))
-			if got := e.count(text); got != want {
-				t.Fatalf("%q: %d, want %d", text, got, want)
-			}
-			if got := e.count(text); got != want {
-				t.Fatalf("%q, remembered: %d, want %d", text, got, want)
-			}
+	for _, class := range classesOfText {
+		for range 100 {
+			holdBehind(t, "): ", class.of(r))
+			holdBehind(t, class.of(r), class.of(r))
 		}
 	}
 }
 
-// The pieces of any text are bounded where a run of one class is long, and make up the text.
-func TestCutBoundsRuns(t *testing.T) {
-	for _, unit := range []string{"a", "漢字", "👩‍👧", " ", "\u0301", "=-", "1", "\n", "\xff"} {
-		text := "see: " + strings.Repeat(unit, 64<<10/len(unit)) + " end"
-		joined, pieces := "", 0
-		for rest := text; rest != ""; pieces++ {
-			n := cut(rest)
-			if n == 0 || n > maxRun+64 {
-				t.Fatalf("%q: a piece of %d bytes", unit, n)
+// A count ends soon after it is told to stop, whether the text is many pieces or one, and says that it is not whole.
+func TestStop(t *testing.T) {
+	for _, text := range []string{strings.Repeat("a b ", 1<<18), strings.Repeat("ab", 1<<19), strings.Repeat(" ", 1<<19)} {
+		for _, name := range names {
+			asked := 0
+			n, whole := counter().CountUntil(name, text, func() bool { asked++; return asked == 3 })
+			if whole || asked != 3 || n == 0 || n > len(text)/4 {
+				t.Errorf("%.8q: a count of %d, whole: %v, was asked %d times to stop", text, n, whole, asked)
 			}
-			joined, rest = joined+rest[:n], rest[n:]
+			asked = 0
+			n, whole = counter().CountUntil(name, text, func() bool { asked++; return false })
+			if want := counter().Count(name, text); !whole || n != want || asked < len(text)/chunk/2 {
+				t.Errorf("%.8q: a count of %d, want %d, whole: %v, was asked %d times", text, n, want, whole, asked)
+			}
 		}
-		if joined != text || pieces < 32 {
-			t.Errorf("%q: %d pieces", unit, pieces)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, _, err := counter().CountBehind(ctx, "): ", text); !errors.Is(err, context.Canceled) {
+			t.Errorf("%.8q: %v", text, err)
 		}
 	}
 }
 
 func TestConcurrentUse(t *testing.T) {
-	c := newCounter(t)
-	text := strings.Repeat("some words, 12 of them; ", 200)
-	want := c.CountBoth(text)
+	text := strings.Repeat("some words, 12 of them; unfrobnicated; ", 200)
+	want, _, err := counter().CountBehind(t.Context(), "", text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 5 {
-				if got := c.CountBoth(text); got != want {
-					t.Errorf("%d, want %d", got, want)
+				if got, _, err := counter().CountBehind(t.Context(), "", text); got != want || err != nil {
+					t.Errorf("%d (%v), want %d", got, err, want)
 				}
-				c.Count(O200K, "user")
 			}
 		})
 	}
 	wg.Wait()
-}
-
-func FuzzCount(f *testing.F) {
-	c := newCounter(f)
-	for _, s := range []string{"", "it's 'Tis we'Ll", "日本語 \u0301x", "👩‍👩‍👧‍👦 🇳🇴", "\xff\xfe", "<|endoftext|>", " \n\t "} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) > maxRun {
-			t.Skip() // the library is slow on long runs
-		}
-		for _, e := range []*encoding{c.o200k, c.cl100k} {
-			if got, want := e.count(text), len(e.tokenizer.EncodeOrdinary(text)); got != want {
-				t.Errorf("%q: %d, want %d", text, got, want)
-			}
-		}
-	})
 }
 
 func TestUnknownEncoding(t *testing.T) {
@@ -132,24 +93,5 @@ func TestUnknownEncoding(t *testing.T) {
 			t.Error("an unknown encoding counts")
 		}
 	}()
-	newCounter(t).Count("p50k_base", "text")
-}
-
-func BenchmarkCount(b *testing.B) {
-	c := newCounter(b)
-	prose := strings.Repeat("The quick brown fox, aged 12, jumps over {\"lazy\": \"dogs\"}; it's fun.\n", 60)
-	for _, bench := range []struct{ name, text string }{{"role", "assistant"}, {"prose", prose}} {
-		b.Run(bench.name, func(b *testing.B) {
-			b.SetBytes(int64(len(bench.text)))
-			for b.Loop() {
-				c.Count(O200K, bench.text)
-			}
-		})
-		b.Run(bench.name+"-both", func(b *testing.B) {
-			b.SetBytes(int64(len(bench.text)))
-			for b.Loop() {
-				c.CountBoth(bench.text)
-			}
-		})
-	}
+	counter().Count("p50k_base", "text")
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -13,32 +14,40 @@ import (
 type Tokenizer interface {
 	// Count counts in one encoding, by its name.
 	Count(encoding, text string) int
-	// CountBoth counts in both of project.Encodings, in that order.
-	CountBoth(text string) [2]uint32
+	// CountUntil counts as Count does, and asks stop again and again while the text is long. Where stop says true, it
+	// returns at once, and whole is false.
+	CountUntil(encoding, text string, stop func() bool) (n int, whole bool)
+	// CountBehind counts a text alone and together with a prefix in front of it, in both of project.Encodings, in
+	// that order. Where the context ends before, it returns the context's error.
+	CountBehind(ctx context.Context, prefix, text string) (alone, behind [2]uint32, err error)
 }
 
-// count fills in a header's counts of the message's tokens. Each text is encoded once; what is shared by every message
-// of a kind (roles, the words before an earlier question) comes from the tokenizer's memory of short texts.
-func (svc *Service) count(h *Header, m *chat.Message) {
+// count fills in a header's counts of the message's tokens. Each text is encoded once, a user's too, which is also
+// counted as the end of an earlier question.
+func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) (failed error) {
 	texts := map[string][2]uint32{}
-	in := func(encoding int) func(string) int {
-		return func(s string) int {
-			n, ok := texts[s]
-			if !ok {
-				n = svc.tokens.CountBoth(s)
-				texts[s] = n
-			}
-			return int(n[encoding])
+	encode := func(prefix, text string) (behind [2]uint32) {
+		alone, behind, err := svc.tokens.CountBehind(ctx, prefix, text)
+		if err != nil {
+			failed = err
 		}
+		texts[text] = alone
+		return behind
 	}
-	question := "): " + m.Text
+	if m.Role == plan.RoleUser {
+		h.Compressed = encode("): ", m.Text)
+	}
 	for i := range project.Encodings {
-		h.Tokens[i] = uint32(m.Tokens(in(i)))
-		h.Content[i] = uint32(in(i)(m.Flat()))
-		if m.Role == plan.RoleUser {
-			h.Compressed[i] = uint32(in(i)(question))
+		in := func(s string) int {
+			if _, ok := texts[s]; !ok && failed == nil {
+				encode("", s)
+			}
+			return int(texts[s][i])
 		}
+		h.Tokens[i] = uint32(m.Tokens(in))
+		h.Content[i] = uint32(in(m.Flat()))
 	}
+	return failed
 }
 
 // countQuestion completes the count of a user's message as an earlier question, which names its turn. The tokenizers
@@ -50,15 +59,31 @@ func (svc *Service) countQuestion(h *Header) {
 	turn := strconv.FormatUint(uint64(h.Turn), 10)
 	before, _, _ := strings.Cut(plan.EarlierQuestion(h.Turn), turn)
 	for i := range project.Encodings {
-		count := svc.Counter(i)
+		count := svc.counter(i)
 		h.Compressed[i] += uint32(chat.TokensPerMessage + count("user") + count(before) + count(turn))
 	}
 }
 
-// Counter gives the token count of one of project.Encodings as the chat package asks for it.
-func (svc *Service) Counter(encoding int) func(string) int {
+// counter gives the token count of short texts in one of project.Encodings as the chat package asks for it.
+func (svc *Service) counter(encoding int) func(string) int {
 	name := project.Encodings[encoding]
 	return func(s string) int { return svc.tokens.Count(name, s) }
+}
+
+// Counter gives the token count of one of project.Encodings as the chat package asks for it. Once the context has
+// ended, what it gives for long texts is too low: a caller looks at the context before it uses or keeps a count.
+func (svc *Service) Counter(ctx context.Context, encoding int) func(string) int {
+	name := project.Encodings[encoding]
+	return func(s string) int {
+		n, _ := svc.tokens.CountUntil(name, s, func() bool { return ctx.Err() != nil })
+		return n
+	}
+}
+
+// CountUntil counts in one of project.Encodings, and asks stop again and again while the text is long. Where stop says
+// true, it returns at once, and whole is false.
+func (svc *Service) CountUntil(encoding int, text string, stop func() bool) (n int, whole bool) {
+	return svc.tokens.CountUntil(project.Encodings[encoding], text, stop)
 }
 
 // LineTokens counts a stored message as a line of flat text: what names its speaker, its text, and the line's end.
@@ -68,5 +93,5 @@ func (svc *Service) LineTokens(h *Header, encoding int) uint32 {
 		return 0
 	}
 	speaker := chat.Speaker(h.Role, h.Turn, h.Tool)
-	return uint32(svc.Counter(encoding)(speaker)) + h.Content[encoding] + 1
+	return uint32(svc.counter(encoding)(speaker)) + h.Content[encoding] + 1
 }

@@ -138,13 +138,17 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		t.headers = append(t.headers, svc.header(&t.Messages[len(t.headers)].Message))
+		h, err := svc.header(ctx, &t.Messages[len(t.headers)].Message)
+		if err != nil {
+			return err
+		}
+		t.headers = append(t.headers, h)
 	}
 	return nil
 }
 
 // header is what a message alone tells.
-func (svc *Service) header(m *chat.Message) Header {
+func (svc *Service) header(ctx context.Context, m *chat.Message) (Header, error) {
 	h := Header{Role: m.Role, Kind: m.Kind, TextBytes: uint32(len(m.Text)), Calls: uint16(len(m.Calls)), Tags: m.Tags}
 	if m.IsError {
 		h.Flags |= plan.FlagErrorResult
@@ -158,6 +162,5 @@ func (svc *Service) header(m *chat.Message) Header {
 	if len(m.Calls) == 1 {
 		h.Tool = m.Calls[0].Name
 	}
-	svc.count(&h, m)
-	return h
+	return h, svc.count(ctx, &h, m)
 }

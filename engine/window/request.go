@@ -78,7 +78,7 @@ func (a *assembly) prepare() error {
 	if len(req.Pending) > maxPending {
 		return fault.InvalidField("pending", "too_long", "must have at most %d messages", maxPending)
 	}
-	a.count = a.svc.sessions.Counter(a.Encoding)
+	a.count = a.svc.sessions.Counter(a.ctx, a.Encoding)
 	return a.bound(s)
 }
 

@@ -111,8 +111,10 @@ func (a *assembly) countMarkdown() error {
 		if m == nil {
 			continue // damaged: its tokens are those of what replaces it
 		}
-		need[i].markdownBytes.Store(uint32(len(m.Text))) // before the tokens, which say that both are known
-		a.countedMarkdown(need[i]).Store(1 + a.tokensOfMarkdown(m))
+		need[i].markdownBytes.Store(uint32(len(m.Text)))         // before the tokens, which say that both are known
+		if tokens := a.tokensOfMarkdown(m); a.ctx.Err() == nil { // else they may be too few
+			a.countedMarkdown(need[i]).Store(1 + tokens)
+		}
 	}
 	return nil
 }

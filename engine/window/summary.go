@@ -25,10 +25,13 @@ func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
 		flat = 1
 	}
 	counted := &s.Tokens[flat][a.Encoding]
-	if counted.Load() == 0 {
-		counted.Store(1 + int64(a.NoticeTokens(s.Notice)))
+	n := counted.Load()
+	if n == 0 {
+		if n = 1 + int64(a.NoticeTokens(s.Notice)); a.ctx.Err() == nil {
+			counted.Store(n)
+		}
 	}
-	return s.Covers, s.Notice, uint32(counted.Load() - 1)
+	return s.Covers, s.Notice, uint32(n - 1)
 }
 
 // shownSummary is the summary that the window shows; nil where it shows none.

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -131,6 +132,7 @@ func (a *assembly) make(dst []byte) ([]byte, error) {
 	}
 	for range len(a.rows) + 1 {
 		out, err := a.attempt(dst)
+		err = cmp.Or(a.ctx.Err(), err) // Where the context has ended, counts may be too low.
 		if !errors.Is(err, errReread) {
 			return out, err
 		}

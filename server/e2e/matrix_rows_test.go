@@ -127,6 +127,9 @@ func boardRows() (rows []matrixRow) {
 				lines: true,
 				send:  glance},
 			{route: "GET " + board + "/agents", least: reader, ok: 200},
+			{route: "PUT " + board + "/values/{value}", least: agent, ok: 200, body: `{"value":"{marker}"}`},
+			{route: "GET " + board + "/values", least: reader, ok: 200},
+			{route: "GET " + board + "/values/{value}", least: reader, ok: 200},
 			{route: "GET " + member, least: reader, ok: 200},
 			{route: "GET " + member + "/notifications", least: reader, ok: 200},
 			{route: "GET " + member + "/notifications/stream", least: reader, ok: 200,
@@ -143,6 +146,7 @@ func boardRows() (rows []matrixRow) {
 		board := all + "/{board}"
 		rows = append(rows, []matrixRow{
 			{route: "DELETE " + board + "/memory", least: agent, ok: 200, query: "older_than_days=0", consumes: true},
+			{route: "DELETE " + board + "/values/{value}", least: agent, ok: 204, consumes: true},
 			{route: "DELETE " + board + "/agents/{agent}", least: agent, ok: 204, consumes: true},
 			{route: "DELETE " + board, least: agent, ok: 204, consumes: true},
 		}...)
@@ -276,6 +280,8 @@ func (h *tenancy) furnish() {
 	var spare struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": h.marker, "role": "agent"}).want(201).into(&spare)
 	h.things["key"] = spare.ID
+	h.things["value"] = "plan"
+	c.do("PUT", "/api/v1/boards/board/values/plan", object{"value": h.marker}).want(201)
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)
 }
 

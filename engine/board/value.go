@@ -1,0 +1,173 @@
+package board
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// ValueSpec is what a client may say of a value.
+type ValueSpec struct {
+	Value json.RawMessage `json:"value"` // any JSON, at most 64 KiB
+}
+
+// Value is a value that a board keeps under a key, as clients see it.
+type Value struct {
+	Key       string          `json:"key"`
+	BoardID   string          `json:"board_id"`
+	Value     json.RawMessage `json:"value"`
+	CreatedAt time.Time       `json:"created_at"`
+	UpdatedAt time.Time       `json:"updated_at"`
+}
+
+// maxValue bounds a value in bytes, and maxValues the values of one board, because an import reads them all.
+const (
+	maxValue  = 64 << 10
+	maxValues = 1024
+)
+
+// valueRecord is a value as it is stored.
+type valueRecord struct {
+	Key     string          `json:"key"`
+	Value   json.RawMessage `json:"value"`
+	Created time.Time       `json:"created_at"`
+	Updated time.Time       `json:"updated_at"`
+}
+
+func (v *valueRecord) shown(b *boardRecord) Value {
+	return Value{Key: v.Key, BoardID: b.ID, Value: v.Value, CreatedAt: v.Created, UpdatedAt: v.Updated}
+}
+
+func (v *valueRecord) put(t *records.Tx, board ident.Incarnation) error {
+	return t.PutJSON(records.BoardValue.Key(board, v.Key), v)
+}
+
+// compact gives the value without the blanks between its tokens.
+func (s *ValueSpec) compact() (json.RawMessage, error) {
+	if len(s.Value) == 0 {
+		return nil, fault.InvalidField("value", "required", "must be JSON of any kind")
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, s.Value); err != nil {
+		return nil, fault.InvalidField("value", "invalid_value", "must be JSON of any kind")
+	}
+	if out.Len() > maxValue {
+		return nil, fault.InvalidField("value", "too_long", "must be at most %d bytes", maxValue)
+	}
+	return out.Bytes(), nil
+}
+
+func noValue(b *boardRecord, key string) *fault.Error {
+	if !ident.ValidID(key) {
+		return fault.Errorf(fault.NotFound, "not_found", "no such value on board %q", b.ID)
+	}
+	return fault.Errorf(fault.NotFound, "not_found", "no value %q on board %q", key, b.ID)
+}
+
+// value reads a value of a board. It gives nil where there is none.
+func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, key string) (*valueRecord, error) {
+	if !ident.ValidID(key) {
+		return nil, nil
+	}
+	return records.Get[valueRecord](ctx, svc.db, tenant, records.BoardValue.Key(b.Incarnation, key))
+}
+
+// PutValue keeps a value on a board under a key, in the place of the one before. Created tells whether there was none.
+// The first value makes the board. It answers invalid_id, required or too_long where the value cannot be, and
+// too_many_values where the board has 1,024 of them.
+func (svc *Service) PutValue(ctx context.Context, c access.Caller, id, key string, spec ValueSpec) (out Value,
+	created bool, err error) {
+	if err := ident.CheckID("key", key); err != nil {
+		return out, false, err
+	}
+	value, err := spec.compact()
+	if err != nil {
+		return out, false, err
+	}
+	put := func(t *records.Tx, b *boardRecord) (out Value, err error) {
+		v, err := svc.value(ctx, c.Tenant, b, key)
+		if err != nil {
+			return out, err
+		}
+		if created = v == nil; created {
+			if b.Values >= maxValues {
+				return out, fault.Errorf(fault.Conflict, "too_many_values", "a board may have at most %d values",
+					maxValues)
+			}
+			b.Values++
+			v = &valueRecord{Key: key, Created: t.Now}
+		}
+		v.Value, v.Updated = value, t.Now
+		return v.shown(b), v.put(t, b.Incarnation)
+	}
+	out, err = change(ctx, svc, c, access.Once{}, id, orNew, put)
+	return out, created, err
+}
+
+// GetValue gives the value that a board keeps under a key. It answers not_found where there is none.
+func (svc *Service) GetValue(ctx context.Context, c access.Caller, id, key string) (Value, error) {
+	b, err := svc.read(ctx, c, id)
+	if err != nil {
+		return Value{}, err
+	}
+	v, err := svc.value(ctx, c.Tenant, b, key)
+	if err != nil {
+		return Value{}, err
+	}
+	if v == nil {
+		return Value{}, noValue(b, key)
+	}
+	return v.shown(b), nil
+}
+
+// ListValues pages through the values of a board, by key. It answers out_of_range for a limit and invalid_cursor for a
+// cursor that cannot be.
+func (svc *Service) ListValues(ctx context.Context, c access.Caller, id string, page records.Page) (records.List[Value],
+	error) {
+	b, err := svc.read(ctx, c, id)
+	if err != nil {
+		return records.List[Value]{}, err
+	}
+	return records.ListPage(ctx, svc.db, c.Tenant, records.BoardValue.Under(b.Incarnation), page,
+		func(_ []byte, v *valueRecord) (Value, bool) { return v.shown(b), true })
+}
+
+// DeleteValue removes the value that a board keeps under a key. It answers not_found where there is none.
+func (svc *Service) DeleteValue(ctx context.Context, c access.Caller, id, key string) error {
+	_, err := change(ctx, svc, c, access.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
+		v, err := svc.value(ctx, c.Tenant, b, key)
+		if err == nil && v == nil {
+			err = noValue(b, key)
+		}
+		if err != nil {
+			return struct{}{}, err
+		}
+		b.Values--
+		t.Delete(records.BoardValue.Key(b.Incarnation, key))
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// valueEvents gives the values behind a key, as many as a feed gives at once.
+func (svc *Service) valueEvents(ctx context.Context, tenant string, b *boardRecord, behind string) (out []Event,
+	err error) {
+	all := records.BoardValue.Under(b.Incarnation)
+	if behind != "" {
+		all.From = append(records.BoardValue.Key(b.Incarnation, behind), 0)
+	}
+	all.Limit = feedEvents
+	for v, err := range records.Each[valueRecord](ctx, svc.db, tenant, all) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Event{ID: v.Value.Key, Data: v.Value.shown(b)})
+	}
+	return out, nil
+}
