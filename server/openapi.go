@@ -51,14 +51,21 @@ type operationProse struct {
 	tag string
 }
 
-// description is the OpenAPI document that /openapi.json serves. It is made once for all servers of a process.
-var description = sync.OnceValues(func() ([]byte, error) {
+// description is the OpenAPI document that /openapi.json serves, as a text and as a value. It is made once for all
+// servers of a process.
+var description = sync.OnceValues(func() (described, error) {
 	doc, err := describe(new(Server).table())
 	if err != nil {
-		return nil, fmt.Errorf("describing the routes: %w", err)
+		return described{}, fmt.Errorf("describing the routes: %w", err)
 	}
-	return json.Marshal(doc)
+	text, err := json.Marshal(doc)
+	return described{doc, text}, err
 })
+
+type described struct {
+	doc  map[string]any
+	text []byte
+}
 
 // describe makes the OpenAPI document of the routes.
 func describe(routes []line) (map[string]any, error) {
@@ -200,6 +207,26 @@ func parametersOf(r line, p *operationProse) []any {
 	}
 	if r.stores {
 		out = append(out, ref("idempotencyKey"))
+	}
+	return out
+}
+
+// queryOf lists the parameters of the query that the description says a route takes; true for those that may be
+// repeated.
+func (d described) queryOf(r line) map[string]bool {
+	shared := d.doc["components"].(map[string]any)["parameters"].(map[string]any)
+	operation := d.doc["paths"].(map[string]map[string]any)[r.path][strings.ToLower(r.method)].(map[string]any)
+	out := map[string]bool{}
+	parameters, _ := operation["parameters"].([]any)
+	for _, p := range parameters {
+		said := p.(map[string]any)
+		if ref, ok := said["$ref"].(string); ok {
+			said = shared[strings.TrimPrefix(ref, "#/components/parameters/")].(map[string]any)
+		}
+		if said["in"] == "query" {
+			schema, _ := said["schema"].(map[string]any)
+			out[said["name"].(string)] = schema["type"] == "array"
+		}
 	}
 	return out
 }
