@@ -174,6 +174,10 @@ func operationOf(r line, p *operationProse) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if r.bodyOptional { // null means the same as no body
+			content := body.(map[string]any)[r.mediaType()].(map[string]any)
+			content["schema"] = map[string]any{"anyOf": []any{content["schema"], map[string]any{"type": "null"}}}
+		}
 		out["requestBody"] = map[string]any{"required": !r.bodyOptional, "content": body}
 	}
 	responses, err := responsesOf(r, p)
@@ -202,7 +206,7 @@ func parametersOf(r line, p *operationProse) []any {
 	if r.list || r.limited {
 		out = append(out, ref("limit"))
 	}
-	if r.list {
+	if r.list && !own("cursor") {
 		out = append(out, ref("cursor"))
 	}
 	if r.stores {

@@ -164,6 +164,9 @@ func (w *walker) array(s *shape) {
 			continue
 		}
 		w.path = append(w.path, step{index: i})
+		if w.body[w.at] == 'n' && s.elem.kind != anything {
+			w.fault(WrongType, "must be "+kindNames[s.elem.kind])
+		}
 		w.value(s.elem)
 		w.path = w.path[:len(w.path)-1]
 		i++
