@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,6 +83,9 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 	e.serve = func(ctx context.Context, x *exchange) error {
 		c := call[Req]{exchange: x}
 		if len(x.raw) > 0 && !raw {
+			if !x.route.bodyOptional && string(bytes.TrimSpace(x.raw)) == "null" {
+				return refuse(http.StatusUnprocessableEntity, "invalid_body", "the body must be a JSON object, not null")
+			}
 			if err := decoder.Decode(x.raw, &c.body); err != nil {
 				return err
 			}

@@ -19,14 +19,14 @@ DEPENDS = {
     "budget_too_small": "what must stay exceeds the budget",
     "invalid_turn": "the order of a file's turns", "query_needed": "a query, or a bound in time",
     "core_never_expires": "the category", "too_long": "bounds count bytes, and JSON Schema characters",
-    "mcp_refused": "the protocol's own rules",
+    "invalid_tag": "no control characters, of which Unicode has many", "mcp_refused": "the protocol's own rules",
 }
 # The same for codes that can mean a fault of the description, too: only these fields of them.
 DEPENDS_FIELDS = {
     ("out_of_range", "expires_at"), ("out_of_range", "up_to"), ("out_of_range", "until"),
     ("out_of_range", "summary_keep_last"), ("out_of_range", "summary.covers"),
     ("out_of_range", "summary.covers_messages"), ("out_of_range", "summary.covers_turns"),
-    ("required", "messages"), ("invalid_value", "q"),
+    ("required", "messages"), ("invalid_value", "q"), ("invalid_value", "tags"), ("invalid_value", "source"),
 }
 
 
