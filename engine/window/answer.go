@@ -16,15 +16,9 @@ import (
 type Answer struct {
 	DecisionID string `json:"decision_id"` // null where the store had no space for the decision
 	Rendered
-	Session SessionState `json:"session"`
+	Session decision.Session `json:"session"`
 	Explained
 	Asked
-}
-
-// SessionState says whether the session of a window exists; one that does not is an empty history. The default session
-// always exists.
-type SessionState struct {
-	Exists bool `json:"exists"`
 }
 
 // Rendered is what goes to a provider. Text is there in the format text alone, and Messages are empty then.

@@ -104,10 +104,10 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 		return dst, false, err
 	}
 	dst, err = appendObject(dst, struct {
-		Session SessionState `json:"session"`
+		Session decision.Session `json:"session"`
 		Explained
 		Asked
-	}{SessionState{st.head != nil || ask.session == ident.DefaultSession}, a.explained(), a.onDemand()})
+	}{decision.Session{Exists: st.head != nil || ask.session == ident.DefaultSession}, a.explained(), a.onDemand()})
 	return dst, false, err
 }
 
