@@ -215,26 +215,6 @@ func parametersOf(r line, p *operationProse) []any {
 	return out
 }
 
-// queryOf lists the parameters of the query that the description says a route takes; true for those that may be
-// repeated.
-func (d described) queryOf(r line) map[string]bool {
-	shared := d.doc["components"].(map[string]any)["parameters"].(map[string]any)
-	operation := d.doc["paths"].(map[string]map[string]any)[r.path][strings.ToLower(r.method)].(map[string]any)
-	out := map[string]bool{}
-	parameters, _ := operation["parameters"].([]any)
-	for _, p := range parameters {
-		said := p.(map[string]any)
-		if ref, ok := said["$ref"].(string); ok {
-			said = shared[strings.TrimPrefix(ref, "#/components/parameters/")].(map[string]any)
-		}
-		if said["in"] == "query" {
-			schema, _ := said["schema"].(map[string]any)
-			out[said["name"].(string)] = schema["type"] == "array"
-		}
-	}
-	return out
-}
-
 // contentOf describes a body by its Go type, or as the prose says where it has no type.
 func contentOf(t reflect.Type, media string, said, example any) (any, error) {
 	if said != nil {

@@ -44,6 +44,26 @@ func (x *exchange) queries(name string) []string {
 	return out
 }
 
+// queryOf lists the parameters of the query that the description says a route takes; true for those that may be
+// repeated.
+func (d described) queryOf(r line) map[string]bool {
+	shared := d.doc["components"].(map[string]any)["parameters"].(map[string]any)
+	operation := d.doc["paths"].(map[string]map[string]any)[r.path][strings.ToLower(r.method)].(map[string]any)
+	out := map[string]bool{}
+	parameters, _ := operation["parameters"].([]any)
+	for _, p := range parameters {
+		said := p.(map[string]any)
+		if ref, ok := said["$ref"].(string); ok {
+			said = shared[strings.TrimPrefix(ref, "#/components/parameters/")].(map[string]any)
+		}
+		if said["in"] == "query" {
+			schema, _ := said["schema"].(map[string]any)
+			out[said["name"].(string)] = schema["type"] == "array"
+		}
+	}
+	return out
+}
+
 // checkQuery refuses parameters that the route does not take, that are given twice or are not UTF-8: a filter with a
 // slip in its name would otherwise answer everything. It answers unknown_parameter, duplicate_parameter or invalid_utf8.
 func (x *exchange) checkQuery() error {
