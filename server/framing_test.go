@@ -216,6 +216,8 @@ func TestQueriesAreStrict(t *testing.T) {
 		"/api/v1/boards/b/memory?tags=%ff":                              "422 invalid_utf8 tags: must be UTF-8",
 		"/api/v1/boards/b/memory?tag=x":                                 "422 unknown_parameter tag: unknown parameter; did you mean `tags`?",
 		"/healthz?verbose":                                              "422 unknown_parameter verbose: unknown parameter; this route takes none",
+		"/api/v1/projects?limit=":                                       "422 invalid_value limit: has no value; leave it out instead",
+		"/api/v1/boards/b/memory?since=":                                "422 invalid_value since: has no value; leave it out instead",
 		"/api/v1/projects?&limit=1&":                                    "200",
 		"/api/v1/boards/b/memory?tags=a&tags=b":                         "200",
 		"/api/v1/projects?limit=2&cursor=&tenant=":                      "200",

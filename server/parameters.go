@@ -44,12 +44,17 @@ func (x *exchange) queries(name string) []string {
 	return out
 }
 
-// queryOf lists the parameters of the query that the description says a route takes; true for those that may be
-// repeated.
-func (d described) queryOf(r line) map[string]bool {
+// queryParameter is what the description says of a parameter of the query.
+type queryParameter struct {
+	repeatable bool // it is a list
+	valued     bool // it is a number, a truth value or a time; an empty text, which is none, is no way to leave it out
+}
+
+// queryOf lists the parameters of the query that the description says a route takes.
+func (d described) queryOf(r line) map[string]queryParameter {
 	shared := d.doc["components"].(map[string]any)["parameters"].(map[string]any)
 	operation := d.doc["paths"].(map[string]map[string]any)[r.path][strings.ToLower(r.method)].(map[string]any)
-	out := map[string]bool{}
+	out := map[string]queryParameter{}
 	parameters, _ := operation["parameters"].([]any)
 	for _, p := range parameters {
 		said := p.(map[string]any)
@@ -58,14 +63,17 @@ func (d described) queryOf(r line) map[string]bool {
 		}
 		if said["in"] == "query" {
 			schema, _ := said["schema"].(map[string]any)
-			out[said["name"].(string)] = schema["type"] == "array"
+			_, either := schema["anyOf"]
+			out[said["name"].(string)] = queryParameter{repeatable: schema["type"] == "array",
+				valued: schema["type"] == "integer" || schema["type"] == "boolean" || schema["format"] != nil || either}
 		}
 	}
 	return out
 }
 
 // checkQuery refuses parameters that the route does not take, that are given twice or are not UTF-8: a filter with a
-// slip in its name would otherwise answer everything. It answers unknown_parameter, duplicate_parameter or invalid_utf8.
+// slip in its name would otherwise answer everything. It answers unknown_parameter, duplicate_parameter, invalid_utf8 or
+// invalid_value.
 func (x *exchange) checkQuery() error {
 	args := x.c.Context().QueryArgs()
 	if args.Len() == 0 {
@@ -75,7 +83,7 @@ func (x *exchange) checkQuery() error {
 	seen := map[string]bool{}
 	for key, value := range args.All() {
 		name := string(key)
-		repeatable, known := x.route.query[name]
+		parameter, known := x.route.query[name]
 		var f fault.FieldError
 		switch {
 		case name == "" && len(value) == 0: // an & too many
@@ -85,7 +93,9 @@ func (x *exchange) checkQuery() error {
 		case !known:
 			f = fault.FieldError{Field: name, Code: "unknown_parameter",
 				Detail: "unknown parameter" + x.route.meant(name)}
-		case seen[name] && !repeatable:
+		case parameter.valued && len(value) == 0:
+			f = fault.FieldError{Field: name, Code: "invalid_value", Detail: "has no value; leave it out instead"}
+		case seen[name] && !parameter.repeatable:
 			f = fault.FieldError{Field: name, Code: "duplicate_parameter", Detail: "given more than once"}
 		default:
 			seen[name] = true

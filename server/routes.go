@@ -23,7 +23,7 @@ type line struct {
 // route is a line that is served, with its counters.
 type route struct {
 	line
-	query   map[string]bool // the parameters that it takes; true for those that may be repeated
+	query   map[string]queryParameter // those that it takes
 	metrics *routeMetrics
 }
 
