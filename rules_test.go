@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	"engine/access":     {"engine/fault", "engine/ident"},
 	"engine/records":    {"engine/fair", "engine/fault", "engine/ident", "engine/access", "engine/store"},
 	"engine/jobs":       ground,
-	"engine/transfer":   ground,
+	"engine/transfer":   append(slices.Clone(ground), "engine/chat"),
 	"engine/verify":     ground,
 	"engine/tenant":     on(),
 	"engine/project":    on("tenant"),

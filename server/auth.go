@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -73,5 +72,5 @@ func (x *exchange) enterTenant(ctx context.Context) error {
 }
 
 func noTenant(id string) error {
-	return &fault.Error{Kind: fault.NotFound, Code: "not_found", Detail: "no tenant " + strconv.Quote(id)}
+	return fault.Errorf(fault.NotFound, "not_found", "no tenant %q", id)
 }

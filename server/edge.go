@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fair"
@@ -27,7 +29,7 @@ import (
 //  1. begin: it gets an exchange and a request id.
 //  2. authorise (auth.go): the key, its role, the tenant.
 //  3. limitRate (ratelimit.go): the tenant's rate.
-//  4. readPage (parameters.go): limit and cursor, where the route lists.
+//  4. checkQuery and readPage (parameters.go): the query's names; limit and cursor, where the route lists.
 //  5. receive (body.go): the body, bounded, where the route takes one.
 //  6. readOnce (parameters.go): the Idempotency-Key, where the route stores.
 //  7. enter (admission.go): a place among those that work, in the tenant's turn.
@@ -85,6 +87,9 @@ func handle[Req, Resp any](fn func(ctx context.Context, c *call[Req]) (Resp, err
 	e.serve = func(ctx context.Context, x *exchange) error {
 		c := call[Req]{exchange: x}
 		if len(x.raw) > 0 && !raw {
+			if !x.route.bodyOptional && string(bytes.TrimSpace(x.raw)) == "null" {
+				return refuse(http.StatusUnprocessableEntity, "invalid_body", "the body must be a JSON object, not null")
+			}
 			if err := decoder.Decode(x.raw, &c.body); err != nil {
 				return err
 			}
@@ -142,7 +147,7 @@ func (s *Server) serve(r *route) fiber.Handler {
 func (s *Server) unrouted(c *fiber.Ctx, err error) error {
 	x := s.begin(c, s.noRoute)
 	defer s.end(x)
-	x.err = err
+	x.err = x.unroutable(err)
 	return nil
 }
 
@@ -175,6 +180,9 @@ func (s *Server) dispatch(x *exchange) error {
 		}
 	}
 	if err := x.limitRate(); err != nil {
+		return err
+	}
+	if err := x.checkQuery(); err != nil {
 		return err
 	}
 	if x.route.list || x.route.limited {
@@ -222,6 +230,7 @@ func (s *Server) end(x *exchange) {
 	}
 	response := x.c.Response()
 	response.Header.Set(fiber.HeaderXRequestID, x.id)
+	secure(&response.Header)
 	status, size := response.StatusCode(), 0
 	if !response.IsBodyStream() { // a stream's bytes are yet to be written
 		size = len(response.Body())
@@ -237,6 +246,16 @@ func (s *Server) end(x *exchange) {
 	}
 	*x = exchange{raw: x.raw}
 	s.exchanges.Put(x)
+}
+
+// secure tells browsers not to guess what an answer is, not to keep it, and not to show it within a page.
+func secure(h *fasthttp.ResponseHeader) {
+	h.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	h.Set(fiber.HeaderXFrameOptions, "DENY")
+	h.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
+	if len(h.Peek(fiber.HeaderCacheControl)) == 0 {
+		h.Set(fiber.HeaderCacheControl, "no-store")
+	}
 }
 
 // log writes a line of the access log, with the cause of an internal error, which the client does not see. Successes

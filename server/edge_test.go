@@ -122,6 +122,8 @@ func TestRoutesThatAreNone(t *testing.T) {
 		{"GET", "/api/v1/projects/a/../b", 404, "not_found", ""},
 		{"GET", turns, 405, "method_not_allowed", "POST"},
 		{"PATCH", "/healthz", 405, "method_not_allowed", "GET, HEAD"},
+		{"OPTIONS", "/healthz", 405, "method_not_allowed", "GET, HEAD"},
+		{"QUERY", "/healthz", 405, "method_not_allowed", "GET, HEAD"},
 		{"BREW", "/healthz", 501, "method_unknown", ""},
 	} {
 		a := s.do(c.method, c.path, "")
@@ -147,7 +149,7 @@ func TestBodiesAreStrict(t *testing.T) {
 		{"{\"agent\":\"\xff\"}", "application/json", 400, "invalid_json",
 			"the body is not JSON: line 1, column 11 (byte 10): invalid UTF-8"},
 		{`{"sesion":1,"Agent":2,"messages":[{"unknown":1}]}`, "application/json", 422, "unknown_field",
-			`sesion: unknown field; Agent: unknown field; did you mean "agent"?`},
+			`sesion: unknown field; Agent: unknown field; did you mean ` + "`agent`?"},
 		{`{"agent":1}`, "application/json; charset=utf-8", 422, "wrong_type", "agent: must be a string"},
 		{`{"agent":"a","agent":"b"}`, "", 422, "duplicate_field", "agent: field given twice"},
 		{`{}`, "text/plain", 415, "unsupported_media_type", "send the body as application/json"},

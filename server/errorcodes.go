@@ -1,6 +1,15 @@
 package server
 
-import "net/http"
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html"
+	"net/http"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+)
 
 //go:generate go test -run TestErrorCodesAreDocumented -update .
 
@@ -23,6 +32,8 @@ var edgeCodes = []edgeCode{
 		"Too many requests wait, or too many bytes of bodies or long answers are on their way. Nothing was changed.",
 		"Wait as Retry-After says and send it again."},
 	{"deadline_exceeded", http.StatusServiceUnavailable, "The request took too long.", "Send it again."},
+	{"duplicate_parameter", http.StatusUnprocessableEntity, "The query names a parameter twice that takes one value.",
+		"Send it once."},
 	{"headers_too_large", http.StatusRequestHeaderFieldsTooLarge, "The request line and headers are too long together.",
 		"Send less of them."},
 	{"incomplete_body", http.StatusBadRequest, "The body ended early or is not framed as its headers say.",
@@ -51,8 +62,33 @@ var edgeCodes = []edgeCode{
 	{"server_unreachable", http.StatusServiceUnavailable, "`mneme mcp` does not reach the server that it speaks for.",
 		"Check its address and that it runs."},
 	{"shutting_down", http.StatusServiceUnavailable, "The server is stopping.", "Send the request again."},
+	{"unknown_parameter", http.StatusUnprocessableEntity, "The query has a parameter that the route does not take.",
+		"Send one that the detail names."},
 	{"unsupported_encoding", http.StatusUnsupportedMediaType, "The body is compressed.",
 		"Send it without a content encoding."},
 	{"unsupported_media_type", http.StatusUnsupportedMediaType, "The body is of another type than the route takes.",
 		"Send the type that the detail names."},
+}
+
+// allCodes are the codes of the edge and of the engine, by name.
+func allCodes() []edgeCode {
+	all := slices.Clone(edgeCodes)
+	for _, c := range fault.ErrorCodes {
+		all = append(all, edgeCode{c.Code, statusOf(c.Kind), c.Meaning, c.Remedy})
+	}
+	slices.SortFunc(all, func(a, b edgeCode) int { return cmp.Compare(a.code, b.code) })
+	return all
+}
+
+// errorPage is the page of all error codes: docs/ERRORS.md for browsers, each line with its code as its id.
+func errorPage() []byte {
+	var b bytes.Buffer
+	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Error codes</title>\n" +
+		"<h1>Error codes</h1>\n<table>\n<tr><th>code<th>status<th>meaning<th>what to do\n")
+	for _, c := range allCodes() {
+		fmt.Fprintf(&b, "<tr id=\"%s\"><td><code>%s</code><td>%d<td>%s<td>%s\n", c.code, c.code, c.status,
+			html.EscapeString(c.meaning), html.EscapeString(c.remedy))
+	}
+	b.WriteString("</table>\n</html>\n")
+	return b.Bytes()
 }

@@ -63,7 +63,7 @@ var (
 )
 
 // strictCodes are the constants of package strictjson.
-var strictCodes = []string{"UnknownField", "DuplicateField", "WrongType"}
+var strictCodes = []string{"UnknownField", "DuplicateField", "WrongType", "Unreadable"}
 
 // codeIn is the code that a node makes an error with: a call such as errorf(Kind, "code", …), the field Code of an
 // error, or a constant of package chat.
@@ -133,17 +133,11 @@ type codeLine struct {
 func codeLines(t *testing.T) map[string]codeLine {
 	t.Helper()
 	out := map[string]codeLine{}
-	add := func(code string, l codeLine) {
-		if _, twice := out[code]; twice || l.meaning == "" || l.remedy == "" {
-			t.Errorf("%s stands twice in the table or is not explained", code)
+	for _, c := range allCodes() {
+		if _, twice := out[c.code]; twice || c.meaning == "" || c.remedy == "" {
+			t.Errorf("%s stands twice in the table or is not explained", c.code)
 		}
-		out[code] = l
-	}
-	for _, c := range fault.ErrorCodes {
-		add(c.Code, codeLine{statusOf(c.Kind), c.Meaning, c.Remedy})
-	}
-	for _, c := range edgeCodes {
-		add(c.code, codeLine{c.status, c.meaning, c.remedy})
+		out[c.code] = codeLine{c.status, c.meaning, c.remedy}
 	}
 	return out
 }
@@ -199,7 +193,8 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 
 Every failure is answered as 'application/problem+json' (RFC 9457). Programs go by 'code', which is stable; 'detail'
 says in words what was wrong, where, and what to do. 'errors' lists the fields or messages at fault, each with a code
-from the same table. 'request_id' finds the request in the log of the server.
+from the same table. 'request_id' finds the request in the log of the server. 'type' links to the code's line on the
+page that each server serves at '/errors'.
 
 This page is generated from the tables in the sources: 'go generate ./server'.
 

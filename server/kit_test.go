@@ -237,7 +237,7 @@ func (a answer) problem(t testing.TB) problem {
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
 		t.Errorf("content type %q", got)
 	}
-	if p.Status != a.status || p.Title != http.StatusText(a.status) || p.Type != "about:blank" || p.Code == "" ||
+	if p.Status != a.status || p.Title != http.StatusText(a.status) || p.Type != "/errors#"+p.Code || p.Code == "" ||
 		p.Detail == "" || p.RequestID == "" || p.RequestID != a.header.Get("X-Request-Id") {
 		t.Errorf("status %d, X-Request-Id %q: %+v", a.status, a.header.Get("X-Request-Id"), p)
 	}

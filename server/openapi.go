@@ -51,14 +51,21 @@ type operationProse struct {
 	tag string
 }
 
-// description is the OpenAPI document that /openapi.json serves. It is made once for all servers of a process.
-var description = sync.OnceValues(func() ([]byte, error) {
+// description is the OpenAPI document that /openapi.json serves, as a text and as a value. It is made once for all
+// servers of a process.
+var description = sync.OnceValues(func() (described, error) {
 	doc, err := describe(new(Server).table())
 	if err != nil {
-		return nil, fmt.Errorf("describing the routes: %w", err)
+		return described{}, fmt.Errorf("describing the routes: %w", err)
 	}
-	return json.Marshal(doc)
+	text, err := json.Marshal(doc)
+	return described{doc, text}, err
 })
+
+type described struct {
+	doc  map[string]any
+	text []byte
+}
 
 // describe makes the OpenAPI document of the routes.
 func describe(routes []line) (map[string]any, error) {
@@ -167,6 +174,10 @@ func operationOf(r line, p *operationProse) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if r.bodyOptional { // null means the same as no body
+			content := body.(map[string]any)[r.mediaType()].(map[string]any)
+			content["schema"] = map[string]any{"anyOf": []any{content["schema"], map[string]any{"type": "null"}}}
+		}
 		out["requestBody"] = map[string]any{"required": !r.bodyOptional, "content": body}
 	}
 	responses, err := responsesOf(r, p)
@@ -195,7 +206,7 @@ func parametersOf(r line, p *operationProse) []any {
 	if r.list || r.limited {
 		out = append(out, ref("limit"))
 	}
-	if r.list {
+	if r.list && !own("cursor") {
 		out = append(out, ref("cursor"))
 	}
 	if r.stores {

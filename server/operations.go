@@ -37,6 +37,11 @@ func (s *Server) openAPI(_ context.Context, c *call[nothing]) (blob, error) {
 	return blob{contentType: jsonType, body: append(c.buffer(), s.description...)}, nil
 }
 
+// errorCodes answers the page of all error codes, to whose lines the type of a problem links.
+func (s *Server) errorCodes(_ context.Context, c *call[nothing]) (blob, error) {
+	return blob{contentType: "text/html; charset=utf-8", body: append(c.buffer(), s.errorPage...)}, nil
+}
+
 func (s *Server) runRetention(ctx context.Context, c *call[nothing]) (jobs.RetentionRun, error) {
 	return s.engine.Jobs.RunRetention(ctx, c.caller)
 }

@@ -2,15 +2,19 @@ package server
 
 import (
 	"crypto/sha256"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
 const (
@@ -38,6 +42,86 @@ func (x *exchange) queries(name string) []string {
 		out = append(out, string(v))
 	}
 	return out
+}
+
+// queryParameter is what the description says of a parameter of the query.
+type queryParameter struct {
+	repeatable bool // it is a list
+	valued     bool // it is a number, a truth value or a time; an empty text, which is none, is no way to leave it out
+}
+
+// queryOf lists the parameters of the query that the description says a route takes.
+func (d described) queryOf(r line) map[string]queryParameter {
+	shared := d.doc["components"].(map[string]any)["parameters"].(map[string]any)
+	operation := d.doc["paths"].(map[string]map[string]any)[r.path][strings.ToLower(r.method)].(map[string]any)
+	out := map[string]queryParameter{}
+	parameters, _ := operation["parameters"].([]any)
+	for _, p := range parameters {
+		said := p.(map[string]any)
+		if ref, ok := said["$ref"].(string); ok {
+			said = shared[strings.TrimPrefix(ref, "#/components/parameters/")].(map[string]any)
+		}
+		if said["in"] == "query" {
+			schema, _ := said["schema"].(map[string]any)
+			_, either := schema["anyOf"]
+			out[said["name"].(string)] = queryParameter{repeatable: schema["type"] == "array",
+				valued: schema["type"] == "integer" || schema["type"] == "boolean" || schema["format"] != nil || either}
+		}
+	}
+	return out
+}
+
+// checkQuery refuses parameters that the route does not take, that are given twice or are not UTF-8: a filter with a
+// slip in its name would otherwise answer everything. It answers unknown_parameter, duplicate_parameter, invalid_utf8 or
+// invalid_value.
+func (x *exchange) checkQuery() error {
+	args := x.c.Context().QueryArgs()
+	if args.Len() == 0 {
+		return nil
+	}
+	var faults []fault.FieldError
+	seen := map[string]bool{}
+	for key, value := range args.All() {
+		name := string(key)
+		parameter, known := x.route.query[name]
+		var f fault.FieldError
+		switch {
+		case name == "" && len(value) == 0: // an & too many
+			continue
+		case !utf8.Valid(key) || !utf8.Valid(value):
+			f = fault.FieldError{Field: name, Code: "invalid_utf8", Detail: "must be UTF-8"}
+		case !known:
+			f = fault.FieldError{Field: name, Code: "unknown_parameter",
+				Detail: "unknown parameter" + x.route.meant(name)}
+		case parameter.valued && len(value) == 0:
+			f = fault.FieldError{Field: name, Code: "invalid_value", Detail: "has no value; leave it out instead"}
+		case seen[name] && !parameter.repeatable:
+			f = fault.FieldError{Field: name, Code: "duplicate_parameter", Detail: "given more than once"}
+		default:
+			seen[name] = true
+			continue
+		}
+		if seen[name] = true; len(faults) < strictjson.MaxFaults {
+			faults = append(faults, f)
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	first := faults[0]
+	return &fault.Error{Kind: fault.Invalid, Code: first.Code, Fields: faults,
+		Detail: fault.Words("%s: %s", first.Field, first.Detail)}
+}
+
+// meant names the parameter that an unknown one may have been meant to be, else all that the route takes.
+func (r *route) meant(name string) string {
+	if near := strictjson.DidYouMean(name, maps.Keys(r.query)); near != "" {
+		return near
+	}
+	if len(r.query) == 0 {
+		return "; this route takes none"
+	}
+	return "; this route takes " + strings.Join(slices.Sorted(maps.Keys(r.query)), ", ")
 }
 
 // required is a parameter of the query that must be given; where it is not, the error is parameter_missing.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -15,7 +16,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
-// problem is an error answer as of RFC 9457. Its type is always about:blank: programs go by code, which is stable.
+// problem is an error answer as of RFC 9457. Its type links to the code's line on the page that /errors serves;
+// programs go by code, which is stable.
 type problem struct {
 	Type      string             `json:"type"`
 	Title     string             `json:"title"`
@@ -81,7 +83,8 @@ func problemOf(err error) *problem {
 	if e, ok := errors.AsType[*strictjson.FaultsError](err); ok {
 		p := refuse(http.StatusUnprocessableEntity, e.Faults[0].Code, "%s", e)
 		for _, f := range e.Faults {
-			p.Errors = append(p.Errors, fault.FieldError{Field: f.Path, Code: f.Code, Detail: f.Detail})
+			p.Errors = append(p.Errors, fault.FieldError{Field: f.Path, Pointer: f.Pointer, Code: f.Code,
+				Detail: f.Detail})
 		}
 		return p
 	}
@@ -101,10 +104,6 @@ func problemOf(err error) *problem {
 // problemOfFiber words what Fiber finds before any of our handlers runs.
 func problemOfFiber(e *fiber.Error) *problem {
 	switch e.Code {
-	case http.StatusNotFound:
-		return refuse(e.Code, "not_found", "no such route")
-	case http.StatusMethodNotAllowed:
-		return refuse(e.Code, "method_not_allowed", "this route does not take that method; Allow names those it takes")
 	case http.StatusRequestTimeout:
 		return refuse(e.Code, "request_timeout", "the request did not arrive in time")
 	case http.StatusRequestHeaderFieldsTooLarge:
@@ -114,10 +113,30 @@ func problemOfFiber(e *fiber.Error) *problem {
 	}
 }
 
-// render writes the problem as the response. The status phrase is the title that RFC 9457 asks of about:blank.
+// unroutable words what Fiber finds no route for: it names the path that was meant, or the methods that the path has.
+func (x *exchange) unroutable(err error) error {
+	found, ok := errors.AsType[*fiber.Error](err)
+	if !ok {
+		return err
+	}
+	switch found.Code {
+	case http.StatusNotFound:
+		meant := x.s.nearest(strings.Clone(x.c.Path()))
+		if meant != "" {
+			meant = "; did you mean `" + meant + "`?"
+		}
+		return refuse(found.Code, "not_found", "no such path%s /openapi.json lists all paths", cmp.Or(meant, ";"))
+	case http.StatusMethodNotAllowed:
+		return refuse(found.Code, "method_not_allowed", "this path takes %s, not %s",
+			x.c.Response().Header.Peek(fiber.HeaderAllow), x.c.Method())
+	}
+	return err
+}
+
+// render writes the problem as the response.
 func (p *problem) render(c *fiber.Ctx, requestID string) {
 	answer := *p
-	answer.Type, answer.Title, answer.RequestID = "about:blank", http.StatusText(p.Status), requestID
+	answer.Type, answer.Title, answer.RequestID = "/errors#"+p.Code, http.StatusText(p.Status), requestID
 	body, err := json.Marshal(answer)
 	if err != nil {
 		panic("encoding a problem: " + err.Error()) // strings and numbers only

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
 func (s *Server) putProject(ctx context.Context, c *call[project.Spec]) (stored[project.Project], error) {
@@ -32,8 +33,14 @@ func (s *Server) settings(ctx context.Context, c *call[nothing]) (project.Settin
 // patchSettings hands the patch on undecoded, because a field that is left out and a field that is null mean different
 // things.
 func (s *Server) patchSettings(ctx context.Context, c *call[json.RawMessage]) (project.Settings, error) {
-	return s.engine.Projects.PatchSettings(ctx, c.caller, c.path("project"), c.body)
+	patch, err := settingsDecoder.Check(c.body)
+	if err != nil {
+		return project.Settings{}, err
+	}
+	return s.engine.Projects.PatchSettings(ctx, c.caller, c.path("project"), patch)
 }
+
+var settingsDecoder = strictjson.For[project.Settings]()
 
 // settingsPatch describes the body of a patch: any of the settings.
 type settingsPatch struct{ project.Settings }

@@ -23,6 +23,7 @@ type line struct {
 // route is a line that is served, with its counters.
 type route struct {
 	line
+	query   map[string]queryParameter // those that it takes
 	metrics *routeMetrics
 }
 
@@ -77,6 +78,7 @@ func (s *Server) table() []line {
 		{"ready", "GET", "/readyz", open, 200, handle(s.ready), options{atOnce: true}},
 		{"metrics", "GET", "/metrics", open, 200, handle(s.metricsText), plain},
 		{"describe", "GET", "/openapi.json", open, 200, handle(s.openAPI), plain},
+		{"errors", "GET", "/errors", open, 200, handle(s.errorCodes), plain},
 
 		{"appendTurn", "POST", project + "/turns", agent, 201, handle(s.appendTurn), once},
 		{"assemble", "POST", project + "/context", reader, 200, handle(s.assemble), options{bodyOptional: true}},
@@ -187,10 +189,10 @@ func (s *Server) boardLines(prefix, boards string) []line {
 }
 
 // register hands the table to Fiber, which writes parameters as :name. Every GET is served as HEAD, too.
-func (s *Server) register() {
+func (s *Server) register(d described) {
 	asFiber := strings.NewReplacer("{", ":", "}", "")
 	for _, l := range s.table() {
-		r := &route{line: l, metrics: s.metrics.route(l.method, l.path)}
+		r := &route{line: l, query: d.queryOf(l), metrics: s.metrics.route(l.method, l.path)}
 		s.routes = append(s.routes, r)
 		if r.method == http.MethodGet {
 			s.app.Add(http.MethodHead, asFiber.Replace(r.path), s.serve(r))
@@ -198,4 +200,36 @@ func (s *Server) register() {
 		s.app.Add(r.method, asFiber.Replace(r.path), s.serve(r))
 	}
 	s.noRoute = &route{line: line{path: "none"}, metrics: s.metrics.route("", "none")}
+}
+
+// nearest is the path of a route that a client may have meant by one that none has: without the slash at its end, with
+// /api/v1 in front, and in lower case. It is empty where no route has such a path.
+func (s *Server) nearest(path string) string {
+	if path = "/" + strings.Trim(path, "/"); len(path) > 512 {
+		return ""
+	}
+	for _, guess := range []string{path, "/api/v1" + path} {
+		for _, r := range s.routes {
+			if meant, ok := r.like(guess); ok {
+				return meant
+			}
+		}
+	}
+	return ""
+}
+
+// like writes a path as the route has it, where they differ in nothing but the case of the route's own words.
+func (l line) like(path string) (string, bool) {
+	own, parts := strings.Split(l.path, "/"), strings.Split(path, "/")
+	if len(own) != len(parts) {
+		return "", false
+	}
+	for i, part := range parts {
+		if strings.HasPrefix(own[i], "{") && part != "" {
+			own[i] = part
+		} else if !strings.EqualFold(own[i], part) {
+			return "", false
+		}
+	}
+	return strings.Join(own, "/"), true
 }

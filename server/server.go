@@ -60,6 +60,7 @@ type Server struct {
 	routes      []*route
 	noRoute     *route
 	description []byte // as /openapi.json serves it
+	errorPage   []byte // as /errors serves it
 	mcp         *mcp.Server
 
 	metrics   *metrics
@@ -132,10 +133,11 @@ func newServer(o Options, l limits) (*Server, error) {
 	}
 	s.idPrefix = "req_" + hex.EncodeToString(prefix[:]) + "_"
 
-	var err error
-	if s.description, err = description(); err != nil {
+	d, err := description()
+	if err != nil {
 		return nil, err
 	}
+	s.description, s.errorPage = d.text, errorPage()
 	s.app = fiber.New(fiber.Config{
 		DisableStartupMessage:        true,
 		CaseSensitive:                true,
@@ -148,30 +150,38 @@ func newServer(o Options, l limits) (*Server, error) {
 		IdleTimeout:                  l.idle,
 		WriteTimeout:                 l.write,
 		ErrorHandler:                 s.unrouted,
+		RequestMethods:               append(slices.Clone(fiber.DefaultMethods), "QUERY"),
 	})
-	s.register()
+	s.register(d)
 	fast := s.app.Server()
 	fast.CloseOnShutdown = true
 	fast.ConnState = s.connections.changed
 	fast.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: l.read}
 	}
-	fast.Handler = s.knownMethod(fast.Handler)
+	fast.Handler = s.wellFormed(fast.Handler)
 	return s, nil
 }
 
-// knownMethod answers method_unknown to methods that Fiber does not know, because Fiber would answer without a problem.
-func (s *Server) knownMethod(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+// wellFormed refuses what two servers in a row could read differently, and answers method_unknown to methods that
+// Fiber does not know, because Fiber would answer without a problem.
+func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	methods := s.app.Config().RequestMethods
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Conn().(*conn).is(working)
-		if slices.Contains(methods, string(ctx.Method())) {
+		err := checkFraming(&ctx.Request)
+		if err != nil {
+			ctx.SetConnectionClose()
+		} else if !slices.Contains(methods, string(ctx.Method())) {
+			err = refuse(http.StatusNotImplemented, "method_unknown", "no route takes that method")
+		}
+		if err == nil {
 			next(ctx)
 			return
 		}
 		c := s.app.AcquireCtx(ctx)
 		defer s.app.ReleaseCtx(c)
-		_ = s.unrouted(c, refuse(http.StatusNotImplemented, "method_unknown", "no route takes that method"))
+		_ = s.unrouted(c, err)
 	}
 }
 

@@ -42,7 +42,7 @@ func typeSchemas(prose map[string]any) (map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("describing %s: %w", n.name, err)
 		}
-		if n.shape == received {
+		if n.shape != sent {
 			admitNull(schema)
 		}
 		out[n.name] = schema
@@ -127,7 +127,7 @@ func (s shape) fit(node any, required bool) map[string]any {
 	if s == patched {
 		delete(schema, "required")
 	}
-	if null && required && s != received {
+	if null && required && s == sent {
 		return orNull(schema)
 	}
 	return schema

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -279,11 +280,20 @@ func arrayOf(values ...[]byte) []byte {
 	return append(out, ']')
 }
 
-// quoteForDetail quotes a client's own bytes for an error text, at most 40 of them.
+// quoteForDetail quotes a client's own text for an error text, at most 40 bytes of it. It escapes nothing, because the
+// answer's JSON does.
 func quoteForDetail(s []byte) string {
 	const most = 40
 	if len(s) > most {
 		s = append(s[:most:most], "..."...)
 	}
-	return string(AppendString(nil, string(s)))
+	return `"` + strings.ToValidUTF8(string(s), "\uFFFD") + `"`
+}
+
+// quoteValue quotes a value for an error text: a string's text, and the JSON of any other value.
+func quoteValue(raw []byte) string {
+	if text, ok := decodeString(raw); ok {
+		raw = []byte(text)
+	}
+	return quoteForDetail(raw)
 }

@@ -133,7 +133,7 @@ func (p *parser) role(index int, o *object, tool bool) (r plan.Role, done bool, 
 		known = "user, assistant, tool, system or developer"
 	}
 	if value := o.get("role"); value != nil {
-		return 0, true, &problem{CodeUnknownRole, "role " + quoteForDetail(value) + " is unknown; use " + known}
+		return 0, true, &problem{CodeUnknownRole, "role " + quoteValue(value) + " is unknown; use " + known}
 	}
 	return 0, true, &problem{CodeUnknownRole, "role is missing; use " + known}
 }

@@ -50,7 +50,7 @@ func (p *parser) item(index int, o *object) (bad *problem) {
 	case itemOutput:
 		return p.outputItem(index, m, o)
 	}
-	return &problem{CodeUnknownItem, "items of type " + quoteForDetail(o.get("type")) +
+	return &problem{CodeUnknownItem, "items of type " + quoteValue(o.get("type")) +
 		" cannot be stored; send message, function_call, function_call_output or reasoning"}
 }
 

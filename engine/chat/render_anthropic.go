@@ -174,7 +174,7 @@ func appendInput(dst []byte, arguments string) []byte {
 	switch {
 	case blank(arguments):
 		return append(dst, "{}"...)
-	case !json.Valid(raw):
+	case !json.Valid(raw) || !NumbersReadable(raw):
 		return append(AppendString(append(dst, `{"arguments":`...), arguments), '}')
 	case raw[skipSpace(raw, 0)] != '{':
 		return append(append(append(dst, `{"arguments":`...), raw...), '}')

@@ -125,6 +125,12 @@ type Memory struct {
 	Version     int               `json:"version"`
 }
 
+// Session says whether the session of a window exists; one that does not is an empty history. The default session
+// always exists.
+type Session struct {
+	Exists bool `json:"exists"`
+}
+
 // Usage is what a window takes, and what it was chosen from, in messages and tokens.
 type Usage struct {
 	Messages           uint64 `json:"messages"`

@@ -133,5 +133,7 @@ var ErrorCodes = []ErrorCode{
 	{"unknown_tool", Invalid, "There is no such tool.", "Call one that the detail names."},
 	{"unknown_version", Invalid, "The policy has no such version.", "See the policy's versions."},
 	{"uploads_waiting", Unavailable, "Too many uploads of policies are waiting.", "Send the module again."},
+	{"unreadable_number", Invalid, "A number is one that many readers of JSON cannot hold.",
+		"Send it as a string, or one of the size of a 64-bit float."},
 	{"wrong_type", Invalid, "A field has the wrong JSON type.", "Send the type that the detail names."},
 }

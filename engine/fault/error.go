@@ -5,6 +5,8 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
@@ -42,22 +44,47 @@ type Error struct {
 
 // FieldError is one fault inside a request.
 type FieldError struct {
-	Index  *int   `json:"index,omitempty"` // of the message in its list; nil where the fault is in no message
-	Field  string `json:"field,omitempty"`
-	Code   string `json:"code"`
-	Detail string `json:"detail"`
+	Index   *int   `json:"index,omitempty"` // of the message in its list; nil where the fault is in no message
+	Field   string `json:"field,omitempty"`
+	Pointer string `json:"pointer,omitempty"` // the place in the body, as of RFC 6901
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Detail }
 
 // Errorf makes an Error without fields.
 func Errorf(kind Kind, code, format string, args ...any) *Error {
-	return &Error{Kind: kind, Code: code, Detail: fmt.Sprintf(format, args...)}
+	return &Error{Kind: kind, Code: code, Detail: Words(format, args...)}
+}
+
+// Words is fmt.Sprintf for texts that a client reads: %q puts a string between quotes as it is, because the answer's
+// JSON escapes it, and shortens it to 128 bytes.
+func Words(format string, args ...any) string {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = word(text)
+		}
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+type word string
+
+func (w word) Format(f fmt.State, verb rune) {
+	text, quote := string(w), ""
+	if verb == 'q' {
+		const longest = 128
+		if quote = `"`; len(text) > longest {
+			text = strings.ToValidUTF8(text[:longest], "") + "…"
+		}
+	}
+	_, _ = io.WriteString(f, quote+text+quote)
 }
 
 // InvalidField makes an Error of kind Invalid about one field. The code is that of the field and of the whole request.
 func InvalidField(field, code, format string, args ...any) *Error {
-	detail := fmt.Sprintf(format, args...)
+	detail := Words(format, args...)
 	return &Error{Kind: Invalid, Code: code, Detail: field + ": " + detail,
 		Fields: []FieldError{{Field: field, Code: code, Detail: detail}}}
 }

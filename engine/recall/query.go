@@ -59,7 +59,12 @@ func (q *Query) check() (*request, error) {
 			return nil, err
 		}
 	}
-	if q.Viewer != nil && q.Viewer.DelegationID != nil {
+	if q.Viewer != nil && q.Viewer.Agent != "" {
+		if err := ident.CheckID("viewer.agent", q.Viewer.Agent); err != nil {
+			return nil, err
+		}
+	}
+	if q.Viewer != nil && q.Viewer.DelegationID != nil && *q.Viewer.DelegationID != "" {
 		r.viewer = *q.Viewer.DelegationID
 		if err := ident.CheckID("viewer.delegation_id", r.viewer); err != nil {
 			return nil, err

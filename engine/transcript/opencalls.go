@@ -1,9 +1,8 @@
 package transcript
 
 import (
-	"fmt"
-
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -64,7 +63,7 @@ func (o *OpenCalls) Follow(m *chat.Message, h *Header) *chat.FieldError {
 			continue
 		}
 		if call.Delegation != m.Delegation {
-			return &chat.FieldError{Code: "delegation_mismatch", Detail: fmt.Sprintf(
+			return &chat.FieldError{Code: "delegation_mismatch", Detail: fault.Words(
 				"the result's delegation is %q, that of its call %q; post it with the call's delegation_id",
 				m.Delegation, call.Delegation)}
 		}
@@ -76,6 +75,6 @@ func (o *OpenCalls) Follow(m *chat.Message, h *Header) *chat.FieldError {
 		h.Call = UnknownCall
 		return nil
 	}
-	return &chat.FieldError{Code: "no_open_call", Detail: fmt.Sprintf(
+	return &chat.FieldError{Code: "no_open_call", Detail: fault.Words(
 		"no open call has the id %q; post the assistant message that makes the call first", m.CallID)}
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 )
 
@@ -102,6 +103,9 @@ func (l *ImportLine) begin() (string, error) {
 	var kind FileLine
 	if err := json.Unmarshal(l.raw, &kind); err != nil {
 		return "", fault.Errorf(fault.Invalid, "invalid_export", "not JSON: %s", err)
+	}
+	if !chat.NumbersReadable(l.raw) {
+		return "", fault.Errorf(fault.Invalid, "unreadable_number", "a number is one that many readers of JSON cannot hold")
 	}
 	return kind.Type, nil
 }

@@ -1,10 +1,12 @@
 package trial
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -110,6 +112,9 @@ func (svc *Service) Replay(ctx context.Context, c access.Caller, name string, ve
 	if req.Project == "" {
 		return out, fault.InvalidField("project", "required", "must name the project whose sessions are replayed")
 	}
+	if config := bytes.TrimSpace(req.Config); len(config) > 0 && config[0] != '{' && string(config) != "null" {
+		return out, fault.InvalidField("config", "wrong_type", "must be a JSON object")
+	}
 	r, err := svc.policies.ResolverFor(ctx, c.Tenant, name, version)
 	if err != nil {
 		return out, err
@@ -147,13 +152,14 @@ func (svc *Service) Replay(ctx context.Context, c access.Caller, name string, ve
 
 // comparedVersion reads the version to compare with; nil is none.
 func comparedVersion(r *policy.Resolver, name string, raw json.RawMessage) (*int, error) {
-	ref, version := name, 0
+	ref, version, number := name, 0, 0.0
 	switch word := ""; {
 	case len(raw) == 0 || string(raw) == "null":
 	case json.Unmarshal(raw, &word) == nil && word == "none":
 		return nil, nil
 	case word == "live":
-	case json.Unmarshal(raw, &version) == nil:
+	case json.Unmarshal(raw, &number) == nil && number == math.Trunc(number) && math.Abs(number) < 1<<31:
+		version = int(number) // 1.0 is an integer, too
 		ref = policy.VersionName(name, version)
 	default:
 		return nil, fault.InvalidField("against", "invalid_value", `must be "live", "none" or the number of a version`)

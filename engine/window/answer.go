@@ -16,6 +16,7 @@ import (
 type Answer struct {
 	DecisionID string `json:"decision_id"` // null where the store had no space for the decision
 	Rendered
+	Session decision.Session `json:"session"`
 	Explained
 	Asked
 }

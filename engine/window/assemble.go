@@ -104,9 +104,10 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 		return dst, false, err
 	}
 	dst, err = appendObject(dst, struct {
+		Session decision.Session `json:"session"`
 		Explained
 		Asked
-	}{a.explained(), a.onDemand()})
+	}{decision.Session{Exists: st.head != nil || ask.session == ident.DefaultSession}, a.explained(), a.onDemand()})
 	return dst, false, err
 }
 

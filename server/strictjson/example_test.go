@@ -17,5 +17,5 @@ func ExampleDecoder_Decode() {
 	var r request
 	err := strictjson.For[request]().Decode([]byte(`{"budget":{"Max_Tokens":1},"tags":["a",2]}`), &r)
 	fmt.Println(err)
-	// Output: budget.Max_Tokens: unknown field; did you mean "max_tokens"?; tags[1]: must be a string
+	// Output: budget.Max_Tokens: unknown field; did you mean `max_tokens`?; tags[1]: must be a string
 }

@@ -41,7 +41,7 @@ type field struct {
 const maxFields = 64
 
 // shapeOf derives the shape of a type. seen holds the shapes made so far, so that a type may contain itself. Types that
-// no request uses (maps, fixed arrays, custom unmarshalers) are anything here, and only encoding/json judges them.
+// no request uses (maps, custom unmarshalers) are anything here, and only encoding/json judges them.
 func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -62,7 +62,7 @@ func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	case reflect.Struct:
 		s.kind, s.fields = object, map[string]field{}
 		addFields(t, s.fields, seen)
-	case reflect.Slice:
+	case reflect.Slice, reflect.Array:
 		s.kind, s.elem = array, shapeOf(t.Elem(), seen)
 	case reflect.String:
 		s.kind = text

@@ -34,10 +34,12 @@ const (
 	DuplicateField = "duplicate_field"
 	WrongType      = "wrong_type"
 	InvalidTime    = "invalid_time"
+	Unreadable     = "unreadable_number"
 )
 
-// Fault says why one field does not fit the request's type. Path reads like budget.max_tokens or pipeline[0].policy.
-type Fault struct{ Path, Code, Detail string }
+// Fault says why one field does not fit the request's type. Path reads like budget.max_tokens or pipeline[0].policy;
+// Pointer is the same as of RFC 6901, such as /pipeline/0/policy.
+type Fault struct{ Path, Pointer, Code, Detail string }
 
 // FaultsError lists the faults of a body in the order of its text. More counts those beyond MaxFaults.
 type FaultsError struct {
@@ -73,33 +75,45 @@ func For[T any]() *Decoder[T] {
 // Decode reads body, which must be one JSON value, into dst, which must be zero. Nothing in dst points into body.
 // It fails with a *SyntaxError or a *FaultsError.
 func (d *Decoder[T]) Decode(body []byte, dst *T) error {
+	_, err := d.decode(body, dst)
+	return err
+}
+
+// Check judges a body as Decode does, and gives it with all times and integers as encoding/json reads them.
+func (d *Decoder[T]) Check(body []byte) ([]byte, error) {
+	var decoded T
+	return d.decode(body, &decoded)
+}
+
+func (d *Decoder[T]) decode(body []byte, dst *T) ([]byte, error) {
 	if at := invalidUTF8(body); at >= 0 {
-		return syntaxError(body, at, "invalid UTF-8")
+		return nil, syntaxError(body, at, "invalid UTF-8")
 	}
 	err := json.Unmarshal(body, dst)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return syntaxError(body, max(int(syntax.Offset)-1, 0), syntax.Error())
+		return nil, syntaxError(body, max(int(syntax.Offset)-1, 0), syntax.Error())
 	}
 
-	w := walker{body: body}
+	w := walker{body: body, root: d.shape}
 	w.value(d.shape)
 	if w.faults.Faults != nil {
-		return &w.faults
+		return nil, &w.faults
 	}
-	if len(w.zoneless) > 0 {
+	if len(w.edits) > 0 {
 		var zero T
 		*dst = zero
-		err = json.Unmarshal(inUTC(body, w.zoneless), dst)
+		body = edited(body, w.edits)
+		err = json.Unmarshal(body, dst)
 	}
 	if err == nil {
-		return nil
+		return body, nil
 	}
 	// The walk does not judge whether a number is in range. encoding/json does, and names the first one that is not.
 	fault := Fault{Code: WrongType, Detail: "value does not fit the field"}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		fault.Path, fault.Detail = wrong.Field, fmt.Sprintf("%s does not fit the field", clip(wrong.Value))
 	}
-	return &FaultsError{Faults: []Fault{fault}}
+	return nil, &FaultsError{Faults: []Fault{fault}}
 }
 
 // invalidUTF8 is the offset of the first byte that is not valid UTF-8, or -1.
@@ -126,13 +140,20 @@ func syntaxError(body []byte, offset int, problem string) *SyntaxError {
 	}
 }
 
-// inUTC inserts the zone Z at each of the offsets, because times without a zone are UTC.
-func inUTC(body []byte, offsets []int) []byte {
-	out := make([]byte, 0, len(body)+len(offsets))
+// edit replaces the bytes from start to end. encoding/json reads neither times without a zone, which are UTC, nor
+// integers with a fraction or an exponent, such as 1.0.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// edited is the body after the edits, which are in its order.
+func edited(body []byte, edits []edit) []byte {
+	out := make([]byte, 0, len(body)+len(edits)*20)
 	from := 0
-	for _, at := range offsets {
-		out = append(append(out, body[from:at]...), 'Z')
-		from = at
+	for _, e := range edits {
+		out = append(append(out, body[from:e.start]...), e.text...)
+		from = e.end
 	}
 	return append(out, body[from:]...)
 }

@@ -43,6 +43,8 @@ func TestDecodeAccepts(t *testing.T) {
 		`{"session\u005fid":"x"}`:                             {Session: "x"},
 		`{"session_id":null,"budget":null,"pipeline":null}`:   {},
 		`{"budget":{"max_tokens":7,"ratio":0.5}}`:             {Budget: budget{&seven, 0.5}},
+		`{"budget":{"max_tokens":7.0}}`:                       {Budget: budget{&seven, 0}},
+		`{"budget":{"max_tokens":70e-1 },"session_id":"s"}`:   {Session: "s", Budget: budget{&seven, 0}},
 		`{"pipeline":[{"policy":"p","config":{"a":{"policy":1,"b":[]}}}]}`: {
 			Pipeline: []step{{"p", json.RawMessage(`{"a":{"policy":1,"b":[]}}`)}}},
 		`{"messages":[{"x":1,"x":2}, 3 ,null,"\\"]}`: {Messages: raws(`{"x":1,"x":2}`, `3`, `null`,
@@ -71,18 +73,23 @@ func TestDecodeNamesEveryFault(t *testing.T) {
 	d := strictjson.For[request]()
 	for body, want := range map[string]string{
 		`{"a":1,"session_id":"s","b":{"c":[1,{"d":2}]}}`: "a: unknown field; b: unknown field",
-		`{"Session_ID":"s"}`:                             `Session_ID: unknown field; did you mean "session_id"?`,
+		`{"Session_ID":"s"}`:                             "Session_ID: unknown field; did you mean `session_id`?",
 		`{"hidden":1}`:                                   "hidden: unknown field",
 		`{"":1}`:                                         "unknown field",
-		`{"budget":{"max_token":1,"ratio":"x"}}`: "budget.max_token: unknown field; budget.ratio: must be a " +
-			"number",
-		`{"pipeline":[{"policy":"a"},{"polcy":"b"}]}`: "pipeline[1].polcy: unknown field",
+		`{"budget":{"max_token":1,"ratio":"x"}}`: "budget.max_token: unknown field; did you mean `max_tokens`?; " +
+			"budget.ratio: must be a number",
+		`{"pipeline":[{"policy":"a"},{"polcy":"b"}]}`: "pipeline[1].polcy: unknown field; did you mean `policy`?",
 		`{"session_id":"a","session\u005fid":"b"}`:    "session_id: field given twice",
 		`{"session_id":7,"explain":"yes","budget":[]}`: "session_id: must be a string; " +
 			"explain: must be true or false; budget: must be an object",
-		`{"messages":{}}`:               "messages: must be an array",
-		`{"budget":{"max_tokens":1.5}}`: "budget.max_tokens: must be an integer",
-		`{"budget":{"max_tokens":1e3}}`: "budget.max_tokens: must be an integer",
+		`{"messages":{}}`:                 "messages: must be an array",
+		`{"budget":{"max_tokens":1.5}}`:   "budget.max_tokens: must be an integer",
+		`{"budget":{"max_tokens":15e-1}}`: "budget.max_tokens: must be an integer",
+		`{"message":1}`:                   "message: unknown field; did you mean `messages`?",
+		`{"max_tokens":1}`:                "max_tokens: unknown field; it belongs to `budget`",
+		`{"budget":{"explain":true}}`:     "budget.explain: unknown field; it belongs to the body itself",
+		`{"policy":"p"}`:                  "policy: unknown field; it belongs to `pipeline`",
+		`{"explian":true}`:                "explian: unknown field; did you mean `explain`?",
 		`{"budget":{"max_tokens":99999999999999999999}}`: "budget.max_tokens: number 99999999999999999999 does not " +
 			"fit the field",
 		`{"expires_at":"tomorrow"}`:   "expires_at: must be an RFC 3339 time",
@@ -201,5 +208,46 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Every number in a body is one that all readers of JSON can hold, however deep it lies in a client's own values.
+func TestUnreadableNumbers(t *testing.T) {
+	d := strictjson.For[request]()
+	digits := strings.Repeat("9", 50_000)
+	for number, readable := range map[string]bool{
+		"1e308": true, "-1.5E-300": true, "0e999": true, "0.000": true, strings.Repeat("9", 300): true,
+		"1e309": false, "1e999999": false, "-1E+400": false, "1e-999999": false, digits: false, "0." + digits: false,
+		strings.Repeat("9", 400): false,
+	} {
+		for _, body := range []string{
+			`{"messages":[{"a":[1,{"b":[[` + number + `]]}]}]}`,
+			`{"pipeline":[{"config":{"c":` + number + `}}]}`,
+			`{"budget":{"ratio":` + number + `}}`,
+		} {
+			var got request
+			err := d.Decode([]byte(body), &got)
+			faults, _ := errors.AsType[*strictjson.FaultsError](err)
+			if readable != (err == nil) || !readable && (faults == nil || faults.Faults[0].Code != strictjson.Unreadable) {
+				t.Errorf("%.60s: %.200v", body, err)
+			}
+		}
+	}
+	var got request
+	err := d.Decode([]byte(`{"budget":{"max_tokens":1e999999}}`), &got)
+	if _, ok := errors.AsType[*strictjson.FaultsError](err); !ok {
+		t.Error(err)
+	}
+}
+
+// A fault's pointer is its place as of RFC 6901.
+func TestPointers(t *testing.T) {
+	d := strictjson.For[request]()
+	var got request
+	err := d.Decode([]byte(`{"pipeline":[{},{"a/b~c":1}],"budget":{"max_tokens":"x"}}`), &got)
+	faults, ok := errors.AsType[*strictjson.FaultsError](err)
+	if !ok || len(faults.Faults) != 2 || faults.Faults[0].Pointer != "/pipeline/1/a~1b~0c" ||
+		faults.Faults[1].Pointer != "/budget/max_tokens" {
+		t.Errorf("%+v", err)
 	}
 }

@@ -3,20 +3,25 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"maps"
+	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 )
 
 // walker compares a body, which must be valid JSON, with a shape. It descends only into fields that the shape names and
 // skips all others without recursion, so the depth of its recursion is that of our own types.
 type walker struct {
-	body     []byte
-	at       int
-	path     []step
-	faults   FaultsError
-	zoneless []int // offsets at which times without a zone end
+	body   []byte
+	at     int
+	root   *shape
+	path   []step
+	faults FaultsError
+	edits  []edit
 }
 
 // step is one part of a path: a field's name, or an index where name is nil.
@@ -42,13 +47,14 @@ func (w *walker) value(s *shape) {
 	case c == 'n' || s.kind == anything:
 	case c == '"' && s.kind == timestamp:
 		w.timestamp(literal)
+	case s.kind == integer && (c == '-' || '0' <= c && c <= '9'):
+		w.integer(start, literal)
 	case !fits(s.kind, literal):
 		w.fault(WrongType, "must be "+kindNames[s.kind])
 	}
 }
 
-// fits reports whether a value that is not null is of a kind. Its first byte tells, except that an integer has no
-// fraction or exponent.
+// fits reports whether a value that is not null is of a kind, which its first byte tells.
 func fits(k kind, literal []byte) bool {
 	switch c := literal[0]; k {
 	case text:
@@ -57,8 +63,6 @@ func fits(k kind, literal []byte) bool {
 		return c == 't' || c == 'f'
 	case number:
 		return c == '-' || '0' <= c && c <= '9'
-	case integer:
-		return (c == '-' || '0' <= c && c <= '9') && !bytes.ContainsAny(literal, ".eE")
 	default:
 		return false
 	}
@@ -71,10 +75,23 @@ func (w *walker) timestamp(literal []byte) {
 		return
 	}
 	if t.UnmarshalText(append(bytes.Clone(written), 'Z')) == nil {
-		w.zoneless = append(w.zoneless, w.at-1)
+		w.edits = append(w.edits, edit{w.at - 1, w.at - 1, "Z"})
 		return
 	}
 	w.fault(InvalidTime, "must be "+kindNames[timestamp])
+}
+
+// integer takes every number without a fraction, however it is written: 1.0 and 1e2 are integers.
+func (w *walker) integer(start int, literal []byte) {
+	if !bytes.ContainsAny(literal, ".eE") || !chat.Readable(literal) {
+		return // an unreadable number is a fault already
+	}
+	r, ok := new(big.Rat).SetString(string(literal))
+	if !ok || !r.IsInt() {
+		w.fault(WrongType, "must be "+kindNames[integer])
+		return
+	}
+	w.edits = append(w.edits, edit{start, w.at, r.Num().String()})
 }
 
 func (w *walker) object(s *shape) {
@@ -99,7 +116,7 @@ func (w *walker) object(s *shape) {
 		w.path = append(w.path, step{name: name})
 		switch {
 		case !known:
-			w.fault(UnknownField, "unknown field"+meant(s, name))
+			w.fault(UnknownField, "unknown field"+w.meant(s, name))
 			w.space()
 			w.skip()
 		case seen&(1<<f.number) != 0:
@@ -114,13 +131,24 @@ func (w *walker) object(s *shape) {
 	}
 }
 
-// meant suggests the field whose name in lower case is the unknown one's: the most likely mistake.
-func meant(s *shape, name []byte) string {
-	lower := strings.ToLower(string(name))
-	if _, ok := s.fields[lower]; !ok {
-		return ""
+// meant says what an unknown field may have been meant to be: a field of that name elsewhere in the body, or the one
+// here whose name is nearest.
+func (w *walker) meant(s *shape, name []byte) string {
+	if s != w.root {
+		if _, ok := w.root.fields[string(name)]; ok {
+			return "; it belongs to the body itself"
+		}
 	}
-	return fmt.Sprintf("; did you mean %q?", lower)
+	for _, owner := range slices.Sorted(maps.Keys(w.root.fields)) {
+		at := w.root.fields[owner].shape
+		if at.elem != nil {
+			at = at.elem
+		}
+		if _, ok := at.fields[string(name)]; ok && at != s {
+			return "; it belongs to `" + owner + "`"
+		}
+	}
+	return DidYouMean(string(name), maps.Keys(s.fields))
 }
 
 func (w *walker) array(s *shape) {
@@ -136,6 +164,9 @@ func (w *walker) array(s *shape) {
 			continue
 		}
 		w.path = append(w.path, step{index: i})
+		if w.body[w.at] == 'n' && s.elem.kind != anything {
+			w.fault(WrongType, "must be "+kindNames[s.elem.kind])
+		}
 		w.value(s.elem)
 		w.path = w.path[:len(w.path)-1]
 		i++
@@ -167,13 +198,21 @@ func (w *walker) skip() {
 	}
 }
 
+// scalar passes over a number, true, false or null. An unreadable number is a fault wherever it stands, because the
+// client's own values are passed on as they came.
 func (w *walker) scalar() {
+	start := w.at
+scalar:
 	for w.at < len(w.body) {
 		switch w.body[w.at] {
 		case ',', '}', ']', ' ', '\t', '\r', '\n':
-			return
+			break scalar
 		}
 		w.at++
+	}
+	if c := w.body[start]; (c == '-' || '0' <= c && c <= '9') && !chat.Readable(w.body[start:w.at]) {
+		w.fault(Unreadable, "holds a number that many readers of JSON cannot hold: its size must be that of a 64-bit "+
+			"float, and its text at most 1,000 bytes")
 	}
 }
 
@@ -212,8 +251,13 @@ func (w *walker) fault(code, detail string) {
 		w.faults.More++
 		return
 	}
-	var path strings.Builder
+	var path, pointer strings.Builder
 	for _, s := range w.path {
+		if pointer.WriteByte('/'); s.name == nil {
+			pointer.WriteString(strconv.Itoa(s.index))
+		} else {
+			pointer.WriteString(escapePointer.Replace(clip(string(s.name))))
+		}
 		switch {
 		case s.name == nil:
 			path.WriteString("[" + strconv.Itoa(s.index) + "]")
@@ -223,8 +267,12 @@ func (w *walker) fault(code, detail string) {
 			path.WriteString(clip(string(s.name)))
 		}
 	}
-	w.faults.Faults = append(w.faults.Faults, Fault{Path: path.String(), Code: code, Detail: detail})
+	w.faults.Faults = append(w.faults.Faults, Fault{Path: path.String(), Pointer: pointer.String(), Code: code,
+		Detail: detail})
 }
+
+// escapePointer writes a name as a part of a JSON pointer.
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // unquote reads a JSON string that is known to be valid. The answer is never nil, and may lie within literal.
 func unquote(literal []byte) []byte {

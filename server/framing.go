@@ -1,0 +1,63 @@
+package server
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/valyala/fasthttp"
+)
+
+// checkFraming refuses a request whose end or whose host two servers in a row could read differently, because such a
+// request can carry a second one past the first server. fasthttp is lenient here, so the headers are judged as they
+// were received. The connection must be closed after the refusal: nobody can say where the next request begins.
+func checkFraming(r *fasthttp.Request) error {
+	h := &r.Header
+	hosts, lengths, codings := 0, 0, 0
+	for rest := h.RawHeaders(); len(rest) > 0; {
+		line, after, _ := bytes.Cut(rest, []byte{'\n'})
+		rest = after
+		if !bytes.HasSuffix(line, []byte{'\r'}) {
+			return badRequest("a line of the headers does not end with CR LF")
+		}
+		if line = line[:len(line)-1]; len(line) == 0 {
+			break
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			return badRequest("a header is folded over several lines")
+		}
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		if bytes.ContainsAny(name, " \t") {
+			return badRequest("the name of a header holds a blank")
+		}
+		switch value = bytes.TrimSpace(value); {
+		case bytes.EqualFold(name, []byte("Host")):
+			hosts++
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			lengths++
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			if codings++; !bytes.EqualFold(value, []byte("chunked")) {
+				return badRequest("the only transfer encoding that is taken is chunked")
+			}
+		}
+	}
+	protocol := string(h.Protocol())
+	switch {
+	case protocol != "HTTP/1.1" && protocol != "HTTP/1.0":
+		return badRequest("the version of the protocol must be HTTP/1.1 or HTTP/1.0")
+	case hosts > 1:
+		return badRequest("the request has more than one Host header")
+	case hosts == 0 && protocol == "HTTP/1.1":
+		return badRequest("the request has no Host header")
+	case codings > 0 && lengths > 0:
+		return badRequest("the request has both a Content-Length and a Transfer-Encoding")
+	case codings > 1 || lengths > 1:
+		return badRequest("the request says twice how its body is framed")
+	case codings > 0 && protocol == "HTTP/1.0":
+		return badRequest("HTTP/1.0 has no Transfer-Encoding")
+	}
+	return nil
+}
+
+func badRequest(why string) *problem {
+	return refuse(http.StatusBadRequest, "bad_request", "the request is not valid HTTP: %s", why)
+}
