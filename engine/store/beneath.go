@@ -33,3 +33,7 @@ func (b beneath) Room() error {
 	}
 	return nil
 }
+
+// Figures and Epoch are those of the store beneath.
+func (b beneath) Figures() []Figure { return Figures(b.inner) }
+func (b beneath) Epoch() string     { return Epoch(b.inner) }

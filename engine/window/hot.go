@@ -35,6 +35,7 @@ type hotSessions struct {
 	mu      sync.Mutex
 	limit   int
 	bytes   int
+	epoch   string                   // of the store, that all of it was read in
 	entries map[string]*list.Element // of *hotSession
 	order   list.List                // most recent first
 }
@@ -50,9 +51,15 @@ func newHotSessions(limit int) *hotSessions {
 	return &hotSessions{limit: limit, entries: map[string]*list.Element{}}
 }
 
-func (s *hotSessions) entry(key string) *hotSession {
+// entry is where a session's view is kept. All is let go where the store is not in the epoch that it was read in.
+func (s *hotSessions) entry(key, epoch string) *hotSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if epoch != s.epoch {
+		s.epoch, s.bytes = epoch, 0
+		s.order.Init()
+		clear(s.entries)
+	}
 	if el, ok := s.entries[key]; ok {
 		s.order.MoveToFront(el)
 		return el.Value.(*hotSession)
@@ -84,10 +91,13 @@ const (
 	rowSize  = 512
 )
 
+// mostGrown is how many turns a view may be behind and still be brought up to date rather than read anew.
+const mostGrown = 64
+
 // current gives a view of the session at the head just read, holding at least the newest want messages.
 func (svc *Service) current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*view,
 	*hotSession, error) {
-	hot := svc.hot.entry(tenant + "/" + string(h.Incarnation[:]))
+	hot := svc.hot.entry(tenant+"/"+string(h.Incarnation[:]), store.Epoch(svc.db.Store))
 	fresh := func() *view {
 		if v := hot.view.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
 			return v
@@ -105,21 +115,15 @@ func (svc *Service) current(ctx context.Context, tenant string, h *session.Head,
 	v := &view{head: h, raw: raw}
 	old := hot.view.Load()
 	also := v.summaryItem(old)
-	if old != nil && old.head.Turns <= h.Turns && old.whole(want) && h.Turns-old.head.Turns <= 64 {
-		// The session grew: only what is new is read, and the rest keeps what was made of it.
-		added := int(h.Messages - old.head.Messages)
-		hs, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), added, also)
-		if err != nil {
+	grown := false
+	if old != nil && old.whole(want) {
+		var err error
+		if grown, err = svc.grow(ctx, tenant, v, old, also); err != nil {
 			return nil, nil, err
 		}
-		// Views share one array. Only the newest view appends to it, behind the rows that older views see.
-		v.rows, v.names = old.rows, old.names
-		if len(v.rows)+added > 2*project.MaxConsidered {
-			v.rows, v.names = newest(old.rows, project.MaxConsidered)
-		}
-		v.append(hs[len(hs)-added:])
-	} else {
-		hs, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), want, also)
+	}
+	if !grown {
+		hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), want, also)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -141,13 +145,40 @@ func (svc *Service) current(ctx context.Context, tenant string, h *session.Head,
 	return v, hot, nil
 }
 
+// grow makes a view out of the one before where the session grew from that: only what is new is read, and the rest
+// keeps what was made of it. It is false where the view before is not known to be a state that this one came from.
+func (svc *Service) grow(ctx context.Context, tenant string, v, old *view, also *store.Item) (bool, error) {
+	h, was := v.head, old.head
+	if h.Turns < was.Turns || h.Messages < was.Messages || h.Turns-was.Turns > mostGrown {
+		return false, nil
+	}
+	added := int(h.Messages - was.Messages)
+	behind, hs := h.Lineage, []transcript.Header(nil)
+	if h.Turns > was.Turns {
+		var err error
+		if hs, behind, err = svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), added, also); err != nil {
+			return false, err
+		}
+	}
+	if behind != was.Lineage || len(hs) != added {
+		return false, nil
+	}
+	// Views share one array. Only the newest view appends to it, behind the rows that older views see.
+	v.rows, v.names = old.rows, old.names
+	if len(v.rows)+added > 2*project.MaxConsidered {
+		v.rows, v.names = newest(old.rows, project.MaxConsidered)
+	}
+	v.append(hs)
+	return true, nil
+}
+
 // summaryItem is the record to read for the view's summary; nil where it has none or the view before has it already.
 func (v *view) summaryItem(old *view) *store.Item {
 	s := v.head.Covered()
 	if s.Covers == 0 {
 		return nil
 	}
-	if old != nil && old.summary != nil && old.summary.Version == s.Version {
+	if old != nil && old.summary != nil && old.head.Covered() == s {
 		v.summary = old.summary
 		return nil
 	}
@@ -156,7 +187,7 @@ func (v *view) summaryItem(old *view) *store.Item {
 
 // at gives a view of an earlier state of a session, for replays. It is not kept.
 func (svc *Service) at(ctx context.Context, tenant string, x transcript.Extent, want int) (*view, error) {
-	hs, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
+	hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
 	if err != nil {
 		return nil, err
 	}
