@@ -107,6 +107,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	}
 	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
 		metrics: newMetrics(o.Version)}
+	s.metrics.registry.MustRegister(storeFigures(o.Engine.Figures))
 	s.rates.limit = o.RateLimit
 	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
 	s.exchanges.New = func() any { return new(exchange) }

@@ -16,15 +16,12 @@ import (
 type epoch struct {
 	system   string
 	timeline uint32
+	name     string // how clients see it; it does not show the system's number, because anybody may see it
 }
 
-// String is how clients see it. It does not show the system's number, because anybody may see it.
-func (e epoch) String() string {
-	if e == (epoch{}) {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(e.system))
-	return fmt.Sprintf("%x-%d", sum[:4], e.timeline)
+func newEpoch(system string, timeline uint32) epoch {
+	sum := sha256.Sum256([]byte(system))
+	return epoch{system, timeline, fmt.Sprintf("%x-%d", sum[:4], timeline)}
 }
 
 // The first eight digits of the name of the log file are the timeline that is being written. pg_control_checkpoint
@@ -45,7 +42,7 @@ func (s *Store) askEpoch(ctx context.Context, conn *pgconn.PgConn) (epoch, error
 
 func parseEpoch(system, timeline string) (epoch, error) {
 	n, err := strconv.ParseUint(timeline, 16, 32)
-	return epoch{system, uint32(n)}, err
+	return newEpoch(system, uint32(n)), err
 }
 
 // errFormer is answered on a connection to a former primary: what it said may never have been, or may be no more.
@@ -69,7 +66,7 @@ func (s *Store) learn(e epoch) error {
 		if known != nil {
 			s.count.turnovers.Add(1)
 			s.log.Warn("the database went to another timeline: what the former primary had not replicated is gone",
-				"before", known.String(), "now", e.String())
+				"before", known.name, "now", e.name)
 			s.reset()
 		}
 		return nil
@@ -83,7 +80,7 @@ func (s *Store) former(l *link) bool { return l.epoch != *s.epoch.Load() }
 // was read before may be gone.
 func (s *Store) Epoch() string {
 	if e := s.epoch.Load(); e != nil {
-		return e.String()
+		return e.name
 	}
 	return ""
 }

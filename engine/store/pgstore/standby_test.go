@@ -154,7 +154,8 @@ func TestGoneBack(t *testing.T) {
 	mustCommit(t, s, store.Batch{Expect: holds("k", "kept"), Put: put("k", "again")})
 	// What a former primary says is not listened to.
 	e := *s.epoch.Load()
-	if !s.former(&link{epoch: epoch{e.system, e.timeline - 1}}) || !errors.Is(s.learn(epoch{e.system, e.timeline - 1}), errFormer) {
+	former := newEpoch(e.system, e.timeline-1)
+	if !s.former(&link{epoch: former}) || !errors.Is(s.learn(former), errFormer) {
 		t.Error("a connection to the timeline before passes")
 	}
 }
