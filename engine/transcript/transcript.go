@@ -40,7 +40,7 @@ type Extent struct {
 // It costs what it returns, however long the session is. A header record that is lost or damaged is made again from
 // the bodies; a message of which nothing is left stands there with role 0. Where also is not nil, the record of its key
 // is read in the same round trip. behind is the lineage of the session before the first of the messages; it is 0 where
-// that cannot be read.
+// that cannot be read, and where none is wanted.
 func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, want int, also *store.Item) (
 	hs []Header, behind Lineage, err error) {
 	if x.Turns == 0 {
@@ -80,6 +80,11 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 		}
 		before -= got
 		perTurn = max(1, have/len(newest))
+	}
+	if also != nil { // no header had to be read
+		if *also, err = svc.db.ReadItem(ctx, tenant, also.Key); err != nil {
+			return nil, 0, err
+		}
 	}
 	hs = make([]Header, 0, have)
 	for _, turn := range slices.Backward(newest) {

@@ -45,9 +45,8 @@ func (svc *Service) Assemble(ctx context.Context, c access.Caller, projectID str
 		epoch := store.Epoch(svc.db.Store)
 		out, again, err := svc.answer(ctx, ask, dst[:start])
 		// Where the store went back meanwhile, a part of the window may be of turns that are no more.
-		dst = out
 		if err != nil && ctx.Err() != nil || !again && epoch == store.Epoch(svc.db.Store) {
-			return dst, err
+			return out, err
 		}
 	}
 }

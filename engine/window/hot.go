@@ -35,7 +35,6 @@ type hotSessions struct {
 	mu      sync.Mutex
 	limit   int
 	bytes   int
-	epoch   string                   // of the store, that all of it was read in
 	entries map[string]*list.Element // of *hotSession
 	order   list.List                // most recent first
 }
@@ -51,15 +50,9 @@ func newHotSessions(limit int) *hotSessions {
 	return &hotSessions{limit: limit, entries: map[string]*list.Element{}}
 }
 
-// entry is where a session's view is kept. All is let go where the store is not in the epoch that it was read in.
-func (s *hotSessions) entry(key, epoch string) *hotSession {
+func (s *hotSessions) entry(key string) *hotSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if epoch != s.epoch {
-		s.epoch, s.bytes = epoch, 0
-		s.order.Init()
-		clear(s.entries)
-	}
 	if el, ok := s.entries[key]; ok {
 		s.order.MoveToFront(el)
 		return el.Value.(*hotSession)
@@ -91,13 +84,11 @@ const (
 	rowSize  = 512
 )
 
-// mostGrown is how many turns a view may be behind and still be brought up to date rather than read anew.
-const mostGrown = 64
-
-// current gives a view of the session at the head just read, holding at least the newest want messages.
+// current gives a view of the session at the head just read, holding at least the newest want messages. What was read
+// in another epoch of the store is not found any more, and goes as the least recently used.
 func (svc *Service) current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*view,
 	*hotSession, error) {
-	hot := svc.hot.entry(tenant+"/"+string(h.Incarnation[:]), store.Epoch(svc.db.Store))
+	hot := svc.hot.entry(store.Epoch(svc.db.Store) + "/" + tenant + "/" + string(h.Incarnation[:]))
 	fresh := func() *view {
 		if v := hot.view.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
 			return v
@@ -115,29 +106,17 @@ func (svc *Service) current(ctx context.Context, tenant string, h *session.Head,
 	v := &view{head: h, raw: raw}
 	old := hot.view.Load()
 	also := v.summaryItem(old)
-	grown := false
-	if old != nil && old.whole(want) {
-		var err error
-		if grown, err = svc.grow(ctx, tenant, v, old, also); err != nil {
-			return nil, nil, err
+	grown, err := svc.grow(ctx, tenant, v, old, want, also)
+	if err == nil && !grown {
+		var hs []transcript.Header
+		if hs, _, err = svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), want, also); err == nil {
+			v.append(hs)
 		}
 	}
-	if !grown {
-		hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), want, also)
-		if err != nil {
-			return nil, nil, err
-		}
-		v.rows = make([]row, 0, len(hs))
-		v.append(hs)
+	if err != nil {
+		return nil, nil, err
 	}
 	if also != nil {
-		if also.Value == nil && !also.Damaged { // no header had to be read
-			it, err := svc.db.ReadItem(ctx, tenant, also.Key)
-			if err != nil {
-				return nil, nil, err
-			}
-			*also = it
-		}
 		v.summary = svc.sessions.ParseSummary(tenant, h.Incarnation, h.Covered().Version, *also)
 	}
 	hot.view.Store(v)
@@ -145,23 +124,17 @@ func (svc *Service) current(ctx context.Context, tenant string, h *session.Head,
 	return v, hot, nil
 }
 
-// grow makes a view out of the one before where the session grew from that: only what is new is read, and the rest
-// keeps what was made of it. It is false where the view before is not known to be a state that this one came from.
-func (svc *Service) grow(ctx context.Context, tenant string, v, old *view, also *store.Item) (bool, error) {
-	h, was := v.head, old.head
-	if h.Turns < was.Turns || h.Messages < was.Messages || h.Turns-was.Turns > mostGrown {
+// grow makes a view out of the one before where the session came from that by at most 64 turns: only what is new is
+// read, and the rest keeps what was made of it. It is false where that is not known, because a store may have gone back.
+func (svc *Service) grow(ctx context.Context, tenant string, v, old *view, want int, also *store.Item) (bool, error) {
+	if old == nil || !old.whole(want) || v.head.Messages < old.head.Messages ||
+		v.head.Turns-old.head.Turns > 64 {
 		return false, nil
 	}
-	added := int(h.Messages - was.Messages)
-	behind, hs := h.Lineage, []transcript.Header(nil)
-	if h.Turns > was.Turns {
-		var err error
-		if hs, behind, err = svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), added, also); err != nil {
-			return false, err
-		}
-	}
-	if behind != was.Lineage || len(hs) != added {
-		return false, nil
+	added, came := int(v.head.Messages-old.head.Messages), v.head.Lineage == old.head.Lineage
+	hs, behind, err := svc.sessions.ReadHeaders(ctx, tenant, v.head.Extent(), added, also)
+	if came = came || behind == old.head.Lineage; err != nil || !came || len(hs) != added {
+		return false, err
 	}
 	// Views share one array. Only the newest view appends to it, behind the rows that older views see.
 	v.rows, v.names = old.rows, old.names

@@ -3,9 +3,10 @@ package pgstore
 import (
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
+
+// userTimeout is TCP_USER_TIMEOUT, which package syscall does not name.
+const userTimeout = 0x12
 
 // giveUpUnacknowledged has the system close a connection whose other side does not acknowledge what was sent. It would
 // try for a quarter of an hour.
@@ -15,7 +16,7 @@ func giveUpUnacknowledged(network, _ string, raw syscall.RawConn) error {
 	}
 	var err error
 	if failed := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unacknowledged.Milliseconds()))
+		err = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, userTimeout, int(unacknowledged.Milliseconds()))
 	}); failed != nil {
 		return failed
 	}
