@@ -144,3 +144,13 @@ func Epoch(s Store) string {
 	}
 	return ""
 }
+
+// Confirm makes sure that what was read is as durable as what Commit acknowledges, for an answer that acknowledges an
+// earlier commit. A replicated database shows what a commit wrote that it gave up waiting for. It answers ErrUnknown
+// where it cannot tell, and does nothing where a store shows only what is durable.
+func Confirm(ctx context.Context, s Store) error {
+	if c, ok := s.(interface{ Confirm(context.Context) error }); ok {
+		return c.Confirm(ctx)
+	}
+	return nil
+}

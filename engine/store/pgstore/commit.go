@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -51,19 +52,41 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	if b.IsLoose() {
 		return s.retry(ctx, func() error { return s.attempt(ctx, s.loose, c) })
 	}
-	return s.retry(ctx, func() error {
+	return s.retry(ctx, s.inTurn(ctx, func() error { return s.attempt(ctx, s.main, c) }))
+}
+
+// inTurn has an attempt wait for one of the places of synced commits.
+func (s *Store) inTurn(ctx context.Context, attempt func() error) func() error {
+	return func() error {
 		waiting := time.NewTimer(acquiring)
 		defer waiting.Stop()
 		select {
 		case s.commits <- struct{}{}:
 			defer func() { <-s.commits }()
-			return s.attempt(ctx, s.main, c)
+			return attempt()
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-waiting.C:
 			return errBusy
 		}
-	})
+	}
+}
+
+// Confirm returns once a synchronous standby has all that was read before: a commit of its own, behind all others,
+// waits for it. It answers store.ErrUnknown where that is not acknowledged in time.
+func (s *Store) Confirm(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	err := s.retry(ctx, s.inTurn(ctx, func() error {
+		_, err := s.burn(ctx, nil, newToken())
+		return err
+	}))
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	}
+	return err
 }
 
 // errBusy is a commit that was not taken up, because too many others are under way.

@@ -79,6 +79,7 @@ func TestHungStandby(t *testing.T) {
 	var log logged
 	s := openImpatient(t, database, &log)
 	mustCommit(t, s, store.Batch{Put: put("k", "0")})
+	s.synced.Store(0) // what was acknowledged proves nothing any more
 	if s.look(t.Context()); s.Failed() != nil {
 		t.Fatalf("Failed before: %v", s.Failed())
 	}
@@ -114,7 +115,11 @@ func TestHungStandby(t *testing.T) {
 		t.Errorf("%q is there: PostgreSQL did not commit, so the test tells nothing", got)
 	}
 
-	s.synced.Store(0) // what was acknowledged proves nothing any more
+	// What is there by mistake is not confirmed, so that nothing acknowledges it.
+	if err := s.Confirm(t.Context()); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("Confirm: %v", err)
+	}
+	s.synced.Store(0)
 	if s.look(t.Context()); s.Failed() == nil || !log.has("does not take commits") {
 		t.Errorf("a look finds %v", s.Failed())
 	}
@@ -122,6 +127,10 @@ func TestHungStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCommit(t, s, store.Batch{Put: put("k", "3")})
+	if err := s.Confirm(t.Context()); err != nil {
+		t.Errorf("Confirm: %v", err)
+	}
+	s.synced.Store(0)
 	if s.look(t.Context()); s.Failed() != nil {
 		t.Errorf("Failed afterwards: %v", s.Failed())
 	}
@@ -190,7 +199,7 @@ func TestClocks(t *testing.T) {
 	if err := s.lookAtClock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := time.Duration(s.skew.Load()).Round(time.Second); got != -time.Minute || !log.has("clocks") && !log.has("clock") {
+	if got := time.Duration(s.skew.Load()).Round(time.Second); got != -time.Minute || !log.has("clock") {
 		t.Errorf("a clock a minute behind is %v ahead", got)
 	}
 }

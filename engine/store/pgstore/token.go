@@ -71,7 +71,7 @@ func (s *Store) burn(ctx context.Context, tenant []byte, t token) (happened bool
 	link := linkOf(conn)
 	link.warned = false
 	var burnt bool
-	err = conn.QueryRow(ctx, write, tenant, t[:]).Scan(&burnt)
+	err = conn.QueryRow(ctx, write, orEmpty(tenant), t[:]).Scan(&burnt)
 	switch {
 	case err != nil:
 		return false, err
