@@ -59,11 +59,12 @@ type Options struct {
 type Store struct {
 	main, loose *pgxpool.Pool
 	patience    time.Duration
-	running     time.Duration // as the constant
-	log         *slog.Logger
-	now         func() time.Time
-	stop        context.CancelFunc // Of the background.
-	background  sync.WaitGroup
+	// reading and running are as the constants.
+	reading, running time.Duration
+	log              *slog.Logger
+	now              func() time.Time
+	stop             context.CancelFunc // Of the background.
+	background       sync.WaitGroup
 
 	// commits has a place for each synced commit that may run. Reads have the connections beside those, so that they go
 	// on where commits wait for a standby.
@@ -101,8 +102,8 @@ func open(ctx context.Context, o Options, adjust func(*pgxpool.Config)) (*Store,
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{patience: cmp.Or(o.Patience, DefaultPatience), running: running, log: o.Logger,
-		now: time.Now}
+	s := &Store{patience: cmp.Or(o.Patience, DefaultPatience), reading: reading, running: running,
+		log: o.Logger, now: time.Now}
 	var err error
 	if s.main, err = s.pool(ctx, o.URL, false, adjust); err != nil {
 		return nil, err

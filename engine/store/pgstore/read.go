@@ -80,7 +80,7 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	if len(sql.args) == 1 {
 		return res, nil // asks for nothing
 	}
-	ctx, cancel := context.WithTimeout(ctx, reading)
+	ctx, cancel := context.WithTimeout(ctx, s.reading)
 	defer cancel()
 	conn, err := s.main.Acquire(ctx)
 	if err != nil {

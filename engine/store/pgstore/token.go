@@ -61,7 +61,7 @@ var errUnreplicated = errors.New("the database stopped waiting for its synchrono
 func (s *Store) burn(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
 	const write = `INSERT INTO mneme_commits (tenant, token, burnt) VALUES ($1::bytea, $2::bytea, true)
 		ON CONFLICT (tenant, token) DO UPDATE SET burnt = mneme_commits.burnt RETURNING burnt`
-	ctx, cancel := context.WithTimeout(ctx, reading)
+	ctx, cancel := context.WithTimeout(ctx, s.reading)
 	defer cancel()
 	conn, err := s.main.Acquire(ctx)
 	if err != nil {
