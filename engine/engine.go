@@ -117,6 +117,12 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	return e, created.AdminKey, err
 }
 
+// Epoch names the stretch of its history that the store reads: see store.Epoch.
+func (e *Engine) Epoch() string { return store.Epoch(e.db.Store) }
+
+// Figures are what the store tells of itself.
+func (e *Engine) Figures() []store.Figure { return store.Figures(e.db.Store) }
+
 // readyTimeout is how long the store may take to answer before the server counts as not ready.
 const readyTimeout = 2 * time.Second
 

@@ -70,6 +70,11 @@ func (x *exchange) buffer() []byte {
 
 const jsonType = "application/json"
 
+// headerEpoch names the stretch of its history that the shared store reads. Where it differs from that of an earlier
+// answer, the database failed over in between, and without synchronous replication what was acknowledged last may be
+// gone.
+const headerEpoch = "Mneme-Epoch"
+
 // endpoint is a handler with its types erased, so that the table of routes can hold it.
 type endpoint struct {
 	takesBody         bool
@@ -231,6 +236,9 @@ func (s *Server) end(x *exchange) {
 	response := x.c.Response()
 	response.Header.Set(fiber.HeaderXRequestID, x.id)
 	secure(&response.Header)
+	if epoch := x.s.engine.Epoch(); epoch != "" {
+		response.Header.Set(headerEpoch, epoch)
+	}
 	status, size := response.StatusCode(), 0
 	if !response.IsBodyStream() { // a stream's bytes are yet to be written
 		size = len(response.Body())

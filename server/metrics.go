@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // metrics holds what /metrics answers: the server's own counters, and collectors for Go's runtime and the process.
@@ -66,6 +68,27 @@ func (s *Server) watch() {
 			func() float64 { return float64(s.places.Waiting()) }),
 		gauge("mneme_http_bytes_held", "Memory set aside for bodies and long answers now.",
 			func() float64 { return float64(s.bytes.held()) }))
+}
+
+// storeFigures collects what the store tells of itself.
+type storeFigures func() []store.Figure
+
+// Describe says nothing beforehand, because each kind of store has figures of its own.
+func (storeFigures) Describe(chan<- *prometheus.Desc) {}
+
+func (figures storeFigures) Collect(out chan<- prometheus.Metric) {
+	for _, f := range figures() {
+		sort := prometheus.GaugeValue
+		if f.Counter {
+			sort = prometheus.CounterValue
+		}
+		names, values := make([]string, len(f.Labels)), make([]string, len(f.Labels))
+		for i, l := range f.Labels {
+			names[i], values[i] = l[0], l[1]
+		}
+		desc := prometheus.NewDesc(f.Name, f.Help, names, nil)
+		out <- prometheus.MustNewConstMetric(desc, sort, f.Value, values...)
+	}
 }
 
 // routeMetrics holds the counters of one route. A counter is made with its first request, so that /metrics lists only

@@ -121,6 +121,7 @@ func newServer(o Options, l limits) (*Server, error) {
 		metrics: newMetrics(o.Version), places: newPlaces(), bytes: newBudget(l.bytes),
 		connections: &connections{log: o.Logger, max: l.connections, addresses: map[netip.Prefix]*address{}}}
 	s.watch()
+	s.metrics.registry.MustRegister(storeFigures(o.Engine.Figures))
 	s.rates.limit = o.RateLimit
 	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
 	s.exchanges.New = func() any { return new(exchange) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // OnceLife is how long an idempotent answer is kept.
@@ -51,6 +52,9 @@ func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once a
 	rec, err := Get[OnceRecord](ctx, db, tenant, key)
 	if rec == nil || err != nil {
 		return out, false, err
+	}
+	if err := store.Confirm(ctx, db.Store); err != nil { // the first request may have been told that nobody knows
+		return out, true, err
 	}
 	if !hmac.Equal(rec.Body, once.Body[:]) {
 		return out, true, fault.Errorf(fault.Invalid, "idempotency_key_reused",

@@ -34,6 +34,9 @@ type Head struct {
 	Asked        uint64            `json:"asked,omitempty"` // the newest user message of no delegation
 	// Closed says that later turns may be lost, so that their numbers must not be given once more.
 	Closed bool `json:"closed,omitempty"`
+	// Lineage names the session's history, so that what a process remembers of turns that the store has lost in a
+	// failover is not taken for what other turns became of it.
+	Lineage transcript.Lineage `json:"lineage,omitempty"`
 }
 
 // Extent is all of the session.
@@ -54,8 +57,9 @@ func (h *Head) Session(id string, encoding int) Session {
 // counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
 func (h *Head) counts(id string) bool { return id != ident.DefaultSession || h.Turns > 0 }
 
-// grow counts the messages of the session's next turn.
-func (h *Head) grow(turn []transcript.Header) {
+// grow counts the messages of the session's next turn, which leads to a lineage.
+func (h *Head) grow(turn []transcript.Header, lineage transcript.Lineage) {
+	h.Lineage = lineage
 	h.Turns++
 	h.Revision++
 	for i := range turn {

@@ -91,9 +91,9 @@ func (svc *Service) stage(ctx context.Context, c access.Caller, p *project.Recor
 // addTurn writes the next turn.
 func (in *staged) addTurn(turn *transcript.Turn) error {
 	return in.Add(func(w *records.Tx) error {
-		headers, err := in.svc.WriteTurn(w, turn, in.head.Extent(), &in.open)
+		headers, lineage, err := in.svc.WriteTurn(w, turn, in.head.Extent(), in.head.Lineage, &in.open)
 		if err == nil {
-			in.head.grow(headers)
+			in.head.grow(headers, lineage)
 		}
 		return err
 	})

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -24,6 +26,14 @@ type SummaryHead struct {
 	Covers uint64 `json:"covers"`
 	// Count is how many messages that is.
 	Count uint64 `json:"count"`
+	// Print is a fingerprint of the text: a store that went back gives a version's number to another text.
+	Print uint64 `json:"print,omitempty"`
+}
+
+// HeadOf is what a head says of a summary that it is to have.
+func (r *SummaryRecord) HeadOf(version uint32) *SummaryHead {
+	sum := sha256.Sum256([]byte(r.Text))
+	return &SummaryHead{Version: version, Covers: r.Covers, Count: r.Count, Print: binary.LittleEndian.Uint64(sum[:])}
 }
 
 // Covered is what a head says of its summary; the zero value where there is none.
@@ -139,9 +149,10 @@ func (f *FileSummary) put(t *records.Tx, h *Head) error {
 	if f == nil {
 		return nil
 	}
-	h.Summary = &SummaryHead{Version: 1, Covers: f.Covers, Count: f.Count}
-	return t.PutJSON(records.Summary.Key(h.Incarnation, 1), SummaryRecord{Text: f.Text, FirstTurn: f.Turns[0],
-		LastTurn: f.Turns[1], Covers: f.Covers, Count: f.Count, Model: f.Model, Prompt: f.Prompt, Created: t.Now})
+	rec := SummaryRecord{Text: f.Text, FirstTurn: f.Turns[0], LastTurn: f.Turns[1], Covers: f.Covers, Count: f.Count,
+		Model: f.Model, Prompt: f.Prompt, Created: t.Now}
+	h.Summary = rec.HeadOf(1)
+	return t.PutJSON(records.Summary.Key(h.Incarnation, 1), rec)
 }
 
 // MaxSummaryText bounds a summary's text, in bytes: what is longer is no summary.

@@ -133,11 +133,11 @@ func (svc *Service) append(tx *records.Tx, c access.Caller, projectID, session s
 	if len(t.Messages) == 0 {
 		return out, nil
 	}
-	headers, err := svc.WriteTurn(tx, t, h.Extent(), open)
+	headers, lineage, err := svc.WriteTurn(tx, t, h.Extent(), h.Lineage, open)
 	if err != nil {
 		return TurnResponse{}, err
 	}
-	h.grow(headers)
+	h.grow(headers, lineage)
 	for i := range headers {
 		m, n := &headers[i], headers[i].Tokens[set.Encoding]
 		out.Tokens += uint64(n)

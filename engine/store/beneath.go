@@ -33,3 +33,10 @@ func (b beneath) Room() error {
 	}
 	return nil
 }
+
+// Confirm is that of the store beneath.
+func (b beneath) Confirm(ctx context.Context) error { return Confirm(ctx, b.inner) }
+
+// Figures and Epoch are those of the store beneath.
+func (b beneath) Figures() []Figure { return Figures(b.inner) }
+func (b beneath) Epoch() string     { return Epoch(b.inner) }

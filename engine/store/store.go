@@ -122,3 +122,38 @@ type ConflictError struct{ Index int }
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("precondition %d does not hold", e.Index)
 }
+
+// Figure is a number that a store tells of itself, for those who watch it.
+type Figure struct {
+	Name, Help string
+	Counter    bool        // It only grows.
+	Labels     [][2]string // Names and values.
+	Value      float64
+}
+
+// Figures asks a store for its figures; it may have none.
+func Figures(s Store) []Figure {
+	if f, ok := s.(interface{ Figures() []Figure }); ok {
+		return f.Figures()
+	}
+	return nil
+}
+
+// Epoch asks a store which stretch of its history it reads. Where the answer is another one than before, what was read
+// or acknowledged before may be gone. It is always empty for a store that cannot go back while it is open.
+func Epoch(s Store) string {
+	if e, ok := s.(interface{ Epoch() string }); ok {
+		return e.Epoch()
+	}
+	return ""
+}
+
+// Confirm makes sure that what was read is as durable as what Commit acknowledges, for an answer that acknowledges an
+// earlier commit. A replicated database shows what a commit wrote that it gave up waiting for. It answers ErrUnknown
+// where it cannot tell, and does nothing where a store shows only what is durable.
+func Confirm(ctx context.Context, s Store) error {
+	if c, ok := s.(interface{ Confirm(context.Context) error }); ok {
+		return c.Confirm(ctx)
+	}
+	return nil
+}

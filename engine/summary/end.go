@@ -85,7 +85,7 @@ func (w *work) set(t *records.Tx, sinc ident.Incarnation, rec *session.SummaryRe
 			rec.Folded = w.head.Version
 		}
 	}
-	h.Summary = &session.SummaryHead{Version: w.head.Version + 1, Covers: rec.Covers, Count: rec.Count}
+	h.Summary = rec.HeadOf(w.head.Version + 1)
 	if err := t.PutJSON(records.Summary.Key(sinc, h.Summary.Version), rec); err != nil {
 		return err
 	}

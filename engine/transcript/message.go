@@ -99,6 +99,15 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 	return append(append(dst, tags...), fixed...)
 }
 
+// parseTurn unpacks the header record of a turn: the headers, and the lineage of the session before the turn.
+func parseTurn(b []byte) ([]Header, Lineage, error) {
+	hs, rest, err := parseHeaders(b)
+	if err != nil || len(hs) == 0 || len(rest) != lineageSize {
+		return nil, 0, errBadHeaders
+	}
+	return hs, Lineage(binary.LittleEndian.Uint64(rest)), nil
+}
+
 // parseHeaders unpacks what appendHeaders packed, and gives the bytes behind it.
 func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 	le := binary.LittleEndian

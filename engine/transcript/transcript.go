@@ -39,11 +39,12 @@ type Extent struct {
 // ReadHeaders gives the newest messages of an extent, ascending and without a gap: at least want of them, or all.
 // It costs what it returns, however long the session is. A header record that is lost or damaged is made again from
 // the bodies; a message of which nothing is left stands there with role 0. Where also is not nil, the record of its key
-// is read in the same round trip.
+// is read in the same round trip. behind is the lineage of the session before the first of the messages; it is 0 where
+// that cannot be read, and where none is wanted.
 func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, want int, also *store.Item) (
-	[]Header, error) {
+	hs []Header, behind Lineage, err error) {
 	if x.Turns == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	perTurn := max(1, int(x.Messages/uint64(x.Turns))) // a guess, until turns were seen
 	var newest [][]Header                              // turns, newest first
@@ -57,32 +58,39 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 		}
 		r, err := svc.db.Store.Read(ctx, tenant, q)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if also != nil {
 			*also, also = r.Keys[0], nil
 		}
 		for i, it := range r.Ranges[0] {
 			turn := before - 1 - uint32(i)
-			hs, _, err := parseHeaders(it.Value) // a damaged item has no value
-			if err != nil || len(hs) == 0 || string(it.Key) != string(records.Headers.Key(x.Incarnation, turn)) {
-				return svc.headersFromBodies(ctx, tenant, x, want)
+			hs, before, err := parseTurn(it.Value) // a damaged item has no value
+			if err != nil || string(it.Key) != string(records.Headers.Key(x.Incarnation, turn)) {
+				hs, err = svc.headersFromBodies(ctx, tenant, x, want)
+				return hs, 0, err
 			}
 			newest = append(newest, hs)
-			have += len(hs)
+			have, behind = have+len(hs), before
 		}
 		got := uint32(len(r.Ranges[0]))
 		if got < min(uint32(limit), before-1) {
-			return svc.headersFromBodies(ctx, tenant, x, want)
+			hs, err = svc.headersFromBodies(ctx, tenant, x, want)
+			return hs, 0, err
 		}
 		before -= got
 		perTurn = max(1, have/len(newest))
 	}
-	out := make([]Header, 0, have)
-	for _, hs := range slices.Backward(newest) {
-		out = append(out, hs...)
+	if also != nil { // no header had to be read
+		if *also, err = svc.db.ReadItem(ctx, tenant, also.Key); err != nil {
+			return nil, 0, err
+		}
 	}
-	return out, checkContiguous(out, x.Messages)
+	hs = make([]Header, 0, have)
+	for _, turn := range slices.Backward(newest) {
+		hs = append(hs, turn...)
+	}
+	return hs, behind, checkContiguous(hs, x.Messages)
 }
 
 // headersFromBodies makes the newest headers again from the bodies, where a header record is damaged or missing.

@@ -2,6 +2,8 @@ package transcript
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -76,26 +78,39 @@ func Refusal(bad []chat.FieldError) error {
 }
 
 // WriteTurn collects the records of a turn as the next one behind an extent, which is all of its session, and brings
-// open up to date. It gives the headers of the turn's messages. It answers invalid_messages where a result answers no
-// call, and turn_too_large.
-func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, open *OpenCalls) ([]Header, error) {
+// open up to date. It gives the headers of the turn's messages, and the lineage that the turn leads to from the one
+// before it. It answers invalid_messages where a result answers no call, and turn_too_large.
+func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Lineage, open *OpenCalls) (
+	[]Header, Lineage, error) {
 	headers, err := svc.NumberTurn(tx.Ctx, t, behind, open, tx.Now)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	after := sha256.New()
+	_, _ = after.Write(before.append(nil))
 	for i := range headers {
 		h := &headers[i]
 		body := appendBody(make([]byte, 0, int(h.BodyBytes)), h, &t.Messages[i].Message)
+		_, _ = after.Write(body)
 		tx.Put(records.Body.Key(behind.Incarnation, h.Seq), body)
 	}
-	packed := appendHeaders(nil, headers)
+	packed := before.append(appendHeaders(nil, headers))
 	if len(packed) > store.MaxValue {
-		return nil, fault.Errorf(fault.TooLarge, "turn_too_large",
+		return nil, 0, fault.Errorf(fault.TooLarge, "turn_too_large",
 			"the turn's names and tags take %d bytes, at most %d are possible", len(packed), store.MaxValue)
 	}
 	tx.Put(records.Headers.Key(behind.Incarnation, behind.Turns+1), packed)
-	return headers, nil
+	return headers, Lineage(binary.LittleEndian.Uint64(after.Sum(nil))), nil
 }
+
+// Lineage is a rolling hash of a session's turns: it names a history. Two states of one session with the same number of
+// turns have different lineages where the store went back in between and other turns were added. It is 0 before the
+// first turn.
+type Lineage uint64
+
+const lineageSize = 8
+
+func (l Lineage) append(dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(l)) }
 
 // NumberTurn makes the headers of a turn as the next one behind an extent: it numbers the messages, lets results answer
 // open calls, and counts tokens. It brings open up to date. It answers invalid_messages where a result answers no call.

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // asking is a request for a window.
@@ -40,13 +41,14 @@ func (svc *Service) Assemble(ctx context.Context, c access.Caller, projectID str
 		return dst, err
 	}
 	start := len(dst)
-	for again := true; again; {
-		var err error
-		if dst, again, err = svc.answer(ctx, ask, dst[:start]); err != nil {
-			return dst, err
+	for {
+		epoch := store.Epoch(svc.db.Store)
+		out, again, err := svc.answer(ctx, ask, dst[:start])
+		// Where the store went back meanwhile, a part of the window may be of turns that are no more.
+		if err != nil && ctx.Err() != nil || !again && epoch == store.Epoch(svc.db.Store) {
+			return out, err
 		}
 	}
-	return dst, nil
 }
 
 // answer makes a window and appends the response. It tells whether the window is to be made again, because the session

@@ -84,10 +84,11 @@ const (
 	rowSize  = 512
 )
 
-// current gives a view of the session at the head just read, holding at least the newest want messages.
+// current gives a view of the session at the head just read, holding at least the newest want messages. What was read
+// in another epoch of the store is not found any more, and goes as the least recently used.
 func (svc *Service) current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*view,
 	*hotSession, error) {
-	hot := svc.hot.entry(tenant + "/" + string(h.Incarnation[:]))
+	hot := svc.hot.entry(store.Epoch(svc.db.Store) + "/" + tenant + "/" + string(h.Incarnation[:]))
 	fresh := func() *view {
 		if v := hot.view.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
 			return v
@@ -105,40 +106,43 @@ func (svc *Service) current(ctx context.Context, tenant string, h *session.Head,
 	v := &view{head: h, raw: raw}
 	old := hot.view.Load()
 	also := v.summaryItem(old)
-	if old != nil && old.head.Turns <= h.Turns && old.whole(want) && h.Turns-old.head.Turns <= 64 {
-		// The session grew: only what is new is read, and the rest keeps what was made of it.
-		added := int(h.Messages - old.head.Messages)
-		hs, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), added, also)
-		if err != nil {
-			return nil, nil, err
+	grown, err := svc.grow(ctx, tenant, v, old, want, also)
+	if err == nil && !grown {
+		var hs []transcript.Header
+		if hs, _, err = svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), want, also); err == nil {
+			v.append(hs)
 		}
-		// Views share one array. Only the newest view appends to it, behind the rows that older views see.
-		v.rows, v.names = old.rows, old.names
-		if len(v.rows)+added > 2*project.MaxConsidered {
-			v.rows, v.names = newest(old.rows, project.MaxConsidered)
-		}
-		v.append(hs[len(hs)-added:])
-	} else {
-		hs, err := svc.sessions.ReadHeaders(ctx, tenant, h.Extent(), want, also)
-		if err != nil {
-			return nil, nil, err
-		}
-		v.rows = make([]row, 0, len(hs))
-		v.append(hs)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if also != nil {
-		if also.Value == nil && !also.Damaged { // no header had to be read
-			it, err := svc.db.ReadItem(ctx, tenant, also.Key)
-			if err != nil {
-				return nil, nil, err
-			}
-			*also = it
-		}
 		v.summary = svc.sessions.ParseSummary(tenant, h.Incarnation, h.Covered().Version, *also)
 	}
 	hot.view.Store(v)
 	svc.hot.account(hot, v.weigh())
 	return v, hot, nil
+}
+
+// grow makes a view out of the one before where the session came from that by at most 64 turns: only what is new is
+// read, and the rest keeps what was made of it. It is false where that is not known, because a store may have gone back.
+func (svc *Service) grow(ctx context.Context, tenant string, v, old *view, want int, also *store.Item) (bool, error) {
+	if old == nil || !old.whole(want) || v.head.Messages < old.head.Messages ||
+		v.head.Turns-old.head.Turns > 64 {
+		return false, nil
+	}
+	added, came := int(v.head.Messages-old.head.Messages), v.head.Lineage == old.head.Lineage
+	hs, behind, err := svc.sessions.ReadHeaders(ctx, tenant, v.head.Extent(), added, also)
+	if came = came || behind == old.head.Lineage; err != nil || !came || len(hs) != added {
+		return false, err
+	}
+	// Views share one array. Only the newest view appends to it, behind the rows that older views see.
+	v.rows, v.names = old.rows, old.names
+	if len(v.rows)+added > 2*project.MaxConsidered {
+		v.rows, v.names = newest(old.rows, project.MaxConsidered)
+	}
+	v.append(hs)
+	return true, nil
 }
 
 // summaryItem is the record to read for the view's summary; nil where it has none or the view before has it already.
@@ -147,7 +151,7 @@ func (v *view) summaryItem(old *view) *store.Item {
 	if s.Covers == 0 {
 		return nil
 	}
-	if old != nil && old.summary != nil && old.summary.Version == s.Version {
+	if old != nil && old.summary != nil && old.head.Covered() == s {
 		v.summary = old.summary
 		return nil
 	}
@@ -156,7 +160,7 @@ func (v *view) summaryItem(old *view) *store.Item {
 
 // at gives a view of an earlier state of a session, for replays. It is not kept.
 func (svc *Service) at(ctx context.Context, tenant string, x transcript.Extent, want int) (*view, error) {
-	hs, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
+	hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,11 @@ package pgstore
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,20 +17,26 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// A commit runs at repeatable read and holds, from its snapshot to its end, everything it rests on:
-//   - a row that it expects is locked, or deleted, which fails where the row has changed since the snapshot. An upsert
-//     alone would not: it makes a row anew that was deleted since, and says nothing;
-//   - a key that must be absent and is written: making a row where one was made since fails;
-//   - a key that must be absent at the end (only expected absent, or deleted where nothing stands): there is no row to
-//     lock, so one is put there, a pin, and taken away in the same transaction. Whoever writes that key meanwhile
-//     waits for it, or makes it fail.
+// A commit is one transaction of two statements, sent in one round trip. The first locks the keys that the commit names,
+// the second checks and writes. It runs at read committed, so that the second statement sees what those left that held
+// the locks before.
 //
-// So what the commit saw at its snapshot still stands when it ends, and it counts as done at either moment.
+// The locks are PostgreSQL's advisory ones: a key that is written is held alone, one that is only expected is shared.
+// They are kept in memory. Locks of rows would be written to the rows, and a row that many commits share, such as a
+// project's, would need a new multixact for each; those are numbered by 32 bits and must be vacuumed away. A key need
+// not exist to be locked, so one that must be absent is held like any other.
+//
+// Locks are taken in the order of their numbers, so that two commits never wait for each other. A number is a hash of
+// tenant and key: two keys of one number only wait without need.
 //
 // Rows are looked up one by one by their whole key (LATERAL … LIMIT 1), so that no plan made while the table was
 // small, and kept, reads much of it when it has grown.
 
-// Commit implements store.Store: one statement, or where keys must be pinned one transaction, and one round trip.
+// mostLocks bounds the locks of one commit, because PostgreSQL has room for 64 for each connection by default. A commit
+// of more keys holds its whole tenant alone instead. All others share their tenant.
+const mostLocks = 48
+
+// Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error {
 	if err := b.Check(tenant); err != nil {
 		return err
@@ -38,29 +49,81 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	if !c.writes() && len(c.expect) == 0 {
 		return nil
 	}
-	pool := s.pool(b.IsLoose())
-	return s.retry(ctx, func() error { return s.attempt(ctx, pool, c) })
+	if b.IsLoose() {
+		return s.retry(ctx, func() error { return s.attempt(ctx, s.loose, c) })
+	}
+	return s.retry(ctx, s.inTurn(ctx, func() error { return s.attempt(ctx, s.main, c) }))
 }
 
-// attempt is one try at a commit. Once it has a connection it ends with a known outcome or store.ErrUnknown.
+// inTurn has an attempt wait for one of the places of synced commits.
+func (s *Store) inTurn(ctx context.Context, attempt func() error) func() error {
+	return func() error {
+		waiting := time.NewTimer(acquiring)
+		defer waiting.Stop()
+		select {
+		case s.commits <- struct{}{}:
+			defer func() { <-s.commits }()
+			return attempt()
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-waiting.C:
+			return errBusy
+		}
+	}
+}
+
+// Confirm returns once a synchronous standby has all that was read before: a commit of its own, behind all others,
+// waits for it. It answers store.ErrUnknown where that is not acknowledged in time.
+func (s *Store) Confirm(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	err := s.retry(ctx, s.inTurn(ctx, func() error {
+		_, err := s.burn(ctx, nil, newToken())
+		return err
+	}))
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", store.ErrUnknown, err)
+	}
+	return err
+}
+
+// errBusy is a commit that was not taken up, because too many others are under way.
+var errBusy = errors.New("all connections for commits are busy")
+
+// attempt is one try at a commit. Once it has a connection it ends with a known outcome or store.ErrUnknown. Where the
+// database acknowledged with a warning, or turns out to be a former primary, the commit may be gone after a failover,
+// so its outcome is asked for as if the acknowledgement were lost.
 func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) error {
-	conn, err := pool.Acquire(ctx)
+	waiting, cancel := context.WithTimeout(ctx, acquiring)
+	conn, err := pool.Acquire(waiting)
+	cancel()
 	if err != nil {
 		return err
 	}
 	t := newToken()
-	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), running)
+	link := linkOf(conn)
+	link.warned = false
+	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.running)
 	broken, err := c.run(run, conn, t)
 	cancel()
+	sure := err == nil && !link.warned && !s.former(link)
 	conn.Release() // which closes it where it is not as it was
 	switch {
-	case err == nil && broken == isolationBroken:
-		return errIsolation
-	case err == nil && broken > 0:
+	case sure && broken > 0:
 		return &store.ConflictError{Index: broken - 1}
-	case err == nil || undone(err) || !c.writes():
+	case sure:
+		if c.writes() && pool == s.main {
+			s.synced.Store(s.now().UnixNano())
+		}
+		return nil
+	case err == nil && (broken > 0 || !c.writes()):
+		return errFormer
+	case err != nil && (undone(err) || !c.writes()):
 		return err
 	}
+	s.dropDead(err)
 	happened, err := s.settle(ctx, c.tenant, t)
 	if err == nil && !happened {
 		err = errLost
@@ -68,87 +131,103 @@ func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) erro
 	return err
 }
 
-// isolationBroken is answered in place of a precondition's number where the transaction is not of the kind asked for.
-const isolationBroken = -1
-
-// commit is a batch as its statement takes it.
+// commit is a batch as its statements take it.
 type commit struct {
-	tenant        []byte
-	expect        []store.Expect
-	share, change [][]byte // Keys that hold what is expected: those only expected, and those put as well.
-	keys, values  [][]byte // To be put; a pin's value is nil.
-	delete        [][]byte
-	pins          bool // Some keys must be absent at the end.
+	tenant       []byte
+	expect       []store.Expect
+	keys, values [][]byte // To be put.
+	delete       [][]byte
+	locks        []int64 // Ascending.
+	alone        []bool  // Which of the locks are not shared.
 }
 
 func newCommit(tenant string, b store.Batch) *commit {
 	c := &commit{tenant: []byte(tenant), expect: b.Expect}
-	rows := make([]store.Pair, len(b.Put), len(b.Put)+len(b.Expect))
-	put, deleted := make(map[string]bool, len(b.Put)), make(map[string]bool, len(b.Delete))
+	rows := make([]store.Pair, len(b.Put))
 	for i, p := range b.Put {
 		rows[i] = store.Pair{Key: orEmpty(p.Key), Value: orEmpty(p.Value)}
-		put[string(p.Key)] = true
 	}
-	for _, key := range b.Delete {
-		c.delete = append(c.delete, orEmpty(key))
-		deleted[string(key)] = true
-	}
-	c.pins = len(c.delete) > 0
-	for _, e := range b.Expect {
-		switch key := orEmpty(e.Key); {
-		case len(rows)+len(c.delete) == 0, deleted[string(key)]:
-		case e.Value != nil && put[string(key)]:
-			c.change = append(c.change, key)
-		case e.Value != nil:
-			c.share = append(c.share, key)
-		case !put[string(key)]:
-			rows, c.pins = append(rows, store.Pair{Key: key}), true
-			put[string(key)] = true // pinned once
-		}
-	}
-	// Rows are locked in the order of their keys, so that two commits rarely wait for each other in a circle.
-	slices.SortFunc(c.change, bytes.Compare)
-	slices.SortFunc(c.share, bytes.Compare)
 	slices.SortFunc(rows, func(p, q store.Pair) int { return bytes.Compare(p.Key, q.Key) })
 	for _, p := range rows {
 		c.keys, c.values = append(c.keys, p.Key), append(c.values, p.Value)
 	}
+	for _, key := range b.Delete {
+		c.delete = append(c.delete, orEmpty(key))
+	}
+	c.lock()
 	return c
 }
 
 func (c *commit) writes() bool { return len(c.keys)+len(c.delete) > 0 }
 
-// run answers 0 where the commit was made, the number from 1 of the first precondition that did not hold, or
-// isolationBroken.
+// lock fills in what the commit locks.
+func (c *commit) lock() {
+	alone := map[int64]bool{}
+	for _, e := range c.expect {
+		alone[lockOf(c.tenant, e.Key)] = false
+	}
+	for _, keys := range [][][]byte{c.keys, c.delete} {
+		for _, key := range keys {
+			alone[lockOf(c.tenant, key)] = true
+		}
+	}
+	whole := lockOf(c.tenant, nil)
+	if len(alone) > mostLocks {
+		alone = map[int64]bool{whole: true}
+	} else if !alone[whole] { // which the empty key shares
+		alone[whole] = false
+	}
+	c.locks = slices.Sorted(maps.Keys(alone))
+	for _, n := range c.locks {
+		c.alone = append(c.alone, alone[n])
+	}
+}
+
+// lockOf is the number of a key's lock, and with an empty key that of its tenant's.
+func lockOf(tenant, key []byte) int64 {
+	h := sha256.New()
+	_, _ = h.Write([]byte{byte(len(tenant))}) // which tells tenant and key apart, and has room for MaxTenant
+	_, _ = h.Write(tenant)
+	_, _ = h.Write(key)
+	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
+}
+
+const lockKeys = `SELECT CASE WHEN l.alone THEN pg_advisory_xact_lock(l.n) ELSE pg_advisory_xact_lock_shared(l.n) END
+	FROM unnest($1::bigint[], $2::boolean[]) AS l (n, alone)`
+
+// run answers 0 where the commit was made, or the number from 1 of the first precondition that did not hold.
 func (c *commit) run(ctx context.Context, conn *pgxpool.Conn, t token) (broken int, err error) {
 	s := c.statement(t)
-	if !c.pins {
-		err = conn.QueryRow(ctx, s.text.String(), s.args...).Scan(&broken)
-		return broken, err
-	}
-	// All is sent at once. It begins and ends the transaction explicitly, because not every relative of PostgreSQL
-	// takes statements that are sent together for one transaction.
+	// It begins and ends the transaction explicitly, because not every relative of PostgreSQL takes statements that are
+	// sent together for one transaction.
 	b := &pgx.Batch{}
-	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ")
-	b.Queue(s.text.String(), s.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&broken) })
-	b.Queue("DELETE FROM mneme_records WHERE tenant = $1::bytea AND key = ANY($2::bytea[]) AND value IS NULL",
-		c.tenant, c.absent())
+	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	b.Queue(lockKeys, c.locks, c.alone)
+	b.Queue(s.text.String(), s.args...)
 	b.Queue("COMMIT")
-	if err = conn.SendBatch(ctx, b).Close(); err != nil && undone(err) {
+	if broken, err = results(conn.SendBatch(ctx, b)); err != nil && undone(err) {
 		rollback(ctx, conn)
 	}
 	return broken, err
 }
 
-// absent are the keys that may have been pinned.
-func (c *commit) absent() [][]byte {
-	keys := slices.Clone(c.delete)
-	for i, value := range c.values {
-		if value == nil {
-			keys = append(keys, c.keys[i])
-		}
+// results reads what the statements of a commit answer, and gives the first error: those behind it say nothing of what
+// became of the commit.
+func results(sent pgx.BatchResults) (broken int, err error) {
+	_, err = sent.Exec()
+	if err == nil {
+		_, err = sent.Exec()
 	}
-	return keys
+	if err == nil {
+		err = sent.QueryRow().Scan(&broken)
+	}
+	if err == nil {
+		_, err = sent.Exec()
+	}
+	if closed := sent.Close(); err == nil {
+		err = closed
+	}
+	return broken, err
 }
 
 // rollback makes the connection usable again. Where that fails, the pool closes it.
@@ -174,31 +253,16 @@ func (c *commit) statement(t token) *statement {
 			" ON CONFLICT (tenant, key) DO UPDATE SET value = excluded.value)")
 	}
 	if len(c.delete) > 0 {
-		gone := s.arg("bytea[]", c.delete)
-		s.add(",\ngone AS (DELETE FROM mneme_records WHERE tenant = ", of, " AND key = ANY(", gone,
-			") AND (SELECT i FROM verdict) = 0),\npin AS (INSERT INTO mneme_records (tenant, key, value) SELECT ", of,
-			", k.key, NULL FROM verdict, unnest(", gone, ") AS k (key) LEFT JOIN ", lookUp(of, "1 AS found"),
-			" AS r ON true WHERE i = 0 AND r.found IS NULL ON CONFLICT (tenant, key) DO NOTHING)")
+		s.add(",\ngone AS (DELETE FROM mneme_records WHERE tenant = ", of, " AND key = ANY(",
+			s.arg("bytea[]", c.delete), ") AND (SELECT i FROM verdict) = 0)")
 	}
 	s.add("\nSELECT i FROM verdict")
 	return s
 }
 
-// check adds the parts that lock what must not change and find the first precondition that does not hold. An absent
-// row's value is NULL there, as is the one expected of it.
+// check adds the part that finds the first precondition that does not hold. An absent row's value is NULL there, as is
+// the one expected of it.
 func (c *commit) check(s *statement, of string) {
-	s.add("WITH ")
-	locks := ""
-	for _, l := range []struct {
-		name, mode string
-		keys       [][]byte
-	}{{"shared", " FOR SHARE", c.share}, {"changed", " FOR UPDATE", c.change}} {
-		if len(l.keys) > 0 {
-			s.add(l.name, " AS MATERIALIZED (SELECT r.found FROM unnest(", s.arg("bytea[]", l.keys), ") AS k (key), ",
-				lookUp(of, "1 AS found", l.mode), " AS r),\n")
-			locks += " AND (SELECT count(*) FROM " + l.name + ") >= 0" // or it would not run
-		}
-	}
 	first := "0"
 	if len(c.expect) > 0 {
 		keys, values := make([][]byte, len(c.expect)), make([][]byte, len(c.expect))
@@ -209,6 +273,5 @@ func (c *commit) check(s *statement, of string) {
 			") WITH ORDINALITY AS k (key, value, i) LEFT JOIN " + lookUp(of, "value") +
 			" AS r ON true WHERE r.value IS DISTINCT FROM k.value), 0)"
 	}
-	s.add("verdict AS MATERIALIZED (SELECT CASE WHEN current_setting('transaction_isolation') IN ",
-		"('repeatable read', 'serializable')", locks, " THEN ", first, " ELSE -1 END AS i)")
+	s.add("WITH verdict AS MATERIALIZED (SELECT ", first, " AS i)")
 }

@@ -2,23 +2,21 @@
 // protocol, keyed by tenant and key. Several servers may stand on one database: nothing is kept in this process that
 // the database does not have.
 //
-// A read is one statement and so sees one state. A commit is one statement too, at repeatable read, that locks or
-// writes everything it rests on: a row that changed since the statement's snapshot fails it, and it is run again. A
-// key that must be absent and is not written is pinned, see commit.go. Every commit leaves a token, by which one
-// whose acknowledgement was lost is found, or made impossible, see token.go.
+// A read is one statement and so sees one state. A commit is one transaction and one round trip, which locks the keys
+// that it names before it looks at them, see commit.go. Every commit leaves a token, by which one whose acknowledgement
+// was lost is found, or made impossible, see token.go. Each connection knows which timeline of the database it reads, so
+// that nothing is taken from a former primary, see epoch.go; a look at the database every two seconds finds what is
+// wrong while nobody asks, see watch.go.
 package pgstore
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -35,8 +33,12 @@ const (
 const (
 	// connecting bounds the attempt to reach one host where the URL has no connect_timeout.
 	connecting = 3 * time.Second
+	// acquiring bounds the wait for a connection.
+	acquiring = 5 * time.Second
+	// reading bounds one attempt at a read.
+	reading = 10 * time.Second
 	// running bounds one attempt at a commit, which a caller's context no longer can.
-	running = 30 * time.Second
+	running = 15 * time.Second
 	// starting is how many times the patience of a call Open has, because servers and database often start together.
 	starting = 6
 	// settling is how many times the patience of a call goes into finding out how a commit ended.
@@ -57,10 +59,25 @@ type Options struct {
 type Store struct {
 	main, loose *pgxpool.Pool
 	patience    time.Duration
-	log         *slog.Logger
-	away        atomic.Bool        // As of the last attempt: said once, not by every call.
-	stop        context.CancelFunc // Of the background.
-	background  sync.WaitGroup
+	// reading and running are as the constants.
+	reading, running time.Duration
+	log              *slog.Logger
+	now              func() time.Time
+	stop             context.CancelFunc // Of the background.
+	background       sync.WaitGroup
+
+	// commits has a place for each synced commit that may run. Reads have the connections beside those, so that they go
+	// on where commits wait for a standby.
+	commits chan struct{}
+
+	// What was last found out about the database.
+	epoch   atomic.Pointer[epoch]
+	away    atomic.Bool           // As of the last attempt: said once, not by every call.
+	failure atomic.Pointer[error] // Why it takes no commits, as of the last look.
+	synced  atomic.Int64          // When a synced commit was acknowledged, in ns since 1970.
+	skew    atomic.Int64          // How far this machine's clock is ahead, in ns.
+	far     atomic.Bool           // It was said that this is far.
+	count   counters
 
 	// life is held by every running call, so that Close waits for it.
 	life   sync.RWMutex
@@ -85,12 +102,14 @@ func open(ctx context.Context, o Options, adjust func(*pgxpool.Config)) (*Store,
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{patience: cmp.Or(o.Patience, DefaultPatience), log: o.Logger}
+	s := &Store{patience: cmp.Or(o.Patience, DefaultPatience), reading: reading, running: running,
+		log: o.Logger, now: time.Now}
 	var err error
-	if s.main, err = pool(ctx, o.URL, false, adjust); err != nil {
+	if s.main, err = s.pool(ctx, o.URL, false, adjust); err != nil {
 		return nil, err
 	}
-	if s.loose, err = pool(ctx, o.URL, true, adjust); err != nil {
+	s.commits = make(chan struct{}, max(1, s.main.Config().MaxConns*3/4))
+	if s.loose, err = s.pool(ctx, o.URL, true, adjust); err != nil {
 		s.main.Close()
 		return nil, err
 	}
@@ -102,43 +121,8 @@ func open(ctx context.Context, o Options, adjust func(*pgxpool.Config)) (*Store,
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	s.background.Go(func() { s.forgetTokens(background) })
+	s.background.Go(func() { s.watch(background) })
 	return s, nil
-}
-
-// pool makes the pool of one sort of keys. It connects when first used.
-func pool(ctx context.Context, url string, loose bool, adjust func(*pgxpool.Config)) (*pgxpool.Pool, error) {
-	c, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.Contains(url, "pool_max_conns") {
-		c.MaxConns = DefaultConns
-	}
-	if c.ConnConfig.ConnectTimeout == 0 {
-		c.ConnConfig.ConnectTimeout = connecting
-	}
-	// A standby answers too, late and without writes: never take one by mistake.
-	if c.ConnConfig.ValidateConnect == nil {
-		c.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	}
-	params := c.ConnConfig.RuntimeParams
-	params["application_name"] = cmp.Or(params["application_name"], "mneme")
-	params["default_transaction_isolation"] = "repeatable read" // commit statements look whether it came through
-	// A plan made while the table was small reads all of it, and is kept when the table has grown.
-	params["enable_seqscan"] = "off"
-	if loose {
-		c.MaxConns = max(2, c.MaxConns/4)
-		params["synchronous_commit"] = "off"
-	}
-	adjust(c)
-	return pgxpool.NewWithConfig(ctx, c)
-}
-
-func (s *Store) pool(loose bool) *pgxpool.Pool {
-	if loose {
-		return s.loose
-	}
-	return s.main
 }
 
 // enter begins a call, which must call leave at its end. It answers ErrClosed after Close.
@@ -170,7 +154,3 @@ func (s *Store) Close() error {
 	s.loose.Close()
 	return nil
 }
-
-var errIsolation = errors.New("the database does not run commits at repeatable read: a pooler drops " +
-	"default_transaction_isolation; set it for the role " +
-	"(ALTER ROLE … SET default_transaction_isolation = 'repeatable read')")

@@ -80,7 +80,14 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	if len(sql.args) == 1 {
 		return res, nil // asks for nothing
 	}
-	rows, err := s.main.Query(ctx, sql.text.String(), sql.args...)
+	ctx, cancel := context.WithTimeout(ctx, s.reading)
+	defer cancel()
+	conn, err := s.main.Acquire(ctx)
+	if err != nil {
+		return store.Result{}, err
+	}
+	defer conn.Release()
+	rows, err := conn.Query(ctx, sql.text.String(), sql.args...)
 	if err != nil {
 		return store.Result{}, err
 	}
@@ -99,6 +106,9 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	})
 	if err != nil {
 		return store.Result{}, err
+	}
+	if s.former(linkOf(conn)) {
+		return store.Result{}, errFormer
 	}
 	for i, key := range q.Keys {
 		if value, ok := found[string(key)]; ok {
@@ -123,9 +133,8 @@ func order(items []store.Item, reverse bool) {
 }
 
 // lookUp finds the row of k.key, if there is one.
-func lookUp(tenant, columns string, lock ...string) string {
-	return "LATERAL (SELECT " + columns + " FROM mneme_records WHERE tenant = " + tenant + " AND key = k.key LIMIT 1" +
-		strings.Join(lock, "") + ")"
+func lookUp(tenant, columns string) string {
+	return "LATERAL (SELECT " + columns + " FROM mneme_records WHERE tenant = " + tenant + " AND key = k.key LIMIT 1)"
 }
 
 // statement collects a text and its arguments.

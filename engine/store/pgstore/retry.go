@@ -29,6 +29,8 @@ const (
 	diskFull          = "53100"
 	tooManyConns      = "53300"
 	undefinedTable    = "42P01"
+	undefinedFunction = "42883"
+	warning           = "01000"
 	duplicateTable    = "42P07"
 	duplicateObject   = "42710"
 	uniqueViolation   = "23505"
@@ -75,12 +77,15 @@ func (s *Store) retry(ctx context.Context, attempt func() error) error {
 			return worded(ctx, err)
 		}
 		if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == readOnly {
-			s.main.Reset() // these connections are to what was the primary
-			s.loose.Reset()
+			s.reset() // these connections are to what was the primary
+		}
+		if ctx.Err() == nil {
+			s.dropDead(err)
 		}
 		if !r.wait(ctx, err) {
 			return worded(ctx, err)
 		}
+		s.count.retries.Add(1)
 	}
 }
 
@@ -101,10 +106,10 @@ var errLost = errors.New("the connection was lost before the commit")
 
 // passing tells whether another attempt may succeed.
 func passing(err error) bool {
-	if errors.Is(err, errLost) {
+	if errors.Is(err, errLost) || errors.Is(err, errFormer) || errors.Is(err, errUnreplicated) || errors.Is(err, errBusy) {
 		return true
 	}
-	if errors.Is(err, store.ErrUnknown) || errors.Is(err, errIsolation) || errors.As(err, new(*store.ConflictError)) {
+	if errors.Is(err, store.ErrUnknown) || errors.As(err, new(*store.ConflictError)) {
 		return false
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -128,13 +133,12 @@ func isNetwork(err error) bool {
 }
 
 // undone tells whether a commit that ended in err certainly did not happen. An error of the server's means that the
-// statement was rolled back, unless it only says that the connection ends.
+// transaction was rolled back, unless it only says that the connection ends. pgconn.SafeToRetry tells nothing here: a
+// batch may answer that its connection is closed after it was sent.
 func undone(err error) bool {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.SeverityUnlocalized == "ERROR" && pg.Code != completionUnknown &&
-			!strings.HasPrefix(pg.Code, classConnection) && !strings.HasPrefix(pg.Code, classShutdown)
-	}
-	return pgconn.SafeToRetry(err)
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.SeverityUnlocalized == "ERROR" && pg.Code != completionUnknown &&
+		!strings.HasPrefix(pg.Code, classConnection) && !strings.HasPrefix(pg.Code, classShutdown)
 }
 
 // worded gives the port's error for an error of pgx.

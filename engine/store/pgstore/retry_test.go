@@ -39,7 +39,8 @@ func TestErrorsOfTheDatabase(t *testing.T) {
 		{"its own time", context.DeadlineExceeded, false, true, store.ErrUnavailable},
 		{"a lost commit", errLost, false, true, store.ErrUnavailable},
 		{"an unknown outcome", fmt.Errorf("%w: gone", store.ErrUnknown), false, false, store.ErrUnknown},
-		{"the isolation", errIsolation, false, false, errIsolation},
+		{"a former primary", fmt.Errorf("%w: gone", errFormer), false, true, store.ErrUnavailable},
+		{"a standby that is away", errUnreplicated, false, true, store.ErrUnavailable},
 	} {
 		if got := undone(c.err); got != c.undone {
 			t.Errorf("%s: certainly not done %t", c.name, got)

@@ -50,27 +50,6 @@ func TestSchemaVersions(t *testing.T) {
 	}
 }
 
-// TestPoolerThatDropsTheIsolation stands for a pooler that hands out connections of its own making.
-func TestPoolerThatDropsTheIsolation(t *testing.T) {
-	s := openURL(t, postgres.Database(t))
-	defer s.Close()
-	mustCommit(t, s, store.Batch{Put: put("k", "v")})
-	for range 50 {
-		if _, err := s.main.Exec(t.Context(), "SET default_transaction_isolation = 'read committed'"); err != nil {
-			t.Fatal(err)
-		}
-		err := s.Commit(t.Context(), "acme", store.Batch{Put: put("k", "w")})
-		if errors.Is(err, errIsolation) {
-			if got := read(t, s, "k")[0]; got != "v" {
-				t.Errorf("%q was written all the same", got)
-			}
-			return
-		}
-		mustCommit(t, s, store.Batch{Put: put("k", "v")})
-	}
-	t.Error("nothing was said")
-}
-
 // TestTokensAreForgotten keeps young tokens and removes old ones.
 func TestTokensAreForgotten(t *testing.T) {
 	s := openURL(t, postgres.Database(t))

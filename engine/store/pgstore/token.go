@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,26 +41,46 @@ func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bo
 	for {
 		happened, err := s.burn(ctx, tenant, t)
 		if err == nil {
+			s.count.settled(happened)
 			return happened, nil
 		}
-		if !passing(err) || !r.wait(ctx, err) {
+		s.dropDead(err)
+		if !passing(err) && !timedOut(err) || !r.wait(ctx, err) {
+			s.count.unknown.Add(1)
 			s.log.Error("a commit's outcome is unknown", "cause", err)
 			return false, fmt.Errorf("%w: %w", store.ErrUnknown, err)
 		}
 	}
 }
 
-// burn puts the burnt row of a token there. Where it is cut off, it is done again.
+// errUnreplicated is an answer of the database's that it gave before its standby had what the answer tells of.
+var errUnreplicated = errors.New("the database stopped waiting for its synchronous standby")
+
+// burn puts the burnt row of a token there, or writes the row again that stands there. So it always ends with a commit
+// that waits for a synchronous standby, and such a standby has what burn tells of.
 func (s *Store) burn(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
 	const write = `INSERT INTO mneme_commits (tenant, token, burnt) VALUES ($1::bytea, $2::bytea, true)
-		ON CONFLICT (tenant, token) DO NOTHING`
-	if _, err := s.main.Exec(ctx, write, tenant, t[:]); err != nil {
+		ON CONFLICT (tenant, token) DO UPDATE SET burnt = mneme_commits.burnt RETURNING burnt`
+	ctx, cancel := context.WithTimeout(ctx, s.reading)
+	defer cancel()
+	conn, err := s.main.Acquire(ctx)
+	if err != nil {
 		return false, err
 	}
+	defer conn.Release()
+	link := linkOf(conn)
+	link.warned = false
 	var burnt bool
-	const look = `SELECT burnt FROM mneme_commits WHERE tenant = $1::bytea AND token = $2::bytea`
-	err = s.main.QueryRow(ctx, look, tenant, t[:]).Scan(&burnt)
-	return !burnt, err
+	err = conn.QueryRow(ctx, write, orEmpty(tenant), t[:]).Scan(&burnt)
+	switch {
+	case err != nil:
+		return false, err
+	case link.warned:
+		return false, errUnreplicated
+	case s.former(link):
+		return false, errFormer
+	}
+	return !burnt, nil
 }
 
 // forgetTokens removes old tokens until ctx ends.
@@ -80,6 +101,7 @@ func (s *Store) forgetTokens(ctx context.Context) {
 
 func (s *Store) forgetTokensOver(ctx context.Context, age time.Duration) error {
 	const remove = `DELETE FROM mneme_commits WHERE made < now() - make_interval(secs => $1::float8)`
-	_, err := s.loose.Exec(ctx, remove, age.Seconds())
+	gone, err := s.loose.Exec(ctx, remove, age.Seconds())
+	s.count.swept.Add(gone.RowsAffected())
 	return err
 }

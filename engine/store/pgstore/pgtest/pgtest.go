@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -168,6 +169,64 @@ func (c *Cluster) down(signal string) error {
 	_, err := io.WriteString(r.input, signal+"\n")
 	_ = r.cmd.Wait() // PostgreSQL's code after a crash tells nothing
 	return err
+}
+
+// Set changes a setting of the server while it runs, and waits until it counts.
+func (c *Cluster) Set(ctx context.Context, name, value string) error {
+	conn, err := pgx.Connect(ctx, c.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	set := fmt.Sprintf("SET synchronous_commit = off; ALTER SYSTEM SET %s = '%s'; SELECT pg_reload_conf()", name, value)
+	for _, sql := range strings.Split(set, "; ") {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	for got := value + "?"; got != value; {
+		if err := conn.QueryRow(ctx, "SELECT current_setting('"+name+"')").Scan(&got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keep stops the server, copies all that it holds, and starts it again. GoBack goes on with the copy, as a standby does
+// that is promoted and lacks what was committed since.
+func (c *Cluster) Keep() error {
+	if err := c.down("INT"); err != nil {
+		return err
+	}
+	if err := c.as(exec.Command("cp", "-a", c.data(), c.data()+".kept")).Run(); err != nil {
+		return err
+	}
+	return c.Up()
+}
+
+// GoBack ends the server at once and promotes what Keep copied.
+func (c *Cluster) GoBack(ctx context.Context) error {
+	if err := c.Crash(); err != nil {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(c.data()), os.Rename(c.data()+".kept", c.data())); err != nil {
+		return err
+	}
+	if err := c.Standby(); err != nil {
+		return err
+	}
+	return c.exec(ctx, "SELECT pg_promote()")
+}
+
+// Standby starts the server anew as a standby, which takes no writes.
+func (c *Cluster) Standby() error {
+	if err := c.down("INT"); err != nil {
+		return err
+	}
+	if err := c.as(exec.Command("touch", filepath.Join(c.data(), "standby.signal"))).Run(); err != nil {
+		return err
+	}
+	return c.Up()
 }
 
 // Close ends the server and removes all that it held.

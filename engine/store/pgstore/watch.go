@@ -1,0 +1,124 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// watchEvery is how often a store looks at its database without being asked to.
+	watchEvery = 2 * time.Second
+	// watching bounds each of the two questions of a look.
+	watching = 3 * time.Second
+	// proven is how long an acknowledged commit proves that the database takes commits.
+	proven = 5 * time.Second
+	// mostSkew is how far this machine's clock may be from the database's. Records hold times of the servers' clocks.
+	mostSkew = time.Second
+)
+
+// watch looks at the database until ctx ends.
+func (s *Store) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		s.look(ctx)
+	}
+}
+
+// look finds out whether the database answers, on which timeline, with which clock, and whether it takes commits. So
+// dead connections are found, and Failed tells the truth, while nobody reads or writes.
+func (s *Store) look(ctx context.Context) {
+	err := s.lookAtClock(ctx)
+	if err == nil {
+		err = s.proveCommits(ctx)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	s.dropDead(err)
+	before := s.failure.Swap(&err)
+	switch failed := before != nil && *before != nil; {
+	case err != nil && !failed:
+		s.log.Error("the database does not take commits", "error", err)
+	case err == nil && failed:
+		s.log.Info("the database takes commits again")
+	}
+}
+
+// Failed answers why commits are not acknowledged, as of the last look, or nil.
+func (s *Store) Failed() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// lookAtClock reads the database's clock and timeline. A pooler may have led the connection to another database.
+func (s *Store) lookAtClock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, watching)
+	defer cancel()
+	conn, err := s.loose.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	e, err := s.askEpoch(ctx, conn.Conn().PgConn())
+	if err != nil {
+		return err
+	}
+	if err := s.learn(e); err != nil {
+		return err
+	}
+	var micros int64
+	const clock = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+	sent := s.now()
+	if err := conn.QueryRow(ctx, clock, pgx.QueryExecModeExec).Scan(&micros); err != nil {
+		return err
+	}
+	received := s.now()
+	s.skewed(received.Sub(time.UnixMicro(micros)), received.Sub(sent))
+	return nil
+}
+
+// skewed takes note of how far this machine's clock is ahead of the database's, which is not known better than the time
+// that the question took.
+func (s *Store) skewed(ahead, took time.Duration) {
+	ahead -= took / 2
+	s.skew.Store(int64(ahead))
+	far := time.Duration(math.Abs(float64(ahead))) > mostSkew+took/2
+	switch before := s.far.Swap(far); {
+	case far && !before:
+		s.log.Warn("this machine's clock and the database's differ: is a time service running on both?",
+			"ahead", ahead.Round(time.Millisecond).String())
+	case !far && before:
+		s.log.Info("this machine's clock and the database's agree again")
+	}
+}
+
+// proveCommits makes a commit of its own where nobody's was acknowledged for a while. It waits for the synchronous
+// standby, as every commit does.
+func (s *Store) proveCommits(ctx context.Context) error {
+	if s.now().Sub(time.Unix(0, s.synced.Load())) < proven {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, watching)
+	defer cancel()
+	_, err := s.burn(ctx, nil, newToken())
+	switch {
+	case err == nil:
+		s.synced.Store(s.now().UnixNano())
+	case timedOut(err) || errors.Is(err, errUnreplicated):
+		err = fmt.Errorf("a commit was not acknowledged within %v: is a synchronous standby away? %w", watching, err)
+	}
+	return err
+}
