@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -47,6 +48,17 @@ func ParseFormat(name string, output bool) (chat.Format, error) {
 // faulty one by its index.
 func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.Skipped, error) {
 	parsed, skipped, bad := chat.Parse(f, in)
+	// chat.Parse reads stored messages too, and older ones may have such names, so they are refused here.
+	for i := range parsed {
+		m := &parsed[i]
+		for _, name := range [...]string{m.Agent, m.Delegation, m.From, m.To} {
+			if ident.PathSegment(name) {
+				bad = append(bad, chat.FieldError{Index: m.Index, Code: chat.CodeInvalidID,
+					Detail: `no agent or delegation may be called "." or ".."`})
+				break
+			}
+		}
+	}
 	return parsed, skipped, Refusal(bad)
 }
 
