@@ -76,8 +76,12 @@ func isDamaged(err error) bool {
 }
 
 // stored is the answer to Store as it is kept for an idempotent request. It holds nothing that the client said, because
-// what is forgotten must be nowhere. The rest of the answer is taken from the request, which is the same.
+// what is forgotten must be nowhere. The rest of the answer is taken from the request, which is the same, for as long
+// as the memory is there.
 type stored struct {
+	// Incarnation is that of the memory. It is zero in answers that were stored before it was kept.
+	Incarnation ident.Incarnation `json:"incarnation,omitzero"`
+
 	Made      string     `json:"made,omitempty"` // the key, where the client named none
 	Created   bool       `json:"created,omitempty"`
 	Version   int        `json:"version"`
@@ -88,7 +92,8 @@ type stored struct {
 
 // Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the
 // codes of Spec, quota_exceeded where the tenant may keep no more, memory_damaged where what is stored under the key
-// cannot be read, and not_found where the key does not reach the project.
+// cannot be read, not_found where the key does not reach the project, and memory_forgotten where the same request
+// stored a memory before that is gone now.
 func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once, projectID string, spec Spec) (
 	m Memory, created bool, err error,
 ) {
@@ -107,8 +112,31 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 	if m.Key == "" {
 		m.Key = out.Made
 	}
+	if once.Key != "" {
+		if err := svc.stillThere(ctx, c, projectID, m.Key, out); err != nil {
+			return Memory{}, false, err
+		}
+	}
 	m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt = out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt
 	return m, out.Created, nil
+}
+
+// stillThere answers memory_forgotten where the memory that an idempotent request stored was forgotten or has expired
+// since. Answering that it is stored would be wrong, and would show its text after it was forgotten.
+func (svc *Service) stillThere(ctx context.Context, c access.Caller, projectID, key string, out stored) error {
+	_, rec, err := svc.live(ctx, c, projectID, key)
+	switch {
+	case isDamaged(err):
+		return nil
+	case err != nil && !fault.IsNotFound(err):
+		return err
+	case err == nil && (rec.Incarnation == out.Incarnation ||
+		out.Incarnation == ident.Incarnation{} && rec.CreatedAt.Equal(out.CreatedAt)):
+		return nil
+	}
+	return fault.Errorf(fault.Gone, "memory_forgotten",
+		"this request stored the memory %q, which is gone since; it is not stored again. To store it anew, "+
+			"use another Idempotency-Key", key)
 }
 
 // store collects the writes that make the spec its key's next version.
@@ -141,6 +169,7 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 	if err := svc.hold(t.Ctx, room, replacing(old, rec)); err != nil {
 		return out, err
 	}
+	out.Incarnation = rec.Incarnation
 	out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt = rec.Version, rec.CreatedAt, rec.UpdatedAt, rec.ExpiresAt
 	return out, svc.put(t, p.Incarnation, rec, old)
 }
