@@ -38,7 +38,7 @@ func TestForgottenTextIsNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 80 { // enough to be put into blocks
-		k.Keep(fmt.Sprint("k", i), fmt.Sprintf("quixotry%d and more", i))
+		k.Keep(fmt.Sprint("k", i), fmt.Sprintf("quixotry%d of the fable", i))
 	}
 	if _, err := k.Sessions.Create(t.Context(), k.Admin, once("s"), ident.DefaultProject,
 		session.Spec{ID: "s", Title: "quixotryTitle"}); err != nil {
@@ -49,7 +49,7 @@ func TestForgottenTextIsNowhere(t *testing.T) {
 		Tags: []string{"quixotryTag"}, Source: &source}); err != nil {
 		t.Fatal(err)
 	}
-	w := k.Ask(`{"memories":{"query":"more","limit":50},"pending":[{"role":"user","content":"what more?"}]}`)
+	w := k.Ask(`{"memories":{"query":"fable","limit":50},"pending":[{"role":"user","content":"which fable?"}]}`)
 	if !bytes.Contains(w.Raw, []byte("quixotry")) {
 		t.Fatal("the window shows no memory")
 	}

@@ -101,8 +101,8 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 		return Memory{}, false, err
 	}
 	room := svc.tallies.Reserve(c.Tenant)
-	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
-		return svc.store(t, c, projectID, &spec, room)
+	out, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (stored, error) {
+		return svc.store(t, c, projectID, &spec, room, ticket)
 	})
 	room.End(err == nil)
 	if err != nil {
@@ -140,9 +140,8 @@ func (svc *Service) stillThere(ctx context.Context, c access.Caller, projectID, 
 }
 
 // store collects the writes that make the spec its key's next version.
-func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation) (
-	out stored, err error,
-) {
+func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation,
+	ticket *ticket) (out stored, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
 		return out, err
@@ -153,6 +152,9 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 		out.Made = rec.Key
 	}
 	old, err := svc.expect(t, p.Incarnation, rec.Key)
+	if err == nil && old != nil {
+		err = ticket.need(p.Incarnation)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -236,12 +238,17 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 	Forgotten, error,
 ) {
 	room := svc.tallies.Reserve(c.Tenant)
-	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
+	forgotten, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (bool, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil || !ident.ValidID(key) {
 			return false, err
 		}
 		old, err := svc.expect(t, p.Incarnation, key)
+		if old != nil || isDamaged(err) {
+			if err := ticket.need(p.Incarnation); err != nil {
+				return false, err
+			}
+		}
 		if isDamaged(err) {
 			return true, svc.deleteDamaged(t, p.Incarnation, key)
 		}
@@ -261,7 +268,10 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 // it. Due is the key of that entry.
 func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error {
 	pinc, key, _ := records.Memory.Split(records.SplitExpiry(due))
-	expire := func(t *records.Tx) (struct{}, error) {
+	expire := func(t *records.Tx, ticket *ticket) (struct{}, error) {
+		if err := ticket.need(pinc); err != nil {
+			return struct{}{}, err
+		}
 		rec, err := svc.expect(t, pinc, key)
 		switch {
 		case isDamaged(err):
@@ -275,6 +285,6 @@ func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error
 		}
 		return struct{}{}, err
 	}
-	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, expire)
+	_, err := update(ctx, svc, access.Caller{Tenant: tenant}, access.Once{}, expire)
 	return err
 }
