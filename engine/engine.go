@@ -56,8 +56,9 @@ type Options struct {
 	SpoolDir         string             // the folder for files that are being imported; empty: the system's
 	HotBytes         int                // what recently used sessions may take in memory; 0: 64 MiB
 
-	Now    func() time.Time // the clock; nil: the system's
-	Random io.Reader        // the source of ids and keys; nil: the system's
+	Now    func() time.Time     // the clock; nil: the system's
+	Uptime func() time.Duration // how long the process runs; nil: as the clock says
+	Random io.Reader            // the source of ids and keys; nil: the system's
 }
 
 // Engine serves all tenants of one store. Safe for concurrent use. Each field is a room, from the bottom up. A room
@@ -85,6 +86,12 @@ type Engine struct {
 // firstKey is the admin key of tenant `default` where this call made the tenant, and empty otherwise.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
 	db := records.New(o.Store, o.Logger, o.Now, o.Random, o.Alone)
+	if o.Uptime != nil {
+		db.MeasureBy(o.Uptime)
+	}
+	if err := db.LoadClock(ctx); err != nil {
+		return nil, "", err
+	}
 	e = &Engine{db: db, Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
 		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.HistoryMaxTokens)}
 	e.Sessions = session.New(db, e.Projects, o.Tokens, o.MessageBytes)
@@ -116,6 +123,9 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	return e, created.AdminKey, err
 }
+
+// AsOf is the time by which things are old, where it is not the system's: see records.DB. It is nil otherwise.
+func (e *Engine) AsOf() *time.Time { return e.db.AsOf() }
 
 // readyTimeout is how long the store may take to answer before the server counts as not ready.
 const readyTimeout = 2 * time.Second
