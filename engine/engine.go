@@ -45,16 +45,16 @@ type Options struct {
 	Analyser index.Analyser
 	BuiltIns []policy.BuiltIn
 
-	Logger           *slog.Logger
-	Alone            bool               // no other process works on the store
-	Summariser       summary.Summariser // nil: no summaries are made
-	RootKey          string             // the operator's key; empty: nobody is root
-	HistoryMaxTokens int                // the default of the setting of that name; 0: 8000
-	Policies         policy.Quota       // what each tenant may upload
-	Memories         memory.Quota       // what each tenant may keep of memories; 0: no bound
-	MessageBytes     int64              // what the messages of each tenant may take; 0: no bound
-	SpoolDir         string             // the folder for files that are being imported; empty: the system's
-	HotBytes         int                // what recently used sessions may take in memory; 0: 64 MiB
+	Logger       *slog.Logger
+	Alone        bool               // no other process works on the store
+	Summariser   summary.Summariser // nil: no summaries are made
+	RootKey      string             // the operator's key; empty: nobody is root
+	Defaults     *project.Settings  // of projects that set none; nil: those that Mneme comes with
+	Policies     policy.Quota       // what each tenant may upload
+	Memories     memory.Quota       // what each tenant may keep of memories; 0: no bound
+	MessageBytes int64              // what the messages of each tenant may take; 0: no bound
+	SpoolDir     string             // the folder for files that are being imported; empty: the system's
+	HotBytes     int                // what recently used sessions may take in memory; 0: 64 MiB
 
 	Now    func() time.Time     // the clock; nil: the system's
 	Uptime func() time.Duration // how long the process runs; nil: as the clock says
@@ -93,7 +93,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 		return nil, "", err
 	}
 	e = &Engine{db: db, Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
-		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.HistoryMaxTokens)}
+		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.Defaults)}
 	e.Sessions = session.New(db, e.Projects, o.Tokens, o.MessageBytes)
 	e.Index = index.New(db, e.Jobs, o.Analyser)
 	if e.Policies, err = policy.New(ctx, db, e.Projects, o.Host, o.Policies, o.BuiltIns); err != nil {
@@ -117,6 +117,11 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	e.setJobs()
 
+	if o.Defaults != nil {
+		if err := e.Projects.CheckDefaults(ctx); err != nil {
+			return nil, "", err
+		}
+	}
 	created, err := e.CreateTenant(ctx, access.Once{}, tenant.Spec{ID: ident.DefaultTenant})
 	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Conflict {
 		return e, "", nil

@@ -33,7 +33,7 @@ type timekeeper struct {
 	settled time.Time     // the store's time
 	read    time.Duration // the uptime at the last reading
 	doubted time.Duration // for how long of the uptime the clock has been too far ahead; 0: it is not
-	saved   time.Time // the store's time when it was saved last
+	saved   time.Time     // the store's time when it was saved last
 }
 
 // times gives the time for what happens now, and the time by which something is old enough to be removed. They differ

@@ -41,8 +41,8 @@ type DB struct {
 	Store   store.Store
 	Log     *slog.Logger
 	Clock   func() time.Time // the system's, for how long something takes; for when something is, see Now
-	Entropy io.Reader // the source of ids and keys
-	Alone   bool      // no other process works on the store
+	Entropy io.Reader        // the source of ids and keys
+	Alone   bool             // no other process works on the store
 	Removed removals
 	// Committed, where it is set, is called after each commit.
 	Committed func(tenant string, b store.Batch)
