@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/project"
@@ -29,8 +30,8 @@ type config struct {
 	Store string
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
-	// HistoryMaxTokens is the default of the setting history_max_tokens; 0: the engine's own.
-	HistoryMaxTokens int
+	// Defaults are the settings of projects that set none; nil: those that Mneme comes with.
+	Defaults *project.Settings
 	// RateLimit is how many requests a second each tenant may send in the long run; 0: no limit. RateBurst is how many
 	// it may send at once; 0: as many as in one second.
 	RateLimit float64
@@ -55,19 +56,24 @@ func (p provider) given() bool { return p.URL != "" || p.Key != "" }
 // rawConfig is the configuration as the operator wrote it. Values that are not texts are parsed from it.
 type rawConfig struct {
 	config
-	file, historyMaxTokens string
-	limits                 tenantLimits
-	main                   provider
+	file     string
+	limits   tenantLimits
+	main     provider
+	defaults map[string]*string // by the names of settings
 }
 
 func newRawConfig() *rawConfig {
-	return &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}}
+	r := &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}, defaults: map[string]*string{}}
+	for _, name := range project.Names() {
+		r.defaults[name] = new(string)
+	}
+	return r
 }
 
 // options are the settings of `mneme serve`. docs/CONFIGURATION.md is printed from them.
 func (r *rawConfig) options() []option {
 	c := &r.config
-	return []option{
+	return append([]option{
 		{"listen", "MNEME_LISTEN", "listen", &c.Listen, "`HOST:PORT` to serve on; port 0 picks one"},
 		{"data", "MNEME_DATA", "data", &c.Data, "`FOLDER` that holds everything"},
 		{"store", "MNEME_STORE", "store", &c.Store,
@@ -86,8 +92,6 @@ func (r *rawConfig) options() []option {
 			"`NUMBER` of memories that each tenant may keep (default: no limit)"},
 		{"config", "MNEME_CONFIG", "", &r.file,
 			"YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
-		{"", "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT", "", &r.historyMaxTokens,
-			"the default of the setting history_max_tokens"},
 		// These have no flags, because every process on the machine can read a command line, and with it a key.
 		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "the key at the provider of models"},
 		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its URL, with the version (default: OpenAI's)"},
@@ -95,7 +99,43 @@ func (r *rawConfig) options() []option {
 		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
 		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
 		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "for summaries, another model"},
+	}, r.defaultOptions()...)
+}
+
+// defaultOptions are those that set the default of a project's setting: one for each that there is.
+func (r *rawConfig) defaultOptions() (options []option) {
+	for _, name := range project.Names() {
+		env := "MNEME_DEFAULT_" + strings.ToUpper(name)
+		if name == "history_max_tokens" {
+			env = "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT" // its name elsewhere
+		}
+		options = append(options, option{"default-" + strings.ReplaceAll(name, "_", "-"), env, "default_" + name,
+			r.defaults[name], "`VALUE` of the setting " + name + " in projects that do not set it"})
 	}
+	return options
+}
+
+// readDefaults holds the defaults of settings against the rules for a project's own.
+func (r *rawConfig) readDefaults() error {
+	set := map[string]string{}
+	for name, value := range r.defaults {
+		if *value != "" {
+			set[name] = *value
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	defaults, err := project.Defaults(set)
+	if known, ok := errors.AsType[*fault.Error](err); ok && len(known.Fields) > 0 {
+		for _, o := range r.defaultOptions() {
+			if field, _, _ := strings.Cut(known.Fields[0].Field, "."); o.key == "default_"+field {
+				return fmt.Errorf("%s (%s): %s", o.key, o.env, known.Fields[0].Detail)
+			}
+		}
+	}
+	r.Defaults = &defaults
+	return err
 }
 
 // readConfig gathers the configuration. The error is flag.ErrHelp where help was asked for and has been printed to
@@ -112,14 +152,8 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 			return r.config, err
 		}
 	}
-	if r.historyMaxTokens != "" {
-		n, err := strconv.Atoi(r.historyMaxTokens)
-		if err != nil || n < 1 || n > project.MaxBudget {
-			return r.config, fmt.Errorf("AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT must be an integer "+
-				"from 1 to %d",
-				project.MaxBudget)
-		}
-		r.HistoryMaxTokens = n
+	if err := r.readDefaults(); err != nil {
+		return r.config, err
 	}
 	if err := r.limits.read(&r.config); err != nil {
 		return r.config, err

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/project"
 )
 
 func environment(vars map[string]string) lookup {
@@ -41,12 +45,17 @@ func TestConfigPrecedence(t *testing.T) {
 			config{Listen: "flag:3", Data: "/env", RootKey: "file-key"}},
 		{[]string{"--config", yamlFile(t, ""), "--root-key", "flag-key"}, map[string]string{
 			"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"},
-			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", RootKey: "flag-key", HistoryMaxTokens: 4000}},
+			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", RootKey: "flag-key", Defaults: defaults(t, "history_max_tokens", "4000")}},
+		{[]string{"--config", yamlFile(t, "default_summary_enabled: true\ndefault_summary_threshold: 30\n"),
+			"--default-summary-mode", "wait"}, map[string]string{"MNEME_DEFAULT_SUMMARY_THRESHOLD": "20",
+			"MNEME_DEFAULT_CONVERSATION_RETENTION_DAYS": "90"},
+			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", Defaults: defaults(t, "summary_enabled", "true",
+				"summary_threshold", "20", "summary_mode", "wait", "conversation_retention_days", "90")}},
 		{[]string{"--config", yamlFile(t, "rate_limit: 2.5\nquota_message_bytes: 1000\n"), "--rate-burst", "7"},
 			map[string]string{"MNEME_QUOTA_MESSAGE_BYTES": "2000"},
 			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", RateLimit: 2.5, RateBurst: 7, MessageBytes: 2000}},
 	} {
-		if got, err := readConfig(c.args, environment(c.env), io.Discard); err != nil || got != c.want {
+		if got, err := readConfig(c.args, environment(c.env), io.Discard); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v %v: %+v, %v", c.args, c.env, got, err)
 		}
 	}
@@ -87,7 +96,7 @@ func TestConfigOfSummaries(t *testing.T) {
 			env["MNEME_CONFIG"] = c.file
 		}
 		got, err := readConfig(nil, environment(env), io.Discard)
-		if err != nil || got.Summaries != c.want || got.Summaries.given() != c.given || got.HistoryMaxTokens != 4000 {
+		if err != nil || got.Summaries != c.want || got.Summaries.given() != c.given || got.Defaults.HistoryMaxTokens != 4000 {
 			t.Errorf("%v: %+v, %v", env, got, err)
 		}
 		s, err := newSummariser(got.Summaries)
@@ -131,6 +140,84 @@ func TestConfigKeepsSecrets(t *testing.T) {
 	}
 }
 
+// defaults are the settings that pairs of name and value leave.
+func defaults(t *testing.T, pairs ...string) *project.Settings {
+	t.Helper()
+	set := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		set[pairs[i]] = pairs[i+1]
+	}
+	s, err := project.Defaults(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// Every setting of a project has a default that an operator can set in each of the three ways, and it arrives.
+func TestConfigOfDefaults(t *testing.T) {
+	values := map[string]string{"session_history_depth": "7", "history_max_messages": "8", "history_max_tokens": "9",
+		"summary_enabled": "true", "summary_threshold": "39", "summary_keep_last": "11", "summary_model": "small",
+		"summary_mode": "wait", "summary_wait_ms": "5", "conversation_retention_days": "30", "daily_memory_days": "3",
+		"decision_retention_days": "4", "tokenizer": "cl100k_base", "pipeline": `[{"policy":"tool-pair-trim"}]`}
+	plain := settingsOf(t, nil)
+	for _, name := range project.Names() {
+		value, known := values[name]
+		if !known {
+			t.Fatalf("the setting %s is new: give it a value here", name)
+		}
+		var o option
+		for _, o = range newRawConfig().defaultOptions() {
+			if o.key == "default_"+name {
+				break
+			}
+		}
+		quoted, _ := json.Marshal(value)
+		for way, give := range map[string]func() (config, error){
+			"flag": func() (config, error) {
+				return readConfig([]string{"--" + o.flag, value}, environment(nil), io.Discard)
+			},
+			"variable": func() (config, error) {
+				return readConfig(nil, environment(map[string]string{o.env: value}), io.Discard)
+			},
+			"file": func() (config, error) {
+				return readConfig([]string{"--config", yamlFile(t, o.key+": "+string(quoted)+"\n")}, environment(nil),
+					io.Discard)
+			},
+		} {
+			got, err := give()
+			if err != nil {
+				t.Fatalf("%s as a %s: %v", name, way, err)
+			}
+			all := settingsOf(t, got.Defaults)
+			for other, was := range plain {
+				if (string(all[other]) != string(was)) != (other == name) {
+					t.Errorf("%s as a %s: %s is %s, was %s", name, way, other, all[other], was)
+				}
+			}
+			if text := strings.Trim(string(all[name]), `"`); text != value {
+				t.Errorf("%s as a %s is %s", name, way, text)
+			}
+		}
+	}
+}
+
+// settingsOf are settings by their names, as clients see them.
+func settingsOf(t *testing.T, s *project.Settings) (all map[string]json.RawMessage) {
+	t.Helper()
+	if s == nil {
+		s = defaults(t)
+	}
+	raw, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func TestConfigRefuses(t *testing.T) {
 	const tokens = "AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT"
 	for _, c := range []struct {
@@ -154,7 +241,11 @@ func TestConfigRefuses(t *testing.T) {
 		{[]string{"--rate-limit", "1", "--rate-burst", "0"}, nil, "rate_burst must be"},
 		{[]string{"--rate-burst", "5"}, nil, "needs a rate_limit"},
 		{[]string{"--quota-message-bytes", "lots"}, nil, "quota_message_bytes must be"},
-		{nil, map[string]string{tokens: "0"}, tokens},
+		{nil, map[string]string{tokens: "-1"}, tokens},
+		{[]string{"--default-tokenizer", "p50k_base"}, nil, "default_tokenizer (MNEME_DEFAULT_TOKENIZER): must be"},
+		{[]string{"--default-summary-keep-last", "41"}, nil, "must be from 1 to 40"},
+		{[]string{"--default-summary-enabled", "perhaps"}, nil, "must be a boolean"},
+		{[]string{"--default-pipeline", `[{"name":"x"}]`}, nil, "default_pipeline"},
 	} {
 		if _, err := readConfig(c.args, environment(c.env), io.Discard); err == nil ||
 			!strings.Contains(err.Error(), c.want) ||

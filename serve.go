@@ -101,7 +101,7 @@ func withEngine(
 	sealed := store.Seal(store.Pausing(db, c.Store != "", fair.Pause))
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
-		Summariser: summariser, RootKey: c.RootKey, HistoryMaxTokens: c.HistoryMaxTokens,
+		Summariser: summariser, RootKey: c.RootKey, Defaults: c.Defaults,
 		MessageBytes: c.MessageBytes, Memories: c.Memories, SpoolDir: c.Data,
 		Alone: c.Store == "", // the embedded database locks its folder
 	})

@@ -45,19 +45,20 @@ type Options struct {
 	Analyser index.Analyser
 	BuiltIns []policy.BuiltIn
 
-	Logger           *slog.Logger
-	Alone            bool               // no other process works on the store
-	Summariser       summary.Summariser // nil: no summaries are made
-	RootKey          string             // the operator's key; empty: nobody is root
-	HistoryMaxTokens int                // the default of the setting of that name; 0: 8000
-	Policies         policy.Quota       // what each tenant may upload
-	Memories         memory.Quota       // what each tenant may keep of memories; 0: no bound
-	MessageBytes     int64              // what the messages of each tenant may take; 0: no bound
-	SpoolDir         string             // the folder for files that are being imported; empty: the system's
-	HotBytes         int                // what recently used sessions may take in memory; 0: 64 MiB
+	Logger       *slog.Logger
+	Alone        bool               // no other process works on the store
+	Summariser   summary.Summariser // nil: no summaries are made
+	RootKey      string             // the operator's key; empty: nobody is root
+	Defaults     *project.Settings  // of projects that set none; nil: those that Mneme comes with
+	Policies     policy.Quota       // what each tenant may upload
+	Memories     memory.Quota       // what each tenant may keep of memories; 0: no bound
+	MessageBytes int64              // what the messages of each tenant may take; 0: no bound
+	SpoolDir     string             // the folder for files that are being imported; empty: the system's
+	HotBytes     int                // what recently used sessions may take in memory; 0: 64 MiB
 
-	Now    func() time.Time // the clock; nil: the system's
-	Random io.Reader        // the source of ids and keys; nil: the system's
+	Now    func() time.Time     // the clock; nil: the system's
+	Uptime func() time.Duration // how long the process runs; nil: as the clock says
+	Random io.Reader            // the source of ids and keys; nil: the system's
 }
 
 // Engine serves all tenants of one store. Safe for concurrent use. Each field is a room, from the bottom up. A room
@@ -85,8 +86,14 @@ type Engine struct {
 // firstKey is the admin key of tenant `default` where this call made the tenant, and empty otherwise.
 func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error) {
 	db := records.New(o.Store, o.Logger, o.Now, o.Random, o.Alone)
+	if o.Uptime != nil {
+		db.MeasureBy(o.Uptime)
+	}
+	if err := db.LoadClock(ctx); err != nil {
+		return nil, "", err
+	}
 	e = &Engine{db: db, Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
-		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.HistoryMaxTokens)}
+		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.Defaults)}
 	e.Sessions = session.New(db, e.Projects, o.Tokens, o.MessageBytes)
 	e.Index = index.New(db, e.Jobs, o.Analyser)
 	if e.Policies, err = policy.New(ctx, db, e.Projects, o.Host, o.Policies, o.BuiltIns); err != nil {
@@ -110,6 +117,11 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	}
 	e.setJobs()
 
+	if o.Defaults != nil {
+		if err := e.Projects.CheckDefaults(ctx); err != nil {
+			return nil, "", err
+		}
+	}
 	created, err := e.CreateTenant(ctx, access.Once{}, tenant.Spec{ID: ident.DefaultTenant})
 	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Conflict {
 		return e, "", nil
@@ -122,6 +134,8 @@ func (e *Engine) Epoch() string { return store.Epoch(e.db.Store) }
 
 // Figures are what the store tells of itself.
 func (e *Engine) Figures() []store.Figure { return store.Figures(e.db.Store) }
+// AsOf is the time by which things are old, where it is not the system's: see records.DB. It is nil otherwise.
+func (e *Engine) AsOf() *time.Time { return e.db.AsOf() }
 
 // readyTimeout is how long the store may take to answer before the server counts as not ready.
 const readyTimeout = 2 * time.Second

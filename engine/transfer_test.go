@@ -292,6 +292,10 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		"an unknown field":   {edit(`{"type":"session",`, `{"type":"session","mood":1,`), "invalid_export"},
 		"an unknown project": {edit(`"type":"session","project":"default"`, `"type":"session","project":"nowhere"`), "unknown_project"},
 		"a bad id":           {edit(`"id":"long"`, `"id":"lo ng"`), "invalid_id"},
+		"a session's dots":   {edit(`"id":"long"`, `"id":".."`), "invalid_id"},
+		"a project's dots":   {edit(`"type":"project","id":"default"`, `"type":"project","id":"."`), "invalid_id"},
+		"a memory's dots":    {edit(`"key":"fact1"`, `"key":".."`), "invalid_id"},
+		"a board's dots":     {edit(`"type":"board","id":"quiet"`, `"type":"board","id":".."`), "invalid_id"},
 		"a board unknown":    {edit(`"board_id":"infra","content":"/pause"`, `"board_id":"x","content":"/pause"`), "invalid_export"},
 		"a board twice":      {edit(`"type":"board","id":"quiet"`, `"type":"board","id":"infra"`), "repeated"},
 		"an entry's id":      {edit(`"id":"bme_`, `"id":"bmx_`), "invalid_id"},
@@ -328,6 +332,9 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 		}
 		if c.code != "" && refused.Code != c.code {
 			t.Errorf("%s: %s, want %s", name, refused, c.code)
+		}
+		if c.code == "invalid_id" && !strings.HasPrefix(refused.Detail, "line ") {
+			t.Errorf("%s: no line is named: %s", name, refused.Detail)
 		}
 		k.Drain()
 	}

@@ -46,6 +46,7 @@ func verifiedRooms() []verify.Room {
 		verify.Checks{
 			{Kind: records.DailyJob, Record: verify.Decodes[jobs.RetentionState]},
 			{Kind: records.Import, Record: importUnderWay},
+			{Kind: records.StoreTime, Record: verify.Decodes[records.ClockRecord]},
 		},
 	}
 }

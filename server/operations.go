@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 )
@@ -10,11 +11,13 @@ import (
 type status struct {
 	Status  string `json:"status"`
 	Version string `json:"version"`
+	// AsOf is given while the system's clock is too far ahead to be believed: the time by which things are old.
+	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
 // health says that the process answers.
 func (s *Server) health(context.Context, *call[nothing]) (status, error) {
-	return status{"ok", s.version}, nil
+	return status{"ok", s.version, nil}, nil
 }
 
 // ready says that requests can be served and stored, else not_ready. The reason stands in the log alone, because
@@ -24,7 +27,7 @@ func (s *Server) ready(ctx context.Context, c *call[nothing]) (status, error) {
 		s.log.ErrorContext(ctx, "not ready", "request_id", c.id, "error", err)
 		return status{}, refuse(http.StatusServiceUnavailable, "not_ready", "the server cannot serve and store now")
 	}
-	return status{"ok", s.version}, nil
+	return status{"ok", s.version, s.engine.AsOf()}, nil
 }
 
 func (s *Server) metricsText(context.Context, *call[nothing]) (blob, error) {

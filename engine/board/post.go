@@ -87,13 +87,21 @@ func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.
 	}
 	out, err := change(ctx, svc, c, once, id, orNew, func(t *records.Tx, b *boardRecord) (Entry, error) {
 		d := *parsed // so that a retry starts from what was parsed
-		return d.write(t, c, b)
+		out, err := d.write(t, c, b)
+		// The stored idempotent answer omits what the client wrote. All of it is put back below.
+		if out.Content, out.Tags = "", nil; parsed.Source != "" {
+			out.Source = nil
+		}
+		return out, err
 	})
-	out.Content = post.Content // The stored idempotent answer omits the content, so it is put back here.
+	out.Content, out.Tags = parsed.Content, append([]string{}, parsed.Tags...)
+	if parsed.Source != "" {
+		out.Source = &parsed.Source
+	}
 	return out, err
 }
 
-// write collects the writes that put the entry on its board. What it gives has no content.
+// write collects the writes that put the entry on its board, and gives the entry as it is shown.
 func (d *draft) write(t *records.Tx, c access.Caller, b *boardRecord) (out Entry, err error) {
 	if b.Closed {
 		return out, fault.Errorf(fault.Conflict, "board_closed", "the board may have lost entries to damaged files and "+
@@ -122,7 +130,5 @@ func (d *draft) write(t *records.Tx, c access.Caller, b *boardRecord) (out Entry
 	if err := found.Set(t, r.Keys); err != nil {
 		return out, err
 	}
-	out = shown(&d.Stored, b)
-	out.Content = ""
-	return out, d.Put(t, b.Incarnation)
+	return shown(&d.Stored, b), d.Put(t, b.Incarnation)
 }

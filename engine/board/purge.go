@@ -48,7 +48,7 @@ func (svc *Service) Purge(ctx context.Context, c access.Caller, id string, p Pur
 	}
 	f, last := Filter{IsChat: p.IsChat}, b.Last
 	if p.OlderThanDays > 0 {
-		until := svc.db.Now().AddDate(0, 0, -p.OlderThanDays)
+		until := svc.db.Settled().AddDate(0, 0, -p.OlderThanDays)
 		f.Until = &until
 	}
 	for first := true; ; first = false {

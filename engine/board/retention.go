@@ -50,7 +50,7 @@ func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error
 			t.Delete(job)
 			return 0, nil
 		}
-		until := t.Now.AddDate(0, 0, -*b.RetentionDays)
+		until := svc.db.Settled().AddDate(0, 0, -*b.RetentionDays)
 		n, err := svc.purge(t, b, &Filter{Until: &until}, b.Last)
 		if err != nil || n > 0 {
 			return n, err

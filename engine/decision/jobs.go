@@ -28,7 +28,7 @@ func (svc *Service) Dailies() []jobs.Daily {
 // expire removes a chunk of decisions that are past their project's retention, and then of what they share.
 func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record, s project.Settings, _ []byte) (int,
 	[]byte, error) {
-	oldest := records.Day(svc.db.Now().AddDate(0, 0, -s.DecisionRetentionDays))
+	oldest := records.Day(svc.db.Settled().AddDate(0, 0, -s.DecisionRetentionDays))
 	for _, rng := range []store.Range{
 		{From: records.Decision.Under(p.Incarnation).From, To: records.Decision.Under2(p.Incarnation, oldest).From},
 		{From: records.Effective.Under(p.Incarnation).From, To: records.Effective.Under2(p.Incarnation, oldest).From},

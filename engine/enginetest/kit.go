@@ -70,11 +70,7 @@ func Open(t testing.TB, raw store.Store, change ...func(*engine.Options)) *Kit {
 	t.Helper()
 	counter, host := Parts()
 	k := &Kit{TB: t, Store: raw, Now: time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)}
-	var builtIns []policy.BuiltIn
-	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
-	}
-	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, Analyser: Analyser(), BuiltIns: builtIns,
+	o := engine.Options{Store: store.Seal(raw), Host: host, Tokens: counter, Analyser: Analyser(), BuiltIns: BuiltIns(),
 		RootKey: "root-key", Now: k.Clock, Random: entropyFor(t, raw)}
 	for _, c := range change {
 		c(&o)
@@ -86,6 +82,14 @@ func Open(t testing.TB, raw store.Store, change ...func(*engine.Options)) *Kit {
 	k.Engine = e
 	k.Admin = access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleTenantAdmin, KeyID: "test"}
 	return k
+}
+
+// BuiltIns are the policies that come with Mneme.
+func BuiltIns() (out []policy.BuiltIn) {
+	for _, m := range policies.BuiltIn() {
+		out = append(out, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+	}
+	return out
 }
 
 func (k *Kit) Clock() time.Time {

@@ -68,6 +68,8 @@ var ErrorCodes = []ErrorCode{
 	{"line_too_long", TooLarge, "A line of the file is too long.", "Export it again."},
 	{"malformed_message", Invalid, "A message does not have the form of its format.",
 		"Correct the message or name its format."},
+	{"memory_forgotten", Gone, "The request stored a memory before, and that memory is gone since.",
+		"Use another Idempotency-Key to store it anew."},
 	{"memory_purged", Gone, "A memory that the decision used is purged.", "The window cannot be computed again."},
 	{"message_too_large", Invalid, "A message is over its limit.", "Shorten it."},
 	{"misplaced_block", Invalid, "A content block stands in a role that cannot hold it.",

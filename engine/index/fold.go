@@ -47,7 +47,12 @@ func (svc *Service) stepSpace(ctx context.Context, tenant string, job store.Item
 	if state == dropped {
 		return true, records.LostRace(svc.dropPiece(ctx, tenant, job))
 	}
+	leave, err := svc.Queue(ctx, tenant, spaceOf(job.Key))
+	if err != nil {
+		return false, err
+	}
 	done, err = svc.foldSpace(ctx, tenant, job)
+	leave()
 	switch {
 	case errors.Is(err, ErrBroken):
 		return true, records.LostRace(svc.rebuild(ctx, tenant, job))

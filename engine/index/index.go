@@ -15,9 +15,12 @@
 package index
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 
+	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -29,6 +32,7 @@ type Service struct {
 	jobs     *jobs.Service
 	analyser Analyser
 	added    atomic.Uint32 // batches with fresh documents: every so many wake the job
+	lines    *fair.Lines   // of those who change what is in blocks already, by space
 
 	// Sources make a damaged index again, by the kind of space.
 	Sources map[byte]Source
@@ -36,7 +40,23 @@ type Service struct {
 
 // New makes the room. Whoever makes the rooms sets Sources.
 func New(db *records.DB, work *jobs.Service, analyser Analyser) *Service {
-	return &Service{db: db, jobs: work, analyser: analyser}
+	return &Service{db: db, jobs: work, analyser: analyser, lines: fair.NewLines(maxWaiting)}
+}
+
+// maxWaiting bounds the writers that wait for one space. A commit takes about a millisecond on an embedded store, so
+// that the last of them waits well within a request's time.
+const maxWaiting = 256
+
+// Queue waits for the turn to change what is in a space already: to overwrite or take out a document, or to put fresh
+// ones into blocks. All of these write the space's corpus record, so that without turns most of them would lose to
+// another one and begin again. Adding a document needs no turn. Queue answers contended where too many wait.
+func (svc *Service) Queue(ctx context.Context, tenant string, s Space) (leave func(), err error) {
+	leave, err = svc.lines.Enter(ctx, tenant+"\x00"+string(s.Project[:])+string(s.Kind))
+	if errors.Is(err, fair.ErrFull) {
+		err = fault.Errorf(fault.Unavailable, "contended", "%d writers wait for this project's memories already; try again",
+			maxWaiting)
+	}
+	return leave, err
 }
 
 // Units are the room's background work: documents on their way into blocks, and damaged indexes that are built again.

@@ -134,6 +134,9 @@ func (svc *Service) stepLook(ctx context.Context) (more bool, err error) {
 	var failed error // an error of one tenant must not stop the others
 	from := svc.background.lookedTo()
 	if from == nil {
+		if err := svc.db.SaveClock(ctx); err != nil {
+			return false, err
+		}
 		done, err := svc.stepTenant(ctx, records.SystemTenant)
 		if failed = err; done {
 			return true, failed
@@ -195,7 +198,7 @@ func firstOf(jobs store.Range) func(string, time.Time) store.Range {
 
 // stepTenant does one piece of one tenant's work: the first that does not fail. The error is of those that did.
 func (svc *Service) stepTenant(ctx context.Context, tenant string) (done bool, err error) {
-	q, now := store.Query{Keys: [][]byte{records.DailyJob.Key()}}, svc.db.Now()
+	q, now := store.Query{Keys: [][]byte{records.DailyJob.Key()}}, svc.db.Settled()
 	for _, u := range svc.Units {
 		q.Ranges = append(q.Ranges, u.Due(tenant, now))
 	}

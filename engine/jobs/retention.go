@@ -18,6 +18,8 @@ import (
 type RetentionRun struct {
 	Removed  map[string]int `json:"removed"`
 	Finished bool           `json:"finished"` // false: there is more, and it goes on in the background
+	// AsOf is given while the system's clock is too far ahead to be believed: ages were held against this time.
+	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
 const (
@@ -143,7 +145,7 @@ func (svc *Service) saveRetention(ctx context.Context, tenant string, s *Retenti
 // RunRetention does the daily job's work now, without changing when the job is due. Where that is too much for one
 // request, the background goes on at once, and Finished is false. It answers key_narrowed.
 func (svc *Service) RunRetention(ctx context.Context, c access.Caller) (RetentionRun, error) {
-	out := RetentionRun{Removed: map[string]int{}}
+	out := RetentionRun{Removed: map[string]int{}, AsOf: svc.db.AsOf()}
 	if err := c.WholeTenant(); err != nil {
 		return out, err
 	}

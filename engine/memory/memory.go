@@ -76,8 +76,12 @@ func isDamaged(err error) bool {
 }
 
 // stored is the answer to Store as it is kept for an idempotent request. It holds nothing that the client said, because
-// what is forgotten must be nowhere. The rest of the answer is taken from the request, which is the same.
+// what is forgotten must be nowhere. The rest of the answer is taken from the request, which is the same, for as long
+// as the memory is there.
 type stored struct {
+	// Incarnation is that of the memory. It is zero in answers that were stored before it was kept.
+	Incarnation ident.Incarnation `json:"incarnation,omitzero"`
+
 	Made      string     `json:"made,omitempty"` // the key, where the client named none
 	Created   bool       `json:"created,omitempty"`
 	Version   int        `json:"version"`
@@ -88,7 +92,8 @@ type stored struct {
 
 // Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the
 // codes of Spec, quota_exceeded where the tenant may keep no more, memory_damaged where what is stored under the key
-// cannot be read, and not_found where the key does not reach the project.
+// cannot be read, not_found where the key does not reach the project, and memory_forgotten where the same request
+// stored a memory before that is gone now.
 func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once, projectID string, spec Spec) (
 	m Memory, created bool, err error,
 ) {
@@ -96,8 +101,8 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 		return Memory{}, false, err
 	}
 	room := svc.tallies.Reserve(c.Tenant)
-	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
-		return svc.store(t, c, projectID, &spec, room)
+	out, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (stored, error) {
+		return svc.store(t, c, projectID, &spec, room, ticket)
 	})
 	room.End(err == nil)
 	if err != nil {
@@ -107,14 +112,36 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 	if m.Key == "" {
 		m.Key = out.Made
 	}
+	if once.Key != "" {
+		if err := svc.stillThere(ctx, c, projectID, m.Key, out); err != nil {
+			return Memory{}, false, err
+		}
+	}
 	m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt = out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt
 	return m, out.Created, nil
 }
 
+// stillThere answers memory_forgotten where the memory that an idempotent request stored was forgotten or has expired
+// since. Answering that it is stored would be wrong, and would show its text after it was forgotten.
+func (svc *Service) stillThere(ctx context.Context, c access.Caller, projectID, key string, out stored) error {
+	_, rec, err := svc.live(ctx, c, projectID, key)
+	switch {
+	case isDamaged(err):
+		return nil
+	case err != nil && !fault.IsNotFound(err):
+		return err
+	case err == nil && (rec.Incarnation == out.Incarnation ||
+		out.Incarnation == ident.Incarnation{} && rec.CreatedAt.Equal(out.CreatedAt)):
+		return nil
+	}
+	return fault.Errorf(fault.Gone, "memory_forgotten",
+		"this request stored the memory %q, which is gone since; it is not stored again. To store it anew, "+
+			"use another Idempotency-Key", key)
+}
+
 // store collects the writes that make the spec its key's next version.
-func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation) (
-	out stored, err error,
-) {
+func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation,
+	ticket *ticket) (out stored, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
 		return out, err
@@ -125,6 +152,9 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 		out.Made = rec.Key
 	}
 	old, err := svc.expect(t, p.Incarnation, rec.Key)
+	if err == nil && old != nil {
+		err = ticket.need(p.Incarnation)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -141,6 +171,7 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 	if err := svc.hold(t.Ctx, room, replacing(old, rec)); err != nil {
 		return out, err
 	}
+	out.Incarnation = rec.Incarnation
 	out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt = rec.Version, rec.CreatedAt, rec.UpdatedAt, rec.ExpiresAt
 	return out, svc.put(t, p.Incarnation, rec, old)
 }
@@ -207,12 +238,17 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 	Forgotten, error,
 ) {
 	room := svc.tallies.Reserve(c.Tenant)
-	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
+	forgotten, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (bool, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil || !ident.ValidID(key) {
 			return false, err
 		}
 		old, err := svc.expect(t, p.Incarnation, key)
+		if old != nil || isDamaged(err) {
+			if err := ticket.need(p.Incarnation); err != nil {
+				return false, err
+			}
+		}
 		if isDamaged(err) {
 			return true, svc.deleteDamaged(t, p.Incarnation, key)
 		}
@@ -232,7 +268,10 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 // it. Due is the key of that entry.
 func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error {
 	pinc, key, _ := records.Memory.Split(records.SplitExpiry(due))
-	expire := func(t *records.Tx) (struct{}, error) {
+	expire := func(t *records.Tx, ticket *ticket) (struct{}, error) {
+		if err := ticket.need(pinc); err != nil {
+			return struct{}{}, err
+		}
 		rec, err := svc.expect(t, pinc, key)
 		switch {
 		case isDamaged(err):
@@ -246,6 +285,6 @@ func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error
 		}
 		return struct{}{}, err
 	}
-	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, expire)
+	_, err := update(ctx, svc, access.Caller{Tenant: tenant}, access.Once{}, expire)
 	return err
 }

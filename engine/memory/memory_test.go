@@ -230,7 +230,8 @@ func TestDailyMemoriesExpire(t *testing.T) {
 	}
 }
 
-// The same request again gets the first answer, whatever happened since, and nothing it said is kept for that.
+// The same request again gets the first answer while the memory is there, and nothing it said is kept for that. Once the
+// memory is gone the answer says so, whatever is stored under its key now.
 func TestMemoriesAreIdempotent(t *testing.T) {
 	k := enginetest.New(t)
 	once := access.Once{Key: "once", Body: [32]byte{1}}
@@ -239,10 +240,25 @@ func TestMemoriesAreIdempotent(t *testing.T) {
 	if err != nil || !created {
 		t.Fatal(created, err)
 	}
-	k.Forget(first.Key)
-	again, created, err := k.Memories.Store(t.Context(), k.Admin, once, ident.DefaultProject, spec)
+	repeat := func() (memory.Memory, bool, error) {
+		return k.Memories.Store(t.Context(), k.Admin, once, ident.DefaultProject, spec)
+	}
+	again, created, err := repeat()
 	if err != nil || !created || !reflect.DeepEqual(again, first) {
 		t.Errorf("%s, then %s: %v", brief(first), brief(again), err)
+	}
+	k.Forget(first.Key)
+	for _, under := range []string{"", "other"} {
+		if under != "" {
+			k.Remember(memory.Spec{Key: first.Key, Content: under})
+		}
+		again, _, err := repeat()
+		if e := enginetest.WantKind(t, err, fault.Gone); e.Code != "memory_forgotten" || again.Content != "" {
+			t.Errorf("with %q there: %v, %s", under, e, brief(again))
+		}
+		if strings.Contains(err.Error(), "marmalade") {
+			t.Error(err)
+		}
 	}
 	if k.Holds(ident.DefaultTenant, "marmalade") || k.Holds(ident.DefaultTenant, "jam") {
 		t.Error("the answer kept for the request holds what was forgotten")

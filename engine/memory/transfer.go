@@ -170,8 +170,11 @@ func (m *Memory) readmit() error {
 // checkWriter bounds what a file says of who wrote something.
 func checkWriter(keyID, agent string) error {
 	for field, id := range map[string]string{"key_id": keyID, "agent": agent} {
-		if id != "" && !ident.ValidID(id) {
-			return ident.CheckID(field, id)
+		if id == "" {
+			continue
+		}
+		if err := ident.CheckID(field, id); err != nil {
+			return err
 		}
 	}
 	return nil

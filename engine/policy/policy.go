@@ -60,10 +60,12 @@ type Policy struct {
 }
 
 // validName tells whether a policy may have a name: "@" begins the number of a version.
-func validName(name string) bool { return ident.ValidID(name) && !strings.Contains(name, "@") }
+func validName(name string) bool {
+	return ident.ValidID(name) && !ident.PathSegment(name) && !strings.Contains(name, "@")
+}
 
 func badName() *fault.Error {
-	return fault.InvalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -")
+	return fault.InvalidField("name", "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : -, not . or ..")
 }
 
 func notFound(name string) *fault.Error {

@@ -21,20 +21,21 @@ import (
 
 // Service keeps projects and their settings. Safe for concurrent use once Pipelines is set.
 type Service struct {
-	db        *records.DB
-	memo      records.Memo[Record]
-	maxTokens int // the default of history_max_tokens
+	db       *records.DB
+	memo     records.Memo[Record]
+	defaults Settings
 
 	// Pipelines is what the room of policies, which stands above this one, knows of pipelines. engine.New sets it.
 	Pipelines Pipelines
 }
 
-// New makes the room. HistoryMaxTokens is the default of the setting of that name; 0: 8000.
-func New(db *records.DB, historyMaxTokens int) *Service {
-	if historyMaxTokens == 0 {
-		historyMaxTokens = 8000
+// New makes the room. The defaults are the settings of projects that set none; nil: those that Mneme comes with.
+func New(db *records.DB, defaults *Settings) *Service {
+	if defaults == nil {
+		own := builtIn()
+		defaults = &own
 	}
-	return &Service{db: db, maxTokens: historyMaxTokens}
+	return &Service{db: db, defaults: *defaults}
 }
 
 // Spec is what a client may say of a project.

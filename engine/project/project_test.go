@@ -27,7 +27,7 @@ func room(t *testing.T) *project.Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc := project.New(db, 0)
+	svc := project.New(db, nil)
 	svc.Pipelines = project.Pipelines{BuiltIn: func(string) bool { return true },
 		Check: func(*records.Tx, project.Settings, bool) error { return nil }}
 	return svc

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -63,17 +62,25 @@ const (
 )
 
 // DefaultSettings are those of a project that sets none.
-func (svc *Service) DefaultSettings() Settings {
-	return Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: svc.maxTokens,
-		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000,
-		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0],
-		Pipeline: []PipelineStep{{Policy: "delegation-filter"}, {Policy: "summarise"}, {Policy: "depth-compress"},
-			{Policy: "tool-pair-trim"}}}
-}
+func (svc *Service) DefaultSettings() Settings { return svc.defaults.clone() }
 
 // WithDefaults fills what a project set into the defaults.
 func (svc *Service) WithDefaults(set json.RawMessage) (Settings, error) {
-	s := svc.DefaultSettings()
+	return svc.defaults.with(set)
+}
+
+// clone is a copy of settings into which others can be decoded.
+func (s Settings) clone() Settings {
+	if s.ConversationRetentionDays != nil {
+		days := *s.ConversationRetentionDays
+		s.ConversationRetentionDays = &days
+	}
+	return s
+}
+
+// with gives settings with what a JSON object sets of them.
+func (s Settings) with(set json.RawMessage) (Settings, error) {
+	s = s.clone()
 	if len(set) == 0 {
 		return s, nil
 	}
@@ -158,12 +165,8 @@ func (svc *Service) PatchSettings(ctx context.Context, c access.Caller, id strin
 			return Settings{}, err
 		}
 		s, err := svc.WithDefaults(p.Set)
-		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return s, fault.InvalidField(typed.Field, "wrong_type", "must be %s, not %s", jsonType(typed.Type),
-				typed.Value)
-		}
-		if err != nil { // checkNames passed, so the field that is unknown is one of a pipeline entry
-			return s, fault.InvalidField("pipeline", "unknown_field", "%s", strings.TrimPrefix(err.Error(), "json: "))
+		if err := typeError(err); err != nil {
+			return s, err
 		}
 		if err := s.check(); err != nil {
 			return s, err
@@ -192,13 +195,10 @@ func (p *Record) merge(changes map[string]json.RawMessage) (err error) {
 
 // checkNames refuses names that are no settings, all at once.
 func checkNames(changes map[string]json.RawMessage) error {
-	known := map[string]bool{}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
-		known[field.Tag.Get("json")] = true
-	}
+	known := Names()
 	refusal := fault.Errorf(fault.Invalid, "unknown_field", "unknown settings")
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		if !known[name] {
+		if !slices.Contains(known, name) {
 			refusal.Fields = append(refusal.Fields,
 				fault.FieldError{Field: name, Code: "unknown_field", Detail: "no such setting"})
 		}

@@ -53,6 +53,7 @@ type Hit struct {
 	Why        Why       `json:"why"`
 	CreatedAt  time.Time `json:"created_at"` // of a memory: when it was changed last
 	Importance float64   `json:"importance,omitempty"`
+	Background bool      `json:"background,omitempty"` // it is of a background session
 }
 
 // Why explains a score: its parts add up to it.

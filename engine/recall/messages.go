@@ -9,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
@@ -59,23 +60,21 @@ func (r *recalling) findMessages() error {
 		unindexed, err = r.analyseTails(marks, held)
 		return unindexed.docs, unindexed.languages, err
 	}
-	live := map[string]ident.Incarnation{}
+	live := map[string]*session.Head{}
 	q.Accept = func(d *rank.Document) (bool, error) {
-		sinc, known := live[d.Session]
+		h, known := live[d.Session]
 		if !known {
-			_, h, _, err := r.svc.sessions.ReadHead(r.ctx, r.caller, r.project.ID, d.Session)
+			_, found, _, err := r.svc.sessions.ReadHead(r.ctx, r.caller, r.project.ID, d.Session)
 			if errors.Is(err, records.ErrDamaged) {
 				r.out.Incomplete, err = true, nil
 			}
 			if err != nil {
 				return false, err
 			}
-			if h != nil {
-				sinc = h.Incarnation
-			}
-			live[d.Session] = sinc
+			h, live[d.Session] = found, found
 		}
-		return sinc.Stream() == d.Stream, nil // else it is of a deleted session, to be swept
+		// Else it is of a deleted session, to be swept, or of one that is not asked for.
+		return h != nil && h.Incarnation.Stream() == d.Stream && r.shows(h.Kind), nil
 	}
 	hits, incomplete, err := r.svc.index.Search(r.ctx, r.tenant, q)
 	if err != nil {
@@ -97,7 +96,9 @@ func (r *recalling) findMessages() error {
 		if err != nil {
 			continue // it is damaged, or gone
 		}
-		if !r.out.add(messageHit(sinc, d.Number, d.Session, hd, m).found(&hits[i])) {
+		hit := messageHit(sinc, d.Number, d.Session, hd, m)
+		hit.Background = live[d.Session].Kind == session.KindBackground
+		if !r.out.add(hit.found(&hits[i])) {
 			return nil
 		}
 	}

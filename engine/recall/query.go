@@ -8,6 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
 // The limits of a query.
@@ -36,6 +37,14 @@ type Query struct {
 	SessionID string         `json:"session_id,omitempty"`
 	Scope     string         `json:"scope,omitempty"` // memories (default), transcript or both
 	Viewer    *access.Viewer `json:"viewer,omitempty"`
+	// Background asks for messages of background sessions too. Those of the session that SessionID names are always
+	// asked for.
+	Background bool `json:"background,omitempty"`
+}
+
+// shows tells whether the query asks for messages of a session of that kind.
+func (q *Query) shows(kind string) bool {
+	return q.Background || q.SessionID != "" || kind != session.KindBackground
 }
 
 // request is a query that was read.

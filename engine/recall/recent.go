@@ -53,7 +53,8 @@ func (r *recalling) recentMessages() error {
 // tailMessages of them, because each has a message that costs of the budget, so that none further back is reached.
 func (r *recalling) lastActive() (sessions []session.NamedHead, err error) {
 	take := func(h session.NamedHead) {
-		if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.ID == r.SessionID) {
+		if h.Messages > 0 && !h.LastActivity.Before(r.filter.Since) && (r.SessionID == "" || h.ID == r.SessionID) &&
+			r.shows(h.Kind) {
 			sessions = append(sessions, h)
 		}
 	}
@@ -109,7 +110,9 @@ func (r *recalling) newestOf(h *session.NamedHead, budget *workBudget) (hits []H
 			if !r.filter.Passes(&d, d.Created) {
 				continue
 			}
-			hits = append(hits, messageHit(h.Incarnation, first+uint64(i), h.ID, hd, m))
+			hit := messageHit(h.Incarnation, first+uint64(i), h.ID, hd, m)
+			hit.Background = h.Kind == session.KindBackground
+			hits = append(hits, hit)
 			if len(hits) == r.Limit {
 				break
 			}

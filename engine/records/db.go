@@ -41,13 +41,14 @@ import (
 type DB struct {
 	Store   store.Store
 	Log     *slog.Logger
-	Clock   func() time.Time
-	Entropy io.Reader // the source of ids and keys
-	Alone   bool      // no other process works on the store
+	Clock   func() time.Time // the system's, for how long something takes; for when something is, see Now
+	Entropy io.Reader        // the source of ids and keys
+	Alone   bool             // no other process works on the store
 	Removed removals
 	// Committed, where it is set, is called after each commit.
 	Committed func(tenant string, b store.Batch)
 	locks     *locks
+	time      timekeeper
 }
 
 // New makes a DB over a sealed store, whose values may then have any length. Where log is nil, nothing is logged; clock
@@ -58,8 +59,10 @@ func New(s store.Store, log *slog.Logger, clock func() time.Time, entropy io.Rea
 		db.Log = slog.New(slog.DiscardHandler)
 	}
 	if db.Clock == nil {
-		db.Clock = time.Now
+		start := time.Now()
+		db.Clock, db.time.uptime = time.Now, func() time.Duration { return time.Since(start) }
 	}
+	db.time.clock = db.Clock
 	if db.Entropy == nil {
 		db.Entropy = rand.Reader
 	}
@@ -68,9 +71,6 @@ func New(s store.Store, log *slog.Logger, clock func() time.Time, entropy io.Rea
 	db.Removed.Loose.Store(true)
 	return db
 }
-
-// Now is the clock in UTC at the millisecond, the precision that records keep.
-func (db *DB) Now() time.Time { return ToTheMillisecond(db.Clock()) }
 
 // Random fills b from the source of ids. It panics where that source fails, because nothing would be safe to do.
 func (db *DB) Random(b []byte) {

@@ -23,6 +23,9 @@ var (
 	Usage  = key1("usage", "u\x00", u16("day"), "what was used on that day")
 	Audit  = key2("audit", "a\x00", newestFirst("time"), array[[8]byte]("id"), "audit entry")
 	Tenant = system(key1("tenant", "t\x00", id("tenant"), "tenant"))
+	// StoreTime is read before anything else, so that the time of what is stored never goes back.
+	StoreTime = system(key0("store_time", "s\x00", "the store's time, about, which never goes back"))
+
 	Once   = both(key1("idempotent", "i\x00", array[[16]byte]("hash"), "answer to an idempotent request"))
 	Expiry = both(key2("expiry", "x\x00", earliestFirst("time"), lastKey("key"),
 		"the named record goes at that time"))

@@ -2,14 +2,11 @@ package records
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -24,7 +21,7 @@ type note struct{ N int }
 func newRecords(t *testing.T, n int) (*DB, store.Store) {
 	t.Helper()
 	raw := memstore.New()
-	db := &DB{Store: store.Seal(raw), Clock: time.Now, Entropy: rand.Reader, Log: slog.New(slog.DiscardHandler)}
+	db := New(store.Seal(raw), nil, nil, nil, true)
 	var b store.Batch
 	for i := range n {
 		b.Put = append(b.Put, store.Pair{Key: noteKey(i), Value: fmt.Appendf(nil, `{"N":%d}`, i)})

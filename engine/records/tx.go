@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -17,6 +18,27 @@ import (
 // maxAttempts bounds the retries of one optimistic update. Only other writers' successes cause a retry, so reaching
 // it means the record is very contended, not that nothing moves.
 const maxAttempts = 64
+
+// After quickRetries conflicts an update waits before each further attempt: a random time, the bound of which doubles up
+// to maxPause. Writers in one process queue where they know that they would meet; this is for those in several.
+const (
+	quickRetries = 4
+	maxPause     = 64 * time.Millisecond
+)
+
+// pause waits before an attempt, or for ctx to end, whose error it then answers.
+func pause(ctx context.Context, attempt int) error {
+	if attempt < quickRetries {
+		return nil
+	}
+	bound := min(time.Millisecond<<min(attempt-quickRetries, 10), maxPause)
+	select {
+	case <-time.After(rand.N(bound)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Tx collects one atomic change in a tenant's space. Its reads see its own writes, and what it has read must be
 // unchanged when it is committed. Update makes one and commits it.
@@ -196,7 +218,10 @@ func ErrUnknownKey() error {
 func Update[T any](ctx context.Context, db *DB, c access.Caller, once access.Once, fn func(*Tx) (T, error)) (T, error) {
 	var zero T
 	record := onceKey(once, c)
-	for range maxAttempts {
+	for attempt := range maxAttempts {
+		if err := pause(ctx, attempt); err != nil {
+			return zero, err
+		}
 		t := db.Begin(ctx, c.Tenant)
 		if record != nil { // first, so that its conflict is index 0
 			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: record})

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
@@ -17,7 +16,7 @@ import (
 func TestTxReadsItsWrites(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		db := &DB{Store: store.Seal(memstore.New()), Clock: time.Now}
+		db := New(store.Seal(memstore.New()), nil, nil, nil, true)
 		held := map[string]string{}
 		for range 20 {
 			x := &Tx{Ctx: t.Context(), DB: db, Tenant: "t", Now: db.Now()}
@@ -65,7 +64,7 @@ func TestTxReadsItsWrites(t *testing.T) {
 
 // What was read is a precondition also where the same transaction writes it: whoever else wrote the key wins.
 func TestTxExpectsWhatItOverwrites(t *testing.T) {
-	db := &DB{Store: store.Seal(memstore.New()), Clock: time.Now}
+	db := New(store.Seal(memstore.New()), nil, nil, nil, true)
 	x := &Tx{Ctx: t.Context(), DB: db, Tenant: "t", Now: db.Now()}
 	x.Put([]byte("k"), nil)
 	got, err := x.Get([]byte("k"))

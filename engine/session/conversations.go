@@ -34,6 +34,8 @@ type Purged struct {
 	DeletedConversations int  `json:"deleted_conversations"`
 	OlderThanDays        int  `json:"older_than_days"`
 	DryRun               bool `json:"dry_run"`
+	// AsOf is given while the system's clock is too far ahead to be believed: the age was held against this time.
+	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
 // Conversations tells how many conversations a project has, and since when, or answers not_found.
@@ -87,7 +89,8 @@ func (svc *Service) PurgeConversations(ctx context.Context, c access.Caller, spe
 	}
 	job := &purge{caller: c, project: spec.ProjectID, dryRun: spec.DryRun, action: "conversations.purge"}
 	if spec.OlderThanDays > 0 {
-		job.before = daysAgo(svc.db.Now(), spec.OlderThanDays)
+		out.AsOf = svc.db.AsOf()
+		job.before = daysAgo(svc.db.Settled(), spec.OlderThanDays)
 	}
 	var after []byte
 	for more := true; more; more = after != nil {
@@ -224,6 +227,6 @@ func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record
 		return 0, nil, nil
 	}
 	job := &purge{caller: access.Caller{Tenant: tenant}, project: p.ID, action: "conversations.expire",
-		before: daysAgo(svc.db.Now(), *s.ConversationRetentionDays)}
+		before: daysAgo(svc.db.Settled(), *s.ConversationRetentionDays)}
 	return svc.purgeSome(ctx, job, p.Incarnation, at)
 }

@@ -51,8 +51,9 @@ func (svc *Service) Import(ctx context.Context, c access.Caller, once access.Onc
 		if err != nil {
 			return Session{}, err
 		}
-		return h.Session(f.Session.ID, set.Encoding), nil
+		return h.Session(f.Session.ID, set.Encoding).Untitled(), nil
 	})
+	s.Title = f.Session.Title
 	switch {
 	case err == nil:
 		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})

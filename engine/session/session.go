@@ -113,7 +113,7 @@ func (svc *Service) Create(ctx context.Context, c access.Caller, once access.Onc
 	if err := spec.check(); err != nil {
 		return Session{}, err
 	}
-	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Session, error) {
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Session, error) {
 		id := spec.ID
 		if id == "" {
 			id = svc.db.NewID("ses_", 10)
@@ -123,8 +123,17 @@ func (svc *Service) Create(ctx context.Context, c access.Caller, once access.Onc
 			return Session{}, err
 		}
 		h := spec.head(svc.db.NewIncarnation(), t.Now)
-		return h.Session(id, set.Encoding), t.PutJSON(records.Session.Key(p.Incarnation, id), h)
+		return h.Session(id, set.Encoding).Untitled(), t.PutJSON(records.Session.Key(p.Incarnation, id), h)
 	})
+	out.Title = spec.Title
+	return out, err
+}
+
+// Untitled is the session as the answer to an idempotent request is stored: without what a person wrote, so that
+// deleting the session leaves nothing of it. Whoever answers puts the title back.
+func (s Session) Untitled() Session {
+	s.Title = ""
+	return s
 }
 
 // placeFor gives the project where a session is to be made, and its settings. It answers session_exists, with a hint

@@ -50,7 +50,7 @@ func (svc *Service) reset(ctx context.Context, c access.Caller, once access.Once
 		return Answer{}, err
 	}
 	defer unlock()
-	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Answer, error) {
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Answer, error) {
 		p, h, set, err := svc.sessionFor(t, c, projectID, id, h.Incarnation)
 		if err != nil {
 			return Answer{}, err
@@ -65,8 +65,10 @@ func (svc *Service) reset(ctx context.Context, c access.Caller, once access.Once
 				return Answer{}, err
 			}
 		}
-		return Answer{Session: h.Session(id, set.Encoding)}, nil
+		return Answer{Session: h.Session(id, set.Encoding).Untitled()}, nil
 	})
+	out.Title = h.Title
+	return out, err
 }
 
 // sessionFor reads a session in a change. Where there is none, that is not_found, unless sinc is zero: then the session
@@ -127,7 +129,7 @@ func (svc *Service) refresh(ctx context.Context, c access.Caller, once access.On
 		if err != nil {
 			return Answer{}, err
 		}
-		out := Answer{Session: now.Session(id, set.Encoding)}
+		out := Answer{Session: now.Session(id, set.Encoding).Untitled()}
 		if through == 0 || now.Incarnation != h.Incarnation {
 			return out, nil
 		}
@@ -139,6 +141,7 @@ func (svc *Service) refresh(ctx context.Context, c access.Caller, once access.On
 	if err != nil {
 		return out, err
 	}
+	out.Title = h.Title
 	if out.Queued {
 		svc.queue.add(c.Tenant, h.Incarnation, due)
 	}

@@ -210,7 +210,7 @@ func (a *arguments) done() error {
 // digest keeps such names apart. The same name always gives the same key, so that the memory is found by it again.
 func keyOf(name string) string {
 	name = strings.Join(strings.Fields(name), "_")
-	if name == "" || ident.ValidID(name) {
+	if name == "" || ident.ValidID(name) { // Store refuses "." and ".."
 		return name
 	}
 	var base strings.Builder

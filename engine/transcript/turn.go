@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -58,6 +59,17 @@ func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.S
 			"at most %d messages or items may be posted at once, these are %d", maxPosted, len(in))
 	}
 	parsed, skipped, bad := chat.Parse(f, in)
+	// chat.Parse reads stored messages too, and older ones may have such names, so they are refused here.
+	for i := range parsed {
+		m := &parsed[i]
+		for _, name := range [...]string{m.Agent, m.Delegation, m.From, m.To} {
+			if ident.PathSegment(name) {
+				bad = append(bad, chat.FieldError{Index: m.Index, Code: chat.CodeInvalidID,
+					Detail: `no agent or delegation may be called "." or ".."`})
+				break
+			}
+		}
+	}
 	return parsed, skipped, Refusal(bad)
 }
 
