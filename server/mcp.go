@@ -27,14 +27,6 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		project = ident.DefaultProject
 	}
 	session := c.said("X-Mneme-Session", "session")
-	for name, id := range map[string]string{"project": project, "session": session} {
-		if id == "" {
-			continue
-		}
-		if err := ident.CheckID(name, id); err != nil {
-			return blob{}, err
-		}
-	}
 	callTool := func(_ context.Context, call tools.Call) (tools.Result, error) {
 		call.SessionID = session
 		// The edge's ctx is used, because the SDK's own has no deadline.

@@ -47,7 +47,7 @@ func (x *exchange) queries(name string) []string {
 // queryParameter is what the description says of a parameter of the query.
 type queryParameter struct {
 	repeatable bool // it is a list
-	valued     bool // it is a number, a truth value or a time; an empty text, which is none, is no way to leave it out
+	valued     bool // it is a number, a truth value or a time that may be left out, which an empty text does not do
 }
 
 // queryOf lists the parameters of the query that the description says a route takes.
@@ -63,9 +63,10 @@ func (d described) queryOf(r line) map[string]queryParameter {
 		}
 		if said["in"] == "query" {
 			schema, _ := said["schema"].(map[string]any)
-			_, either := schema["anyOf"]
-			out[said["name"].(string)] = queryParameter{repeatable: schema["type"] == "array",
-				valued: schema["type"] == "integer" || schema["type"] == "boolean" || schema["format"] != nil || either}
+			kind, _ := schema["type"].(string)
+			text := kind == "string" && schema["format"] == nil && schema["anyOf"] == nil
+			out[said["name"].(string)] = queryParameter{repeatable: kind == "array",
+				valued: kind != "" && kind != "array" && !text && said["required"] != true}
 		}
 	}
 	return out
@@ -84,6 +85,7 @@ func (x *exchange) checkQuery() error {
 	for key, value := range args.All() {
 		name := string(key)
 		parameter, known := x.route.query[name]
+		known = known || name == "tenant" // the operator's clients may name it on routes without a tenant, too
 		var f fault.FieldError
 		switch {
 		case name == "" && len(value) == 0: // an & too many

@@ -5,8 +5,6 @@ import "github.com/seed-0906e6bc/mneme/engine/plan"
 // What counting tokens costs a step of a pipeline.
 const (
 	fuelPerCountedByte = 16
-	// countedAtOnce is how many bytes are counted between two looks at the clock.
-	countedAtOnce = 64 << 10
 	// keptFrom is the length, in bytes, from which a text's count is kept.
 	keptFrom = 64
 )
@@ -15,7 +13,7 @@ const (
 // is counted once.
 type metered struct {
 	meter plan.Meter
-	count func(string) int
+	count Count
 	last  [2]countedText // the newer first
 	ended bool           // fuel or time has run out
 }
@@ -27,8 +25,12 @@ type countedText struct {
 	tokens int
 }
 
+// Count counts a text's tokens, and asks stop again and again while the text is long. It returns false where it
+// stopped.
+type Count func(text string, stop func() bool) (tokens int, whole bool)
+
 // Metered is count, charged to a step of a pipeline. Once the step's fuel or time has run out it counts nothing.
-func Metered(meter plan.Meter, count func(string) int) func(string) int {
+func Metered(meter plan.Meter, count Count) func(string) int {
 	m := &metered{meter: meter, count: count}
 	return m.tokens
 }
@@ -45,7 +47,7 @@ func (m *metered) tokens(text string) int {
 	if m.spend(len(text) * fuelPerCountedByte) {
 		return 0
 	}
-	n, whole := CountUntil(text, m.count, func() bool { return m.spend(0) })
+	n, whole := m.count(text, func() bool { return m.spend(0) })
 	if whole && len(text) >= keptFrom {
 		m.last = [2]countedText{{text, n}, m.last[0]}
 	}
@@ -56,9 +58,4 @@ func (m *metered) tokens(text string) int {
 func (m *metered) spend(fuel int) bool {
 	m.ended = m.ended || m.meter.Spend(fuel) != nil
 	return m.ended
-}
-
-// CountUntil counts a text and asks now and then whether to stop. It returns false where it stopped.
-func CountUntil(text string, count func(string) int, stop func() bool) (tokens int, whole bool) {
-	return CountInParts(text, countedAtOnce, count, stop)
 }

@@ -22,7 +22,7 @@ func (b *budget) Spend(n int) error {
 func TestCountsArePaidFor(t *testing.T) {
 	counted := 0
 	meter := &budget{1 << 20}
-	count := chat.Metered(meter, func(s string) int { counted += len(s); return len(s) })
+	count := chat.Metered(meter, func(s string, _ func() bool) (int, bool) { counted += len(s); return len(s), true })
 	text := strings.Repeat("some words ", 1000)
 	for range 400 {
 		if count(text) != len(text) || count(" "+text) != len(text)+1 {

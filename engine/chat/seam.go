@@ -39,25 +39,3 @@ func lastSeam(text string, low, high int) int {
 	}
 	return -1
 }
-
-// CountInParts counts a text in parts of about size bytes, cut at seams, and asks between two parts whether to stop. A
-// stretch without a seam is one part. It returns false where it stopped.
-func CountInParts(text string, size int, count func(string) int, stop func() bool) (tokens int, whole bool) {
-	for len(text) > size {
-		if stop() {
-			return tokens, false
-		}
-		at := lastSeam(text, size/2, size)
-		if at < 0 {
-			at = firstSeam(text, size, len(text))
-		}
-		if at < 0 {
-			break
-		}
-		tokens, text = tokens+count(text[:at]), text[at:]
-	}
-	if stop() {
-		return tokens, false
-	}
-	return tokens + count(text), true
-}

@@ -129,14 +129,12 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	req.Config = s.Entries
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
-	texts := &plan.ItemTexts{Items: a.result.items, Source: a, Count: func(s string, stop func() bool) (int, bool) {
-		return chat.CountUntil(s, a.count, stop)
-	}}
+	count := func(s string, stop func() bool) (int, bool) { return a.svc.sessions.CountUntil(a.Encoding, s, stop) }
+	texts := &plan.ItemTexts{Items: a.result.items, Source: a, Count: count}
 	var result plan.Result
 	var failed error // stored content could not be read
 	apply := func(ops []plan.Op, meter plan.Meter) (err error) {
-		count := a.count
-		defer func() { a.count = count }()
+		defer func(unmetered func(string) int) { a.count = unmetered }(a.count)
 		a.count = chat.Metered(meter, count)
 		result, err = plan.Apply(a.result.items, ops, number, a, meter)
 		if _, bad := errors.AsType[*plan.BadPlanError](err); err != nil && !bad && meter.Spend(0) == nil {

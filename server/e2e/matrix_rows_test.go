@@ -52,6 +52,7 @@ func matrixRows() []matrixRow {
 		{route: "GET /readyz", least: open, ok: 200},
 		{route: "GET /metrics", least: open, ok: 200, varies: true},
 		{route: "GET /openapi.json", least: open, ok: 200},
+		{route: "GET /errors", least: open, ok: 200},
 
 		{route: "GET /api/v1/projects", least: reader, ok: 200},
 		{route: "GET " + project, least: reader, ok: 200},

@@ -92,7 +92,7 @@ func chatMessage(r *rand.Rand, t *Turn, m *Message) string {
 	}
 	members = append(members, content(r, m, chatPart)...)
 	if r.IntN(15) == 0 {
-		members = append(members, member("x_vendor", `{"a":1.0,"agent":"kept","big":1e400}`))
+		members = append(members, member("x_vendor", `{"a":1.0,"agent":"kept","big":1e300}`))
 	}
 	if m.Role == "user" && r.IntN(15) == 0 {
 		members = append(members, member("name", `"Zoë"`))
