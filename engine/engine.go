@@ -134,6 +134,7 @@ func (e *Engine) Epoch() string { return store.Epoch(e.db.Store) }
 
 // Figures are what the store tells of itself.
 func (e *Engine) Figures() []store.Figure { return store.Figures(e.db.Store) }
+
 // AsOf is the time by which things are old, where it is not the system's: see records.DB. It is nil otherwise.
 func (e *Engine) AsOf() *time.Time { return e.db.AsOf() }
 
