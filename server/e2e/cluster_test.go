@@ -68,6 +68,10 @@ func TestCluster(t *testing.T) {
 		contents:  map[string]bool{},
 		histories: map[string]*history{}}
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)
+	told := c.at(0).get("/metrics")
+	if !strings.Contains(string(told.body), "\nmneme_store_takes_commits 1\n") || told.header.Get("Mneme-Epoch") == "" {
+		t.Errorf("the server tells nothing of its database: epoch %q, metrics\n%s", told.header.Get("Mneme-Epoch"), told.body)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), *clusterTime+4*patience)
 	defer cancel()
 	seen := make([][]string, clusterReaders)

@@ -80,7 +80,7 @@ func (s *Store) Confirm(ctx context.Context) error {
 	}
 	defer s.leave()
 	err := s.retry(ctx, s.inTurn(ctx, func() error {
-		_, err := s.burn(ctx, nil, newToken())
+		_, err := s.burn(ctx, s.reading, nil, newToken())
 		return err
 	}))
 	if err != nil && ctx.Err() == nil {
@@ -96,9 +96,7 @@ var errBusy = errors.New("all connections for commits are busy")
 // database acknowledged with a warning, or turns out to be a former primary, the commit may be gone after a failover,
 // so its outcome is asked for as if the acknowledgement were lost.
 func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) error {
-	waiting, cancel := context.WithTimeout(ctx, acquiring)
-	conn, err := pool.Acquire(waiting)
-	cancel()
+	conn, err := acquire(ctx, pool)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -84,6 +85,20 @@ func (s *Store) pool(ctx context.Context, url string, loose bool, adjust func(*p
 	return pgxpool.NewWithConfig(ctx, c)
 }
 
+// errNoConnection is a call that got no connection in time. It says nothing against the connections that there are.
+var errNoConnection = errors.New("no connection to the database")
+
+// acquire takes a connection from a pool, or makes one.
+func acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, acquiring)
+	defer cancel()
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoConnection, err)
+	}
+	return conn, nil
+}
+
 // errStandby is a host that answers and takes no writes.
 var errStandby = errors.New("the host is not a primary")
 
@@ -109,7 +124,7 @@ func hopeless(err error) bool {
 // dropDead closes all idle connections, and those in use as they come back, where an attempt got no answer: the
 // machine behind them may be gone, and each of them would cost as long again.
 func (s *Store) dropDead(err error) {
-	if isNetwork(err) && timedOut(err) {
+	if isNetwork(err) && timedOut(err) && !errors.Is(err, errNoConnection) {
 		s.reset()
 	}
 }

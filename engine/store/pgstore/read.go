@@ -80,13 +80,13 @@ func (s *Store) read(ctx context.Context, sql *statement, q store.Query) (store.
 	if len(sql.args) == 1 {
 		return res, nil // asks for nothing
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.reading)
-	defer cancel()
-	conn, err := s.main.Acquire(ctx)
+	conn, err := acquire(ctx, s.main)
 	if err != nil {
 		return store.Result{}, err
 	}
 	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, s.reading)
+	defer cancel()
 	rows, err := conn.Query(ctx, sql.text.String(), sql.args...)
 	if err != nil {
 		return store.Result{}, err

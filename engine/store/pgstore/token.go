@@ -39,7 +39,7 @@ func (s *Store) settle(ctx context.Context, tenant []byte, t token) (happened bo
 	defer cancel()
 	r := retrier{patience: limit}
 	for {
-		happened, err := s.burn(ctx, tenant, t)
+		happened, err := s.burn(ctx, s.reading, tenant, t)
 		if err == nil {
 			s.count.settled(happened)
 			return happened, nil
@@ -58,16 +58,16 @@ var errUnreplicated = errors.New("the database stopped waiting for its synchrono
 
 // burn puts the burnt row of a token there, or writes the row again that stands there. So it always ends with a commit
 // that waits for a synchronous standby, and such a standby has what burn tells of.
-func (s *Store) burn(ctx context.Context, tenant []byte, t token) (happened bool, err error) {
+func (s *Store) burn(ctx context.Context, limit time.Duration, tenant []byte, t token) (happened bool, err error) {
 	const write = `INSERT INTO mneme_commits (tenant, token, burnt) VALUES ($1::bytea, $2::bytea, true)
 		ON CONFLICT (tenant, token) DO UPDATE SET burnt = mneme_commits.burnt RETURNING burnt`
-	ctx, cancel := context.WithTimeout(ctx, s.reading)
-	defer cancel()
-	conn, err := s.main.Acquire(ctx)
+	conn, err := acquire(ctx, s.main)
 	if err != nil {
 		return false, err
 	}
 	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	link := linkOf(conn)
 	link.warned = false
 	var burnt bool

@@ -65,13 +65,13 @@ func (s *Store) Failed() error {
 
 // lookAtClock reads the database's clock and timeline. A pooler may have led the connection to another database.
 func (s *Store) lookAtClock(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, watching)
-	defer cancel()
-	conn, err := s.loose.Acquire(ctx)
+	conn, err := acquire(ctx, s.loose)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, watching)
+	defer cancel()
 	e, err := s.askEpoch(ctx, conn.Conn().PgConn())
 	if err != nil {
 		return err
@@ -111,9 +111,7 @@ func (s *Store) proveCommits(ctx context.Context) error {
 	if s.now().Sub(time.Unix(0, s.synced.Load())) < proven {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, watching)
-	defer cancel()
-	_, err := s.burn(ctx, nil, newToken())
+	_, err := s.burn(ctx, watching, nil, newToken())
 	switch {
 	case err == nil:
 		s.synced.Store(s.now().UnixNano())
