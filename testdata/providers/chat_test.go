@@ -40,7 +40,7 @@ func TestChatRules(t *testing.T) {
 			kept: hi + `,"tools":[` + many(1, tool) + `]`, text: "Invalid 'tools[0].function.name': string does not match pattern. " +
 				"Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", param: "tools[0].function.name", code: "invalid_value"},
 		{rule: "chat/bounds", broken: hi + `,"stop":["1","2","3","4","5"]`, kept: hi + `,"stop":["1","2","3","4"]`,
-			text: "Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with length 5 instead.",
+			text:  "Invalid 'stop': array too long. Expected an array with maximum length 4, but got an array with length 5 instead.",
 			param: "stop", code: "array_above_max_length"},
 		{rule: "chat/role", broken: list(`{"role":"model","content":"q"}`), kept: list(`{"role":"developer","content":"q"}`, call, result, call, result),
 			text:  "Invalid value: 'model'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.",

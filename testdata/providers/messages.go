@@ -154,7 +154,7 @@ var messagesForm = []rule[*messagesRequest]{
 	// D/errors, idx 58979743233: Claude 4.6 and later take no prefill.
 	{"messages/last", func(r *messagesRequest) *Refusal {
 		last := r.turns[len(r.turns)-1]
-		if last.role != "assistant" {
+		if last.role != "assistant" || r.body.has("compaction") { // what is to be summarised may end anywhere
 			return nil
 		}
 		if !r.model.Prefill {

@@ -34,7 +34,9 @@ func TestMessagesRules(t *testing.T) {
 		return `"max_tokens":9,"messages":[` + strings.Join(messages, ",") + `]` + tools
 	}
 	user := func(blocks ...string) string { return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}` }
-	says := func(blocks ...string) string { return `{"role":"assistant","content":[` + strings.Join(blocks, ",") + `]}` }
+	says := func(blocks ...string) string {
+		return `{"role":"assistant","content":[` + strings.Join(blocks, ",") + `]}`
+	}
 	swap := func(s, from, to string) string {
 		if !strings.Contains(s, from) {
 			t.Fatalf("%s has no %s", s, from)
@@ -150,6 +152,6 @@ func TestMessagesRules(t *testing.T) {
 		{rule: "messages/thinking", broken: list(ask, says(`{"type":"thinking","thinking":"hm","signature":"foreign"}`, cached), ask), kept: list(ask, says(cached), ask),
 			text: "messages.1.content.0: Invalid `signature` in `thinking` block"},
 		{rule: "messages/window", opts: []Option{As(Model{Window: 100})}, broken: list(`{"role":"user","content":"` + strings.Repeat("word", 97) + `"}`),
-			kept: list(`{"role":"user","content":"` + strings.Repeat("word", 70) + `"}`), text: "prompt is too long: 116 tokens > 100 maximum"},
+			kept: list(`{"role":"user","content":"` + strings.Repeat("word", 70) + `"}`), text: "prompt is too long: 117 tokens > 100 maximum"},
 	}, request("claude-sonnet-5"))
 }

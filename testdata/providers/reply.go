@@ -86,6 +86,7 @@ type answer struct {
 	usage   map[string]any
 	dropped []Transformation
 	breaks  *Refusal
+	stream  bool
 	bill    bool // Chat: the stream reports usage
 }
 
@@ -129,7 +130,7 @@ func (r *chatRequest) answer(reply Reply, n *ids) *answer {
 	}
 	in := r.tokens()
 	return &answer{api: Chat, id: n.take("chatcmpl-"), model: r.model.ID, stop: either(reply.Stop, stop),
-		items: []map[string]any{message}, breaks: reply.Break, bill: r.body.object("stream_options").flag("include_usage"),
+		items: []map[string]any{message}, breaks: reply.Break, stream: r.body.flag("stream"), bill: r.body.object("stream_options").flag("include_usage"),
 		usage: map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out,
 			"prompt_tokens_details": map[string]any{"cached_tokens": 0, "audio_tokens": 0}}}
 }
@@ -168,7 +169,7 @@ func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 	}
 	in := r.tokens()
 	return &answer{api: Responses, id: n.take("resp_"), model: r.model.ID, stop: either(reply.Stop, "completed"),
-		items: items, breaks: reply.Break, dropped: r.removed, usage: map[string]any{"input_tokens": in, "output_tokens": out,
+		items: items, breaks: reply.Break, stream: r.body.flag("stream"), dropped: r.removed, usage: map[string]any{"input_tokens": in, "output_tokens": out,
 			"total_tokens": in + out, "input_tokens_details": map[string]any{"cached_tokens": 0},
 			"output_tokens_details": map[string]any{"reasoning_tokens": 0}}}
 }
@@ -176,7 +177,6 @@ func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 // answer makes an answer of Messages. Each block stands behind those before it, so that thinking is bound to them too.
 func (r *messagesRequest) answer(reply Reply, n *ids) *answer {
 	p, out, stop := r.end, 0, "end_turn"
-	p.chain = append([]string{}, p.chain...)
 	var blocks []map[string]any
 	for _, part := range reply.Parts {
 		var b map[string]any
@@ -209,7 +209,7 @@ func (r *messagesRequest) answer(reply Reply, n *ids) *answer {
 		blocks, stop = []map[string]any{r.compact(reply)}, "compaction"
 	}
 	return &answer{api: Messages, id: n.take("msg_"), model: r.model.ID, stop: either(reply.Stop, stop), items: blocks,
-		breaks: reply.Break, dropped: r.dropped, usage: map[string]any{"input_tokens": r.tokens(), "output_tokens": out,
+		breaks: reply.Break, stream: r.body.flag("stream"), dropped: r.dropped, usage: map[string]any{"input_tokens": r.tokens(), "output_tokens": out,
 			"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}}
 }
 

@@ -36,7 +36,7 @@ func holdRules[T any](t *testing.T, api API, rules []rule[T], cases []ruleCase, 
 		broken[c.rule] = true
 	}
 	for _, r := range rules {
-		if !broken[r.name] {
+		if !broken[r.name] && r.name != "responses/prefix" { // which refuses nothing; TestReasoningPrefix holds it
 			t.Errorf("no case breaks %s", r.name)
 		}
 	}

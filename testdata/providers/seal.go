@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"slices"
 )
 
 // sealKey signs what the kit gives out. It is no secret: a test may make a signature, but not by accident.
@@ -48,9 +47,4 @@ func digest(texts ...string) string {
 		h.Write([]byte(text))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12])
-}
-
-// isSuffix tells whether a list ends with another.
-func isSuffix(list, end []string) bool {
-	return len(end) <= len(list) && slices.Equal(list[len(list)-len(end):], end)
 }

@@ -113,7 +113,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, api API) {
 		w.Write(encode(map[string]any{"input_tokens": tokens}))
 	case counting:
 		w.Write(encode(map[string]any{"object": "response.input_tokens", "input_tokens": tokens}))
-	case streams(body):
+	case a.stream:
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		for _, e := range a.events() {
 			io.WriteString(w, wire([]event{e}))
@@ -199,11 +199,6 @@ func authenticated(r *http.Request, api API) *Refusal {
 			"YOUR_KEY)."}
 	}
 	return nil
-}
-
-func streams(body []byte) bool {
-	fields, err := read(body)
-	return err == nil && fields.flag("stream")
 }
 
 // limits sets the headers of D/rate-limits, and OpenAI's (codex#88, agent-zero#711).

@@ -7,11 +7,12 @@ import (
 // thought is what a thinking block's signature holds: the exact prefix that the block was made behind (PT: system, tools
 // without deferred ones, all messages before it, and the chain of earlier thinking), and its own text.
 type thought struct {
-	Model   string   `json:"m"`
-	State   string   `json:"s"` // rolling hash of the prefix without thinking
-	Chain   []string `json:"c"` // the thinking blocks before it, by thoughtID
-	Text    string   `json:"t"` // hash of the text
-	Omitted bool     `json:"o"` // the text was not shown; whatever comes back in its place is ignored (PT)
+	Model   string `json:"m"`
+	State   string `json:"s"` // rolling hash of the prefix without thinking
+	Before  string `json:"b"` // the thinking block right before it, by thoughtID
+	Depth   int    `json:"d"` // how many thinking blocks stood before it
+	Text    string `json:"t"` // hash of the text
+	Omitted bool   `json:"o"` // the text was not shown; whatever comes back in its place is ignored (PT)
 }
 
 // condensed is what a signed compaction block holds: the state after the messages that it stands for, so that kept turns
@@ -48,8 +49,15 @@ func strip(v any) any {
 
 // prefix walks over a request's messages and knows the state and the chain at each block.
 type prefix struct {
-	state string
-	chain []string
+	state  string
+	before string // the newest thinking block
+	depth  int    // how many thinking blocks there were
+}
+
+// holds tells whether a block was made behind the prefix. Of the thinking before it, the front may be missing: then fewer
+// blocks stand there than stood there, and each of them is still the one that its successor names.
+func (p *prefix) holds(made thought) bool {
+	return made.State == p.state && (p.depth == 0 || made.Before == p.before && p.depth <= made.Depth)
 }
 
 // base is the state before the first message. An unreferenced tool with defer_loading may come and go (PT: "Legal").
@@ -70,7 +78,7 @@ func (r *messagesRequest) base() string {
 // add moves the prefix behind a block.
 func (p *prefix) add(role string, b object) {
 	if isThinking(b) {
-		p.chain = append(p.chain, thoughtID(b))
+		p.before, p.depth = thoughtID(b), p.depth+1
 		return
 	}
 	p.state = digest(p.state, role, string(encode(strip(map[string]any(b)))))
@@ -135,8 +143,7 @@ func (r *messagesRequest) checkThinking(p prefix, n int) (bool, *Refusal) {
 		return false, nil
 	}
 	behaviour := r.body.object("thinking").object("block_binding").str("prefix_mismatch_behavior")
-	if !r.model.BindsThinking || r.model.Opts && behaviour == "" ||
-		made.State == p.state && isSuffix(made.Chain, p.chain) {
+	if !r.model.BindsThinking || r.model.Opts && behaviour == "" || p.holds(made) {
 		return true, nil
 	}
 	if behaviour == "drop_block" {
@@ -200,7 +207,7 @@ func Thinking(body []byte, text string, before []json.RawMessage, opts ...Option
 
 // think makes a block behind the prefix.
 func (p *prefix) think(m *Model, text string, omitted bool) map[string]any {
-	made := thought{Model: m.ID, State: p.state, Chain: append([]string{}, p.chain...), Text: digest(text), Omitted: omitted}
+	made := thought{m.ID, p.state, p.before, p.depth, digest(text), omitted}
 	if omitted {
 		text = ""
 	}
@@ -209,6 +216,6 @@ func (p *prefix) think(m *Model, text string, omitted bool) map[string]any {
 
 // redact makes a redacted block behind the prefix.
 func (p *prefix) redact(m *Model) map[string]any {
-	return map[string]any{"type": "redacted_thinking", "data": seal(thought{Model: m.ID, State: p.state,
-		Chain: append([]string{}, p.chain...)})}
+	return map[string]any{"type": "redacted_thinking", "data": seal(thought{Model: m.ID, State: p.state, Before: p.before,
+		Depth: p.depth})}
 }
