@@ -33,8 +33,10 @@ func readChat(body []byte, o *options) (*chatRequest, *Refusal) {
 func readOpenAI(body []byte) (object, *Refusal) {
 	fields, err := read(body)
 	if err != nil {
-		refusal := refuse("We could not parse the JSON body of your request. (HINT: This likely means you aren't using " +
-			"your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)")
+		refusal := refuse("We could not parse the JSON body of your request. (HINT: This likely means you aren't " +
+			"using " +
+			"your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid " +
+			"JSON.)")
 		refusal.Rule = "openai/json"
 		return nil, refusal
 	}
@@ -67,8 +69,10 @@ var chatRules = []rule[*chatRequest]{
 	// genkit#6303, docker-agent#4162, bolna#1019: function tools on gpt-6 models.
 	{"chat/gpt6-tools", func(r *chatRequest) *Refusal {
 		if r.model.NoChatTools && len(r.body.list("tools")) > 0 {
-			return refuse("Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. To use "+
-				"function tools, use /v1/responses or set reasoning_effort to 'none'.", r.model.ID).at("reasoning_effort")
+			return refuse("Function tools with reasoning_effort are not supported for %s in /v1/chat/completions. To "+
+				"use "+
+				"function tools, use /v1/responses or set reasoning_effort to 'none'.",
+				r.model.ID).at("reasoning_effort")
 		}
 		return nil
 	}},
@@ -90,7 +94,10 @@ var chatRules = []rule[*chatRequest]{
 		return nil
 	}},
 	// zed#32946, Tools4AI#16: at most 128 tools.
-	{"chat/tools", func(r *chatRequest) *Refusal { return maxLength("tools", len(r.body.list("tools")), 128, "array") }},
+	{"chat/tools", func(r *chatRequest) *Refusal {
+		return maxLength("tools", len(r.body.list("tools")), 128,
+			"array")
+	}},
 	// oa function_definition: names of tools.
 	{"chat/tool-name", func(r *chatRequest) *Refusal {
 		for i, tool := range objects(r.body.list("tools")) {
@@ -107,7 +114,8 @@ var chatRules = []rule[*chatRequest]{
 			return refusal
 		}
 		if n := len(r.body.object("metadata")); n > 16 {
-			return refuse("Invalid 'metadata': too many properties. Expected an object with at most 16 properties, but "+
+			return refuse("Invalid 'metadata': too many properties. Expected an object with at most 16 properties, "+
+				"but "+
 				"got an object with %d properties instead.", n).at("metadata").coded("object_above_max_properties")
 		}
 		return nil
@@ -120,7 +128,8 @@ var chatRules = []rule[*chatRequest]{
 		return invalidValue(m.str("role"), "'system', 'assistant', 'user', 'function', 'tool', and 'developer'").
 			at("messages[%d].role", i)
 	})},
-	// oa chat message params; the text of transitive-bullshit/agentic#531 (2023, second-hand). What the server does with
+	// oa chat message params; the text of transitive-bullshit/agentic#531 (2023, second-hand). What the server does
+	// with
 	// unknown members today is not documented, so a window had better have none.
 	{"chat/message-key", eachMessage(func(r *chatRequest, i int, m object) *Refusal {
 		allowed := append([]string{"role", "content", "name"}, chatMembers[m.str("role")]...)
@@ -134,7 +143,8 @@ var chatRules = []rule[*chatRequest]{
 	})},
 	// vercel/ai#13744, llama_index#17555: null content without calls.
 	{"chat/null-content", eachMessage(func(r *chatRequest, i int, m object) *Refusal {
-		if !m.has("content") && !m.has("tool_calls") && !m.has("function_call") && !m.has("refusal") && !m.has("audio") {
+		if !m.has("content") && !m.has("tool_calls") && !m.has("function_call") && !m.has("refusal") &&
+			!m.has("audio") {
 			return refuse("Invalid value for 'content': expected a string, got null.").at("messages.[%d].content", i)
 		}
 		return nil
@@ -212,82 +222,24 @@ var chatRules = []rule[*chatRequest]{
 	// archi#497: more tokens than the window.
 	{"chat/window", func(r *chatRequest) *Refusal {
 		if n := r.tokens(); r.model.Window > 0 && n > r.model.Window {
-			return refuse("Input tokens exceed the configured limit of %d tokens. Your messages resulted in %d tokens. "+
-				"Please reduce the length of the messages.", r.model.Window, n).at("messages").coded("context_length_exceeded")
+			return refuse("Input tokens exceed the configured limit of %d tokens. Your messages resulted in %d "+
+				"tokens. "+
+				"Please reduce the length of the messages.", r.model.Window,
+				n).at("messages").coded("context_length_exceeded")
 		}
 		return nil
 	}},
 }
 
 var (
-	nine          = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
-	chatMembers   = map[string][]string{"assistant": {"refusal", "audio", "tool_calls", "function_call"}, "tool": {"tool_call_id"}}
-	chatArguments = []string{"messages", "model", "audio", "frequency_penalty", "function_call", "functions", "logit_bias",
-		"logprobs", "max_completion_tokens", "max_tokens", "metadata", "modalities", "n", "parallel_tool_calls", "prediction",
+	nine        = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+	chatMembers = map[string][]string{"assistant": {"refusal", "audio", "tool_calls", "function_call"},
+		"tool": {"tool_call_id"}}
+	chatArguments = []string{"messages", "model", "audio", "frequency_penalty", "function_call", "functions",
+		"logit_bias",
+		"logprobs", "max_completion_tokens", "max_tokens", "metadata", "modalities", "n", "parallel_tool_calls",
+		"prediction",
 		"presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning_effort",
 		"response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options",
 		"temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user", "verbosity", "web_search_options"}
 )
-
-// eachMessage makes a rule of a check of one message.
-func eachMessage(check func(*chatRequest, int, object) *Refusal) func(*chatRequest) *Refusal {
-	return func(r *chatRequest) *Refusal {
-		for i, m := range r.messages {
-			if refusal := check(r, i, m); refusal != nil {
-				return refusal
-			}
-		}
-		return nil
-	}
-}
-
-// eachCall makes a rule of a check of one tool call. An empty list of calls is given as nil, at the list.
-func eachCall(check func(*chatRequest, string, object) *Refusal) func(*chatRequest) *Refusal {
-	return eachMessage(func(r *chatRequest, i int, m object) *Refusal {
-		calls, is := m["tool_calls"].([]any)
-		if is && len(calls) == 0 {
-			return check(r, fmt.Sprintf("messages[%d].tool_calls", i), nil)
-		}
-		for j, call := range objects(calls) {
-			if refusal := check(r, fmt.Sprintf("messages[%d].tool_calls[%d]", i, j), call); refusal != nil {
-				return refusal
-			}
-		}
-		return nil
-	})
-}
-
-// chatPairs holds that every call is answered directly behind its message, in any order, once, and nothing else is.
-func chatPairs(r *chatRequest) *Refusal {
-	var open []string
-	behind := 0
-	missing := func() *Refusal {
-		if len(open) == 0 {
-			return nil
-		}
-		return refuse("An assistant message with 'tool_calls' must be followed by tool messages responding to each "+
-			"'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(open, ", ")).
-			at("messages.[%d].role", behind)
-	}
-	for i, m := range r.messages {
-		if m.str("role") == "tool" {
-			at := slices.Index(open, m.str("tool_call_id"))
-			if at < 0 {
-				return refuse("Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "+
-					"'tool_calls'.").at("messages.[%d].role", i)
-			}
-			open = slices.Delete(open, at, at+1)
-			behind = i + 1
-			continue
-		}
-		behind = i
-		if refusal := missing(); refusal != nil {
-			return refusal
-		}
-		for _, call := range objects(m.list("tool_calls")) {
-			open = append(open, call.str("id"))
-		}
-	}
-	behind = len(r.messages)
-	return missing()
-}

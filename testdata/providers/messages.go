@@ -89,7 +89,8 @@ func eachBlock(check func(*messagesRequest, block) *Refusal) func(*messagesReque
 	}
 }
 
-// messagesRules are what Messages refuses. an are the types of anthropic 2.12.0; PT, PC, FIX, F52 and ODC are the pages on
+// messagesRules are what Messages refuses. an are the types of anthropic 2.12.0; PT, PC, FIX, F52 and ODC are the
+// pages on
 // preserved thinking, its prefix checks, their repair, Fable 5.2, and on-demand compaction; MIDX are measured notes.
 var messagesRules = slices.Concat(messagesForm, messagesTools, messagesRest)
 
@@ -121,7 +122,8 @@ var messagesForm = []rule[*messagesRequest]{
 	// an message_param: roles. Unquoted.
 	{"messages/role", func(r *messagesRequest) *Refusal {
 		for i, m := range r.messages {
-			if role := m.str("role"); role != "user" && role != "assistant" && (role != "system" || !r.model.SystemMessages) {
+			if role := m.str("role"); role != "user" && role != "assistant" && (role != "system" ||
+				!r.model.SystemMessages) {
 				return refuse("messages.%d.role: Input should be 'user' or 'assistant'", i)
 			}
 		}
@@ -146,7 +148,8 @@ var messagesForm = []rule[*messagesRequest]{
 		if r.turns[0].role == "user" {
 			return nil
 		}
-		if blocks := r.turns[0].blocks; r.turns[0].role == "assistant" && len(blocks) > 0 && blocks[0].str("type") == "compaction" {
+		if blocks := r.turns[0].blocks; r.turns[0].role == "assistant" && len(blocks) > 0 &&
+			blocks[0].str("type") == "compaction" {
 			return nil
 		}
 		return refuse("messages: first message must use the \"user\" role")
@@ -158,7 +161,8 @@ var messagesForm = []rule[*messagesRequest]{
 			return nil
 		}
 		if !r.model.Prefill {
-			return refuse("This model does not support assistant message prefill. The conversation must end with a user message.")
+			return refuse("This model does not support assistant message prefill. The conversation must end with a " +
+				"user message.")
 		}
 		if n := len(last.blocks); n > 0 {
 			if text := last.blocks[n-1].str("text"); text != strings.TrimRight(text, " \t\n\r") {
@@ -179,7 +183,8 @@ var messagesForm = []rule[*messagesRequest]{
 				misplaced = misplaced || len(before) == 0 || !serverResult(before[len(before)-1])
 			}
 			if misplaced {
-				return refuse("messages.%d: role 'system' must follow a 'user' message or an 'assistant' message ending in a "+
+				return refuse("messages.%d: role 'system' must follow a 'user' message or an 'assistant' message "+
+					"ending in a "+
 					"server tool result", t.first)
 			}
 		}
@@ -189,7 +194,8 @@ var messagesForm = []rule[*messagesRequest]{
 	{"messages/block-type", eachBlock(func(r *messagesRequest, b block) *Refusal {
 		if kind := b.str("type"); !slices.Contains(blockTypes[b.role], kind) &&
 			(b.role != "assistant" || !strings.HasSuffix(kind, "_tool_result")) {
-			return refuse("%s: Input tag '%s' found using 'type' does not match any of the expected tags: '%s'", b.at, kind,
+			return refuse("%s: Input tag '%s' found using 'type' does not match any of the expected tags: '%s'",
+				b.at, kind,
 				strings.Join(blockTypes[b.role], "', '"))
 		}
 		return nil
@@ -262,12 +268,14 @@ func serverResult(b block) bool {
 
 var (
 	messagesArguments = []string{"model", "messages", "max_tokens", "cache_control", "container", "context_management",
-		"compaction", "diagnostics", "inference_geo", "mcp_servers", "metadata", "output_config", "service_tier", "speed",
+		"compaction", "diagnostics", "inference_geo", "mcp_servers", "metadata", "output_config", "service_tier",
+		"speed",
 		"stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p"}
 	blockTypes = map[string][]string{
 		"user":   {"text", "image", "document", "search_result", "tool_result", "container_upload"},
 		"system": {"text"},
-		"assistant": {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "compaction",
+		"assistant": {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use",
+			"compaction",
 			"fallback"},
 	}
 	blockMembers = map[string][]string{
@@ -276,6 +284,7 @@ var (
 		"tool_result":       {"tool_use_id", "content", "is_error"},
 		"thinking":          {"thinking", "signature"},
 		"redacted_thinking": {"data"}, "tool_use": {"id", "name", "input", "caller"},
-		"server_tool_use": {"id", "name", "input", "caller"}, "compaction": {"content", "signature", "encrypted_content"},
+		"server_tool_use": {"id", "name", "input", "caller"}, "compaction": {"content", "signature",
+			"encrypted_content"},
 	}
 )

@@ -26,7 +26,8 @@ var messagesRest = []rule[*messagesRequest]{
 		for _, b := range r.breakpoints() {
 			if b.ttl == "1h" && short {
 				return refuse("%s.cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' "+
-					"cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`.",
+					"cache_control block. Note that blocks are processed in the following order: `tools`, `system`, "+
+					"`messages`.",
 					b.at)
 			}
 			short = short || b.ttl != "1h"
@@ -53,10 +54,12 @@ var messagesRest = []rule[*messagesRequest]{
 		switch kind := thinking.str("type"); {
 		case thinking == nil:
 		case kind == "disabled" && r.model.AlwaysThinks:
-			return refuse("\"thinking.type.disabled\" is not supported for this model. Use \"thinking.type.adaptive\" and " +
+			return refuse("\"thinking.type.disabled\" is not supported for this model. Use " +
+				"\"thinking.type.adaptive\" and " +
 				"\"output_config.effort\" to control thinking behavior.")
 		case kind == "enabled" && !r.model.ManualThinking:
-			return refuse("\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\" and " +
+			return refuse("\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\" " +
+				"and " +
 				"\"output_config.effort\" to control thinking behavior.")
 		case kind == "adaptive" && !r.model.Adaptive:
 			return refuse("adaptive thinking is not supported on this model")
@@ -76,8 +79,10 @@ var messagesRest = []rule[*messagesRequest]{
 		if kind := thinking.str("type"); kind != "adaptive" || !r.betas[bindingBeta] {
 			return refuse("thinking.%s.block_binding: Extra inputs are not permitted", kind)
 		}
-		if b := thinking.object("block_binding").str("prefix_mismatch_behavior"); b != "drop_block" && b != "error" { // unquoted
-			return refuse("thinking.adaptive.block_binding.prefix_mismatch_behavior: Input should be 'drop_block' or 'error'")
+		if b := thinking.object("block_binding").str("prefix_mismatch_behavior"); b != "drop_block" &&
+			b != "error" { // unquoted
+			return refuse("thinking.adaptive.block_binding.prefix_mismatch_behavior: Input should be 'drop_block' or " +
+				"'error'")
 		}
 		return nil
 	}},
@@ -107,8 +112,10 @@ var messagesRest = []rule[*messagesRequest]{
 			return nil
 		}
 		if b := r.turns[n-2].blocks[0]; !isThinking(b.object) {
-			return refuse("%s.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When thinking is enabled, a "+
-				"final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and "+
+			return refuse("%s.type: Expected `thinking` or `redacted_thinking`, but found `%s`. When thinking is "+
+				"enabled, a "+
+				"final `assistant` message must start with a thinking block (preceeding the lastmost set of "+
+				"`tool_use` and "+
 				"`tool_result` blocks).", b.at, b.str("type"))
 		}
 		return nil
@@ -171,7 +178,8 @@ func messagesImages(r *messagesRequest) *Refusal {
 		}
 		for j, part := range objects(b.list("content")) {
 			if part.str("type") == "image" {
-				images = append(images, placed{fmt.Sprintf("%s.tool_result.content.%d.image.source", b.at, j), part.object("source")})
+				images = append(images, placed{fmt.Sprintf("%s.tool_result.content.%d.image.source", b.at, j),
+					part.object("source")})
 			}
 		}
 	}
@@ -182,8 +190,10 @@ func messagesImages(r *messagesRequest) *Refusal {
 		switch kind := i.source.str("type"); kind {
 		case "url", "file":
 		case "base64":
-			if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, i.source.str("media_type")) {
-				return refuse("%s.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'", i.at)
+			if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"},
+				i.source.str("media_type")) {
+				return refuse("%s.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or "+
+					"'image/webp'", i.at)
 			}
 			data := i.source.str("data")
 			if len(data) > 10<<20 {
@@ -198,13 +208,16 @@ func messagesImages(r *messagesRequest) *Refusal {
 				continue // a WebP, which the standard library does not read, or a test's picture of no size
 			}
 			if side := max(size.Width, size.Height); side > 8000 {
-				return refuse("%s.base64: At least one of the image dimensions exceed max allowed size: 8000 pixels", i.at)
+				return refuse("%s.base64: At least one of the image dimensions exceed max allowed size: 8000 pixels",
+					i.at)
 			} else if side > 2000 && len(images) > 20 {
-				return refuse("%s.base64: At least one of the image dimensions exceed max allowed size for many-image requests: "+
+				return refuse("%s.base64: At least one of the image dimensions exceed max allowed size for "+
+					"many-image requests: "+
 					"2000 pixels", i.at)
 			}
 		default:
-			return refuse("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'file', 'url'",
+			return refuse("%s: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', "+
+				"'file', 'url'",
 				i.at, kind)
 		}
 	}
@@ -225,18 +238,22 @@ func messagesCompaction(r *messagesRequest) *Refusal {
 			continue
 		}
 		if found++; found > 1 {
-			return refuse("%s: a request may hold one `compaction` block", b.at).coded("compaction_block_ambiguous") // unquoted
+			return refuse("%s: a request may hold one `compaction` block",
+				b.at).coded("compaction_block_ambiguous") // unquoted
 		}
 		if n > 0 {
-			return refuse("%s: `compaction` block must be sent first, in place of the messages it summarizes; remove those messages",
+			return refuse("%s: `compaction` block must be sent first, in place of the messages it summarizes; remove "+
+				"those messages",
 				b.at).coded("compaction_block_misplaced")
 		}
 		var c condensed
 		if open(b.str("signature"), &c) != nil {
-			return refuse("%s: Invalid `signature` in `compaction` block", b.at).coded("compaction_signature_invalid") // unquoted
+			return refuse("%s: Invalid `signature` in `compaction` block",
+				b.at).coded("compaction_signature_invalid") // unquoted
 		}
 		if c.Content != digest(b.str("content")) {
-			return refuse("%s: the `compaction` block's content was changed", b.at).coded("compaction_content_mismatch") // unquoted
+			return refuse("%s: the `compaction` block's content was changed",
+				b.at).coded("compaction_content_mismatch") // unquoted
 		}
 	}
 	if r.body.object("compaction") == nil {

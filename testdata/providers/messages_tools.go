@@ -86,7 +86,8 @@ var messagesTools = []rule[*messagesRequest]{
 				}
 				id := b.str("tool_use_id")
 				if n == 0 || !slices.Contains(uses(r.turns[n-1]), id) {
-					return refuse("%s: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block "+
+					return refuse("%s: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each "+
+						"`tool_result` block "+
 						"must have a corresponding `tool_use` block in the previous message.", b.at, id)
 				}
 			}
@@ -103,7 +104,8 @@ var messagesTools = []rule[*messagesRequest]{
 				}
 				id := b.str("tool_use_id")
 				if seen[id] {
-					return refuse("%s: each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s",
+					return refuse("%s: each tool_use must have a single result. Found multiple `tool_result` blocks "+
+						"with id: %s",
 						b.at, id)
 				}
 				seen[id] = true
@@ -127,7 +129,8 @@ var messagesTools = []rule[*messagesRequest]{
 				}
 			}
 			if len(open) > 0 {
-				return refuse("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each "+
+				return refuse("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately "+
+					"after: %s. Each "+
 					"`tool_use` block must have a corresponding `tool_result` block in the next message.", t.last,
 					strings.Join(open, ", "))
 			}
@@ -146,7 +149,8 @@ var messagesTools = []rule[*messagesRequest]{
 			for i, part := range objects(content) {
 				kind := part.str("type")
 				if !slices.Contains([]string{"text", "image", "document", "search_result", "tool_reference"}, kind) {
-					return refuse("%s.tool_result.content.%d: Input tag '%s' found using 'type' does not match any of the "+
+					return refuse("%s.tool_result.content.%d: Input tag '%s' found using 'type' does not match any "+
+						"of the "+
 						"expected tags: 'document', 'image', 'search_result', 'text', 'tool_reference'", b.at, i, kind)
 				}
 				if kind == "text" && part.str("text") == "" {
@@ -167,7 +171,8 @@ var messagesTools = []rule[*messagesRequest]{
 					open[b.str("id")] = b
 				} else if serverResult(b) {
 					if _, ok := open[b.str("tool_use_id")]; !ok {
-						return refuse("%s: unexpected `tool_use_id` found in `%s` blocks: %s.", b.at, kind, b.str("tool_use_id"))
+						return refuse("%s: unexpected `tool_use_id` found in `%s` blocks: "+
+							"%s.", b.at, kind, b.str("tool_use_id"))
 					}
 					delete(open, b.str("tool_use_id"))
 				}
@@ -180,7 +185,8 @@ var messagesTools = []rule[*messagesRequest]{
 				waiting := n+1 < len(r.turns) && len(uses(t)) > 0 && !slices.ContainsFunc(r.turns[n+1].blocks,
 					func(b block) bool { return b.str("type") != "tool_result" })
 				if !waiting {
-					return refuse("`%s` tool use with id `%s` was found without a corresponding `%[1]s_tool_result` block",
+					return refuse("`%s` tool use with id `%s` was found without a corresponding `%[1]s_tool_result` "+
+						"block",
 						b.str("name"), b.str("id"))
 				}
 			}

@@ -11,7 +11,8 @@ import (
 // emptyArray, maxLength, invalidValue, isString and toolName are refusals that both of OpenAI's APIs share.
 
 func emptyArray(at string) *Refusal { // unquoted
-	return refuse("Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", at).
+	return refuse("Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array "+
+		"instead.", at).
 		at("%s", at).coded("empty_array")
 }
 
@@ -24,7 +25,8 @@ func maxLength(at string, n, most int, kind string) *Refusal {
 	if kind == "array" {
 		article, code = "an", "array_above_max_length"
 	}
-	return refuse("Invalid '%s': %s too %s. Expected %s %s with maximum length %d, but got %s %s with length %d instead.",
+	return refuse("Invalid '%s': %s too %s. Expected %s %s with maximum length %d, but got %s %s with length %d "+
+		"instead.",
 		at, kind, long, article, kind, most, article, kind, n).at("%s", at).coded(code)
 }
 
@@ -89,7 +91,8 @@ func chatParts(_ *chatRequest, i int, m object) *Refusal {
 	case []any:
 		parts = content
 	default:
-		return refuse("Invalid type for 'messages[%d].content': expected one of a string or array of objects, but got %s "+
+		return refuse("Invalid type for 'messages[%d].content': expected one of a string or array of objects, but "+
+			"got %s "+
 			"instead.", i, typeName(content)).at("messages[%d].content", i).coded("invalid_type")
 	}
 	if len(parts) == 0 {
@@ -106,7 +109,8 @@ func chatParts(_ *chatRequest, i int, m object) *Refusal {
 				coded("missing_required_parameter")
 		}
 		if extra := p.unknown("type", member, "prompt_cache_breakpoint"); len(extra) > 0 {
-			return refuse("Unknown parameter: '%s.%s'.", at, extra[0]).at("%s.%s", at, extra[0]).coded("unknown_parameter")
+			return refuse("Unknown parameter: '%s.%s'.", at, extra[0]).at("%s.%s", at,
+				extra[0]).coded("unknown_parameter")
 		}
 		if file := p.object("file"); kind == "file" && !file.has("file_id") && !file.has("file_data") {
 			return refuse("Missing required parameter: '%s.file.file_id'.", at).at("%s.file.file_id", at).
@@ -129,10 +133,12 @@ func openAIImages(at string, urls []string) *Refusal {
 		}
 		kind := dataURL.FindStringSubmatch(url)
 		if kind == nil {
-			return refuse("Invalid image URL: the URL is neither http(s) nor base64 data.").at("%s", at).coded("invalid_image_url")
+			return refuse("Invalid image URL: the URL is neither http(s) nor base64 "+
+				"data.").at("%s", at).coded("invalid_image_url")
 		}
 		if !slices.Contains([]string{"image/png", "image/jpeg", "image/webp", "image/gif"}, kind[1]) {
-			return refuse("You uploaded an unsupported image. Please make sure your image has of one the following formats: "+
+			return refuse("You uploaded an unsupported image. Please make sure your image has of one the following "+
+				"formats: "+
 				"['png', 'jpeg', 'gif', 'webp'].").at("%s", at).coded("invalid_image_format")
 		}
 	}

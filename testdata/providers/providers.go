@@ -3,7 +3,8 @@
 // from a script in the providers' own formats, plain or streamed, and binds thinking to the exact prefix it stood
 // behind.
 //
-// Each rule is one entry of a table, with the source of the rule in the comment above it. The sources are the providers'
+// Each rule is one entry of a table, with the source of the rule in the comment above it. The sources are the
+// providers'
 // own pages and types, and threads that quote a real refusal (owner/repository#number). Sources that are gateways and
 // blogs are marked "second-hand"; texts without any source are marked "unquoted" and say what the rule is about.
 package providers

@@ -16,7 +16,7 @@ type Reply struct {
 // Part is one piece of a reply. One of its fields is set.
 type Part struct {
 	Text     string
-	Thinking string // Messages: a thinking block; Responses: a reasoning item; Chat: reasoning_content where the model has it
+	Thinking string // Messages: a thinking block; Responses: a reasoning item; Chat: reasoning_content
 	Omitted  bool   // thinking whose text is not shown
 	Redacted bool   // Messages: a redacted_thinking block; elsewhere as Omitted
 	Call     *Call
@@ -41,7 +41,8 @@ func Think(text string, then Reply) Reply {
 
 func (p Part) thinks() bool { return p.Thinking != "" || p.Omitted || p.Redacted }
 
-// The refusals that a script can answer. Sources are in PROVIDERS' E: D/errors, D/rate-limits, continue#11472, codex#88.
+// The refusals that a script can answer. Sources are in PROVIDERS' E: D/errors, D/rate-limits, continue#11472,
+// codex#88.
 
 // Overloaded is Anthropic's 529, also within streams.
 func Overloaded() *Refusal {
@@ -51,12 +52,16 @@ func Overloaded() *Refusal {
 // RateLimited is a 429 in the API's words.
 func RateLimited(api API) *Refusal {
 	if api == Messages { // idx 66585470448
-		return &Refusal{Rule: "script", Status: 429, Type: "rate_limit_error", Message: "This request would exceed your " +
-			"organization's rate limit of 30,000 input tokens per minute (org: test, model: test). For details, refer to: " +
+		return &Refusal{Rule: "script", Status: 429, Type: "rate_limit_error", Message: "This request would exceed " +
+			"your " +
+			"organization's rate limit of 30,000 input tokens per minute (org: test, model: test). For details, " +
+			"refer to: " +
 			"https://docs.claude.com/en/api/rate-limits."}
 	}
-	return &Refusal{Rule: "script", Status: 429, Type: "tokens", Code: "rate_limit_exceeded", Message: "Rate limit reached " +
-		"for gpt-4.1 in organization org-test on tokens per min (TPM): Limit 30000, Used 18928, Requested 11159. Please try " +
+	return &Refusal{Rule: "script", Status: 429, Type: "tokens", Code: "rate_limit_exceeded", Message: "Rate limit " +
+		"reached " +
+		"for gpt-4.1 in organization org-test on tokens per min (TPM): Limit 30000, Used 18928, Requested 11159. " +
+		"Please try " +
 		"again in 174ms. Visit https://platform.openai.com/account/rate-limits to learn more."}
 }
 
@@ -130,7 +135,8 @@ func (r *chatRequest) answer(reply Reply, n *ids) *answer {
 	}
 	in := r.tokens()
 	return &answer{api: Chat, id: n.take("chatcmpl-"), model: r.model.ID, stop: either(reply.Stop, stop),
-		items: []map[string]any{message}, breaks: reply.Break, stream: r.body.flag("stream"), bill: r.body.object("stream_options").flag("include_usage"),
+		items: []map[string]any{message}, breaks: reply.Break, stream: r.body.flag("stream"),
+		bill: r.body.object("stream_options").flag("include_usage"),
 		usage: map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out,
 			"prompt_tokens_details": map[string]any{"cached_tokens": 0, "audio_tokens": 0}}}
 }
@@ -159,7 +165,8 @@ func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 			if id == "" {
 				id = n.take("call_")
 			}
-			add(map[string]any{"type": "function_call", "call_id": id, "name": p.Call.Name, "arguments": p.Call.Arguments}, "fc_")
+			add(map[string]any{"type": "function_call", "call_id": id, "name": p.Call.Name,
+				"arguments": p.Call.Arguments}, "fc_")
 			out += r.count(p.Call.Name) + r.count(p.Call.Arguments)
 		default:
 			add(map[string]any{"type": "message", "role": "assistant", "content": []any{
@@ -169,7 +176,8 @@ func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 	}
 	in := r.tokens()
 	return &answer{api: Responses, id: n.take("resp_"), model: r.model.ID, stop: either(reply.Stop, "completed"),
-		items: items, breaks: reply.Break, stream: r.body.flag("stream"), dropped: r.removed, usage: map[string]any{"input_tokens": in, "output_tokens": out,
+		items: items, breaks: reply.Break, stream: r.body.flag("stream"), dropped: r.removed,
+		usage: map[string]any{"input_tokens": in, "output_tokens": out,
 			"total_tokens": in + out, "input_tokens_details": map[string]any{"cached_tokens": 0},
 			"output_tokens_details": map[string]any{"reasoning_tokens": 0}}}
 }
@@ -209,7 +217,8 @@ func (r *messagesRequest) answer(reply Reply, n *ids) *answer {
 		blocks, stop = []map[string]any{r.compact(reply)}, "compaction"
 	}
 	return &answer{api: Messages, id: n.take("msg_"), model: r.model.ID, stop: either(reply.Stop, stop), items: blocks,
-		breaks: reply.Break, stream: r.body.flag("stream"), dropped: r.dropped, usage: map[string]any{"input_tokens": r.tokens(), "output_tokens": out,
+		breaks: reply.Break, stream: r.body.flag("stream"), dropped: r.dropped,
+		usage: map[string]any{"input_tokens": r.tokens(), "output_tokens": out,
 			"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}}
 }
 
@@ -235,8 +244,9 @@ func (a *answer) plain() []byte {
 	switch a.api {
 	case Chat:
 		return encode(map[string]any{"id": a.id, "object": "chat.completion", "created": a.created, "model": a.model,
-			"choices": []any{map[string]any{"index": 0, "message": a.items[0], "logprobs": nil, "finish_reason": a.stop}},
-			"usage":   a.usage})
+			"choices": []any{map[string]any{"index": 0, "message": a.items[0], "logprobs": nil,
+				"finish_reason": a.stop}},
+			"usage": a.usage})
 	case Responses:
 		return encode(a.response(a.stop, a.items, a.usage))
 	}

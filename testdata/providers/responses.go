@@ -34,31 +34,6 @@ func readResponses(body []byte, o *options) (*responsesRequest, *Refusal) {
 	return r, apply(responsesRules, r)
 }
 
-// kind is an item's type; the easy form of a message has none.
-func kind(item object) string {
-	if item.str("type") == "" && item.str("role") != "" {
-		return "message"
-	}
-	return item.str("type")
-}
-
-// pairs are the calls whose outputs are other items, by the type of the output.
-var pairs = map[string]string{
-	"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call",
-	"local_shell_call_output": "local_shell_call", "shell_call_output": "shell_call",
-	"apply_patch_call_output": "apply_patch_call", "computer_call_output": "computer_call",
-	"tool_search_output": "tool_search_call",
-}
-
-// prefixes are what ids of items begin with (codex#33176, nodetool#4252).
-var prefixes = map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc",
-	"web_search_call": "ws", "file_search_call": "fs", "code_interpreter_call": "ci", "image_generation_call": "ig",
-	"computer_call": "cu", "mcp_call": "mcp", "mcp_list_tools": "mcpl", "compaction": "cmp"}
-
-// standAlone are the types of items beside those in pairs and prefixes.
-var standAlone = []string{"mcp_approval_request", "mcp_approval_response", "additional_tools", "program", "program_output",
-	"compaction_trigger", "configuration_update", "item_reference"}
-
 var itemID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 // responsesRules are what Responses refuses. oa are the types of openai 3.54.0.
@@ -113,7 +88,8 @@ var responsesRules = []rule[*responsesRequest]{
 			return nil
 		}
 		if !itemID.MatchString(id) {
-			return refuse("Invalid 'input[%d].id': '%s'. Expected an ID that contains letters, numbers, underscores, or dashes, "+
+			return refuse("Invalid 'input[%d].id': '%s'. Expected an ID that contains letters, numbers, underscores, "+
+				"or dashes, "+
 				"but this value contained additional characters.", i, id).at("input[%d].id", i).coded("invalid_value")
 		}
 		if begin := prefixes[kind(item)]; begin != "" && !strings.HasPrefix(id, begin) {
@@ -153,7 +129,8 @@ var responsesRules = []rule[*responsesRequest]{
 		if id, ok := item["call_id"].(string); ok {
 			at := fmt.Sprintf("input[%d].call_id", i)
 			if id == "" {
-				return refuse("Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty string "+
+				return refuse("Invalid '%s': empty string. Expected a string with minimum length 1, but got an empty "+
+					"string "+
 					"instead.", at).at("%s", at).coded("empty_string")
 			}
 			if refusal := maxLength(at, len(id), 64, "string"); refusal != nil {
@@ -197,7 +174,8 @@ var responsesRules = []rule[*responsesRequest]{
 			}
 			if seen[k+" "+id] {
 				if pairs[k] != "" {
-					return refuse("Duplicate %s for call_id '%s'. Each %s must have exactly one matching %[1]s", k, id, pairs[k]).
+					return refuse("Duplicate %s for call_id '%s'. Each %s must have exactly one matching %[1]s", k,
+						id, pairs[k]).
 						at("input")
 				}
 				return refuse("Duplicate 'call_id': %s", id).at("input")
@@ -206,7 +184,8 @@ var responsesRules = []rule[*responsesRequest]{
 		}
 		return nil
 	}},
-	// openai-agents-python#673, continue#10092, OmniRoute#8946, openai-agents-python#1855: calls and outputs in pairs, the
+	// openai-agents-python#673, continue#10092, OmniRoute#8946, openai-agents-python#1855: calls and outputs in pairs,
+	// the
 	// call first, not necessarily side by side.
 	{"responses/pairs", responsesPairs},
 	// oa: approvals pair by approval_request_id. Unquoted.
@@ -218,7 +197,8 @@ var responsesRules = []rule[*responsesRequest]{
 				asked[item.str("id")] = true
 			case "mcp_approval_response":
 				if id := item.str("approval_request_id"); !asked[id] && !r.body.has("previous_response_id") {
-					return refuse("No approval request found for approval response with approval_request_id %s.", id).at("input")
+					return refuse("No approval request found for approval response with approval_request_id %s.",
+						id).at("input")
 				}
 			}
 		}
@@ -236,7 +216,8 @@ var responsesRules = []rule[*responsesRequest]{
 		}
 		return nil
 	}},
-	// oa: compaction_trigger is the last item. Unquoted. openrouter gpt-6-astra guide (second-hand): configuration_update.
+	// oa: compaction_trigger is the last item. Unquoted. openrouter gpt-6-astra guide (second-hand):
+	// configuration_update.
 	{"responses/place", eachItem(func(r *responsesRequest, i int, item object) *Refusal {
 		switch kind(item) {
 		case "compaction_trigger":
@@ -245,7 +226,8 @@ var responsesRules = []rule[*responsesRequest]{
 			}
 		case "configuration_update":
 			if !r.model.Updates {
-				return refuse("The 'configuration_update' item type is not supported with this model.").at("input[%d]", i)
+				return refuse("The 'configuration_update' item type is not supported with this "+
+					"model.").at("input[%d]", i)
 			}
 		}
 		return nil
@@ -254,10 +236,12 @@ var responsesRules = []rule[*responsesRequest]{
 	{"responses/stored", eachItem(func(r *responsesRequest, i int, item object) *Refusal {
 		store, set := r.body["store"].(bool)
 		k := kind(item)
-		if !set || store || k != "item_reference" && (k != "reasoning" || !item.has("id") || item.has("encrypted_content")) {
+		if !set || store || k != "item_reference" && (k != "reasoning" || !item.has("id") ||
+			item.has("encrypted_content")) {
 			return nil
 		}
-		refusal := refuse("Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again with "+
+		refusal := refuse("Item with id '%s' not found. Items are not persisted when `store` is set to false. Try "+
+			"again with "+
 			"`store` set to true, or remove this item from your input.", item.str("id")).at("input")
 		refusal.Status = 404
 		return refusal
@@ -271,7 +255,8 @@ var responsesRules = []rule[*responsesRequest]{
 	// dyad#1672: more tokens than the window.
 	{"responses/window", func(r *responsesRequest) *Refusal {
 		if n := r.tokens(); r.model.Window > 0 && n > r.model.Window && r.body.str("truncation") != "auto" {
-			return refuse("Your input exceeds the context window of this model. Please adjust your input and try again.").
+			return refuse("Your input exceeds the context window of this model. Please adjust your input and try " +
+				"again.").
 				at("input").coded("context_length_exceeded")
 		}
 		return nil

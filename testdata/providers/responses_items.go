@@ -11,9 +11,12 @@ import (
 
 var (
 	responsesArguments = []string{"model", "input", "background", "context_management", "conversation", "include",
-		"instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "previous_response_id",
-		"prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier",
-		"service_tier", "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs",
+		"instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
+		"previous_response_id",
+		"prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning",
+		"safety_identifier",
+		"service_tier", "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools",
+		"top_logprobs",
 		"top_p", "truncation", "user", "client_metadata", "comparison_response_id"}
 	itemMembers = map[string][]string{
 		"message":              {"role", "content", "phase"},
@@ -22,6 +25,32 @@ var (
 		"function_call_output": {"call_id", "output", "name", "namespace", "caller"},
 	}
 )
+
+// kind is an item's type; the easy form of a message has none.
+func kind(item object) string {
+	if item.str("type") == "" && item.str("role") != "" {
+		return "message"
+	}
+	return item.str("type")
+}
+
+// pairs are the calls whose outputs are other items, by the type of the output.
+var pairs = map[string]string{
+	"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call",
+	"local_shell_call_output": "local_shell_call", "shell_call_output": "shell_call",
+	"apply_patch_call_output": "apply_patch_call", "computer_call_output": "computer_call",
+	"tool_search_output": "tool_search_call",
+}
+
+// prefixes are what ids of items begin with (codex#33176, nodetool#4252).
+var prefixes = map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc",
+	"web_search_call": "ws", "file_search_call": "fs", "code_interpreter_call": "ci", "image_generation_call": "ig",
+	"computer_call": "cu", "mcp_call": "mcp", "mcp_list_tools": "mcpl", "compaction": "cmp"}
+
+// standAlone are the types of items beside those in pairs and prefixes.
+var standAlone = []string{"mcp_approval_request", "mcp_approval_response", "additional_tools", "program",
+	"program_output",
+	"compaction_trigger", "configuration_update", "item_reference"}
 
 // responsesMessage holds a message's role and parts. An assistant's parts are output_text and refusal, all others' are
 // input_text, input_image and input_file.
@@ -43,7 +72,8 @@ func responsesMessage(_ *responsesRequest, i int, item object) *Refusal {
 	}
 	for j, p := range objects(parts) {
 		if !slices.Contains(allowed, p.str("type")) {
-			return invalidValue(p.str("type"), "'"+strings.Join(allowed, "', '")+"'").at("input[%d].content[%d].type", i, j)
+			return invalidValue(p.str("type"), "'"+strings.Join(allowed,
+				"', '")+"'").at("input[%d].content[%d].type", i, j)
 		}
 	}
 	return nil
@@ -112,11 +142,13 @@ func responsesEncrypted(r *responsesRequest, i int, item object) *Refusal {
 	if reason == "" {
 		return nil
 	}
-	return refuse("The encrypted content %s... could not be verified. Reason: %s", sealed[:min(len(sealed), 4)], reason).
+	return refuse("The encrypted content %s... could not be verified. Reason: %s", sealed[:min(len(sealed), 4)],
+		reason).
 		coded("invalid_encrypted_content")
 }
 
-// produced is what the kit's ids say of the reasoning item that came before them: fc_0000000000000001_rs_0000000000000002.
+// produced is what the kit's ids say of the reasoning item that came before them:
+// fc_0000000000000001_rs_0000000000000002.
 var produced = regexp.MustCompile(`^[a-z]+_\w+_(rs_\w+)$`)
 
 // responsesReasoning holds reasoning against the items around it. The server pairs by ids: an item whose id says that
@@ -130,7 +162,8 @@ func responsesReasoning(r *responsesRequest) *Refusal {
 		k, id := kind(item), item.str("id")
 		if k != "reasoning" {
 			if found := produced.FindStringSubmatch(id); found != nil && !present[found[1]] {
-				return refuse("Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id, k, found[1]).
+				return refuse("Item '%s' of type '%s' was provided without its required 'reasoning' item: '%s'.", id,
+					k, found[1]).
 					at("input")
 			}
 			continue
@@ -147,7 +180,8 @@ func responsesReasoning(r *responsesRequest) *Refusal {
 			}
 		}
 		if !follows {
-			return refuse("Item '%s' of type 'reasoning' was provided without its required following item.", id).at("input")
+			return refuse("Item '%s' of type 'reasoning' was provided without its required following "+
+				"item.", id).at("input")
 		}
 	}
 	return nil
@@ -188,7 +222,8 @@ func (r *responsesRequest) walkReasoning() {
 			reason = "prefix_mismatch"
 		}
 		if reason != "" {
-			r.removed = append(r.removed, Transformation{ID: made.ID, Type: "reasoning", Action: "removed", Reason: reason})
+			r.removed = append(r.removed, Transformation{ID: made.ID, Type: "reasoning", Action: "removed",
+				Reason: reason})
 		}
 	}
 	r.end = state

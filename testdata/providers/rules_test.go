@@ -17,7 +17,8 @@ type ruleCase struct {
 }
 
 // holdRules runs the cases of an API, and wants each rule of the table broken by one of them.
-func holdRules[T any](t *testing.T, api API, rules []rule[T], cases []ruleCase, whole func(model, short string) string) {
+func holdRules[T any](t *testing.T, api API, rules []rule[T], cases []ruleCase, whole func(model,
+	short string) string) {
 	broken := map[string]bool{}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
@@ -25,8 +26,10 @@ func holdRules[T any](t *testing.T, api API, rules []rule[T], cases []ruleCase, 
 			if refusal == nil {
 				t.Fatalf("not refused: %s", short(c.broken))
 			}
-			if refusal.Rule != c.rule || refusal.Message != c.text || refusal.Param != c.param || refusal.Code != c.code {
-				t.Errorf("refused by %s\n%s\nparam %q code %q\nnot by %s\n%s\nparam %q code %q", refusal.Rule, refusal.Message,
+			if refusal.Rule != c.rule || refusal.Message != c.text || refusal.Param != c.param ||
+				refusal.Code != c.code {
+				t.Errorf("refused by %s\n%s\nparam %q code %q\nnot by %s\n%s\nparam %q code %q", refusal.Rule,
+					refusal.Message,
 					refusal.Param, refusal.Code, c.rule, c.text, c.param, c.code)
 			}
 			if refusal := check(api, whole(c.model, c.kept), c.opts...); refusal != nil {

@@ -40,9 +40,15 @@ func Start(t testing.TB, opts ...Option) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Chat) })
 	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Responses) })
-	mux.HandleFunc("POST /v1/responses/input_tokens", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Responses) })
+	mux.HandleFunc("POST /v1/responses/input_tokens", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r,
+			Responses)
+	})
 	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Messages) })
-	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Messages) })
+	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r,
+			Messages)
+	})
 	local := httptest.NewServer(mux)
 	t.Cleanup(local.Close)
 	s.URL = local.URL
@@ -184,7 +190,8 @@ func authenticated(r *http.Request, api API) *Refusal {
 	bearer := strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if api == Messages {
 		if r.Header.Get("x-api-key") == "" && !bearer {
-			return &Refusal{Rule: "messages/key", Status: 401, Type: "authentication_error", Message: "x-api-key header is required"}
+			return &Refusal{Rule: "messages/key", Status: 401, Type: "authentication_error", Message: "x-api-key " +
+				"header is required"}
 		}
 		if r.Header.Get("anthropic-version") == "" {
 			refusal := refuse("anthropic-version: header is required")
@@ -194,8 +201,10 @@ func authenticated(r *http.Request, api API) *Refusal {
 		return nil
 	}
 	if !bearer {
-		return &Refusal{Rule: "openai/key", Status: 401, Type: "invalid_request_error", Message: "You didn't provide an API " +
-			"key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer " +
+		return &Refusal{Rule: "openai/key", Status: 401, Type: "invalid_request_error", Message: "You didn't provide " +
+			"an API " +
+			"key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: " +
+			"Bearer " +
 			"YOUR_KEY)."}
 	}
 	return nil

@@ -59,7 +59,8 @@ func (a *answer) chatEvents() []event {
 		delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": call.str("id"), "type": "function",
 			"function": map[string]any{"name": function.str("name"), "arguments": ""}}}}, nil)
 		for _, text := range pieces(function.str("arguments")) {
-			delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": text}}}}, nil)
+			delta(map[string]any{"tool_calls": []any{map[string]any{"index": i,
+				"function": map[string]any{"arguments": text}}}}, nil)
 		}
 	}
 	if a.breaks != nil {
@@ -103,15 +104,18 @@ func (a *answer) responsesEvents() []event {
 			empty := map[string]any{"type": "output_text", "text": "", "annotations": []any{}}
 			send("response.content_part.added", at(map[string]any{"content_index": 0, "part": empty}))
 			for _, text := range pieces(part.str("text")) {
-				send("response.output_text.delta", at(map[string]any{"content_index": 0, "delta": text, "logprobs": []any{}}))
+				send("response.output_text.delta", at(map[string]any{"content_index": 0, "delta": text,
+					"logprobs": []any{}}))
 			}
-			send("response.output_text.done", at(map[string]any{"content_index": 0, "text": part.str("text"), "logprobs": []any{}}))
+			send("response.output_text.done", at(map[string]any{"content_index": 0, "text": part.str("text"),
+				"logprobs": []any{}}))
 			send("response.content_part.done", at(map[string]any{"content_index": 0, "part": part}))
 		case "function_call":
 			for _, text := range pieces(o.str("arguments")) {
 				send("response.function_call_arguments.delta", at(map[string]any{"delta": text}))
 			}
-			send("response.function_call_arguments.done", at(map[string]any{"arguments": o.str("arguments"), "name": o.str("name")}))
+			send("response.function_call_arguments.done", at(map[string]any{"arguments": o.str("arguments"),
+				"name": o.str("name")}))
 		case "reasoning":
 			for j, part := range objects(o.list("summary")) {
 				empty := map[string]any{"type": "summary_text", "text": ""}
@@ -119,14 +123,16 @@ func (a *answer) responsesEvents() []event {
 				for _, text := range pieces(part.str("text")) {
 					send("response.reasoning_summary_text.delta", at(map[string]any{"summary_index": j, "delta": text}))
 				}
-				send("response.reasoning_summary_text.done", at(map[string]any{"summary_index": j, "text": part.str("text")}))
+				send("response.reasoning_summary_text.done", at(map[string]any{"summary_index": j,
+					"text": part.str("text")}))
 				send("response.reasoning_summary_part.done", at(map[string]any{"summary_index": j, "part": part}))
 			}
 		}
 		send("response.output_item.done", map[string]any{"output_index": i, "item": item})
 	}
 	if a.breaks != nil {
-		send("error", map[string]any{"code": orNull(a.breaks.Code), "message": a.breaks.Message, "param": orNull(a.breaks.Param)})
+		send("error", map[string]any{"code": orNull(a.breaks.Code), "message": a.breaks.Message,
+			"param": orNull(a.breaks.Param)})
 		failed := a.response("failed", a.items, nil)
 		failed["error"] = map[string]any{"code": either(a.breaks.Code, "server_error"), "message": a.breaks.Message}
 		send("response.failed", map[string]any{"response": failed})
@@ -184,7 +190,8 @@ func (a *answer) messagesEvents() []event {
 	if a.breaks != nil {
 		return append(out, event{"error", a.breaks.body(Messages, "")})
 	}
-	send("message_delta", map[string]any{"delta": map[string]any{"stop_reason": a.stop, "stop_sequence": nil}, "usage": a.usage})
+	send("message_delta", map[string]any{"delta": map[string]any{"stop_reason": a.stop, "stop_sequence": nil},
+		"usage": a.usage})
 	send("message_stop", map[string]any{})
 	return out
 }

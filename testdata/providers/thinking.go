@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 )
 
-// thought is what a thinking block's signature holds: the exact prefix that the block was made behind (PT: system, tools
+// thought is what a thinking block's signature holds: the exact prefix that the block was made behind (PT: system,
+// tools
 // without deferred ones, all messages before it, and the chain of earlier thinking), and its own text.
 type thought struct {
 	Model   string `json:"m"`
@@ -15,7 +16,8 @@ type thought struct {
 	Omitted bool   `json:"o"` // the text was not shown; whatever comes back in its place is ignored (PT)
 }
 
-// condensed is what a signed compaction block holds: the state after the messages that it stands for, so that kept turns
+// condensed is what a signed compaction block holds: the state after the messages that it stands for, so that kept
+// turns
 // behind it still have their prefix (idx 68320920692).
 type condensed struct {
 	Base, State, Content string
@@ -54,7 +56,8 @@ type prefix struct {
 	depth  int    // how many thinking blocks there were
 }
 
-// holds tells whether a block was made behind the prefix. Of the thinking before it, the front may be missing: then fewer
+// holds tells whether a block was made behind the prefix. Of the thinking before it, the front may be missing: then
+// fewer
 // blocks stand there than stood there, and each of them is still the one that its successor names.
 func (p *prefix) holds(made thought) bool {
 	return made.State == p.state && (p.depth == 0 || made.Before == p.before && p.depth <= made.Depth)
@@ -88,7 +91,8 @@ func isThinking(b object) bool {
 	return b.str("type") == "thinking" || b.str("type") == "redacted_thinking"
 }
 
-// walkThinking holds every thinking block against the prefix it is sent behind. It fills dropped, and gives the prefix at
+// walkThinking holds every thinking block against the prefix it is sent behind. It fills dropped, and gives the prefix
+// at
 // the request's end, behind which the model answers.
 func (r *messagesRequest) walkThinking() (prefix, *Refusal) {
 	p := prefix{state: r.base()}
@@ -129,7 +133,8 @@ func (r *messagesRequest) checkThinking(p prefix, n int) (bool, *Refusal) {
 	text, _ := b.object["thinking"].(string)
 	if err == nil && kind == "thinking" && !made.Omitted && made.Text != digest(text) {
 		if r.inLatestAssistant(n) { // D/extended-thinking
-			return false, refuse("%s: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "+
+			return false, refuse("%s: `thinking` or `redacted_thinking` blocks in the latest assistant message "+
+				"cannot be "+
 				"modified. These blocks must remain as they were in the original response.", b.at)
 		}
 		return false, refuse("%s: Invalid `signature` in `thinking` block", b.at)
@@ -138,8 +143,10 @@ func (r *messagesRequest) checkThinking(p prefix, n int) (bool, *Refusal) {
 		return false, refuse("%s: Invalid `%s` in `%s` block", b.at, signatureMember(kind), kind)
 	}
 	// PT, F52: a block that the model cannot read is left out, silently and unbilled.
-	if maker := known(made.Model); made.Model != r.model.ID && (r.model.OwnThinking || maker != nil && maker.OwnThinking) {
-		r.dropped = append(r.dropped, Transformation{Type: "thinking_dropped", Path: b.at, Reason: "model_binding_mismatch"})
+	if maker := known(made.Model); made.Model != r.model.ID && (r.model.OwnThinking || maker != nil &&
+		maker.OwnThinking) {
+		r.dropped = append(r.dropped, Transformation{Type: "thinking_dropped", Path: b.at,
+			Reason: "model_binding_mismatch"})
 		return false, nil
 	}
 	behaviour := r.body.object("thinking").object("block_binding").str("prefix_mismatch_behavior")
@@ -147,10 +154,12 @@ func (r *messagesRequest) checkThinking(p prefix, n int) (bool, *Refusal) {
 		return true, nil
 	}
 	if behaviour == "drop_block" {
-		r.dropped = append(r.dropped, Transformation{Type: "thinking_dropped", Path: b.at, Reason: "prefix_binding_mismatch"})
+		r.dropped = append(r.dropped, Transformation{Type: "thinking_dropped", Path: b.at,
+			Reason: "prefix_binding_mismatch"})
 		return false, nil
 	}
-	message := "%s: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the " +
+	message := "%s: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove " +
+		"the " +
 		"block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
 	if !r.betas[bindingBeta] {
 		message += " That setting requires the `" + bindingBeta + "` value in the `anthropic-beta` header."
@@ -216,6 +225,7 @@ func (p *prefix) think(m *Model, text string, omitted bool) map[string]any {
 
 // redact makes a redacted block behind the prefix.
 func (p *prefix) redact(m *Model) map[string]any {
-	return map[string]any{"type": "redacted_thinking", "data": seal(thought{Model: m.ID, State: p.state, Before: p.before,
-		Depth: p.depth})}
+	return map[string]any{"type": "redacted_thinking", "data": seal(thought{Model: m.ID, State: p.state,
+		Before: p.before,
+		Depth:  p.depth})}
 }

@@ -20,7 +20,8 @@ type talk struct {
 }
 
 func (k *talk) body() []byte {
-	return []byte(fmt.Sprintf(`{"model":%q,"max_tokens":9,"system":%q,"tools":[%s],"thinking":%s,"messages":%s}`, k.model, k.system,
+	return []byte(fmt.Sprintf(`{"model":%q,"max_tokens":9,"system":%q,"tools":[%s],"thinking":%s,"messages":%s}`,
+		k.model, k.system,
 		strings.Join(k.tools, ","), either(k.thinking, `{"type":"adaptive"}`), encode(k.messages)))
 }
 
@@ -32,7 +33,8 @@ func (k *talk) turn(n int) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.messages = append(k.messages, fmt.Appendf(nil, `{"role":"assistant","content":[%s,{"type":"text","text":"answer %d"}]}`, thought, n))
+	k.messages = append(k.messages, fmt.Appendf(nil,
+		`{"role":"assistant","content":[%s,{"type":"text","text":"answer %d"}]}`, thought, n))
 }
 
 // begin is a talk of four turns and a fifth question.
@@ -68,7 +70,8 @@ func (k *talk) unthink(i int) json.RawMessage {
 	return was
 }
 
-// TestThinkingPrefix edits a conversation in each way that PT and PC name, and looks at the first block that is refused.
+// TestThinkingPrefix edits a conversation in each way that PT and PC name, and looks at the first block that is
+// refused.
 func TestThinkingPrefix(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -99,14 +102,16 @@ func TestThinkingPrefix(t *testing.T) {
 			k.messages = slices.Insert(k.messages, 6, json.RawMessage(`{"role":"user","content":"note"}`))
 		}, "messages.8.content.0"},
 		{"the system changed", func(k *talk) { k.system = "S" }, "messages.1.content.0"},
-		{"a tool added", func(k *talk) { k.tools = append(k.tools, `{"name":"g","input_schema":{}}`) }, "messages.1.content.0"},
+		{"a tool added", func(k *talk) { k.tools = append(k.tools, `{"name":"g","input_schema":{}}`) },
+			"messages.1.content.0"},
 		{"a text put into a block", func(k *talk) { k.edit(1, "thought 1", "thought one") }, "messages.1.content.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := begin(t, "claude-fable-5-2")
 			c.edit(k)
 			refusal := CheckMessages(k.body())
-			if (refusal == nil) != (c.refused == "") || refusal != nil && !strings.HasPrefix(refusal.Message, c.refused+": Invalid `signature` in `thinking` block") {
+			if (refusal == nil) != (c.refused == "") || refusal != nil && !strings.HasPrefix(refusal.Message,
+				c.refused+": Invalid `signature` in `thinking` block") {
 				t.Errorf("refused %v, want %s", refusal, c.refused)
 			}
 		})
@@ -116,7 +121,8 @@ func TestThinkingPrefix(t *testing.T) {
 func TestThinkingTexts(t *testing.T) {
 	k := begin(t, "claude-opus-5-5")
 	k.system = "S"
-	bound := "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove " +
+	bound := "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different " +
+		"conversation. Remove " +
 		"the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\"."
 	header := " That setting requires the `thinking-binding-controls-2026-08-01` value in the `anthropic-beta` header."
 	if refusal := CheckMessages(k.body()); refusal == nil || refusal.Message != bound+header {
@@ -127,20 +133,23 @@ func TestThinkingTexts(t *testing.T) {
 	}
 	k.thinking = `{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}`
 	dropped, refusal := Transformations(Messages, k.body(), Beta(bindingBeta))
-	if refusal != nil || len(dropped) != 4 || dropped[0] != (Transformation{Type: "thinking_dropped", Path: "messages.1.content.0",
+	if refusal != nil || len(dropped) != 4 || dropped[0] != (Transformation{Type: "thinking_dropped",
+		Path:   "messages.1.content.0",
 		Reason: "prefix_binding_mismatch"}) {
 		t.Error(dropped, refusal)
 	}
 	k = begin(t, "claude-opus-5-5")
 	k.edit(7, "thought 4", "thought four")
-	if refusal := CheckMessages(k.body()); refusal == nil || !strings.Contains(refusal.Message, "in the latest assistant message cannot be modified") {
+	if refusal := CheckMessages(k.body()); refusal == nil || !strings.Contains(refusal.Message, "in the latest "+
+		"assistant message cannot be modified") {
 		t.Error(refusal)
 	}
 }
 
 // TestThinkingByModel sends one conversation with another system prompt to models that treat it differently.
 func TestThinkingByModel(t *testing.T) {
-	for model, want := range map[string]bool{"claude-opus-5": false, "claude-fable-5-1": false, "claude-opus-5-5": true, "claude-fable-5-2": true} {
+	for model, want := range map[string]bool{"claude-opus-5": false, "claude-fable-5-1": false,
+		"claude-opus-5-5": true, "claude-fable-5-2": true} {
 		k := begin(t, model)
 		k.system = "S"
 		if got := CheckMessages(k.body()) != nil; got != want {
@@ -170,7 +179,8 @@ func TestOmittedThinking(t *testing.T) {
 	}
 	for _, text := range []string{`""`, `"made up"`} {
 		block := strings.Replace(string(thought), `"thinking":""`, `"thinking":`+text, 1)
-		k.messages = append(k.messages[:1], json.RawMessage(`{"role":"assistant","content":[`+block+`]}`), k.messages[0])
+		k.messages = append(k.messages[:1], json.RawMessage(`{"role":"assistant","content":[`+block+`]}`),
+			k.messages[0])
 		if refusal := CheckMessages(k.body()); refusal != nil {
 			t.Errorf("%s: %v", text, refusal)
 		}
@@ -194,13 +204,15 @@ func TestKeptTurns(t *testing.T) {
 			k := begin(t, "claude-opus-5-5")
 			all := k.messages
 			k.messages = all[:4]
-			asks := strings.Replace(string(k.body()), `"max_tokens"`, `"compaction":{"type":"summarize"},"max_tokens"`, 1)
+			asks := strings.Replace(string(k.body()), `"max_tokens"`,
+				`"compaction":{"type":"summarize"},"max_tokens"`, 1)
 			r, refusal := readMessages([]byte(asks), collect(nil))
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
 			block := encode(r.answer(Say("a summary"), &ids{}).items)
-			k.messages = append([]json.RawMessage{fmt.Appendf(nil, `{"role":"assistant","content":%s}`, block)}, all[c.kept:]...)
+			k.messages = append([]json.RawMessage{fmt.Appendf(nil, `{"role":"assistant","content":%s}`, block)},
+				all[c.kept:]...)
 			c.edit(k)
 			if refusal := CheckMessages(k.body()); (refusal == nil) != c.ok {
 				t.Error(refusal)
@@ -209,7 +221,8 @@ func TestKeptTurns(t *testing.T) {
 	}
 }
 
-// TestReasoningPrefix edits a conversation with Responses: reasoning behind the edit is removed silently by gpt-6.2 alone.
+// TestReasoningPrefix edits a conversation with Responses: reasoning behind the edit is removed silently by gpt-6.2
+// alone.
 func TestReasoningPrefix(t *testing.T) {
 	for _, c := range []struct {
 		name, model, from, to string
@@ -233,7 +246,8 @@ func TestReasoningPrefix(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				items = append(items, string(item), fmt.Sprintf(`{"type":"message","id":"msg_%d_rs_%[1]d","role":"assistant","content":"answer"}`, n))
+				items = append(items, string(item),
+					fmt.Sprintf(`{"type":"message","id":"msg_%d_rs_%[1]d","role":"assistant","content":"answer"}`, n))
 			}
 			text := strings.Replace(body(), c.from, c.to, 1)
 			removed, refusal := Transformations(Responses, []byte(text))

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// prompt is blocks of so many tokens each, named by their place, with marks: a negative number is a breakpoint behind the
+// prompt is blocks of so many tokens each, named by their place, with marks: a negative number is a breakpoint behind
+// the
 // block, and every second block is input.
 func prompt(tokens ...int) []Block {
 	out := make([]Block, len(tokens))
@@ -119,14 +120,15 @@ func TestProviders(t *testing.T) {
 		{"an edit before the breakpoint", opus, []call{
 			{0, prompt(-1000, 500, -500), 0, 2000, 0, 2500},
 			{0, other(1, prompt(-1000, 500, -500)), 1000, 1000, 0, 100 + 1250}}},
-		{"19 blocks further on", opus, []call{{0, many(10), 0, 1000, 0, 1250}, {0, many(29), 1000, 1900, 0, 100 + 2375}}},
+		{"19 blocks further on", opus, []call{{0, many(10), 0, 1000, 0, 1250}, {0, many(29), 1000, 1900, 0,
+			100 + 2375}}},
 		{"20 blocks further on", opus, []call{{0, many(10), 0, 1000, 0, 1250}, {0, many(30), 0, 3000, 0, 3750}}},
 
 		{"whole units", DeepSeek, []call{
 			{0, prompt(600, 300), 0, 0, 900, 900},
 			{0, prompt(600, 300, 90), 900, 0, 90, 120},
-			{0, other(1, prompt(600, 300)), 0, 0, 900, 900},   // 600 are shared, and are no unit yet
-			{0, prompt(600, 900), 600, 0, 900, 920}, // now they are
+			{0, other(1, prompt(600, 300)), 0, 0, 900, 900}, // 600 are shared, and are no unit yet
+			{0, prompt(600, 900), 600, 0, 900, 920},         // now they are
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,7 +137,8 @@ func TestProviders(t *testing.T) {
 				now += k.after
 				u := cache.Send(Request{At: now, Blocks: k.blocks})
 				if u.Read != k.read || u.Written != k.written || u.Fresh != k.fresh || math.Abs(u.Paid-k.paid) > 1e-6 {
-					t.Errorf("call %d: %+v, not read %d written %d fresh %d paid %g", i, u, k.read, k.written, k.fresh, k.paid)
+					t.Errorf("call %d: %+v, not read %d written %d fresh %d paid %g", i, u, k.read, k.written,
+						k.fresh, k.paid)
 				}
 			}
 		})
