@@ -6,10 +6,8 @@
 //	go run ./scripts/cache-costs -binary /path/to/mneme           another build of the server
 //
 // Before each call of the model that the recorded agent made, the turn so far is sent as pending, and the window goes
-// to
-// the simulator (testdata/providers/cache). Calls are five seconds apart. It times nothing, so another machine prints
-// the
-// same table.
+// to the simulator (testdata/providers/cache). Calls are five seconds apart. It times nothing, so another machine
+// prints the same table.
 package main
 
 import (

@@ -83,26 +83,36 @@ func (r *row) blocks(system json.RawMessage, messages []json.RawMessage) ([]cach
 		out[0].Breakpoint = cache.Short
 	}
 	for _, raw := range messages {
-		var m struct {
-			Role    string
-			Content json.RawMessage
-		}
+		var m map[string]any
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return nil, err
 		}
-		var blocks []json.RawMessage
-		if r.format != providers.Messages || json.Unmarshal(m.Content, &blocks) != nil {
-			add(string(raw), m.Role, 3)
+		role, _ := m["role"].(string)
+		if r.format != providers.Messages {
+			add(canonical(m), role, 3)
 			continue
 		}
-		for _, b := range blocks {
-			add(m.Role+" "+string(b), m.Role, 1)
+		content, ok := m["content"].([]any)
+		if !ok { // a string is one block of text
+			content = []any{map[string]any{"type": "text", "text": m["content"]}}
+		}
+		for _, b := range content {
+			add(role+" "+canonical(b), role, 1)
 		}
 	}
 	if r.format == providers.Messages && len(out) > 0 {
 		out[len(out)-1].Breakpoint = cache.Short
 	}
 	return out, nil
+}
+
+// canonical is JSON with its members in order, as providers read it.
+func canonical(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it was JSON
+	}
+	return string(text)
 }
 
 // shared is the part of a window's tokens that the next one begins with.
@@ -121,8 +131,7 @@ func shared(last, next []cache.Block) float64 {
 }
 
 // print writes the table: one line for each budget and pipeline, and one for pipelines whose figures are the same.
-// Tokens
-// are means of a window; what is paid is in tokens at the price of uncached input.
+// Tokens are means of a window; what is paid is in tokens at the price of uncached input.
 func print(rows []*row) {
 	fmt.Print("| window: tokens, messages | pipeline | windows | prefix kept | tokens |")
 	for _, p := range append(caches(providers.Chat), caches(providers.Messages)...) {

@@ -22,9 +22,8 @@ var bounds = [][2]int{{50, 8000}, {1000, 32000}, {50, 900}, {7, 8000}}
 const tolerated = "responses/unique"
 
 // TestCampaignAccepted plays the recorded sessions, each alone and all of them in one, as their agents played them:
-// before
-// each call of the model the turn so far is pending, and the window goes to the provider. The provider refuses none,
-// but for what is tolerated.
+// before each call of the model the turn so far is pending, and the window goes to the provider. The provider refuses
+// none, but for what is tolerated.
 func TestCampaignAccepted(t *testing.T) {
 	all := transcripts(t)
 	ids := slices.Sorted(maps.Keys(all))

@@ -129,8 +129,7 @@ var chatRules = []rule[*chatRequest]{
 			at("messages[%d].role", i)
 	})},
 	// oa chat message params; the text of transitive-bullshit/agentic#531 (2023, second-hand). What the server does
-	// with
-	// unknown members today is not documented, so a window had better have none.
+	// with unknown members today is not documented, so a window had better have none.
 	{"chat/message-key", eachMessage(func(r *chatRequest, i int, m object) *Refusal {
 		allowed := append([]string{"role", "content", "name"}, chatMembers[m.str("role")]...)
 		if r.model.ReasoningContent {

@@ -53,7 +53,7 @@ func readMessages(body []byte, o *options) (*messagesRequest, *Refusal) {
 	return r, apply(messagesRules, r)
 }
 
-// merge lists the blocks and the turns. Neighbours of one role are one turn (MIDX, measured: two assistants give 200).
+// merge lists the blocks and the turns. Neighbours of one role are one turn (notes, measured: two assistants give 200).
 func (r *messagesRequest) merge() {
 	for i, m := range r.messages {
 		role := m.str("role")
@@ -90,8 +90,8 @@ func eachBlock(check func(*messagesRequest, block) *Refusal) func(*messagesReque
 }
 
 // messagesRules are what Messages refuses. an are the types of anthropic 2.12.0; PT, PC, FIX, F52 and ODC are the
-// pages on
-// preserved thinking, its prefix checks, their repair, Fable 5.2, and on-demand compaction; MIDX are measured notes.
+// pages on preserved thinking, its prefix checks, their repair, Fable 5.2, and on-demand compaction; notes are measured
+// notes.
 var messagesRules = slices.Concat(messagesForm, messagesTools, messagesRest)
 
 var messagesForm = []rule[*messagesRequest]{
@@ -109,7 +109,7 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// idx 69234800193 (second-hand); an: at most 100,000.
+	// notes (second-hand); an: at most 100,000.
 	{"messages/count", func(r *messagesRequest) *Refusal {
 		if len(r.messages) == 0 {
 			return refuse("messages: at least one message is required")
@@ -143,7 +143,7 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// lobehub#1601 (2024), idx 54712894057: the first message is the user's; ODC: or begins with a compaction block.
+	// lobehub#1601 (2024), notes: the first message is the user's; ODC: or begins with a compaction block.
 	{"messages/first", func(r *messagesRequest) *Refusal {
 		if r.turns[0].role == "user" {
 			return nil
@@ -154,7 +154,7 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return refuse("messages: first message must use the \"user\" role")
 	}},
-	// D/errors, idx 58979743233: Claude 4.6 and later take no prefill.
+	// D/errors, notes: Claude 4.6 and later take no prefill.
 	{"messages/last", func(r *messagesRequest) *Refusal {
 		last := r.turns[len(r.turns)-1]
 		if last.role != "assistant" || r.body.has("compaction") { // what is to be summarised may end anywhere
@@ -171,7 +171,7 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// D/mid-conversation-system-messages, MIDX: where role system may stand.
+	// D/mid-conversation-system-messages, notes: where role system may stand.
 	{"messages/system-role", func(r *messagesRequest) *Refusal {
 		for n, t := range r.turns {
 			if t.role != "system" {
@@ -209,12 +209,12 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		if !isThinking(b.object) {
 			allowed = append([]string{"cache_control"}, allowed...)
-		} else if b.has("cache_control") { // idx 52796690670
+		} else if b.has("cache_control") { // notes
 			return refuse("%s.%s.cache_control: Extra inputs are not permitted", b.at, kind)
 		}
 		return extra(b.at+"."+kind+".", b.object, append(allowed, "type")...)
 	})},
-	// claude-code#59812; idx 66064202095, measured in 2026-09.
+	// claude-code#59812; notes, measured in 2026-09.
 	{"messages/empty-text", func(r *messagesRequest) *Refusal {
 		blank := func(where, text string) *Refusal {
 			if text == "" {

@@ -13,7 +13,7 @@ import (
 )
 
 var messagesRest = []rule[*messagesRequest]{
-	// idx 52796690670: at most four breakpoints, wherever they stand.
+	// notes: at most four breakpoints, wherever they stand.
 	{"messages/breakpoints", func(r *messagesRequest) *Refusal {
 		if n := len(r.breakpoints()); n > 4 {
 			return refuse("A maximum of 4 blocks with cache_control may be provided. Found %d.", n)
@@ -46,7 +46,7 @@ var messagesRest = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// D/vision, PROBE (measured), idx 52041282984: formats, bytes, sides and count of images.
+	// D/vision, notes (measured), notes: formats, bytes, sides and count of images.
 	{"messages/image", messagesImages},
 	// D/errors and dev.to/persimmoq (measured): the kinds of thinking that a model has.
 	{"messages/thinking-type", func(r *messagesRequest) *Refusal {
@@ -86,7 +86,7 @@ var messagesRest = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// idx 70507822045, openrouter claude-5-5: no sampling parameters.
+	// notes, openrouter claude-5-5: no sampling parameters.
 	{"messages/sampling", func(r *messagesRequest) *Refusal {
 		for _, key := range []string{"temperature", "top_p", "top_k"} {
 			n, ok := r.body.number(key)
@@ -96,7 +96,7 @@ var messagesRest = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// idx 57682732226: a thinking block has a text or a signature.
+	// notes: a thinking block has a text or a signature.
 	{"messages/thinking-empty", eachBlock(func(r *messagesRequest, b block) *Refusal {
 		if b.str("type") == "thinking" && b.str("thinking") == "" && b.str("signature") == "" {
 			return refuse("%s.thinking: each thinking block must contain thinking", b.at)
@@ -125,7 +125,7 @@ var messagesRest = []rule[*messagesRequest]{
 		r.end, refusal = r.walkThinking()
 		return refusal
 	}},
-	// D/errors, idx 70877361319.
+	// D/errors, notes.
 	{"messages/window", func(r *messagesRequest) *Refusal {
 		if n := r.tokens(); r.model.Window > 0 && n > r.model.Window {
 			return refuse("prompt is too long: %d tokens > %d maximum", n, r.model.Window)

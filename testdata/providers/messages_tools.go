@@ -193,7 +193,7 @@ var messagesTools = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// idx 70110145776, pydantic-ai#5849 (measured).
+	// notes, pydantic-ai#5849 (measured).
 	{"messages/tool-choice", func(r *messagesRequest) *Refusal {
 		kind := r.body.object("tool_choice").str("type")
 		if (kind == "any" || kind == "tool") && r.model.NoForcedChoice {

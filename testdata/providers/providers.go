@@ -3,10 +3,20 @@
 // from a script in the providers' own formats, plain or streamed, and binds thinking to the exact prefix it stood
 // behind.
 //
-// Each rule is one entry of a table, with the source of the rule in the comment above it. The sources are the
-// providers'
-// own pages and types, and threads that quote a real refusal (owner/repository#number). Sources that are gateways and
-// blogs are marked "second-hand"; texts without any source are marked "unquoted" and say what the rule is about.
+// Each rule is one entry of a table, with the source of the rule in the comment above it:
+//
+//	D/x            the page x of platform.claude.com/docs
+//	PT, PC, FIX    there: preserved-thinking, its prefix-checks, fix-bound-to-a-different-conversation
+//	F52, ODC       there: what is new in Fable 5.2, and on-demand compaction
+//	O/x, OCACHE    the page x of developers.openai.com/api/docs/guides, prompt-caching
+//	OVIS           there: images-vision
+//	oa, an         the types of the Python SDKs openai 3.54.0 and anthropic 2.12.0
+//	owner/name#N   an issue or pull request on GitHub that quotes a real refusal
+//	notes          public texts that quote one or measured it
+//	second-hand    gateways and blogs
+//	unquoted       the rule is documented and the text is the kit's own, or recalled
+//
+// They were collected in November 2026. Models of the families 5.2, 5.5 and gpt-6 are as those pages describe them.
 package providers
 
 import (

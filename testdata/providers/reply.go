@@ -41,7 +41,7 @@ func Think(text string, then Reply) Reply {
 
 func (p Part) thinks() bool { return p.Thinking != "" || p.Omitted || p.Redacted }
 
-// The refusals that a script can answer. Sources are in PROVIDERS' E: D/errors, D/rate-limits, continue#11472,
+// The refusals that a script can answer. Sources: D/errors, D/rate-limits, continue#11472,
 // codex#88.
 
 // Overloaded is Anthropic's 529, also within streams.
@@ -51,7 +51,7 @@ func Overloaded() *Refusal {
 
 // RateLimited is a 429 in the API's words.
 func RateLimited(api API) *Refusal {
-	if api == Messages { // idx 66585470448
+	if api == Messages { // notes
 		return &Refusal{Rule: "script", Status: 429, Type: "rate_limit_error", Message: "This request would exceed " +
 			"your " +
 			"organization's rate limit of 30,000 input tokens per minute (org: test, model: test). For details, " +

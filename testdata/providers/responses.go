@@ -185,8 +185,7 @@ var responsesRules = []rule[*responsesRequest]{
 		return nil
 	}},
 	// openai-agents-python#673, continue#10092, OmniRoute#8946, openai-agents-python#1855: calls and outputs in pairs,
-	// the
-	// call first, not necessarily side by side.
+	// the call first, not necessarily side by side.
 	{"responses/pairs", responsesPairs},
 	// oa: approvals pair by approval_request_id. Unquoted.
 	{"responses/approval", func(r *responsesRequest) *Refusal {

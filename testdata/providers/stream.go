@@ -95,7 +95,7 @@ func (a *answer) responsesEvents() []event {
 		case "function_call":
 			begun["arguments"], begun["status"] = "", "in_progress"
 		case "reasoning":
-			begun["summary"], begun["encrypted_content"] = []any{}, "" // the blob comes with .done (idx 57682732226)
+			begun["summary"], begun["encrypted_content"] = []any{}, "" // the blob comes with .done (notes)
 		}
 		send("response.output_item.added", map[string]any{"output_index": i, "item": begun})
 		switch kind(o) {

@@ -5,8 +5,7 @@ import (
 )
 
 // thought is what a thinking block's signature holds: the exact prefix that the block was made behind (PT: system,
-// tools
-// without deferred ones, all messages before it, and the chain of earlier thinking), and its own text.
+// tools without deferred ones, all messages before it, and the chain of earlier thinking), and its own text.
 type thought struct {
 	Model   string `json:"m"`
 	State   string `json:"s"` // rolling hash of the prefix without thinking
@@ -17,8 +16,7 @@ type thought struct {
 }
 
 // condensed is what a signed compaction block holds: the state after the messages that it stands for, so that kept
-// turns
-// behind it still have their prefix (idx 68320920692).
+// turns behind it still have their prefix (notes).
 type condensed struct {
 	Base, State, Content string
 	LastRole             string
@@ -57,8 +55,7 @@ type prefix struct {
 }
 
 // holds tells whether a block was made behind the prefix. Of the thinking before it, the front may be missing: then
-// fewer
-// blocks stand there than stood there, and each of them is still the one that its successor names.
+// fewer blocks stand there than stood there, and each of them is still the one that its successor names.
 func (p *prefix) holds(made thought) bool {
 	return made.State == p.state && (p.depth == 0 || made.Before == p.before && p.depth <= made.Depth)
 }
@@ -92,8 +89,7 @@ func isThinking(b object) bool {
 }
 
 // walkThinking holds every thinking block against the prefix it is sent behind. It fills dropped, and gives the prefix
-// at
-// the request's end, behind which the model answers.
+// at the request's end, behind which the model answers.
 func (r *messagesRequest) walkThinking() (prefix, *Refusal) {
 	p := prefix{state: r.base()}
 	first := r.lastThreshold() // D/compaction: the API ignores all before the newest block of compact_20260112

@@ -3,8 +3,7 @@
 // it.
 //
 // A prompt is a list of blocks. Two prompts share a prefix as far as their blocks are the same, so a block counts
-// whole or
-// not at all; providers compare tokens, which makes their hits longer by less than a block.
+// whole or not at all; providers compare tokens, which makes their hits longer by less than a block.
 package cache
 
 import (
@@ -66,15 +65,13 @@ type Provider struct {
 }
 
 // OpenAI56Before are the models before gpt-5.6 (OCACHE): automatic, from 1,024 tokens, in steps of 128, writing is
-// free,
-// 5 to 10 minutes without use, of which the lower bound is taken. The price of reading is that of gpt-5 to 5.5.
+// free, 5 to 10 minutes without use, of which the lower bound is taken. The price of reading is that of gpt-5 to 5.5.
 var OpenAI56Before = Provider{Name: "OpenAI before 5.6", Minimum: 1024, Read: .1, Write: 1, Life: 5 * time.Minute,
 	step: 128,
 	send: longest}
 
 // OpenAI56 are gpt-5.6 and later in their default mode (oa response_create_params, OCACHE): entries at breakpoints
-// alone,
-// which are the latest user's or tool's message and the latest 3 explicit ones.
+// alone, which are the latest user's or tool's message and the latest 3 explicit ones.
 var OpenAI56 = Provider{Name: "OpenAI from 5.6", Minimum: 1024, Read: .1, Write: 1.25, WriteLong: 1.25,
 	Life:     30 * time.Minute,
 	LifeLong: 12 * time.Hour, send: implicit}
@@ -92,9 +89,8 @@ func Anthropic(name string, minimum int, read float64) Provider {
 }
 
 // DeepSeek is V4 (api-docs.deepseek.com/guides/kv_cache): units end at the end of the input, at the end of the answer,
-// and
-// where two prompts were found to part; a hit needs a whole unit; writing is free; units live for hours. Units at fixed
-// intervals are left out, because their length is not documented: real hits are longer.
+// and where two prompts were found to part; a hit needs a whole unit; writing is free; units live for hours. Units at
+// fixed intervals are left out, because their length is not documented: real hits are longer.
 var DeepSeek = Provider{Name: "DeepSeek V4", Read: 1. / 30, Write: 1, Life: 3 * time.Hour, send: units}
 
 // Cache is what one provider keeps for one client.
@@ -201,8 +197,8 @@ func (c *Cache) breakpoints(now time.Duration, read int, at []point, ttl func(po
 }
 
 // implicit writes at the latest user's or tool's message and at the latest 3 explicit breakpoints. It reads at the
-// latest
-// 80 places where a breakpoint is or would have been: the ends of user's and tools' messages, and explicit ones.
+// latest 80 places where a breakpoint is or would have been: the ends of user's and tools' messages, and explicit
+// ones.
 func implicit(c *Cache, r Request, points []point) Usage {
 	var at []point
 	explicits, latest := 0, true

@@ -8,8 +8,7 @@ import (
 )
 
 // prompt is blocks of so many tokens each, named by their place, with marks: a negative number is a breakpoint behind
-// the
-// block, and every second block is input.
+// the block, and every second block is input.
 func prompt(tokens ...int) []Block {
 	out := make([]Block, len(tokens))
 	for i, n := range tokens {
