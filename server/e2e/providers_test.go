@@ -45,7 +45,7 @@ func TestCampaignAccepted(t *testing.T) {
 			}
 		})
 	})
-	t.Logf("%d windows", tally.windows)
+	t.Logf("%d windows, and %d times none because the budget was too small", tally.windows, tally.none)
 	for _, rule := range slices.Sorted(maps.Keys(tally.count)) {
 		if rule == tolerated {
 			t.Logf("%s: %d windows", rule, tally.count[rule])
@@ -59,6 +59,7 @@ func TestCampaignAccepted(t *testing.T) {
 type refusals struct {
 	mu      sync.Mutex
 	windows int
+	none    int
 	count   map[string]int
 	example map[string]string
 }
@@ -74,6 +75,12 @@ func (r *refusals) add(where string, refusal *providers.Refusal, body []byte) {
 	if r.example[refusal.Rule] == "" {
 		r.example[refusal.Rule] = where + ": " + refusal.Error() + "\n" + clip(string(body), 2000)
 	}
+}
+
+func (r *refusals) addNone() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.none++
 }
 
 // play posts a transcript turn by turn, and asks for a window at each call of the model.
@@ -108,6 +115,7 @@ func play(c client, session string, transcript *hard.Transcript, tally *refusals
 						"system":  "You help.", "budget": object{"max_messages": b[0], "max_tokens": b[1]}})
 					if r.status == 422 {
 						r.wantCode(422, "budget_too_small")
+						tally.addNone()
 						continue
 					}
 					var w struct {

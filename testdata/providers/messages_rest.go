@@ -183,7 +183,11 @@ func messagesImages(r *messagesRequest) *Refusal {
 			}
 		}
 	}
-	if most := 600; len(images) > most {
+	most := 600
+	if r.model.Window == 200_000 {
+		most = 100
+	}
+	if len(images) > most {
 		return refuse("messages: too many images: %d > %d", len(images), most) // unquoted
 	}
 	for _, i := range images {

@@ -28,6 +28,7 @@ func TestMessagesRules(t *testing.T) {
 		cached = `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`
 		hour   = `{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}`
 		search = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`
+		linked = `{"type":"image","source":{"type":"url","url":"https://a/b"}}`
 		found  = `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`
 	)
 	list := func(messages ...string) string {
@@ -172,6 +173,8 @@ func TestMessagesRules(t *testing.T) {
 		{rule: "messages/image", broken: list(user(many(21, img(2001)))), kept: list(user(many(20, img(2001)))),
 			text: "messages.0.content.0.image.source.base64: At least one of the image dimensions exceed max allowed " +
 				"size for many-image requests: 2000 pixels"},
+		{rule: "messages/image", model: "claude-haiku-4-5", broken: list(user(many(101, linked))),
+			kept: list(user(many(100, linked))), text: "messages: too many images: 101 > 100"},
 		{rule: "messages/thinking-type", model: "claude-opus-5-5",
 			broken: list(ask) + `,"thinking":{"type":"disabled"}`, kept: list(ask) + `,"thinking":{"type":"adaptive"}`,
 			text: `"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`},
