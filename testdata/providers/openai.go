@@ -21,13 +21,13 @@ func maxLength(at string, n, most int, kind string) *Refusal {
 	if n <= most {
 		return nil
 	}
-	long, article, code := "long", "a", "string_above_max_length"
+	article, code := "a", "string_above_max_length"
 	if kind == "array" {
 		article, code = "an", "array_above_max_length"
 	}
-	return refuse("Invalid '%s': %s too %s. Expected %s %s with maximum length %d, but got %s %s with length %d "+
+	return refuse("Invalid '%s': %s too long. Expected %s %s with maximum length %d, but got %s %s with length %d "+
 		"instead.",
-		at, kind, long, article, kind, most, article, kind, n).at("%s", at).coded(code)
+		at, kind, article, kind, most, article, kind, n).at("%s", at).coded(code)
 }
 
 func invalidValue(got, supported string) *Refusal { // unquoted
@@ -163,30 +163,29 @@ func (r *chatRequest) tokens() int {
 	return n
 }
 
-// texts counts the text of any content. What is no text counts as its JSON without long strings, which are data.
+// untold are members whose text no model reads as text: data, which is counted elsewhere or not at all, and names of
+// types.
+var untold = []string{"type", "data", "url", "signature", "encrypted_content", "file_data", "cache_control"}
+
+// texts counts the text of any content.
 func (o *options) texts(content any) int {
+	n := 0
 	switch c := content.(type) {
+	case nil:
 	case string:
-		return o.count(c)
+		n = o.count(c)
 	case []any:
-		n := 0
 		for _, part := range c {
 			n += o.texts(part)
 		}
-		return n
 	case map[string]any:
-		n := 0
 		for key, v := range c {
-			if s, ok := v.(string); ok && (key == "type" || key == "data" || key == "url" || key == "signature" ||
-				key == "encrypted_content" || key == "file_data" || key == "cache_control") {
-				_ = s
-				continue
+			if !slices.Contains(untold, key) {
+				n += o.texts(v)
 			}
-			n += o.texts(v)
 		}
-		return n
-	case nil:
-		return 0
+	default:
+		n = 1
 	}
-	return 1
+	return n
 }
