@@ -97,6 +97,7 @@ var rooms = map[string][]string{
 	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "window", "trial",
 		"summary", "tools", "board"), "engine", "server/mcp"),
 	"server/mcp": {"engine/access", "engine/fault", "engine/tools"},
+	"scripts":    {"testdata", "engine/tiktoken"},
 	"testdata":   {"testdata"},
 }
 
