@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
 // TestCampaignSoak sends requests of every kind to one server under a memory limit, for about ten minutes in its long
@@ -20,7 +20,7 @@ import (
 //	scripts/campaigns -run Soak ./server/e2e
 func TestCampaignSoak(t *testing.T) {
 	const limit, beside = 384 << 20, 256 << 20
-	seed, requests := campaigns.Seed(t), campaigns.Size(800, 240_000)
+	seed, requests := campaign.Seed(t), campaign.Size(800, 240_000)
 	t.Setenv("GOMEMLIMIT", fmt.Sprint(limit))
 	data := t.TempDir()
 	server := summarising(t, data, provider(t))
@@ -70,7 +70,7 @@ func TestCampaignSoak(t *testing.T) {
 			t.Errorf("quarter %d: %d bytes of anonymous memory, want at most %d", quarter+1, held, limit+beside)
 		}
 	}
-	if campaigns.Long() && peaks[3].Load() > peaks[1].Load()*5/4 {
+	if campaign.Long() && peaks[3].Load() > peaks[1].Load()*5/4 {
 		t.Error("memory still grows in the last quarter")
 	}
 	server.stop(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
-	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
@@ -101,7 +101,7 @@ func withManifest(module []byte, manifest string) []byte {
 
 // TestCampaignRefusedUploads: a thousand refused uploads of each kind leave nothing in the server's memory.
 func TestCampaignRefusedUploads(t *testing.T) {
-	seed := campaigns.Seed(t)
+	seed := campaign.Seed(t)
 	p := embedded(t, t.TempDir())
 	c := p.client(t)
 	kinds := refusedUploads()
@@ -113,7 +113,7 @@ func TestCampaignRefusedUploads(t *testing.T) {
 		upload(kind, -1-i)
 	}
 	before := p.anonymous(t)
-	rounds := campaigns.Size(3, 1000)
+	rounds := campaign.Size(3, 1000)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -145,7 +145,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 		visit(-1 - i)
 	}
 	before := p.anonymous(t)
-	n := campaigns.Size(20, 2000)
+	n := campaign.Size(20, 2000)
 	for i := range n {
 		visit(i)
 	}
@@ -155,7 +155,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 	if busy-before > 448<<10 {
 		t.Errorf("%d MiB more than before", (busy-before)>>10)
 	}
-	if !campaigns.Long() {
+	if !campaign.Long() {
 		return
 	}
 	// Go collects garbage at least every two minutes, and gives the memory back some time after that.
@@ -174,7 +174,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 func TestCampaignBurningUploads(t *testing.T) {
 	c := embedded(t, t.TempDir()).client(t)
 	const records = 210
-	tests := make([]string, campaigns.Size(4, 32))
+	tests := make([]string, campaign.Size(4, 32))
 	for i := range tests {
 		tests[i] = fmt.Sprintf(`{"messages":[%s],"expect":[%s],"outcome":"timeout"}`,
 			strings.Join(slices.Repeat([]string{`{"role":"user","content":"a"}`}, records), ","),
@@ -229,7 +229,7 @@ func TestCampaignChattyPolicies(t *testing.T) {
 	pipeline := slices.Repeat([]object{{"policy": "chatty"}}, 16)
 	c.do("PATCH", c.path("/settings"), object{"pipeline": pipeline}).want(200)
 	before := p.anonymous(t)
-	windows := campaigns.Size(50, 10_000)
+	windows := campaign.Size(50, 10_000)
 	var last *window
 	for range windows {
 		last = c.assemble(object{"session_id": "s"})
