@@ -412,7 +412,7 @@ func (c *clusterRun) checkSessions() {
 					len(h.ids))
 			}
 		}
-		got := stored(c.t, c.at(i), "shared")
+		got := stored(c.t, c.at(i), "/api/v1/projects/default/sessions/shared")
 		for n, text := range got {
 			if c.shared[n+1] != text {
 				c.t.Errorf("server %d: shared turn %d is %q, acknowledged was %q", i, n+1, text, c.shared[n+1])

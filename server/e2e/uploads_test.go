@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,25 +17,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
-
-// anonymous is the memory of the server that no file backs, in KiB.
-func (p *process) anonymous(t testing.TB) int {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Skip("without /proc there is no figure of the server's memory")
-	}
-	_, rest, found := strings.Cut(string(status), "RssAnon:")
-	fields := strings.Fields(rest)
-	if !found || len(fields) == 0 {
-		t.Skip("the system does not tell anonymous memory from other")
-	}
-	kib, err := strconv.Atoi(fields[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib
-}
 
 // refusedUploads are modules that are refused, by the check that refuses them; the number makes each a module of its
 // own, so that no answer is one that was given before.
