@@ -24,7 +24,7 @@ func NewLines(longest int) *Lines {
 }
 
 // Enter waits for a name's place, or for ctx to end, whose error it then answers. Where too many wait already it answers
-// ErrFull at once. Whoever was let through calls leave.
+// ErrFull at once. While it waits it gives up the place that ctx carries. Whoever was let through calls leave.
 func (l *Lines) Enter(ctx context.Context, name string) (leave func(), err error) {
 	turn := make(chan struct{})
 	l.mu.Lock()
@@ -38,6 +38,12 @@ func (l *Lines) Enter(ctx context.Context, name string) (leave func(), err error
 	}
 	l.mu.Unlock()
 	leave = func() { l.leave(name, turn) }
+	select {
+	case <-turn:
+		return leave, nil
+	default:
+	}
+	defer Pause(ctx)()
 	select {
 	case <-turn:
 		return leave, nil

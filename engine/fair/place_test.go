@@ -40,6 +40,32 @@ func TestPauseLeavesThePlace(t *testing.T) {
 	})
 }
 
+// Who waits in a line has left its place, too.
+func TestLinesPauseThePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, lines := NewGate(1, 1), NewLines(1)
+		leave, err := lines.Enter(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		place, _ := gate.Hold(t.Context(), "a")
+		done := make(chan error, 1)
+		go func() {
+			leave, err := lines.Enter(place.With(t.Context()), "x")
+			leave()
+			done <- err
+		}()
+		synctest.Wait()
+		if gate.turns.used != 0 {
+			t.Error("the place is held while its holder waits in a line")
+		}
+		leave()
+		if err := <-done; err != nil || gate.turns.used != 1 {
+			t.Errorf("%v, %d", err, gate.turns.used)
+		}
+	})
+}
+
 // Who waits in a second gate has left its place in the first.
 func TestEnterPausesTheOuterPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

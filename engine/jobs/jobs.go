@@ -131,14 +131,12 @@ func (svc *Service) stepQueued(ctx context.Context) (more bool, err error) {
 
 // stepLook goes on with the look at all tenants until it has found a unit and done it, or has seen them all.
 func (svc *Service) stepLook(ctx context.Context) (more bool, err error) {
-	var failed error // an error of one tenant must not stop the others
+	var failed error // an error of one tenant, or of the clock, must not stop the others
 	from := svc.background.lookedTo()
 	if from == nil {
-		if err := svc.db.SaveClock(ctx); err != nil {
-			return false, err
-		}
+		failed = svc.db.SaveClock(ctx)
 		done, err := svc.stepTenant(ctx, records.SystemTenant)
-		if failed = err; done {
+		if failed = errors.Join(failed, err); done {
 			return true, failed
 		}
 		from = records.Tenant.All().From

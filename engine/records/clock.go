@@ -131,7 +131,8 @@ func (db *DB) SaveClock(ctx context.Context) error {
 func (db *DB) MeasureBy(uptime func() time.Duration) { db.time.uptime, db.time.read = uptime, uptime() }
 
 // Now is the time for what is stored and for what is asked, in UTC at the millisecond, the precision that records keep.
-// It never goes back, not even over a restart.
+// It never goes back, not even over a restart, but for a leap that was doubted: where the clock is set right within a
+// day, Now is right again.
 func (db *DB) Now() time.Time {
 	now, _ := db.time.times()
 	return ToTheMillisecond(now)

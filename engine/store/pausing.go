@@ -27,6 +27,12 @@ func (p *pausing) Commit(ctx context.Context, tenant string, b Batch) error {
 	return p.inner.Commit(ctx, tenant, b)
 }
 
+// Confirm waits for a commit of the store's own.
+func (p *pausing) Confirm(ctx context.Context) error {
+	defer p.pause(ctx)()
+	return Confirm(ctx, p.inner)
+}
+
 // Snapshot implements Snapshotter where inner does.
 func (p *pausing) Snapshot(ctx context.Context, fn func(tenant string, it Item) error) error {
 	return Snapshot(ctx, p.inner, fn)

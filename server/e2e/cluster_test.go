@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -16,13 +15,8 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore/pgtest"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
-)
-
-// How long the cluster is troubled, and what its troubles and clients follow from.
-var (
-	clusterTime = flag.Duration("cluster", 12*time.Second, "how long TestCluster troubles its servers")
-	clusterSeed = flag.Uint64("cluster-seed", 1, "what TestCluster's troubles and clients follow from")
 )
 
 const (
@@ -31,10 +25,12 @@ const (
 	clusterBoard   = "/api/v1/boards/cluster"
 )
 
-// campaign is what the clients of a cluster know of what they did: all that was acknowledged, and nothing else.
-type campaign struct {
+// clusterRun is what the clients of a cluster know of what they did: all that was acknowledged, and nothing else.
+type clusterRun struct {
 	*cluster
-	calm chan struct{} // closed when the troubles are over
+	seed    uint64        // what the troubles and the clients follow from
+	lasting time.Duration // how long the troubles last
+	calm    chan struct{} // closed when the troubles are over
 
 	mu        sync.Mutex
 	shared    map[int]string // turns of the session that all write to
@@ -51,28 +47,26 @@ type decidedAt struct {
 	at time.Time
 }
 
-// TestCluster troubles three servers over one PostgreSQL while clients send turns, windows, memories and entries to all
-// of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No acknowledged turn
-// is lost or doubled, each session has one order, windows keep the law, every reader sees each entry once, and what is
-// left is sound.
-//
-//	go test ./server/e2e -run TestCluster -cluster 10m -cluster-seed 7 -timeout 20m -v
-func TestCluster(t *testing.T) {
+// TestCampaignCluster troubles three servers over one PostgreSQL while clients send turns, windows, memories and entries
+// to all of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No acknowledged
+// turn is lost or doubled, each session has one order, windows keep the law, every reader sees each entry once, and what
+// is left is sound. The troubles last ten minutes in the long form.
+func TestCampaignCluster(t *testing.T) {
 	own := &pgtest.Shared{}
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	c := &campaign{cluster: newCluster(t, own, 3), calm: make(chan struct{}), shared: map[int]string{},
-		contents:  map[string]bool{},
-		histories: map[string]*history{}}
+	c := &clusterRun{cluster: newCluster(t, own, 3), seed: campaign.Seed(t),
+		lasting: time.Duration(campaign.Size(12, 600)) * time.Second, calm: make(chan struct{}),
+		shared: map[int]string{}, contents: map[string]bool{}, histories: map[string]*history{}}
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)
 	told := c.at(0).get("/metrics")
 	if !strings.Contains(string(told.body), "\nmneme_store_takes_commits 1\n") || told.header.Get("Mneme-Epoch") == "" {
 		t.Errorf("the server tells nothing of its database: epoch %q, metrics\n%s", told.header.Get("Mneme-Epoch"), told.body)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), *clusterTime+4*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), c.lasting+4*patience)
 	defer cancel()
 	seen := make([][]string, clusterReaders)
 	enough := make(chan struct{})
@@ -103,13 +97,13 @@ func TestCluster(t *testing.T) {
 	verifiedAt(t, "--store", c.store)
 	t.Logf("seed %d: %d turns, %d windows, %d recalls, %d entries for %d readers, %d requests sent again, %d "+
 		"crashes of PostgreSQL",
-		*clusterSeed, c.turns.Load(), c.windows.Load(), c.recalls.Load(), len(want), clusterReaders, c.retried.Load(),
+		c.seed, c.turns.Load(), c.windows.Load(), c.recalls.Load(), len(want), clusterReaders, c.retried.Load(),
 		len(c.crashes))
 }
 
-func (c *campaign) random(of uint64) *rand.Rand { return rand.New(rand.NewPCG(*clusterSeed, of)) }
+func (c *clusterRun) random(of uint64) *rand.Rand { return rand.New(rand.NewPCG(c.seed, of)) }
 
-func (c *campaign) over() bool {
+func (c *clusterRun) over() bool {
 	select {
 	case <-c.calm:
 		return true
@@ -119,9 +113,9 @@ func (c *campaign) over() bool {
 }
 
 // trouble makes trouble for as long as it may last, each kind at least once, and ends with all servers up.
-func (c *campaign) trouble() {
+func (c *clusterRun) trouble() {
 	r := c.random(0)
-	until := time.Now().Add(*clusterTime)
+	until := time.Now().Add(c.lasting)
 	pause := func(longest time.Duration) { time.Sleep(time.Duration(r.Int64N(int64(longest)))) }
 	kinds := []func(){
 		func() { // a server dies
@@ -160,7 +154,7 @@ func (c *campaign) trouble() {
 
 // talk is one client: it talks in one session of its own after the other, and between its turns in the shared one,
 // remembers, and writes on the board.
-func (c *campaign) talk(i int) {
+func (c *clusterRun) talk(i int) {
 	r := c.random(100 + uint64(i))
 	for n := 0; !c.over(); {
 		session := fmt.Sprintf("own-%d-%d", i, n)
@@ -168,7 +162,7 @@ func (c *campaign) talk(i int) {
 		c.mu.Lock()
 		c.histories[session] = h
 		c.mu.Unlock()
-		transcript := hard.Generate(hard.Knobs{Seed: *clusterSeed<<32 + uint64(n<<8+i),
+		transcript := hard.Generate(hard.Knobs{Seed: c.seed<<32 + uint64(n<<8+i),
 			Format:   hard.Formats()[r.IntN(3)],
 			Messages: 800, Delegations: true})
 		viewers := append(transcript.Delegations()[:1], "")
@@ -199,7 +193,7 @@ func (c *campaign) talk(i int) {
 }
 
 // say posts a turn, sometimes to two servers at once; it is the same turn for all who ask.
-func (c *campaign) say(r *rand.Rand, body any, key string, answer *turnAnswer) bool {
+func (c *clusterRun) say(r *rand.Rand, body any, key string, answer *turnAnswer) bool {
 	encoded := encodeJSON(c.t, body)
 	at := r.IntN(len(c.nodes))
 	second := make(chan string, 1)
@@ -224,7 +218,7 @@ func (c *campaign) say(r *rand.Rand, body any, key string, answer *turnAnswer) b
 	return true
 }
 
-func (c *campaign) writeShared(r *rand.Rand, text string) {
+func (c *clusterRun) writeShared(r *rand.Rand, text string) {
 	var answer turnAnswer
 	body := object{"session_id": "shared", "messages": []object{
 		user(text), calling(text, "f", "{}"), result(text, text), assistant(text)}}
@@ -240,7 +234,7 @@ func (c *campaign) writeShared(r *rand.Rand, text string) {
 }
 
 // window asks any server for a window and holds it against the law.
-func (c *campaign) window(r *rand.Rand, h *history, session string, a ask) {
+func (c *clusterRun) window(r *rand.Rand, h *history, session string, a ask) {
 	at := time.Now()
 	got, err := c.send(r.IntN(len(c.nodes)), "POST", "/api/v1/projects/default/context", a.body(session))
 	if err != nil {
@@ -279,7 +273,7 @@ func (c *campaign) window(r *rand.Rand, h *history, session string, a ask) {
 }
 
 // remember stores a memory and forgets the one before last: from the answer on, every server finds what is there.
-func (c *campaign) remember(r *rand.Rand, i, n int) {
+func (c *clusterRun) remember(r *rand.Rand, i, n int) {
 	const path = "/api/v1/projects/default/memories"
 	name := func(n int) string { return fmt.Sprintf("m-%d-%d", i, n) }
 	word := func(n int) string { return fmt.Sprintf("heron%dx%d", i, n) }
@@ -318,7 +312,7 @@ func (c *campaign) remember(r *rand.Rand, i, n int) {
 	}
 }
 
-func (c *campaign) writeEntry(r *rand.Rand, content string) {
+func (c *clusterRun) writeEntry(r *rand.Rand, content string) {
 	got, err := c.send(r.IntN(len(c.nodes)), "POST", clusterBoard+"/memory",
 		object{"content": content, "is_chat": true},
 		"Idempotency-Key", content)
@@ -333,7 +327,7 @@ func (c *campaign) writeEntry(r *rand.Rand, content string) {
 
 // read follows the board on one server after the other until it has seen all that there is, each time from behind the
 // last event that it had.
-func (c *campaign) read(ctx context.Context, i int, enough <-chan struct{}) (seen []string) {
+func (c *clusterRun) read(ctx context.Context, i int, enough <-chan struct{}) (seen []string) {
 	r := c.random(200 + uint64(i))
 	last, all := "", func() bool {
 		select {
@@ -360,7 +354,7 @@ func (c *campaign) read(ctx context.Context, i int, enough <-chan struct{}) (see
 }
 
 // entries are the ids of what is on the board, which is what was acknowledged, as every server lists it.
-func (c *campaign) entries() (ids []string) {
+func (c *clusterRun) entries() (ids []string) {
 	for i := range c.nodes {
 		var got []string
 		contents := map[string]bool{}
@@ -390,7 +384,7 @@ func (c *campaign) entries() (ids []string) {
 
 // checkSessions reads every session whole on every server: the turns that were acknowledged, in their order, and no
 // others.
-func (c *campaign) checkSessions() {
+func (c *clusterRun) checkSessions() {
 	for i := range c.nodes {
 		for session, h := range c.histories {
 			if len(h.ids) == 0 { // the time was over before its first turn
@@ -418,7 +412,7 @@ func (c *campaign) checkSessions() {
 					len(h.ids))
 			}
 		}
-		got := stored(c.t, c.at(i), "shared")
+		got := stored(c.t, c.at(i), "/api/v1/projects/default/sessions/shared")
 		for n, text := range got {
 			if c.shared[n+1] != text {
 				c.t.Errorf("server %d: shared turn %d is %q, acknowledged was %q", i, n+1, text, c.shared[n+1])
@@ -432,7 +426,7 @@ func (c *campaign) checkSessions() {
 
 // checkDecisions replays what was decided, each on some server. Those of the last moments before a crash of PostgreSQL
 // may be gone.
-func (c *campaign) checkDecisions() {
+func (c *clusterRun) checkDecisions() {
 	r := c.random(1)
 	gone := 0
 	for n := 0; n < len(c.decisions); n += 2 {

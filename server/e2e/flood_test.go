@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	sizes "github.com/seed-0906e6bc/mneme/testdata/campaign"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
 // TestCampaignFlood has one tenant flood the server over many connections, which send the next turn as soon as the one
 // before is answered and heed no Retry-After. A quiet tenant beside it must be served each time; the flood must wait. In
 // the long form it prints the quiet tenant's times alone and beside the flood.
 func TestCampaignFlood(t *testing.T) {
-	connections, requests := sizes.Size(50, 500), sizes.Size(40, 1000)
+	connections, requests := campaign.Size(50, 500), campaign.Size(40, 1000)
 	server := start(t, t.TempDir())
 	root := server.client(t).as(rootKey)
 	tenant := func(name string) client {

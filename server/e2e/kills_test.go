@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
 // TestCampaignKills kills the server amid writers of all kinds, round after round over one data folder. After each
@@ -19,7 +19,7 @@ import (
 //
 //	scripts/campaigns -run Kills ./server/e2e
 func TestCampaignKills(t *testing.T) {
-	seed, rounds := campaigns.Seed(t), campaigns.Size(4, 200)
+	seed, rounds := campaign.Seed(t), campaign.Size(4, 200)
 	data, summaries := t.TempDir(), provider(t)
 	met := map[string]bool{}
 	var all witnesses

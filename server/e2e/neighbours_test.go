@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
@@ -39,7 +39,7 @@ func TestCampaignNeighbours(t *testing.T) {
 	modules := hostile.Neighbours()
 	short := []string{"spin-add", "grow-and-touch", "tokens-blanks", "plan-replace-words"}
 	for _, m := range modules {
-		if campaigns.Long() || slices.Contains(short, m.Name) {
+		if campaign.Long() || slices.Contains(short, m.Name) {
 			attack(t, neighbour, attacker, m)
 		}
 	}
@@ -48,7 +48,7 @@ func TestCampaignNeighbours(t *testing.T) {
 // attack runs one module against a neighbour and prints its line of the table.
 func attack(t *testing.T, neighbour, attacker *conversation, m hostile.Neighbour) {
 	const header = "%-22s %-15s %11s %9s %7s %7s %7s"
-	requests, rushers := campaigns.Size(20, 100), 4
+	requests, rushers := campaign.Size(20, 100), 4
 	attacker.upload(m.Name, m.Build()).want(201)
 	body := encodeJSON(t, object{"session_id": "s", "pipeline": []object{{"policy": m.Name}},
 		"budget": object{"max_messages": 0, "max_tokens": 3000}})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,6 +112,24 @@ type process struct {
 	cmd  *exec.Cmd
 	gone chan struct{}
 	log  *tail
+}
+
+// anonymous is the memory of the server that no file backs, in KiB.
+func (p *process) anonymous(t testing.TB) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells anonymous memory from other")
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "RssAnon:")
+	var kib int
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatalf("no RssAnon in %s", status)
+	}
+	return kib
 }
 
 // launch starts the program on a free port and waits until it accepts requests.

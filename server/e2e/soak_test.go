@@ -3,14 +3,11 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
 // TestCampaignSoak sends requests of every kind to one server under a memory limit, for about ten minutes in its long
@@ -19,9 +16,9 @@ import (
 //
 //	scripts/campaigns -run Soak ./server/e2e
 func TestCampaignSoak(t *testing.T) {
-	const limit, beside = 384 << 20, 256 << 20
-	seed, requests := campaigns.Seed(t), campaigns.Size(800, 240_000)
-	t.Setenv("GOMEMLIMIT", fmt.Sprint(limit))
+	const limit, beside = 384 << 10, 256 << 10 // KiB
+	seed, requests := campaign.Seed(t), campaign.Size(800, 240_000)
+	t.Setenv("GOMEMLIMIT", fmt.Sprint(limit, "KiB"))
 	data := t.TempDir()
 	server := summarising(t, data, provider(t))
 	server.client(t).do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
@@ -32,7 +29,7 @@ func TestCampaignSoak(t *testing.T) {
 	count := func() bool {
 		n := int(done.Add(1))
 		if n%100 == 0 {
-			held, quarter := anonymous(t, server), min(4*n/requests, 3)
+			held, quarter := int64(server.anonymous(t)), min(4*n/requests, 3)
 			for old := peaks[quarter].Load(); held > old && !peaks[quarter].CompareAndSwap(old, held); {
 				old = peaks[quarter].Load()
 			}
@@ -65,33 +62,14 @@ func TestCampaignSoak(t *testing.T) {
 	group.Wait()
 	all.check(server.client(t))
 	for quarter := range peaks {
-		t.Logf("quarter %d: at most %d MiB of anonymous memory", quarter+1, peaks[quarter].Load()>>20)
+		t.Logf("quarter %d: at most %d MiB of anonymous memory", quarter+1, peaks[quarter].Load()>>10)
 		if held := peaks[quarter].Load(); held > limit+beside {
-			t.Errorf("quarter %d: %d bytes of anonymous memory, want at most %d", quarter+1, held, limit+beside)
+			t.Errorf("quarter %d: %d KiB of anonymous memory, want at most %d", quarter+1, held, limit+beside)
 		}
 	}
-	if campaigns.Long() && peaks[3].Load() > peaks[1].Load()*5/4 {
+	if campaign.Long() && peaks[3].Load() > peaks[1].Load()*5/4 {
 		t.Error("memory still grows in the last quarter")
 	}
 	server.stop(t)
 	verifiedAt(t, stores.where(data)...)
-}
-
-// anonymous is the server's RssAnon in bytes: all that it holds but files that are mapped.
-func anonymous(t testing.TB, server *process) int64 {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "RssAnon:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		t.Fatalf("no RssAnon in %s", status)
-	}
-	kib, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib << 10
 }

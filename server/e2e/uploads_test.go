@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,28 +14,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
-	campaigns "github.com/seed-0906e6bc/mneme/testdata/campaign"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
-
-// anonymous is the memory of the server that no file backs, in KiB.
-func (p *process) anonymous(t testing.TB) int {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Skip("without /proc there is no figure of the server's memory")
-	}
-	_, rest, found := strings.Cut(string(status), "RssAnon:")
-	fields := strings.Fields(rest)
-	if !found || len(fields) == 0 {
-		t.Skip("the system does not tell anonymous memory from other")
-	}
-	kib, err := strconv.Atoi(fields[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib
-}
 
 // refusedUploads are modules that are refused, by the check that refuses them; the number makes each a module of its
 // own, so that no answer is one that was given before.
@@ -101,7 +80,7 @@ func withManifest(module []byte, manifest string) []byte {
 
 // TestCampaignRefusedUploads: a thousand refused uploads of each kind leave nothing in the server's memory.
 func TestCampaignRefusedUploads(t *testing.T) {
-	seed := campaigns.Seed(t)
+	seed := campaign.Seed(t)
 	p := embedded(t, t.TempDir())
 	c := p.client(t)
 	kinds := refusedUploads()
@@ -113,7 +92,7 @@ func TestCampaignRefusedUploads(t *testing.T) {
 		upload(kind, -1-i)
 	}
 	before := p.anonymous(t)
-	rounds := campaigns.Size(3, 1000)
+	rounds := campaign.Size(3, 1000)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -145,7 +124,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 		visit(-1 - i)
 	}
 	before := p.anonymous(t)
-	n := campaigns.Size(20, 2000)
+	n := campaign.Size(20, 2000)
 	for i := range n {
 		visit(i)
 	}
@@ -155,7 +134,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 	if busy-before > 448<<10 {
 		t.Errorf("%d MiB more than before", (busy-before)>>10)
 	}
-	if !campaigns.Long() {
+	if !campaign.Long() {
 		return
 	}
 	// Go collects garbage at least every two minutes, and gives the memory back some time after that.
@@ -174,7 +153,7 @@ func TestCampaignIdleTenants(t *testing.T) {
 func TestCampaignBurningUploads(t *testing.T) {
 	c := embedded(t, t.TempDir()).client(t)
 	const records = 210
-	tests := make([]string, campaigns.Size(4, 32))
+	tests := make([]string, campaign.Size(4, 32))
 	for i := range tests {
 		tests[i] = fmt.Sprintf(`{"messages":[%s],"expect":[%s],"outcome":"timeout"}`,
 			strings.Join(slices.Repeat([]string{`{"role":"user","content":"a"}`}, records), ","),
@@ -229,7 +208,7 @@ func TestCampaignChattyPolicies(t *testing.T) {
 	pipeline := slices.Repeat([]object{{"policy": "chatty"}}, 16)
 	c.do("PATCH", c.path("/settings"), object{"pipeline": pipeline}).want(200)
 	before := p.anonymous(t)
-	windows := campaigns.Size(50, 10_000)
+	windows := campaign.Size(50, 10_000)
 	var last *window
 	for range windows {
 		last = c.assemble(object{"session_id": "s"})

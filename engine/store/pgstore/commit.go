@@ -113,7 +113,7 @@ func (s *Store) attempt(ctx context.Context, pool *pgxpool.Pool, c *commit) erro
 		return &store.ConflictError{Index: broken - 1}
 	case sure:
 		if c.writes() && pool == s.main {
-			s.synced.Store(s.now().UnixNano())
+			s.acknowledged()
 		}
 		return nil
 	case err == nil && (broken > 0 || !c.writes()):

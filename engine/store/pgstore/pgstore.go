@@ -72,11 +72,11 @@ type Store struct {
 
 	// What was last found out about the database.
 	epoch   atomic.Pointer[epoch]
-	away    atomic.Bool           // As of the last attempt: said once, not by every call.
-	failure atomic.Pointer[error] // Why it takes no commits, as of the last look.
-	synced  atomic.Int64          // When a synced commit was acknowledged, in ns since 1970.
-	skew    atomic.Int64          // How far this machine's clock is ahead, in ns.
-	far     atomic.Bool           // It was said that this is far.
+	away    atomic.Bool               // As of the last attempt: said once, not by every call.
+	failure atomic.Pointer[error]     // Why it takes no commits, as of the last look.
+	synced  atomic.Pointer[time.Time] // When a synced commit was acknowledged last. A clock set back does not move it.
+	skew    atomic.Int64              // How far this machine's clock is ahead, in ns.
+	far     atomic.Bool               // It was said that this is far.
 	count   counters
 
 	// life is held by every running call, so that Close waits for it.

@@ -87,7 +87,7 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	var log logged
 	s := openImpatient(t, database, &log)
 	mustCommit(t, s, store.Batch{Put: put("k", "0")})
-	s.synced.Store(0) // what was acknowledged proves nothing any more
+	s.synced.Store(nil) // what was acknowledged proves nothing any more
 	if s.look(t.Context()); s.Failed() != nil {
 		t.Fatalf("Failed before: %v", s.Failed())
 	}
@@ -127,7 +127,7 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	if err := s.Confirm(t.Context()); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("Confirm: %v", err)
 	}
-	s.synced.Store(0)
+	s.synced.Store(nil)
 	if s.look(t.Context()); s.Failed() == nil || !log.has("does not take commits") {
 		t.Errorf("a look finds %v", s.Failed())
 	}
@@ -138,7 +138,7 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 	if err := s.Confirm(t.Context()); err != nil {
 		t.Errorf("Confirm: %v", err)
 	}
-	s.synced.Store(0)
+	s.synced.Store(nil)
 	if s.look(t.Context()); s.Failed() != nil {
 		t.Errorf("Failed afterwards: %v", s.Failed())
 	}

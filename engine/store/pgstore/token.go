@@ -20,6 +20,9 @@ const (
 	tokenLife = 15 * time.Minute
 	// tokenSweep is how often old tokens are removed.
 	tokenSweep = time.Minute
+	// sweeping bounds one removal, so that a primary that hangs does not end the sweep for good. There is time for the
+	// tokens of an hour's load that piled up while no server ran.
+	sweeping = 10 * time.Minute
 )
 
 // token names one attempt at a commit. It begins with the time, so that new ones lie together in the index.
@@ -101,6 +104,8 @@ func (s *Store) forgetTokens(ctx context.Context) {
 
 func (s *Store) forgetTokensOver(ctx context.Context, age time.Duration) error {
 	const remove = `DELETE FROM mneme_commits WHERE made < now() - make_interval(secs => $1::float8)`
+	ctx, cancel := context.WithTimeout(ctx, sweeping)
+	defer cancel()
 	gone, err := s.loose.Exec(ctx, remove, age.Seconds())
 	s.count.swept.Add(gone.RowsAffected())
 	return err

@@ -105,16 +105,22 @@ func (s *Store) skewed(ahead, took time.Duration) {
 	}
 }
 
+// acknowledged takes note of a synced commit that was acknowledged.
+func (s *Store) acknowledged() {
+	now := s.now()
+	s.synced.Store(&now)
+}
+
 // proveCommits makes a commit of its own where nobody's was acknowledged for a while. It waits for the synchronous
 // standby, as every commit does.
 func (s *Store) proveCommits(ctx context.Context) error {
-	if s.now().Sub(time.Unix(0, s.synced.Load())) < proven {
+	if last := s.synced.Load(); last != nil && s.now().Sub(*last) < proven {
 		return nil
 	}
 	_, err := s.burn(ctx, watching, nil, newToken())
 	switch {
 	case err == nil:
-		s.synced.Store(s.now().UnixNano())
+		s.acknowledged()
 	case timedOut(err) || errors.Is(err, errUnreplicated):
 		err = fmt.Errorf("a commit was not acknowledged within %v: is a synchronous standby away? %w", watching, err)
 	}

@@ -14,20 +14,14 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/hostile"
 )
 
-// TestSoak loads and calls random mutations of real modules: each is refused by a named check or ends with a named
-// outcome, twice the same, and nothing of them stays. MNEME_SOAK=10000 makes it the long one.
-func TestSoak(t *testing.T) {
-	const seed = 1
-	n := 300
-	if s := os.Getenv("MNEME_SOAK"); s != "" {
-		var err error
-		if n, err = strconv.Atoi(s); err != nil {
-			t.Fatal(err)
-		}
-	}
+// TestCampaignMutations loads and calls random mutations of real modules: each is refused by a named check or ends with
+// a named outcome, twice the same, and nothing of them stays.
+func TestCampaignMutations(t *testing.T) {
+	seed, n := campaign.Seed(t), campaign.Size(300, 10_000)
 	modules := realModules(t)
 	mutate := mutator{random: rand.New(rand.NewPCG(seed, 0)), modules: modules}
 	h := newHost(t, Options{NewTimer: stoppedTimer, Limits: soakLimits()})
