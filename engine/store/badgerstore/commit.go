@@ -26,7 +26,10 @@ type database struct {
 	space     space
 	log       *logBlocks
 	committed *committedFile
-	damage    error // refuses commits
+	damage    error  // refuses commits
+	doubtful  []Span // reads answer an error
+	failed    int64  // blocks that had failed when the database was opened
+	told      sync.Once
 	queue     chan *request
 	stopped   chan struct{}
 	// writing is held while a transaction is committed, and by Compact while Badger takes none.
@@ -53,6 +56,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		committed: committed,
 		snapshots: newSnapshots(version),
 		failure:   f,
+		failed:    failedBlocks.Load(),
 		space:     s,
 		queue:     make(chan *request, queueLength),
 		stopped:   make(chan struct{}),
@@ -145,8 +149,8 @@ func (d *database) outcomes(group []*request) []error {
 	if d.failure.Err() != nil {
 		return all(store.ErrFailed)
 	}
-	if d.damage != nil {
-		return all(d.damage)
+	if err := d.damaged(); err != nil {
+		return all(err)
 	}
 	var size, logged int64
 	for _, r := range group {
@@ -174,6 +178,9 @@ func (d *database) outcomes(group []*request) []error {
 			return all(err) // The transaction is dropped with whatever it holds.
 		}
 		writes += r.writes()
+	}
+	if err := d.damaged(); err != nil {
+		return all(err) // A precondition that holds may do so because a block could not be read.
 	}
 	if writes == 0 {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
