@@ -26,12 +26,12 @@ func init() {
 }
 
 // damaged refuses commits where acknowledged ones are lost, or where a block could not be read since the database was
-// opened. What the next start finds in that table it sets aside.
+// opened. Whoever opens the folder next finds which table that was.
 func (d *database) damaged() error {
 	if d.damage == nil && failedBlocks.Load() > d.failed {
 		d.told.Do(func() {
-			d.failure.log.Error("a block of a table failed its checksum: writes are refused, restart the server, which " +
-				"looks at all tables")
+			d.failure.log.Error("a block of a table cannot be read, so nothing is written any more: stop the server, " +
+				"run `mneme verify`, which says which table it is, then `mneme repair`")
 		})
 		return store.ErrDamaged
 	}
