@@ -137,7 +137,7 @@ func TestCampaignBitFlips(t *testing.T) {
 			written := len(bytes.TrimRight(data, "\x00"))
 			flips := campaign.Size(1, 60)
 			if filepath.Ext(name) == logExtension {
-				flips = campaign.Size(12, 1500)
+				flips = campaign.Size(12, 400)
 				written += 8
 			}
 			for range flips {
