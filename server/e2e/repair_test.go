@@ -82,8 +82,8 @@ func isClosed(c client) bool {
 }
 
 // TestRepair damages files of a server that was killed or stopped. Until the folder is repaired, the server only reads,
-// and says so. Then what may have lost something takes no more: everything, where a log is damaged; what the tenant of a
-// table's damaged block stored, where it is a table. All that is there is read and exported, and new things are made.
+// and says so. Then what may have lost something takes no more: everything, where a log is damaged; what the tenant of
+// a table's damaged block stored, where it is a table. All that is there is read, and new things are made.
 func TestRepair(t *testing.T) {
 	for _, c := range []struct {
 		name, pattern string

@@ -172,8 +172,8 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	return s.database(b.IsLoose()).submit(ctx, newRequest(tenant, b))
 }
 
-// Failed is nil while commits are taken. After one without a known outcome it wraps store.ErrFailed with the cause, which
-// is for the operator: it may name files. Where files are damaged it is store.ErrDamaged.
+// Failed is nil while commits are taken. After one without a known outcome it wraps store.ErrFailed with the cause,
+// which is for the operator: it may name files. Where files are damaged it is store.ErrDamaged.
 func (s *Store) Failed() error { return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged()) }
 
 // Close implements store.Store.
@@ -209,6 +209,29 @@ func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 		return nil, ErrLocked
 	}
 	return db, err
+}
+
+// closeWait is how often a database that is being closed looks whether it can be.
+const closeWait = 100 * time.Millisecond
+
+// closeBadger closes Badger, unless the disk is full: it would wait until there is room for what is in memory, which is
+// in the log, too, and is read from there by the next process.
+func (d *database) closeBadger() error {
+	before := starved.Load()
+	closed := make(chan error, 1)
+	go func() { closed <- d.db.Close() }()
+	tick := time.NewTicker(closeWait)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-closed:
+			return err
+		case <-tick.C:
+			if starved.Load() > before {
+				return fmt.Errorf("%w: what is in memory stays in the log only", store.ErrNoSpace)
+			}
+		}
+	}
 }
 
 func makeFolder(dir string) error {

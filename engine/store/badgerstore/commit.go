@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -275,27 +274,4 @@ func (f *failure) Err() error {
 		return *err
 	}
 	return nil
-}
-
-// closeWait is how often a database that is being closed looks whether it can be.
-const closeWait = 100 * time.Millisecond
-
-// closeBadger closes Badger, unless the disk is full: it would wait until there is room for what is in memory, which is
-// in the log, too, and is read from there by the next process.
-func (d *database) closeBadger() error {
-	before := starved.Load()
-	closed := make(chan error, 1)
-	go func() { closed <- d.db.Close() }()
-	tick := time.NewTicker(closeWait)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-closed:
-			return err
-		case <-tick.C:
-			if starved.Load() > before {
-				return fmt.Errorf("%w: what is in memory stays in the log only", store.ErrNoSpace)
-			}
-		}
-	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// failedBlocks counts the blocks of tables that could not be read since the process began. Badger takes such a block for
-// the end of the table, and tells nobody; but it puts the error into words.
+// failedBlocks counts the blocks of tables that could not be read since the process began. Badger takes such a block
+// for the end of the table, and tells nobody; but it puts the error into words.
 var failedBlocks atomic.Int64
 
 type counted struct{ error }

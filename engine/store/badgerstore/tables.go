@@ -23,9 +23,9 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// A table is block…, index, its length, checksum, its length. A block that cannot be read is taken by Badger for the end
-// of the table: a read answers an older state, and a compaction drops what follows and removes the table. So each
-// table is read whole before Badger opens it. A block, once decompressed, is
+// A table is block…, index, its length, checksum, its length. Badger takes a block that cannot be read for the end of
+// the table: a read answers an older state, and a compaction drops what follows and removes the table. So each table
+// is read whole before Badger opens it. A block, once decompressed, is
 //
 //	entry…, where each begins, their number, checksum, its length
 //	entry: bytes that its key shares with the first key of the block, length of the rest, rest, value
