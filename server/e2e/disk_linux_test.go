@@ -88,7 +88,7 @@ func TestCampaignDisk(t *testing.T) {
 	d.leave(t, roomy)
 	server := embedded(t, data)
 	var acknowledged [writers]int
-	var stored, refused, rotations int
+	var stored, refused, flushes, started int
 	for round := range rounds {
 		w := diskWriters{server: server, changed: make(chan struct{}, 1)}
 		done := make(chan struct{})
@@ -101,7 +101,7 @@ func TestCampaignDisk(t *testing.T) {
 		if round%2 == 0 {
 			logs := w.logs(t, data)
 			w.until(func() bool { return w.logs(t, data) != logs })
-			rotations++
+			flushes++
 		} else {
 			enough := int64(random.IntN(60))
 			w.until(func() bool { return w.stored.Load() >= enough })
@@ -132,7 +132,10 @@ func TestCampaignDisk(t *testing.T) {
 				t.Errorf("stopped on the full disk, the server ends with %d:\n%s", code, server.log)
 			}
 		}
-		server = onFullDisk(t, data, d)
+		var served bool
+		if server, served = onFullDisk(t, data, d); served {
+			started++
+		}
 		d.leave(t, roomy)
 		c := server.client(t)
 		for n := range writers {
@@ -155,29 +158,30 @@ func TestCampaignDisk(t *testing.T) {
 			t.Fatalf("round %d of %d", round+1, rounds)
 		}
 	}
-	t.Logf("%d times full, %d of them amid a flush; %d turns stored, %d refused", rounds, rotations, stored, refused)
+	t.Logf("%d rounds, %d of them filled amid a flush; %d turns stored, %d refused; %d starts on the full disk served, "+
+		"the others said that there is no room", rounds, flushes, stored, refused, started)
 }
 
 // onFullDisk starts a server where no byte is free. Where it cannot start, it says so and starts once there is room.
-func onFullDisk(t *testing.T, data string, d disk) *process {
+func onFullDisk(t *testing.T, data string, d disk) (p *process, served bool) {
 	t.Helper()
 	binary, err := mneme.build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := launch(binary, data, "--store", "")
+	p, err = launch(binary, data, "--store", "")
 	if err != nil {
 		if !strings.Contains(err.Error(), "not enough free space") {
 			t.Fatalf("started on the full disk: %v", err)
 		}
 		d.leave(t, 1<<30)
-		return embedded(t, data)
+		return embedded(t, data), false
 	}
 	t.Cleanup(p.kill)
 	c := p.client(t)
 	c.post(projectPath+"/turns", object{"session_id": "full", "messages": []object{user("x")}}).wantCode(507, "disk_full")
 	c.get(projectPath + "/sessions").want(200)
-	return p
+	return p, true
 }
 
 // diskWriters are the writers of one round.
