@@ -191,8 +191,8 @@ func (svc *Service) forAppend(t *records.Tx, c access.Caller, projectID, session
 		return nil, nil, nil, err
 	}
 	if h.Closed {
-		return nil, nil, nil, fault.Errorf(fault.Conflict, "session_closed", "session %q may have lost turns to damaged "+
-			"files and takes no more: go on in a new session, or delete this one", session)
+		return nil, nil, nil, fault.Errorf(fault.Conflict, "session_closed", "session %q may have lost turns to "+
+			"damaged files and takes no more: go on in a new session, or delete this one", session)
 	}
 	if got[1].Value != nil {
 		if err := json.Unmarshal(got[1].Value, open); err != nil {
