@@ -60,6 +60,9 @@ func neverServed(err error) *ending {
 	return endingf(plan.StatusUnavailable, "the call was given up before it had a slot")
 }
 
+// againTimes multiplies the time of a call that ended within its time before. Its fuel is what it was.
+const againTimes = 20
+
 // run makes the call in a started instance: encode, call, decode, apply. All but the first is on the call's fuel and
 // time.
 func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
@@ -69,7 +72,11 @@ func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
 	}
 	in.stack = [4]uint64{uint64(in.requests), uint64(l.end), uint64(in.plans), uint64(in.key.size.plan())}
-	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth, in.limits.CallTime)
+	limit := in.limits.CallTime
+	if call.Again {
+		limit *= againTimes
+	}
+	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth, limit)
 	var ops []plan.Op
 	var ended *ending
 	if err := in.assemble.CallWithStack(in.ctx, in.stack[:]); err != nil {

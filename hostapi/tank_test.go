@@ -124,6 +124,18 @@ func TestDeadlineStopsTheGuest(t *testing.T) {
 	}
 }
 
+// A call that ended within its time before gets more of it, so that a busy machine does not make a replay differ.
+func TestRepeatedCallsGetMoreTime(t *testing.T) {
+	h, timers := endless(t)
+	c := twoRecords(mustLoad(t, h, guest{}.build()))
+	for again, want := range map[bool]time.Duration{false: h.limits.CallTime, true: againTimes * h.limits.CallTime} {
+		c.Again = again
+		if out := h.Run(t.Context(), c); out.Status != plan.StatusOK || timers.newest().set != want {
+			t.Errorf("again %t: %s within %v", again, out.Status, timers.newest().set)
+		}
+	}
+}
+
 // Time that a host function takes counts: the guest does not get to run on.
 func TestDeadlineCountsHostFunctions(t *testing.T) {
 	h, timers := endless(t)

@@ -110,8 +110,8 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 	return svc.follow(c, b, after, next), nil
 }
 
-// Export gives all entries that a board has now, oldest first, and then its values, by key. The feed ends with the first
-// Next that gives nothing.
+// Export gives all entries that a board has now, oldest first, and then its values, by key. The feed ends with the
+// first Next that gives nothing.
 func (svc *Service) Export(ctx context.Context, c access.Caller, id string) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {

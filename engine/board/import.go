@@ -65,8 +65,8 @@ func (p *Part) read(im *transfer.Importing, line *transfer.ImportLine) error {
 			end.Entries, b.entries)
 	}
 	if end.Values != b.values {
-		return fault.InvalidField("values", "invalid_value", "the board ends with %d values, the file has %d", end.Values,
-			b.values)
+		return fault.InvalidField("values", "invalid_value", "the board ends with %d values, the file has %d",
+			end.Values, b.values)
 	}
 	b.deleted = end.Deleted
 	return nil
@@ -169,8 +169,8 @@ func (b *boardImport) readValue(line *transfer.ImportLine) error {
 	case in.BoardID != b.line.ID:
 		return fault.Errorf(fault.Invalid, "invalid_export", "a value of board %q amid board %q", in.BoardID, b.line.ID)
 	case b.value != nil && in.Key <= b.value.Key:
-		return fault.InvalidField("key", "out_of_order", "the values of a board must go up by key; %q follows %q", in.Key,
-			b.value.Key)
+		return fault.InvalidField("key", "out_of_order", "the values of a board must go up by key; %q follows %q",
+			in.Key, b.value.Key)
 	case b.values == maxValues:
 		return fault.InvalidField("key", "too_many", "a board may have at most %d values", maxValues)
 	}

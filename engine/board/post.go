@@ -104,8 +104,8 @@ func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.
 // write collects the writes that put the entry on its board, and gives the entry as it is shown.
 func (d *draft) write(t *records.Tx, c access.Caller, b *boardRecord) (out Entry, err error) {
 	if b.Closed {
-		return out, fault.Errorf(fault.Conflict, "board_closed", "the board may have lost entries to damaged files and "+
-			"takes no more: go on on a new board, or delete this one")
+		return out, fault.Errorf(fault.Conflict, "board_closed", "the board may have lost entries to damaged files "+
+			"and takes no more: go on on a new board, or delete this one")
 	}
 	b.Add(&d.Stored, t.Now)
 	found := entry.Places{}

@@ -62,7 +62,8 @@ func TestBoardValues(t *testing.T) {
 	enginetest.WantKind(t, k.Boards.DeleteValue(t.Context(), k.Admin, "b", "a"), fault.NotFound)
 	_, err = k.Boards.GetValue(t.Context(), k.Admin, "b", "a")
 	enginetest.WantKind(t, err, fault.NotFound)
-	if got, err := k.Boards.GetValue(t.Context(), k.Admin, "other", "a"); err != nil || string(got.Value) != `"of another board"` {
+	got, err := k.Boards.GetValue(t.Context(), k.Admin, "other", "a")
+	if err != nil || string(got.Value) != `"of another board"` {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, id := range []string{"b", "other"} {
@@ -85,7 +86,8 @@ func TestBoardValueInput(t *testing.T) {
 		{"a b", "1", "invalid_id"}, {"", "1", "invalid_id"}, {"k", "", "required"}, {"k", "{", "invalid_value"},
 		{"k", long[:3] + long, "invalid_value"}, {"k", `"x` + long[1:], "too_long"},
 	} {
-		_, _, err := k.Boards.PutValue(t.Context(), k.Admin, "b", c.key, board.ValueSpec{Value: json.RawMessage(c.value)})
+		spec := board.ValueSpec{Value: json.RawMessage(c.value)}
+		_, _, err := k.Boards.PutValue(t.Context(), k.Admin, "b", c.key, spec)
 		enginetest.RefusedWith(t, err, fault.Invalid, c.code)
 	}
 	if got, _ := keep(k, "b", "k", long); string(got.Value) != long {

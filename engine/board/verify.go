@@ -13,7 +13,8 @@ import (
 )
 
 // checks is what Verify knows of a tenant's boards. In the order of keys, the records of boards come first. Then comes,
-// board by board, what is on them: entries by time, entries, agents, postings, notifications and values. Jobs come last.
+// board by board, what is on them: entries by time, entries, agents, postings, notifications and values. Jobs come
+// last.
 type checks struct {
 	boards map[ident.Incarnation]*seen
 	lost   bool              // a board's record cannot be read

@@ -23,8 +23,8 @@ func NewLines(longest int) *Lines {
 	return &Lines{longest: longest, lines: map[string][]chan struct{}{}}
 }
 
-// Enter waits for a name's place, or for ctx to end, whose error it then answers. Where too many wait already it answers
-// ErrFull at once. While it waits it gives up the place that ctx carries. Whoever was let through calls leave.
+// Enter waits for a name's place, or for ctx to end, whose error it then answers. Where too many wait already it
+// answers ErrFull at once. While it waits it gives up the place that ctx carries. Whoever was let through calls leave.
 func (l *Lines) Enter(ctx context.Context, name string) (leave func(), err error) {
 	turn := make(chan struct{})
 	l.mu.Lock()

@@ -10,7 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fair"
 )
 
-// TestLines: one at a time for a name, in the order of arrival; whoever gives up is passed over, and a full line refuses.
+// TestLines: one at a time for a name, in the order of arrival; whoever gives up is passed over, and a full line
+// refuses.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lines := fair.NewLines(3)

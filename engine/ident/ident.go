@@ -21,8 +21,8 @@ const (
 // Alphabet writes random bytes as text: base32 in lower case, without letters that look like digits.
 var Alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// ValidID tells whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}. It is for looking things up. Ids
-// that a client chooses go through CheckID, which asks for more.
+// ValidID tells whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}. It is for looking things up.
+// Ids that a client chooses go through CheckID, which asks for more.
 func ValidID(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
 		return false
@@ -45,7 +45,8 @@ func PathSegment(id string) bool { return id == "." || id == ".." }
 // CheckID answers invalid_id for an id that a client may not choose: where ValidID says no, and for "." and "..".
 func CheckID(field, id string) error {
 	if PathSegment(id) {
-		return fault.InvalidField(field, "invalid_id", `must not be "." or "..", which URLs take for a step up the path`)
+		return fault.InvalidField(field, "invalid_id",
+			`must not be "." or "..", which URLs take for a step up the path`)
 	}
 	if !ValidID(id) {
 		return fault.InvalidField(field, "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")

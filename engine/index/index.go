@@ -53,8 +53,8 @@ const maxWaiting = 256
 func (svc *Service) Queue(ctx context.Context, tenant string, s Space) (leave func(), err error) {
 	leave, err = svc.lines.Enter(ctx, tenant+"\x00"+string(s.Project[:])+string(s.Kind))
 	if errors.Is(err, fair.ErrFull) {
-		err = fault.Errorf(fault.Unavailable, "contended", "%d writers wait for this project's memories already; try again",
-			maxWaiting)
+		err = fault.Errorf(fault.Unavailable, "contended",
+			"%d writers wait for this project's memories already; try again", maxWaiting)
 	}
 	return leave, err
 }

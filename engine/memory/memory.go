@@ -79,15 +79,13 @@ func isDamaged(err error) bool {
 // what is forgotten must be nowhere. The rest of the answer is taken from the request, which is the same, for as long
 // as the memory is there.
 type stored struct {
-	// Incarnation is that of the memory. It is zero in answers that were stored before it was kept.
-	Incarnation ident.Incarnation `json:"incarnation,omitzero"`
-
-	Made      string     `json:"made,omitempty"` // the key, where the client named none
-	Created   bool       `json:"created,omitempty"`
-	Version   int        `json:"version"`
-	CreatedAt time.Time  `json:"created_at"`
-	UpdatedAt time.Time  `json:"updated_at"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Incarnation ident.Incarnation `json:"incarnation"`
+	Made        string            `json:"made,omitempty"` // the key, where the client named none
+	Created     bool              `json:"created,omitempty"`
+	Version     int               `json:"version"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	ExpiresAt   *time.Time        `json:"expires_at,omitempty"`
 }
 
 // Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the
@@ -130,8 +128,7 @@ func (svc *Service) stillThere(ctx context.Context, c access.Caller, projectID, 
 		return nil
 	case err != nil && !fault.IsNotFound(err):
 		return err
-	case err == nil && (rec.Incarnation == out.Incarnation ||
-		out.Incarnation == ident.Incarnation{} && rec.CreatedAt.Equal(out.CreatedAt)):
+	case err == nil && rec.Incarnation == out.Incarnation:
 		return nil
 	}
 	return fault.Errorf(fault.Gone, "memory_forgotten",

@@ -230,8 +230,8 @@ func TestDailyMemoriesExpire(t *testing.T) {
 	}
 }
 
-// The same request again gets the first answer while the memory is there, and nothing it said is kept for that. Once the
-// memory is gone the answer says so, whatever is stored under its key now.
+// The same request again gets the first answer while the memory is there, and nothing it said is kept for that. Once
+// the memory is gone the answer says so, whatever is stored under its key now.
 func TestMemoriesAreIdempotent(t *testing.T) {
 	k := enginetest.New(t)
 	once := access.Once{Key: "once", Body: [32]byte{1}}

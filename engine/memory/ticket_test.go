@@ -32,8 +32,8 @@ func (c *losing) Commit(ctx context.Context, tenant string, b store.Batch) error
 	return err
 }
 
-// TestCampaignOverwrites: eight writers that overwrite and forget memories which are in blocks, beside the job that puts
-// them there, all succeed, and none of them ever loses to another.
+// TestCampaignOverwrites: eight writers that overwrite and forget memories which are in blocks, beside the job that
+// puts them there, all succeed, and none of them ever loses to another.
 func TestCampaignOverwrites(t *testing.T) {
 	seed, each, keys := campaign.Seed(t), campaign.Size(60, 3000), 200
 	raw := &losing{Store: memstore.New()}

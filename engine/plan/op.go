@@ -62,6 +62,8 @@ type Call struct {
 	// it answers ends the call: a *BadPlanError as bad_plan, an error of the meter as the meter says. Nil: the plan is
 	// only read.
 	Apply func(ops []Op, meter Meter) error
+	// Again says that the same call ended within its time before. It gets more time, because the machine may be busier.
+	Again bool
 }
 
 // Outcome is what a policy call gave. Ops are valid only with StatusOK; Detail is the author's message or the

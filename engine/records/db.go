@@ -120,8 +120,8 @@ func Worded(err error) error {
 		return fault.Errorf(fault.Unavailable, "store_stopped",
 			"the store has stopped writing; the operator must restart the server")
 	case errors.Is(err, store.ErrDamaged):
-		return fault.Errorf(fault.Unavailable, "store_damaged", "files of the store are damaged and acknowledged writes "+
-			"are lost: reading goes on, and the operator must run `mneme repair` before anything is stored")
+		return fault.Errorf(fault.Unavailable, "store_damaged", "files of the store are damaged and acknowledged "+
+			"writes are lost: reading goes on, and the operator must run `mneme repair` before anything is stored")
 	case errors.Is(err, store.ErrUnknown):
 		return fault.Errorf(fault.Unavailable, "outcome_unknown", "the database was lost while this was being stored, "+
 			"so it may or may not be there; send it again with the same Idempotency-Key, or look before you repeat it")

@@ -116,8 +116,9 @@ var (
 		"which of a block of 1,024 entries have a term: all, a tag or a word")
 	BoardAgent = key2("board_agent", "c\x00", inc("board").then("g"), id("agent"),
 		"agent of the board, with the head of the agent's inbox")
-	BoardValue = key2("board_value", "c\x00", inc("board").then("v"), id("key"), "value that the board keeps under a key")
-	Notice     = key3("board_notice", "c\x00", inc("board").then("n"), inc("inbox"), u64("seq"),
+	BoardValue = key2("board_value", "c\x00", inc("board").then("v"), id("key"),
+		"value that the board keeps under a key")
+	Notice = key3("board_notice", "c\x00", inc("board").then("n"), inc("inbox"), u64("seq"),
 		"notification in an inbox")
 
 	// BoardRecords are all that is on a board.

@@ -19,8 +19,8 @@ import (
 // it means the record is very contended, not that nothing moves.
 const maxAttempts = 64
 
-// After quickRetries conflicts an update waits before each further attempt: a random time, the bound of which doubles up
-// to maxPause. Writers in one process queue where they know that they would meet; this is for those in several.
+// After quickRetries conflicts an update waits before each further attempt: a random time, the bound of which doubles
+// up to maxPause. Writers in one process queue where they know that they would meet; this is for those in several.
 const (
 	quickRetries = 4
 	maxPause     = 64 * time.Millisecond

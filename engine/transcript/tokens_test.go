@@ -70,7 +70,8 @@ func TestMeasureEndsWithTheContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := &Turn{Messages: []chat.Parsed{{Message: chat.Message{Role: plan.RoleUser, Text: strings.Repeat("a b ", 1<<20)}}}}
+	long := chat.Message{Role: plan.RoleUser, Text: strings.Repeat("a b ", 1<<20)}
+	turn := &Turn{Messages: []chat.Parsed{{Message: long}}}
 	ctx := &ending{Context: t.Context()}
 	if err := New(nil, counter).Measure(ctx, turn); !errors.Is(err, context.Canceled) || len(turn.headers) > 0 {
 		t.Errorf("%v, with %d headers", err, len(turn.headers))

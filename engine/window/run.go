@@ -118,8 +118,9 @@ func (a *assembly) runAll(steps []policy.Step, violation string) error {
 // content could not be read.
 func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) {
 	out := decision.Step{Policy: s.Policy, Version: s.Version, Digest: s.Hex}
-	if n := int(number); a.outcomes != nil && n < len(a.outcomes) && !reproducible(a.outcomes[n].Outcome) {
-		return a.outcomes[n], nil
+	again := int(number) < len(a.outcomes) // it is a replay
+	if again && !reproducible(a.outcomes[number].Outcome) {
+		return a.outcomes[number], nil
 	}
 	if s.Broken != "" {
 		out.Outcome, out.Detail = plan.StatusUnavailable, s.Broken
@@ -144,10 +145,13 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	}
 	began := a.svc.db.Clock()
 	got := a.svc.policies.Call(a.ctx, plan.Call{Tenant: a.tenant, Module: s.Digest, Request: &req, Texts: texts,
-		Apply: apply})
+		Apply: apply, Again: again})
 	out.Duration = uint64(max(0, a.svc.db.Clock().Sub(began).Microseconds()))
 	if failed = cmp.Or(failed, texts.Err); failed != nil {
 		return out, failed
+	}
+	if again && !reproducible(got.Status) {
+		return out, fault.Errorf(fault.Unavailable, "policy_unavailable", "policy %s: %s", s.Policy, got.Detail)
 	}
 	out.Fuel, out.Outcome, out.Detail = got.Fuel, got.Status, got.Detail
 	for _, line := range got.Log {

@@ -47,10 +47,10 @@ type decidedAt struct {
 	at time.Time
 }
 
-// TestCampaignCluster troubles three servers over one PostgreSQL while clients send turns, windows, memories and entries
-// to all of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No acknowledged
-// turn is lost or doubled, each session has one order, windows keep the law, every reader sees each entry once, and what
-// is left is sound. The troubles last ten minutes in the long form.
+// TestCampaignCluster troubles three servers over one PostgreSQL while clients send turns, windows, memories and
+// entries to all of them: servers are killed, stopped and started again, and PostgreSQL is crashed beneath them. No
+// acknowledged turn is lost or doubled, each session has one order, windows keep the law, every reader sees each entry
+// once, and what is left is sound. The troubles last ten minutes in the long form.
 func TestCampaignCluster(t *testing.T) {
 	own := &pgtest.Shared{}
 	t.Cleanup(func() {
@@ -64,7 +64,8 @@ func TestCampaignCluster(t *testing.T) {
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)
 	told := c.at(0).get("/metrics")
 	if !strings.Contains(string(told.body), "\nmneme_store_takes_commits 1\n") || told.header.Get("Mneme-Epoch") == "" {
-		t.Errorf("the server tells nothing of its database: epoch %q, metrics\n%s", told.header.Get("Mneme-Epoch"), told.body)
+		t.Errorf("the server tells nothing of its database: epoch %q, metrics\n%s", told.header.Get("Mneme-Epoch"),
+			told.body)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), c.lasting+4*patience)
 	defer cancel()

@@ -16,7 +16,8 @@ func TestNothingIsCalledAStepUp(t *testing.T) {
 		return []object{m}
 	}
 	for _, dots := range []string{".", ".."} {
-		for _, escaped := range []string{dots, strings.ReplaceAll(dots, ".", "%2e"), strings.Replace(dots, ".", "%2E", 1)} {
+		for _, escaped := range []string{dots, strings.ReplaceAll(dots, ".", "%2e"),
+			strings.Replace(dots, ".", "%2E", 1)} {
 			// Go's client sends a path as it stands.
 			for _, path := range []string{"/api/v1/projects/", "/api/v1/boards/", "/api/v1/boards/b/agents/",
 				"/api/v1/agent/boards/"} {

@@ -17,8 +17,8 @@ import (
 )
 
 // TestCampaignFlood has one tenant flood the server over many connections, which send the next turn as soon as the one
-// before is answered and heed no Retry-After. A quiet tenant beside it must be served each time; the flood must wait. In
-// the long form it prints the quiet tenant's times alone and beside the flood.
+// before is answered and heed no Retry-After. A quiet tenant beside it must be served each time; the flood must wait.
+// In the long form it prints the quiet tenant's times alone and beside the flood.
 func TestCampaignFlood(t *testing.T) {
 	connections, requests := campaign.Size(50, 500), campaign.Size(40, 1000)
 	server := start(t, t.TempDir())
@@ -89,8 +89,8 @@ func startFlood(t *testing.T, url, key string, connections int) *flood {
 		f.conns = append(f.conns, conn)
 		body := encodeJSON(t, object{"session_id": fmt.Sprintf("s%d", i), "messages": []object{
 			user(strings.Repeat("How does the river find its way to the sea? ", 180))}})
-		request := fmt.Appendf(nil, "POST /api/v1/projects/default/turns HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
-			"Content-Length: %d\r\n\r\n%s", key, len(body), body)
+		request := fmt.Appendf(nil, "POST /api/v1/projects/default/turns HTTP/1.1\r\nHost: x\r\n"+
+			"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", key, len(body), body)
 		f.running.Go(func() { f.send(t, conn, request) })
 	}
 	t.Cleanup(func() { f.stop() })

@@ -85,8 +85,9 @@ func TestCampaignKills(t *testing.T) {
 		}
 	}
 	all.check(summarising(t, data, summaries).client(t))
-	for _, kind := range strings.Fields(`session body summary idempotent policy memory memory_version memory_time recall_document
-		recall_block recall_memory board board_entry board_postings board_agent board_notice key_use retention usage audit`) {
+	for _, kind := range strings.Fields(`session body summary idempotent policy memory memory_version memory_time
+		recall_document recall_block recall_memory board board_entry board_postings board_agent board_notice key_use
+		retention usage audit`) {
 		// A shared database is too slow for many memories, and thus blocks, before the kill.
 		if !met[kind] && (stores.start == nil || !strings.HasPrefix(kind, "recall_")) {
 			t.Errorf("no %s was met: the test tells little", kind)
@@ -185,7 +186,8 @@ func (all witnesses) check(c client) {
 	entries := map[string][]string{}
 	for offset, total := 0, 1; offset < total; offset += 100 {
 		var page boardPage
-		c.get(fmt.Sprintf("/api/v1/boards/%s/memory?order=asc&limit=100&offset=%d", place, offset)).want(200).into(&page)
+		path := fmt.Sprintf("/api/v1/boards/%s/memory?order=asc&limit=100&offset=%d", place, offset)
+		c.get(path).want(200).into(&page)
 		for _, e := range page.Items {
 			name, _, _ := strings.Cut(e.Content, " ")
 			entries[name] = append(entries[name], e.Content)

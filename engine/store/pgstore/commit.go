@@ -17,9 +17,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// A commit is one transaction of two statements, sent in one round trip. The first locks the keys that the commit names,
-// the second checks and writes. It runs at read committed, so that the second statement sees what those left that held
-// the locks before.
+// A commit is one transaction of two statements, sent in one round trip. The first locks the keys that the commit
+// names, the second checks and writes. It runs at read committed, so that the second statement sees what those left
+// that held the locks before.
 //
 // The locks are PostgreSQL's advisory ones: a key that is written is held alone, one that is only expected is shared.
 // They are kept in memory. Locks of rows would be written to the rows, and a row that many commits share, such as a

@@ -26,7 +26,8 @@ func newEpoch(system string, timeline uint32) epoch {
 
 // The first eight digits of the name of the log file are the timeline that is being written. pg_control_checkpoint
 // tells that of the last checkpoint, which a promotion does not wait for.
-const askEpoch = `SELECT system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system()`
+const askEpoch = `SELECT system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+	FROM pg_control_system()`
 
 func (s *Store) askEpoch(ctx context.Context, conn *pgconn.PgConn) (epoch, error) {
 	res, err := conn.Exec(ctx, askEpoch).ReadAll()

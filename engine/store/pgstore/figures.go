@@ -54,8 +54,8 @@ func (s *Store) Figures() []store.Figure {
 	add(true, "commits_settled_total", settled, float64(s.count.not.Load()), "outcome", "not_committed")
 	add(true, "commits_settled_total", settled, float64(s.count.unknown.Load()), "outcome", "unknown")
 	add(true, "tokens_swept_total", "Tokens of old commits that were removed.", float64(s.count.swept.Load()))
-	add(true, "connection_resets_total", "Times that all connections were dropped, because one got no answer or led to "+
-		"a former primary.", float64(s.count.resets.Load()))
+	add(true, "connection_resets_total", "Times that all connections were dropped, because one got no answer or led "+
+		"to a former primary.", float64(s.count.resets.Load()))
 	add(true, "timeline_changes_total", "Times that the database was found on another timeline.",
 		float64(s.count.turnovers.Load()))
 	if e := s.epoch.Load(); e != nil {

@@ -4,8 +4,8 @@
 //
 // A read is one statement and so sees one state. A commit is one transaction and one round trip, which locks the keys
 // that it names before it looks at them, see commit.go. Every commit leaves a token, by which one whose acknowledgement
-// was lost is found, or made impossible, see token.go. Each connection knows which timeline of the database it reads, so
-// that nothing is taken from a former primary, see epoch.go; a look at the database every two seconds finds what is
+// was lost is found, or made impossible, see token.go. Each connection knows which timeline of the database it reads,
+// so that nothing is taken from a former primary, see epoch.go; a look at the database every two seconds finds what is
 // wrong while nobody asks, see watch.go.
 package pgstore
 

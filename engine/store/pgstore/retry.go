@@ -106,7 +106,8 @@ var errLost = errors.New("the connection was lost before the commit")
 
 // passing tells whether another attempt may succeed.
 func passing(err error) bool {
-	if errors.Is(err, errLost) || errors.Is(err, errFormer) || errors.Is(err, errUnreplicated) || errors.Is(err, errBusy) {
+	if errors.Is(err, errLost) || errors.Is(err, errFormer) || errors.Is(err, errUnreplicated) ||
+		errors.Is(err, errBusy) {
 		return true
 	}
 	if errors.Is(err, store.ErrUnknown) || errors.As(err, new(*store.ConflictError)) {

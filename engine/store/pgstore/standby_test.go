@@ -113,7 +113,8 @@ func hungStandby(t *testing.T, cluster *pgtest.Cluster) {
 				t.Errorf("a commit whose wait was canceled: %v", err)
 			}
 		default:
-			_, err := conn.Exec(t.Context(), `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)
+			const cancel = `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
+			_, err := conn.Exec(t.Context(), cancel)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,7 +218,8 @@ func TestNoMultixacts(t *testing.T) {
 	defer s.Close()
 	mustCommit(t, s, store.Batch{Put: put("project", "p")})
 	next := func() (n string) {
-		if err := s.main.QueryRow(t.Context(), "SELECT next_multixact_id FROM pg_control_checkpoint()").Scan(&n); err != nil {
+		const ask = "SELECT next_multixact_id FROM pg_control_checkpoint()"
+		if err := s.main.QueryRow(t.Context(), ask).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
