@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -37,18 +38,17 @@ func repairData(ctx context.Context, args []string, env lookup, stdout, stderr i
 		fmt.Fprintf(stdout, "%s: nothing was found damaged in the logs; `mneme verify` looks at the rest\n", data)
 		return nil
 	}
-	lost := false
 	for _, f := range list {
 		fmt.Fprintf(stdout, "  %s\n", describeDamage(f))
-		lost = lost || f.Lost && f.Database != "loose"
 	}
-	if lost {
-		sessions, boards, err := engine.CloseNumbered(ctx, store.Seal(db))
-		if err != nil {
-			return fmt.Errorf("closing what may have lost something: %w", err)
-		}
-		fmt.Fprintf(stdout, "acknowledged writes are lost, so that no number is given twice, %d sessions and %d boards "+
-			"take no more; they can be read, exported and deleted\n", sessions, boards)
+	closed, err := engine.CloseNumbered(ctx, store.Seal(db), func(tenant string) bool {
+		return slices.ContainsFunc(list, func(f badgerstore.Finding) bool { return f.Doubts(tenant) })
+	})
+	if err != nil {
+		return fmt.Errorf("closing what may have lost something: %w", err)
+	}
+	if closed != (engine.Closed{}) {
+		fmt.Fprintf(stdout, "acknowledged writes are lost; so that no number is given twice, %s\n", closed)
 	}
 	if err := db.Repaired(); err != nil {
 		return err

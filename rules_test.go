@@ -24,20 +24,21 @@ type importer struct {
 
 // libraries names who may import a library of others: one room each.
 var libraries = map[string]string{
-	"github.com/gofiber/fiber":          "server",
-	"github.com/google/jsonschema-go":   "server", // it describes Go types for openapi.json
-	"github.com/modelcontextprotocol":   "server/mcp",
-	"github.com/prometheus":             "server",
-	"github.com/valyala/fasthttp":       "server",
-	"golang.org/x/time":                 "server",
-	"github.com/tetratelabs/wazero":     "hostapi",
-	"github.com/dgraph-io/badger":       "engine/store/badgerstore",
-	"github.com/jackc/pgx":              "engine/store/pgstore",
-	"github.com/pkoukk/tiktoken-go":     "engine/tiktoken",
-	"github.com/klauspost/compress":     "engine/backup",
-	"github.com/sashabaranov/go-openai": "engine/openai",
-	"github.com/blevesearch":            "engine/snowball",
-	"golang.org/x/text":                 "engine/snowball",
+	"github.com/gofiber/fiber":           "server",
+	"github.com/google/jsonschema-go":    "server", // it describes Go types for openapi.json
+	"github.com/modelcontextprotocol":    "server/mcp",
+	"github.com/prometheus":              "server",
+	"github.com/valyala/fasthttp":        "server",
+	"golang.org/x/time":                  "server",
+	"github.com/tetratelabs/wazero":      "hostapi",
+	"github.com/dgraph-io/badger":        "engine/store/badgerstore",
+	"github.com/jackc/pgx":               "engine/store/pgstore",
+	"github.com/pkoukk/tiktoken-go":      "engine/tiktoken",
+	"github.com/klauspost/compress/s2":   "engine/store/badgerstore", // Badger's tables
+	"github.com/klauspost/compress/zstd": "engine/backup",
+	"github.com/sashabaranov/go-openai":  "engine/openai",
+	"github.com/blevesearch":             "engine/snowball",
+	"golang.org/x/text":                  "engine/snowball",
 }
 
 // rooms says what each room may import of ours, by path prefix below the module; "" is the wiring. The rooms of the
@@ -97,6 +98,7 @@ var rooms = map[string][]string{
 	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "window", "trial",
 		"summary", "tools", "board"), "engine", "server/mcp"),
 	"server/mcp": {"engine/access", "engine/fault", "engine/tools"},
+	"scripts":    {"testdata", "engine/tiktoken"},
 	"testdata":   {"testdata"},
 }
 

@@ -3,57 +3,88 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// closeAtOnce bounds how many records one commit of CloseNumbered changes.
-const closeAtOnce = 200
+// One commit of CloseNumbered changes about so much.
+const (
+	closeAtOnce = 200
+	closeBytes  = 1 << 20
+)
 
-// CloseNumbered closes every session and board of a sealed store, and tells how many there are. It is for a store that
-// lost acknowledged commits: what these added cannot be known, so that the next number of any session or board may have
-// been given already. What is closed is read as before and takes no more.
-func CloseNumbered(ctx context.Context, s store.Store) (sessions, boards int, err error) {
-	type change struct {
-		tenant string
-		expect store.Expect
-		put    store.Pair
-	}
-	var changes []change
-	err = store.Snapshot(ctx, s, func(tenant string, it store.Item) error {
-		kind := records.KindOf(tenant, it.Key)
-		if it.Damaged || kind != records.Session && kind != records.Board {
+// Closed counts what CloseNumbered changed.
+type Closed struct{ Sessions, Boards, Memories int }
+
+// CloseNumbered makes sure that no number is given twice in a sealed store that lost acknowledged commits of some
+// tenants. What these commits added cannot be known, so that the next number of each session, board and memory of such
+// a tenant may have been given already. Sessions and boards are closed: they are read as before and take no more. The
+// next version of a memory is a number that was never reached.
+func CloseNumbered(ctx context.Context, s store.Store, doubtful func(tenant string) bool) (n Closed, err error) {
+	s = records.LongValues(s)
+	var b store.Batch
+	of, size := "", 0
+	flush := func() error {
+		if len(b.Put) == 0 {
 			return nil
 		}
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(it.Value, &fields) != nil {
-			return nil // Whoever asks for it is told that it is damaged, and nothing can be added to it.
+		err := s.Commit(ctx, of, b)
+		b, size = store.Batch{}, 0
+		return err
+	}
+	err = store.Snapshot(ctx, s, func(tenant string, it store.Item) error {
+		if it.Damaged || !doubtful(tenant) {
+			return nil // Whoever asks for what is damaged is told so, and nothing can be added to it.
 		}
-		fields["closed"] = json.RawMessage("true")
-		value, err := json.Marshal(fields)
-		if err != nil {
+		var value []byte
+		var err error
+		switch records.KindOf(tenant, it.Key) {
+		case records.Session:
+			value, err = closed(it.Value)
+			n.Sessions++
+		case records.Board:
+			value, err = closed(it.Value)
+			n.Boards++
+		case records.Memory:
+			value, err = memory.SkipVersions(it.Value)
+			n.Memories++
+		default:
+			return nil
+		}
+		if err != nil || value == nil {
 			return err
 		}
-		if kind == records.Session {
-			sessions++
-		} else {
-			boards++
+		if tenant != of || len(b.Put) == closeAtOnce || size > closeBytes {
+			if err := flush(); err != nil {
+				return err
+			}
 		}
-		key := append([]byte(nil), it.Key...)
-		changes = append(changes, change{tenant, store.Expect{Key: key, Value: append([]byte(nil), it.Value...)},
-			store.Pair{Key: key, Value: value}})
+		key, before := append([]byte(nil), it.Key...), append([]byte(nil), it.Value...)
+		b.Expect = append(b.Expect, store.Expect{Key: key, Value: before})
+		b.Put = append(b.Put, store.Pair{Key: key, Value: value})
+		of, size = tenant, size+len(before)+len(value)
 		return nil
 	})
-	for len(changes) > 0 && err == nil {
-		var b store.Batch
-		tenant := changes[0].tenant
-		for len(changes) > 0 && changes[0].tenant == tenant && len(b.Put) < closeAtOnce {
-			b.Expect = append(b.Expect, changes[0].expect)
-			b.Put = append(b.Put, changes[0].put)
-			changes = changes[1:]
-		}
-		err = s.Commit(ctx, tenant, b)
+	if err == nil {
+		err = flush()
 	}
-	return sessions, boards, err
+	return n, err
+}
+
+// closed is a session's head or a board with the mark that it is closed; nil where it cannot be decoded.
+func closed(value []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(value, &fields) != nil || fields == nil {
+		return nil, nil
+	}
+	fields["closed"] = json.RawMessage("true")
+	return json.Marshal(fields)
+}
+
+func (n Closed) String() string {
+	return fmt.Sprintf("%d sessions and %d boards take no more, and %d memories skip version numbers", n.Sessions,
+		n.Boards, n.Memories)
 }

@@ -109,7 +109,7 @@ func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Inca
 
 // succeed makes the record the version after old, which goes to the history.
 func (r *Record) succeed(t *records.Tx, pinc ident.Incarnation, old *Record) error {
-	r.Version, r.CreatedAt, r.Incarnation = old.Version+1, old.CreatedAt, old.Incarnation
+	r.Version, r.CreatedAt, r.Incarnation = old.Version+1+old.Skip, old.CreatedAt, old.Incarnation
 	r.History = append(slices.Clip(old.History), keptVersion{Version: old.Version, Bytes: old.Bytes})
 	bytes := 0
 	for _, kept := range r.History {
@@ -121,7 +121,7 @@ func (r *Record) succeed(t *records.Tx, pinc ident.Incarnation, old *Record) err
 		r.History = r.History[1:]
 	}
 	kept := *old
-	kept.History = nil
+	kept.History, kept.Skip = nil, 0
 	kept.Replaced = &replacement{At: r.UpdatedAt, KeyID: r.KeyID, Agent: r.Agent}
 	value, err := kept.encode()
 	t.Put(records.MemoryVersion.Key(pinc, old.Key, uint32(old.Version)), value)

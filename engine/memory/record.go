@@ -21,8 +21,23 @@ type Record struct {
 	Bytes       int               `json:"bytes"`             // of the content
 	History     []keptVersion     `json:"history,omitempty"` // oldest first
 	Replaced    *replacement      `json:"replaced,omitempty"`
+	Skip        int               `json:"skip,omitempty"` // version numbers that may have been given, and were lost
 
 	stored []byte // the record as it lies in the store
+}
+
+// lostVersions is more than the versions that a memory can have had in what is lost at once.
+const lostVersions = 1 << 20
+
+// SkipVersions is a stored memory whose next version leaves numbers out, because versions of it may be lost; nil where
+// it cannot be decoded.
+func SkipVersions(stored []byte) ([]byte, error) {
+	r := decode(stored)
+	if r.Damaged {
+		return nil, nil
+	}
+	r.Skip += lostVersions
+	return r.encode()
 }
 
 func (r *Record) expired(now time.Time) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
@@ -42,6 +43,15 @@ type Head struct {
 // Extent is all of the session.
 func (h *Head) Extent() transcript.Extent {
 	return transcript.Extent{Incarnation: h.Incarnation, Turns: h.Turns, Messages: h.Messages}
+}
+
+// CheckOpen answers session_closed where a session takes no more.
+func (h *Head) CheckOpen(id string) error {
+	if h.Closed {
+		return fault.Errorf(fault.Conflict, "session_closed", "session %q may have lost turns to damaged files and takes "+
+			"no more: go on in a new session, or delete this one", id)
+	}
+	return nil
 }
 
 // Session shows a head as clients see it, without the text of its summary.

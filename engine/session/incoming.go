@@ -22,8 +22,8 @@ type incoming struct {
 	staged *staged // this while it is stored
 }
 
-// taken tells whether the session's id is another's. An empty dashboard is nobody's.
-func (in *incoming) taken(h *Head) bool { return h != nil && h.counts(in.begin.ID) }
+// taken tells whether the session's id is another's. An empty dashboard is nobody's, unless it may have lost its turns.
+func (in *incoming) taken(h *Head) bool { return h != nil && (h.counts(in.begin.ID) || h.Closed) }
 
 // Check holds a line against what must be, and notes a session whose name is taken. It answers invalid_export where the
 // lines are out of order, invalid_turn, invalid_messages, and what is wrong with the summary.

@@ -190,9 +190,8 @@ func (svc *Service) forAppend(t *records.Tx, c access.Caller, projectID, session
 	} else if err := json.Unmarshal(got[0].Value, h); err != nil {
 		return nil, nil, nil, err
 	}
-	if h.Closed {
-		return nil, nil, nil, fault.Errorf(fault.Conflict, "session_closed", "session %q may have lost turns to "+
-			"damaged files and takes no more: go on in a new session, or delete this one", session)
+	if err := h.CheckOpen(session); err != nil {
+		return nil, nil, nil, err
 	}
 	if got[1].Value != nil {
 		if err := json.Unmarshal(got[1].Value, open); err != nil {

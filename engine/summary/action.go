@@ -71,8 +71,8 @@ func (svc *Service) reset(ctx context.Context, c access.Caller, once access.Once
 	return out, err
 }
 
-// sessionFor reads a session in a change. Where there is none, that is not_found, unless sinc is zero: then the session
-// is `dashboard` before its first turn.
+// sessionFor reads a session in a change that gives a number, and answers session_closed. Where there is none, that is
+// not_found, unless sinc is zero: then the session is `dashboard` before its first turn.
 func (svc *Service) sessionFor(t *records.Tx, c access.Caller, projectID, id string, sinc ident.Incarnation,
 ) (*project.Record, *session.Head, *project.Setup, error) {
 	p, err := svc.projects.Project(t, c, projectID)
@@ -93,7 +93,7 @@ func (svc *Service) sessionFor(t *records.Tx, c access.Caller, projectID, id str
 		}
 		h = &session.Head{Kind: session.KindChat}
 	}
-	return p, h, set, nil
+	return p, h, set, h.CheckOpen(id)
 }
 
 // retire has the text of a session's summary removed once no decision that used it is kept any more.

@@ -155,7 +155,7 @@ func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) 
 	if fault.IsNotFound(err) {
 		return false, nil
 	}
-	if err != nil || h == nil || h.Incarnation != sinc {
+	if err != nil || h == nil || h.Incarnation != sinc || h.Closed {
 		return false, err
 	}
 	set, err := w.svc.projects.SetupOf(p)

@@ -10,11 +10,21 @@ import (
 
 // change sends a request that may be refused. Only a server that is gone is an error.
 func (c client) change(method, path string, body any, headers ...string) error {
-	r, err := c.try(method, path, body, headers...)
+	r, err := c.patient(method, path, body, headers...)
 	if err == nil && r.status >= 500 {
 		c.t.Errorf("%s: %d %s", r.what, r.status, r.body)
 	}
 	return err
+}
+
+// patient is try for clients that send a request again when the server is busy, as its answer asks them to.
+func (c client) patient(method, path string, body any, headers ...string) (r reply, err error) {
+	for {
+		r, err = c.try(method, path, body, headers...)
+		if err != nil || r.status != 503 || r.header.Get("Retry-After") == "" {
+			return r, err
+		}
+	}
 }
 
 // anything changes something of sessions, projects, policies or keys at random.

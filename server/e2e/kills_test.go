@@ -143,7 +143,7 @@ func (w *witness) act(c client) bool {
 	case 4:
 		path, body = project+"/context", object{"session_id": w.name}
 	}
-	r, err := c.try("POST", path, body, "Idempotency-Key", w.place+text)
+	r, err := c.patient("POST", path, body, "Idempotency-Key", w.place+text)
 	if err != nil {
 		return false
 	}

@@ -24,9 +24,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// DefaultReserve is the free space below which writes are refused, in bytes. Badger writes through memory maps, so a
-// full disk would kill the process; the reserve holds the memtables and compactions that are still to come.
-const DefaultReserve = 512 << 20
+// DefaultReserve is the free space below which writes are refused, in bytes. It holds, for both databases, what is in
+// their memtables and is still to be written to tables, and one table more.
+const DefaultReserve = 2 * (memtables + 1) * memtableSize
 
 // opening is the part of the reserve that must be free to open a folder: making files of memory maps on a disk without
 // a free block kills the process.
@@ -111,13 +111,14 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 	}
 	if !o.Repair {
 		s.main.damage = s.ledger.lost()
+		s.main.doubtful, s.loose.doubtful = s.ledger.spans("main"), s.ledger.spans("loose")
 	}
 	return s, nil
 }
 
 // openDatabase looks for damage, opens a database and starts its committer.
 func (s *Store) openDatabase(b badger.Options, o Options, sp space) (*database, error) {
-	found, err := examine(b.Dir, s.ledger)
+	found, err := examine(b, s.ledger)
 	if err != nil {
 		return nil, err
 	}
@@ -165,15 +166,15 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	if s.failure.Err() != nil {
 		return store.ErrFailed
 	}
-	if d := s.database(b.IsLoose()); d.damage != nil {
-		return d.damage
+	if err := s.database(b.IsLoose()).damaged(); err != nil {
+		return err
 	}
 	return s.database(b.IsLoose()).submit(ctx, newRequest(tenant, b))
 }
 
-// Failed is nil until a commit ended without a known outcome. Then it wraps store.ErrFailed with the cause, which is
-// for the operator: it may name files.
-func (s *Store) Failed() error { return s.failure.Err() }
+// Failed is nil while commits are taken. After one without a known outcome it wraps store.ErrFailed with the cause,
+// which is for the operator: it may name files. Where files are damaged it is store.ErrDamaged.
+func (s *Store) Failed() error { return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged()) }
 
 // Close implements store.Store.
 func (s *Store) Close() error {
@@ -202,15 +203,35 @@ func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 			err = fmt.Errorf("damaged files: %v", p)
 		}
 	}()
-	if err := checkTables(o); err != nil {
-		return nil, err
-	}
 	db, err = badger.OpenManaged(o.WithLogger(badgerLog{log}))
 	// Badger's errors hide their cause from errors.Is.
 	if err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock") {
 		return nil, ErrLocked
 	}
 	return db, err
+}
+
+// closeWait is how often a database that is being closed looks whether it can be.
+const closeWait = 100 * time.Millisecond
+
+// closeBadger closes Badger, unless the disk is full: it would wait until there is room for what is in memory, which is
+// in the log, too, and is read from there by the next process.
+func (d *database) closeBadger() error {
+	before := starved.Load()
+	closed := make(chan error, 1)
+	go func() { closed <- d.db.Close() }()
+	tick := time.NewTicker(closeWait)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-closed:
+			return err
+		case <-tick.C:
+			if starved.Load() > before {
+				return fmt.Errorf("%w: what is in memory stays in the log only", store.ErrNoSpace)
+			}
+		}
+	}
 }
 
 func makeFolder(dir string) error {

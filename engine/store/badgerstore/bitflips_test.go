@@ -137,7 +137,7 @@ func TestCampaignBitFlips(t *testing.T) {
 			written := len(bytes.TrimRight(data, "\x00"))
 			flips := campaign.Size(1, 60)
 			if filepath.Ext(name) == logExtension {
-				flips = campaign.Size(12, 1500)
+				flips = campaign.Size(12, 400)
 				written += 8
 			}
 			for range flips {
@@ -205,28 +205,13 @@ func flipOnce(t *testing.T, healthy, name string, data []byte, at, bit int) stri
 		return "refused"
 	}
 	defer s.Close()
-	told := len(s.Findings()) > 0 || (&Copy{Store: s}).CheckFiles() != nil
-	there, whole := 0, true
+	told := len(s.Findings()) > 0
+	whole := true
 	for _, sort := range []string{"k", "z"} {
-		var q store.Query
-		for i := range flipCommits * flipPairs {
-			q.Keys = append(q.Keys, damageKey(sort, i))
-		}
-		res, err := store.Seal(s).Read(t.Context(), "acme", q)
-		if err != nil {
-			told, whole = true, false
-			continue
-		}
-		for i, it := range res.Keys {
-			told = told || it.Damaged
-			switch {
-			case it.Value == nil:
-				whole = false
-			case string(it.Value) != damageValue(i):
-				t.Errorf("bit %d of byte %d of %s: a read answers wrong bytes", bit, at, name)
-			default:
-				there++
-			}
+		there, failed := standing(t, s, sort)
+		whole, told = whole && there == flipCommits*flipPairs, told || failed > 0
+		if filepath.Ext(name) == ".sst" && there+failed != flipCommits*flipPairs {
+			t.Errorf("bit %d of byte %d of %s: a record of a damaged block is answered as absent", bit, at, name)
 		}
 	}
 	if err := s.ledger.lost(); err != nil {

@@ -3,10 +3,16 @@
 package badgerstore
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // Every file that a running store has mapped for writing has the blocks that will be written.
@@ -29,6 +35,69 @@ func TestMapsHaveBlocks(t *testing.T) {
 			if want := min(max(info.Size(), 1), logChunk); blocks < want {
 				t.Errorf("%s has %d bytes in blocks, %d are to be written", name, blocks, want)
 			}
+		}
+	}
+}
+
+// Where no file gets blocks any more, commits go on as long as the log has some, and are then refused, while tables
+// cannot be written. Once there is room, all goes on, and everything acknowledged is there.
+func TestNoBlocks(t *testing.T) {
+	var full atomic.Bool
+	fallocate = func(fd int, mode uint32, offset, length int64) error {
+		if full.Load() {
+			return syscall.ENOSPC
+		}
+		return syscall.Fallocate(fd, mode, offset, length)
+	}
+	defer func() { fallocate = syscall.Fallocate }()
+	dir := t.TempDir()
+	s, err := openSmall(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := bytes.Repeat([]byte("value"), 2_000)
+	n, refused := 0, 0
+	write := func() bool {
+		key := fmt.Appendf(nil, "k%04d", n)
+		err := s.Commit(t.Context(), "acme", store.Batch{Put: []store.Pair{{Key: key, Value: value}}})
+		switch {
+		case err == nil:
+			n++
+			return true
+		case !errors.Is(err, store.ErrNoSpace):
+			t.Fatalf("commit %d: %v", n, err)
+		}
+		refused++
+		return false
+	}
+	starting := starved.Load()
+	for range 2 {
+		for range 30 {
+			write()
+		}
+		full.Store(true)
+		for more := true; more && n < 10_000; {
+			more = write()
+		}
+		full.Store(false)
+		if !write() {
+			t.Error("a commit is refused though there is room")
+		}
+	}
+	if refused == 0 || starved.Load() == starting {
+		t.Errorf("%d commits are refused, %d maps found no blocks: the test tells nothing", refused,
+			starved.Load()-starting)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openSmall(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range n {
+		if got := read(t, s, fmt.Sprintf("k%04d", i)); got != string(value) {
+			t.Fatalf("commit %d of %d is lost", i, n)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -26,7 +25,10 @@ type database struct {
 	space     space
 	log       *logBlocks
 	committed *committedFile
-	damage    error // refuses commits
+	damage    error  // refuses commits
+	doubtful  []Span // reads answer an error
+	failed    int64  // blocks that had failed when the database was opened
+	told      sync.Once
 	queue     chan *request
 	stopped   chan struct{}
 	// writing is held while a transaction is committed, and by Compact while Badger takes none.
@@ -53,6 +55,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		committed: committed,
 		snapshots: newSnapshots(version),
 		failure:   f,
+		failed:    failedBlocks.Load(),
 		space:     s,
 		queue:     make(chan *request, queueLength),
 		stopped:   make(chan struct{}),
@@ -145,8 +148,8 @@ func (d *database) outcomes(group []*request) []error {
 	if d.failure.Err() != nil {
 		return all(store.ErrFailed)
 	}
-	if d.damage != nil {
-		return all(d.damage)
+	if err := d.damaged(); err != nil {
+		return all(err)
 	}
 	var size, logged int64
 	for _, r := range group {
@@ -174,6 +177,9 @@ func (d *database) outcomes(group []*request) []error {
 			return all(err) // The transaction is dropped with whatever it holds.
 		}
 		writes += r.writes()
+	}
+	if err := d.damaged(); err != nil {
+		return all(err) // A precondition that holds may do so because a block could not be read.
 	}
 	if writes == 0 {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
@@ -268,27 +274,4 @@ func (f *failure) Err() error {
 		return *err
 	}
 	return nil
-}
-
-// closeWait is how often a database that is being closed looks whether it can be.
-const closeWait = 100 * time.Millisecond
-
-// closeBadger closes Badger, unless the disk is full: it would wait until there is room for what is in memory, which is
-// in the log, too, and is read from there by the next process.
-func (d *database) closeBadger() error {
-	before := starved.Load()
-	closed := make(chan error, 1)
-	go func() { closed <- d.db.Close() }()
-	tick := time.NewTicker(closeWait)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-closed:
-			return err
-		case <-tick.C:
-			if starved.Load() > before {
-				return fmt.Errorf("%w: what is in memory stays in the log only", store.ErrNoSpace)
-			}
-		}
-	}
 }

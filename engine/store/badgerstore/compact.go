@@ -29,8 +29,8 @@ func (s *Store) Compact(ctx context.Context, loose bool) error {
 	if s.failure.Err() != nil {
 		return store.ErrFailed
 	}
-	if d := s.database(loose); d.damage != nil {
-		return d.damage
+	if err := s.database(loose).damaged(); err != nil {
+		return err
 	}
 	if err := s.database(loose).compact(); err != nil {
 		return fmt.Errorf("compacting: %w", err)

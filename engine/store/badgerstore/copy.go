@@ -74,22 +74,6 @@ func lasting(o badger.Options) badger.Options {
 	return o.WithNumCompactors(0).WithNumLevelZeroTables(1 << 20).WithNumLevelZeroTablesStall(1 << 21)
 }
 
-// CheckFiles reads every table whole and holds it against its checksums. What is damaged there is otherwise answered as
-// if it had never been stored.
-func (c *Copy) CheckFiles() error {
-	check := func(d *database) (err error) {
-		defer recoverDamage(&err)
-		return d.db.VerifyChecksum()
-	}
-	var all []error
-	for name, d := range map[string]*database{"main": c.main, "loose": c.loose} {
-		if err := check(d); err != nil {
-			all = append(all, fmt.Errorf("%s: %w", name, err))
-		}
-	}
-	return errors.Join(all...)
-}
-
 // Close removes the copy.
 func (c *Copy) Close() error { return errors.Join(c.Store.Close(), c.release()) }
 

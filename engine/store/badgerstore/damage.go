@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dgraph-io/badger/v4"
+
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -29,6 +31,7 @@ type Finding struct {
 	Kept     string    `json:"kept,omitempty"`   // the file as it was, in the folder `damaged`
 	Offset   int       `json:"offset,omitempty"` // in the file
 	Lost     bool      `json:"lost"`             // acknowledged commits are, else nothing is
+	Spans    []Span    `json:"spans,omitempty"`  // where what is lost was stored; empty where that cannot be told
 	What     string    `json:"what"`
 }
 
@@ -113,6 +116,22 @@ func (l *ledger) lost() error {
 	return nil
 }
 
+// spans are where what is stored in a database is in doubt.
+func (l *ledger) spans(database string) (all []Span) {
+	for _, f := range l.list {
+		if f.Database == database {
+			all = append(all, f.Spans...)
+		}
+	}
+	return all
+}
+
+// Doubts tells whether something that a tenant stored may be lost.
+func (f Finding) Doubts(tenant string) bool {
+	overlaps := func(s Span) bool { return s.overlaps(appendKey(nil, tenant, nil), prefixEnd(tenant)) }
+	return f.Lost && f.Database != "loose" && (len(f.Spans) == 0 || slices.ContainsFunc(f.Spans, overlaps))
+}
+
 // close ends the list: the folder is repaired. The list and what was kept stay under another name.
 func (l *ledger) close() error {
 	if len(l.list) == 0 {
@@ -137,7 +156,8 @@ type checkup struct {
 }
 
 // examine reads the logs of a database that is closed, corrects what can be corrected, and takes out what cannot.
-func examine(dir string, l *ledger) (_ *checkup, err error) {
+func examine(o badger.Options, l *ledger) (_ *checkup, err error) {
+	dir := o.Dir
 	c := &checkup{database: filepath.Base(dir), dir: dir, ledger: l}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return c, nil
@@ -176,7 +196,7 @@ func examine(dir string, l *ledger) (_ *checkup, err error) {
 			return nil, fmt.Errorf("reading %s: %w", filepath.Base(name), err)
 		}
 	}
-	return c, nil
+	return c, c.examineTables(o)
 }
 
 func (c *checkup) examineLog(name string) error {

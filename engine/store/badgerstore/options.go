@@ -25,11 +25,16 @@ func looseOptions(dir string) badger.Options {
 		WithIndexCacheSize(8 << 20)
 }
 
+const (
+	memtableSize = 64 << 20
+	memtables    = 3
+)
+
 func commonOptions(dir string) badger.Options {
 	return badger.DefaultOptions(dir).
 		// A transaction holds at most 15 % of a memtable, and a batch of store.MaxBatch must fit one.
-		WithMemTableSize(64 << 20).
-		WithNumMemtables(3).
+		WithMemTableSize(memtableSize).
+		WithNumMemtables(memtables).
 		WithNumCompactors(2).
 		// Every value is shorter than the threshold, so the value log stays empty and may be small.
 		WithValueThreshold(1 << 20).

@@ -36,6 +36,12 @@ func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res sto
 	}
 	r := reader{ctx: ctx, store: s, tenant: tenant}
 	defer r.close()
+	failed := failedBlocks.Load()
+	defer func() {
+		if err == nil && failedBlocks.Load() > failed {
+			res, err = store.Result{}, errUnreadable
+		}
+	}()
 	defer recoverDamage(&err)
 	if len(q.Keys) > 0 {
 		res.Keys = make([]store.Item, len(q.Keys))
@@ -96,6 +102,9 @@ func (r *reader) close() {
 
 func (r *reader) get(key []byte) (store.Item, error) {
 	r.key = appendKey(r.key[:0], r.tenant, key)
+	if r.store.database(store.IsLoose(key)).doubts(r.key, append(r.key, 0)) {
+		return store.Item{}, errUnreadable
+	}
 	item, err := r.txn(store.IsLoose(key)).Get(r.key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
 		return store.Item{Key: key}, nil
@@ -144,6 +153,9 @@ func (r *reader) scanPart(p part, rg store.Range, items []store.Item) ([]store.I
 	to := prefixEnd(r.tenant)
 	if len(p.to) > 0 {
 		to = appendKey(nil, r.tenant, p.to)
+	}
+	if r.store.database(p.loose).doubts(from, to) {
+		return nil, errUnreadable
 	}
 	it := r.txn(p.loose).NewIterator(badger.IteratorOptions{
 		Reverse: rg.Reverse,

@@ -1,21 +1,63 @@
 package badgerstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/fb"
+	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
+	"github.com/dgraph-io/badger/v4/y"
+	"github.com/klauspost/compress/s2"
 )
 
-// checkTables looks at the lengths that end every table of a database that is still closed. Badger trusts them, in
-// goroutines of its own where its panic could not be caught. All else in a table has a checksum.
-func checkTables(o badger.Options) error {
+// A table is block…, index, its length, checksum, its length. Badger takes a block that cannot be read for the end of
+// the table: a read answers an older state, and a compaction drops what follows and removes the table. So each table
+// is read whole before Badger opens it. A block, once decompressed, is
+//
+//	entry…, where each begins, their number, checksum, its length
+//	entry: bytes that its key shares with the first key of the block, length of the rest, rest, value
+//
+// and all numbers have four bytes with the most significant first, except those of an entry and where they begin.
+
+// sparse is what is left of a table, and where the rest was.
+type sparse struct {
+	name    string
+	entries []entry
+	lost    []Span
+	offset  int // of the first damaged block
+}
+
+type entry struct {
+	key   []byte // with its version
+	value y.ValueStruct
+}
+
+// Span is a range of stored keys. What is stored there may be older than what was acknowledged, or missing.
+type Span struct {
+	From []byte `json:"from"`
+	To   []byte `json:"to,omitempty"` // the first key behind it; empty where none is known
+}
+
+// overlaps tells whether any key of [from, to) lies in the span.
+func (s Span) overlaps(from, to []byte) bool {
+	return bytes.Compare(s.From, to) < 0 && (len(s.To) == 0 || bytes.Compare(from, s.To) < 0)
+}
+
+// examineTables reads every table of a database that is still closed, and cuts damaged blocks out.
+func (c *checkup) examineTables(o badger.Options) error {
 	f, err := os.Open(filepath.Join(o.Dir, badger.ManifestFilename))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -31,38 +73,167 @@ func checkTables(o badger.Options) error {
 	if err := checkManifestEnd(o.Dir, int(read)); err != nil {
 		return err
 	}
-	for id := range manifest.Tables {
-		// A table may be gone: Badger says so itself, or another process is at work and Badger finds the lock.
-		if err := checkFooter(table.NewFilename(id, o.Dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	ids := slices.Sorted(maps.Keys(manifest.Tables))
+	found, errs := make([]*sparse, len(ids)), make([]error, len(ids))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(ids); i = int(next.Add(1)) - 1 {
+				found[i], errs[i] = readTable(table.NewFilename(ids[i], o.Dir), manifest.Tables[ids[i]].Compression)
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i, t := range found {
+		if t == nil {
+			continue
+		}
+		kept, err := c.ledger.keep(c.database, t.name)
+		if err != nil {
+			return fmt.Errorf("setting the damaged file aside: %w", err)
+		}
+		if err := c.ledger.add(Finding{Database: c.database, File: filepath.Base(t.name), Kept: kept, Offset: t.offset,
+			Lost: true, Spans: t.lost, What: fmt.Sprintf("%d damaged blocks are cut out: what was written to them last "+
+				"is lost", len(t.lost))}); err != nil {
+			return err
+		}
+		if err := replace(t.name, t.rebuilt(o, manifest.Tables[ids[i]].Compression)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkFooter follows the lengths from the end: …, index, its length, checksum, its length.
-func checkFooter(name string) error {
-	f, err := os.Open(name)
+// readTable reads a table, and answers what is left of it where blocks are damaged. Without its index nothing can be
+// told about a table.
+func readTable(name string, compression options.CompressionType) (*sparse, error) {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // Badger says so itself.
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	end := info.Size()
-	for _, what := range []string{"checksum", "index"} {
-		var length [4]byte
-		if _, err := f.ReadAt(length[:], max(0, end-4)); err != nil {
-			return fmt.Errorf("table %s is cut short: %w", filepath.Base(name), err)
+	end := len(data)
+	parts := [2][]byte{} // checksum, index
+	for i, what := range [...]string{"checksum", "index"} {
+		if end < 4 {
+			return nil, fmt.Errorf("table %s is cut short", filepath.Base(name))
 		}
-		n := int64(binary.BigEndian.Uint32(length[:]))
-		if end -= 4 + n; n == 0 || end < 0 {
-			return fmt.Errorf("table %s is damaged: its %s cannot have %d bytes", filepath.Base(name), what, n)
+		n := int(binary.BigEndian.Uint32(data[end-4:]))
+		if n == 0 || end-4-n < 0 {
+			return nil, fmt.Errorf("table %s is damaged: its %s cannot have %d bytes", filepath.Base(name), what, n)
+		}
+		parts[i] = data[end-4-n : end-4]
+		end -= 4 + n
+	}
+	if !fits(parts[1], parts[0]) {
+		return nil, fmt.Errorf("table %s is damaged: its index fails its checksum", filepath.Base(name))
+	}
+	index := fb.GetRootAsTableIndex(parts[1], 0)
+	blocks := make([]fb.BlockOffset, index.OffsetsLength())
+	for i := range blocks {
+		index.Offsets(&blocks[i], i)
+	}
+	t := &sparse{name: name}
+	for i := range blocks {
+		b := &blocks[i]
+		at, size := int(b.Offset()), int(b.Len())
+		if at+size <= end {
+			if _, ok := readBlock(data[at:at+size], compression); ok {
+				continue
+			}
+		}
+		lost := Span{From: bytes.Clone(y.ParseKey(b.KeyBytes()))}
+		if i+1 < len(blocks) { // whose first key may have versions in both
+			lost.To = append(bytes.Clone(y.ParseKey(blocks[i+1].KeyBytes())), 0)
+		}
+		if len(t.lost) == 0 {
+			t.offset = at
+		}
+		t.lost = append(t.lost, lost)
+	}
+	if len(t.lost) == 0 {
+		return nil, nil
+	}
+	for i := range blocks {
+		if at, size := int(blocks[i].Offset()), int(blocks[i].Len()); at+size <= end {
+			if block, ok := readBlock(data[at:at+size], compression); ok {
+				t.entries = append(t.entries, entriesOf(block)...)
+			}
 		}
 	}
-	return nil
+	return t, nil
+}
+
+// fits tells whether bytes have the checksum that Badger keeps as a protocol buffer: a CRC-32C in field 2.
+func fits(data, checksum []byte) bool {
+	var want []byte
+	if sum := crc32.Checksum(data, castagnoli); sum != 0 {
+		want = binary.AppendUvarint([]byte{2 << 3}, uint64(sum))
+	}
+	return bytes.Equal(checksum, want)
+}
+
+// readBlock decompresses a block and holds it against its checksum.
+func readBlock(raw []byte, compression options.CompressionType) (block []byte, ok bool) {
+	if compression == options.Snappy {
+		var err error
+		if raw, err = s2.Decode(nil, raw); err != nil {
+			return nil, false
+		}
+	}
+	if len(raw) < 8 {
+		return nil, false
+	}
+	end := len(raw) - 4
+	n := int(binary.BigEndian.Uint32(raw[end:]))
+	if n > end-4 {
+		return nil, false
+	}
+	block = raw[:end-n]
+	return block, fits(block, raw[end-n:end])
+}
+
+// entriesOf takes a block apart that has its checksum.
+func entriesOf(block []byte) (entries []entry) {
+	end := len(block) - 4
+	n := int(binary.BigEndian.Uint32(block[end:]))
+	starts := block[end-4*n : end]
+	var first []byte
+	for i := range n {
+		start, stop := int(binary.NativeEndian.Uint32(starts[4*i:])), len(block)-4-4*n
+		if i+1 < n {
+			stop = int(binary.NativeEndian.Uint32(starts[4*(i+1):]))
+		}
+		shared, rest := binary.NativeEndian.Uint16(block[start:]), int(binary.NativeEndian.Uint16(block[start+2:]))
+		e := entry{key: append(bytes.Clone(first[:shared]), block[start+4:start+4+rest]...)}
+		e.value.Decode(block[start+4+rest : stop])
+		if entries = append(entries, e); i == 0 {
+			first = e.key
+		}
+	}
+	return entries
+}
+
+// rebuilt is the table without its damaged blocks. Badger opens none that is empty, so one without entries gets the
+// deletion of a key that nobody has.
+func (t *sparse) rebuilt(o badger.Options, compression options.CompressionType) []byte {
+	b := table.NewTableBuilder(table.Options{TableSize: uint64(o.BaseTableSize), BlockSize: o.BlockSize,
+		BloomFalsePositive: o.BloomFalsePositive, Compression: compression})
+	defer b.Close()
+	if len(t.entries) == 0 {
+		nobody := y.KeyWithTs(append(bytes.Clone(t.lost[0].From), 0), 1)
+		t.entries = []entry{{nobody, y.ValueStruct{Meta: entryDelete}}}
+	}
+	for _, e := range t.entries {
+		b.Add(e.key, e.value, 0)
+	}
+	return b.Finish()
 }
 
 // checkManifestEnd looks at what follows the last whole record of a manifest. Badger takes it for a record that was not

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/testdata/providers"
+	"github.com/seed-0906e6bc/mneme/testdata/providers/cache"
+)
+
+// row is one way of asking for windows, with the caches that they go through.
+type row struct {
+	budget   budget
+	pipeline pipeline
+	format   providers.API
+	count    func(text string) int
+	caches   []*cache.Cache
+	usage    []cache.Usage
+	windows  int
+	refused  int     // requests that no window answered
+	share    float64 // sum of the shares of each window that the next one begins with
+	last     []cache.Block
+}
+
+func newRow(b budget, p pipeline, format providers.API, count func(string) int) *row {
+	r := &row{budget: b, pipeline: p, format: format, count: count}
+	for _, provider := range caches(format) {
+		r.caches = append(r.caches, cache.New(provider))
+	}
+	r.usage = make([]cache.Usage, len(r.caches))
+	return r
+}
+
+// system is the prompt of every window: long enough to be worth caching by itself, as real ones are.
+var system = strings.Repeat("You are an agent of an airline. Follow its policy to the letter and ask before you act. "+
+	"", 60)
+
+// ask gets a window and sends it to the caches.
+func (r *row) ask(s *server, c call, at time.Duration) error {
+	var w struct {
+		Messages []json.RawMessage
+		System   json.RawMessage
+	}
+	status, err := s.post("/context", map[string]any{"session_id": session, "format": r.format,
+		"pending": c.pending[r.format],
+		"system":  system, "pipeline": r.pipeline.steps,
+		"budget": map[string]any{"max_messages": r.budget.messages, "max_tokens": r.budget.tokens}}, &w)
+	if status == http.StatusUnprocessableEntity {
+		r.refused++
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	blocks, err := r.blocks(w.System, w.Messages)
+	if err != nil {
+		return err
+	}
+	r.share += shared(r.last, blocks)
+	r.last = blocks
+	r.windows++
+	answer := cache.Block{Text: string(c.answer), Tokens: r.count(string(c.answer))}
+	for i, kept := range r.caches {
+		r.usage[i].Add(kept.Send(cache.Request{At: at, Blocks: blocks, Answer: answer}))
+	}
+	return nil
+}
+
+// blocks are a window as a cache sees it: the system prompt, then each message, or each of its blocks. In Anthropic's
+// format the client sets two breakpoints, behind the system prompt and at the end; elsewhere it sets none.
+func (r *row) blocks(system json.RawMessage, messages []json.RawMessage) ([]cache.Block, error) {
+	var out []cache.Block
+	add := func(text, role string, overhead int) {
+		out = append(out, cache.Block{Text: text, Tokens: r.count(text) + overhead, Input: role == "user" ||
+			role == "tool"})
+	}
+	if len(system) > 0 && string(system) != "null" {
+		add(string(system), "system", 0)
+		out[0].Breakpoint = cache.Short
+	}
+	for _, raw := range messages {
+		var m map[string]any
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return nil, err
+		}
+		role, _ := m["role"].(string)
+		if r.format != providers.Messages {
+			add(canonical(m), role, 3)
+			continue
+		}
+		content, ok := m["content"].([]any)
+		if !ok { // a string is one block of text
+			content = []any{map[string]any{"type": "text", "text": m["content"]}}
+		}
+		for _, b := range content {
+			add(role+" "+canonical(b), role, 1)
+		}
+	}
+	if r.format == providers.Messages && len(out) > 0 {
+		out[len(out)-1].Breakpoint = cache.Short
+	}
+	return out, nil
+}
+
+// canonical is JSON with its members in order, as providers read it.
+func canonical(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it was JSON
+	}
+	return string(text)
+}
+
+// shared is the part of a window's tokens that the next one begins with.
+func shared(last, next []cache.Block) float64 {
+	all, same, equal := 0, 0, true
+	for i, b := range last {
+		equal = equal && i < len(next) && next[i].Text == b.Text
+		if all += b.Tokens; equal {
+			same += b.Tokens
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return float64(same) / float64(all)
+}
+
+// print writes the table: one line for each budget and pipeline, and one for pipelines whose figures are the same.
+// Tokens are means of a window; what is paid is in tokens at the price of uncached input.
+func print(rows []*row) {
+	fmt.Print("| window: tokens, messages | pipeline | windows | prefix kept | tokens |")
+	for _, p := range append(caches(providers.Chat), caches(providers.Messages)...) {
+		fmt.Printf(" %s: written, read, paid |", p.Name)
+	}
+	fmt.Println("\n|---|---|---|---|---|---|---|---|---|")
+	var lines []string
+	names := map[string][]string{}
+	for i := 0; i < len(rows); i += 2 { // a pipeline's windows of Chat Completions and of Messages
+		chat, messages := rows[i], rows[i+1]
+		windows := fmt.Sprint(chat.windows)
+		if n := chat.refused; n > 0 {
+			windows += fmt.Sprintf(", %d refused", n)
+		}
+		line := fmt.Sprintf("| %s | %%s | %s | %.2f, %.2f | %d |", chat.budget.name, windows, chat.kept(),
+			messages.kept(),
+			chat.usage[0].Tokens/max(chat.windows, 1))
+		for _, r := range []*row{chat, messages} {
+			for _, u := range r.usage {
+				n := max(r.windows, 1)
+				line += fmt.Sprintf(" %d, %d, %.0f (%.0f %%%%) |", u.Written/n, u.Read/n, u.Paid/float64(n),
+					100*u.Paid/float64(max(u.Tokens, 1)))
+			}
+		}
+		if names[line] == nil {
+			lines = append(lines, line)
+		}
+		names[line] = append(names[line], chat.pipeline.name)
+	}
+	for _, line := range lines {
+		fmt.Printf(line+"\n", strings.Join(names[line], "; "))
+	}
+}
+
+// kept is the mean share of a window that the next one begins with.
+func (r *row) kept() float64 { return r.share / float64(max(r.windows, 1)) }
+
+// post sends JSON to a route of the project and reads the answer.
+func (s *server) post(path string, body, into any) (int, error) {
+	payload, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequest("POST", s.url+"/api/v1/projects/default"+path, bytes.NewReader(payload))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(res.Body); err != nil {
+		return res.StatusCode, err
+	}
+	if res.StatusCode/100 != 2 {
+		return res.StatusCode, fmt.Errorf("%s: %s: %s", path, res.Status, text.Bytes())
+	}
+	if into == nil {
+		return res.StatusCode, nil
+	}
+	return res.StatusCode, json.Unmarshal(text.Bytes(), into)
+}

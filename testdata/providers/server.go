@@ -1,0 +1,227 @@
+package providers
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Server is a local provider: POST /v1/chat/completions, /v1/responses, /v1/responses/input_tokens, /v1/messages and
+// /v1/messages/count_tokens. It refuses what the providers refuse, and answers the rest from its script, in order of
+// arrival; behind the script's end it says "OK."
+type Server struct {
+	URL string
+
+	opts   []Option
+	mu     sync.Mutex
+	ids    ids
+	script []Reply
+	seen   []Request
+}
+
+// Request is one request that a server got.
+type Request struct {
+	API             API
+	Path            string
+	Header          http.Header
+	Body            []byte
+	Refusal         *Refusal
+	Transformations []Transformation
+}
+
+// Start starts a server that stops with the test. The options hold for each of its requests.
+func Start(t testing.TB, opts ...Option) *Server {
+	s := &Server{opts: opts}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Chat) })
+	mux.HandleFunc("POST /v1/responses", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Responses) })
+	mux.HandleFunc("POST /v1/responses/input_tokens", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r,
+			Responses)
+	})
+	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, Messages) })
+	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
+		s.serve(w, r,
+			Messages)
+	})
+	local := httptest.NewServer(mux)
+	t.Cleanup(local.Close)
+	s.URL = local.URL
+	return s
+}
+
+// Script adds replies.
+func (s *Server) Script(replies ...Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = append(s.script, replies...)
+}
+
+// Requests are all requests so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
+}
+
+// Refusals are those that a rule refused. What a script answered is not among them.
+func (s *Server) Refusals() []*Refusal {
+	var out []*Refusal
+	for _, r := range s.Requests() {
+		if r.Refusal != nil && r.Refusal.Rule != "script" {
+			out = append(out, r.Refusal)
+		}
+	}
+	return out
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, api API) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	opts := slices.Clone(s.opts)
+	for _, value := range r.Header.Values("anthropic-beta") {
+		for beta := range strings.SplitSeq(value, ",") {
+			opts = append(opts, Beta(strings.TrimSpace(beta)))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	requestID := s.ids.take("req_")
+	counting := strings.HasSuffix(r.URL.Path, "_tokens")
+	a, tokens, refusal := s.answer(r, api, body, collect(opts), counting)
+	seen := Request{API: api, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Refusal: refusal}
+	if a != nil {
+		seen.Transformations = a.dropped
+	}
+	s.seen = append(s.seen, seen)
+
+	id := "x-request-id"
+	if api == Messages {
+		id = "request-id"
+	}
+	w.Header().Set(id, requestID)
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case refusal != nil:
+		if refusal.Status == http.StatusTooManyRequests {
+			w.Header().Set("retry-after", "1") // D/rate-limits
+		}
+		w.WriteHeader(refusal.Status)
+		w.Write(refusal.body(api, requestID))
+	case counting && api == Messages:
+		w.Write(encode(map[string]any{"input_tokens": tokens}))
+	case counting:
+		w.Write(encode(map[string]any{"object": "response.input_tokens", "input_tokens": tokens}))
+	case a.stream:
+		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+		for _, e := range a.events() {
+			io.WriteString(w, wire([]event{e}))
+			w.(http.Flusher).Flush()
+		}
+	case a.breaks != nil:
+		w.WriteHeader(max(a.breaks.Status, http.StatusBadRequest))
+		w.Write(a.breaks.body(api, requestID))
+	default:
+		limits(w.Header(), api)
+		w.Write(a.plain())
+	}
+}
+
+// answer checks a request and takes the next reply of the script, unless it only counts.
+func (s *Server) answer(r *http.Request, api API, body []byte, o *options, counting bool) (*answer, int, *Refusal) {
+	if refusal := authenticated(r, api); refusal != nil {
+		return nil, 0, refusal
+	}
+	if counting && api == Messages { // max_tokens is no parameter there
+		if fields, err := read(body); err == nil && !fields.has("max_tokens") {
+			body = encode(map[string]any(fields.with("max_tokens", 1)))
+		}
+	}
+	var make func(Reply, *ids) *answer
+	var tokens int
+	var refusal *Refusal
+	switch api {
+	case Chat:
+		c, refused := readChat(body, o)
+		if refusal = refused; refused == nil {
+			make, tokens = c.answer, c.tokens()
+		}
+	case Responses:
+		c, refused := readResponses(body, o)
+		if refusal = refused; refused == nil {
+			make, tokens = c.answer, c.tokens()
+		}
+	case Messages:
+		c, refused := readMessages(body, o)
+		if refusal = refused; refused == nil {
+			make, tokens = c.answer, c.tokens()
+		}
+	}
+	if refusal != nil || counting {
+		return nil, tokens, refusal
+	}
+	reply := Say("OK.")
+	if len(s.script) > 0 {
+		reply, s.script = s.script[0], s.script[1:]
+	}
+	if reply.Fail != nil {
+		return nil, tokens, reply.Fail
+	}
+	a := make(reply, &s.ids)
+	a.created = 1_790_000_000
+	return a, tokens, nil
+}
+
+func (o object) with(key string, v any) object {
+	out := o.without(key)
+	out[key] = v
+	return out
+}
+
+// authenticated wants a key, any key, and from Anthropic's clients a version. D/errors; unquoted.
+func authenticated(r *http.Request, api API) *Refusal {
+	bearer := strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if api == Messages {
+		if r.Header.Get("x-api-key") == "" && !bearer {
+			return &Refusal{Rule: "messages/key", Status: 401, Type: "authentication_error", Message: "x-api-key " +
+				"header is required"}
+		}
+		if r.Header.Get("anthropic-version") == "" {
+			refusal := refuse("anthropic-version: header is required")
+			refusal.Rule = "messages/version"
+			return refusal
+		}
+		return nil
+	}
+	if !bearer {
+		return &Refusal{Rule: "openai/key", Status: 401, Type: "invalid_request_error", Message: "You didn't provide " +
+			"an API " +
+			"key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: " +
+			"Bearer " +
+			"YOUR_KEY)."}
+	}
+	return nil
+}
+
+// limits sets the headers of D/rate-limits, and OpenAI's (codex#88, agent-zero#711).
+func limits(h http.Header, api API) {
+	for i, kind := range []string{"requests", "tokens"} {
+		limit := strconv.Itoa([]int{1000, 2_000_000}[i])
+		if api == Messages {
+			h.Set("anthropic-ratelimit-"+kind+"-limit", limit)
+			h.Set("anthropic-ratelimit-"+kind+"-remaining", limit)
+			h.Set("anthropic-ratelimit-"+kind+"-reset", "2026-11-22T12:00:00Z")
+			continue
+		}
+		h.Set("x-ratelimit-limit-"+kind, limit)
+		h.Set("x-ratelimit-remaining-"+kind, limit)
+		h.Set("x-ratelimit-reset-"+kind, "1m7.5s")
+	}
+}
