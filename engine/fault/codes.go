@@ -54,7 +54,7 @@ var ErrorCodes = []ErrorCode{
 	{"invalid_export", Invalid, "A line of the file is not what an export writes.", "Export it again."},
 	{"invalid_field", Invalid, "A field that Mneme adds to messages has the wrong type.", "See the field's detail."},
 	{"invalid_id", Invalid, "An id has characters or a length that ids do not have.",
-		"Use 1 to 128 of A-Z a-z 0-9 . _ : @ -."},
+		"Use 1 to 128 of A-Z a-z 0-9 . _ : @ -, but neither \".\" nor \"..\"."},
 	{"invalid_messages", Invalid, "Messages of the turn are wrong; errors says which, by index.",
 		"Correct those messages."},
 	{"invalid_tag", Invalid, "A tag is blank, too long or has control characters.", "Correct the tag."},
