@@ -76,8 +76,8 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 	pieces := []io.Closer{}
 	for range 3 {
 		conn := s.dial()
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", turns,
-			s.key("agent"), size, body(size)[:size/2])
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+			turns, s.key("agent"), size, body(size)[:size/2])
 		pieces = append(pieces, conn)
 	}
 	for s.s.bytes.held() < 3*size*bodyCost {
@@ -101,7 +101,8 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	// What is larger than the share is let in.
-	if a := s.do("POST", turns, body(10*size), "Authorization", "Bearer agent"); a.status != 201 || s.s.bytes.held() != 0 {
+	if a := s.do("POST", turns, body(10*size), "Authorization", "Bearer agent"); a.status != 201 ||
+		s.s.bytes.held() != 0 {
 		t.Errorf("%d %s, %d bytes held", a.status, a.body, s.s.bytes.held())
 	}
 }
@@ -124,7 +125,8 @@ func TestLongAnswersAreBounded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	wantBusy(t, s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader"))
-	if a := s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader/other"); a.status != 200 || len(a.body) != size {
+	if a := s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader/other"); a.status != 200 ||
+		len(a.body) != size {
 		t.Errorf("another tenant: %d, %d bytes", a.status, len(a.body))
 	}
 	for _, c := range slow {

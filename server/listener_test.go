@@ -114,7 +114,8 @@ func TestStalledConnectionsAreShed(t *testing.T) {
 		request string
 		doing   int
 	}{
-		"an answer is not taken": {"GET /api/v1/tools HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\n\r\n", sending},
+		"an answer is not taken": {"GET /api/v1/tools HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\n\r\n",
+			sending},
 		"a body does not end": {"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" +
 			strings.Repeat("x", 20_000), receiving},
 	} {

@@ -130,7 +130,8 @@ func (x *exchange) startStream(resp streamed) error {
 		out := &stream{w, s.streams, conn, s.limits.stall, s.limits.drain}
 		if err := guard(func() error { return resp.run(out) }); err != nil {
 			level := slog.LevelError
-			if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
+			// A bufio.Writer keeps the error of its first write that failed.
+			if _, lost := w.Write(nil); lost != nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) {
 				level = slog.LevelInfo // the reader left or the server is stopping
 			}
 			s.log.Log(s.base, level, "a stream broke off", "request_id", id, "path", path, "error", err)
