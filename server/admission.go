@@ -22,6 +22,13 @@ func newPlaces() *fair.Gate {
 	return places
 }
 
+// newFeeds makes the gate that streams of events pass for each look at the store: half of the processors, by turns of
+// tenants, so that a tenant with many streams delays its own.
+func newFeeds() *fair.Gate {
+	n := max(1, runtime.GOMAXPROCS(0)/2)
+	return fair.NewGate(n, n)
+}
+
 // enter waits for a place, at most limits.wait, and answers busy where none became free.
 func (s *Server) enter(ctx context.Context, who string) (*fair.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.wait)
@@ -75,10 +82,11 @@ func (x *exchange) holdAnswer() error {
 	}
 	held := lease{of: x.s.bytes, tenant: x.sender()}
 	size := int64(2 * len(r.Body())) // as it grew, its buffer had room for twice as much
-	if x.c.Method() == http.MethodGet && !held.grow(size) {
+	if x.c.Method() != http.MethodGet {
+		held.force(size)
+	} else if !held.grow(size) {
 		return busy("too many long answers are on their way")
 	}
-	held.force(size)
 	x.connection().keep(held)
 	return nil
 }

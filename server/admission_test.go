@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
@@ -71,8 +76,8 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 	pieces := []io.Closer{}
 	for range 3 {
 		conn := s.dial()
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", turns,
-			s.key("agent"), size, body(size)[:size/2])
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+			turns, s.key("agent"), size, body(size)[:size/2])
 		pieces = append(pieces, conn)
 	}
 	for s.s.bytes.held() < 3*size*bodyCost {
@@ -96,7 +101,8 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	// What is larger than the share is let in.
-	if a := s.do("POST", turns, body(10*size), "Authorization", "Bearer agent"); a.status != 201 || s.s.bytes.held() != 0 {
+	if a := s.do("POST", turns, body(10*size), "Authorization", "Bearer agent"); a.status != 201 ||
+		s.s.bytes.held() != 0 {
 		t.Errorf("%d %s, %d bytes held", a.status, a.body, s.s.bytes.held())
 	}
 }
@@ -119,7 +125,8 @@ func TestLongAnswersAreBounded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	wantBusy(t, s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader"))
-	if a := s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader/other"); a.status != 200 || len(a.body) != size {
+	if a := s.do("GET", "/api/v1/tools", "", "Authorization", "Bearer reader/other"); a.status != 200 ||
+		len(a.body) != size {
 		t.Errorf("another tenant: %d, %d bytes", a.status, len(a.body))
 	}
 	for _, c := range slow {
@@ -127,6 +134,26 @@ func TestLongAnswersAreBounded(t *testing.T) {
 	}
 	for s.s.bytes.held() > 0 {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// A long answer counts twice its length, whether it has changed something or not.
+func TestLongAnswersCountTwice(t *testing.T) {
+	t.Parallel()
+	const size = 100_000
+	s := start(t, limited(func(l *limits) { l.bytes = 100 * size }))
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		var c fasthttp.RequestCtx
+		c.Init2(&conn{of: s.s.connections}, nil, false)
+		c.Request.Header.SetMethod(method)
+		c.Response.SetBody(make([]byte, size))
+		f := s.s.app.AcquireCtx(&c)
+		x := exchange{s: s.s, c: f, caller: access.Caller{Tenant: "t"}}
+		if err := x.holdAnswer(); err != nil || s.s.bytes.held() != 2*size {
+			t.Errorf("%s: %v, %d bytes held", method, err, s.s.bytes.held())
+		}
+		x.connection().held.release()
+		s.s.app.ReleaseCtx(f)
 	}
 }
 
@@ -146,5 +173,75 @@ func TestBudgetIsFair(t *testing.T) {
 		if want := int64(1<<20) >> (n + 1); total < want-2<<10 || total > want {
 			t.Errorf("tenant %d holds %d bytes, want about %d", n, total, want)
 		}
+	}
+}
+
+// However many streams a tenant opens, another one still gets its own.
+func TestTenantsShareStreams(t *testing.T) {
+	t.Parallel()
+	s := streaming(t, &fakeFeed{}, quick, func(l *limits) { l.connections = 32 })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 16 {
+		if res, _ := s.open(ctx); res.StatusCode != 200 {
+			t.Fatal(res.Status)
+		}
+	}
+	wantBusy(t, s.do("GET", streamPath, "", "Authorization", "Bearer reader"))
+	conn := s.dial()
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", streamPath,
+		s.key("reader/other"))
+	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || res.StatusCode != 200 {
+		t.Errorf("another tenant: %v, %v", res, err)
+	}
+	_ = conn.Close()
+	cancel()
+	s.drained()
+	if held := s.s.following.held(); held != 0 {
+		t.Errorf("%d streams are counted, and none is open", held)
+	}
+}
+
+// A stream waits for its tenant's turn before it looks at the store, and has no place while it has nothing to do.
+func TestStreamsTakeTurns(t *testing.T) {
+	t.Parallel()
+	looked := make(chan struct{}, 1)
+	feed := &fakeFeed{next: func() ([]board.Event, error) {
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
+		return nil, nil
+	}}
+	s := streaming(t, feed, quick)
+	var held int
+	for ; ; held++ {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		err := s.s.feeds.Enter(ctx, "busy")
+		cancel()
+		if err != nil {
+			break
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.open(ctx)
+	for s.s.feeds.Waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-looked:
+		t.Error("a stream looked at the store before its turn")
+	default:
+	}
+	for range held {
+		s.s.feeds.Leave("busy")
+	}
+	<-looked
+	for range 2 * held { // each place is free again
+		if err := s.s.feeds.Enter(t.Context(), "other"); err != nil {
+			t.Fatal(err)
+		}
+		s.s.feeds.Leave("other")
 	}
 }

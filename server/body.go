@@ -138,6 +138,7 @@ func (x *exchange) settle() {
 	}
 	length := x.c.Request().Header.ContentLength()
 	if 0 <= length && length <= drainable {
+		x.connection().is(receiving)
 		if _, err := io.Copy(io.Discard, x.c.Request().BodyStream()); err == nil {
 			return
 		}
@@ -148,25 +149,25 @@ func (x *exchange) settle() {
 	if _, err := fast.Response.WriteTo(&answer); err != nil {
 		return
 	}
-	conn := fast.Conn()
-	x.connection().is(idle)
+	conn := x.connection()
 	fast.HijackSetNoResponse(true)
-	fast.Hijack(func(rest net.Conn) { linger(conn, rest, answer.Bytes()) })
+	fast.Hijack(func(rest net.Conn) {
+		conn.is(idle)
+		linger(conn, rest, answer.Bytes())
+	})
 }
 
 // linger sends the answer, closes our side of the connection, and reads on for lingerTime. rest reads the connection
 // and the bytes of it that are buffered already.
-func linger(conn, rest net.Conn, answer []byte) {
+func linger(conn *conn, rest net.Conn, answer []byte) {
 	if err := conn.SetDeadline(time.Now().Add(lingerTime)); err != nil {
 		return
 	}
 	if _, err := conn.Write(answer); err != nil {
 		return
 	}
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		if err := half.CloseWrite(); err != nil {
-			return
-		}
+	if err := conn.CloseWrite(); err != nil {
+		return
 	}
 	// The error does not matter: the connection is closed next in any case.
 	_, _ = io.Copy(io.Discard, rest)

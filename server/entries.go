@@ -80,13 +80,19 @@ func (s *Server) exportBoard(ctx context.Context, c *call[nothing]) (streamed, e
 	if err != nil {
 		return streamed{}, err
 	}
-	return s.entryLines(feed), nil
+	return c.entryLines(feed), nil
 }
 
-// entryLines streams the events of a feed that has an end, one a line.
-func (s *Server) entryLines(feed board.Feed) streamed {
+// entryLines streams the events of a feed that has an end, one a line. It reads in its sender's turn.
+func (x *exchange) entryLines(feed board.Feed) streamed {
+	s, sender := x.s, x.sender()
 	next := func() ([]board.Event, error) {
-		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
+		place, err := s.places.Hold(s.base, sender)
+		if err != nil {
+			return nil, err
+		}
+		defer place.Leave()
+		ctx, cancel := context.WithTimeout(place.With(s.base), s.limits.request)
 		defer cancel()
 		return feed.Next(ctx)
 	}

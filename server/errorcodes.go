@@ -29,7 +29,8 @@ var edgeCodes = []edgeCode{
 	{"body_missing", http.StatusBadRequest, "The route needs a body.", "Send one of the type that the detail names."},
 	{"body_unexpected", http.StatusBadRequest, "The route takes no body.", "Send none."},
 	{"busy", http.StatusServiceUnavailable,
-		"Too many requests wait, or too many bytes of bodies or long answers are on their way. Nothing was changed.",
+		"Too many requests wait, too many streams are open, or too many bytes of bodies or long answers are on their " +
+			"way. Nothing was changed.",
 		"Wait as Retry-After says and send it again."},
 	{"deadline_exceeded", http.StatusServiceUnavailable, "The request took too long.", "Send it again."},
 	{"duplicate_parameter", http.StatusUnprocessableEntity, "The query names a parameter twice that takes one value.",

@@ -38,8 +38,9 @@ func defaultConnections() int {
 // connections are those that a server has. Where there are too many, one that waits for its client is closed for the
 // new one: of the address that has the most, the one that has waited longest. No address may hold more than 7/8 of all.
 type connections struct {
-	log *slog.Logger
-	max int
+	log    *slog.Logger
+	max    int
+	taking time.Duration // for a client to take its answer, before its connection is closed to make room
 
 	mu        sync.Mutex
 	open      int
@@ -52,14 +53,15 @@ type address struct {
 	name netip.Prefix
 	open int
 	// waiting has the connections whose client is waited for, those first that have waited longest: lists of *conn that
-	// are between two requests or in a request's headers, and of those in a body.
-	waiting [2]queue.List
+	// are between two requests or in a request's headers, of those in a body, and of those whose answer is being taken.
+	waiting [3]queue.List
 }
 
 // The lists of an address, and of what a connection that is in none is doing.
 const (
 	idle = iota
 	receiving
+	sending
 	working
 )
 
@@ -82,6 +84,7 @@ type conn struct {
 	of      *connections
 	address *address
 	doing   int
+	since   time.Time      // when it began to do that
 	line    *queue.Element // in the list of doing
 	closed  bool
 	held    lease // what the answer on its way holds
@@ -112,7 +115,7 @@ func (cs *connections) shedOne() bool {
 	for kind := range working {
 		var most *address
 		for _, a := range cs.addresses {
-			if a.waiting[kind].Len() > 0 && (most == nil || a.open > most.open) {
+			if a.longest(kind) != nil && (most == nil || a.open > most.open) {
 				most = a
 			}
 		}
@@ -125,14 +128,27 @@ func (cs *connections) shedOne() bool {
 
 func (a *address) shedOne() bool {
 	for kind := range a.waiting {
-		if first := a.waiting[kind].Front(); first != nil {
-			c := first.Value.(*conn)
+		if c := a.longest(kind); c != nil {
 			c.of.shed++
 			_ = c.end()
 			return true
 		}
 	}
 	return false
+}
+
+// longest is the connection that has waited longest for its client, of those that do the same. An answer's client has
+// some time to take it.
+func (a *address) longest(doing int) *conn {
+	first := a.waiting[doing].Front()
+	if first == nil {
+		return nil
+	}
+	c := first.Value.(*conn)
+	if doing == sending && time.Since(c.since) < c.of.taking {
+		return nil
+	}
+	return c
 }
 
 // move notes what a connection is doing. The lock of all connections must be held.
@@ -142,6 +158,7 @@ func (c *conn) move(doing int) {
 		c.line = nil
 	}
 	if c.doing = doing; doing != working && !c.closed {
+		c.since = time.Now()
 		c.line = c.address.waiting[doing].PushBack(c)
 	}
 }
@@ -245,8 +262,7 @@ func (l listener) Accept() (net.Conn, error) {
 
 // passes tells whether an error of Accept is one of the moment.
 func passes(err error) bool {
-	for _, e := range [...]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED,
-		syscall.EINTR} {
+	for _, e := range [...]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, e) {
 			return true
 		}

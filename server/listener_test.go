@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,8 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // failing answers an error before each connection.
@@ -100,6 +103,42 @@ func TestConnectionsAreShed(t *testing.T) {
 	}
 	if open, shed := s.s.connections.figures(); open > 16 || shed < 40-3 {
 		t.Errorf("%d connections open, %d shed", open, shed)
+	}
+}
+
+// Connections whose clients neither take their answers nor send the rest of a body that no route reads make room, too.
+func TestStalledConnectionsAreShed(t *testing.T) {
+	t.Parallel()
+	const stalled = 14 // as many as one address may have of 16
+	for what, stall := range map[string]struct {
+		request string
+		doing   int
+	}{
+		"an answer is not taken": {"GET /api/v1/tools HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\n\r\n",
+			sending},
+		"a body does not end": {"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n" +
+			strings.Repeat("x", 20_000), receiving},
+	} {
+		s := start(t, limited(func(l *limits) { l.connections, l.taking = 16, 0 }),
+			answering("listTools", func(context.Context, *call[nothing]) (blob, error) {
+				return blob{contentType: jsonType, body: make([]byte, 32<<20)}, nil // more than a socket's buffers take
+			}))
+		for range stalled {
+			fmt.Fprint(s.dial(), strings.Replace(stall.request, "KEY", s.key("reader"), 1))
+		}
+		cs := s.s.connections
+		for n := 0; n < stalled; time.Sleep(time.Millisecond) {
+			cs.mu.Lock()
+			for _, a := range cs.addresses {
+				n = a.waiting[stall.doing].Len()
+			}
+			cs.mu.Unlock()
+		}
+		for i := range 4 {
+			if status := request(t, s.dial()); status != 200 {
+				t.Errorf("%s: connection %d: %d", what, i, status)
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -27,7 +28,10 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		project = ident.DefaultProject
 	}
 	session := c.said("X-Mneme-Session", "session")
+	var turn sync.Mutex // the SDK calls the tools of a batch at once, but the request has one place
 	callTool := func(_ context.Context, call tools.Call) (tools.Result, error) {
+		turn.Lock()
+		defer turn.Unlock()
 		call.SessionID = session
 		// The edge's ctx is used, because the SDK's own has no deadline.
 		return s.engine.Tools.Call(ctx, caller, access.Once{}, project, call)

@@ -55,7 +55,9 @@ type Server struct {
 	app         *fiber.App
 	rates       rates
 	places      *fair.Gate
+	feeds       *fair.Gate // of streams of events: idle ones must not count as tenants that are about
 	bytes       *budget
+	following   *budget // how many streams each tenant has open
 	connections *connections
 	routes      []*route
 	noRoute     *route
@@ -88,6 +90,7 @@ type limits struct {
 	request time.Duration // for the engine
 	drain   time.Duration // for requests in flight, when the server stops
 	wait    time.Duration // for a request's turn to be worked on
+	taking  time.Duration // for an answer, before its connection may be closed to make room
 
 	connections int   // in all
 	bytes       int64 // of memory that bodies and long answers take
@@ -98,9 +101,9 @@ type limits struct {
 }
 
 func defaultLimits() limits {
-	return limits{body: defaultMaxBody, header: 16 << 10, headers: 20 * time.Second, read: time.Minute, idle: 2 * time.Minute,
-		write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
-		wait: time.Second, connections: defaultConnections(), bytes: defaultBudget(),
+	return limits{body: defaultMaxBody, header: 16 << 10, headers: 20 * time.Second, read: time.Minute,
+		idle: 2 * time.Minute, write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
+		wait: time.Second, taking: 5 * time.Second, connections: defaultConnections(), bytes: defaultBudget(),
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 
@@ -118,8 +121,10 @@ func newServer(o Options, l limits) (*Server, error) {
 		o.Random = rand.Reader
 	}
 	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
-		metrics: newMetrics(o.Version), places: newPlaces(), bytes: newBudget(l.bytes),
-		connections: &connections{log: o.Logger, max: l.connections, addresses: map[netip.Prefix]*address{}}}
+		metrics: newMetrics(o.Version), places: newPlaces(), feeds: newFeeds(), bytes: newBudget(l.bytes),
+		following: newBudget(int64(l.connections)),
+		connections: &connections{log: o.Logger, max: l.connections, taking: l.taking,
+			addresses: map[netip.Prefix]*address{}}}
 	s.watch()
 	s.metrics.registry.MustRegister(storeFigures(o.Engine.Figures))
 	s.rates.limit = o.RateLimit
@@ -169,7 +174,13 @@ func newServer(o Options, l limits) (*Server, error) {
 func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	methods := s.app.Config().RequestMethods
 	return func(ctx *fasthttp.RequestCtx) {
-		ctx.Conn().(*conn).is(working)
+		c := ctx.Conn().(*conn)
+		c.is(working)
+		defer func() {
+			if !ctx.Response.IsBodyStream() {
+				c.is(sending)
+			}
+		}()
 		err := checkFraming(&ctx.Request)
 		if err != nil {
 			ctx.SetConnectionClose()
@@ -180,9 +191,9 @@ func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandle
 			next(ctx)
 			return
 		}
-		c := s.app.AcquireCtx(ctx)
-		defer s.app.ReleaseCtx(c)
-		_ = s.unrouted(c, err)
+		asFiber := s.app.AcquireCtx(ctx)
+		defer s.app.ReleaseCtx(asFiber)
+		_ = s.unrouted(asFiber, err)
 	}
 }
 

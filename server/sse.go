@@ -20,7 +20,7 @@ const retryAfter = "1000"
 func (x *exchange) sse(event string, feed board.Feed) streamed {
 	s, r, key, tenant := x.s, x.route, token(x.c), x.caller.Tenant
 	return streamed{contentType: "text/event-stream", close: feed.Close, run: func(out *stream) error {
-		p := pusher{s: s, out: out, event: event, feed: feed,
+		p := pusher{s: s, out: out, event: event, feed: feed, tenant: tenant,
 			still: func() bool { return s.still(key, tenant, r) }}
 		return p.run()
 	}}
@@ -28,11 +28,12 @@ func (x *exchange) sse(event string, feed board.Feed) streamed {
 
 // pusher is one stream of events.
 type pusher struct {
-	s     *Server
-	out   *stream
-	event string
-	feed  board.Feed
-	still func() bool
+	s      *Server
+	out    *stream
+	event  string
+	feed   board.Feed
+	tenant string
+	still  func() bool
 }
 
 // run ends without an error where the reader can reconnect and continue after the last event that it received.
@@ -76,9 +77,15 @@ func (p *pusher) run() error {
 	}
 }
 
-// push writes the events that the feed has now and returns their number, or -1 where the stream is to end.
+// push writes the events that the feed has now and returns their number, or -1 where the stream is to end. It works in
+// its tenant's turn, except while the reader is waited for.
 func (p *pusher) push() (int, error) {
-	ctx, cancel := context.WithTimeout(p.s.streams, p.s.limits.request)
+	place, err := p.s.feeds.Hold(p.s.streams, p.tenant)
+	if err != nil {
+		return -1, nil
+	}
+	defer place.Leave()
+	ctx, cancel := context.WithTimeout(place.With(p.s.streams), p.s.limits.request)
 	defer cancel()
 	events, err := p.feed.Next(ctx)
 	gone, ok := errors.AsType[*fault.Error](err)
@@ -88,22 +95,22 @@ func (p *pusher) push() (int, error) {
 	if err != nil || len(events) == 0 {
 		return 0, err
 	}
-	if p.out.extend() != nil {
-		return -1, nil
-	}
 	for _, e := range events {
-		var data bytes.Buffer
-		enc := json.NewEncoder(&data) // it ends the data line, too
+		var event bytes.Buffer
+		for _, part := range []string{"id: ", e.ID, "\nevent: ", p.event, "\ndata: "} {
+			event.WriteString(part)
+		}
+		enc := json.NewEncoder(&event) // it ends the data line, too
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(map[string]any{p.event: e.Data}); err != nil {
 			return 0, err
 		}
-		for _, part := range []string{"id: ", e.ID, "\nevent: ", p.event, "\ndata: "} {
-			_, _ = p.out.WriteString(part) // Flush returns the error of any write
+		event.WriteByte('\n')
+		if _, err := (patient{p.out, place}).Write(event.Bytes()); err != nil {
+			return -1, nil
 		}
-		_, _ = p.out.Write(data.Bytes())
-		_ = p.out.WriteByte('\n')
 	}
+	defer place.Pause()()
 	if p.out.Flush() != nil {
 		return -1, nil // the reader has gone or is too slow
 	}

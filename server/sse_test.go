@@ -47,7 +47,7 @@ func streaming(t *testing.T, feed *fakeFeed, change ...func(*limits)) *site {
 			return c.sse("memory", feed), nil
 		}),
 		answering("exportBoard", func(_ context.Context, c *call[nothing]) (streamed, error) {
-			return c.s.entryLines(feed), nil
+			return c.entryLines(feed), nil
 		}),
 	}
 	for _, c := range change {

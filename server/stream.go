@@ -99,18 +99,25 @@ func (s *stream) Flush() error {
 
 // startStream begins a streamed response. Its writer must not touch the exchange, which ends before the writer does.
 func (x *exchange) startStream(resp streamed) error {
+	if resp.close == nil {
+		resp.close = func() {}
+	}
+	if x.unread {
+		resp.close()
+		return refuse(http.StatusBadRequest, "body_unexpected", "this route takes no body")
+	}
+	open := lease{of: x.s.following, tenant: x.sender()}
+	if !open.grow(1) {
+		resp.close()
+		return busy("too many streams are open")
+	}
 	r := x.c.Response()
 	r.Header.SetContentType(resp.contentType)
 	r.Header.Set(fiber.HeaderCacheControl, "no-cache")
 	r.Header.Set("X-Accel-Buffering", "no") // asks a proxy to pass each piece on at once
-	if resp.close == nil {
-		resp.close = func() {}
-	}
-	if x.unread || x.c.Method() == http.MethodHead {
+	if x.c.Method() == http.MethodHead {
+		open.release()
 		resp.close()
-		if x.unread {
-			return refuse(http.StatusBadRequest, "body_unexpected", "this route takes no body")
-		}
 		return nil
 	}
 	s, conn := x.s, x.c.Context().Conn()
@@ -118,11 +125,13 @@ func (x *exchange) startStream(resp streamed) error {
 	s.metrics.streams.Add(1)
 	r.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.metrics.streams.Add(-1)
+		defer open.release()
 		defer resp.close()
 		out := &stream{w, s.streams, conn, s.limits.stall, s.limits.drain}
 		if err := guard(func() error { return resp.run(out) }); err != nil {
 			level := slog.LevelError
-			if errors.Is(err, context.Canceled) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, net.ErrClosed) {
+			// A bufio.Writer keeps the error of its first write that failed.
+			if _, lost := w.Write(nil); lost != nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) {
 				level = slog.LevelInfo // the reader left or the server is stopping
 			}
 			s.log.Log(s.base, level, "a stream broke off", "request_id", id, "path", path, "error", err)
@@ -145,7 +154,12 @@ func guard(run func() error) (err error) {
 
 // still reports whether the key of a stream still has the route's role and its tenant still exists.
 func (s *Server) still(key, tenant string, r *route) bool {
-	ctx, cancel := context.WithTimeout(s.streams, s.limits.request)
+	place, err := s.feeds.Hold(s.streams, tenant)
+	if err != nil {
+		return false
+	}
+	defer place.Leave()
+	ctx, cancel := context.WithTimeout(place.With(s.streams), s.limits.request)
 	defer cancel()
 	caller, err := s.engine.Tenants.Authenticate(ctx, key)
 	if err != nil || caller.Role < r.role {
