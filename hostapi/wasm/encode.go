@@ -64,16 +64,18 @@ func (rw *rewriter) functionSection() []byte {
 	return extend(rw.mod.raw[secFunction], rw.count-rw.own, rw.addedFunctions())
 }
 
-// memorySection writes the memory with a maximum: the module's own, if that is within the cap.
+// memorySection writes the memory with the cap as its maximum. The host holds a module to its own maximum, because the
+// engine would refuse a refill's request at once where that is lower, without a way to the host.
 func (rw *rewriter) memorySection() []byte {
 	mem := rw.mod.memory
 	if mem == nil {
 		return rw.mod.raw[secMemory]
 	}
 	out := binary.AppendUvarint([]byte{1, 1}, uint64(mem.min))
-	return binary.AppendUvarint(out, uint64(rw.memoryMax()))
+	return binary.AppendUvarint(out, uint64(rw.pages))
 }
 
+// memoryMax is the module's own maximum, if that is within the cap.
 func (rw *rewriter) memoryMax() uint32 {
 	if mem := rw.mod.memory; mem.hasMax {
 		return min(mem.max, rw.pages)
