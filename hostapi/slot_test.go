@@ -104,7 +104,7 @@ func TestPausedClock(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
 	h.Run(t.Context(), c)
-	in := h.pool.take(poolKey{"t", h.modules.loaded[moduleKey{"t", c.Module}], sizeSmall})
+	in := h.pool.take(poolKey{"t", h.modules.loaded[moduleKey{"", c.Module}], sizeSmall})
 	defer in.close(t.Context())
 	in.tank.fill(100, 10, time.Hour)
 	in.tank.pause()
@@ -183,6 +183,16 @@ func TestMemoryOfOneTenantIsClearForAnother(t *testing.T) {
 					t.Error("no memory was kept")
 				}
 			})
+		}
+	}
+}
+
+// A module that bounds its own memory grows up to there, and no further.
+func TestMaximumOfTheModule(t *testing.T) {
+	for pages, want := range map[int32]string{29: "-33", 30: "-4", 1 << 15: "-4"} {
+		g := guest{maxPages: 32, assemble: cat(grow(pages), show(ins(opMemorySize, 0)))}
+		if out := runGuest(t, Options{}, g); out.Detail != "mneme_assemble returned "+want {
+			t.Errorf("%d more pages: %+v", pages, out)
 		}
 	}
 }

@@ -68,11 +68,11 @@ func TestMemoryMaximum(t *testing.T) {
 			t.Errorf("%+v: %d to %d", test, p.Info.MemoryMin, p.Info.MemoryMax)
 		}
 		g := engines(t)[0].mustStart(t, p.Module)
-		if _, ok := g.mod.Memory().Grow(256 - test.low); !ok {
-			t.Errorf("%+v: cannot grow to the cap", test)
+		if _, ok := g.mod.Memory().Grow(test.want - test.low); !ok {
+			t.Errorf("%+v: cannot grow to the maximum", test)
 		}
 		if _, ok := g.mod.Memory().Grow(1); ok {
-			t.Errorf("%+v: grows beyond the cap", test)
+			t.Errorf("%+v: grows beyond the maximum", test)
 		}
 	}
 }
