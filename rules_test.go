@@ -45,8 +45,8 @@ var libraries = map[string]string{
 // engine stand in the order of their floors: none may import one that stands below it in this list.
 var rooms = map[string][]string{
 	"": {"engine", "hostapi", "policies", "server"},
-	"engine": on("tenant", "project", "transcript", "session", "index", "policy", "memory", "recall", "decision", "window", "trial", "summary",
-		"tools", "board"),
+	"engine": on("tenant", "project", "transcript", "session", "index", "policy", "memory", "recall", "decision", "view", "window",
+		"trial", "summary", "tools", "board"),
 
 	"engine/fault":      {"engine/plan"},
 	"engine/ident":      {"engine/fault"},
@@ -64,7 +64,8 @@ var rooms = map[string][]string{
 	"engine/memory":     on("project", "index"),
 	"engine/recall":     on("project", "transcript", "session", "index", "memory"),
 	"engine/decision":   on("project", "transcript", "session", "policy"),
-	"engine/window":     on("project", "transcript", "session", "policy", "memory", "recall", "decision"),
+	"engine/view":       on("project", "transcript", "session"),
+	"engine/window":     on("project", "transcript", "session", "policy", "memory", "recall", "decision", "view"),
 	"engine/trial":      on("project", "transcript", "session", "policy", "window"),
 	"engine/summary":    on("tenant", "project", "transcript", "session", "window"),
 	"engine/tools":      on("project", "memory", "recall"),

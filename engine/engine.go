@@ -34,6 +34,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/trial"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -102,7 +103,8 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Memories = memory.New(db, e.Projects, e.Index, o.Memories)
 	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories)
 	e.Decisions = decision.New(db, e.Projects)
-	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, e.Memories, e.Recall, e.Decisions, o.HotBytes)
+	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, e.Memories, e.Recall, e.Decisions,
+		view.New(db, e.Sessions, o.HotBytes))
 	e.Trials = trial.New(db, e.Projects, e.Sessions, e.Policies, e.Windows)
 	e.Summaries = summary.New(db, e.Projects, e.Sessions, e.Windows, o.Summariser)
 	e.Tools = tools.New(db, e.Projects, e.Memories, e.Recall)

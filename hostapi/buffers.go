@@ -12,15 +12,22 @@ type buffers struct {
 
 // take gives a zeroed memory of this capacity.
 func (b *buffers) take(capacity int) []byte {
+	if found := b.find(capacity); found != nil {
+		return found[:capacity]
+	}
+	return make([]byte, capacity) // without the lock, because it takes milliseconds to clear the longest
+}
+
+func (b *buffers) find(capacity int) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := len(b.kept) - 1; i >= 0; i-- {
 		if found := b.kept[i]; cap(found) == capacity {
 			b.remove(i)
-			return found[:capacity]
+			return found
 		}
 	}
-	return make([]byte, capacity)
+	return nil
 }
 
 // put keeps a memory of which all but the used part is zero.
@@ -36,6 +43,13 @@ func (b *buffers) put(memory []byte) {
 	}
 	b.kept = append(b.kept, memory)
 	b.bytes += cap(memory)
+}
+
+// clear lets all memories go.
+func (b *buffers) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kept, b.bytes = nil, 0
 }
 
 func (b *buffers) remove(i int) {

@@ -112,7 +112,7 @@ func instanceOf(ctx context.Context) *instance { return ctx.Value(instanceKey{})
 func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, failed *ending) {
 	in := &instance{
 		key: key, limits: &h.limits, reasons: reasons{},
-		memory: &linearMemory{limit: uint64(h.limits.MemoryBytes), buffers: &h.buffers},
+		memory: &linearMemory{most: key.module.memory, limit: uint64(h.limits.MemoryBytes), buffers: &h.buffers},
 		usage:  usage{random: startSeed},
 		slot:   slotOf(ctx),
 	}
@@ -216,7 +216,7 @@ func (in *instance) settle() *ending {
 
 // restore resets the instance to its snapshot. Where it returns false, it could not, and the instance must be closed.
 func (in *instance) restore() bool {
-	in.usage = usage{} // so that nothing of the call stays in memory
+	in.usage, in.slot = usage{}, nil // so that nothing of the call stays in memory, nor of its request
 	in.trimStack()
 	if !in.key.module.restorable || !in.start.restore(in.memory.bytes) {
 		return false

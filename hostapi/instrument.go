@@ -15,7 +15,8 @@ const (
 )
 
 // prepare checks a module and rewrites it so that it counts its own fuel. The rewritten module does not bound its
-// memory; the host's allocator does, so that a trap after refused growth can be told from any other trap.
+// memory; the host's allocator does, so that a trap after refused growth can be told from any other trap, and so that
+// refills reach it.
 func (h *Host) prepare(code []byte) (*wasm.Prepared, error) {
 	limits := wasm.DefaultLimits()
 	limits.MemoryPages = maxPages

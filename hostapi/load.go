@@ -89,6 +89,7 @@ func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 		return nil, refusal
 	}
 	m.restorable = !info.Traits.FreshInstance()
+	m.memory = uint64(info.MemoryMax) * pageBytes
 	for _, g := range info.Globals {
 		m.globals = append(m.globals, g.Export)
 	}

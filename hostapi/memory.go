@@ -11,8 +11,9 @@ import (
 // is bounded here. It implements experimental.LinearMemory.
 type linearMemory struct {
 	bytes   []byte
-	limit   uint64
-	refused bool // the guest asked for more than limit
+	most    uint64 // the module's own maximum
+	limit   uint64 // the host's
+	refused bool   // the guest asked for more than limit
 	buffers *buffers
 	rest    func()         // the guest refills its slice
 	charge  func(fuel int) // the guest grows its memory
@@ -21,11 +22,14 @@ type linearMemory struct {
 // bytesPerGrown is how many bytes of new memory a unit of fuel buys: they are zeroed, and what there was is copied.
 const bytesPerGrown = 8
 
-// Reallocate grows the memory, or returns nil beyond the limit. Capacity doubles, so that growing page by page copies
+// Reallocate grows the memory, or returns nil beyond a limit. Capacity doubles, so that growing page by page copies
 // at most twice the final size. Growth by YieldPages is a refill's.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size == uint64(len(m.bytes))+wasm.YieldPages*pageBytes {
 		m.rest()
+		return nil
+	}
+	if size > m.most {
 		return nil
 	}
 	if size > m.limit {

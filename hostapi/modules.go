@@ -24,6 +24,7 @@ type module struct {
 	runtime    wazero.Runtime
 	code       *compiler.Code
 	globals    []string // export names of all mutable globals
+	memory     uint64   // bytes that it lets its memory grow to
 	restorable bool     // it has no state beside memory and globals
 	weight     int      // bytes of this process's memory that it takes
 	instance   int      // bytes that each instance takes beside its linear memory and its stack

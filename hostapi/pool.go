@@ -162,11 +162,13 @@ func (h *Host) keep(in *instance) {
 	}
 }
 
-// sweep closes the instances that wait for long.
+// sweep closes the instances that wait for long. When none is left, the memories go that they left behind.
 func (h *Host) sweep() {
 	dropped, watch := h.pool.sweep()
 	closeAll(dropped)
 	if watch {
 		h.sweeper.Reset(h.limits.IdleTime)
+	} else {
+		h.buffers.clear()
 	}
 }

@@ -2,6 +2,7 @@ package hostapi
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,15 +10,23 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Where there is one place, and a call that would hold it for ever, another tenant's call is served meanwhile.
+// Where there is one place, and a call that would hold it for ever, another tenant's call is served meanwhile. A module
+// that bounds its own memory is no exception.
 func TestBurningCallGivesItsPlaceAway(t *testing.T) {
+	for _, maxPages := range []uint32{0, 32} {
+		t.Run(fmt.Sprint(maxPages), func(t *testing.T) { givesItsPlaceAway(t, maxPages) })
+	}
+}
+
+func givesItsPlaceAway(t *testing.T, maxPages uint32) {
 	limits := DefaultLimits()
 	limits.Calls, limits.Fuel = 1, 1<<55
 	timers := &hands{}
 	h := newHost(t, Options{Limits: limits, NewTimer: timers.make})
 	good := twoRecords(mustLoad(t, h, guest{}.build()))
 	good.Tenant = "neighbour"
-	burning := twoRecords(mustLoad(t, h, guest{assemble: cat(ins(opLoop, void), ins(opBr, 0), ins(opEnd), konst(0))}.build()))
+	burning := twoRecords(mustLoad(t, h, guest{maxPages: maxPages,
+		assemble: cat(ins(opLoop, void), ins(opBr, 0), ins(opEnd), konst(0))}.build()))
 	ended := make(chan plan.Outcome)
 	go func() { ended <- h.Run(t.Context(), burning) }()
 	for !timers.newest().runs(limits.CallTime) { // until it burns
@@ -95,7 +104,7 @@ func TestPausedClock(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
 	h.Run(t.Context(), c)
-	in := h.pool.take(poolKey{"t", h.modules.loaded[moduleKey{"t", c.Module}], sizeSmall})
+	in := h.pool.take(poolKey{"t", h.modules.loaded[moduleKey{"", c.Module}], sizeSmall})
 	defer in.close(t.Context())
 	in.tank.fill(100, 10, time.Hour)
 	in.tank.pause()
@@ -130,5 +139,71 @@ func TestBuffers(t *testing.T) {
 	}
 	if other := b.take(100); len(other) != 100 || len(b.kept) != 3 {
 		t.Error("a memory of another size was given")
+	}
+}
+
+// A guest fills all of its memory, however it has grown and however the call ends, and the memory is used again for
+// another tenant's instance: that tenant's guest, which looks before it fills, finds nothing.
+func TestMemoryOfOneTenantIsClearForAnother(t *testing.T) {
+	fill := func(pages int32) []byte {
+		return cat(konst(0), konst(0xaa), konst(pages*pageBytes), ins(0xfc, 0x0b, 0))
+	}
+	for _, grown := range [][]int32{{1}, {2, 1}, {3, 3, 7}, {20}, {61}} {
+		var growing []byte
+		pages := int32(3)
+		for _, n := range grown {
+			growing = cat(growing, grow(n), fill(pages)) // the new part stays as it is
+			pages += n
+		}
+		last := (pages - 1) * pageBytes
+		found := cat(load(last), load(last+pageBytes/2), ins(opAdd), load(last+pageBytes-4), ins(opAdd))
+		for end, code := range map[string][]byte{"returns": nil, "traps": ins(opUnreachable)} {
+			t.Run(fmt.Sprint(grown, end), func(t *testing.T) {
+				h := newHost(t, Options{})
+				good := twoRecords(mustLoad(t, h, guest{assemble: cat(growing, show(found), fill(pages))}.build()))
+				leaves := twoRecords(mustLoad(t, h, guest{assemble: cat(growing, fill(pages), code, konst(-1))}.build()))
+				again := 0
+				for i := range 6 {
+					leaves.Tenant, good.Tenant = fmt.Sprint("a", i), fmt.Sprint("b", i)
+					if out := h.Run(t.Context(), leaves); (out.Status == plan.StatusTrap) != (code != nil) {
+						t.Fatalf("%+v", out)
+					}
+					for _, memory := range h.buffers.kept {
+						if !allZero(memory[:cap(memory)]) {
+							t.Fatalf("a memory of %d bytes is kept with what a guest left in it", cap(memory))
+						}
+						again++
+					}
+					out := h.Run(t.Context(), good)
+					if out.Status != plan.StatusAuthorError || out.Detail != "mneme_assemble returned -1" {
+						t.Fatalf("another tenant's guest found something: %+v", out)
+					}
+				}
+				if again == 0 {
+					t.Error("no memory was kept")
+				}
+			})
+		}
+	}
+}
+
+// A module that bounds its own memory grows up to there, and no further.
+func TestMaximumOfTheModule(t *testing.T) {
+	for pages, want := range map[int32]string{29: "-33", 30: "-4", 1 << 15: "-4"} {
+		g := guest{maxPages: 32, assemble: cat(grow(pages), show(ins(opMemorySize, 0)))}
+		if out := runGuest(t, Options{}, g); out.Detail != "mneme_assemble returned "+want {
+			t.Errorf("%d more pages: %+v", pages, out)
+		}
+	}
+}
+
+// An idle instance holds on to nothing of the call that it served last, nor of the request that the call was part of.
+func TestIdleInstanceForgetsTheCall(t *testing.T) {
+	h := newHost(t, Options{})
+	c := twoRecords(mustLoad(t, h, guest{}.build()))
+	h.Run(t.Context(), c)
+	in := h.pool.newest
+	if in == nil || in.slot != nil || in.request != nil || in.texts != nil {
+		t.Errorf("%+v", in)
 	}
 }

@@ -47,10 +47,11 @@ func (h *handTimer) runDown() bool {
 	return was
 }
 
+// runs tells whether the timer runs and was set to d or less: a call that rests sets its timer again, to what is left.
 func (h *handTimer) runs(d time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.running && h.set == d
+	return h.running && h.set <= d
 }
 
 // hands are the timers of a host, one per instance.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // maxTable bounds the records of a table: the considered messages and an answer for each of their calls. The longest
@@ -19,7 +20,7 @@ const maxTable = 6000
 // consider picks the messages that the window looks at: those behind the limit and, where it lies before the limit,
 // what must stay. What must stay is looked for among the newest project.MaxConsidered messages.
 func (a *assembly) consider() error {
-	stored := a.view.rows
+	stored := a.view.Rows
 	if a.bare {
 		stored = nil
 	}
@@ -40,7 +41,7 @@ func (a *assembly) consider() error {
 				a.rows = append(a.rows, &stored[i])
 			}
 		}
-		slices.SortFunc(a.rows, func(x, y *row) int { return cmp.Compare(x.Seq, y.Seq) })
+		slices.SortFunc(a.rows, func(x, y *view.Row) int { return cmp.Compare(x.Seq, y.Seq) })
 		a.rows = slices.Compact(a.rows)
 	}
 	a.older = older{}
@@ -66,7 +67,7 @@ func (a *assembly) consider() error {
 
 // limit is the index of the first message that is considered. Behind it are at most horizon messages, and no more than
 // a table holds once their calls are answered. The limit moves forward to an atom's start, so that no atom is split.
-func (a *assembly) limit(stored []row) int {
+func (a *assembly) limit(stored []view.Row) int {
 	start, records := max(0, len(stored)-a.horizon()), 0
 	for i := len(stored) - 1; i >= start; i-- {
 		if records += 1 + int(stored[i].Calls); records > maxTable {
@@ -81,7 +82,7 @@ func (a *assembly) limit(stored []row) int {
 
 // beyondLimit gives, of the messages before the limit, the newest user message and the newest atom that the viewer may
 // see, where none is behind it. found is false where one was looked for in vain.
-func (a *assembly) beyondLimit(stored []row, start int) (must []*row, found bool) {
+func (a *assembly) beyondLimit(stored []view.Row, start int) (must []*view.Row, found bool) {
 	var user, atom bool
 	for i := range a.pending {
 		user = user || a.pending[i].Role == plan.RoleUser // pending messages are the viewer's own
@@ -119,19 +120,14 @@ func (a *assembly) beyondLimit(stored []row, start int) (must []*row, found bool
 }
 
 // visible tells whether the viewer may see a stored message that can be read.
-func (a *assembly) visible(r *row) bool {
+func (a *assembly) visible(r *view.Row) bool {
 	viewer := a.viewerDelegation()
-	return !r.Lost() && (viewer == "" || r.delegationID == 0 || r.Header.Delegation == viewer)
+	return !r.Lost() && (viewer == "" || r.DelegationID == 0 || r.Header.Delegation == viewer)
 }
 
 // widen loads as many messages as a window may look back at all.
 func (a *assembly) widen() (err error) {
-	if a.hot != nil {
-		a.view, a.hot, err = a.svc.current(a.ctx, a.tenant, a.view.head, a.view.raw, project.MaxConsidered+1)
-	} else {
-		a.view, err = a.svc.at(a.ctx, a.tenant, a.extent, project.MaxConsidered+1)
-	}
-	if err != nil {
+	if a.view, err = a.svc.views.Widen(a.ctx, a.view, project.MaxConsidered+1); err != nil {
 		return err
 	}
 	a.pending, a.skipped = nil, nil // their names are numbered together with the view's
@@ -162,22 +158,19 @@ func (a *assembly) parsePending() error {
 	if err != nil {
 		return err
 	}
-	v := &view{names: a.view.names}
-	v.append(hs)
-	a.view = &view{head: a.view.head, raw: a.view.raw, rows: a.view.rows, names: v.names}
-	for i := range v.rows {
-		v.rows[i].Flags |= plan.FlagPending
-		v.rows[i].message.Store(&parsed[i].Message)
+	a.pending, a.view = a.view.Beside(hs)
+	for i := range a.pending {
+		a.pending[i].Flags |= plan.FlagPending
+		a.pending[i].Message.Store(&parsed[i].Message)
 	}
-	a.pending = v.rows
 	return nil
 }
 
 // openCalls finds the calls among the stored messages that may still be answered.
 func (a *assembly) openCalls(open *transcript.OpenCalls) error {
 	answered := map[uint64]map[uint16]bool{}
-	var calls []*row
-	stored := a.view.rows[max(0, len(a.view.rows)-a.horizon()):]
+	var calls []*view.Row
+	stored := a.view.Rows[max(0, len(a.view.Rows)-a.horizon()):]
 	for i := range stored {
 		r := &stored[i]
 		switch {
@@ -190,13 +183,13 @@ func (a *assembly) openCalls(open *transcript.OpenCalls) error {
 			answered[r.Call][r.CallIndex] = true
 		}
 	}
-	calls = slices.DeleteFunc(calls, func(r *row) bool { return len(answered[r.Seq]) >= int(r.Calls) })
+	calls = slices.DeleteFunc(calls, func(r *view.Row) bool { return len(answered[r.Seq]) >= int(r.Calls) })
 	if err := a.load(calls); err != nil {
 		return err
 	}
 	open.More = a.extent.Messages > uint64(len(stored))
 	for _, r := range calls {
-		m := r.message.Load()
+		m := r.Message.Load()
 		if m == nil {
 			open.More = true
 			continue
@@ -212,8 +205,8 @@ func (a *assembly) openCalls(open *transcript.OpenCalls) error {
 }
 
 // rowOf finds a considered row by its number in the session; nil where it is not considered.
-func (a *assembly) rowOf(seq uint64) *row {
-	i, ok := slices.BinarySearchFunc(a.rows, seq, func(r *row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+func (a *assembly) rowOf(seq uint64) *view.Row {
+	i, ok := slices.BinarySearchFunc(a.rows, seq, func(r *view.Row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	if !ok {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // Draft is a window that was made to be looked at. It recalls nothing, asks for no summary, is kept as no decision, and
@@ -38,7 +39,7 @@ func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *sessio
 // request.
 func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns []*transcript.Turn, at time.Time,
 	r *policy.Ready, req *Request) (*Draft, error) {
-	h, open, v := &session.Head{Kind: session.KindChat}, new(transcript.OpenCalls), &view{}
+	h, open, v := &session.Head{Kind: session.KindChat}, new(transcript.OpenCalls), new(view.View)
 	for _, t := range turns {
 		headers, err := svc.sessions.NumberTurn(ctx, t, h.Extent(), open, at)
 		if err != nil {
@@ -46,12 +47,12 @@ func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns 
 		}
 		h.Turns++
 		h.Messages += uint64(len(headers))
-		v.append(headers)
-		for i, rows := 0, v.rows[len(v.rows)-len(headers):]; i < len(rows); i++ {
-			rows[i].message.Store(&t.Messages[i].Message)
+		v.Append(headers)
+		for i, rows := 0, v.Rows[len(v.Rows)-len(headers):]; i < len(rows); i++ {
+			rows[i].Message.Store(&t.Messages[i].Message)
 		}
 	}
-	v.head = h
+	v.Head = h
 	a, err := svc.begin(ctx, tenant, inputs{at: at.UnixMilli(), extent: h.Extent(), request: req, Ready: r})
 	if err != nil {
 		return nil, err

@@ -9,16 +9,17 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // markdownOf renders a result and its call's input as markdown, or nil where either body is damaged.
-func (a *assembly) markdownOf(r *row) *chat.Message {
+func (a *assembly) markdownOf(r *view.Row) *chat.Message {
 	call := a.rowOf(r.Call)
-	m := r.message.Load()
-	if call == nil || m == nil || call.message.Load() == nil {
+	m := r.Message.Load()
+	if call == nil || m == nil || call.Message.Load() == nil {
 		return nil
 	}
-	calls := call.message.Load().Calls
+	calls := call.Message.Load().Calls
 	if int(r.CallIndex) >= len(calls) {
 		return nil
 	}
@@ -56,7 +57,7 @@ func (a *assembly) render(dst []byte) ([]byte, error) {
 			return dst, err
 		}
 		b.Add(&fr.Fragment, a.rows[it.Row].Call)
-		a.sums = append(append(a.sums, 'm'), fr.sum[:]...)
+		a.sums = append(append(a.sums, 'm'), fr.Hash[:]...)
 	}
 	w := b.Finish()
 	sum := sha256.Sum256(a.sums)
@@ -75,7 +76,7 @@ func (a *assembly) render(dst []byte) ([]byte, error) {
 
 // fetchFor loads in one go the bodies that a window needs and does not find rendered.
 func (a *assembly) fetchFor(items []plan.Item) error {
-	var need []*row
+	var need []*view.Row
 	for i := range items {
 		it := &items[i]
 		if it.Change == plan.Notice {
@@ -101,21 +102,21 @@ func (a *assembly) fetchFor(items []plan.Item) error {
 }
 
 // cached is where an item's rendering is remembered, or nil where it is this window's alone.
-func (a *assembly) cached(it *plan.Item) *fragmentSlot {
+func (a *assembly) cached(it *plan.Item) *view.Fragment {
 	r := a.rows[it.Row]
 	switch {
 	case it.Change == plan.Compressed && it.Text == "" && len(it.Rows) == 1:
-		return &r.fragments[a.format-1][2]
+		return &r.Fragments[a.format-1][2]
 	case it.Change != plan.Unchanged:
 		return nil
 	case a.markdown && r.Role == plan.RoleTool:
-		return &r.fragments[a.format-1][1]
+		return &r.Fragments[a.format-1][1]
 	}
-	return &r.fragments[a.format-1][0]
+	return &r.Fragments[a.format-1][0]
 }
 
 // fragment renders one item, or finds it rendered.
-func (a *assembly) fragment(it *plan.Item) (*rendered, error) {
+func (a *assembly) fragment(it *plan.Item) (*view.Rendered, error) {
 	slot := a.cached(it)
 	if slot != nil {
 		if fr := slot.Load(); fr != nil {
@@ -127,8 +128,8 @@ func (a *assembly) fragment(it *plan.Item) (*rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	fr := &rendered{Fragment: chat.Render(a.format, m, chat.Options{Turn: it.Turn, Tool: r.Tool})}
-	fr.sum = fr.Sum()
+	fr := &view.Rendered{Fragment: chat.Render(a.format, m, chat.Options{Turn: it.Turn, Tool: r.Tool})}
+	fr.Hash = fr.Sum()
 	if slot != nil {
 		slot.Store(fr)
 	}
@@ -136,7 +137,7 @@ func (a *assembly) fragment(it *plan.Item) (*rendered, error) {
 }
 
 // shown is the message that an item shows.
-func (a *assembly) shown(it *plan.Item, r *row) (*chat.Message, error) {
+func (a *assembly) shown(it *plan.Item, r *view.Row) (*chat.Message, error) {
 	if it.Change == plan.Compressed {
 		text, err := plan.TextOf(it, a)
 		q := chat.Question(text)
@@ -151,7 +152,7 @@ func (a *assembly) shown(it *plan.Item, r *row) (*chat.Message, error) {
 		out := answer.WithText(it.Text)
 		return &out, nil
 	}
-	if r.damaged.Load() {
+	if r.Damaged.Load() {
 		if it.Change == plan.Unchanged {
 			return nil, errReread // found out after the table was made
 		}
@@ -177,7 +178,7 @@ func (a *assembly) shown(it *plan.Item, r *row) (*chat.Message, error) {
 }
 
 // standIn is the message in place of one whose body is damaged: its header and its call tell what it was.
-func (a *assembly) standIn(it *plan.Item, r *row) (*chat.Message, error) {
+func (a *assembly) standIn(it *plan.Item, r *view.Row) (*chat.Message, error) {
 	callID := ""
 	if r.Role == plan.RoleTool {
 		call, err := a.body(a.rowOf(r.Call))

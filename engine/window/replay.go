@@ -102,7 +102,7 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 	if err := a.readRemembered(d); err != nil {
 		return nil, err
 	}
-	if a.view, err = svc.at(ctx, tenant, x, a.horizon()+1); err != nil || d.Summary == 0 {
+	if a.view, err = svc.views.At(ctx, tenant, x, a.horizon()+1); err != nil || d.Summary == 0 {
 		return a, err
 	}
 	a.summary, err = svc.sessions.ReadSummary(ctx, tenant, x.Incarnation, d.Summary)

@@ -5,7 +5,7 @@
 //
 // The hard idea is that a window follows from its inputs alone. All inputs are fields of one struct, clock and
 // randomness among them, so a replay fills in the inputs of a stored decision and runs the same code. What was made of
-// a session's messages before is remembered (see hot.go), but a window is the same, byte for byte, without it.
+// a session's messages before is remembered (see package view), but a window is the same, byte for byte, without it.
 package window
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // Service makes windows, and makes those of stored decisions again.
@@ -30,8 +31,8 @@ type Service struct {
 	memories  *memory.Service
 	recall    *recall.Service
 	decisions *decision.Service
+	views     *view.Service
 
-	hot     *hotSessions
 	scratch sync.Pool // of *scratch
 	readied readied
 
@@ -40,15 +41,11 @@ type Service struct {
 	WantSummary func(ctx context.Context, w SummaryWish) (changed bool)
 }
 
-// New makes the room. HotBytes bounds the memory for recently used sessions; 0: 64 MiB. Whoever makes the rooms sets
-// WantSummary.
+// New makes the room. Whoever makes the rooms sets WantSummary.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
-	memories *memory.Service, search *recall.Service, decisions *decision.Service, hotBytes int) *Service {
-	if hotBytes == 0 {
-		hotBytes = 64 << 20
-	}
+	memories *memory.Service, search *recall.Service, decisions *decision.Service, views *view.Service) *Service {
 	svc := &Service{db: db, projects: projects, sessions: sessions, policies: policies, memories: memories,
-		recall: search, decisions: decisions, hot: newHotSessions(hotBytes)}
+		recall: search, decisions: decisions, views: views}
 	svc.scratch.New = func() any { return new(scratch) }
 	return svc
 }

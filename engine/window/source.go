@@ -6,6 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // An assembly is a plan.Source: it tells plans of texts and of what they cost. Costs are counted in the rendering asked
@@ -30,9 +31,29 @@ func (a *assembly) RowText(at int32) (string, error) {
 	return m.Text, nil
 }
 
+// load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
+func (a *assembly) load(rows []*view.Row) error {
+	damaged, err := a.svc.views.Load(a.ctx, a.view, rows)
+	a.damage += damaged
+	return err
+}
+
+// body gives a row's message, fetching it where it is not in memory.
+func (a *assembly) body(r *view.Row) (*chat.Message, error) {
+	if r.Message.Load() == nil {
+		if err := a.load([]*view.Row{r}); err != nil {
+			return nil, err
+		}
+	}
+	if m := r.Message.Load(); m != nil {
+		return m, nil
+	}
+	return nil, errReread
+}
+
 // Load fetches the bodies of considered rows in one round trip.
 func (a *assembly) Load(at []int32) error {
-	need := make([]*row, len(at))
+	need := make([]*view.Row, len(at))
 	for i, row := range at {
 		need[i] = a.rows[row]
 	}
@@ -48,7 +69,7 @@ func (a *assembly) Truncate(text string, tokens int) string {
 }
 
 // tokensOf counts a stored message in the rendering asked for, from its header.
-func (a *assembly) tokensOf(r *row) uint32 {
+func (a *assembly) tokensOf(r *view.Row) uint32 {
 	if a.markdown && r.Role == plan.RoleTool {
 		return max(1, a.countedMarkdown(r).Load()) - 1
 	}
@@ -63,15 +84,15 @@ func (a *assembly) tokensOf(r *row) uint32 {
 }
 
 // countedMarkdown is where a result's token count as markdown is remembered.
-func (a *assembly) countedMarkdown(r *row) *atomic.Uint32 {
+func (a *assembly) countedMarkdown(r *view.Row) *atomic.Uint32 {
 	if a.format == chat.Text {
-		return &r.content.markdown[1][a.Encoding]
+		return &r.Body.Markdown[1][a.Encoding]
 	}
-	return &r.content.markdown[0][a.Encoding]
+	return &r.Body.Markdown[0][a.Encoding]
 }
 
 // compressedTokens counts a user's message as an earlier question in the rendering asked for.
-func (a *assembly) compressedTokens(r *row) uint32 {
+func (a *assembly) compressedTokens(r *view.Row) uint32 {
 	if a.format != chat.Text {
 		return r.Compressed[a.Encoding]
 	}
@@ -97,7 +118,7 @@ func (a *assembly) renderedTokens(m *chat.Message) uint32 {
 
 // countMarkdown counts the considered tool results as markdown, which takes their bodies; once for a session in memory.
 func (a *assembly) countMarkdown() error {
-	var need []*row
+	var need []*view.Row
 	for _, r := range a.rows {
 		if r.Role == plan.RoleTool && a.countedMarkdown(r).Load() == 0 && a.repair(r) == nil {
 			need = append(need, r, a.rowOf(r.Call))
@@ -111,7 +132,7 @@ func (a *assembly) countMarkdown() error {
 		if m == nil {
 			continue // damaged: its tokens are those of what replaces it
 		}
-		need[i].markdownBytes.Store(uint32(len(m.Text)))         // before the tokens, which say that both are known
+		need[i].MarkdownBytes.Store(uint32(len(m.Text)))         // before the tokens, which say that both are known
 		if tokens := a.tokensOfMarkdown(m); a.ctx.Err() == nil { // else they may be too few
 			a.countedMarkdown(need[i]).Store(1 + tokens)
 		}
@@ -135,7 +156,7 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 		return a.messageTokens(plan.RoleUser, text), nil
 	case it.Change == plan.Answer:
 		return a.messageTokens(it.Role, text), nil
-	case a.rows[it.Row].damaged.Load() || a.format == chat.Text:
+	case a.rows[it.Row].Damaged.Load() || a.format == chat.Text:
 		return a.retextedTokens(a.rows[it.Row], text), nil
 	}
 	m, err := a.body(a.rows[it.Row])
@@ -148,7 +169,7 @@ func (a *assembly) TokensWith(it *plan.Item, text string) (uint32, error) {
 }
 
 // retextedTokens counts what stands in for a stored message and is nothing but a text.
-func (a *assembly) retextedTokens(r *row, text string) uint32 {
+func (a *assembly) retextedTokens(r *view.Row, text string) uint32 {
 	if a.format == chat.Text {
 		return uint32(a.count(chat.Speaker(r.Role, r.Turn, r.Tool)) + a.count(text) + 1)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
@@ -85,11 +86,11 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 
 // summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
 // delegation, asked, or, where there is none, before the newest atom.
-func summaryCut(rows []*row, cut, asked uint64) uint64 {
+func summaryCut(rows []*view.Row, cut, asked uint64) uint64 {
 	newest := slices.Backward(rows)
 	bound := asked
 	for _, r := range newest { // heads that were written before the field Asked existed have none
-		if bound == 0 && r.Role == plan.RoleUser && r.delegationID == 0 {
+		if bound == 0 && r.Role == plan.RoleUser && r.DelegationID == 0 {
 			bound = r.Seq
 		}
 	}
@@ -108,16 +109,16 @@ func summaryCut(rows []*row, cut, asked uint64) uint64 {
 // AllBut is the last message of a session that a summary may cover so that the newest keep messages of no delegation
 // are left; 0 where none is. raw are the bytes of the head, which was just read.
 func (svc *Service) AllBut(ctx context.Context, tenant string, h *session.Head, raw []byte, keep int) (uint64, error) {
-	v, _, err := svc.current(ctx, tenant, h, raw, project.MaxConsidered)
+	v, err := svc.views.Current(ctx, tenant, h, raw, project.MaxConsidered)
 	if err != nil {
 		return 0, err
 	}
-	rows := make([]*row, len(v.rows))
-	for i := range v.rows {
-		rows[i] = &v.rows[i]
+	rows := make([]*view.Row, len(v.Rows))
+	for i := range v.Rows {
+		rows[i] = &v.Rows[i]
 	}
 	for _, r := range slices.Backward(rows) {
-		if r.delegationID != 0 {
+		if r.DelegationID != 0 {
 			continue
 		}
 		if keep--; keep < 0 {

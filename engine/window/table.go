@@ -8,6 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // table is what the first step sees.
@@ -30,7 +31,7 @@ func (a *assembly) tabulate() error {
 			return err
 		}
 	}
-	n := newNumbering(a.view.names)
+	n := newNumbering(a.view.Names)
 	req := &t.request
 	*req = plan.Request{BudgetMessages: a.limits.messages, BudgetTokens: a.limits.tokens, Now: a.at, Seed: a.seed,
 		NewestTurn: a.extent.Turns, OlderExist: a.older.messages > 0}
@@ -66,7 +67,7 @@ func (a *assembly) tabulate() error {
 		if it.Tokens = tokens; r.Role == plan.RoleUser {
 			it.CompressedTokens = a.compressedTokens(r)
 		}
-		if n := r.markdownBytes.Load(); a.markdown && n > 0 {
+		if n := r.MarkdownBytes.Load(); a.markdown && n > 0 {
 			it.TextBytes = n
 		}
 		if t.fates[at].Action == plan.Replace {
@@ -173,7 +174,7 @@ const Unreadable = "[message unreadable: its stored body is damaged]"
 
 // repair decides what becomes of a message whose stored content, or whose call's, is damaged. It gives nil for a
 // message that needs no repair.
-func (a *assembly) repair(r *row) *plan.Fate {
+func (a *assembly) repair(r *view.Row) *plan.Fate {
 	const words = "storage_damaged: the stored message failed its checksum"
 	if r.Call == transcript.UnknownCall && a.older.messages > 0 {
 		return &plan.Fate{Action: plan.Drop, Step: -1,
@@ -184,12 +185,12 @@ func (a *assembly) repair(r *row) *plan.Fate {
 		call = a.rowOf(r.Call)
 	}
 	switch {
-	case r.Lost() || r.damaged.Load() && r.Calls > 0:
+	case r.Lost() || r.Damaged.Load() && r.Calls > 0:
 		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: words}
-	case call == nil || call.Lost() || call.damaged.Load() && call.Calls > 0:
+	case call == nil || call.Lost() || call.Damaged.Load() && call.Calls > 0:
 		return &plan.Fate{Action: plan.Drop, Step: -1,
 			Reason: "storage_damaged: the call that it answers failed its checksum"}
-	case r.damaged.Load():
+	case r.Damaged.Load():
 		return &plan.Fate{Action: plan.Replace, Step: -1, Reason: words}
 	}
 	return nil
@@ -254,13 +255,13 @@ func (n *numbering) delegationOf(at uint32) uint32 {
 }
 
 // record describes a row to policies. Tokens are filled in by the caller, who knows the rendering.
-func (n *numbering) record(r *row) plan.Record {
+func (n *numbering) record(r *view.Row) plan.Record {
 	rec := plan.Record{Seq: r.Seq, Created: r.Created, Turn: r.Turn, TextBytes: r.TextBytes, Atom: n.atoms,
-		Delegation: n.delegationOf(r.delegationID), Agent: n.string(r.agentID), Tool: n.string(r.toolID),
+		Delegation: n.delegationOf(r.DelegationID), Agent: n.string(r.AgentID), Tool: n.string(r.ToolID),
 		Flags: r.Flags &^ transcript.FlagEmpty, Role: r.Role, Kind: r.Kind}
-	if len(r.tagIDs) > 0 {
-		rec.TagsAt, rec.TagCount = uint32(len(n.tags)), uint32(len(r.tagIDs))
-		for _, tag := range r.tagIDs {
+	if len(r.TagIDs) > 0 {
+		rec.TagsAt, rec.TagCount = uint32(len(n.tags)), uint32(len(r.TagIDs))
+		for _, tag := range r.TagIDs {
 			n.tags = append(n.tags, n.string(tag))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // minConsidered is how many stored messages one window looks at, at least, where there are that many.
@@ -45,8 +46,7 @@ type assembly struct {
 	recall   *recallFrom
 	injected int
 	summary  *session.Summary // nil: there is none, or it cannot be read
-	view     *view
-	hot      *hotSession // nil in a replay
+	view     *view.View
 
 	format   chat.Format
 	markdown bool
@@ -54,8 +54,8 @@ type assembly struct {
 
 	limits  limits
 	skipped []chat.Skipped // pending system messages
-	pending []row
-	rows    []*row // the considered messages, by seq
+	pending []view.Row
+	rows    []*view.Row // the considered messages, by seq
 	older   older
 	table   table
 	result  outcome
@@ -67,7 +67,7 @@ type assembly struct {
 
 // scratch is memory that assemblies use one after another.
 type scratch struct {
-	considered []*row
+	considered []*view.Row
 	order      []int
 	made       []plan.Item
 	fates      [2][]plan.Fate
@@ -97,8 +97,8 @@ func (svc *Service) begin(ctx context.Context, tenant string, in inputs) (*assem
 
 // look takes the session as it stands at the head just read, with its summary.
 func (a *assembly) look(h *session.Head, raw []byte) (err error) {
-	if a.view, a.hot, err = a.svc.current(a.ctx, a.tenant, h, raw, a.horizon()+1); err == nil {
-		a.summary = a.view.summary
+	if a.view, err = a.svc.views.Current(a.ctx, a.tenant, h, raw, a.horizon()+1); err == nil {
+		a.summary = a.view.Summary
 	}
 	return err
 }

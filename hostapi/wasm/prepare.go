@@ -70,7 +70,8 @@ type Info struct {
 
 	Functions int // defined
 	Sizes     Sizes
-	// MemoryMin and MemoryMax are pages of 64 KiB, as in the rewritten module; both 0 where it has no memory.
+	// MemoryMin and MemoryMax are pages of 64 KiB; both 0 where the module has no memory. Where the limit is above
+	// YieldPages, the host must refuse growth beyond MemoryMax, because the rewritten module allows it.
 	MemoryMin, MemoryMax uint32
 }
 
