@@ -29,9 +29,17 @@ func newFeeds() *fair.Gate {
 	return fair.NewGate(n, n)
 }
 
-// enter waits for a place, at most limits.wait, and answers busy where none became free.
+// flood is how many requests of one sender wait from where on they are refused soon: a client with a few of them at
+// once is served late on a busy machine, rather than refused.
+const flood = 32
+
+// enter waits for a place, and answers busy where none became free in time.
 func (s *Server) enter(ctx context.Context, who string) (*fair.Place, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.wait)
+	wait := s.limits.patient
+	if s.places.WaitingOf(who) >= flood {
+		wait = s.limits.wait
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	place, err := s.places.Hold(ctx, who)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -89,7 +89,8 @@ type limits struct {
 	write   time.Duration // from a response's first byte to its last
 	request time.Duration // for the engine
 	drain   time.Duration // for requests in flight, when the server stops
-	wait    time.Duration // for a request's turn to be worked on
+	wait    time.Duration // for a request's turn to be worked on, where many of its sender's wait
+	patient time.Duration // the same where few do, which is no flood
 	taking  time.Duration // for an answer, before its connection may be closed to make room
 
 	connections int   // in all
@@ -103,7 +104,7 @@ type limits struct {
 func defaultLimits() limits {
 	return limits{body: defaultMaxBody, header: 16 << 10, headers: 20 * time.Second, read: time.Minute,
 		idle: 2 * time.Minute, write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
-		wait: time.Second, taking: 5 * time.Second, connections: defaultConnections(), bytes: defaultBudget(),
+		wait: time.Second, patient: 10 * time.Second, taking: 5 * time.Second, connections: defaultConnections(), bytes: defaultBudget(),
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 
