@@ -124,7 +124,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 		return a
 	}
 
-	for _, route := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json"} {
+	for _, route := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/errors"} {
 		try("", "GET", route, "", 200)
 	}
 
