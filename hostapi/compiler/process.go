@@ -20,8 +20,9 @@ const (
 	checkCode    = "machine_code_bytes"
 )
 
-// wallTimes times its computing time is what a child may take by the clock, because the machine may be busy.
-const wallTimes = 3
+// wallTimes times its computing time is what a child may take by the clock. A bomb meets the computing time first, unless
+// the machine is so busy that the child gets less than a tenth of a processor.
+const wallTimes = 10
 
 // run compiles a module in a child, into a folder. The error is a *plan.Refusal where the module is at fault.
 func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
