@@ -45,8 +45,8 @@ func init() {
 // starved counts the maps that found no blocks.
 var starved atomic.Int64
 
-// starvedPause is how long a map without blocks takes to fail. Badger flushes and compacts again at once when that
-// fails, and each time it makes the table anew.
+// starvedPause is how often a table that found no blocks looks for them again. Its map must not fail, because Badger's
+// compaction loses that error, and then removes the tables that it was to merge.
 const starvedPause = time.Second
 
 // backMap gives a file that is about to be mapped its blocks. A log gets its first ones only: see logBlocks.
@@ -62,17 +62,19 @@ func backMap(fd int, offset, length int64) error {
 	if err := syscall.Fstat(fd, &info); err != nil || info.Blocks*512 >= offset+length {
 		return err // An old file is left as it is.
 	}
-	if err = allocate(fd, 0, offset, length); errors.Is(err, syscall.EOPNOTSUPP) {
-		err = fill(fd, offset, length)
-	}
-	if errors.Is(err, syscall.ENOSPC) {
-		starved.Add(1)
-		if filepath.Ext(name) == ".sst" {
-			_ = os.Remove(name) // Badger takes another name for the next try.
-			time.Sleep(starvedPause)
+	for {
+		if err = allocate(fd, 0, offset, length); errors.Is(err, syscall.EOPNOTSUPP) {
+			err = fill(fd, offset, length)
 		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			return err
+		}
+		starved.Add(1)
+		if filepath.Ext(name) != ".sst" {
+			return err
+		}
+		time.Sleep(starvedPause)
 	}
-	return err
 }
 
 // canAllocate says that files can be given blocks here.
