@@ -14,10 +14,10 @@ import (
 
 // Badger writes all its files but the manifest through shared memory maps of files that it has only made long. The
 // kernel looks for a block when a page is first written, and where the disk is full it then ends the process: SIGBUS,
-// also in goroutines of Badger's, which nothing can recover. So a file gets its blocks when it is mapped, where a full
-// disk is an error that Badger hands on or, in its goroutines, tries again after. Badger offers no place for that, but
-// all its maps are made by a function that golang.org/x/sys/unix keeps in a variable. Badger imports it, so that
-// it is there before this package begins.
+// also in goroutines of Badger's, which nothing can recover. So a file gets its blocks when it is mapped, where a log
+// on a full disk is an error that Badger hands on, and a table waits for room. Badger offers no place for that, but all
+// its maps are made by a function that golang.org/x/sys/unix keeps in a variable. Badger imports it, so that it is
+// there before this package begins.
 
 // mapper is the head of the variable of that name in golang.org/x/sys/unix. TestMapsHaveBlocks fails when it is no
 // longer there.
