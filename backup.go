@@ -128,7 +128,7 @@ func backUpServer(ctx context.Context, w io.Writer, url, rootKey string) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return refusedBackup(res)
+		return refusedByServer(res)
 	}
 	if _, err = io.Copy(w, movingReader{res.Body, stalled}); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -153,8 +153,8 @@ func (m movingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedBackup words the answer of a server that gave no backup.
-func refusedBackup(res *http.Response) error {
+// refusedByServer words the answer of a server that did not do what it was asked.
+func refusedByServer(res *http.Response) error {
 	var problem struct{ Detail string }
 	body, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	if err == nil && json.Unmarshal(body, &problem) == nil && problem.Detail != "" {

@@ -30,6 +30,10 @@ type config struct {
 	Store string
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
+	// NoConsole leaves the console out. ConsoleRoot lets the root key sign in to it.
+	NoConsole, ConsoleRoot bool
+	// Demo fills the project demo.
+	Demo bool
 	// Defaults are the settings of projects that set none; nil: those that Mneme comes with.
 	Defaults *project.Settings
 	// RateLimit is how many requests a second each tenant may send in the long run; 0: no limit. RateBurst is how many
@@ -39,6 +43,8 @@ type config struct {
 	// MessageBytes bounds the messages of each tenant, in bytes, and Memories its memories; 0: no limit.
 	MessageBytes int64
 	Memories     memory.Quota
+	// Upstreams is what the operator says of the providers that the proxy calls.
+	Upstreams upstreams
 	// Summaries is the provider that makes summaries. Without a URL and a key, none are made.
 	Summaries provider
 }
@@ -56,14 +62,17 @@ func (p provider) given() bool { return p.URL != "" || p.Key != "" }
 // rawConfig is the configuration as the operator wrote it. Values that are not texts are parsed from it.
 type rawConfig struct {
 	config
-	file     string
-	limits   tenantLimits
-	main     provider
-	defaults map[string]*string // by the names of settings
+	file   string
+	limits tenantLimits
+	main   provider
+	// Of those that are true or false:
+	console, root, demo string
+	defaults            map[string]*string // by the names of settings
 }
 
 func newRawConfig() *rawConfig {
-	r := &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}, defaults: map[string]*string{}}
+	r := &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}, defaults: map[string]*string{},
+		console: "true", root: "false", demo: "false"}
 	for _, name := range project.Names() {
 		r.defaults[name] = new(string)
 	}
@@ -80,6 +89,10 @@ func (r *rawConfig) options() []option {
 			"`URL` of a shared PostgreSQL, postgres://… (default: embedded, in the data folder)"},
 		{"root-key", "MNEME_ROOT_KEY", "root_key", &c.RootKey,
 			"the operator's `KEY`, who makes tenants (default: none)"},
+		{"console", "MNEME_CONSOLE", "console", &r.console, "`BOOL`: whether browsers are served the console"},
+		{"console-root", "MNEME_CONSOLE_ROOT", "console_root", &r.root,
+			"`BOOL`: whether the root key may sign in to the console"},
+		{"demo", "MNEME_DEMO", "demo", &r.demo, "`BOOL`: whether the project demo is filled with conversations to look at"},
 		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &r.limits.rate,
 			"`REQUESTS` a second for each tenant (default: no limit)"},
 		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &r.limits.burst,
@@ -90,11 +103,18 @@ func (r *rawConfig) options() []option {
 			"`BYTES` that each tenant's memories may take (default: no limit)"},
 		{"quota-memories", "MNEME_QUOTA_MEMORIES", "quota_memories", &r.limits.memories,
 			"`NUMBER` of memories that each tenant may keep (default: no limit)"},
+		{"proxy-upstreams", "MNEME_PROXY_UPSTREAMS", "proxy_upstreams", &c.Upstreams.Hosts,
+			"`HOSTS` that the proxy may call, separated by commas; none: no proxy (default: " + publicHosts + ")"},
 		{"config", "MNEME_CONFIG", "", &r.file,
 			"YAML `FILE` with any of: listen, data, store, root_key, openai_api_key and so on"},
 		// These have no flags, because every process on the machine can read a command line, and with it a key.
 		{"", "OPENAI_API_KEY", "openai_api_key", &r.main.Key, "the key at the provider of models"},
 		{"", "OPENAI_BASE_URL", "openai_base_url", &r.main.URL, "its URL, with the version (default: OpenAI's)"},
+		{"", "ANTHROPIC_API_KEY", "anthropic_api_key", &c.Upstreams.Anthropic.Key, "for the proxy, the key at Anthropic"},
+		{"", "ANTHROPIC_BASE_URL", "anthropic_base_url", &c.Upstreams.Anthropic.URL,
+			"for the proxy, its URL, with or without the version (default: Anthropic's)"},
+		{"", "MNEME_PROXY_SEAL_KEY", "proxy_seal_key", &c.Upstreams.SealKey,
+			"encrypts the providers' keys that projects set; 32 random characters or more"},
 		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "its model (default: " + openai.DefaultModel + ")"},
 		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
 		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
@@ -129,7 +149,8 @@ func (r *rawConfig) readDefaults() error {
 	defaults, err := project.Defaults(set)
 	if known, ok := errors.AsType[*fault.Error](err); ok && len(known.Fields) > 0 {
 		for _, o := range r.defaultOptions() {
-			if field, _, _ := strings.Cut(known.Fields[0].Field, "."); o.key == "default_"+field {
+			name, _, _ := strings.Cut(known.Fields[0].Field, ".")
+			if name, _, _ = strings.Cut(name, "["); o.key == "default_"+name {
 				return fmt.Errorf("%s (%s): %s", o.key, o.env, known.Fields[0].Detail)
 			}
 		}
@@ -155,10 +176,17 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	if err := r.readDefaults(); err != nil {
 		return r.config, err
 	}
+	if err := r.readTruths(); err != nil {
+		return r.config, err
+	}
 	if err := r.limits.read(&r.config); err != nil {
 		return r.config, err
 	}
 	if err := r.Summaries.complete(r.main); err != nil {
+		return r.config, err
+	}
+	r.Upstreams.OpenAI = provider{URL: r.main.URL, Key: r.main.Key}
+	if _, err := r.Upstreams.operator(); err != nil {
 		return r.config, err
 	}
 	return r.config, checkStore(r.Store)
@@ -176,6 +204,17 @@ func checkStore(url string) error {
 	if err := pgstore.Check(url); err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
+	return nil
+}
+
+// readTruths reads what is true or false.
+func (r *rawConfig) readTruths() error {
+	for name, text := range map[string]string{"console": r.console, "console_root": r.root, "demo": r.demo} {
+		if !isTruth(text) {
+			return fmt.Errorf("%s must be true or false", name)
+		}
+	}
+	r.NoConsole, r.ConsoleRoot, r.Demo = r.console == "false", r.root == "true", r.demo == "true"
 	return nil
 }
 

@@ -43,6 +43,10 @@ func TestConfigPrecedence(t *testing.T) {
 		{[]string{"--config", file, "--listen=flag:3"}, map[string]string{"MNEME_LISTEN": "env:2",
 			"MNEME_DATA": "/env"},
 			config{Listen: "flag:3", Data: "/env", RootKey: "file-key"}},
+		{[]string{"--console=false"}, map[string]string{"MNEME_CONSOLE": "true", "MNEME_CONSOLE_ROOT": "true"},
+			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", NoConsole: true, ConsoleRoot: true}},
+		{[]string{"--config", yamlFile(t, "console: false\n"), "--console-root"}, nil,
+			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", NoConsole: true, ConsoleRoot: true}},
 		{[]string{"--config", yamlFile(t, ""), "--root-key", "flag-key"}, map[string]string{
 			"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"},
 			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", RootKey: "flag-key", Defaults: defaults(t, "history_max_tokens", "4000")}},
@@ -85,7 +89,8 @@ func TestConfigOfSummaries(t *testing.T) {
 		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, provider{"http://file/v1", "file-key", "small"},
 			true},
 		// What the main provider has wrong does not matter where it is not used.
-		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here"}},
+		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here",
+			"MNEME_PROXY_UPSTREAMS": "none"}},
 			provider{URL: "http://here"}, true},
 	} {
 		env := map[string]string{"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"}
@@ -156,10 +161,14 @@ func defaults(t *testing.T, pairs ...string) *project.Settings {
 
 // Every setting of a project has a default that an operator can set in each of the three ways, and it arrives.
 func TestConfigOfDefaults(t *testing.T) {
-	values := map[string]string{"session_history_depth": "7", "history_max_messages": "8", "history_max_tokens": "9",
-		"summary_enabled": "true", "summary_threshold": "39", "summary_keep_last": "11", "summary_model": "small",
+	values := map[string]string{"session_history_depth": "7", "session_history_depth_step": "6",
+		"history_max_messages": "8", "history_max_tokens": "9",
+		"oversized": "refuse", "summary_enabled": "true", "summary_threshold": "39", "summary_threshold_tokens": "900",
+		"summary_keep_last": "11", "summary_model": "small",
 		"summary_mode": "wait", "summary_wait_ms": "5", "conversation_retention_days": "30", "daily_memory_days": "3",
-		"decision_retention_days": "4", "tokenizer": "cl100k_base", "pipeline": `[{"policy":"tool-pair-trim"}]`}
+		"decision_retention_days": "4", "tokenizer": "cl100k_base", "token_scale": "1.5", "image_tokens": "earlier", "pipeline": `[{"policy":"tool-pair-trim"}]`,
+		"upstreams":  `[{"name":"x","protocol":"openai","base_url":"https://api.openai.com/v1","models":["gpt-*"]}]`,
+		"proxy_mode": "off", "proxy_on_error": "closed", "proxy_on_disconnect": "finish", "proxy_require_session": "true"}
 	plain := settingsOf(t, nil)
 	for _, name := range project.Names() {
 		value, known := values[name]
@@ -191,6 +200,12 @@ func TestConfigOfDefaults(t *testing.T) {
 			}
 			all := settingsOf(t, got.Defaults)
 			for other, was := range plain {
+				if other == "session_history_depth_step" && name == "session_history_depth" {
+					was = json.RawMessage("1") // whoever sets the depth gets it at each turn
+					if string(all[other]) == string(was) {
+						continue
+					}
+				}
 				if (string(all[other]) != string(was)) != (other == name) {
 					t.Errorf("%s as a %s: %s is %s, was %s", name, way, other, all[other], was)
 				}
@@ -235,6 +250,9 @@ func TestConfigRefuses(t *testing.T) {
 		{[]string{"--store", "postgres://me:secret@host:port/x"}, nil, "--store: cannot parse"},
 		{nil, map[string]string{"MNEME_STORE": "postgres://me:secret@host/x?sslmode=perhaps"}, "--store: cannot parse"},
 		{nil, map[string]string{tokens: "many"}, tokens},
+		{[]string{"--console=maybe"}, nil, "must be true or false"},
+		{nil, map[string]string{"MNEME_CONSOLE": "off"}, "console must be true or false"},
+		{nil, map[string]string{"MNEME_CONSOLE_ROOT": "1"}, "console_root must be true or false"},
 		{[]string{"--rate-limit", "NaN"}, nil, "rate_limit must be"},
 		{[]string{"--rate-limit", "0"}, nil, "rate_limit must be"},
 		{[]string{"--rate-limit", "-1"}, nil, "rate_limit must be"},
@@ -246,6 +264,15 @@ func TestConfigRefuses(t *testing.T) {
 		{[]string{"--default-summary-keep-last", "41"}, nil, "must be from 1 to 40"},
 		{[]string{"--default-summary-enabled", "perhaps"}, nil, "must be a boolean"},
 		{[]string{"--default-pipeline", `[{"name":"x"}]`}, nil, "default_pipeline"},
+		{[]string{"--proxy-upstreams", "https://api.openai.com"}, nil, "proxy_upstreams: "},
+		{[]string{"--proxy-upstreams", "a.*.com"}, nil, "proxy_upstreams: "},
+		{[]string{"--proxy-upstreams", "a.com/v1"}, nil, "proxy_upstreams: "},
+		{nil, map[string]string{"OPENAI_BASE_URL": "http://here?key=secret"}, "OPENAI_BASE_URL"},
+		{nil, map[string]string{"ANTHROPIC_BASE_URL": "http://user:secret@here"}, "ANTHROPIC_BASE_URL"},
+		{nil, map[string]string{"ANTHROPIC_API_KEY": "secret\n"}, "ANTHROPIC_API_KEY"},
+		{nil, map[string]string{"MNEME_PROXY_SEAL_KEY": "secret"}, "proxy_seal_key"},
+		{[]string{"--default-upstreams", `[{"name":"x","protocol":"openai","base_url":"https://x","key":"sealed",` +
+			`"secret":"secret"}]`}, nil, "default_upstreams"},
 	} {
 		if _, err := readConfig(c.args, environment(c.env), io.Discard); err == nil ||
 			!strings.Contains(err.Error(), c.want) ||

@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,17 @@ func (c *contract) administration(t *testing.T, p *program, reader string) {
 	}
 	narrow := try(p.key, "POST", "/api/v1/keys", "", `{"name":"n","role":"tenant_admin","projects":["default"]}`, 201).
 		text(t, "key")
+
+	console := []string{"X-Mneme-Console", "1", "Sec-Fetch-Site", "same-origin"}
+	link := try(narrow, "POST", "/console/links", "", "", 201).text(t, "link")
+	try(rootKey, "POST", "/console/links", "", "", 403)
+	try("", "POST", "/console/session", "", `{"link":"`+link+`"}`, 201, console...)
+	try("", "POST", "/console/session", "", `{"link":"`+link+`"}`, 401, console...)
+	try("", "POST", "/console/session", "", `{"key":"`+reader+`"}`, 403)
+	try("", "POST", "/console/session", "", `{}`, 422, console...)
+	signed := try("", "POST", "/console/session", "", `{"key":"`+reader+`"}`, 201, console...)
+	cookie, _, _ := strings.Cut(signed.header.Get("Set-Cookie"), ";")
+	try("", "DELETE", "/console/session", "", "", 204, append(console, "Cookie", cookie)...)
 
 	file := string(try(p.key, "GET", export, "", "", 200).body)
 	for _, key := range []string{reader, narrow} {

@@ -94,8 +94,8 @@ func (c *contract) boards(t *testing.T, p *program, worker, reader string) {
 	}
 }
 
-// firstEvent reads a stream as far as the end of its first event.
-func (p *program) firstEvent(key, path string) answer {
+// firstEvent reads a stream as far as the end of its first event. What opened does happens once the stream is open.
+func (p *program) firstEvent(key, path string, opened ...func()) answer {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
 	defer cancel()
@@ -109,6 +109,9 @@ func (p *program) firstEvent(key, path string) answer {
 		p.t.Fatal(err)
 	}
 	defer res.Body.Close()
+	for _, do := range opened {
+		do()
+	}
 	a := answer{status: res.StatusCode, header: res.Header}
 	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 		if len(a.body) == 0 && !strings.HasPrefix(lines.Text(), "id:") {

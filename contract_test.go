@@ -81,6 +81,9 @@ func (c *contract) check(method, route string, a answer) {
 	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	content, ok := contents[media].(map[string]any)
 	if !ok {
+		content, ok = contents["*/*"].(map[string]any)
+	}
+	if !ok {
 		c.t.Errorf("%s: content type %q is not described", name, media)
 		return
 	}
@@ -102,7 +105,8 @@ func (c *contract) check(method, route string, a answer) {
 
 // Real answers of every route, successes and failures, are what the description says.
 func TestAnswersFitTheDescription(t *testing.T) {
-	p := launch(t, t.TempDir())
+	provider := anyProvider(t)
+	p := launch(t, t.TempDir(), "--proxy-upstreams", provider)
 	c := readContract(t, p)
 	const (
 		project  = "/api/v1/projects/{project}"
@@ -169,7 +173,20 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	try(reader, "POST", project+"/context", `{"session_id":"s1","budget":{"max_tokens":1}}`, 422)
 	try(reader, "GET", decision, "", 200, "{decision}", made.text(t, "decision_id"))
 	try(reader, "POST", decision+"/replay", "", 200, "{decision}", made.text(t, "decision_id"))
+	try(reader, "POST", decision+"/fork", `{"budget":{"max_messages":2},"format":"anthropic.messages","viewer":{"agent":"b"},
+		"settings":{"session_history_depth":1},"pipeline":[{"policy":"tool-pair-trim"}],"record":true}`, 200, "{decision}",
+		made.text(t, "decision_id"))
+	try(reader, "POST", decision+"/fork", "", 200, "{decision}", made.text(t, "decision_id"))
+	try(reader, "POST", decision+"/fork", `{"settings":{"depth":1}}`, 422, "{decision}", made.text(t, "decision_id"))
+	try(reader, "GET", decision+"/case", "", 200, "{decision}", made.text(t, "decision_id"))
+	try(reader, "GET", decision+"/case", "", 422, "/case", "/case?step=99", "{decision}", made.text(t, "decision_id"))
+	try(reader, "GET", decision+"/case", "", 404, "{decision}", "dec_none")
+	try(reader, "POST", decision+"/fork", "", 404, "{decision}", "dec_none")
 	try(reader, "GET", decision, "", 404, "{decision}", "dec_none")
+	try(reader, "GET", project+"/decisions", "", 200)
+	try(reader, "GET", project+"/decisions", "", 200, "/decisions", "/decisions?session=s1&policy=summarise&limit=1")
+	try(reader, "GET", project+"/decisions", "", 422, "/decisions", "/decisions?outcome=fine")
+	try(reader, "POST", project+"/context", `{"session_id":"s1","record":false}`, 200)
 
 	try(p.key, "PUT", project, `{"name":"Support"}`, 201, "{project}", "support")
 	try(p.key, "PUT", project, `{"name":"Support desk"}`, 200, "{project}", "support")
@@ -207,6 +224,9 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	c.memories(t, p, worker, reader)
 	c.administration(t, p, reader)
 	c.boards(t, p, worker, reader)
+	c.rewinds(t, p, worker, reader)
+	c.console(t, p, worker, reader)
+	c.proxy(t, p, provider, worker, reader)
 
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme","name":"Acme"}`, 201)
 	try(rootKey, "POST", "/api/v1/tenants", `{"id":"acme"}`, 409)

@@ -31,7 +31,7 @@ func TestFirstPolicyIsTheExample(t *testing.T) {
 func TestShippedPoliciesPassTheirSelfTests(t *testing.T) {
 	p := launch(t, filepath.Join(t.TempDir(), "data"))
 	var modules []string
-	for _, pattern := range []string{"policies/*/*.wasm", "sdk/go/examples/*/*.wasm"} {
+	for _, pattern := range []string{"policies/*/*.wasm", "sdk/go/examples/*/*.wasm", "demo/*/*.wasm"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no module in %s: %v", pattern, err)

@@ -42,6 +42,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "run the server", serve},
+		{"console", "print a link that signs a browser in to a running server's console", printConsoleLink},
+		{"demo", "fill the project demo of a running server with conversations to look at", fillDemo},
 		{"backup", "write a backup of a running server, or of a folder", backUp},
 		{"restore", "make a data folder from a backup", restore},
 		{"verify", "check a data folder, whole", verifyData},

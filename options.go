@@ -38,6 +38,22 @@ func readOptions(flags *flag.FlagSet, options []option, args []string, env looku
 	return said, nil
 }
 
+// truth is an option whose default is true or false. As a flag it may stand without a value, which means true.
+type truth string
+
+func isTruth(text string) bool { return text == "true" || text == "false" }
+
+func (t *truth) String() string   { return string(*t) }
+func (t *truth) IsBoolFlag() bool { return true }
+
+func (t *truth) Set(text string) error {
+	if !isTruth(text) {
+		return errors.New("must be true or false")
+	}
+	*t = truth(text)
+	return nil
+}
+
 // parseFlags sets the options that the command line gives and returns which values it set.
 func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.Writer) (
 	said map[*string]bool, err error,
@@ -49,7 +65,11 @@ func parseFlags(flags *flag.FlagSet, options []option, args []string, stderr io.
 			if o.env != "" {
 				usage += " [" + o.env + "]"
 			}
-			flags.StringVar(o.value, o.flag, *o.value, usage)
+			if isTruth(*o.value) {
+				flags.Var((*truth)(o.value), o.flag, usage)
+			} else {
+				flags.StringVar(o.value, o.flag, *o.value, usage)
+			}
 		}
 	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {

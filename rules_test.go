@@ -44,16 +44,16 @@ var libraries = map[string]string{
 // rooms says what each room may import of ours, by path prefix below the module; "" is the wiring. The rooms of the
 // engine stand in the order of their floors: none may import one that stands below it in this list.
 var rooms = map[string][]string{
-	"": {"engine", "hostapi", "policies", "server"},
-	"engine": on("tenant", "project", "transcript", "session", "index", "policy", "memory", "recall", "decision", "view", "window",
-		"trial", "summary", "tools", "board"),
+	"": {"engine", "hostapi", "policies", "server", "web", "demo"},
+	"engine": on("tenant", "project", "transcript", "session", "index", "policy", "memory", "recall", "decision", "catalogue", "tail", "view", "recollect",
+		"window", "trial", "summary", "dialogue", "tools", "outbound", "stats", "board"),
 
 	"engine/fault":      {"engine/plan"},
 	"engine/ident":      {"engine/fault"},
 	"engine/access":     {"engine/fault", "engine/ident"},
 	"engine/records":    {"engine/fair", "engine/fault", "engine/ident", "engine/access", "engine/store"},
 	"engine/jobs":       ground,
-	"engine/transfer":   append(slices.Clone(ground), "engine/chat"),
+	"engine/transfer":   append(slices.Clone(ground), "engine/chat", "engine/rawjson"),
 	"engine/verify":     ground,
 	"engine/tenant":     on(),
 	"engine/project":    on("tenant"),
@@ -64,24 +64,52 @@ var rooms = map[string][]string{
 	"engine/memory":     on("project", "index"),
 	"engine/recall":     on("project", "transcript", "session", "index", "memory"),
 	"engine/decision":   on("project", "transcript", "session", "policy"),
+	"engine/stats":      on("project", "decision"),
+	"engine/catalogue":  on("project", "transcript", "session", "index", "memory", "recall", "decision"),
+	"engine/tail":       append(on("project", "transcript", "session", "policy", "decision"), "engine/feed"),
+	"engine/feed":       {},
 	"engine/view":       on("project", "transcript", "session"),
-	"engine/window":     on("project", "transcript", "session", "policy", "memory", "recall", "decision", "view"),
-	"engine/trial":      on("project", "transcript", "session", "policy", "window"),
+	"engine/recollect":  on("project", "transcript", "session", "index", "memory", "recall", "view"),
+	"engine/window":     on("project", "transcript", "session", "policy", "decision", "view", "recollect"),
+	"engine/trial":      on("project", "transcript", "session", "policy", "decision", "window"),
 	"engine/summary":    on("tenant", "project", "transcript", "session", "window"),
+	"engine/dialogue":   on("project", "transcript", "session"),
 	"engine/tools":      on("project", "memory", "recall"),
+	"engine/outbound":   append(on("project", "session", "decision", "recollect", "window"), "engine/callbody"),
 	"engine/entry":      append(on(), "engine/entry/postings"),
-	"engine/board":      on("tenant", "entry"),
+	"engine/board":      append(on("tenant", "entry"), "engine/feed"),
 
 	"engine/entry/postings": {},
 	"engine/enginetest": append(on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary",
-		"tools", "board"), "engine", "engine/store/memstore", "engine/store/badgerstore", "engine/snowball",
+		"dialogue", "tools", "board"), "engine", "engine/store/memstore", "engine/store/badgerstore", "engine/snowball",
 		"engine/tiktoken", "hostapi", "hostapi/wasm", "policies"),
 
-	"engine/chat":              {"engine/ident", "engine/plan"},
-	"engine/chat/chattest":     {"engine/chat"},
-	"engine/fair":              {},
-	"engine/plan":              {},
+	"engine/callid":     {},
+	"engine/items":      {},
+	"engine/rawjson":    {},
+	"engine/textcut":    {},
+	"engine/systemtext": {"engine/rawjson"},
+	"engine/repair":     {"engine/chat", "engine/items", "engine/rawjson"},
+	"engine/rawedit":    {"engine/items", "engine/plan", "engine/rawjson"},
+	"engine/chat": {"engine/callid", "engine/ident", "engine/items", "engine/plan", "engine/prefix",
+		"engine/rawedit", "engine/rawjson", "engine/splice"},
+	"engine/chat/chattest": {"engine/chat"},
+	"engine/tally":         {"engine/callid", "engine/chat", "engine/plan", "engine/rawjson"},
+	"engine/fair":          {},
+	"engine/replies":       {"engine/chat", "testdata"},
+	"engine/resent":        {"engine/chat", "engine/ident", "engine/rawjson"},
+	"engine/upstream":      {},
+	"engine/callbody": {"engine/chat", "engine/plan", "engine/rawedit", "engine/rawjson", "engine/reminder",
+		"engine/splice"},
+	"engine/plan":   {},
+	"engine/prefix": {"engine/rawjson"},
+	"engine/prompt": {"engine/chat", "engine/plan", "engine/prefix", "engine/splice"},
+	"engine/splice": {"engine/callid", "engine/plan", "engine/prefix", "engine/rawjson",
+		"engine/systemtext"},
 	"engine/rank":              {},
+	"engine/report":            {"engine/plan", "engine/rawjson"},
+	"engine/reminder":          {"engine/chat", "engine/ident", "engine/splice"},
+	"engine/span":              {},
 	"engine/store":             {},
 	"engine/store/storetest":   {"engine/store", "engine/store/memstore"},
 	"engine/store/memstore":    {"engine/store"},
@@ -96,11 +124,14 @@ var rooms = map[string][]string{
 	"hostapi/wasm":             {"hostapi/wasm"},
 	"policies":                 {"policies", "sdk/go"},
 	"sdk/go":                   {"sdk/go"},
-	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "window", "trial",
-		"summary", "tools", "board"), "engine", "server/mcp"),
-	"server/mcp": {"engine/access", "engine/fault", "engine/tools"},
-	"scripts":    {"testdata", "engine/tiktoken"},
-	"testdata":   {"testdata"},
+	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "catalogue", "tail", "recollect", "window", "trial",
+		"summary", "dialogue", "tools", "outbound", "stats", "board"), "engine", "engine/callbody", "engine/feed", "engine/replies", "server/mcp", "server/proxy"),
+	"server/mcp":   {"engine/access", "engine/fault", "engine/tools"},
+	"server/proxy": {"engine/chat", "engine/rawjson", "engine/replies", "engine/resent", "engine/upstream"},
+	"web":          {},
+	"demo":         {"sdk/go"},
+	"scripts":      {"testdata", "engine/tiktoken"},
+	"testdata":     {"testdata"},
 }
 
 // ground is what every room of the engine stands on.
@@ -109,7 +140,9 @@ var ground = []string{"engine/fault", "engine/ident", "engine/access", "engine/r
 // on gives the ground, the three frames that rooms hand their lists to, the pure packages, and rooms of the engine.
 func on(below ...string) []string {
 	out := append(slices.Clone(ground), "engine/jobs", "engine/transfer", "engine/verify", "engine/chat", "engine/plan",
-		"engine/rank", "engine/fair")
+		"engine/prefix", "engine/prompt", "engine/splice", "engine/tally", "engine/rank", "engine/fair",
+		"engine/callid", "engine/items", "engine/rawjson", "engine/textcut", "engine/report", "engine/reminder", "engine/span",
+		"engine/systemtext", "engine/repair", "engine/resent", "engine/upstream")
 	for _, room := range below {
 		out = append(out, "engine/"+room)
 	}
@@ -206,8 +239,8 @@ func forbidden(room string, allowed []string, imported string) string {
 	if !strings.Contains(strings.Split(imported, "/")[0], ".") {
 		return "" // the standard library
 	}
-	if imported == "go.yaml.in/yaml/v3" && (room == "" || room == "server") {
-		return "" // the config file and the prose of openapi.json are YAML
+	if imported == "go.yaml.in/yaml/v3" && (room == "" || room == "server" || room == "demo") {
+		return "" // the config file, the prose of openapi.json and the scripts of the demo are YAML
 	}
 	for library, home := range libraries {
 		if strings.HasPrefix(imported, library) {

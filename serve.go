@@ -26,6 +26,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
 	"github.com/seed-0906e6bc/mneme/server"
+	"github.com/seed-0906e6bc/mneme/web"
 )
 
 // backgroundTick is how often the engine looks for background work that has come due.
@@ -46,17 +47,37 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 	}
 	defer ln.Close()
 	return withEngine(ctx, c, log, func(e *engine.Engine, stored store.Store, firstKey string) error {
-		s, err := server.New(server.Options{Engine: e, Logger: log, Version: version(), Backup: backupOf(stored, log),
-			RateLimit: server.RateLimit{PerSecond: c.RateLimit, Burst: c.RateBurst}})
+		options := server.Options{Engine: e, Logger: log, Version: version(), Backup: backupOf(stored, log),
+			RateLimit:   server.RateLimit{PerSecond: c.RateLimit, Burst: c.RateBurst},
+			ConsoleRoot: c.ConsoleRoot}
+		if !c.NoConsole {
+			options.Console = web.Dist()
+		}
+		s, err := server.New(options)
 		if err != nil {
 			return err
 		}
 		url := "http://" + ln.Addr().String()
 		if firstKey != "" {
-			greet(stdout, ln.Addr(), keyFile(c.Data), firstKey)
+			link := ""
+			if !c.NoConsole {
+				made, err := e.Tenants.MakeSignInLink(ctx, firstKey)
+				if err != nil {
+					return fmt.Errorf("making a link to the console: %w", err)
+				}
+				link = made.Link
+			}
+			greet(stdout, ln.Addr(), keyFile(c.Data), firstKey, link)
 		}
 		// Connections queue at the listener already, so that requests from here on are answered.
 		fmt.Fprintln(stderr, "listening on", url)
+		if c.Demo {
+			filling, stop := context.WithCancel(ctx)
+			var running sync.WaitGroup
+			running.Go(func() { fillOwn(filling, url, keyFile(c.Data), log) })
+			defer running.Wait()
+			defer stop()
+		}
 		return s.Serve(ctx, ln)
 	})
 }
@@ -98,10 +119,14 @@ func withEngine(
 	if err != nil {
 		return err
 	}
+	operator, err := c.Upstreams.operator()
+	if err != nil {
+		return err
+	}
 	sealed := store.Seal(store.Pausing(db, c.Store != "", fair.Pause))
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
-		Summariser: summariser, RootKey: c.RootKey, Defaults: c.Defaults,
+		Summariser: summariser, RootKey: c.RootKey, Defaults: c.Defaults, Upstreams: operator,
 		MessageBytes: c.MessageBytes, Memories: c.Memories, SpoolDir: c.Data,
 		Alone: c.Store == "", // the embedded database locks its folder
 	})
@@ -156,7 +181,7 @@ func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, er
 func builtIns() []policy.BuiltIn {
 	var out []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		out = append(out, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		out = append(out, policy.BuiltIn(m))
 	}
 	return out
 }
@@ -184,14 +209,18 @@ func ticks(ctx context.Context) <-chan struct{} {
 }
 
 // greet tells a person who started Mneme for the first time what to do next.
-func greet(w io.Writer, addr net.Addr, file, key string) {
+func greet(w io.Writer, addr net.Addr, file, key, link string) {
 	host, port, _ := net.SplitHostPort(addr.String())
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
 	url := "http://" + net.JoinHostPort(host, port)
-	fmt.Fprintf(w, `Mneme runs on %s
-The key of tenant default (tenant_admin), kept in %s:
+	fmt.Fprintf(w, "Mneme runs on %s\n", url)
+	if link != "" {
+		fmt.Fprintf(w, "Open the console. This link signs you in once, within a minute; `mneme console` prints another:"+
+			"\n\n  %s\n\n", consoleLink(url, link))
+	}
+	fmt.Fprintf(w, `The key of tenant default (tenant_admin), kept in %s:
 
   %s
 
@@ -202,5 +231,5 @@ Store a first turn, then ask what the model should see:
 
   curl -s %s/api/v1/projects/%s/context -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -d '{}'
 
-`, url, file, key, url, ident.DefaultProject, key, url, ident.DefaultProject, key)
+`, file, key, url, ident.DefaultProject, key, url, ident.DefaultProject, key)
 }

@@ -16,24 +16,32 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/catalogue"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/dialogue"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/outbound"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/recollect"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/stats"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/tail"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/trial"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
 	"github.com/seed-0906e6bc/mneme/engine/view"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
@@ -51,6 +59,7 @@ type Options struct {
 	Summariser   summary.Summariser // nil: no summaries are made
 	RootKey      string             // the operator's key; empty: nobody is root
 	Defaults     *project.Settings  // of projects that set none; nil: those that Mneme comes with
+	Upstreams    upstream.Operator  // what the operator says of the providers that the proxy calls
 	Policies     policy.Quota       // what each tenant may upload
 	Memories     memory.Quota       // what each tenant may keep of memories; 0: no bound
 	MessageBytes int64              // what the messages of each tenant may take; 0: no bound
@@ -66,6 +75,7 @@ type Options struct {
 // reaches those above it only through functions that New gives it.
 type Engine struct {
 	db        *records.DB
+	quotas    Quotas
 	Jobs      *jobs.Service
 	Transfer  *transfer.Service
 	Tenants   *tenant.Service
@@ -76,10 +86,15 @@ type Engine struct {
 	Memories  *memory.Service
 	Recall    *recall.Service
 	Decisions *decision.Service
+	Catalogue *catalogue.Service
+	Tail      *tail.Service
 	Windows   *window.Service
 	Trials    *trial.Service
 	Summaries *summary.Service
+	Dialogues *dialogue.Service
 	Tools     *tools.Service
+	Outbound  *outbound.Service
+	Stats     *stats.Service
 	Boards    *board.Service
 }
 
@@ -93,8 +108,9 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	if err := db.LoadClock(ctx); err != nil {
 		return nil, "", err
 	}
-	e = &Engine{db: db, Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
+	e = &Engine{db: db, quotas: quotasOf(&o), Jobs: jobs.New(db, tenant.Living), Transfer: transfer.New(db, o.SpoolDir),
 		Tenants: tenant.New(db, o.RootKey), Projects: project.New(db, o.Defaults)}
+	e.Projects.Operator = o.Upstreams
 	e.Sessions = session.New(db, e.Projects, o.Tokens, o.MessageBytes)
 	e.Index = index.New(db, e.Jobs, o.Analyser)
 	if e.Policies, err = policy.New(ctx, db, e.Projects, o.Host, o.Policies, o.BuiltIns); err != nil {
@@ -103,20 +119,29 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Memories = memory.New(db, e.Projects, e.Index, o.Memories)
 	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories)
 	e.Decisions = decision.New(db, e.Projects)
-	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, e.Memories, e.Recall, e.Decisions,
+	e.Catalogue = catalogue.New(e.Projects, e.Sessions, e.Recall, e.Decisions)
+	e.Tail = tail.New(db, e.Sessions, e.Decisions)
+	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, recollect.New(e.Recall, e.Memories), e.Decisions,
 		view.New(db, e.Sessions, o.HotBytes))
-	e.Trials = trial.New(db, e.Projects, e.Sessions, e.Policies, e.Windows)
+	e.Trials = trial.New(db, e.Projects, e.Sessions, e.Policies, e.Decisions, e.Windows)
 	e.Summaries = summary.New(db, e.Projects, e.Sessions, e.Windows, o.Summariser)
+	e.Dialogues = dialogue.New(db, e.Projects, e.Sessions, o.HotBytes)
 	e.Tools = tools.New(db, e.Projects, e.Memories, e.Recall)
+	e.Outbound = outbound.New(db, e.Projects, e.Sessions, e.Windows, e.Decisions)
+	e.Stats = stats.New(db, e.Projects)
 	e.Boards = board.New(db, e.Jobs)
 
-	e.Projects.Pipelines = project.Pipelines{Check: e.Policies.CheckPipeline, BuiltIn: e.Policies.IsBuiltIn}
+	e.Windows.Rate = func(text, query string) int { return rank.Rate(o.Analyser, text, query) }
+	e.Projects.Pipelines = project.Pipelines{Check: e.Policies.CheckPipeline, BuiltIn: e.Policies.IsBuiltIn,
+		Reserved: e.Policies.Reserved}
+	e.Sessions.Decided = e.Decisions.Decided
 	e.Policies.Prove = e.Trials.SelfTests
 	e.Index.Sources = map[byte]index.Source{records.RecallMemories: e.Memories.Index,
 		records.RecallTranscript: e.Recall.IndexTranscripts}
 	if o.Summariser != nil {
 		e.Windows.WantSummary = e.Summaries.MakeWanted
 	}
+	e.setCounts()
 	e.setJobs()
 
 	if o.Defaults != nil {

@@ -159,7 +159,7 @@ func TestWhatHelpsAgainstDamage(t *testing.T) {
 		help  func()
 	}{
 		"open calls":     {func() { spoil(k, "o\x00", "talk\x00") }, exportAndImport},
-		"a turn's names": {func() { spoil(k, "m\x00", "h\x00\x00\x00\x01") }, exportAndImport},
+		"a turn's names": {func() { spoil(k, "m\x00", "h\x00\x00\x00\x00\x00\x00\x00\x01") }, exportAndImport},
 		"a module": {func() { spoil(k, "w\x00", "") }, func() {
 			k.Upload("again", enginetest.Keeping("damage"))
 		}},

@@ -29,7 +29,7 @@ func (e *Engine) setJobs() {
 		e.Boards.Units(),
 		e.Recall.Units(),
 		e.Index.Units())
-	e.Jobs.Dailies = slices.Concat(e.Sessions.Dailies(), e.Decisions.Dailies())
+	e.Jobs.Dailies = slices.Concat(e.Sessions.Dailies(), e.Decisions.Dailies(), e.Stats.Dailies())
 	e.Jobs.SystemDailies = []jobs.Daily{{Name: "files", Piece: e.db.CompactStore}}
 }
 
@@ -44,11 +44,12 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 }
 
 // Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and with
-// every tick what came due meanwhile. Summaries are made beside it, several at once.
+// every tick what came due meanwhile. Summaries are made beside it, several at once, and counts are written.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	e.Summaries.Start(ctx, &workers)
+	workers.Go(func() { e.Stats.Run(ctx) })
 	e.Jobs.Run(ctx, tick)
 }
 

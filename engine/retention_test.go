@@ -131,12 +131,12 @@ func TestRetentionGoesRoundTrouble(t *testing.T) {
 	}
 	s.stuck.Store(false)
 	k.Drain()
-	if _, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID); err != nil {
+	if _, err := k.Trials.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID); err != nil {
 		t.Fatal("the job did not wait:", err)
 	}
 	k.Advance(time.Hour)
 	k.Drain()
-	_, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
+	_, err := k.Trials.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 

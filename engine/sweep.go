@@ -39,7 +39,8 @@ func (e *Engine) sweepProject(ctx context.Context, tenant string, job store.Item
 		return records.ErrDamaged
 	}
 	for _, sweep := range []func(context.Context, string, ident.Incarnation) (more bool, err error){
-		e.Index.Sweep, e.Sessions.SweepHeads, e.Memories.Sweep, e.Decisions.Sweep} {
+		e.Index.Sweep, e.Sessions.SweepHeads, e.Memories.Sweep, e.Decisions.Sweep, e.Dialogues.Sweep, e.Stats.Sweep,
+		e.Projects.Sweep} {
 		if more, err := sweep(ctx, tenant, pinc); more || err != nil {
 			return err
 		}

@@ -26,8 +26,11 @@ type windowShown struct {
 	System   json.RawMessage `json:"system"`
 	Messages json.RawMessage `json:"messages"`
 	Text     string          `json:"text"`
-	Usage    map[string]int  `json:"usage"`
-	Summary  *struct {
+	Usage    struct {
+		Messages   int `json:"history_messages"`
+		Considered int `json:"considered_messages"`
+	} `json:"usage"` // tokens are counted otherwise by now
+	Summary *struct {
 		Text   string    `json:"text"`
 		Turns  [2]uint32 `json:"covers_turns"`
 		Covers int       `json:"covers_messages"`
@@ -68,6 +71,14 @@ func TestImportOfFormerBuild(t *testing.T) {
 		var req window.Request
 		if err := json.Unmarshal(f.Request, &req); err != nil {
 			t.Fatal(err)
+		}
+		if req.Memories != nil { // which stood there in all windows of that build
+			req.Memories.Position, req.Memories.Role = "first", "system"
+			placed, err := json.Marshal(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Request = placed
 		}
 		answer, err := k.Windows.Assemble(t.Context(), k.Admin, f.Project, &req, f.Request, nil)
 		if err != nil {

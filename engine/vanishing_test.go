@@ -9,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -37,7 +38,7 @@ func TestSessionThatVanishesUnderItsReader(t *testing.T) {
 				return len(f.Turns), err
 			},
 			"messages": func(k *enginetest.Kit) (int, error) {
-				l, err := k.Sessions.ListMessages(k.Context(), k.Admin, ident.DefaultProject, "s", records.Page{}, false)
+				l, err := k.Sessions.ListMessages(k.Context(), k.Admin, ident.DefaultProject, "s", records.Page{}, session.MessageOrder{})
 				return len(l.Data), err
 			},
 		} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/dialogue"
 	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/stats"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/summary"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
@@ -41,6 +43,8 @@ func verifiedRooms() []verify.Room {
 		recall.NewChecks(projects, sessions, index),
 		memory.NewChecks(index),
 		board.NewChecks(),
+		verify.Checks(dialogue.Checks()),
+		stats.Checks(),
 		// The checks of jobs and transfer are made here, because these rooms do not know verify. What the daily job
 		// says of rooms depends on the version that wrote it.
 		verify.Checks{

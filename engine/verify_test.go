@@ -38,7 +38,7 @@ func wantClean(t testing.TB, r *verify.Report) {
 }
 
 // kinds are all kinds of records that there are.
-var kinds = strings.Fields(`body headers summary decision effective session open_calls idempotent expiry audit live key project
+var kinds = strings.Fields(`body headers summary decision decision_row effective session open_calls idempotent expiry audit live key project
 	job_session job_project job_import job_import_board import job_headless job_summary usage policy policy_version policy_usage module tenant job_tenant built_in
 	job_decisions retention key_use memory memory_version memory_time recall_document recall_dead recall_block recall_memory
 	recall_stream recall_fresh recall_language recall_corpus job_fold job_unindexed job_backlog board board_entry board_time board_postings
@@ -178,9 +178,9 @@ func verifyDamaged(t *testing.T, k *enginetest.Kit) {
 
 // Whichever record is lost, it is noticed, but for those that nothing else tells of.
 func verifyLost(t *testing.T, k *enginetest.Kit) {
-	// p: a project without a session; ms: a summary that is not the last; zu: when a key was used; r: the daily job, which
+	// p: a project without a session; ps: a change of settings; ms: a summary that is not the last; zu: when a key was used; zt: the trace of a window; r: the daily job, which
 	// begins anew; s: the store's time, for which the system's is taken; vl: in which languages words are looked for; vx: that a document is dead, which its memory tells of.
-	silent := map[string]bool{"k": true, "j": true, "zd": true, "p": true, "ms": true, "zu": true, "r": true, "vl": true,
+	silent := map[string]bool{"k": true, "j": true, "zd": true, "zt": true, "p": true, "ps": true, "ms": true, "zu": true, "r": true, "vl": true,
 		"s": true}
 	noticed := map[string]int{}
 	sweeps := swept(t, k)
@@ -209,7 +209,7 @@ func verifyLost(t *testing.T, k *enginetest.Kit) {
 		}
 		one.put(t, k.Store, one.value)
 	}
-	for _, kind := range strings.Fields(`j p zd ze mb mh ms u h o i x a f l g y w q t n er eh et vd vf vx vt vk vn vs b ce cd ci
+	for _, kind := range strings.Fields(`j p zd ze zr mb mh ms u h o i x a f l g y w q t n er eh et vd vf vx vt vk vn vs b ce cd ci
 		cg cn`) {
 		if noticed[kind] == 0 {
 			t.Errorf("no loss of a record %s was noticed", kind)
@@ -325,6 +325,8 @@ func verifyContradictions(t *testing.T, k *enginetest.Kit) {
 		{"a longer module", "w", "keep", add(1), "module", "mismatch"},
 		{"no decision", "zd", "not-yet-there", swap(`{`, `[`), "decision", "malformed"},
 		{"a decision of another day", "zd", "not-yet-there", swap(`"at":17`, `"at":16`), "decision", "malformed"},
+		{"no row", "zr", "not-yet-there", swap(`{`, `[`), "decision_row", "malformed"},
+		{"a row of another day", "zr", "not-yet-there", swap(`"at":"20`, `"at":"21`), "decision_row", "malformed"},
 		{"a decision of more", "zd", `"talk"`, swap(`"turns":`, `"turns":9`), "decision", "mismatch"},
 		{"a decision of other settings", "zd", "not-yet-there", swap(`"effective":"`, `"effective":"00`), "decision", "malformed"},
 		{"a tenant that lives", "t", "leaving", swap(`true`, `false`), "tenant", "mismatch"},

@@ -1,7 +1,5 @@
 package hostapi
 
-import "github.com/seed-0906e6bc/mneme/engine/plan"
-
 // The ABI is written down once, in this file and in the tables of functions (functions.go, wasi.go, admit.go). The
 // encoder and the decoder use these offsets, host modules are built from those tables, and docs/ABI.md is printed from
 // all.
@@ -9,7 +7,7 @@ import "github.com/seed-0906e6bc/mneme/engine/plan"
 // Version of the ABI that this host speaks. Minor versions only append.
 const (
 	abiMajor   = 1
-	abiMinor   = 0
+	abiMinor   = 1
 	abiVersion = abiMajor<<16 | abiMinor
 )
 
@@ -63,8 +61,11 @@ const (
 	preSummaryCovers    = 80
 	preSummaryTokens    = 88
 	preReserved         = 92
+	preOlderTokens      = 96
+	preMemoryBudget     = 104
+	preReserved2        = 108
 
-	preambleSize = 96
+	preambleSize = 112
 )
 
 // flagOlderExist is set in the preamble's flags when messages exist beyond the table.
@@ -88,8 +89,10 @@ const (
 	recTags             = 48
 	recTagCount         = 52
 	recCreated          = 56
+	recPlace            = 64
+	recReserved         = 68
 
-	recordSize = 64
+	recordSize = 72
 )
 
 // Offsets in a config entry, and its types.
@@ -157,8 +160,8 @@ var (
 	preambleFields = []field{
 		{preMagic, "u32", "magic", "`MNM1` (bytes 4D 4E 4D 31)"},
 		{preABI, "u32", "abi", "the host's version, as in `mneme_abi`"},
-		{prePreambleSize, "u32", "preamble_size", "96 in 1.0"},
-		{preRecordSize, "u32", "record_size", "64 in 1.0; guests step by it"},
+		{prePreambleSize, "u32", "preamble_size", "112; 96 in 1.0"},
+		{preRecordSize, "u32", "record_size", "72; 64 in 1.0. Guests step by it"},
 		{preRecordCount, "u32", "record_count", "records in the table"},
 		{preRecordsOffset, "u32", "records_offset", "where the first record stands"},
 		{preConfigOffset, "u32", "config_offset", "where the first config entry stands"},
@@ -178,6 +181,11 @@ var (
 			"every message with seq up to this is covered by the stored summary; 0: none"},
 		{preSummaryTokens, "u32", "summary_tokens", "tokens of the stored summary"},
 		{preReserved, "u32", "reserved", "0"},
+		{preOlderTokens, "u64", "older_tokens",
+			"since 1.1: tokens of the session's messages that are older than the table, as they were counted when stored"},
+		{preMemoryBudget, "u32", "memory_budget",
+			"since 1.1: tokens that the memories recalled for this window may take; 0: none are asked for, or no bound"},
+		{preReserved2, "u32", "reserved", "0"},
 	}
 
 	recordFields = []field{
@@ -187,7 +195,7 @@ var (
 		{recRole, "u8", "role", "1 user, 2 assistant, 3 tool, 4 system-class"},
 		{recKind, "u8", "kind", "0 chat, 1 tool call, 2 tool result, 3 a2a, 4 summary, 5 memory, 6 marker"},
 		{recFlags, "u16", "flags", "1 pending, 2 open call, 4 compressed, 8 error result, 16 image, 32 mandatory, " +
-			"64 tags left out for space"},
+			"64 tags left out for space; since 1.1 also 128 pinned, 256 has thinking, 512 has audio, 1024 has documents"},
 		{recTokens, "u32", "tokens", "of the rendering asked for"},
 		{recCompressedTokens, "u32", "compressed_tokens", "as an earlier question; 0 where there is none"},
 		{recTextBytes, "u32", "text_bytes", "what `text` would return"},
@@ -198,6 +206,9 @@ var (
 		{recTags, "u32", "tags", "position of the first tag in the tag list"},
 		{recTagCount, "u32", "tag_count", "tags of this record"},
 		{recCreated, "i64", "created", "ms since 1970"},
+		{recPlace, "u32", "place", "since 1.1: the place of the record's turn among the turns that live, from 1; 0 for " +
+			"system-class records. It is the turn's number where nothing was rewound"},
+		{recReserved, "u32", "reserved", "0"},
 	}
 
 	configFields = []field{
@@ -225,46 +236,11 @@ var (
 		{opTemplate, "u8", "template", "0 but where the op names one"},
 		{opReserved, "u16", "reserved", "0"},
 		{opFirst, "u32", "first", "first record"},
-		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap"},
+		{opLast, "u32", "last", "last record, inclusive. Ranges of different ops must not overlap, but for KEEP and REPLACE, see there"},
 		{opTextOffset, "u32", "text_offset", "in the plan (REPLACE, INSERT)"},
 		{opTextLength, "u32", "text_length", "0 for the other ops"},
 		{opReasonOffset, "u32", "reason_offset", "in the plan"},
 		{opReasonLength, "u32", "reason_length", "`code` or `code: free words`, at most 200 bytes"},
-		{opArgument, "u32", "argument", "TRUNCATE: tokens; SUMMARISE: see there; 0 for the other ops"},
+		{opArgument, "u32", "argument", "TRUNCATE: tokens; SUMMARISE, STRIP, REPLACE with template 2: see there; 0 for the other ops"},
 	}
 )
-
-// opSpec is what the decoder must know of an op.
-type opSpec struct {
-	code     plan.OpCode
-	name     string
-	template uint8 // the one template that 1.0 knows; 0: the op has none
-	text     bool  // the op carries a text
-	argument bool  // the op carries an argument
-	doc      string
-}
-
-// opSpecs is indexed by code - 1.
-var opSpecs = [...]opSpec{
-	{plan.OpDrop, "DROP", 0, false, false, "leaves the records out; whole atoms only"},
-	{plan.OpCompress, "COMPRESS", 1, false, false,
-		"template 1: the range is whole atoms of one turn with at least one user message; one user message `[earlier " +
-			"question] (turn N): TEXT`, with the users' texts joined by a newline, replaces it. Users' rows say " +
-			"compress, the others drop. compressed_tokens is per user record; the host recounts joined ones. A turn " +
-			"without a user is DROPped instead"},
-	{plan.OpTruncate, "TRUNCATE", 0, false, true,
-		"cuts each text to `argument` tokens, head and tail, and marks the cut"},
-	{plan.OpStub, "STUB", 1, false, false,
-		"template 1: a tool result's text becomes a short marker that names the tool " +
-			"and the size"},
-	{plan.OpReplace, "REPLACE", 0, true, false, "the text becomes the given text; role, ids and calls stay"},
-	{plan.OpInsert, "INSERT", 0, true, false, "a system-class message (kind 6) with the given text before `first`, " +
-		"which may be record_count, never inside an atom; `last` is ignored, no overlap is possible"},
-	{plan.OpSummarise, "SUMMARISE", 0, false, true, "covered records (seq up to summary_covers, no delegation, not " +
-		"pending, not mandatory) are replaced by the running summary, which stands at `first` even if it covers " +
-		"nothing in the table; the rest stays, and a job may extend the summary from summary_covers + 1, older than " +
-		"the table too, up to `last`, never splitting an atom. The range is whole atoms; an atom is covered when all " +
-		"of it is. Where no summary is stored, the records stay; where the window holds it already, it stays where " +
-		"it is. Argument 1: use what is stored, ask for nothing; no other argument has a meaning. One SUMMARISE a " +
-		"plan"},
-}

@@ -13,8 +13,8 @@ func TestTablesTile(t *testing.T) {
 		fields []field
 		size   int
 	}{
-		"preamble": {preambleFields, 96},
-		"record":   {recordFields, 64},
+		"preamble": {preambleFields, 112},
+		"record":   {recordFields, 72},
 		"config":   {configFields, 24},
 		"string":   {stringFields, 8},
 		"plan":     {planFields, 16},
@@ -31,9 +31,10 @@ func TestTablesTile(t *testing.T) {
 			t.Errorf("%s ends at %d, want %d", name, at, c.size)
 		}
 	}
-	for i, o := range opSpecs {
-		if int(o.code) != i+1 {
-			t.Errorf("op %s stands at %d", o.name, i)
+	for i := 1; i < len(opSpecs); i++ {
+		was, is := &opSpecs[i-1], &opSpecs[i]
+		if is.code != was.code && is.code != was.code+1 || is.code == was.code && is.template <= was.template {
+			t.Errorf("op %s stands at %d", is.name, i)
 		}
 	}
 }

@@ -38,6 +38,9 @@ func WriteABI(w io.Writer) error {
 		"FuelPerCall":      fuelPerCall,
 		"BytesPerFuel":     bytesPerFuel,
 		"FuelPerTokenised": fuelPerTokenised,
+		"FuelPerAnalysed":  fuelPerAnalysed,
+		"ScoredText":       scoredText,
+		"ScoredQuery":      scoredQuery,
 		"LogLineBytes":     logLineBytes,
 		"Exports":          exportTable(),
 		"Functions":        functionTable(mnemeFunctions()),
@@ -64,7 +67,8 @@ func fieldTable(fields []field) string {
 func opTable() string {
 	var b strings.Builder
 	b.WriteString("| op | what the host does |\n|---|---|\n")
-	for _, o := range opSpecs {
+	for i := range opSpecs {
+		o := &opSpecs[i]
 		fmt.Fprintf(&b, "| %d %s | %s |\n", o.code, o.name, o.doc)
 	}
 	return strings.TrimSuffix(b.String(), "\n")

@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
 // What the host adds to a bare call of the engine: the same guest, which does nothing, both ways in one run.
@@ -49,7 +50,7 @@ func BenchmarkRestore(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				for at := requestArena; at < requestArena+4*runSize; at += runSize {
+				for at := requestArena; at < requestArena+4*wasm.CardBytes; at += wasm.CardBytes {
 					in.memory.bytes[at] = 1
 				}
 				restore()
@@ -160,7 +161,7 @@ func (p *bare) run(b *testing.B, c plan.Call) {
 	if err := p.assemble.CallWithStack(b.Context(), stack[:]); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := decode(memory[p.in.plans:][:stack[0]], DefaultLimits().InsertedBytes, p.in.reasons); err != nil {
+	if _, err := decode(memory[p.in.plans:][:stack[0]], abiMinor, DefaultLimits().InsertedBytes, p.in.reasons); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -68,6 +68,8 @@ const againTimes = 20
 func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
 	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed}
 	in.memory.refused = false
+	in.cards.Set(0)
+	in.dirty = dirty{from: int(in.requests), to: int(in.requests) + l.end}
 	if err := encode(in.memory.bytes[in.requests:], call.Request, l); err != nil {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
 	}
@@ -132,7 +134,7 @@ func (in *instance) answer(n int32) ([]plan.Op, *ending) {
 	if room := in.key.size.plan(); uint32(n) > room {
 		return nil, endingf(plan.StatusBadPlan, "a plan of %d bytes in an area of %d", n, room)
 	}
-	ops, err := decode(in.memory.bytes[in.plans:][:n], in.limits.InsertedBytes, in.reasons)
+	ops, err := decode(in.memory.bytes[in.plans:][:n], in.key.module.minor, in.limits.InsertedBytes, in.reasons)
 	if err == nil {
 		return ops, nil
 	}

@@ -46,8 +46,9 @@ func (r reasons) intern(b []byte) string {
 }
 
 // decode reads a plan and checks its form. The engine judges which records an op may name. maxText bounds the bytes of
-// all inserted and replacing texts together.
-func decode(b []byte, maxText int, known reasons) ([]plan.Op, error) {
+// all inserted and replacing texts together. minor is the version that the module's manifest asks for: a newer op is
+// not for it.
+func decode(b []byte, minor uint32, maxText int, known reasons) ([]plan.Op, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
@@ -73,7 +74,7 @@ func decode(b []byte, maxText int, known reasons) ([]plan.Op, error) {
 	texts := 0
 	for i := range ops {
 		raw := (*[opSize]byte)(b[uint64(at)+uint64(i)*uint64(step):])
-		if err := decodeOp(&ops[i], uint32(i), raw, b, known); err != nil {
+		if err := decodeOp(&ops[i], uint32(i), raw, b, minor, known); err != nil {
 			return nil, err
 		}
 		if texts += len(ops[i].Text); texts > maxText {
@@ -84,15 +85,19 @@ func decode(b []byte, maxText int, known reasons) ([]plan.Op, error) {
 	return ops, nil
 }
 
-func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, known reasons) error {
+func decodeOp(op *plan.Op, i uint32, raw *[opSize]byte, b []byte, minor uint32, known reasons) error {
 	le := binary.LittleEndian
 	code := raw[opCode]
-	if code == 0 || int(code) > len(opSpecs) {
+	spec := specOf(plan.OpCode(code), raw[opTemplate])
+	if spec == nil {
 		return badOp(i, "op is %d, which mneme/%d.%d does not know", code, abiMajor, abiMinor)
 	}
-	spec := &opSpecs[code-1]
 	if raw[opTemplate] != spec.template {
-		return badOp(i, "template is %d, %s takes %d", raw[opTemplate], spec.name, spec.template)
+		return badOp(i, "template is %d, %s takes %s", raw[opTemplate], spec.name, templatesOf(spec.code))
+	}
+	if spec.since > minor {
+		return badOp(i, "op is %d with template %d, %s of mneme/%d.%d, and the manifest's abi is %d.%d", code,
+			spec.template, spec.name, abiMajor, spec.since, abiMajor, minor)
 	}
 	if reserved := le.Uint16(raw[opReserved:]); reserved != 0 {
 		return badOp(i, "reserved is %d, not 0", reserved)

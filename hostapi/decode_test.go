@@ -39,13 +39,17 @@ func TestDecode(t *testing.T) {
 		"truncate": {one(3, 0, 2, 2, 0, 0, 0, 0, 99), []plan.Op{{Code: 3, First: 2, Last: 2, Argument: 99}}},
 		"stub": {one(4, 1, 5, 5, 0, 0, 48, 4), []plan.Op{{Code: 4, Template: 1, First: 5, Last: 5,
 			Reason: "code"}}},
-		"replace":      {one(5, 0, 5, 5, 57, 4), []plan.Op{{Code: 5, First: 5, Last: 5, Text: "text"}}},
-		"insert":       {one(6, 0, 9, 0, 57, 4), []plan.Op{{Code: 6, First: 9, Text: "text"}}},
-		"summarise":    {one(7, 0, 0, 4), []plan.Op{{Code: 7, Last: 4}}},
-		"stored only":  {one(7, 0, 0, 4, 0, 0, 0, 0, 1), []plan.Op{{Code: 7, Last: 4, Argument: plan.StoredOnly}}},
+		"replace":     {one(5, 0, 5, 5, 57, 4), []plan.Op{{Code: 5, First: 5, Last: 5, Text: "text"}}},
+		"insert":      {one(6, 0, 9, 0, 57, 4), []plan.Op{{Code: 6, First: 9, Text: "text"}}},
+		"summarise":   {one(7, 0, 0, 4), []plan.Op{{Code: 7, Last: 4}}},
+		"stored only": {one(7, 0, 0, 4, 0, 0, 0, 0, 1), []plan.Op{{Code: 7, Last: 4, Argument: plan.StoredOnly}}},
+		"arguments": {one(5, 2, 3, 3, 57, 4, 0, 0, 1), []plan.Op{{Code: 5, Template: 2, First: 3, Last: 3, Text: "text",
+			Argument: 1}}},
+		"keep":         {one(8, 0, 2, 4, 0, 0, 48, 9), []plan.Op{{Code: 8, First: 2, Last: 4, Reason: "code: why"}}},
+		"strip":        {one(9, 0, 2, 4, 0, 0, 0, 0, 9), []plan.Op{{Code: 9, First: 2, Last: 4, Argument: 9}}},
 		"larger steps": {wide, []plan.Op{{Code: 1}, {Code: 1, First: 1, Last: 1}}},
 	} {
-		got, err := decode(c.plan, testMaxText, reasons{})
+		got, err := decode(c.plan, abiMinor, testMaxText, reasons{})
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -61,34 +65,58 @@ func TestDecodeRefuses(t *testing.T) {
 		plan []byte
 		want string // words that the author needs
 	}{
-		"short header":   {[]byte("MNP1"), "header"},
-		"magic":          {edit(one(1, 0), 0, 0x314d4e4d), "magic"},
-		"too many ops":   {edit(one(1, 0), 4, 3), "ops_offset"},
-		"countless ops":  {edit(one(1, 0), 4, 1<<32-1), "ops_offset"},
-		"ops in header":  {edit(one(1, 0), 8, 8), "ops_offset"},
-		"ops beyond":     {edit(one(1, 0), 8, 1<<32-16), "ops_offset"},
-		"small op_size":  {edit(one(1, 0), 12, 31), "op_size is 31"},
-		"no op_size":     {edit(one(1, 0), 12, 0), "op_size is 0"},
-		"huge op_size":   {edit(one(1, 0), 12, 1<<32-1), "ops_offset"},
-		"op 0":           {one(0, 0), "op 0: op is 0"},
-		"op 8":           {one(8, 0), "op 0: op is 8"},
-		"second op":      {planBytes("", opBytes(1, 0), opBytes(99, 0)), "op 1: op is 99"},
-		"no template":    {one(2, 0), "op 0: template is 0, COMPRESS takes 1"},
-		"template":       {one(1, 1), "op 0: template is 1, DROP takes 0"},
-		"reserved":       {edit(one(1, 0), 16, 1|1<<16), "op 0: reserved is 1"},
-		"argument":       {one(1, 0, 0, 0, 0, 0, 0, 0, 5), "op 0: argument is 5"},
-		"text of a drop": {one(1, 0, 0, 0, 57, 4), "op 0: text_length is 4"},
-		"text beyond":    {one(5, 0, 0, 0, 57, 5), "op 0: text_offset 57 and text_length 5"},
-		"text wraps":     {one(5, 0, 0, 0, 1<<32-1, 2), "text_offset"},
-		"reason beyond":  {one(1, 0, 0, 0, 0, 0, 60, 2), "op 0: reason_offset 60 and reason_length 2"},
+		"short header":       {[]byte("MNP1"), "header"},
+		"magic":              {edit(one(1, 0), 0, 0x314d4e4d), "magic"},
+		"too many ops":       {edit(one(1, 0), 4, 3), "ops_offset"},
+		"countless ops":      {edit(one(1, 0), 4, 1<<32-1), "ops_offset"},
+		"ops in header":      {edit(one(1, 0), 8, 8), "ops_offset"},
+		"ops beyond":         {edit(one(1, 0), 8, 1<<32-16), "ops_offset"},
+		"small op_size":      {edit(one(1, 0), 12, 31), "op_size is 31"},
+		"no op_size":         {edit(one(1, 0), 12, 0), "op_size is 0"},
+		"huge op_size":       {edit(one(1, 0), 12, 1<<32-1), "ops_offset"},
+		"op 0":               {one(0, 0), "op 0: op is 0"},
+		"op 10":              {one(10, 0), "op 0: op is 10"},
+		"op 255":             {one(255, 0), "op 0: op is 255"},
+		"replace's template": {one(5, 1), "op 0: template is 1, REPLACE takes 0 or 2"},
+		"keep's template":    {one(8, 1), "op 0: template is 1, KEEP takes 0"},
+		"argument of a text": {one(5, 0, 0, 0, 57, 4, 0, 0, 1), "op 0: argument is 1, REPLACE takes none"},
+		"argument of a keep": {one(8, 0, 0, 0, 0, 0, 0, 0, 1), "op 0: argument is 1"},
+		"text of a strip":    {one(9, 0, 0, 0, 57, 4, 0, 0, 1), "op 0: text_length is 4"},
+		"second op":          {planBytes("", opBytes(1, 0), opBytes(99, 0)), "op 1: op is 99"},
+		"no template":        {one(2, 0), "op 0: template is 0, COMPRESS takes 1"},
+		"template":           {one(1, 1), "op 0: template is 1, DROP takes 0"},
+		"reserved":           {edit(one(1, 0), 16, 1|1<<16), "op 0: reserved is 1"},
+		"argument":           {one(1, 0, 0, 0, 0, 0, 0, 0, 5), "op 0: argument is 5"},
+		"text of a drop":     {one(1, 0, 0, 0, 57, 4), "op 0: text_length is 4"},
+		"text beyond":        {one(5, 0, 0, 0, 57, 5), "op 0: text_offset 57 and text_length 5"},
+		"text wraps":         {one(5, 0, 0, 0, 1<<32-1, 2), "text_offset"},
+		"reason beyond":      {one(1, 0, 0, 0, 0, 0, 60, 2), "op 0: reason_offset 60 and reason_length 2"},
 		"long reason": {planBytes(strings.Repeat("x", 201), opBytes(1, 0, 0, 0, 0, 0, 48, 201)),
 			"reason_length is 201"},
 		"text not UTF-8":   {planBytes("\xff", opBytes(5, 0, 0, 0, 48, 1)), "op 0: text is not valid UTF-8"},
 		"reason not UTF-8": {planBytes("\xff", opBytes(1, 0, 0, 0, 0, 0, 48, 1)), "op 0: reason is not valid UTF-8"},
 	} {
-		got, err := decode(c.plan, testMaxText, reasons{})
+		got, err := decode(c.plan, abiMinor, testMaxText, reasons{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; want %q", name, got, err, c.want)
+		}
+	}
+}
+
+// A module says in its manifest which version it was written for, and gets what that version had.
+func TestDecodeByVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		plan  []byte
+		since uint32
+	}{
+		"drop": {one(1, 0), 0}, "replace": {one(5, 0), 0}, "summarise": {one(7, 0), 0},
+		"arguments": {one(5, 2), 1}, "keep": {one(8, 0), 1}, "strip": {one(9, 0, 0, 0, 0, 0, 0, 0, 1), 1},
+	} {
+		for minor := range uint32(3) {
+			_, err := decode(c.plan, minor, testMaxText, reasons{})
+			if (err == nil) != (minor >= c.since) || err != nil && !strings.Contains(err.Error(), "manifest's abi is 1.0") {
+				t.Errorf("%s with abi 1.%d: %v", name, minor, err)
+			}
 		}
 	}
 }
@@ -96,10 +124,10 @@ func TestDecodeRefuses(t *testing.T) {
 func TestDecodeBoundsTexts(t *testing.T) {
 	text := strings.Repeat("x", testMaxText)
 	half := opBytes(5, 0, 0, 0, 80, testMaxText/2)
-	if _, err := decode(planBytes(text, half, half), testMaxText, reasons{}); err != nil {
+	if _, err := decode(planBytes(text, half, half), abiMinor, testMaxText, reasons{}); err != nil {
 		t.Errorf("texts that just fit: %v", err)
 	}
-	_, err := decode(planBytes(text, half, opBytes(5, 0, 0, 0, 80, testMaxText/2+1)), testMaxText, reasons{})
+	_, err := decode(planBytes(text, half, opBytes(5, 0, 0, 0, 80, testMaxText/2+1)), abiMinor, testMaxText, reasons{})
 	var wrong *planError
 	if !errors.As(err, &wrong) || !wrong.quota {
 		t.Errorf("one byte more: %v", err)
@@ -114,7 +142,7 @@ func TestReasonsAreInterned(t *testing.T) {
 	}
 	b := planBytes("code: why", ops...)
 	decodeAll := func() {
-		if _, err := decode(b, testMaxText, known); err != nil {
+		if _, err := decode(b, abiMinor, testMaxText, known); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -135,10 +163,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add(one(1, 0, 3, 7, 0, 0, 48, 9))
 	f.Add(one(5, 0, 5, 5, 57, 4))
 	f.Add(planBytes("ab", opBytes(2, 1, 0, 9), opBytes(6, 0, 3, 0, 80, 2, 80, 1), opBytes(7, 0)))
+	f.Add(one(5, 2, 5, 5, 57, 4, 0, 0, 3))
+	f.Add(planBytes("ab", opBytes(8, 0, 0, 9), opBytes(9, 0, 3, 3, 0, 0, 112, 1, 5), opBytes(8, 0, 1, 9)))
 	f.Add(planBytes(""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
-		ops, err := decode(b, testMaxText, reasons{})
+		ops, err := decode(b, abiMinor, testMaxText, reasons{})
 		if !bytes.Equal(b, before) {
 			t.Fatal("the plan was written to")
 		}
@@ -154,7 +184,7 @@ func FuzzDecode(f *testing.F) {
 		texts := 0
 		for _, op := range ops {
 			texts += len(op.Text)
-			if op.Code < plan.OpDrop || op.Code > plan.OpSummarise || len(op.Reason) > 200 ||
+			if op.Code < plan.OpDrop || op.Code > plan.OpStrip || len(op.Reason) > 200 ||
 				!utf8.ValidString(op.Text) || !utf8.ValidString(op.Reason) {
 				t.Fatalf("%+v", op)
 			}

@@ -160,6 +160,9 @@ func encodePreamble(b *[preambleSize]byte, r *plan.Request, l layout) {
 	le.PutUint64(b[preSummaryCovers:], r.SummaryCovers)
 	le.PutUint32(b[preSummaryTokens:], r.SummaryTokens)
 	le.PutUint32(b[preReserved:], 0)
+	le.PutUint64(b[preOlderTokens:], r.OlderTokens)
+	le.PutUint32(b[preMemoryBudget:], r.MemoryBudget)
+	le.PutUint32(b[preReserved2:], 0)
 }
 
 func encodeRecord(b *[recordSize]byte, index uint32, r *plan.Record, tags bool) {
@@ -184,6 +187,8 @@ func encodeRecord(b *[recordSize]byte, index uint32, r *plan.Record, tags bool) 
 	le.PutUint32(b[recTags:], tagsAt)
 	le.PutUint32(b[recTagCount:], tagCount)
 	le.PutUint64(b[recCreated:], uint64(r.Created))
+	le.PutUint32(b[recPlace:], r.Place)
+	le.PutUint32(b[recReserved:], 0)
 }
 
 // encodeConfig writes one entry at offset at and its strings at free, and returns the offset for the next strings.

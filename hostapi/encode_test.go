@@ -18,7 +18,7 @@ func sampleRequest() *plan.Request {
 		Records: []plan.Record{{
 			Seq: 0x0807060504030201, Created: 0x1817161514131211, Turn: 0x21, Tokens: 0x22, CompressedTokens: 0x23,
 			TextBytes: 0x24, Atom: 0x25, Delegation: 0x26, Agent: 1, Tool: 2, TagsAt: 1, TagCount: 2,
-			Flags: 0x0135, Role: plan.RoleAssistant, Kind: plan.KindA2A,
+			Flags: 0x0735, Place: 0x29, Role: plan.RoleAssistant, Kind: plan.KindA2A,
 		}, {Role: plan.RoleUser}},
 		Strings: []string{"", "ag", "tool", "red"}, Tags: []uint32{3, 2, 1},
 		Config: []plan.ConfigEntry{
@@ -26,6 +26,7 @@ func sampleRequest() *plan.Request {
 		},
 		BudgetMessages: 0x31, BudgetTokens: 0x32, ViewerDelegation: 0x33, ViewerAgent: 1, Now: -0x34,
 		Seed: 0x3837363534333231, NewestTurn: 0x36, OlderExist: true, SummaryCovers: 0x37, SummaryTokens: 0x38,
+		OlderTokens: 0x4847464544434241, MemoryBudget: 0x39,
 	}
 }
 
@@ -33,25 +34,27 @@ func sampleRequest() *plan.Request {
 func TestEncodeGolden(t *testing.T) {
 	want := strings.Join([]string{
 		// preamble
-		"4d4e4d31", "00000100", "60000000", "40000000", "02000000", "60000000", // magic, abi, sizes, count, offset
-		"e0000000", "04000000", // config at 96 + 2*64 = 224
-		"40010000", "04000000", // strings at 224 + 4*24 = 320
+		"4d4e4d31", "01000100", "70000000", "48000000", "02000000", "70000000", // magic, abi, sizes, count, offset
+		"00010000", "04000000", // config at 112 + 2*72 = 256
+		"60010000", "04000000", // strings at 256 + 4*24 = 352
 		"31000000", "32000000", "33000000", "01000000", // budgets, viewer
 		"ccffffffffffffff", "3132333435363738", // now, seed
 		"36000000", "01000000", "3700000000000000", "38000000", "00000000",
+		"4142434445464748", "39000000", "00000000",
 		// record 0
-		"00000000", "21000000", "0102030405060708", "02", "03", "3501", "22000000", "23000000", "24000000",
+		"00000000", "21000000", "0102030405060708", "02", "03", "3507", "22000000", "23000000", "24000000",
 		"25000000", "26000000", "01000000", "02000000", "01000000", "02000000", "1112131415161718",
+		"29000000", "00000000",
 		// record 1
 		"01000000", "00000000", "0000000000000000", "01", "00", "0000", strings.Repeat("00000000", 9),
-		"0000000000000000",
-		// config: strings' bytes begin at 320 + 4*8 + 3*4 = 364
-		"6c010000", "01000000", "03000000", "00000000", "0100000000000000",
-		"6d010000", "01000000", "02000000", "00000000", "000000000000f83f",
-		"6e010000", "01000000", "01000000", "00000000", "feffffffffffffff",
-		"6f010000", "01000000", "04000000", "03000000", "7001000000000000",
+		"0000000000000000", "0000000000000000",
+		// config: strings' bytes begin at 352 + 4*8 + 3*4 = 396
+		"8c010000", "01000000", "03000000", "00000000", "0100000000000000",
+		"8d010000", "01000000", "02000000", "00000000", "000000000000f83f",
+		"8e010000", "01000000", "01000000", "00000000", "feffffffffffffff",
+		"8f010000", "01000000", "04000000", "03000000", "9001000000000000",
 		// strings, then the tag list
-		"73010000", "00000000", "73010000", "02000000", "75010000", "04000000", "79010000", "03000000",
+		"93010000", "00000000", "93010000", "02000000", "95010000", "04000000", "99010000", "03000000",
 		"03000000", "02000000", "01000000",
 		hex.EncodeToString([]byte("bfisxyzagtoolred")),
 	}, "")
@@ -98,7 +101,7 @@ func withTags(length int) *plan.Request {
 }
 
 // Everything but the tag's own bytes: preamble, two records, three strings, one tag, the agent's name.
-const besidesTag = 96 + 2*64 + 3*8 + 4 + 5
+const besidesTag = 112 + 2*72 + 3*8 + 4 + 5
 
 func TestLayoutPicksTheSmallestArena(t *testing.T) {
 	for _, c := range []struct {
@@ -129,7 +132,7 @@ func TestTagsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	le := binary.LittleEndian
-	first, second := b[96:160], b[160:224]
+	first, second := b[112:184], b[184:256]
 	if le.Uint16(first[18:]) != 64 || le.Uint32(first[52:]) != 0 {
 		t.Errorf("record with tags: flags %d, %d tags", le.Uint16(first[18:]), le.Uint32(first[52:]))
 	}
@@ -151,7 +154,7 @@ func TestTagsLeftOut(t *testing.T) {
 func TestRequestThatFitsNowhere(t *testing.T) {
 	h := newHost(t, Options{})
 	call := twoRecords(mustLoad(t, h, guest{}.build()))
-	call.Request.Records = make([]plan.Record, 8191)
+	call.Request.Records = make([]plan.Record, 7281)
 	out := h.Run(context.Background(), call)
 	if out.Status != plan.StatusUnavailable || !strings.Contains(out.Detail, "524288") {
 		t.Errorf("%s: %s", out.Status, out.Detail)
@@ -176,7 +179,7 @@ func FuzzLayout(f *testing.F) {
 			return
 		}
 		if l.end > int(l.size.request()) || l.config%8 != 0 || l.strings%8 != 0 ||
-			l.config < 96 || l.strings < l.config || l.tagList < l.strings || l.bytes < l.tagList || l.end < l.bytes {
+			l.config < 112 || l.strings < l.config || l.tagList < l.strings || l.bytes < l.tagList || l.end < l.bytes {
 			t.Fatalf("%+v", l)
 		}
 		b := make([]byte, l.size.request())

@@ -56,6 +56,15 @@ func mnemeFunctions() []hostFunction {
 				"returns the text's whole length, or -1 where there is no such record", hostText},
 		{"tokens", i32s("ptr", "len"), i32, "token count of a text", hostTokens},
 		{"find", i32s("record", "ptr", "len"), i32, "byte offset of the needle in the record's text, or -1", hostFind},
+		{"args", i32s("record", "call", "offset", "ptr", "cap"), i32,
+			"since 1.1: as `text`, of the arguments of one of the record's calls; call counts from 0, for a result it is " +
+				"0, the call that it answers. -1 where there is no such record or call", hostArgs},
+		{"name", i32s("record", "call", "ptr", "cap"), i32,
+			"since 1.1: copies up to cap bytes of the name of the tool that a call names; returns the name's whole " +
+				"length, or -1 as `args` does", hostName},
+		{"score", i32s("record", "ptr", "len"), i32,
+			"since 1.1: how well the record's text answers a query, by the words of the two alone, from 0 to 1,000,000; " +
+				"-1 where there is no such record", hostScore},
 		{"log", i32s("level", "ptr", "len"), nil, "0 debug, 1 info, 2 warn, 3 error; into the decision", hostLog},
 		{"fail", i32s("ptr", "len"), nil, "the author's message for a negative return", hostFail},
 	}
@@ -109,11 +118,49 @@ func hostText(in *instance, stack []uint64) {
 		stack[0] = api.EncodeI32(-1)
 		return
 	}
-	stack[0] = api.EncodeI32(int32(len(text)))
-	if int(offset) < len(text) {
-		n := copy(dst, text[offset:])
-		in.pull(n)
+	stack[0] = in.copyOut(dst, text, offset)
+}
+
+func hostArgs(in *instance, stack []uint64) {
+	record, call, offset := int32(stack[0]), int32(stack[1]), int32(stack[2])
+	if offset < 0 {
+		in.stop(plan.StatusTrap, "offset %d is negative", offset)
 	}
+	dst := in.bytes(uint32(stack[3]), int32(stack[4]))
+	arguments, ok := in.part(fetchArguments, record, call)
+	if !ok {
+		stack[0] = api.EncodeI32(-1)
+		return
+	}
+	stack[0] = in.copyOut(dst, arguments, offset)
+}
+
+func hostName(in *instance, stack []uint64) {
+	record, call := int32(stack[0]), int32(stack[1])
+	dst := in.bytes(uint32(stack[2]), int32(stack[3]))
+	name, ok := in.part(fetchName, record, call)
+	if !ok {
+		stack[0] = api.EncodeI32(-1)
+		return
+	}
+	stack[0] = in.copyOut(dst, name, 0)
+}
+
+// hostScore charges as find does for the text and the query, and for making words of them as tokens does. It looks at
+// no more than a part of either, because it cannot be interrupted.
+func hostScore(in *instance, stack []uint64) {
+	query := in.bytes(uint32(stack[1]), int32(stack[2]))
+	text, ok := in.text(int32(stack[0]))
+	if !ok {
+		stack[0] = api.EncodeI32(-1)
+		return
+	}
+	text, query = text[:min(len(text), scoredText)], query[:min(len(query), scoredQuery)]
+	in.pull(len(text) + len(query))
+	in.spend((len(text) + len(query)) * fuelPerAnalysed)
+	in.rest()
+	stack[0] = api.EncodeI32(int32(in.texts.Score(text, query)))
+	in.spend(0)
 }
 
 func hostTokens(in *instance, stack []uint64) {
@@ -154,74 +201,4 @@ func hostFail(in *instance, stack []uint64) {
 	message := in.bytes(uint32(stack[0]), int32(stack[1]))
 	in.write(len(message))
 	in.failure = strings.ToValidUTF8(string(message), "\uFFFD")
-}
-
-// enter counts one host call and notes its name for the words of a failure.
-func (in *instance) enter(function string) {
-	in.function = function
-	if in.hostCalls++; in.hostCalls > in.limits.HostCalls {
-		in.stop(plan.StatusHostQuota, "more than %d host calls", in.limits.HostCalls)
-	}
-	in.spend(fuelPerCall)
-}
-
-// pull counts bytes of text that the host copied, searched or tokenised for the guest.
-func (in *instance) pull(n int) {
-	in.spend(n / bytesPerFuel)
-	if in.pulled += n; in.pulled > in.limits.TextBytes {
-		in.stop(plan.StatusHostQuota, "more than %d bytes of text", in.limits.TextBytes)
-	}
-}
-
-// write counts bytes that the guest logged or gave as its message.
-func (in *instance) write(n int) {
-	if in.written += n; in.written > in.limits.LogBytes {
-		in.stop(plan.StatusHostQuota, "more than %d bytes of log", in.limits.LogBytes)
-	}
-}
-
-// during stops a guest that calls, outside mneme_assemble, a function that needs a request.
-func (in *instance) during() {
-	if in.request == nil {
-		in.stop(plan.StatusTrap, "called before mneme_assemble")
-	}
-}
-
-// logLineBytes is what each line counts beside its text, so that empty lines cannot flood a decision.
-const logLineBytes = 16
-
-// fetched is the text that a call read last.
-type fetched struct {
-	record int32
-	text   []byte
-}
-
-// text is a record's text, or false where the table has no such record. The text read last is kept, so that a guest can
-// read it in pieces. Any other text is charged again in full, because the host makes all of it.
-func (in *instance) text(record int32) ([]byte, bool) {
-	in.during()
-	if record < 0 || int(record) >= len(in.request.Records) {
-		return nil, false
-	}
-	if in.last.text == nil || in.last.record != record {
-		text, err := in.texts.Text(int(record))
-		if err != nil {
-			in.stop(plan.StatusUnavailable, "the text of record %d cannot be read: %v", record, err)
-		}
-		in.spend(len(text) / bytesPerFuel)
-		in.last = fetched{record, text}
-	}
-	return in.last.text, true
-}
-
-// bytes is the guest's memory from ptr on, length bytes of it.
-func (in *instance) bytes(ptr uint32, length int32) []byte {
-	size := len(in.memory.bytes)
-	if length < 0 {
-		in.stop(plan.StatusTrap, "length %d is negative", length)
-	}
-	if uint64(ptr)+uint64(length) > uint64(size) {
-		in.stop(plan.StatusTrap, "%d bytes at %d pass the end of memory at %d", length, ptr, size)
-	}
-	return in.memory.bytes[ptr : ptr+uint32(length)]
 }

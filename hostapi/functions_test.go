@@ -17,6 +17,7 @@ func hostGuest(assemble []byte, data ...datum) guest {
 	return guest{
 		imports: []fnImport{
 			of("text", 4, i32r), of("tokens", 2, i32r), of("find", 3, i32r), of("log", 3, nil), of("fail", 2, nil),
+			of("args", 5, i32r), of("name", 4, i32r), of("score", 3, i32r),
 		},
 		data: data, assemble: assemble,
 	}
@@ -28,6 +29,9 @@ const (
 	fnFind   = 2
 	fnLog    = 3
 	fnFail   = 4
+	fnArgs   = 5
+	fnName   = 6
+	fnScore  = 7
 )
 
 func TestHostFunctions(t *testing.T) {
@@ -45,6 +49,13 @@ func TestHostFunctions(t *testing.T) {
 		"no tokens":      {call(fnTokens, 0, 0), "returned -1"},
 		"find":           {call(fnFind, 0, 16, 5), "returned -7"},
 		"find the empty": {call(fnFind, 0, 0, 0), "returned -1"},
+		"args":           {call(fnArgs, 0, 0, 0, 1024, 64), "returned -21"},
+		"args cut":       {call(fnArgs, 0, 0, 3, 1024, 2), "returned -21"},
+		"args beyond":    {call(fnArgs, 1, 0, 1<<31-1, 1024, 2), "returned -16"},
+		"name":           {call(fnName, 0, 0, 1024, 64), "returned -5"},
+		"name measured":  {call(fnName, 1, 0, 0, 0), "returned -5"},
+		"score":          {call(fnScore, 0, 16, 5), "returned -2"},
+		"score by none":  {call(fnScore, 0, 0, 0), "returned -1"},
 	} {
 		out := runGuest(t, Options{}, hostGuest(show(c.code), datum{16, []byte("world")}))
 		if out.Status != plan.StatusAuthorError || !strings.Contains(out.Detail, c.want) {
@@ -56,6 +67,11 @@ func TestHostFunctions(t *testing.T) {
 		"text of a negative one": call(fnText, -1, 0, 1024, 64),
 		"find in no record":      call(fnFind, 2, 16, 5),
 		"find what is not there": call(fnFind, 1, 16, 5),
+		"args of no record":      call(fnArgs, 2, 0, 0, 1024, 64),
+		"args of no call":        call(fnArgs, 0, 1, 0, 1024, 64),
+		"args of a negative one": call(fnArgs, 0, -1, 0, 1024, 64),
+		"name of no call":        call(fnName, 0, 1, 1024, 64),
+		"score in no record":     call(fnScore, -1, 16, 5),
 	} {
 		out := runGuest(t, Options{}, hostGuest(code, datum{16, []byte("world")}))
 		if out.Status != plan.StatusAuthorError || !strings.Contains(out.Detail, "returned -1") {
@@ -96,6 +112,11 @@ func TestHostFunctionsRefuseBadArguments(t *testing.T) {
 		"log len":        {cat(call(fnLog, 0, 0, -9), konst(0)), "mneme.log: length -9"},
 		"fail ptr":       {cat(call(fnFail, end, 1), konst(-1)), "mneme.fail: 1 bytes at 196608"},
 		"fail len":       {cat(call(fnFail, 0, -1), konst(-1)), "mneme.fail: length -1"},
+		"args offset":    {call(fnArgs, 0, 0, -1, 0, 8), "mneme.args: offset -1 is negative"},
+		"args ptr":       {call(fnArgs, 0, 0, 0, end-4, 8), "mneme.args: 8 bytes at 196604"},
+		"name cap":       {call(fnName, 0, 0, 0, -8), "mneme.name: length -8"},
+		"score ptr":      {call(fnScore, 0, end, 1), "mneme.score: 1 bytes at 196608"},
+		"score len":      {call(fnScore, 0, 0, -1<<31), "mneme.score: length -2147483648"},
 	} {
 		out := runGuest(t, Options{}, hostGuest(c.code))
 		if out.Status != plan.StatusTrap || !strings.Contains(out.Detail, c.want) {
@@ -118,6 +139,9 @@ func TestHostQuotas(t *testing.T) {
 		"copied":   {text, hostGuest(cat(two, konst(0))), "mneme.text: more than 21 bytes of text"},
 		"searched": {text, hostGuest(cat(call(fnFind, 0, 0, 0), call(fnFind, 0, 0, 0), ins(opAdd))), "mneme.find"},
 		"counted":  {text, hostGuest(call(fnTokens, 0, 22)), "mneme.tokens"},
+		"args": {text, hostGuest(cat(two[:0], call(fnArgs, 0, 0, 0, 1024, 64), call(fnName, 0, 0, 1024, 64), ins(opAdd))),
+			"mneme.name: more than 21 bytes of text"},
+		"scored": {text, hostGuest(call(fnScore, 0, 16, 11)), "mneme.score"},
 		"logged": {log, hostGuest(cat(call(fnLog, 1, 0, 4), call(fnFail, 0, 4), konst(-1))),
 			"mneme.fail: more than 23 bytes"},
 		"inserted": {inserted, returnsPlan(insert), "exceed 3 bytes"},
@@ -141,6 +165,41 @@ func TestHostWorkCostsFuel(t *testing.T) {
 	}
 }
 
+// What is read of a call is charged as a text of that length is, once for reading it in pieces; scoring is charged for
+// making words of text and query, and for no more than it looks at.
+func TestChargesOfReading(t *testing.T) {
+	cost := func(record string, code ...[]byte) uint64 {
+		h := newHost(t, Options{})
+		c := twoRecords(mustLoad(t, h, hostGuest(cat(append(code, konst(0))...)).build()))
+		c.Texts = texts{record, ""}
+		out := h.Run(t.Context(), c)
+		if out.Status != plan.StatusOK {
+			t.Fatal(out)
+		}
+		return out.Fuel - fuelPerCall*uint64(len(code))
+	}
+	drop := func(code []byte) []byte { return cat(code, ins(opDropValue)) }
+	near := func(what string, got, want uint64) {
+		if got < want || got > want+60 { // some instructions of the guest
+			t.Errorf("%s costs %d, want %d", what, got, want)
+		}
+	}
+	const n = 8000
+	text := strings.Repeat("a", n)
+	wrapped := uint64(n + len(`{"of":""}`))
+	near("text", cost(text, drop(call(fnText, 0, 0, 1024, n))), 2*n/bytesPerFuel)
+	near("args", cost(text, drop(call(fnArgs, 0, 0, 0, 1024, n))), (wrapped+n)/bytesPerFuel)
+	near("args in pieces", cost(text, drop(call(fnArgs, 0, 0, 0, 1024, n/2)), drop(call(fnArgs, 0, 0, n/2, 1024, n/2))),
+		(wrapped+n)/bytesPerFuel)
+	near("args after a text", cost(text, drop(call(fnArgs, 0, 0, 0, 0, 0)), drop(call(fnText, 0, 0, 0, 0)),
+		drop(call(fnArgs, 0, 0, 0, 0, 0))), (2*wrapped+n)/bytesPerFuel)
+	near("name", cost(text, drop(call(fnName, 0, 0, 1024, 64))), 0)
+	near("score", cost(text, drop(call(fnScore, 0, 16, 40))), n/bytesPerFuel+(n+40)/bytesPerFuel+(n+40)*fuelPerAnalysed)
+	const most = scoredText + scoredQuery
+	near("score of much", cost(strings.Repeat("a", 1<<20), drop(call(fnScore, 0, 16, 50_000))),
+		(1<<20+most)/bytesPerFuel+most*fuelPerAnalysed)
+}
+
 func TestLogAndFail(t *testing.T) {
 	data := datum{64, []byte("warn\xffno good")}
 	out := runGuest(t, Options{}, hostGuest(cat(call(fnLog, 2, 64, 5), call(fnFail, 69, 7), konst(-3)), data))
@@ -156,6 +215,8 @@ func TestHostFunctionsBeforeTheCall(t *testing.T) {
 	for name, code := range map[string][]byte{
 		"text": cat(call(fnText, 0, 0, 0, 0), ins(opDropValue)), "tokens": cat(call(fnTokens, 0, 0), ins(opDropValue)),
 		"find": cat(call(fnFind, 0, 0, 0), ins(opDropValue)), "log": call(fnLog, 0, 0, 0),
+		"args": cat(call(fnArgs, 0, 0, 0, 0, 0), ins(opDropValue)), "name": cat(call(fnName, 0, 0, 0, 0), ins(opDropValue)),
+		"score": cat(call(fnScore, 0, 0, 0), ins(opDropValue)),
 	} {
 		g := hostGuest(nil)
 		g.initialize = code

@@ -242,6 +242,22 @@ func (t texts) Tokens(text []byte, _ func() bool) int {
 	return len(strings.Fields(string(text)))
 }
 
+// Call: every record has one call.
+func (t texts) Call(record, call int) (plan.Called, bool, error) {
+	return plan.Called{Name: "tool", Arguments: `{"of":"` + t[record] + `"}`}, call == 0, nil
+}
+
+// Score is the count of the words that the text has and the query too.
+func (t texts) Score(text, query []byte) int {
+	n := 0
+	for _, w := range strings.Fields(string(text)) {
+		if strings.Contains(string(query), w) {
+			n++
+		}
+	}
+	return n
+}
+
 func newHost(t testing.TB, o Options) *Host {
 	t.Helper()
 	if o.Compiler == nil && !o.Interpreter {
@@ -259,6 +275,7 @@ func newHost(t testing.TB, o Options) *Host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		h.putBack(t)
 		if err := h.Close(context.Background()); err != nil {
 			t.Error(err)
 		}

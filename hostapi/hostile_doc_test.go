@@ -24,7 +24,8 @@ func TestSandboxDocHasTheLimits(t *testing.T) {
 		"Calls": "processors", "Compiles": "processors", // as many as the machine has, or half of them
 		"fuelPerCall": fmt.Sprint(fuelPerCall), "bytesPerFuel": fmt.Sprint(bytesPerFuel),
 		"fuelPerTokenised": fmt.Sprint(fuelPerTokenised), "fuelPerVector": fmt.Sprint(fuelPerVector),
-		"logLineBytes": fmt.Sprint(logLineBytes), "slice": fmt.Sprint(slice),
+		"fuelPerAnalysed": fmt.Sprint(fuelPerAnalysed),
+		"logLineBytes":    fmt.Sprint(logLineBytes), "slice": fmt.Sprint(slice),
 	}
 	limits := reflect.ValueOf(DefaultLimits())
 	for i := range limits.NumField() {

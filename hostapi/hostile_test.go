@@ -60,6 +60,14 @@ func (s wordSource) RowText(row int32) (string, error) {
 	text, err := s.Text(int(row))
 	return string(text), err
 }
+func (s wordSource) Call(it *plan.Item, call int) (plan.Called, int, bool, error) {
+	c, ok, err := s.Texts.Call(int(it.Row), call)
+	return c, call, ok && it.Kind == plan.KindCall, err
+}
+func (s wordSource) Edited(it *plan.Item) (text string, tokens uint32, empty bool, err error) {
+	text, err = s.RowText(it.Row)
+	return text, s.NoticeTokens(text), false, err
+}
 func (s wordSource) Tool(*plan.Item) string { return "search" }
 func (s wordSource) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return s.NoticeTokens(text), nil
@@ -72,8 +80,11 @@ func (s wordSource) Load([]int32) error              { return nil }
 func (s wordSource) QuestionTokens(turn uint32, text string) uint32 {
 	return s.NoticeTokens(plan.EarlierQuestion(turn) + text)
 }
-func (s wordSource) Truncate(text string, tokens int) string {
-	return strings.Join(strings.Fields(text)[:tokens], " ")
+func (s wordSource) Truncated(it *plan.Item, tokens int, note string) (string, uint32, error) {
+	text, err := plan.TextOf(it, s)
+	words := strings.Fields(text)
+	text = strings.Join(words[:min(tokens, len(words))], " ") + note
+	return text, uint32(len(strings.Fields(text))), err
 }
 
 // never is a timer that does not run down: fuel alone must decide, on the slowest machine.

@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
 // instance is a copy of a module with its own memory. One goroutine uses it at a time.
@@ -22,6 +23,7 @@ type instance struct {
 	guest    api.Module
 	memory   *linearMemory
 	globals  []api.MutableGlobal
+	cards    api.MutableGlobal // bits of what the guest has written to
 	start    *snapshot
 	tank     *tank
 	assemble api.Function
@@ -48,6 +50,7 @@ type usage struct {
 	last     fetched
 
 	hostCalls, pulled, written int
+	dirty                      dirty // what the host has written to, and may have
 
 	log     []plan.LogLine
 	clean   bool   // the timer of the call no longer runs
@@ -135,6 +138,9 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 	if in.tank, err = newTank(guest, h.newTimer); err != nil {
 		return nil, endingf(plan.StatusUnavailable, "%v", err)
 	}
+	if in.cards, _ = guest.ExportedGlobal(wasm.CardsExport).(api.MutableGlobal); in.cards == nil {
+		return nil, endingf(plan.StatusUnavailable, "the module has no global %s", wasm.CardsExport)
+	}
 	if failed := in.begin(); failed != nil {
 		return nil, failed
 	}
@@ -216,15 +222,25 @@ func (in *instance) settle() *ending {
 
 // restore resets the instance to its snapshot. Where it returns false, it could not, and the instance must be closed.
 func (in *instance) restore() bool {
+	changed := in.changed()
 	in.usage, in.slot = usage{}, nil // so that nothing of the call stays in memory, nor of its request
 	in.trimStack()
-	if !in.key.module.restorable || !in.start.restore(in.memory.bytes) {
+	if !in.key.module.restorable || !in.start.restore(in.memory.bytes, changed) {
 		return false
 	}
 	for i, g := range in.globals {
 		g.Set(in.start.globals[i])
 	}
 	return true
+}
+
+// changed is what the call may have changed of the memory: what the guest and the host have marked.
+func (in *instance) changed() dirty {
+	d := in.dirty
+	if d.cards |= in.cards.Get(); !in.key.module.marks {
+		d.cards = allCards
+	}
+	return d
 }
 
 func (in *instance) close(ctx context.Context) {

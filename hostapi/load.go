@@ -76,19 +76,25 @@ func (h *Host) admit(m *module, code []byte) (*wasm.Prepared, error) {
 		return nil, err
 	}
 	info := &prepared.Info
+	if len(info.Manifest) == 0 {
+		return nil, refuse(checkManifest, "there is no manifest: custom section %s, which mneme-manifest adds",
+			manifestSection)
+	}
 	if refusal := limitManifest(info.Manifest); refusal != nil {
 		return nil, refusal
 	}
 	if m.Manifest, err = parseManifest(info.Manifest); err != nil {
 		return nil, refuse(checkManifest, "custom section %s: %v", manifestSection, err)
 	}
+	version, _ := parseVersion(m.Manifest.ABI)
+	m.minor = version & minorMask
 	if refusal := checkImports(info.Imports); refusal != nil {
 		return nil, refusal
 	}
 	if refusal := checkExports(info.Exports); refusal != nil {
 		return nil, refusal
 	}
-	m.restorable = !info.Traits.FreshInstance()
+	m.restorable, m.marks = !info.Traits.FreshInstance(), info.Marks
 	m.memory = uint64(info.MemoryMax) * pageBytes
 	for _, g := range info.Globals {
 		m.globals = append(m.globals, g.Export)

@@ -58,7 +58,7 @@ func TestLoadRefuses(t *testing.T) {
 		"sockets":            {imports(wasiModule, "sock_accept", i32, i32), checkImported, "sock_accept"},
 		"exit, wrong type":   {imports(wasiModule, "proc_exit", "", ""), checkImported, "proc_exit"},
 		"wrong version":      {guest{abi: konst(2 << 16)}, checkStart, "abi 2.0"},
-		"newer minor":        {guest{abi: konst(1<<16 | 1)}, checkStart, "abi 1.1"},
+		"newer minor":        {guest{abi: konst(1<<16 | 2)}, checkStart, "abi 1.2"},
 		"arena refused":      {guest{arena: konst(0)}, checkStart, "refused 65536 bytes"},
 		"arena unaligned":    {guest{arena: arena(65540, 131072+8)}, checkStart, "multiple of 8"},
 		"arena beyond":       {guest{arena: arena(65536, 3*65536-8)}, checkStart, "end of memory"},
@@ -155,7 +155,23 @@ func TestSnapshotTellsInstancesApart(t *testing.T) {
 	if s.matches(memory, []uint64{7}) {
 		t.Error("matches other memory")
 	}
-	if !s.restore(memory) || memory[9000] != 0 || memory[5000] != 1 {
+	memory[5000] = 2
+	if !s.restore(memory, dirty{cards: 1 << 2, from: 5000, to: 5001}) || !s.matches(memory, []uint64{7}) {
 		t.Error("restore left memory changed")
+	}
+}
+
+// A module without a manifest is refused with the name of the section that it lacks.
+func TestLoadWithoutAManifest(t *testing.T) {
+	whole := guest{}.build()
+	bare := whole[:bytes.LastIndex(whole, []byte("mneme.policy"))-3] // the section's id, length and the name's length
+	for _, code := range [][]byte{bare, append(bytes.Clone(bare), 0, 13, 12, 'm', 'n', 'e', 'm', 'e', '.', 'p', 'o', 'l', 'i',
+		'c', 'y')} {
+		_, err := newHost(t, Options{}).Load(t.Context(), "t", code)
+		var refusal *plan.Refusal
+		if !errors.As(err, &refusal) || refusal.Check != checkManifest ||
+			!strings.Contains(refusal.Detail, "there is no manifest: custom section mneme.policy") {
+			t.Errorf("%v", err)
+		}
 	}
 }

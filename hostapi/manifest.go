@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
 
 // Limits of a manifest. They hold before it is decoded, because decoding may take twenty times its bytes. A manifest
@@ -64,6 +65,15 @@ func extent(raw []byte) (values, deepest int) {
 	return values, deepest
 }
 
+// Manifest reads what a module says of itself, without admitting it.
+func (h *Host) Manifest(code []byte) (plan.Manifest, error) {
+	raw, err := wasm.Manifest(code)
+	if err != nil {
+		return plan.Manifest{}, err
+	}
+	return parseManifest(raw)
+}
+
 // parseManifest reads a manifest, refuses unknown fields, and checks that every default obeys its own rules.
 func parseManifest(raw []byte) (plan.Manifest, error) {
 	var m plan.Manifest
@@ -96,20 +106,32 @@ func checkABI(version string) error {
 	if version == "" {
 		return fmt.Errorf("abi is missing")
 	}
+	v, err := parseVersion(version)
+	if err != nil {
+		return err
+	}
+	return checkVersion(v)
+}
+
+// minorMask is where the minor version stands in a packed one.
+const minorMask = 1<<16 - 1
+
+// parseVersion packs a version as mneme_abi does.
+func parseVersion(version string) (uint32, error) {
 	major, minor, _ := strings.Cut(version, ".")
 	a, errA := strconv.ParseUint(major, 10, 16)
 	b, errB := strconv.ParseUint(minor, 10, 16)
 	if errA != nil || errB != nil {
-		return fmt.Errorf("abi %q is not MAJOR.MINOR", version)
+		return 0, fmt.Errorf("abi %q is not MAJOR.MINOR", version)
 	}
-	return checkVersion(uint32(a<<16 | b))
+	return uint32(a<<16 | b), nil
 }
 
 // checkVersion says whether this host speaks an ABI version, packed as by mneme_abi.
 func checkVersion(v uint32) error {
-	if v>>16 != abiMajor || v&0xffff > abiMinor {
+	if v>>16 != abiMajor || v&minorMask > abiMinor {
 		return fmt.Errorf("abi %d.%d is not spoken here; this host speaks %d.0 to %d.%d",
-			v>>16, v&0xffff, abiMajor, abiMajor, abiMinor)
+			v>>16, v&minorMask, abiMajor, abiMajor, abiMinor)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package hostapi
 
 import (
 	"bytes"
+	"math/bits"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
@@ -62,45 +63,26 @@ func (m *linearMemory) Free() {
 // arena size start alike, so they share one.
 type snapshot struct {
 	size    int
-	runs    []run
+	cards   [][]byte // the bytes of each card; nil: all are zero, as most are
 	globals []uint64
 }
 
-// run is a stretch of memory with its bytes, or nil where all are zero. Most memory is zero, and clearing it takes half
-// the time of copying it or of comparing it first (BenchmarkRestore).
-type run struct {
-	at, end int
-	bytes   []byte
-}
-
-// runSize is the unit, in bytes, in which a memory is split into runs.
-const runSize = 4096
-
 func takeSnapshot(memory []byte, globals []uint64) *snapshot {
-	s := &snapshot{size: len(memory), globals: globals}
-	for at := 0; at < len(memory); at += runSize {
-		zero := allZero(memory[at : at+runSize])
-		if n := len(s.runs); n == 0 || zero != (s.runs[n-1].bytes == nil) {
-			s.runs = append(s.runs, run{at: at})
-			if !zero {
-				s.runs[n].bytes = []byte{} // filled in below, once its length is known
-			}
-		}
-		s.runs[len(s.runs)-1].end = at + runSize
-	}
-	for i := range s.runs {
-		if r := &s.runs[i]; r.bytes != nil {
-			r.bytes = bytes.Clone(memory[r.at:r.end])
+	s := &snapshot{size: len(memory), cards: make([][]byte, len(memory)/wasm.CardBytes), globals: globals}
+	for i := range s.cards {
+		if card := memory[i*wasm.CardBytes:][:wasm.CardBytes]; !allZero(card) {
+			s.cards[i] = bytes.Clone(card)
 		}
 	}
 	return s
 }
 
+var zeros [wasm.CardBytes]byte
+
 // allZero reports whether all bytes are zero.
 func allZero(b []byte) bool {
-	var zeros [runSize]byte
-	for ; len(b) > runSize; b = b[runSize:] {
-		if !bytes.Equal(b[:runSize], zeros[:]) {
+	for ; len(b) > len(zeros); b = b[len(zeros):] {
+		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
 			return false
 		}
 	}
@@ -109,9 +91,9 @@ func allZero(b []byte) bool {
 
 // weight is the memory that a snapshot takes, in bytes.
 func (s *snapshot) weight() int {
-	n := 8 * len(s.globals)
-	for i := range s.runs {
-		n += len(s.runs[i].bytes)
+	n := 8*len(s.globals) + 24*len(s.cards)
+	for _, card := range s.cards {
+		n += len(card)
 	}
 	return n
 }
@@ -121,28 +103,51 @@ func (s *snapshot) matches(memory []byte, globals []uint64) bool {
 	if len(memory) != s.size || !slices.Equal(globals, s.globals) {
 		return false
 	}
-	for i := range s.runs {
-		r := &s.runs[i]
-		stretch := memory[r.at:r.end]
-		if r.bytes == nil && !allZero(stretch) || r.bytes != nil && !bytes.Equal(stretch, r.bytes) {
+	for i, card := range s.cards {
+		now := memory[i*wasm.CardBytes:][:wasm.CardBytes]
+		if card == nil && !allZero(now) || card != nil && !bytes.Equal(now, card) {
 			return false
 		}
 	}
 	return true
 }
 
-// restore resets a memory. It returns false where the memory has grown, which cannot be undone. All of the memory is
-// written, so that nothing depends on what the guest touched.
-func (s *snapshot) restore(memory []byte) bool {
+// dirty is what a call may have written to: the cards whose bits are set, and a range.
+type dirty struct {
+	cards    uint64
+	from, to int
+}
+
+const allCards = 1<<64 - 1
+
+// restore resets what a call may have changed of a memory. It returns false where the memory has grown, which cannot be
+// undone.
+func (s *snapshot) restore(memory []byte, d dirty) bool {
 	if len(memory) != s.size {
 		return false
 	}
-	for i := range s.runs {
-		if r := &s.runs[i]; r.bytes == nil {
-			zero(memory[r.at:r.end])
-		} else {
-			copy(memory[r.at:r.end], r.bytes)
+	if d.cards == allCards {
+		d = dirty{to: len(memory)}
+	}
+	s.put(memory, d.from, d.to)
+	for left := d.cards; left != 0; left &= left - 1 {
+		for at := bits.TrailingZeros64(left) * wasm.CardBytes; at < len(memory); at += wasm.Cards * wasm.CardBytes {
+			s.put(memory, at, min(at+wasm.CardBytes+wasm.CardSpill, len(memory)))
 		}
 	}
 	return true
+}
+
+// put puts the bytes of a range back.
+func (s *snapshot) put(memory []byte, from, to int) {
+	for from < to {
+		i, in := from/wasm.CardBytes, from%wasm.CardBytes
+		n := min(to-from, wasm.CardBytes-in)
+		if card := s.cards[i]; card == nil {
+			clear(memory[from:][:n])
+		} else {
+			copy(memory[from:][:n], card[in:])
+		}
+		from += n
+	}
 }

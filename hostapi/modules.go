@@ -21,11 +21,13 @@ type moduleKey struct {
 type module struct {
 	plan.Policy
 	tenant     string // whose it is
+	minor      uint32 // of the ABI that its manifest asks for
 	runtime    wazero.Runtime
 	code       *compiler.Code
 	globals    []string // export names of all mutable globals
 	memory     uint64   // bytes that it lets its memory grow to
 	restorable bool     // it has no state beside memory and globals
+	marks      bool     // it marks what it writes to
 	weight     int      // bytes of this process's memory that it takes
 	instance   int      // bytes that each instance takes beside its linear memory and its stack
 

@@ -45,7 +45,7 @@ func TestCampaignMutations(t *testing.T) {
 	}
 	stand().within(t, warm)
 	for _, code := range modules {
-		c := attackRequest(mustLoad(t, h, code), hostile.Records)
+		c := conversation(mustLoad(t, h, code), nil, hostile.Records)
 		if out := h.Run(t.Context(), c); out.Status != plan.StatusOK {
 			t.Errorf("a real module afterwards: %+v", out)
 		}
@@ -75,6 +75,7 @@ func soakOne(t *testing.T, h *Host, code []byte) (ending string, ok bool) {
 	if out.Status == plan.StatusUnavailable || out.Status == plan.StatusTimeout || out.Status == "" {
 		return string(out.Status) + ": " + out.Detail, false
 	}
+	h.putBack(t)
 	if again := h.Run(t.Context(), c); !sameOutcome(out, again) {
 		return "two calls, two outcomes", false
 	}
@@ -112,7 +113,7 @@ func (f footing) within(t *testing.T, before footing) {
 func realModules(t *testing.T) [][]byte {
 	t.Helper()
 	var modules [][]byte
-	for _, folder := range []string{"../policies/*/*.wasm", "../sdk/go/examples/*/*.wasm"} {
+	for _, folder := range []string{"../policies/*/*.wasm", "../sdk/go/examples/*/*.wasm", "../demo/*/*.wasm"} {
 		files, err := filepath.Glob(folder)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no modules in %s: %v", folder, err)

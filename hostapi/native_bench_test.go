@@ -14,6 +14,7 @@ import (
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
 	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
+	toolresultclear "github.com/seed-0906e6bc/mneme/policies/tool-result-clear"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
 )
@@ -74,7 +75,8 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 		b.Fatal(err)
 	}
 	settings := map[string]string{"depth-compress": `{"depth":8}`,
-		"summarise": `{"enabled":true,"threshold":8,"keep_last":4}`}[m.Name]
+		"tool-result-clear": `{"trigger":500}`,
+		"summarise":         `{"enabled":true,"threshold":8,"keep_last":4}`}[m.Name]
 	config, err := loaded.Manifest.Config(json.RawMessage(settings))
 	if err != nil {
 		b.Fatal(err)
@@ -86,7 +88,8 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 		r.Records[i].Delegation = r.Records[i].Turn % 4 // of 0 and 1 the viewer sees all, of 2 and 3 nothing
 	}
 	w.policy = map[string]mneme.Policy{"delegation-filter": delegationfilter.Assemble, "summarise": summarise.Assemble,
-		"depth-compress": depthcompress.Assemble, "tool-pair-trim": toolpairtrim.Assemble}[m.Name]
+		"depth-compress": depthcompress.Assemble, "tool-pair-trim": toolpairtrim.Assemble,
+		"tool-result-clear": toolresultclear.Assemble}[m.Name]
 	l, err := layoutOf(r)
 	if err != nil {
 		b.Fatal(err)
@@ -100,7 +103,7 @@ func newBothWays(b *testing.B, h *Host, m policies.Module, messages int) *bothWa
 	if err != nil {
 		b.Fatal(err)
 	}
-	ops, err := decode(planned, h.limits.InsertedBytes, reasons{})
+	ops, err := decode(planned, abiMinor, h.limits.InsertedBytes, reasons{})
 	out := h.Run(b.Context(), w.call)
 	if err != nil || len(ops) == 0 || !reflect.DeepEqual(ops, out.Ops) {
 		b.Fatalf("%s: natively %v (%v), in the sandbox %v", m.Name, ops, err, out)
@@ -120,6 +123,28 @@ func (h nativeHost) Tokens(text string) int { return h.texts.Tokens([]byte(text)
 
 func (h nativeHost) Find(record int, needle string) int {
 	return strings.Index(h.texts[record], needle)
+}
+
+func (h nativeHost) Args(record, call, offset int, buf []byte) int {
+	c, ok, _ := h.texts.Call(record, call)
+	if !ok {
+		return -1
+	}
+	copy(buf, c.Arguments[offset:])
+	return len(c.Arguments)
+}
+
+func (h nativeHost) Name(record, call int, buf []byte) int {
+	c, ok, _ := h.texts.Call(record, call)
+	if !ok {
+		return -1
+	}
+	copy(buf, c.Name)
+	return len(c.Name)
+}
+
+func (h nativeHost) Score(record int, query string) int {
+	return h.texts.Score([]byte(h.texts[record]), []byte(query))
 }
 
 func (h nativeHost) Log(mneme.Level, string) {}

@@ -58,7 +58,7 @@ func newWindows(t *testing.T) *windows {
 	w := &windows{oracle: o, listener: &listener{Host: o.sandboxes[0].host}, calls: map[string]int{}}
 	var builtIns []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		builtIns = append(builtIns, policy.BuiltIn(m))
 	}
 	w.Engine, _, err = engine.New(t.Context(), engine.Options{
 		Store: store.Seal(memstore.New()), Host: w.listener, Tokens: counter, BuiltIns: builtIns,
@@ -117,7 +117,7 @@ func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []st
 		req.Pending = []json.RawMessage{json.RawMessage(`{"role":"user","content":"and now?"}`)}
 	}
 	if rng.IntN(3) == 0 {
-		req.System, req.Budget.ContextWindow = "You are terse.", pick(100, 700, 5000)
+		req.System, req.Budget.ContextWindow = json.RawMessage(`"You are terse."`), pick(100, 700, 5000)
 	}
 	raw, err := json.Marshal(req)
 	if err != nil {
@@ -140,6 +140,8 @@ func drawPipeline(rng *rand.Rand) []project.PipelineStep {
 	}
 	steps := []project.PipelineStep{
 		{Policy: "delegation-filter"},
+		{Policy: "tool-result-clear", Config: json.RawMessage(fmt.Sprintf(`{"max_result_tokens":%d,"trigger":%d,"keep":%d}`,
+			rng.IntN(200), rng.IntN(4000), rng.IntN(5)))},
 		{Policy: "summarise", Config: json.RawMessage(fmt.Sprintf(`{"enabled":%t,"threshold":%d,"keep_last":%d}`,
 			rng.IntN(4) > 0, 1+rng.IntN(60), 1+rng.IntN(20)))},
 		{Policy: "depth-compress", Config: json.RawMessage(fmt.Sprintf(`{"depth":%d}`, 1+rng.IntN(1+rng.IntN(100))))},

@@ -1,6 +1,7 @@
 package hostapi_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -17,6 +18,8 @@ func tableOf(t testing.TB, call plan.Call) *mnemetest.Table {
 		ViewerDelegation: r.ViewerDelegation, ViewerAgent: r.Strings[r.ViewerAgent], Now: r.Now, Seed: r.Seed,
 		NewestTurn: r.NewestTurn, OlderExist: r.OlderExist,
 		SummaryCovers: r.SummaryCovers, SummaryTokens: r.SummaryTokens,
+		OlderTokens: r.OlderTokens, MemoryBudget: r.MemoryBudget,
+		Score:       func(text, query string) int { return call.Texts.Score([]byte(text), []byte(query)) },
 		CountTokens: func(text string) int { return call.Texts.Tokens([]byte(text), func() bool { return false }) },
 	}
 	for _, c := range r.Config {
@@ -36,7 +39,7 @@ func tableOf(t testing.TB, call plan.Call) *mnemetest.Table {
 			tags = append(tags, r.Strings[id])
 		}
 		table.Records = append(table.Records, mnemetest.Record{
-			Turn: rec.Turn, Seq: rec.Seq, Atom: rec.Atom, Created: rec.Created,
+			Turn: rec.Turn, Place: rec.Place, Seq: rec.Seq, Atom: rec.Atom, Created: rec.Created,
 			Role: mneme.Role(rec.Role), Kind: mneme.Kind(rec.Kind), Flags: mneme.Flags(rec.Flags),
 			Tokens: rec.Tokens, CompressedTokens: rec.CompressedTokens, Text: string(text), Tags: tags,
 			Delegation: rec.Delegation, Agent: r.Strings[rec.Agent], Tool: r.Strings[rec.Tool],
@@ -51,6 +54,7 @@ func callOf(module plan.Digest, table *mnemetest.Table) plan.Call {
 		Strings: []string{""}, BudgetMessages: table.BudgetMessages, BudgetTokens: table.BudgetTokens,
 		ViewerDelegation: table.ViewerDelegation, Now: table.Now, Seed: table.Seed, NewestTurn: table.NewestTurn,
 		OlderExist: table.OlderExist, SummaryCovers: table.SummaryCovers, SummaryTokens: table.SummaryTokens,
+		OlderTokens: table.OlderTokens, MemoryBudget: table.MemoryBudget,
 	}
 	ids := map[string]uint32{"": 0}
 	id := func(s string) uint32 {
@@ -69,7 +73,7 @@ func callOf(module plan.Digest, table *mnemetest.Table) plan.Call {
 	var texts tableTexts
 	for _, rec := range table.Records {
 		to := plan.Record{
-			Turn: rec.Turn, Seq: rec.Seq, Atom: rec.Atom, Created: rec.Created,
+			Turn: rec.Turn, Place: cmp.Or(rec.Place, rec.Turn), Seq: rec.Seq, Atom: rec.Atom, Created: rec.Created,
 			Role: plan.Role(rec.Role), Kind: plan.Kind(rec.Kind), Flags: plan.Flags(rec.Flags),
 			Tokens: rec.Tokens, CompressedTokens: rec.CompressedTokens, TextBytes: uint32(len(rec.Text)),
 			Delegation: rec.Delegation, Agent: id(rec.Agent), Tool: id(rec.Tool),
@@ -90,7 +94,9 @@ func callOf(module plan.Digest, table *mnemetest.Table) plan.Call {
 // tableTexts answer for a table. A token is three bytes begun.
 type tableTexts []string
 
-func (t tableTexts) Text(record int) ([]byte, error) { return []byte(t[record]), nil }
+func (t tableTexts) Text(record int) ([]byte, error)          { return []byte(t[record]), nil }
+func (t tableTexts) Call(int, int) (plan.Called, bool, error) { return plan.Called{}, false, nil }
+func (t tableTexts) Score(text, query []byte) int             { return len(text) % (len(query) + 1) }
 func (t tableTexts) Tokens(text []byte, _ func() bool) int {
 	return (len(text) + 2) / 3
 }

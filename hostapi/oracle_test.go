@@ -17,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
+	toolresultclear "github.com/seed-0906e6bc/mneme/policies/tool-result-clear"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
 )
@@ -44,6 +45,7 @@ func newOracle(t testing.TB) *oracle {
 		"summarise":         summarise.Assemble,
 		"depth-compress":    depthcompress.Assemble,
 		"tool-pair-trim":    toolpairtrim.Assemble,
+		"tool-result-clear": toolresultclear.Assemble,
 	}
 	open := func(options hostapi.Options) *hostapi.Host {
 		h, err := hostapi.New(options)
@@ -155,9 +157,13 @@ func (o *oracle) randomCall(rng *rand.Rand, turns int) plan.Call {
 			table.Config["threshold"], table.Config["keep_last"] = 1+rng.IntN(2+turns), 1+rng.IntN(20)
 		}
 	case name == "depth-compress" && rng.IntN(4) > 0:
-		table.Config["depth"] = 1 + rng.IntN(30)
+		table.Config["depth"], table.Config["depth_step"] = 1+rng.IntN(30), 1+rng.IntN(30)
+		table.Config["low_water"] = 0.1 + 0.9*rng.Float64()
 	case name == "tool-pair-trim" && rng.IntN(2) > 0:
 		table.Config["low_water"] = 0.1 + 0.9*rng.Float64()
+	}
+	if name == "tool-result-clear" {
+		clearConfig(rng, table.Config)
 	}
 	table.ViewerAgent, table.Now, table.Seed = "näme", rng.Int64(), rng.Uint64()
 	for i := range table.Records {
@@ -166,6 +172,18 @@ func (o *oracle) randomCall(rng *rand.Rand, turns int) plan.Call {
 		r.Tags = []string{"a", "b", "läbel"}[:rng.IntN(4)]
 	}
 	return callOf(o.digest[name], table)
+}
+
+// clearConfig draws what tool-result-clear may be told.
+func clearConfig(rng *rand.Rand, config map[string]any) {
+	for key, most := range map[string]int{"max_result_tokens": 300, "trigger": 1000, "keep": 5, "clear_at_least": 300} {
+		if rng.IntN(4) > 0 {
+			config[key] = rng.IntN(1 + rng.IntN(most))
+		}
+	}
+	if rng.IntN(3) == 0 {
+		config["exclude_tools"] = []string{"get", "other, get", "ge,t"}[rng.IntN(3)]
+	}
 }
 
 // Over any table the shipped modules say what their source says.
@@ -210,6 +228,13 @@ func TestModulesAnswerAsTheirSourceAtEverySize(t *testing.T) {
 				switch name {
 				case "depth-compress":
 					s.Config["depth"] = 1
+				case "tool-result-clear":
+					s.Config["max_result_tokens"] = 5
+					for i := range s.Records {
+						if r := &s.Records[i]; i%2 == 1 {
+							r.Role, r.Atom = mneme.Tool, r.Atom-1
+						}
+					}
 				case "summarise":
 					s.Config["enabled"], s.Config["threshold"], s.Config["keep_last"] = true, 1, 1
 					s.SummaryCovers = uint64(records+2) / 3
@@ -243,7 +268,8 @@ func FuzzModulesAnswerAsTheirSource(f *testing.F) {
 		keep int64,
 	) {
 		call := o.randomCall(rand.New(rand.NewPCG(seed, 3)), int(turns)%400)
-		call.Request.Config = []plan.ConfigEntry{{Key: "depth", Value: depth}, {Key: "enabled", Value: true},
+		call.Request.Config = []plan.ConfigEntry{{Key: "depth", Value: depth}, {Key: "depth_step", Value: keep},
+			{Key: "enabled", Value: true},
 			{Key: "keep_last", Value: keep}, {Key: "low_water", Value: share}, {Key: "threshold", Value: depth}}
 		call.Request.BudgetMessages, call.Request.BudgetTokens = messages, tokens
 		if newest != 0 {

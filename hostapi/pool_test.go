@@ -115,3 +115,21 @@ func sum(instances []*instance) (n int) {
 	}
 	return n
 }
+
+// putBack fails the test where an idle instance is not as it was after its start: all of its memory is compared, not
+// only what it has marked. Every test's host is looked at when the test ends.
+func (h *Host) putBack(t testing.TB) {
+	t.Helper()
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	for in := h.pool.newest; in != nil; in = in.older {
+		globals := make([]uint64, len(in.globals))
+		for i, g := range in.globals {
+			globals[i] = g.Get()
+		}
+		if !in.start.matches(in.memory.bytes, globals) {
+			t.Errorf("an instance of module %x, size %d, waits with memory that is not as after its start",
+				in.key.module.Digest[:4], in.key.size)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package hostapi
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -127,7 +128,7 @@ func kept(t *mnemetest.Table) []bool {
 func tagged(rng *rand.Rand) *mnemetest.Table {
 	t := &mnemetest.Table{BudgetMessages: 50, BudgetTokens: rng.Uint32N(9000), ViewerAgent: "main", Now: rng.Int64(),
 		Seed: rng.Uint64(), OlderExist: rng.IntN(2) == 0, SummaryCovers: rng.Uint64N(9), SummaryTokens: rng.Uint32N(9),
-		ViewerDelegation: rng.Uint32N(2)}
+		ViewerDelegation: rng.Uint32N(2), OlderTokens: rng.Uint64(), MemoryBudget: rng.Uint32()}
 	if rng.IntN(3) > 0 {
 		t.Config = map[string]any{"tag": []string{"keep", "order", ""}[rng.IntN(3)]}
 	}
@@ -136,10 +137,10 @@ func tagged(rng *rand.Rand) *mnemetest.Table {
 		for range 1 + rng.IntN(4) {
 			r := mnemetest.Record{Turn: atom/3 + 1, Seq: uint64(len(t.Records) + 1), Atom: atom,
 				Role: mneme.Role(1 + rng.IntN(4)), Kind: mneme.Kind(rng.IntN(7)), Tokens: rng.Uint32N(500),
-				CompressedTokens: rng.Uint32N(9), Text: "some words", Delegation: rng.Uint32N(3),
+				CompressedTokens: rng.Uint32N(9), Text: "some words", Delegation: rng.Uint32N(3), Place: rng.Uint32N(3) * (atom + 1),
 				Agent: words[rng.IntN(5)], Tool: words[rng.IntN(5)], Created: rng.Int64()}
 			if rng.IntN(6) == 0 {
-				r.Flags = mneme.Flags(1 << rng.IntN(7))
+				r.Flags = mneme.Flags(1 << rng.IntN(11))
 			}
 			for range rng.IntN(8) - 5 {
 				r.Tags = append(r.Tags, words[rng.IntN(5)])
@@ -153,7 +154,7 @@ func tagged(rng *rand.Rand) *mnemetest.Table {
 // The harness's request is byte for byte the host's, and what it reads in a plan is what the host reads.
 func TestHarnessSpeaksTheABI(t *testing.T) {
 	everything := func(req *mneme.Request, p *mneme.Plan) error {
-		if req.Len() < 8 {
+		if req.Len() < 11 {
 			return nil
 		}
 		why := p.Text("code: ").Uint(7)
@@ -165,6 +166,9 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 		p.Insert(req.Len(), p.Text("a notice"), why)
 		p.Summarise(6, 6, why)
 		p.ShowSummary(7, 7, why)
+		p.Keep(8, 8, why)
+		p.Strip(8, 9, mneme.ImageParts|mneme.ThinkingParts, why)
+		p.ReplaceArguments(10, 3, p.Text("{}"), why)
 		return nil
 	}
 	for seed := range uint64(20) {
@@ -191,7 +195,7 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours, err := decode(buffer[:n], 1<<10, reasons{})
+		ours, err := decode(buffer[:n], abiMinor, 1<<10, reasons{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +204,7 @@ func TestHarnessSpeaksTheABI(t *testing.T) {
 			same = append(same, plan.Op{Code: plan.OpCode(op.Code), Template: op.Template, First: uint32(op.First),
 				Last: uint32(op.Last), Argument: op.Argument, Text: op.Text, Reason: op.Reason})
 		}
-		if len(request.Records) >= 8 && len(ours) != 8 || !reflect.DeepEqual(same, ours) {
+		if len(request.Records) >= 11 && len(ours) != 11 || !reflect.DeepEqual(same, ours) {
 			t.Errorf("seed %d: the harness reads %+v, the host %+v", seed, same, ours)
 		}
 	}
@@ -218,7 +222,8 @@ func callOf(d plan.Digest, t *mnemetest.Table) plan.Call {
 func requestOf(t *mnemetest.Table) *plan.Request {
 	r := &plan.Request{Strings: []string{""}, BudgetMessages: t.BudgetMessages, BudgetTokens: t.BudgetTokens,
 		ViewerDelegation: t.ViewerDelegation, Now: t.Now, Seed: t.Seed, OlderExist: t.OlderExist,
-		SummaryCovers: t.SummaryCovers, SummaryTokens: t.SummaryTokens}
+		SummaryCovers: t.SummaryCovers, SummaryTokens: t.SummaryTokens, OlderTokens: t.OlderTokens,
+		MemoryBudget: t.MemoryBudget}
 	id := func(s string) uint32 {
 		at := slices.Index(r.Strings, s)
 		if at < 0 {
@@ -227,7 +232,7 @@ func requestOf(t *mnemetest.Table) *plan.Request {
 		return uint32(at)
 	}
 	for _, m := range t.Records {
-		rec := plan.Record{Seq: m.Seq, Created: m.Created, Turn: m.Turn, Tokens: m.Tokens,
+		rec := plan.Record{Seq: m.Seq, Created: m.Created, Turn: m.Turn, Place: cmp.Or(m.Place, m.Turn), Tokens: m.Tokens,
 			CompressedTokens: m.CompressedTokens, TextBytes: uint32(len(m.Text)), Atom: m.Atom,
 			Delegation: m.Delegation,
 			Agent:      id(m.Agent), Tool: id(m.Tool), TagsAt: uint32(len(r.Tags)), TagCount: uint32(len(m.Tags)),

@@ -151,7 +151,10 @@ func TestSDKNumbers(t *testing.T) {
 		"configInteger": typeInteger, "configFloat": typeFloat, "configBoolean": typeBoolean,
 		"configString": typeString,
 		"arenaRequest": arenaRequest, "arenaPlan": arenaPlan,
-		"EarlierQuestion": uint64(opSpecs[1].template), "SizeStub": uint64(opSpecs[3].template),
+		"EarlierQuestion": uint64(specOf(plan.OpCompress, 1).template), "SizeStub": uint64(specOf(plan.OpStub, 1).template),
+		"ReplaceArguments": uint64(plan.ReplaceArguments), "MaxScore": plan.MaxScore,
+		"ImageParts": uint64(plan.PartImage), "AudioParts": uint64(plan.PartAudio),
+		"DocumentParts": uint64(plan.PartDocument), "ThinkingParts": uint64(plan.PartThinking),
 		"StoredOnly": plan.StoredOnly,
 	} {
 		if got := sdk.number(t, name); got != want {

@@ -17,6 +17,7 @@ const (
 	fuelPerCall      = 50 // every host call
 	bytesPerFuel     = 8  // text copied or searched
 	fuelPerTokenised = 16 // each byte whose tokens are counted
+	fuelPerAnalysed  = 16 // each byte that is made into words
 	fuelPerVector    = 16 // each item of a list
 )
 

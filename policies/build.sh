@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the built-in policies and the SDK's examples from source, each with its manifest and SHA-256 beside it.
+# Builds the built-in policies, the SDK's examples and the demo's policy from source, each with its manifest and SHA-256
+# beside it.
 #   policies/build.sh           builds all in place
 #   policies/build.sh --check   builds all elsewhere and fails where the committed files differ
 # Nobody needs it to build or run Mneme: the modules are committed.
@@ -27,7 +28,7 @@ elif [[ $# -gt 0 ]]; then
 fi
 
 status=0
-for manifest in "$PWD"/*/manifest.json "$PWD"/../sdk/go/examples/*/manifest.json; do
+for manifest in "$PWD"/*/manifest.json "$PWD"/../sdk/go/examples/*/manifest.json "$PWD"/../demo/*/manifest.json; do
   folder=${manifest%/*}
   name=${folder##*/}
   main=$folder

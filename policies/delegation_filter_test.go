@@ -16,7 +16,7 @@ func TestDelegationFilterScope(t *testing.T) {
 		ops := run(t, delegationfilter.Assemble, table)
 		by := covered(table, ops)
 		for _, a := range atoms(table) {
-			foreign := table.ViewerDelegation != 0 && !a.stays() && a.any(func(r mnemetest.Record) bool {
+			foreign := table.ViewerDelegation != 0 && !a.system() && !a.must() && a.any(func(r mnemetest.Record) bool {
 				return r.Delegation != 0 && r.Delegation != table.ViewerDelegation
 			})
 			for i := a.first; i <= a.last; i++ {

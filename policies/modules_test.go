@@ -16,6 +16,7 @@ import (
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
 	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
+	toolresultclear "github.com/seed-0906e6bc/mneme/policies/tool-result-clear"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 	"github.com/seed-0906e6bc/mneme/sdk/go/manifest"
 	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
@@ -26,6 +27,7 @@ var native = map[string]mneme.Policy{
 	"summarise":         summarise.Assemble,
 	"depth-compress":    depthcompress.Assemble,
 	"tool-pair-trim":    toolpairtrim.Assemble,
+	"tool-result-clear": toolresultclear.Assemble,
 }
 
 // declared is what a manifest says.
@@ -61,7 +63,7 @@ func TestModules(t *testing.T) {
 				t.Errorf("the module does not carry manifest.json: %v", err)
 			}
 			d := read(t, m)
-			if d.Name != m.Name || d.ABI != "1.0" || !slices.Equal(d.Hooks, []string{"assemble"}) ||
+			if d.Name != m.Name || d.ABI != "1.1" || !slices.Equal(d.Hooks, []string{"assemble"}) ||
 				d.Description == "" {
 				t.Errorf("manifest says %+v", d)
 			}

@@ -6,6 +6,8 @@ import _ "embed"
 var (
 	//go:embed delegation-filter/delegation-filter.wasm
 	delegationFilter []byte
+	//go:embed tool-result-clear/tool-result-clear.wasm
+	toolResultClear []byte
 	//go:embed summarise/summarise.wasm
 	summarise []byte
 	//go:embed depth-compress/depth-compress.wasm
@@ -18,14 +20,17 @@ var (
 type Module struct {
 	Name string
 	Wasm []byte // with its manifest; shared, not to be changed
+	// Late says that releases were out before it, in which a tenant could call a policy of its own so.
+	Late bool
 }
 
 // BuiltIn returns the built-in policies in the order of the default pipeline.
 func BuiltIn() []Module {
 	return []Module{
-		{"delegation-filter", delegationFilter},
-		{"summarise", summarise},
-		{"depth-compress", depthCompress},
-		{"tool-pair-trim", toolPairTrim},
+		{Name: "delegation-filter", Wasm: delegationFilter},
+		{Name: "tool-result-clear", Wasm: toolResultClear, Late: true},
+		{Name: "summarise", Wasm: summarise},
+		{Name: "depth-compress", Wasm: depthCompress},
+		{Name: "tool-pair-trim", Wasm: toolPairTrim},
 	}
 }

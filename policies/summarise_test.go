@@ -130,9 +130,10 @@ func TestSummariseModel(t *testing.T) {
 	asks, shows := 0, 0
 	seeded(t, 4000, 12, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
 		threshold, keep := 1+rng.IntN(12), 1+rng.IntN(12)
-		table.Config = map[string]any{"enabled": true, "threshold": threshold, "keep_last": keep}
+		tokens := rng.IntN(3) * rng.IntN(200) // 0: a share of the budget
+		table.Config = map[string]any{"enabled": true, "threshold": threshold, "keep_last": keep, "threshold_tokens": tokens}
 		ops := run(t, summarise.Assemble, table)
-		through := longest(table, threshold, min(keep, threshold))
+		through := longest(table, threshold, min(keep, threshold), uint64(tokens))
 		switch {
 		case through > 0:
 			asks++
@@ -173,7 +174,7 @@ func highest(records []mnemetest.Record) uint64 {
 }
 
 // longest tries every message, the newest first: up to which a summary may reach that is to be asked for; 0: none is.
-func longest(t *mnemetest.Table, threshold, keep int) uint64 {
+func longest(t *mnemetest.Table, threshold, keep int, tokens uint64) uint64 {
 	var counting []mnemetest.Record // stored, of no delegation, not covered
 	question, stored := uint64(0), []uint64(nil)
 	for _, a := range atoms(t) {
@@ -196,7 +197,19 @@ func longest(t *mnemetest.Table, threshold, keep int) uint64 {
 		t.OlderExist && t.Records[first].Seq > t.SummaryCovers+1 {
 		unseen = int(t.Records[first].Seq - 1 - t.SummaryCovers)
 	}
-	if unseen+len(counting) <= threshold {
+	if tokens == 0 {
+		tokens = uint64(t.BudgetTokens) * 3 / 5
+	}
+	long := func(after uint64) (sum uint64) { // what counts after a message, in tokens
+		for _, r := range counting {
+			if r.Seq > after {
+				sum += uint64(r.Tokens)
+			}
+		}
+		return sum
+	}
+	byTokens := tokens > 0 && long(0) > tokens
+	if unseen+len(counting) <= threshold && !byTokens {
 		return 0
 	}
 	slices.Sort(stored)
@@ -207,7 +220,7 @@ func longest(t *mnemetest.Table, threshold, keep int) uint64 {
 				behind++
 			}
 		}
-		if behind >= keep && unseen+len(counting)-behind > 0 && through > t.SummaryCovers &&
+		if (behind >= keep || byTokens && long(through) >= max(tokens/2, 1)) && unseen+len(counting)-behind > 0 && through > t.SummaryCovers &&
 			(question == 0 || through < question) && !parts(t, through) {
 			return through
 		}
@@ -250,4 +263,33 @@ func TestSummariseReason(t *testing.T) {
 	if want := "summarised: the running summary covers the messages up to 29"; ops[0].Reason != want {
 		t.Errorf("reason %q, want %q", ops[0].Reason, want)
 	}
+}
+
+// A session of 600-token messages is summarised before its budget is full, and then once for each half of what may be
+// uncovered: 38 of them do not lose 26 without a call.
+func TestSummariseByTokens(t *testing.T) {
+	var at []string
+	covers := uint64(0)
+	for n := uint32(1); n <= 38; n++ {
+		s := messages(n)
+		edited(s, func(r *mnemetest.Record) { r.Tokens = 600 }, every(len(s.Records))...)
+		s.SummaryCovers, s.BudgetTokens, s.Config = covers, 8000, map[string]any{"enabled": true}
+		if ops := run(t, summarise.Assemble, &s.Table); len(ops) > 0 && ops[0].Argument == 0 {
+			covers = highest(s.Records[:ops[0].Last+1])
+			at = append(at, fmt.Sprintf("%d at %d", covers, n))
+		}
+		if uncovered := 600 * (uint64(n) - covers); uncovered > 8000 {
+			t.Errorf("%d tokens are not covered after %d messages, more than the budget", uncovered, n)
+		}
+	}
+	if want := []string{"5 at 9", "10 at 14", "15 at 19", "20 at 24", "25 at 29", "30 at 34"}; !slices.Equal(at, want) {
+		t.Errorf("summaries are asked for up to %v, want %v", at, want)
+	}
+}
+
+func every(n int) (at []int) {
+	for i := range n {
+		at = append(at, i)
+	}
+	return at
 }

@@ -23,9 +23,14 @@ func (a atom) system() bool {
 	return a.any(func(r mnemetest.Record) bool { return r.Role == mneme.System })
 }
 
-func (a atom) stays() bool {
-	return a.system() || a.any(func(r mnemetest.Record) bool { return r.Flags.Has(mneme.Mandatory) })
+func (a atom) flagged(flags mneme.Flags) bool {
+	return a.any(func(r mnemetest.Record) bool { return r.Flags.Has(flags) })
 }
+
+func (a atom) must() bool     { return a.flagged(mneme.Mandatory) }
+func (a atom) pinned() bool   { return a.flagged(mneme.Pinned) }
+func (a atom) stays() bool    { return a.system() || a.must() || a.pinned() }
+func (a atom) question() bool { return !a.system() && a.flagged(mneme.Compressed) }
 
 func atoms(t *mnemetest.Table) []atom {
 	var all []atom
@@ -84,6 +89,10 @@ func brief(ops []mnemetest.Op) []string {
 			out = append(out, fmt.Sprintf("compress %d..%d %s", op.First, op.Last, code))
 		case mneme.OpInsert:
 			out = append(out, fmt.Sprintf("insert %d %q", op.First, op.Text))
+		case mneme.OpTruncate:
+			out = append(out, fmt.Sprintf("truncate %d..%d %s %d", op.First, op.Last, code, op.Argument))
+		case mneme.OpStub:
+			out = append(out, fmt.Sprintf("stub %d..%d %s", op.First, op.Last, code))
 		default:
 			out = append(out, op.String())
 		}

@@ -2,10 +2,10 @@ package policies_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
@@ -34,41 +34,41 @@ func TestToolPairTrim(t *testing.T) {
 		"all fits":   {new(policytest.Talk).Turns(1, 25), 50, 500, nil, nil},
 		"no records": {new(policytest.Talk), 1, 1, nil, nil},
 		"50 messages": {new(policytest.Talk).Turns(1, 40), 50, 0, nil, []string{
-			"drop 0..29 over_max_messages", `insert 30 "[earlier messages left out: 30]"`}},
+			"drop 0..29 over_max_messages", `insert 30 "[earlier messages left out]"`}},
 		"a turn goes whole": {new(policytest.Talk).Turns(1, 3), 3, 0, nil, []string{
-			"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out: 4]"`}},
+			"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out]"`}},
 		"without a marker": {new(policytest.Talk).Turns(1, 3), 4, 0, map[string]any{"marker": false}, []string{
 			"drop 0..1 over_max_messages"}},
 		"the marker takes its room": {new(policytest.Talk).Turns(1, 5), 0, 80, nil, []string{
-			"drop 0..3 over_max_tokens", `insert 4 "[earlier messages left out: 4]"`}},
+			"drop 0..3 over_max_tokens", `insert 4 "[earlier messages left out]"`}},
 		"no room for the marker": {
 			new(policytest.Talk).Turns(1, 2).Say(3, mneme.User, 30).Marked(mneme.Mandatory), 0, 42, nil, []string{
 				"drop 0..3 over_max_tokens"}},
 		"system-class is paid first and stays": {
 			new(policytest.Talk).System(mneme.Summary, 60).Turns(1, 3), 0, 60 + markerRoom + 20, nil, []string{
-				"drop 1..4 over_max_tokens", `insert 5 "[earlier messages left out: 4]"`}},
+				"drop 1..4 over_max_tokens", `insert 5 "[earlier messages left out]"`}},
 		"mandatory is paid first and stays, with its atom": {
 			new(policytest.Talk).Turns(1, 1).Call(1, 1, 10).Marked(mneme.Mandatory).Turns(2, 4), 4, 0, nil, []string{
 				"drop 0..1 over_max_messages", "drop 4..7 over_max_messages",
-				`insert 2 "[earlier messages left out: 6]"`}},
+				`insert 2 "[earlier messages left out]"`}},
 		"only mandatory fits": {
 			new(policytest.Talk).Turns(1, 2).Say(3, mneme.User, 10).Marked(mneme.Mandatory), 1, 0, nil, []string{
-				"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out: 4]"`}},
+				"drop 0..3 over_max_messages", `insert 4 "[earlier messages left out]"`}},
 		"within the newest turn: its question and its newest atoms": {
 			new(policytest.Talk).Turns(1, 1).Say(2, mneme.User, 10).Call(2, 1, 10).Call(2, 2, 10).Say(2,
 				mneme.Assistant, 10),
 			5, 0, nil, []string{"drop 0..1 over_max_messages", "drop 3..4 over_max_messages",
-				`insert 2 "[earlier messages left out: 4]"`}},
+				`insert 2 "[earlier messages left out]"`}},
 		"never half an atom": {
 			new(policytest.Talk).Say(1, mneme.User, 10).Call(1, 5, 10).Say(1, mneme.Assistant, 10), 4, 0, nil, []string{
-				"drop 1..6 over_max_messages", `insert 0 "[earlier messages left out: 6]"`}},
+				"drop 1..6 over_max_messages", `insert 0 "[earlier messages left out]"`}},
 		"what must stay does not fit": {
 			new(policytest.Talk).Turns(1, 1).Say(2, mneme.User, 90).Marked(mneme.Mandatory), 0, 50, nil, []string{
 				"drop 0..1 over_max_tokens"}},
 		"a summary without room beside what must stay goes": {
 			new(policytest.Talk).System(mneme.Summary, 41).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory),
 			0, 50,
-			nil, []string{"drop 0..0 over_max_tokens"}},
+			nil, []string{"drop 0..0 over_max_tokens", `insert 1 "[earlier messages left out]"`}},
 		"a summary with just the room stays": {
 			new(policytest.Talk).System(mneme.Summary, 40).Turns(1, 1).Say(2, mneme.User, 10).Marked(mneme.Mandatory),
 			0, 50,
@@ -79,68 +79,70 @@ func TestToolPairTrim(t *testing.T) {
 				"drop 0..0 over_max_tokens", "drop 2..2 over_max_tokens"}},
 		"no notice is passed over for a smaller one": {
 			new(policytest.Talk).System(mneme.Summary, 60).System(mneme.Memory, 10).Say(1, mneme.User, 10).
-				Marked(mneme.Mandatory), 0, 50, nil, []string{"drop 0..1 over_max_tokens"}},
+				Marked(mneme.Mandatory), 0, 50, nil, []string{"drop 0..1 over_max_tokens",
+				`insert 2 "[earlier messages left out]"`}},
 		"a notice that must stay is paid first": {
 			new(policytest.Talk).System(mneme.Marker, 60).Marked(mneme.Mandatory).System(mneme.Summary, 10).
 				Say(1, mneme.User, 10).Marked(mneme.Mandatory), 0, 50, nil, []string{"drop 1..1 over_max_tokens"}},
 		"a notice costs no message": {
 			new(policytest.Talk).System(mneme.Summary, 60).Turns(1, 2), 2, 0, nil, []string{
-				"drop 1..2 over_max_messages", `insert 3 "[earlier messages left out: 2]"`}},
+				"drop 1..2 over_max_messages", `insert 3 "[earlier messages left out]"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.table.BudgetMessages, c.table.BudgetTokens, c.table.Config = c.messages, c.tokens, c.config
+			c.table.BudgetMessages, c.table.BudgetTokens = c.messages, c.tokens
+			c.table.Config = map[string]any{"low_water": 1.0}
+			maps.Copy(c.table.Config, c.config)
 			c.table.CountTokens = fiveTokens
 			equal(t, brief(run(t, toolpairtrim.Assemble, &c.table.Table)), c.want...)
 		})
 	}
 }
 
-func TestToolPairTrimSaysHowMuch(t *testing.T) {
+func TestToolPairTrimSaysWhy(t *testing.T) {
 	s := new(policytest.Talk).Turns(1, 40)
-	s.BudgetMessages, s.OlderExist = 50, true
+	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0}
 	ops := run(t, toolpairtrim.Assemble, &s.Table)
-	if want := "over_max_messages: reaching further back would make 52 messages, the budget is 50"; ops[0].Reason != want {
+	if want := "over_max_messages: the window came to 51 messages, the budget is 50"; ops[0].Reason != want {
 		t.Errorf("reason %q, want %q", ops[0].Reason, want)
-	}
-	if want := "[earlier messages left out: more than 30]"; ops[1].Text != want {
-		t.Errorf("marker %q, want %q", ops[1].Text, want)
 	}
 }
 
-// What a summary in the window covers is not left out: the marker speaks of the rest.
-func TestToolPairTrimCountsNothingSummarised(t *testing.T) {
+// The marker stands wherever something is missing, and is the same text always: what a summary in the window covers is
+// not missing.
+func TestToolPairTrimMarksWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
-		covers   uint64
-		older    bool
-		summary  uint32 // its tokens; 0: none is in the window
-		messages uint32
-		tokens   uint32
-		want     string
+		covers  uint64
+		older   bool
+		summary uint32 // its tokens; 0: none is in the window
+		turns   uint32 // from 31 on
+		tokens  uint32
+		marked  bool
 	}{
-		"all older messages are covered":        {60, true, 10, 50, 0, "[earlier messages left out: 30]"},
-		"all older ones and some in the table":  {70, true, 10, 50, 0, "[earlier messages left out: 30]"},
-		"some older ones are not covered":       {59, true, 10, 50, 0, "[earlier messages left out: more than 30]"},
-		"the summary is not in the window":      {60, true, 0, 50, 0, "[earlier messages left out: more than 30]"},
-		"the summary has no room":               {60, true, 900, 0, 800, "[earlier messages left out: more than 2]"},
-		"and there is nothing before the table": {60, false, 900, 0, 800, "[earlier messages left out: more than 2]"},
-		"nothing is before the table":           {0, false, 10, 50, 0, "[earlier messages left out: 30]"},
+		"all older messages are covered":        {60, true, 10, 40, 0, false},
+		"some older ones are not covered":       {59, true, 10, 40, 0, true},
+		"the summary is not in the window":      {60, true, 0, 40, 0, true},
+		"the summary has no room":               {60, true, 900, 40, 800, true},
+		"and there is nothing before the table": {60, false, 900, 40, 800, true},
+		"nothing is before the table":           {0, false, 10, 40, 0, false},
+		"the budget takes some":                 {60, true, 10, 70, 500, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s policytest.Talk
 			if c.summary > 0 {
 				s.System(mneme.Summary, c.summary)
 			}
-			s.Turns(31, 70)
+			s.Turns(31, c.turns)
 			for i := range s.Records {
 				if s.Records[i].Role != mneme.System {
 					s.Records[i].Seq += 60
 				}
 			}
-			s.BudgetMessages, s.BudgetTokens, s.CountTokens = c.messages, c.tokens, fiveTokens
+			s.BudgetTokens, s.CountTokens = c.tokens, fiveTokens
 			s.SummaryCovers, s.OlderExist = c.covers, c.older
 			ops := run(t, toolpairtrim.Assemble, &s.Table)
-			if marker := ops[len(ops)-1].Text; marker != c.want {
-				t.Errorf("marker %q, want %q; plan %q", marker, c.want, brief(ops))
+			marked := len(ops) > 0 && ops[len(ops)-1].Code == mneme.OpInsert
+			if marked != c.marked || marked && ops[len(ops)-1].Text != "[earlier messages left out]" {
+				t.Errorf("marked %v, want %v; plan %q", marked, c.marked, brief(ops))
 			}
 		})
 	}
@@ -153,7 +155,7 @@ func TestToolPairTrimLargestTokens(t *testing.T) {
 		s.Say(turn+1, mneme.User, math.MaxUint32)
 	}
 	s.BudgetTokens = math.MaxUint32
-	s.Config = map[string]any{"marker": false}
+	s.Config = map[string]any{"marker": false, "low_water": 1.0}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)), "drop 0..2 over_max_tokens")
 }
 
@@ -163,17 +165,39 @@ func TestToolPairTrimLongestTable(t *testing.T) {
 		s.Records = append(s.Records, mnemetest.Record{Turn: i + 1, Seq: uint64(i + 1), Role: mneme.User, Atom: i,
 			Tokens: 1})
 	}
-	s.BudgetMessages = 50
+	s.BudgetMessages, s.Config = 50, map[string]any{"low_water": 1.0}
 	equal(t, brief(run(t, toolpairtrim.Assemble, &s.Table)),
-		"drop 0..4045 over_max_messages", `insert 4046 "[earlier messages left out: 4046]"`)
+		"drop 0..4045 over_max_messages", `insert 4046 "[earlier messages left out]"`)
 }
 
-// On small tables the policy keeps exactly what trying every cut keeps.
+// The policy keeps exactly what the rule keeps that is read aloud, on small tables and on longer ones.
 func TestToolPairTrimModel(t *testing.T) {
-	seeded(t, 4000, 5, func(t *testing.T, table *mnemetest.Table, _ *rand.Rand) {
-		table.CountTokens = fiveTokens
-		checkTrim(t, table, model(table, markerRoom))
-	})
+	for _, size := range []struct{ tables, turns int }{{3000, 5}, {300, 25}, {20, 80}} {
+		seeded(t, size.tables, size.turns, func(t *testing.T, table *mnemetest.Table, rng *rand.Rand) {
+			table.CountTokens = fiveTokens
+			if rng.IntN(2) == 0 {
+				table.Config["low_water"] = []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)]
+			}
+			checkTrim(t, table, model(table, markerRoom, missingOf(table)))
+		})
+	}
+}
+
+// missingOf tells whether there are messages that neither the table nor the summary that has room holds.
+func missingOf(t *mnemetest.Table) bool {
+	kept := roomForNotices(t)
+	summary, uncovered := false, uint64(math.MaxUint64)
+	for i, r := range t.Records {
+		switch {
+		case r.Role == mneme.System && r.Kind == mneme.Summary && !kept[i]:
+			return true
+		case r.Role == mneme.System && r.Kind == mneme.Summary:
+			summary = true
+		case r.Role != mneme.System && r.Seq > t.SummaryCovers:
+			uncovered = min(uncovered, r.Seq)
+		}
+	}
+	return t.OlderExist && (!summary || uncovered > t.SummaryCovers+1)
 }
 
 func checkTrim(t *testing.T, table *mnemetest.Table, want trimmed) {
@@ -182,7 +206,7 @@ func checkTrim(t *testing.T, table *mnemetest.Table, want trimmed) {
 	by := covered(table, ops)
 	for i := range table.Records {
 		if kept := by[i] < 0; kept != want.kept[i] {
-			t.Fatalf("record %d kept %v, want %v; plan %q", i, kept, want.kept[i], brief(ops))
+			t.Fatalf("record %d kept %v, want %v; plan %q\n%s", i, kept, want.kept[i], brief(ops), listed(table))
 		}
 	}
 	if marked := len(ops) > 0 && ops[len(ops)-1].Code == mneme.OpInsert; marked != want.marker {
@@ -201,39 +225,44 @@ func checkLaw(t *testing.T, table *mnemetest.Table) {
 	}
 	all := atoms(table)
 	notices := roomForNotices(table)
-	dropped, oldest := 0, len(table.Records)
+	oldest, messages := len(table.Records), false
 	for _, a := range all {
 		switch {
 		case a.system():
 			if kept[a.first] != notices[a.first] {
 				t.Fatalf("notice %d kept %v, has room %v: %q", a.first, kept[a.first], notices[a.first], brief(ops))
 			}
-		case a.stays() && !kept[a.first]:
+		case a.must() && !kept[a.first]:
 			t.Fatalf("record %d must stay and is dropped: %q", a.first, brief(ops))
-		case !kept[a.first]:
-			dropped += a.last - a.first + 1
-		default:
+		case kept[a.first]:
 			oldest = min(oldest, a.first)
+			messages = messages || !a.question()
 		}
 	}
 	everything := slices.Repeat([]bool{true}, len(kept))
-	if fits(table, everything, 0) && len(ops) > 0 {
-		t.Fatalf("trimmed what fits: %q", brief(ops))
-	}
 	marker := uint64(0)
 	for i, op := range ops {
 		if op.Code == mneme.OpInsert {
 			marker = uint64(table.CountTokens(op.Text)) + messageTokens
-			if !strings.HasSuffix(op.Text, fmt.Sprintf(" %d]", dropped)) || op.First != oldest || i != len(ops)-1 {
-				t.Fatalf("marker %v, %d dropped before %d", op, dropped, oldest)
+			if op.Text != "[earlier messages left out]" || op.First != oldest || i != len(ops)-1 {
+				t.Fatalf("marker %v, the oldest message is %d", op, oldest)
 			}
 			continue
 		}
 		if op.Code != mneme.OpDrop || i > 0 && ops[i-1].Last+1 == op.First && ops[i-1].Reason == op.Reason {
 			t.Fatalf("op %v is no DROP of a whole run", op)
 		}
+		if fits(table, everything, 0) && !missingOf(table) && !(atom{records: table.Records[op.First : op.Last+1]}).question() {
+			t.Fatalf("trimmed what fits: %q", brief(ops))
+		}
 	}
-	if fits(table, keep(table, all, func(int) bool { return false }), 0) && !fits(table, kept, marker) {
+	least := make([]bool, len(table.Records))
+	for _, a := range all {
+		for i := a.first; i <= a.last; i++ {
+			least[i] = a.must() || a.system() && notices[i]
+		}
+	}
+	if fits(table, least, 0) && !fits(table, kept, marker) {
 		t.Fatalf("the window exceeds its budget: %q", brief(ops))
 	}
 }
@@ -260,4 +289,14 @@ func FuzzToolPairTrim(f *testing.F) {
 		table.CountTokens = func(text string) int { return len(text) / 3 }
 		checkLaw(t, table)
 	})
+}
+
+// listed is a table for a failure's message.
+func listed(t *mnemetest.Table) string {
+	out := fmt.Sprintf("%d messages, %d tokens, %v", t.BudgetMessages, t.BudgetTokens, t.Config)
+	for i, r := range t.Records {
+		out += fmt.Sprintf("\n%d: turn %d, atom %d, role %d, flags %d, %d tokens", i, r.Turn, r.Atom, r.Role, r.Flags,
+			r.Tokens)
+	}
+	return out
 }

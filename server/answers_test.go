@@ -49,7 +49,7 @@ func TestSplicedAnswersFitTheirTypes(t *testing.T) {
 			len(w.Memories) != 1 {
 			t.Errorf("%+v", w)
 		}
-		var d window.Explanation
+		var d trial.Explanation
 		answers("GET", "/api/v1/projects/default/decisions/"+w.DecisionID, "", &d)
 		if d.DecisionID != w.DecisionID || !reflect.DeepEqual(*d.Report, w.Report) || d.Usage != w.Usage {
 			t.Errorf("the decision says %+v", d)

@@ -21,27 +21,31 @@ func token(c *fiber.Ctx) string {
 	return string(h.Peek("X-Agent-Token"))
 }
 
-// authorise finds out who asks, in which tenant, and whether the role is enough for the route. It answers key_missing,
-// unknown_key or role_too_low, or what enterTenant answers.
+// authorise finds out who asks, in which tenant, and whether the role is enough for the route. It answers key_missing or
+// role_too_low, or what credential, authenticate or enterTenant answer.
 func (x *exchange) authorise(ctx context.Context) error {
-	key := token(x.c)
-	if key == "" {
-		return refuse(http.StatusUnauthorized, "key_missing",
-			"send a key as Authorization: Bearer KEY or X-Agent-Token: KEY")
-	}
-	caller, err := x.s.engine.Tenants.Authenticate(ctx, key)
+	cr, err := x.credential()
 	if err != nil {
 		return err
 	}
-	x.caller = caller
+	if cr.token == "" || cr.signIn && x.route.keyAlone {
+		return refuse(http.StatusUnauthorized, "key_missing",
+			"send a key as Authorization: Bearer KEY or X-Agent-Token: KEY")
+	}
+	caller, err := x.s.authenticate(ctx, cr, true)
+	if err != nil {
+		return err
+	}
+	x.caller, x.bears = caller, cr
 	if caller.Role < x.route.role {
 		return refuse(http.StatusForbidden, "role_too_low",
 			"this needs the role %s; the key has %s", x.route.role, caller.Role)
 	}
 	if x.route.stores {
-		x.once.Seal = key
+		x.once.Seal = cr.token
 	}
-	if x.route.role == access.RoleRoot {
+	if x.route.role == access.RoleRoot || x.route.keyAlone ||
+		x.route.anywhere && caller.Role == access.RoleRoot && x.query("tenant") == "" {
 		return nil
 	}
 	return x.enterTenant(ctx)

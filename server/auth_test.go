@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
@@ -45,6 +46,15 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 	s := start(t)
 	for _, r := range s.s.routes {
 		if r.role == access.RoleNone {
+			continue
+		}
+		if r.proxied != nil { // its errors are those of a provider's protocol
+			for key, status := range map[string]int{"": 401, "reader": 403, rootKey: 403} {
+				if a := s.do(r.method, r.path, "", "Authorization", "", "X-Mneme-Key", key); a.status != status ||
+					!strings.Contains(string(a.body), `"error":{`) {
+					t.Errorf("%s %s as %q: %d %s", r.method, r.path, key, a.status, a.body)
+				}
+			}
 			continue
 		}
 		if p := s.do(r.method, r.path, "", "Authorization", "").problem(t); p.Status != 401 || p.Code != "key_missing" {

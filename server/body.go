@@ -57,7 +57,7 @@ func (x *exchange) receive() (err error) {
 
 func (x *exchange) bodyMissing() *problem {
 	what := "a JSON body"
-	if x.route.media != "" {
+	if x.route.media != "" && x.route.proxied == nil {
 		what = "a body of type " + x.route.media
 	}
 	return refuse(http.StatusBadRequest, "body_missing", "this route needs %s", what)
@@ -87,7 +87,11 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	}
 	for {
 		if len(dst) == cap(dst) {
-			dst = append(dst, make([]byte, max(4<<10, len(dst)))...)[:len(dst)]
+			more := max(4<<10, len(dst))
+			if x.route.proxied != nil && length > 0 { // it may be kept for as long as its answer lasts
+				more = min(more, length+1-len(dst))
+			}
+			dst = append(make([]byte, 0, len(dst)+more), dst...)
 		}
 		n, err := stream.Read(dst[len(dst):min(cap(dst), limit+1)])
 		dst = dst[:len(dst)+n]
@@ -120,6 +124,9 @@ func (x *exchange) checkContent() error {
 	if encoding := h.Peek(fiber.HeaderContentEncoding); len(encoding) > 0 && string(encoding) != "identity" {
 		return refuse(http.StatusUnsupportedMediaType, "unsupported_encoding",
 			"send the body without a content encoding")
+	}
+	if x.route.proxied != nil { // the provider says what it takes
+		return nil
 	}
 	media, _, _ := bytes.Cut(h.ContentType(), []byte{';'})
 	media = bytes.TrimSpace(media)

@@ -30,12 +30,8 @@ func (s *Server) purgeConversations(ctx context.Context, c *call[nothing]) (out 
 	if spec.OlderThanDays, err = strconv.Atoi(days); err != nil {
 		return out, invalidQuery("older_than_days", "out_of_range", "must be a number of days; 0 means all")
 	}
-	switch dry := c.query("dry_run"); dry {
-	case "", "false":
-	case "true":
-		spec.DryRun = true
-	default:
-		return out, invalidQuery("dry_run", "invalid_value", "must be true or false")
+	if spec.DryRun, err = c.truth("dry_run"); err != nil {
+		return out, err
 	}
 	return s.engine.Sessions.PurgeConversations(ctx, c.caller, spec)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
@@ -47,6 +48,7 @@ type exchange struct {
 	start time.Time
 
 	caller access.Caller
+	bears  credential // by which the caller is known
 	once   access.Once
 	page   records.Page
 	raw    []byte // the body as received
@@ -148,8 +150,14 @@ func (s *Server) serve(r *route) fiber.Handler {
 	}
 }
 
-// unrouted answers what Fiber finds no route for, and requests that it cannot read.
+// unrouted answers what Fiber finds no route for, which may be for the console, and requests that it cannot read.
 func (s *Server) unrouted(c *fiber.Ctx, err error) error {
+	if s.isConsole(c, err) {
+		x := s.begin(c, s.console.route)
+		defer s.end(x)
+		x.err = x.serveConsole()
+		return nil
+	}
 	x := s.begin(c, s.noRoute)
 	defer s.end(x)
 	x.err = x.unroutable(err)
@@ -176,9 +184,18 @@ func (s *Server) requestID(c *fiber.Ctx) string {
 
 // dispatch takes a request through steps 2 to 9. The body of a request without a valid key is never read.
 func (s *Server) dispatch(x *exchange) error {
+	if x.route.console {
+		if err := x.fromConsole(); err != nil {
+			return err
+		}
+	}
 	if x.route.role != open {
 		ctx, cancel := context.WithTimeout(s.base, s.limits.request)
-		err := x.authorise(ctx)
+		authorise := x.authorise
+		if x.route.proxied != nil {
+			authorise = x.authoriseProxy
+		}
+		err := authorise(ctx)
 		cancel()
 		if err != nil {
 			return s.refused(x, err)
@@ -187,8 +204,10 @@ func (s *Server) dispatch(x *exchange) error {
 	if err := x.limitRate(); err != nil {
 		return err
 	}
-	if err := x.checkQuery(); err != nil {
-		return err
+	if x.route.proxied == nil { // else the query is the provider's
+		if err := x.checkQuery(); err != nil {
+			return err
+		}
 	}
 	if x.route.list || x.route.limited {
 		if err := x.readPage(); err != nil {
@@ -211,7 +230,7 @@ func (s *Server) dispatch(x *exchange) error {
 			return err
 		}
 	}
-	if x.route.streams {
+	if x.route.streams || x.route.proxied != nil {
 		return x.route.serve(x.place.With(s.base), x)
 	}
 	// The engine's time begins once the body is here; the server's read timeout bounds how long that may take.
@@ -230,11 +249,20 @@ func (s *Server) end(x *exchange) {
 		x.err = err
 	}
 	x.bytes.release()
-	if x.err != nil {
-		problemOf(x.err).render(x.c, x.id)
-	}
 	response := x.c.Response()
-	response.Header.Set(fiber.HeaderXRequestID, x.id)
+	switch {
+	case x.route.proxied == nil:
+		response.Header.Set(fiber.HeaderXRequestID, x.id)
+		if x.err != nil {
+			problemOf(x.err).render(x.c, x.id)
+		}
+	default: // the provider's own id stays
+		response.Header.Set(headerRequest, x.id)
+		if x.err != nil {
+			x.renderRefusal(x.err)
+			response.Header.Set(fiber.HeaderXRequestID, x.id)
+		}
+	}
 	secure(&response.Header)
 	if epoch := x.s.engine.Epoch(); epoch != "" {
 		response.Header.Set(headerEpoch, epoch)
@@ -260,10 +288,22 @@ func (s *Server) end(x *exchange) {
 func secure(h *fasthttp.ResponseHeader) {
 	h.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	h.Set(fiber.HeaderXFrameOptions, "DENY")
-	h.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
+	if len(h.Peek(fiber.HeaderContentSecurityPolicy)) == 0 { // the console has one of its own
+		h.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
+	}
 	if len(h.Peek(fiber.HeaderCacheControl)) == 0 {
 		h.Set(fiber.HeaderCacheControl, "no-store")
 	}
+}
+
+// loggedPath is the path as the log shows it. A path of the proxy's with a key in it, which belongs in a header, is not
+// shown.
+func (x *exchange) loggedPath() string {
+	path := string(x.c.Request().URI().PathOriginal())
+	if x.s.engine.Tenants.HoldsKey(path) {
+		return x.route.path
+	}
+	return path
 }
 
 // log writes a line of the access log, with the cause of an internal error, which the client does not see. Successes
@@ -274,7 +314,8 @@ func (x *exchange) log(status, size int, took time.Duration) {
 	if status >= http.StatusBadRequest {
 		level = slog.LevelInfo
 	}
-	if _, told := errors.AsType[*problem](fault); told || status < http.StatusInternalServerError {
+	_, told := errors.AsType[*problem](fault)
+	if _, refused := errors.AsType[*proxy.Refusal](fault); refused || told || status < http.StatusInternalServerError {
 		fault = nil
 	}
 	if fault != nil {
@@ -287,7 +328,7 @@ func (x *exchange) log(status, size int, took time.Duration) {
 	attrs = append(attrs,
 		slog.String("request_id", x.id),
 		slog.String("method", strings.Clone(x.c.Method())),
-		slog.String("path", string(x.c.Request().URI().PathOriginal())),
+		slog.String("path", x.loggedPath()),
 		slog.Int("status", status),
 		slog.Int("bytes", size),
 		slog.Duration("took", took),

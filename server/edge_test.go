@@ -58,8 +58,8 @@ func TestErrorKinds(t *testing.T) {
 	one := 1
 	for kind, status := range map[fault.Kind]int{
 		fault.BadRequest: 400, fault.Unauthorized: 401, fault.Forbidden: 403, fault.NotFound: 404,
-		fault.Conflict: 409, fault.Gone: 410, fault.TooLarge: 413, fault.Invalid: 422, fault.Unavailable: 503,
-		fault.NoSpace: 507,
+		fault.Conflict: 409, fault.Gone: 410, fault.Precondition: 412, fault.TooLarge: 413, fault.Invalid: 422,
+		fault.Unavailable: 503, fault.NoSpace: 507,
 	} {
 		fields := []fault.FieldError{{Index: &one, Field: "messages[1].role", Code: "unknown_role",
 			Detail: "no such role"}}

@@ -168,7 +168,7 @@ func TestErrorCodesAreInUse(t *testing.T) {
 // statusNamed is the status of a kind or of a constant of net/http; 0 where the name is none of them.
 func statusNamed(name string) int {
 	for kind, n := range map[fault.Kind]string{fault.BadRequest: "BadRequest", fault.Unauthorized: "Unauthorized",
-		fault.Forbidden: "Forbidden", fault.NotFound: "NotFound", fault.Conflict: "Conflict", fault.Gone: "Gone",
+		fault.Forbidden: "Forbidden", fault.NotFound: "NotFound", fault.Conflict: "Conflict", fault.Gone: "Gone", fault.Precondition: "Precondition",
 		fault.TooLarge: "TooLarge", fault.Invalid: "Invalid", fault.Unavailable: "Unavailable",
 		fault.NoSpace: "NoSpace"} {
 		if n == name {

@@ -286,7 +286,7 @@ func TestTextsAreQuotedOnce(t *testing.T) {
 		{"GET", "/api/v1/projects?tenant=a%22b", "", `no tenant "a"b"`},
 		{"GET", "/api/v1/projects/" + strings.Repeat("x", 500), "", `no project "` + strings.Repeat("x", 128) + `…"`},
 		{"POST", turns, `{"messages":[{"role":"robot","content":"x"}]}`, `role "robot" is unknown`},
-		{"POST", turns, `{"format":"openai.responses","messages":[{"type":"dance"}]}`, `items of type "dance" cannot`},
+		{"POST", turns, `{"messages":[{"type":"dance"}]}`, `an item of type "dance" is of openai.responses`},
 		{"POST", turns, `{"messages":[{"role":7,"content":"x"}]}`, `role "7" is unknown`},
 	} {
 		p := s.do(c.method, c.path, c.body).problem(t)

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
@@ -57,9 +58,10 @@ var analyser = sync.OnceValue(func() *snowball.Analyser {
 // setup is what a site is made of. Tests change it before the server starts.
 type setup struct {
 	Options
-	limits   limits
-	store    store.Store
-	handlers map[string]endpoint // in place of the server's own, by operationId
+	limits    limits
+	store     store.Store
+	upstreams upstream.Operator
+	handlers  map[string]endpoint // in place of the server's own, by operationId
 }
 
 // limited changes the limits.
@@ -121,17 +123,18 @@ func start(t testing.TB, change ...func(*setup)) *site {
 	log := new(syncBuffer)
 	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}}
 	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Console = builtConsole
 	o.Version, o.Random = "test", strings.NewReader("12345678")
 	for _, c := range change {
 		c(&o)
 	}
 	var builtIns []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		builtIns = append(builtIns, policy.BuiltIn(m))
 	}
 	counter, host := parts()
 	e, first, err := engine.New(t.Context(), engine.Options{Store: store.Seal(o.store), Host: host, Tokens: counter,
-		Analyser: analyser(), BuiltIns: builtIns, RootKey: rootKey})
+		Analyser: analyser(), BuiltIns: builtIns, RootKey: rootKey, Upstreams: o.upstreams})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +279,7 @@ func (s *site) send(req *http.Request) *http.Response {
 }
 
 func (s *site) trySend(req *http.Request) (*http.Response, error) {
-	for _, name := range []string{"Authorization", "X-Agent-Token"} {
+	for _, name := range []string{"Authorization", "X-Agent-Token", "X-Mneme-Key", "X-Api-Key"} {
 		if v := req.Header.Get(name); v != "" {
 			req.Header.Set(name, keyName.ReplaceAllStringFunc(v, s.key))
 		}

@@ -22,6 +22,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	proxy    *proxyMetrics
 }
 
 // newMetrics makes the counters of one server. Each server has its own registry, because tests run several servers in
@@ -39,6 +40,7 @@ func newMetrics(version string) *metrics {
 			Buckets: []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"method", "route"}),
 	}
+	m.proxy = newProxyMetrics(m.registry)
 	gauge := func(name, help string, value func() float64, labels prometheus.Labels) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value)
 	}
@@ -68,6 +70,26 @@ func (s *Server) watch() {
 			func() float64 { return float64(s.places.Waiting()) }),
 		gauge("mneme_http_bytes_held", "Memory set aside for bodies and long answers now.",
 			func() float64 { return float64(s.bytes.held()) }))
+}
+
+// watchWindows adds what the windows sum up to, by which one sees what a provider's cache can do for them.
+func (s *Server) watchWindows() {
+	c := &s.engine.Windows.Counts
+	for _, of := range []struct {
+		name, help string
+		value      *atomic.Uint64
+	}{
+		{"mneme_windows_total", "Windows that were kept as decisions.", &c.Windows},
+		{"mneme_windows_compared_total", "Windows that had one before them, for the same session, viewer and format.",
+			&c.Compared},
+		{"mneme_windows_cut_total", "Windows that do not begin with all history of the one before.", &c.Cut},
+		{"mneme_windows_before_tokens_total", "Tokens of the windows before.", &c.BeforeTokens},
+		{"mneme_windows_prefix_tokens_total", "Tokens that windows begin with as the one before did.", &c.SharedTokens},
+		{"mneme_windows_thinking_left_out_total", "Thinking blocks that a provider would have refused.", &c.LeftOut},
+	} {
+		s.metrics.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: of.name, Help: of.help},
+			func() float64 { return float64(of.value.Load()) }))
+	}
 }
 
 // storeFigures collects what the store tells of itself.

@@ -124,16 +124,13 @@ func readProse(name string, into any) error {
 	return nil
 }
 
-// paths describes all routes. Routes under /agent/boards share the prose of the same routes under /boards. A route
-// without prose is an error, and so is prose without a route.
+// paths describes all routes. Routes under /agent/boards share the prose of the same routes under /boards, and the proxy's
+// under /p that of those under /v1. A route without prose is an error, and so is prose without a route.
 func paths(routes []line, operations map[string]*operationProse) (map[string]map[string]any, error) {
 	out := map[string]map[string]any{}
 	unused := maps.Clone(operations)
 	for _, r := range routes {
-		id := r.id
-		if o := strings.TrimPrefix(id, "agent"); strings.Contains(r.path, "/agent/boards") {
-			id = strings.ToLower(o[:1]) + o[1:]
-		}
+		id := r.proseID()
 		p := operations[id]
 		if p == nil {
 			return nil, fmt.Errorf("nothing is said of %s", r.id)
@@ -152,6 +149,17 @@ func paths(routes []line, operations map[string]*operationProse) (map[string]map
 		return nil, fmt.Errorf("%s is described and not served", id)
 	}
 	return out, nil
+}
+
+// proseID is the operationId under which the prose of a route stands.
+func (r line) proseID() string {
+	for prefix, path := range map[string]string{"agent": "/agent/boards", "inProject": "/p/{project}/v1",
+		"inSession": "/p/{project}/s/{session}/v1"} {
+		if o, ok := strings.CutPrefix(r.id, prefix); ok && strings.Contains(r.path, path) {
+			return strings.ToLower(o[:1]) + o[1:]
+		}
+	}
+	return r.id
 }
 
 // operationOf describes one route.
@@ -199,8 +207,13 @@ func parametersOf(r line, p *operationProse) []any {
 			out = append(out, ref(m[1]))
 		}
 	}
-	if open < r.role && r.role < root {
+	if open < r.role && r.role < root && !r.keyAlone && r.proxied == nil {
 		out = append(out, ref("tenant"))
+	}
+	if r.proxied != nil {
+		for _, name := range []string{"mnemeKey", "mnemeProject", "mnemeMode"} {
+			out = append(out, ref(name))
+		}
 	}
 	out = append(out, p.Parameters...)
 	if r.list || r.limited {
@@ -250,25 +263,34 @@ func componentOf(t reflect.Type) string {
 var failures = map[int]string{
 	http.StatusBadRequest: "BadRequest", http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden",
 	http.StatusNotFound: "NotFound", http.StatusConflict: "Conflict", http.StatusGone: "Gone",
+	http.StatusPreconditionFailed:    "Precondition",
 	http.StatusRequestEntityTooLarge: "TooLarge", http.StatusUnprocessableEntity: "Invalid",
 	http.StatusServiceUnavailable: "Unavailable", http.StatusInsufficientStorage: "NoSpace",
 }
 
 // responsesOf describes a route's answers.
 func responsesOf(r line, p *operationProse) (map[string]any, error) {
-	out := map[string]any{"default": map[string]any{"$ref": "#/components/responses/Problem"}}
+	other := "Problem"
+	if r.proxied != nil {
+		other = "Proxied"
+	}
+	out := map[string]any{"default": map[string]any{"$ref": "#/components/responses/" + other}}
 	fails := slices.Clone(p.Fails)
 	if r.role > open {
 		fails = append(fails, http.StatusUnauthorized)
 	}
-	if r.role > reader {
+	if r.role > reader || r.console || r.keyAlone {
 		fails = append(fails, http.StatusForbidden)
 	}
 	for _, status := range fails {
 		if failures[status] == "" {
 			return nil, fmt.Errorf("no component describes the status %d", status)
 		}
-		out[strconv.Itoa(status)] = map[string]any{"$ref": "#/components/responses/" + failures[status]}
+		name := failures[status]
+		if r.proxied != nil {
+			name = other
+		}
+		out[strconv.Itoa(status)] = map[string]any{"$ref": "#/components/responses/" + name}
 	}
 	if p.Answers[r.status] == "" {
 		return nil, fmt.Errorf("the prose does not say what %d answers", r.status)

@@ -177,6 +177,17 @@ func (x *exchange) newestFirst(absent bool) (bool, error) {
 	return false, invalidQuery("order", "invalid_value", "must be asc or desc")
 }
 
+// truth is a parameter that is true or false; false where it is not given. It answers invalid_value.
+func (x *exchange) truth(name string) (bool, error) {
+	switch x.query(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, invalidQuery(name, "invalid_value", "must be true or false")
+}
+
 // lastEventID is the id of the last event that a stream's reader received before it reconnected.
 func (x *exchange) lastEventID() string { return string(x.c.Request().Header.Peek("Last-Event-ID")) }
 

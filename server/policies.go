@@ -3,12 +3,17 @@ package server
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strconv"
+
+	"github.com/gofiber/fiber/v2"
 
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/trial"
 )
+
+const moduleType = "application/wasm"
 
 func (s *Server) uploadPolicy(ctx context.Context, c *call[rawBody]) (stored[policy.Version], error) {
 	// The module is copied, because c.raw is used again for a later request.
@@ -42,7 +47,19 @@ func (x *exchange) version() int {
 }
 
 func (s *Server) getPolicyVersion(ctx context.Context, c *call[nothing]) (policy.Version, error) {
-	return s.engine.Policies.GetVersion(ctx, c.caller, c.path("policy"), c.version())
+	return s.engine.Policies.ShowVersion(ctx, c.caller, c.path("policy"), c.version())
+}
+
+// getModule answers the module as it was uploaded, as a file to be saved.
+func (s *Server) getModule(ctx context.Context, c *call[nothing]) (blob, error) {
+	name, version := c.path("policy"), c.version()
+	code, err := s.engine.Policies.ModuleOf(ctx, c.caller, name, version)
+	if err != nil {
+		return blob{}, err
+	}
+	file := fmt.Sprintf("attachment; filename=%q", name+"-"+strconv.Itoa(version)+".wasm")
+	c.c.Response().Header.Set(fiber.HeaderContentDisposition, file)
+	return blob{contentType: moduleType, body: append(c.buffer(), code...)}, nil
 }
 
 func (s *Server) deletePolicyVersion(ctx context.Context, c *call[nothing]) (nothing, error) {

@@ -50,6 +50,7 @@ var statuses = map[fault.Kind]int{
 	fault.NotFound:     http.StatusNotFound,
 	fault.Conflict:     http.StatusConflict,
 	fault.Gone:         http.StatusGone,
+	fault.Precondition: http.StatusPreconditionFailed,
 	fault.TooLarge:     http.StatusRequestEntityTooLarge,
 	fault.Invalid:      http.StatusUnprocessableEntity,
 	fault.Unavailable:  http.StatusServiceUnavailable,

@@ -86,7 +86,7 @@ func newProgram(b *testing.B) (addr, key string) {
 	must(err)
 	var builtIns []policy.BuiltIn
 	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		builtIns = append(builtIns, policy.BuiltIn(m))
 	}
 	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(db), Host: host, Tokens: counter,
 		BuiltIns: builtIns, Logger: log})

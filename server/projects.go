@@ -3,7 +3,11 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
@@ -26,8 +30,26 @@ func (s *Server) deleteProject(ctx context.Context, c *call[nothing]) (nothing, 
 	return nothing{}, s.engine.DeleteProject(ctx, c.caller, c.path("project"))
 }
 
-func (s *Server) settings(ctx context.Context, c *call[nothing]) (project.Settings, error) {
-	return s.engine.Projects.Settings(ctx, c.caller, c.path("project"))
+// settingsShown are a project's settings, with what they could be.
+type settingsShown struct {
+	project.Settings
+	// Calibration is what providers counted of the project's prompts, by model: a ratio that is sure is what token_scale
+	// can be set to.
+	Calibration []decision.Calibration `json:"calibration,omitempty"`
+}
+
+func (s *Server) settings(ctx context.Context, c *call[nothing]) (out settingsShown, err error) {
+	p, err := s.engine.Projects.Find(ctx, c.caller, c.path("project"))
+	if err != nil {
+		return out, err
+	}
+	if out.Settings, err = s.engine.Projects.WithDefaults(p.Set); err != nil {
+		return out, err
+	}
+	if out.Calibration, err = s.engine.Decisions.Calibrations(ctx, c.caller.Tenant, p.Incarnation); err != nil {
+		return out, err
+	}
+	return out, c.tagged(&out.Settings)
 }
 
 // patchSettings hands the patch on undecoded, because a field that is left out and a field that is null mean different
@@ -37,7 +59,39 @@ func (s *Server) patchSettings(ctx context.Context, c *call[json.RawMessage]) (p
 	if err != nil {
 		return project.Settings{}, err
 	}
-	return s.engine.Projects.PatchSettings(ctx, c.caller, c.path("project"), patch)
+	out, err := s.engine.Projects.PatchSettingsIf(ctx, c.caller, c.path("project"), patch, c.ifMatch())
+	if err != nil {
+		return out, err
+	}
+	return out, c.tagged(&out)
+}
+
+func (s *Server) settingsHistory(ctx context.Context, c *call[nothing]) (records.List[project.SettingsChange], error) {
+	return s.engine.Projects.SettingsHistory(ctx, c.caller, c.path("project"), c.page)
+}
+
+// tagged says in the answer's ETag which settings it tells of.
+func (x *exchange) tagged(s *project.Settings) error {
+	tag, err := s.Tag()
+	x.c.Response().Header.Set(fiber.HeaderETag, `"`+tag+`"`)
+	return err
+}
+
+// ifMatch tells which tags the header If-Match names, as of RFC 9110; nil where it is not given. A weak tag never
+// matches.
+func (x *exchange) ifMatch() func(tag string) bool {
+	said := string(x.c.Request().Header.Peek(fiber.HeaderIfMatch))
+	if said == "" {
+		return nil
+	}
+	return func(tag string) bool {
+		for one := range strings.SplitSeq(said, ",") {
+			if one = strings.TrimSpace(one); one == "*" || one == `"`+tag+`"` {
+				return true
+			}
+		}
+		return false
+	}
 }
 
 var settingsDecoder = strictjson.For[project.Settings]()

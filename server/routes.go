@@ -34,9 +34,14 @@ type options struct {
 	limited      bool   // takes limit, and instead of a cursor parameters of its own
 	stores       bool   // takes Idempotency-Key
 	atOnce       bool   // waits for no place: who watches the server must hear that it lives while it is busy
+	anywhere     bool   // the operator need not say which tenant is meant
+	console      bool   // takes requests of the console's own pages alone
+	keyAlone     bool   // is about the key itself, so that the root key says no tenant; a cookie is no key
 	bodyOptional bool   // a request without a body means the same as {}
 	maxBody      int    // bytes of the body; 0: the server's own limit
 	media        string // media type of the body; empty: JSON
+
+	proxied *proxied // the route is one of the proxy's; nil: it is Mneme's own
 }
 
 // mediaType is the type of the body that a route takes.
@@ -82,8 +87,16 @@ func (s *Server) table() []line {
 
 		{"appendTurn", "POST", project + "/turns", agent, 201, handle(s.appendTurn), once},
 		{"assemble", "POST", project + "/context", reader, 200, handle(s.assemble), options{bodyOptional: true}},
+		{"listDecisions", "GET", project + "/decisions", reader, 200, handle(s.listDecisions), list},
 		{"getDecision", "GET", project + "/decisions/{decision}", reader, 200, handle(s.decision), plain},
 		{"replayDecision", "POST", project + "/decisions/{decision}/replay", reader, 200, handle(s.replay), plain},
+		{"getDecisionCase", "GET", project + "/decisions/{decision}/case", reader, 200, handle(s.recordedCase), plain},
+		{"forkDecision", "POST", project + "/decisions/{decision}/fork", reader, 200, handle(s.fork),
+			options{bodyOptional: true}},
+		{"explainAbsence", "POST", project + "/decisions/{decision}/why-not", reader, 200, handle(s.whyNot), plain},
+		{"diffWindows", "POST", project + "/windows/diff", reader, 200, handle(s.diffWindows), plain},
+		{"replaySettings", "POST", project + "/replay", reader, 200, handle(s.replaySettings),
+			options{bodyOptional: true}},
 
 		{"listProjects", "GET", "/api/v1/projects", reader, 200, handle(s.listProjects), list},
 		{"getProject", "GET", project, reader, 200, handle(s.getProject), plain},
@@ -91,6 +104,8 @@ func (s *Server) table() []line {
 		{"deleteProject", "DELETE", project, admin, 204, handle(s.deleteProject), plain},
 		{"getSettings", "GET", project + "/settings", reader, 200, handle(s.settings), plain},
 		{"patchSettings", "PATCH", project + "/settings", admin, 200, handle(s.patchSettings), plain},
+		{"listSettingsChanges", "GET", project + "/settings/history", reader, 200, handle(s.settingsHistory), list},
+		{"getProjectStats", "GET", project + "/stats", reader, 200, handle(s.projectStats), plain},
 
 		{"listSessions", "GET", project + "/sessions", reader, 200, handle(s.listSessions), list},
 		{"createSession", "POST", project + "/sessions", agent, 201, handle(s.createSession),
@@ -98,24 +113,30 @@ func (s *Server) table() []line {
 		{"importSession", "POST", project + "/sessions/import", agent, 201, handle(s.importSession),
 			options{stores: true, maxBody: importMaxBody}},
 		{"getSession", "GET", session, reader, 200, handle(s.getSession), plain},
+		{"streamSession", "GET", session + "/stream", reader, 200, handle(s.streamSession), plain},
 		{"deleteSession", "DELETE", session, agent, 204, handle(s.deleteSession), plain},
 		{"listMessages", "GET", session + "/messages", reader, 200, handle(s.listMessages), list},
 		{"actOnSummary", "POST", session + "/summary", agent, 200, handle(s.actOnSummary), once},
+		{"rewindSession", "POST", session + "/rewind", agent, 200, handle(s.rewindSession), once},
+		{"forkSession", "POST", session + "/fork", agent, 201, handle(s.forkSession),
+			options{stores: true, bodyOptional: true}},
 		{"exportSession", "GET", session + "/export", reader, 200, handle(s.exportSession), plain},
 
 		{"listPolicies", "GET", "/api/v1/policies", reader, 200, handle(s.listPolicies), list},
 		{"uploadPolicy", "POST", "/api/v1/policies", admin, 201, handle(s.uploadPolicy),
-			options{stores: true, media: "application/wasm"}},
+			options{stores: true, media: moduleType}},
 		{"getPolicy", "GET", policy, reader, 200, handle(s.getPolicy), plain},
 		{"deletePolicy", "DELETE", policy, admin, 204, handle(s.deletePolicy), plain},
 		{"setLive", "PUT", policy + "/live", admin, 200, handle(s.setLive), plain},
 		{"getPolicyVersion", "GET", version, reader, 200, handle(s.getPolicyVersion), plain},
+		{"getPolicyModule", "GET", version + "/module", reader, 200, handle(s.getModule), plain},
 		{"deletePolicyVersion", "DELETE", version, admin, 204, handle(s.deletePolicyVersion), plain},
 		{"runPolicy", "POST", version + "/run", admin, 200, handle(s.runPolicy), plain},
 		{"replayPolicy", "POST", version + "/replay", admin, 200, handle(s.replayPolicy), plain},
 		{"getUsage", "GET", "/api/v1/usage", admin, 200, handle(s.usage), plain},
 		{"listAudit", "GET", "/api/v1/audit", admin, 200, handle(s.listAudit), list},
 
+		{"whoAmI", "GET", "/api/v1/whoami", reader, 200, handle(s.whoAmI), options{anywhere: true}},
 		{"listKeys", "GET", "/api/v1/keys", admin, 200, handle(s.listKeys), list},
 		{"createKey", "POST", "/api/v1/keys", admin, 201, handle(s.createKey), once},
 		{"deleteKey", "DELETE", "/api/v1/keys/{key}", admin, 204, handle(s.deleteKey), plain},
@@ -143,9 +164,15 @@ func (s *Server) table() []line {
 			options{stores: true, streams: true, media: ndjsonType}},
 		{"backUp", "GET", "/api/v1/admin/backup", root, 200, handle(s.backUp), plain},
 
+		{"signIn", "POST", consolePath + "session", open, 201, handle(s.signIn), options{console: true}},
+		{"signOut", "DELETE", consolePath + "session", open, 204, handle(s.signOut), options{console: true}},
+		{"makeSignInLink", "POST", consolePath + "links", reader, 201, handle(s.makeSignInLink),
+			options{keyAlone: true}},
+
 		{"mcp", "POST", "/mcp", agent, 200, handle(s.serveMCP), plain},
 	}
-	return slices.Concat(lines, s.boardLines("", "/api/v1/boards"), s.boardLines("agent", "/api/v1/agent/boards"))
+	return slices.Concat(lines, s.boardLines("", "/api/v1/boards"), s.boardLines("agent", "/api/v1/agent/boards"),
+		s.proxyLines())
 }
 
 // boardLines lists the routes of boards, which are served under two paths: people's and agents'. Their operationIds
@@ -192,6 +219,9 @@ func (s *Server) boardLines(prefix, boards string) []line {
 func (s *Server) register(d described) {
 	asFiber := strings.NewReplacer("{", ":", "}", "")
 	for _, l := range s.table() {
+		if s.console == nil && strings.HasPrefix(l.path, consolePath) {
+			continue
+		}
 		r := &route{line: l, query: d.queryOf(l), metrics: s.metrics.route(l.method, l.path)}
 		s.routes = append(s.routes, r)
 		if r.method == http.MethodGet {

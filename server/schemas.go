@@ -5,20 +5,26 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/catalogue"
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/prompt"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/recollect"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/report"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/stats"
 	"github.com/seed-0906e6bc/mneme/engine/summary"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/trial"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -56,29 +62,60 @@ var namedSchemas = []namedSchema{
 	schemaOf[window.Request]("ContextRequest", received),
 	schemaOf[access.Viewer]("Viewer", received),
 	schemaOf[window.Budget]("Budget", received),
-	schemaOf[window.MemoriesRequest]("MemoriesRequest", received),
+	schemaOf[recollect.Ask]("MemoriesRequest", received),
 	schemaOf[project.PipelineStep]("PipelineStep", received),
 	schemaOf[window.Answer]("Window", sent),
 	schemaOf[decision.Usage]("Usage", sent),
+	schemaOf[prompt.ThinkingLeft]("ThinkingLeft", sent),
 	schemaOf[window.SummaryUsed]("SummaryUsed", sent),
 	schemaOf[[]window.RecalledMemory]("RememberedMemories", sent),
 	schemaOf[decision.Step]("PipelineOutcome", sent),
-	schemaOf[window.ReportRow]("ReportRow", sent),
-	schemaOf[window.Explanation]("Decision", sent),
+	schemaOf[report.Row]("ReportRow", sent),
+	schemaOf[trial.Explanation]("Decision", sent),
+	schemaOf[decision.Call]("ProxiedCall", sent),
+	schemaOf[decision.Spent]("ProviderUsage", sent),
+	schemaOf[decision.Calibration]("ModelCalibration", sent),
 	schemaOf[window.Replayed]("Replay", sent),
+	schemaOf[trial.Recorded]("DecisionCase", sent),
+	schemaOf[trial.ForkRequest]("DecisionForkRequest", received),
+	schemaOf[trial.Forked]("DecisionFork", sent),
+	schemaOf[trial.DiffRequest]("WindowDiffRequest", received),
+	schemaOf[trial.DiffSide]("WindowDiffSide", received),
+	schemaOf[trial.Diff]("WindowDiff", sent),
+	schemaOf[trial.DiffedWindow]("DiffedWindow", sent),
+	schemaOf[trial.WhyNotRequest]("WhyNotRequest", received),
+	schemaOf[trial.WhyNot]("WhyNot", sent),
+	schemaOf[trial.Enough]("Enough", sent),
+	schemaOf[trial.SettingsReplayRequest]("SettingsReplayRequest", received),
+	schemaOf[trial.SettingsReplay]("SettingsReplay", sent),
+	schemaOf[decision.Row]("DecisionRow", sent),
+	schemaOf[records.List[decision.Row]]("DecisionList", sent),
 
 	schemaOf[project.Spec]("ProjectSpec", received),
 	schemaOf[project.Project]("Project", sent),
 	schemaOf[records.List[project.Project]]("ProjectList", sent),
 	schemaOf[project.Settings]("Settings", sent),
 	schemaOf[settingsPatch]("SettingsPatch", patched),
+	schemaOf[settingsShown]("SettingsShown", sent),
+	schemaOf[upstream.Spec]("Upstream", received),
+
+	schemaOf[stats.Series]("ProjectStats", sent),
+	schemaOf[stats.Row]("ProjectStatsRow", sent),
+	schemaOf[stats.Figures]("ProjectFigures", sent),
+	schemaOf[project.SettingsChange]("SettingsChange", sent),
+	schemaOf[records.List[project.SettingsChange]]("SettingsHistory", sent),
 
 	schemaOf[session.Spec]("SessionSpec", received),
 	schemaOf[session.Session]("Session", sent),
-	schemaOf[records.List[session.Session]]("SessionList", sent),
+	schemaOf[session.Imported]("ImportedSession", sent),
+	schemaOf[catalogue.Row]("SessionRow", sent),
+	schemaOf[records.List[catalogue.Row]]("SessionList", sent),
 	schemaOf[session.Message]("Message", sent),
 	schemaOf[records.List[session.Message]]("MessageList", sent),
 	schemaOf[session.File]("SessionFile", received),
+	schemaOf[session.RewindRequest]("RewindRequest", received),
+	schemaOf[session.Rewound]("Rewound", sent),
+	schemaOf[session.ForkRequest]("ForkRequest", received),
 	schemaOf[summary.Action]("SummaryAction", received),
 	schemaOf[summary.Answer]("SummaryAnswer", sent),
 
@@ -109,6 +146,7 @@ var namedSchemas = []namedSchema{
 	schemaOf[trial.SessionReplay]("SessionReplay", sent),
 	schemaOf[trial.Totals]("ReplayTotals", sent),
 	schemaOf[trial.Compared]("Compared", sent),
+	schemaOf[trial.PrefixKept]("PrefixKept", sent),
 
 	schemaOf[board.Spec]("BoardSpec", received),
 	schemaOf[board.Board]("Board", sent),
@@ -129,10 +167,14 @@ var namedSchemas = []namedSchema{
 	schemaOf[board.InboxAck]("InboxAck", received),
 	schemaOf[board.InboxAcked]("InboxAcked", sent),
 
+	schemaOf[identity]("Identity", sent),
 	schemaOf[tenant.KeySpec]("KeySpec", received),
 	schemaOf[tenant.Key]("Key", sent),
 	schemaOf[records.List[tenant.Key]]("KeyList", sent),
 	schemaOf[tenant.KeyCreated]("KeyCreated", sent),
+	schemaOf[SignInRequest]("SignInRequest", received),
+	schemaOf[tenant.SignedIn]("SignedIn", sent),
+	schemaOf[tenant.SignInLink]("SignInLink", sent),
 	schemaOf[tenant.Spec]("TenantSpec", received),
 	schemaOf[tenant.Tenant]("Tenant", sent),
 	schemaOf[records.List[tenant.Tenant]]("TenantList", sent),

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,6 +30,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
 )
 
 // Options are what a Server is made of.
@@ -40,6 +42,9 @@ type Options struct {
 	RateLimit RateLimit
 	// Backup writes a backup of the store; nil: the store's database has backups of its own.
 	Backup BackupFunc
+	// Console is the built console; nil: it is not served. ConsoleRoot lets the root key sign in to it.
+	Console     fs.FS
+	ConsoleRoot bool
 	// Now and Random are the clock of latencies and the source of request ids; nil: the system's.
 	Now    func() time.Time
 	Random io.Reader
@@ -64,6 +69,9 @@ type Server struct {
 	description []byte // as /openapi.json serves it
 	errorPage   []byte // as /errors serves it
 	mcp         *mcp.Server
+	console     *console // nil: it is not served
+	upstreams   *proxy.Clients
+	late        sync.WaitGroup // ends of model calls that are being noted
 
 	metrics   *metrics
 	exchanges sync.Pool
@@ -127,9 +135,11 @@ func newServer(o Options, l limits) (*Server, error) {
 		connections: &connections{log: o.Logger, max: l.connections, taking: l.taking,
 			addresses: map[netip.Prefix]*address{}}}
 	s.watch()
-	s.metrics.registry.MustRegister(storeFigures(o.Engine.Figures))
+	s.watchWindows()
+	s.metrics.registry.MustRegister(storeFigures(o.Engine.Figures), proxyCounts(o.Engine.Outbound.Figures))
 	s.rates.limit = o.RateLimit
 	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
+	s.upstreams = proxy.NewClients(o.Engine.Projects.Operator.Allowed, o.Engine.Tenants.HoldsKey)
 	s.exchanges.New = func() any { return new(exchange) }
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.streams, s.stopStreaming = context.WithCancel(s.base)
@@ -159,6 +169,11 @@ func newServer(o Options, l limits) (*Server, error) {
 		ErrorHandler:                 s.unrouted,
 		RequestMethods:               append(slices.Clone(fiber.DefaultMethods), "QUERY"),
 	})
+	if o.Console != nil {
+		if s.console, err = newConsole(o.Console, o.ConsoleRoot, s.metrics); err != nil {
+			return nil, fmt.Errorf("listing the console's files: %w", err)
+		}
+	}
 	s.register(d)
 	fast := s.app.Server()
 	fast.CloseOnShutdown = true
@@ -211,6 +226,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	s.log.Info("stopping", "in_flight", s.metrics.inFlight.Load(), "streams", s.metrics.streams.Load())
 	s.stopStreaming()
+	defer s.late.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.drain)
 	defer cancel()
 	err := s.app.ShutdownWithContext(drain)

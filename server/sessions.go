@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"strings"
 
+	"github.com/seed-0906e6bc/mneme/engine/catalogue"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/summary"
@@ -12,12 +14,29 @@ func (s *Server) createSession(ctx context.Context, c *call[session.Spec]) (sess
 	return s.engine.Sessions.Create(ctx, c.caller, c.once, c.path("project"), c.body)
 }
 
-func (s *Server) listSessions(ctx context.Context, c *call[nothing]) (records.List[session.Session], error) {
-	return s.engine.Sessions.List(ctx, c.caller, c.path("project"), c.page)
+// listSessions answers sessions by id, unless the query says otherwise. It refuses a wrong time with invalid_time.
+func (s *Server) listSessions(ctx context.Context, c *call[nothing]) (list records.List[catalogue.Row], err error) {
+	q := catalogue.Query{Sort: c.query("sort"), Agent: c.query("agent"), Kind: c.query("kind"), Text: c.query("q")}
+	if q.Since, err = c.queryTime("since"); err != nil {
+		return list, err
+	}
+	for _, some := range c.queries("fields") {
+		q.Fields = append(q.Fields, strings.FieldsFunc(some, func(r rune) bool { return r == ',' })...)
+	}
+	return s.engine.Catalogue.List(ctx, c.caller, c.path("project"), q, c.page)
 }
 
 func (s *Server) getSession(ctx context.Context, c *call[nothing]) (session.Session, error) {
 	return s.engine.Sessions.Get(ctx, c.caller, c.path("project"), c.path("session"))
+}
+
+// streamSession follows a session behind Last-Event-ID, else from now on.
+func (s *Server) streamSession(ctx context.Context, c *call[nothing]) (streamed, error) {
+	from, err := s.engine.Tail.Follow(ctx, c.caller, c.path("project"), c.path("session"), c.lastEventID())
+	if err != nil {
+		return streamed{}, err
+	}
+	return c.sse("", from), nil
 }
 
 func (s *Server) deleteSession(ctx context.Context, c *call[nothing]) (nothing, error) {
@@ -28,7 +47,7 @@ func (s *Server) exportSession(ctx context.Context, c *call[nothing]) (session.F
 	return s.engine.Sessions.Export(ctx, c.caller, c.path("project"), c.path("session"))
 }
 
-func (s *Server) importSession(ctx context.Context, c *call[session.File]) (session.Session, error) {
+func (s *Server) importSession(ctx context.Context, c *call[session.File]) (session.Imported, error) {
 	return s.engine.Sessions.Import(ctx, c.caller, c.once, c.path("project"), c.body)
 }
 
@@ -39,7 +58,19 @@ func (s *Server) listMessages(ctx context.Context, c *call[nothing]) (list recor
 	if err != nil {
 		return list, err
 	}
-	return s.engine.Sessions.ListMessages(ctx, c.caller, c.path("project"), c.path("session"), c.page, newestFirst)
+	order := session.MessageOrder{Descending: newestFirst}
+	if order.Superseded, err = c.truth("superseded"); err != nil {
+		return list, err
+	}
+	return s.engine.Sessions.ListMessages(ctx, c.caller, c.path("project"), c.path("session"), c.page, order)
+}
+
+func (s *Server) forkSession(ctx context.Context, c *call[session.ForkRequest]) (session.Session, error) {
+	return s.engine.Sessions.Fork(ctx, c.caller, c.once, c.path("project"), c.path("session"), c.body)
+}
+
+func (s *Server) rewindSession(ctx context.Context, c *call[session.RewindRequest]) (session.Rewound, error) {
+	return s.engine.Sessions.Rewind(ctx, c.caller, c.once, c.path("project"), c.path("session"), c.body)
 }
 
 func (s *Server) actOnSummary(ctx context.Context, c *call[summary.Action]) (summary.Answer, error) {

@@ -2,26 +2,27 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/feed"
 )
 
 // retryAfter is how many milliseconds readers are told to wait before they reconnect.
 const retryAfter = "1000"
 
-// sse streams a feed as Server-Sent Events until the reader leaves, the key ends, the board is deleted or the server
-// stops. On news it reads from the store what the reader has not received yet, so the server queues nothing for
-// readers.
-func (x *exchange) sse(event string, feed board.Feed) streamed {
-	s, r, key, tenant := x.s, x.route, token(x.c), x.caller.Tenant
-	return streamed{contentType: "text/event-stream", close: feed.Close, run: func(out *stream) error {
-		p := pusher{s: s, out: out, event: event, feed: feed, tenant: tenant,
-			still: func() bool { return s.still(key, tenant, r) }}
+// sse streams a feed of events of one kind, or of those that name theirs, as Server-Sent Events until the reader leaves,
+// the key ends, what it follows is deleted or the server stops. On news it reads from the store what the reader has not
+// received yet, so the server queues nothing for readers.
+func (x *exchange) sse(event string, from feed.Feed) streamed {
+	s, r, bears, tenant := x.s, x.route, x.bears, x.caller.Tenant
+	return streamed{contentType: "text/event-stream", close: from.Close, run: func(out *stream) error {
+		p := pusher{s: s, out: out, event: event, feed: from, tenant: tenant,
+			still: func() bool { return s.still(bears, tenant, r) }}
 		return p.run()
 	}}
 }
@@ -31,7 +32,7 @@ type pusher struct {
 	s      *Server
 	out    *stream
 	event  string
-	feed   board.Feed
+	feed   feed.Feed
 	tenant string
 	still  func() bool
 }
@@ -97,12 +98,13 @@ func (p *pusher) push() (int, error) {
 	}
 	for _, e := range events {
 		var event bytes.Buffer
-		for _, part := range []string{"id: ", e.ID, "\nevent: ", p.event, "\ndata: "} {
+		kind := cmp.Or(e.Kind, p.event)
+		for _, part := range []string{"id: ", e.ID, "\nevent: ", kind, "\ndata: "} {
 			event.WriteString(part)
 		}
 		enc := json.NewEncoder(&event) // it ends the data line, too
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(map[string]any{p.event: e.Data}); err != nil {
+		if err := enc.Encode(map[string]any{kind: e.Data}); err != nil {
 			return 0, err
 		}
 		event.WriteByte('\n')

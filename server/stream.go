@@ -152,8 +152,8 @@ func guard(run func() error) (err error) {
 	return run()
 }
 
-// still reports whether the key of a stream still has the route's role and its tenant still exists.
-func (s *Server) still(key, tenant string, r *route) bool {
+// still reports whether the credential of a stream still has the route's role and its tenant still exists.
+func (s *Server) still(cr credential, tenant string, r *route) bool {
 	place, err := s.feeds.Hold(s.streams, tenant)
 	if err != nil {
 		return false
@@ -161,7 +161,7 @@ func (s *Server) still(key, tenant string, r *route) bool {
 	defer place.Leave()
 	ctx, cancel := context.WithTimeout(place.With(s.streams), s.limits.request)
 	defer cancel()
-	caller, err := s.engine.Tenants.Authenticate(ctx, key)
+	caller, err := s.authenticate(ctx, cr, false)
 	if err != nil || caller.Role < r.role {
 		return false
 	}

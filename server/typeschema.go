@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/prefix"
 )
 
 const schemaPath = "#/components/schemas/"
@@ -21,6 +24,9 @@ func typeSchemas(prose map[string]any) (map[string]any, error) {
 	known := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 		reflect.TypeFor[json.RawMessage](): {},
+		// These write themselves as text, which the library does not see.
+		reflect.TypeFor[prefix.Place]():      {Type: "string", Pattern: "^[A-Za-z0-9_-]{43}$"},
+		reflect.TypeFor[ident.Incarnation](): {Type: "string", Pattern: "^[0-9a-f]{16}$"},
 		// The size of a Go integer is not a limit of the contract.
 		reflect.TypeFor[uint32](): {Type: "integer", Minimum: new(float64)},
 		reflect.TypeFor[uint64](): {Type: "integer", Minimum: new(float64)},

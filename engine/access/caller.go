@@ -66,6 +66,9 @@ func (c Caller) WholeTenant() error {
 type Once struct {
 	Key  string   // the Idempotency-Key header
 	Body [32]byte // SHA-256 over method, path, query and body
+	// Scope is what the key is for: the same key with another scope is another request. Empty: all that the API key
+	// reaches.
+	Scope string
 	// Seal is the caller's bearer token. A stored answer that holds a secret is encrypted with it.
 	Seal string
 }
@@ -74,4 +77,6 @@ type Once struct {
 type Viewer struct {
 	Agent        string  `json:"agent,omitempty"`
 	DelegationID *string `json:"delegation_id,omitempty"`
+	// Alone leaves out whatever is not of the viewer's own delegation, or, without one, what is of any.
+	Alone bool `json:"alone,omitempty"`
 }

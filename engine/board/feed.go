@@ -7,28 +7,17 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/entry"
+	"github.com/seed-0906e6bc/mneme/engine/feed"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
 // Event is one thing that happened on a board: its Data is an Entry or a Notification, and its ID is that of the Data.
 // An export gives a Value, too, whose ID is its key.
-type Event struct {
-	ID   string
-	Data any
-}
+type Event = feed.Event
 
-// Feed gives events in order, each once, from a position on. It is for one goroutine.
-type Feed interface {
-	// News is closed when there may be something new, from now on. Take it before asking Next, so that nothing is
-	// missed. It tells of what this process did; for what others do, ask Next every so often.
-	News() <-chan struct{}
-	// Next gives the events that come next and are there already: at most 64, and none where there are none. It answers
-	// not_found where the board or the agent was deleted, also where there is another of its name now.
-	Next(ctx context.Context) ([]Event, error)
-	// Close lets go of what News needs. Call it once.
-	Close()
-}
+// Feed gives at most 64 events of a board at once.
+type Feed = feed.Feed
 
 // A feed gives at most feedEvents events and feedBytes bytes of content at once.
 const (
@@ -36,8 +25,8 @@ const (
 	feedBytes  = 1 << 20
 )
 
-// feed is a Feed of one board. It holds nothing but a position: what happens meanwhile is read from the store.
-type feed struct {
+// follower is a Feed of one board. It holds nothing but a position: what happens meanwhile is read from the store.
+type follower struct {
 	svc   *Service
 	c     access.Caller
 	board string
@@ -49,18 +38,18 @@ type feed struct {
 
 // nextEvents gives some of the events behind a feed's position, moves the position on, and tells whether there may be
 // more. Lost is as in readSteadily.
-type nextEvents func(ctx context.Context, f *feed, b *boardRecord, lost bool) (out []Event, more bool, err error)
+type nextEvents func(ctx context.Context, f *follower, b *boardRecord, lost bool) (out []Event, more bool, err error)
 
 func (svc *Service) follow(c access.Caller, b *boardRecord, after uint64, next nextEvents) Feed {
-	return &feed{svc: svc, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
+	return &follower{svc: svc, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
 		topic: svc.followers.join(topicOf(c.Tenant, b.ID))}
 }
 
-func (f *feed) News() <-chan struct{} { return f.svc.followers.news(f.topic) }
+func (f *follower) News() <-chan struct{} { return f.svc.followers.news(f.topic) }
 
-func (f *feed) Close() { f.svc.followers.leave(topicOf(f.c.Tenant, f.board)) }
+func (f *follower) Close() { f.svc.followers.leave(topicOf(f.c.Tenant, f.board)) }
 
-func (f *feed) Next(ctx context.Context) (out []Event, err error) {
+func (f *follower) Next(ctx context.Context) (out []Event, err error) {
 	for more := true; more && len(out) == 0 && err == nil; {
 		err = f.svc.readSteadily(ctx, f.c, f.board, func(b *boardRecord, lost bool) (err error) {
 			if b.Incarnation != f.inc {
@@ -104,7 +93,7 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 		}
 	}
 	filter := Filter{IsChat: from.IsChat}
-	next := func(ctx context.Context, f *feed, b *boardRecord, lost bool) ([]Event, bool, error) {
+	next := func(ctx context.Context, f *follower, b *boardRecord, lost bool) ([]Event, bool, error) {
 		return f.entries(ctx, b, &filter, b.Last, from.Since, lost)
 	}
 	return svc.follow(c, b, after, next), nil
@@ -118,7 +107,7 @@ func (svc *Service) Export(ctx context.Context, c access.Caller, id string) (Fee
 		return nil, err
 	}
 	last, key := b.Last, ""
-	return svc.follow(c, b, 0, func(ctx context.Context, f *feed, b *boardRecord, lost bool) ([]Event, bool, error) {
+	return svc.follow(c, b, 0, func(ctx context.Context, f *follower, b *boardRecord, lost bool) ([]Event, bool, error) {
 		out, more, err := f.entries(ctx, b, &Filter{}, last, nil, lost)
 		if err != nil || more || len(out) > 0 {
 			return out, more, err
@@ -132,7 +121,7 @@ func (svc *Service) Export(ctx context.Context, c access.Caller, id string) (Fee
 
 // entries gives some of the entries behind the feed's position, up to the number last. Entries made before since are
 // passed over, because a time that lies ahead is waited for.
-func (f *feed) entries(ctx context.Context, b *boardRecord, filter *Filter, last uint64, since *time.Time, lost bool) (
+func (f *follower) entries(ctx context.Context, b *boardRecord, filter *Filter, last uint64, since *time.Time, lost bool) (
 	out []Event, more bool, err error) {
 	if f.after >= last {
 		return nil, false, nil
@@ -158,7 +147,7 @@ func (f *feed) entries(ctx context.Context, b *boardRecord, filter *Filter, last
 
 // upcoming reads some of the entries behind the feed's position, up to the number last. A few are read by number, as a
 // feed does that keeps up. Over a longer way, or where some are gone, the index leads.
-func (f *feed) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) (
+func (f *follower) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) (
 	[]*entry.Stored, error) {
 	if last-f.after <= feedEvents {
 		var seqs []uint64
@@ -207,7 +196,7 @@ func (svc *Service) FollowInbox(ctx context.Context, c access.Caller, id, agent 
 	case from.Since != nil:
 		after = 0
 	}
-	return svc.follow(c, b, after, func(ctx context.Context, f *feed, b *boardRecord, _ bool) ([]Event, bool, error) {
+	return svc.follow(c, b, after, func(ctx context.Context, f *follower, b *boardRecord, _ bool) ([]Event, bool, error) {
 		a, err := svc.agent(ctx, c.Tenant, b, agent)
 		if err != nil {
 			return nil, false, err
@@ -220,7 +209,7 @@ func (svc *Service) FollowInbox(ctx context.Context, c access.Caller, id, agent 
 }
 
 // notifications gives some of those behind the feed's position, and whether there may be more.
-func (f *feed) notifications(ctx context.Context, b *boardRecord, a *agentRecord, from InboxFollow) (
+func (f *follower) notifications(ctx context.Context, b *boardRecord, a *agentRecord, from InboxFollow) (
 	out []Event, more bool, err error) {
 	if f.after >= a.Last {
 		return nil, false, nil

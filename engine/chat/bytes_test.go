@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/systemtext"
 )
 
 // TestSameFormatIsByteEqual holds that an OpenAI window is the posted bytes, own fields cut out.
@@ -20,7 +21,7 @@ func TestSameFormatIsByteEqual(t *testing.T) {
 		`{"role":"tool","tool_call_id":"a.b","content":"\ud83d\ude00<&>\/"}`,
 	}
 	var b chat.Builder
-	b.Reset(chat.OpenAIChat, nil, "")
+	b.Reset(chat.OpenAIChat, nil, systemtext.Of(""))
 	for _, p := range posted {
 		msgs, ok := parseAll(chat.OpenAIChat, "["+p+"]")
 		if !ok {
@@ -74,7 +75,7 @@ func FuzzOwnFieldsAreCut(f *testing.F) {
 // window is a window of one fragment.
 func window(f chat.Format, fr *chat.Fragment) []byte {
 	var b chat.Builder
-	b.Reset(f, nil, "")
+	b.Reset(f, nil, systemtext.Of(""))
 	b.Add(fr, 1)
 	w := b.Finish()
 	if f == chat.Text {

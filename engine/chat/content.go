@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawedit"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 )
 
 // partKind is what a content part is, in whichever format it was posted.
@@ -17,6 +19,9 @@ const (
 	partResult   // Anthropic's tool_result
 	partThinking // Anthropic's thinking and redacted_thinking
 )
+
+// screenshot is the type of what a computer_call of Responses gives.
+const screenshot = "computer_screenshot"
 
 // part is one element of a content array.
 type part struct {
@@ -35,21 +40,21 @@ func readPart(f Format, raw []byte) (part, *problem) {
 	}
 	p := part{o: o}
 	var ok bool
-	if p.typ, ok = decodeString(o.get("type")); !ok || p.typ == "" {
+	if p.typ, ok = rawjson.String(o.Get("type")); !ok || p.typ == "" {
 		return p, &problem{CodeMalformed, "each content part needs a type, for example {\"type\":\"text\"}"}
 	}
 	switch p.typ {
 	case "text", "input_text", "output_text":
 		p.kind = partText
-		if p.text, ok = decodeString(o.get("text")); !ok {
+		if p.text, ok = rawjson.String(o.Get("text")); !ok {
 			return p, &problem{CodeMalformed, "a content part of type " + p.typ + " needs its text, a string"}
 		}
 	case "refusal":
 		p.kind = partText
-		if p.text, ok = decodeString(o.get("refusal")); !ok {
+		if p.text, ok = rawjson.String(o.Get("refusal")); !ok {
 			return p, &problem{CodeMalformed, "a content part of type refusal needs refusal, a string"}
 		}
-	case "image_url", "input_image", "image":
+	case "image_url", "input_image", "image", screenshot:
 		p.kind = partImage
 	}
 	if f == AnthropicMessages {
@@ -69,6 +74,7 @@ func readPart(f Format, raw []byte) (part, *problem) {
 type content struct {
 	texts  []string
 	images int
+	parts  plan.Parts
 }
 
 // read takes in a content that holds no calls or results: a string, null or an array of parts.
@@ -76,14 +82,14 @@ func (c *content) read(f Format, value []byte) *problem {
 	if value == nil {
 		return nil
 	}
-	if s, ok := decodeString(value); ok {
+	if s, ok := rawjson.String(value); ok {
 		c.addText(s)
 		return nil
 	}
-	if !isArray(value) {
+	if !rawjson.IsArray(value) {
 		return &problem{CodeMalformed, "content must be a string, an array of parts or null"}
 	}
-	for from, to := range elements(value) {
+	for from, to := range rawjson.Elements(value) {
 		p, bad := readPart(f, value[from:to])
 		if bad != nil {
 			return bad
@@ -94,6 +100,7 @@ func (c *content) read(f Format, value []byte) *problem {
 }
 
 func (c *content) add(p *part) {
+	c.parts |= rawedit.PartOf(p.typ)
 	switch p.kind {
 	case partText:
 		c.addText(p.text)
@@ -111,6 +118,9 @@ func (c *content) addText(s string) {
 // setContent gives the message its text and its count of images.
 func (m *Message) setContent(c *content) {
 	m.Text, m.Images = c.text(), c.images
+	if m.Parts |= c.parts; m.Reasoning != "" {
+		m.Parts |= plan.PartThinking
+	}
 }
 
 func (c *content) text() string { return strings.Join(c.texts, "\n") }
@@ -122,17 +132,14 @@ func (m *Message) parts() []part {
 	}
 	var ps []part
 	if m.Format == OpenAIResponses {
-		for from, to := range elements(m.Raw) {
+		for from, to := range rawjson.Elements(m.Raw) {
 			item, _ := readObject(m.Raw[from:to])
-			if body := item.get("content"); item.text("type") != itemReasoning {
-				ps = appendParts(m.Format, ps, body)
-			}
-			ps = appendParts(m.Format, ps, item.get("output"))
+			ps = append(ps, itemParts(&item)...)
 		}
 		return ps
 	}
 	o, _ := readObject(m.Raw)
-	ps = appendParts(m.Format, ps, o.get("content"))
+	ps = appendParts(m.Format, ps, o.Get("content"))
 	if refusal := m.refusal(&o); refusal != "" {
 		ps = append(ps, part{kind: partText, text: refusal})
 	}
@@ -144,22 +151,22 @@ func (m *Message) refusal(o *object) string {
 	if m.Format != OpenAIChat || m.Role != plan.RoleAssistant {
 		return ""
 	}
-	return o.text("refusal")
+	return o.Text("refusal")
 }
 
 func appendParts(f Format, ps []part, value []byte) []part {
-	if s, ok := decodeString(value); ok {
+	if s, ok := rawjson.String(value); ok {
 		return append(ps, part{kind: partText, text: s})
 	}
-	if !isArray(value) {
+	if !rawjson.IsArray(value) {
 		return ps
 	}
-	for from, to := range elements(value) {
+	for from, to := range rawjson.Elements(value) {
 		p, _ := readPart(f, value[from:to])
 		switch p.kind {
 		case partCall, partThinking:
 		case partResult:
-			ps = appendParts(f, ps, p.o.get("content"))
+			ps = appendParts(f, ps, p.o.Get("content"))
 		default:
 			ps = append(ps, p)
 		}
@@ -201,7 +208,30 @@ func (p *part) shown() string {
 	case partImage:
 		return "[image]"
 	}
+	if text := p.document(); text != "" {
+		return text
+	}
 	return "[" + p.typ + "]"
+}
+
+// document is the text of a document that is text, under its title; empty for other parts. Formats without documents
+// show it.
+func (p *part) document() string {
+	var text string
+	switch source, bad := readObject(p.o.Get("source")); {
+	case p.typ == "search_result":
+		text = flat(appendParts(AnthropicMessages, nil, p.o.Get("content")))
+	case p.typ != "document" || bad != nil:
+		return ""
+	case source.Text("type") == "text":
+		text = source.Text("data")
+	case source.Text("type") == "content":
+		text = flat(appendParts(AnthropicMessages, nil, source.Get("content")))
+	}
+	if title := p.o.Text("title"); title != "" && text != "" {
+		return title + "\n" + text
+	}
+	return text
 }
 
 // image says where a picture's bytes are: at a URL, or in base64 data of a media type. Where both are empty, a provider
@@ -213,22 +243,22 @@ func (p *part) source() image {
 	var url string
 	switch p.typ {
 	case "image_url":
-		if s, ok := decodeString(p.o.get("image_url")); ok {
+		if s, ok := rawjson.String(p.o.Get("image_url")); ok {
 			url = s
-		} else if o, bad := readObject(p.o.get("image_url")); bad == nil {
-			url = o.text("url")
+		} else if o, bad := readObject(p.o.Get("image_url")); bad == nil {
+			url = o.Text("url")
 		}
-	case "input_image":
-		url = p.o.text("image_url")
+	case "input_image", screenshot:
+		url = p.o.Text("image_url")
 	case "image":
-		o, bad := readObject(p.o.get("source"))
+		o, bad := readObject(p.o.Get("source"))
 		if bad != nil {
 			return image{}
 		}
-		if o.text("type") == "base64" {
-			return image{mediaType: o.text("media_type"), data: o.text("data")}
+		if o.Text("type") == "base64" {
+			return image{mediaType: o.Text("media_type"), data: o.Text("data")}
 		}
-		url = o.text("url")
+		url = o.Text("url")
 	}
 	if rest, ok := strings.CutPrefix(url, "data:"); ok {
 		if mediaType, data, ok := strings.Cut(rest, ";base64,"); ok {

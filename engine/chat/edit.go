@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/seed-0906e6bc/mneme/engine/items"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 )
 
 // WithText returns the message with its text replaced. Everything else stays, such as role, ids, calls and images. Raw
@@ -22,16 +24,16 @@ func (m *Message) WithText(text string) Message {
 		out.Raw = itemsWithText(m.Raw, text)
 	default:
 		o, _ := readObject(m.Raw)
-		value := o.get("content")
+		value := o.Get("content")
 		if m.Format == AnthropicMessages && m.Role == plan.RoleTool {
 			value = resultWithText(value, text)
 		} else {
 			value = contentWithText(m.Format, value, text, "text")
 		}
-		if out.Raw = o.with("content", value); m.refusal(&o) != "" {
+		if out.Raw = o.With("content", value); m.refusal(&o) != "" {
 			// A refusal beside the content is part of the replaced text.
 			changed, _ := readObject(out.Raw)
-			out.Raw = changed.with("refusal", []byte("null"))
+			out.Raw = changed.With("refusal", []byte("null"))
 		}
 	}
 	return out
@@ -40,69 +42,69 @@ func (m *Message) WithText(text string) Message {
 // contentWithText sets the text of a content. A string becomes the text. In an array the first text part takes the
 // text, the other text parts are removed, and all else stays; where there is no text part, one of type typ is added.
 func contentWithText(f Format, value []byte, text, typ string) []byte {
-	if !isArray(value) {
-		return AppendString(nil, text)
+	if !rawjson.IsArray(value) {
+		return rawjson.AppendString(nil, text)
 	}
 	var parts [][]byte
 	placed := false
-	for from, to := range elements(value) {
+	for from, to := range rawjson.Elements(value) {
 		p, _ := readPart(f, value[from:to])
 		switch {
 		case p.kind != partText:
-			parts = append(parts, p.o.raw)
+			parts = append(parts, p.o.Raw)
 		case !placed && p.typ != "refusal":
-			parts = append(parts, p.o.with("text", AppendString(nil, text)))
+			parts = append(parts, p.o.With("text", rawjson.AppendString(nil, text)))
 			placed = true
 		}
 	}
 	if !placed {
 		parts = append([][]byte{appendTextPart(nil, typ, text)}, parts...)
 	}
-	return arrayOf(parts...)
+	return rawjson.ArrayOf(parts...)
 }
 
 // resultWithText sets the text inside the one tool_result of an Anthropic message.
 func resultWithText(blocks []byte, text string) []byte {
 	var out [][]byte
-	for from, to := range elements(blocks) {
+	for from, to := range rawjson.Elements(blocks) {
 		b, _ := readPart(AnthropicMessages, blocks[from:to])
-		out = append(out, b.o.with("content", contentWithText(AnthropicMessages, b.o.get("content"), text, "text")))
+		out = append(out, b.o.With("content", contentWithText(AnthropicMessages, b.o.Get("content"), text, "text")))
 	}
-	return arrayOf(out...)
+	return rawjson.ArrayOf(out...)
 }
 
 // itemsWithText sets the text of a message made of Responses items: the first message item takes it.
 func itemsWithText(raw []byte, text string) []byte {
-	var items [][]byte
+	var out [][]byte
 	placed := false
-	for from, to := range elements(raw) {
+	for from, to := range rawjson.Elements(raw) {
 		o, _ := readObject(raw[from:to])
-		item := o.raw
-		switch o.text("type") {
-		case itemOutput:
-			item = o.with("output", contentWithText(OpenAIResponses, o.get("output"), text, "input_text"))
+		item := o.Raw
+		switch kind := itemKind(&o); {
+		case items.IsOutput(kind):
+			item = outputWithText(kind, &o, text)
 			placed = true
-		case itemCall, itemReasoning:
+		case kind != items.Message && kind != a2aType:
 		default:
 			shown := text
 			if placed {
 				shown = ""
 			}
 			typ := "input_text"
-			if o.text("role") == "assistant" {
+			if o.Text("role") == "assistant" {
 				typ = "output_text"
 			}
-			item = o.with("content", contentWithText(OpenAIResponses, o.get("content"), shown, typ))
+			item = o.With("content", contentWithText(OpenAIResponses, o.Get("content"), shown, typ))
 			placed = true
 		}
-		items = append(items, item)
+		out = append(out, item)
 	}
 	if !placed && text != "" {
 		// It goes to the front, so that a reasoning item stays next to its call.
-		item := append(AppendString(appendRole(nil, "assistant"), text), '}')
-		items = append([][]byte{item}, items...)
+		item := append(rawjson.AppendString(appendRole(nil, "assistant"), text), '}')
+		out = append([][]byte{item}, out...)
 	}
-	return arrayOf(items...)
+	return rawjson.ArrayOf(out...)
 }
 
 // Markdown returns a tool's message whose text shows the call's input and the result as output, under the tool's name.
@@ -125,6 +127,13 @@ func pretty(text string) string {
 // Question is a user message that stands for an earlier turn, which its text names; the flat text shows no speaker.
 func Question(text string) Message {
 	return Message{Role: plan.RoleUser, Kind: plan.KindChat, Text: text, bare: true}
+}
+
+// Said is a system-class text as a user says it: a marker in Anthropic's format, where the system prompt comes before all
+// messages and must be the same in each window.
+func Said(f Format, text string) Fragment {
+	m := Question(text)
+	return Render(f, &m, Options{})
 }
 
 // Compressed returns the user message that replaces a turn by its questions. Agent, delegation and time are those of m,

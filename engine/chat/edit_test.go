@@ -1,10 +1,7 @@
 package chat_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/chat/chattest"
@@ -103,80 +100,9 @@ func TestMadeUpMessages(t *testing.T) {
 	}
 }
 
-// FuzzTruncate holds that a cut text fits, keeps whole characters of head and tail, and that what fits stays.
-func FuzzTruncate(f *testing.F) {
-	f.Add("", 0)
-	f.Add("short", 100)
-	f.Add(strings.Repeat("日本語 text ", 100), 50)
-	f.Add(strings.Repeat("x", 10000), 31)
-	f.Add(strings.Repeat("x", 100), 3)
-	count := func(s string) int { return utf8.RuneCountInString(s) }
-	f.Fuzz(func(t *testing.T, text string, limit int) {
-		if limit < 0 || limit > 1<<20 || !utf8.ValidString(text) {
-			t.Skip()
-		}
-		got := chat.Truncate(text, limit, count)
-		if count(text) <= limit {
-			if got != text {
-				t.Fatalf("a text that fits became %q", got)
-			}
-			return
-		}
-		if count(got) > limit || !utf8.ValidString(got) {
-			t.Fatalf("%d tokens, at most %d: %q", count(got), limit, got)
-		}
-		if head, rest, ok := strings.Cut(got, "[… "); ok {
-			var gone int
-			if _, err := fmt.Sscanf(rest, "%d bytes left out …]", &gone); err != nil && !strings.Contains(text, "[… ") {
-				t.Fatalf("the cut is not marked: %q", got)
-			}
-			if !strings.HasPrefix(text, head) {
-				t.Fatalf("%q is not the head", head)
-			}
-		}
-	})
-}
-
-// Truncating must not count a long text again and again.
-func TestTruncateCostsItsLimit(t *testing.T) {
-	counted := 0
-	count := func(s string) int {
-		counted += len(s)
-		return len(s) / 4
-	}
-	got := chat.Truncate(strings.Repeat("word ", 1<<20), 100, count)
-	if counted > 100*4*40 || len(got) < 350 {
-		t.Errorf("counted %d bytes for %d", counted, len(got))
-	}
-}
-
-func TestTokens(t *testing.T) {
-	words := func(s string) int { return len(strings.Fields(s)) }
-	for _, c := range []struct {
-		m    chat.Message
-		want int
-	}{
-		{chat.Message{Role: plan.RoleUser, Text: "one two"}, 3 + 1 + 2},
-		{chat.Message{Role: plan.RoleUser, Text: "one", Name: "Ada"}, 3 + 1 + 1 + 1 + 1},
-		{chat.Message{Role: plan.RoleUser, Images: 2}, 3 + 1 + 2*765},
-		{chat.Message{Role: plan.RoleUser, Kind: plan.KindA2A, From: "a", To: "b", Text: "one"}, 3 + 1 + 4 + 1},
-		{chat.Message{Role: plan.RoleTool, CallID: "an id", Text: "one"}, 3 + 1 + 1},
-		{chat.Message{Role: plan.RoleAssistant, Reasoning: "not shown", Calls: []chat.Call{
-			{ID: "an id", Name: "f", Arguments: "a b"}, {ID: "i", Name: "g"},
-		}}, 3 + 1 + 3 + 1 + 2 + 3 + 1},
-	} {
-		if got := c.m.Tokens(words); got != c.want {
-			t.Errorf("%+v: %d tokens, want %d", c.m, got, c.want)
-		}
-	}
-	if got := chat.NoticeTokens("a summary", words); got != 3+1+2 {
-		t.Errorf("notice: %d", got)
-	}
+func TestEmpty(t *testing.T) {
 	user := chat.Message{Role: plan.RoleUser, Text: "one two"}
 	if empty := (&chat.Message{Role: plan.RoleUser, Text: " \n"}); !empty.Empty() || user.Empty() {
 		t.Error("Empty is wrong")
-	}
-	if chat.PlaceholderTokens(words) != 1 || chat.LeadTokens(words) != 3+1+1 {
-		t.Error("the placeholder is not counted")
 	}
 }

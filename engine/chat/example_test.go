@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/systemtext"
 )
 
 // A turn posted in one format becomes a window in another.
@@ -21,7 +22,7 @@ func Example() {
 	msgs, _, _ := chat.Parse(chat.OpenAIChat, posted)
 
 	var b chat.Builder
-	b.Reset(chat.AnthropicMessages, nil, "Be brief.")
+	b.Reset(chat.AnthropicMessages, nil, systemtext.Of("Be brief."))
 	for i := range msgs {
 		fr := chat.Render(chat.AnthropicMessages, &msgs[i].Message, chat.Options{})
 		b.Add(&fr, uint64(i+1))

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/chat/chattest"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/systemtext"
+	"github.com/seed-0906e6bc/mneme/engine/textcut"
 )
 
 // messageFormats are the formats that have messages.
@@ -68,7 +70,7 @@ func settle(as []atom) (openTail bool) {
 // build makes a window of the atoms, with a notice in front and one in the middle where asked.
 func build(f chat.Format, as []atom, system string, notices bool) chat.Window {
 	var b chat.Builder
-	b.Reset(f, nil, system)
+	b.Reset(f, nil, systemtext.Of(system))
 	for i, a := range as {
 		if notices && (i == 0 || i == len(as)/2) {
 			b.Notice("notice \"one\"\n")
@@ -87,13 +89,13 @@ func edit(as []atom, bits uint64) {
 	for i := range as {
 		for j := range as[i].msgs {
 			m := &as[i].msgs[j]
-			switch bits >> (3 * (i + j) % 60) & 7 {
+			switch bits >> (4 * (i + j) % 60) & 15 {
 			case 1:
 				*m = m.WithText("")
 			case 2:
 				*m = m.WithText("replaced \"by\"\na policy")
 			case 3:
-				*m = m.WithText(chat.Truncate(m.Text, 30, count))
+				*m = m.WithText(textcut.Middle(m.Text, 30, count))
 			case 4:
 				if m.Role == plan.RoleTool {
 					*m = m.Markdown(as[i].msgs[0].Calls[0])
@@ -104,6 +106,15 @@ func edit(as []atom, bits uint64) {
 				*m = m.WithText("[result left out]")
 			case 6:
 				*m = chat.Unreadable(m.Role, m.Kind, m.Calls, m.CallID)
+			case 7, 8, 9:
+				if *m = m.Edited(&plan.Edit{Strip: plan.Parts(bits >> 60)}); m.Hollow() {
+					*m = m.WithText(chat.Placeholder)
+				}
+			case 10, 11:
+				if len(m.Calls) > 0 {
+					*m = m.Edited(&plan.Edit{Strip: plan.Parts(bits >> 60), Arguments: []plan.Argument{
+						{Call: len(m.Calls) - 1, Text: `{"changed":[1, "\u0000"]}`}}})
+				}
 			}
 		}
 	}

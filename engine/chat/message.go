@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/prefix"
 )
 
 // Message is one message of a conversation in the terms that all formats share.
@@ -22,20 +23,29 @@ type Message struct {
 	// sender of an agent-to-agent message are not in it.
 	Text string
 
-	Calls   []Call // of an assistant
-	CallID  string // of a tool: the call it answers
-	IsError bool   // of a tool: the call failed
-	Images  int    // how many images the content holds
-	Name    string // OpenAI's participant name
+	Calls   []Call     // of an assistant
+	CallID  string     // of a tool: the call it answers
+	IsError bool       // of a tool: the call failed
+	Images  int        // how many images the content holds
+	Parts   plan.Parts // what it holds beside text and calls
+	Name    string     // OpenAI's participant name
 
 	// Mneme's own fields. They are left out of windows.
 	Reasoning  string // also the text of a provider's thinking blocks or reasoning items
 	Agent      string
 	Delegation string
 	From, To   string // of an agent-to-agent message
+	Decision   string // names the decision whose window a model made the message from
+	Hidden     bool   // clients do not have the message, so they do not send it again
 	Tags       []string
 	Metadata   json.RawMessage
 	CreatedAt  time.Time // zero: not said
+
+	// Compacts says that Anthropic's message stands for all messages before it: none of them may be sent with it.
+	Compacts bool
+
+	// Made is the place in a prompt that a model made the message behind; the zero Place: nobody knows.
+	Made prefix.Place
 
 	// Format is the format of Raw.
 	Format Format
@@ -54,12 +64,17 @@ type Call struct {
 	ID        string
 	Name      string
 	Arguments string
+	// Type is that of the Responses item that makes the call; empty: function_call, or a call of another format.
+	Type string
 }
 
 // Empty reports that a message has no visible text, call or image. Not every provider accepts such a message.
 func (m *Message) Empty() bool {
 	return m.Role != plan.RoleTool && len(m.Calls) == 0 && m.Images == 0 && blank(m.Shown())
 }
+
+// Bare reports that the flat text shows the message without its speaker.
+func (m *Message) Bare() bool { return m.bare }
 
 // Shown is the text as a window shows it: that of an agent-to-agent message names sender and recipient.
 func (m *Message) Shown() string { return m.sender() + m.Text }

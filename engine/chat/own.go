@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/items"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 )
 
 // MaxTags and MaxTagBytes bound the tags of one message.
@@ -22,47 +24,80 @@ const a2aType = "a2a"
 const localTime = "2006-01-02T15:04:05.999999999"
 
 // isOwn reports whether a member of a message is Mneme's own. The member `type` is Mneme's own only with the value a2a,
-// because in the Responses format it is the item's type.
+// because in the Responses format it is the item's type. In an item of another type than Mneme reads, a member of that
+// name is Mneme's own where its value is what Mneme's would be.
 func isOwn(o *object, f *field) bool {
-	switch string(f.name) {
-	case "agent", "delegation_id", "reasoning", "tags", "metadata", "created_at", "from_agent", "to_agent":
-		return true
+	own := byte('"')
+	switch string(f.Name) {
+	case "agent", "delegation_id", "reasoning", "created_at", "from_agent", "to_agent", "decision_id":
+	case "hidden":
+		kind := o.Text("type")
+		return kind == a2aType || !items.Opaque(kind)
+	case "tags":
+		own = '['
+	case "metadata":
+		own = '{'
+	case "is_error", "status":
+		return isChatResult(o)
 	case "type":
-		s, _ := decodeString(o.raw[f.value:f.end])
+		s, _ := rawjson.String(o.Raw[f.Value:f.End])
 		return s == a2aType
+	default:
+		return false
 	}
-	return false
+	kind := o.Text("type")
+	return o.Raw[f.Value] == own || kind == a2aType || !items.Opaque(kind)
 }
+
+// isChatResult reports whether an object is a chat completion's tool message. OpenAI's has no member that says that a
+// call failed, so is_error and status are Mneme's own there; in other formats they are the provider's.
+func isChatResult(o *object) bool { return o.Text("role") == "tool" }
 
 // readOwn reads Mneme's own fields of one object into the message. Fields that it does not carry stay as they are.
 func (m *Message) readOwn(o *object) *problem {
-	for i := range o.fields {
-		f := &o.fields[i]
-		value := o.raw[f.value:f.end]
+	for i := range o.Fields {
+		f := &o.Fields[i]
+		value := o.Raw[f.Value:f.End]
 		if value[0] == 'n' || !isOwn(o, f) {
 			continue
 		}
 		var p *problem
-		switch string(f.name) {
+		switch string(f.Name) {
 		case "agent":
-			m.Agent, p = readID(f.name, value)
+			m.Agent, p = readID(f.Name, value)
 		case "delegation_id":
-			m.Delegation, p = readID(f.name, value)
+			m.Delegation, p = readID(f.Name, value)
 		case "from_agent":
-			m.From, p = readID(f.name, value)
+			m.From, p = readID(f.Name, value)
 		case "to_agent":
-			m.To, p = readID(f.name, value)
+			m.To, p = readID(f.Name, value)
+		case "decision_id":
+			m.Decision, p = readID(f.Name, value)
+		case "hidden":
+			if value[0] != 't' && value[0] != 'f' {
+				p = &problem{CodeInvalidField, "hidden must be true, false or null"}
+			}
+			m.Hidden = m.Hidden || value[0] == 't'
 		case "reasoning":
-			m.Reasoning, p = readString(f.name, value)
+			m.Reasoning, p = readString(f.Name, value)
 		case "tags":
 			m.Tags, p = readTags(value)
 		case "metadata":
-			if !isObject(value) {
+			if !rawjson.IsObject(value) {
 				p = &problem{CodeInvalidField, "metadata must be an object or null"}
 			}
 			m.Metadata = value
 		case "created_at":
 			m.CreatedAt, p = readTime(value)
+		case "is_error":
+			if value[0] != 't' && value[0] != 'f' {
+				p = &problem{CodeInvalidField, "is_error must be true, false or null"}
+			}
+			m.IsError = m.IsError || value[0] == 't'
+		case "status":
+			var status string
+			status, p = readString(f.Name, value)
+			m.IsError = m.IsError || status == "error"
 		}
 		if p != nil {
 			return p
@@ -72,7 +107,7 @@ func (m *Message) readOwn(o *object) *problem {
 }
 
 func readString(name, value []byte) (string, *problem) {
-	s, ok := decodeString(value)
+	s, ok := rawjson.String(value)
 	if !ok {
 		return "", &problem{CodeInvalidField, string(name) + " must be a string or null"}
 	}
@@ -88,12 +123,12 @@ func readID(name, value []byte) (string, *problem) {
 }
 
 func readTags(value []byte) ([]string, *problem) {
-	if !isArray(value) {
+	if !rawjson.IsArray(value) {
 		return nil, &problem{CodeInvalidField, "tags must be an array of strings or null"}
 	}
 	var tags []string
-	for from, to := range elements(value) {
-		tag, ok := decodeString(value[from:to])
+	for from, to := range rawjson.Elements(value) {
+		tag, ok := rawjson.String(value[from:to])
 		switch {
 		case !ok:
 			return nil, &problem{CodeInvalidField, "tags must be an array of strings or null"}
@@ -108,7 +143,7 @@ func readTags(value []byte) ([]string, *problem) {
 }
 
 func readTime(value []byte) (time.Time, *problem) {
-	s, _ := decodeString(value)
+	s, _ := rawjson.String(value)
 	for _, layout := range []string{time.RFC3339Nano, localTime} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), nil
@@ -120,7 +155,7 @@ func readTime(value []byte) (time.Time, *problem) {
 
 // checkA2A sets the kind of a message of type a2a, and refuses one without a sender or recipient or with calls.
 func (m *Message) checkA2A(o *object) *problem {
-	if value := o.get("type"); value == nil || !bytes.HasPrefix(value, []byte{'"'}) || o.text("type") != a2aType {
+	if value := o.Get("type"); value == nil || !bytes.HasPrefix(value, []byte{'"'}) || o.Text("type") != a2aType {
 		return nil
 	}
 	switch {

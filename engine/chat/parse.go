@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 )
 
 // Parsed is one message and the index of the posted element that it came from; for a message made of several
@@ -20,10 +21,20 @@ type Parsed struct {
 // CodeSystemNotStored is the code of a skipped system or developer message.
 const CodeSystemNotStored = "system_not_stored"
 
-// Skipped is a posted element that is not stored, and why.
+// The codes of what ParsePosted repaired.
+const (
+	CodeDuplicateCall   = "duplicate_call"   // a call whose id the message, or one before its result, uses already
+	CodeDuplicateResult = "duplicate_result" // a second result for one call
+	CodeDuplicateItem   = "duplicate_item"   // a Responses item whose id was posted already
+	CodeOrphanResult    = "orphan_result"    // a result that answers no call is kept as a note
+)
+
+// Skipped is a posted element that is not stored as it came, and why. Turn is that of a file with many.
 type Skipped struct {
-	Index int    `json:"index"`
-	Code  string `json:"code"`
+	Turn   uint32 `json:"turn,omitempty"`
+	Index  int    `json:"index"`
+	Code   string `json:"code"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // The stable codes of a FieldError.
@@ -32,6 +43,7 @@ const (
 	CodeInvalidUTF8      = "invalid_utf8"
 	CodeDuplicateField   = "duplicate_field"
 	CodeUnknownRole      = "unknown_role"
+	CodeWrongFormat      = "wrong_format" // a message that is evidently of another format
 	CodeUnknownItem      = "unknown_item"
 	CodeMissingCallID    = "missing_call_id"      // an assistant's call without an id
 	CodeMissingCallName  = "missing_call_name"    // an assistant's call without a name
@@ -66,6 +78,15 @@ type problem struct{ code, detail string }
 // results of one Anthropic message come before its other blocks. With any error nothing must be stored; every posted
 // element is looked at, so that a client sees all of its mistakes at once. The messages alias the posted bytes.
 func Parse(f Format, in []json.RawMessage) ([]Parsed, []Skipped, []FieldError) {
+	return parse(f, in, nil)
+}
+
+// ParsePosted is Parse for what a client posts: it also refuses what is evidently of another format.
+func ParsePosted(f Format, in []json.RawMessage) ([]Parsed, []Skipped, []FieldError) {
+	return parse(f, in, checkFormat)
+}
+
+func parse(f Format, in []json.RawMessage, check func(Format, *object) *problem) ([]Parsed, []Skipped, []FieldError) {
 	p := parser{msgs: make([]Parsed, 0, len(in))}
 	for i, raw := range in {
 		raw = bytes.TrimSpace(raw)
@@ -82,10 +103,14 @@ func Parse(f Format, in []json.RawMessage) ([]Parsed, []Skipped, []FieldError) {
 			p.fail(i, bad)
 			continue
 		}
-		switch f {
-		case AnthropicMessages:
+		if check != nil {
+			bad = check(f, &o)
+		}
+		switch {
+		case bad != nil:
+		case f == AnthropicMessages:
 			bad = p.anthropic(i, &o)
-		case OpenAIResponses:
+		case f == OpenAIResponses:
 			bad = p.item(i, &o)
 		default:
 			bad = p.openai(i, &o)
@@ -116,7 +141,7 @@ func (p *parser) fail(index int, bad *problem) {
 // role reads a message's role; tool says whether the format has the role tool. Where done is true the message is not
 // stored: bad says what is wrong with its role, or it is a system or developer message, which role notes as skipped.
 func (p *parser) role(index int, o *object, tool bool) (r plan.Role, done bool, bad *problem) {
-	name, _ := decodeString(o.get("role"))
+	name, _ := rawjson.String(o.Get("role"))
 	switch {
 	case name == "user":
 		return plan.RoleUser, false, nil
@@ -132,7 +157,7 @@ func (p *parser) role(index int, o *object, tool bool) (r plan.Role, done bool, 
 	if tool {
 		known = "user, assistant, tool, system or developer"
 	}
-	if value := o.get("role"); value != nil {
+	if value := o.Get("role"); value != nil {
 		return 0, true, &problem{CodeUnknownRole, "role " + quoteValue(value) + " is unknown; use " + known}
 	}
 	return 0, true, &problem{CodeUnknownRole, "role is missing; use " + known}

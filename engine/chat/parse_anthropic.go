@@ -1,6 +1,9 @@
 package chat
 
-import "github.com/seed-0906e6bc/mneme/engine/plan"
+import (
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+)
 
 // anthropic reads one message of the Messages API.
 func (p *parser) anthropic(index int, o *object) *problem {
@@ -8,13 +11,13 @@ func (p *parser) anthropic(index int, o *object) *problem {
 	if done {
 		return bad
 	}
-	m := Message{Role: r, Format: AnthropicMessages, Raw: o.raw}
+	m := Message{Role: r, Format: AnthropicMessages, Raw: o.Raw}
 	if bad = m.readOwn(o); bad != nil {
 		return bad
 	}
-	if value := o.get("content"); r == plan.RoleUser && isArray(value) {
+	if value := o.Get("content"); r == plan.RoleUser && rawjson.IsArray(value) {
 		return p.userBlocks(index, &m, o, value)
-	} else if isArray(value) {
+	} else if rawjson.IsArray(value) {
 		bad = m.assistantBlocks(value)
 	} else {
 		var c content
@@ -33,7 +36,7 @@ func (p *parser) anthropic(index int, o *object) *problem {
 // assistantBlocks reads text, thinking and tool_use blocks: together they are one message.
 func (m *Message) assistantBlocks(value []byte) *problem {
 	var c, thinking content
-	for from, to := range elements(value) {
+	for from, to := range rawjson.Elements(value) {
 		b, bad := readPart(AnthropicMessages, value[from:to])
 		if bad != nil {
 			return bad
@@ -44,10 +47,12 @@ func (m *Message) assistantBlocks(value []byte) *problem {
 				return bad
 			}
 		case partThinking:
-			thinking.addText(b.o.text("thinking"))
+			thinking.addText(b.o.Text("thinking"))
+			m.Parts |= plan.PartThinking
 		case partResult:
 			return &problem{CodeMisplacedBlock, "tool_result belongs in a message of role user"}
 		default:
+			m.Compacts = m.Compacts || compacts(&b)
 			c.add(&b)
 		}
 	}
@@ -56,13 +61,16 @@ func (m *Message) assistantBlocks(value []byte) *problem {
 	return m.checkCalls()
 }
 
+// compacts tells whether a block is a signed compaction: it stands for all messages before it, and must come first.
+func compacts(b *part) bool { return b.typ == "compaction" && b.o.Get("signature") != nil }
+
 // toolUse reads a tool_use block. A missing input is {}.
 func toolUse(b *part) Call {
 	input := "{}"
-	if given := b.o.get("input"); given != nil {
+	if given := b.o.Get("input"); given != nil {
 		input = string(given)
 	}
-	return Call{ID: b.o.text("id"), Name: b.o.text("name"), Arguments: input}
+	return Call{ID: b.o.Text("id"), Name: b.o.Text("name"), Arguments: input}
 }
 
 // maxCopied bounds the bytes that are copied where the results of one posted message become messages of their own.
@@ -74,7 +82,7 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 	var c content
 	var rest [][]byte
 	var results []part
-	for from, to := range elements(value) {
+	for from, to := range rawjson.Elements(value) {
 		b, bad := readPart(AnthropicMessages, value[from:to])
 		if bad != nil {
 			return bad
@@ -85,13 +93,13 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 		case partResult:
 			results = append(results, b)
 		default:
-			rest = append(rest, b.o.raw)
+			rest = append(rest, b.o.Raw)
 			c.add(&b)
 		}
 	}
 	whole := len(results) == 0 || len(results) == 1 && len(rest) == 0
 	if !whole {
-		p.copied += len(results) * (len(o.raw) - len(value))
+		p.copied += len(results) * (len(o.Raw) - len(value))
 	}
 	if p.copied > maxCopied {
 		return &problem{CodeTooLarge, "each result is stored with the message's other fields, which are too long " +
@@ -112,7 +120,7 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 		}
 		answered[tool.CallID] = true
 		if !whole {
-			tool.Raw = o.with("content", arrayOf(results[i].o.raw))
+			tool.Raw = o.With("content", rawjson.ArrayOf(results[i].o.Raw))
 		}
 		msgs = append(msgs, Parsed{Message: tool, Index: index})
 	}
@@ -122,7 +130,7 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 			return bad
 		}
 		if !whole {
-			m.Raw = o.with("content", arrayOf(rest...))
+			m.Raw = o.With("content", rawjson.ArrayOf(rest...))
 		}
 		msgs = append(msgs, Parsed{Message: *m, Index: index})
 	}
@@ -133,12 +141,12 @@ func (p *parser) userBlocks(index int, m *Message, o *object, value []byte) *pro
 // toolResult makes a tool message of the message that held the block.
 func toolResult(m Message, b *part) (Message, *problem) {
 	m.Role, m.Kind = plan.RoleTool, plan.KindResult
-	if m.CallID = b.o.text("tool_use_id"); m.CallID == "" {
+	if m.CallID = b.o.Text("tool_use_id"); m.CallID == "" {
 		return m, &problem{CodeMissingAnswerID, "tool_result needs tool_use_id, the id of the call it answers"}
 	}
-	m.IsError = string(b.o.get("is_error")) == "true"
+	m.IsError = string(b.o.Get("is_error")) == "true"
 	var c content
-	if bad := c.read(AnthropicMessages, b.o.get("content")); bad != nil {
+	if bad := c.read(AnthropicMessages, b.o.Get("content")); bad != nil {
 		return m, bad.in("tool_result")
 	}
 	m.setContent(&c)

@@ -1,6 +1,9 @@
 package chat
 
-import "github.com/seed-0906e6bc/mneme/engine/plan"
+import (
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+)
 
 // openai reads one message of a chat completion.
 func (p *parser) openai(index int, o *object) *problem {
@@ -8,28 +11,34 @@ func (p *parser) openai(index int, o *object) *problem {
 	if done {
 		return bad
 	}
-	m := Message{Role: r, Format: OpenAIChat, Raw: o.raw}
+	m := Message{Role: r, Format: OpenAIChat, Raw: o.Raw}
 	if bad = m.readOwn(o); bad != nil {
 		return bad
 	}
-	if value := o.get("name"); value != nil {
+	if value := o.Get("name"); value != nil {
 		if m.Name, bad = readString([]byte("name"), value); bad != nil {
 			return bad
 		}
 	}
 	var c content
-	if bad = c.read(OpenAIChat, o.get("content")); bad != nil {
+	if bad = c.read(OpenAIChat, o.Get("content")); bad != nil {
 		return bad
 	}
 	switch r {
 	case plan.RoleTool:
-		if m.CallID = o.text("tool_call_id"); m.CallID == "" {
+		if m.CallID = o.Text("tool_call_id"); m.CallID == "" {
 			return &problem{CodeMissingAnswerID, "a tool message needs tool_call_id, the id of the call it answers"}
 		}
 		m.Kind = plan.KindResult
 	case plan.RoleAssistant:
+		if m.Reasoning == "" {
+			m.Reasoning = o.Text("reasoning_content")
+		}
 		c.addText(m.refusal(o))
-		if bad = m.readToolCalls(o.get("tool_calls")); bad != nil {
+		if o.Get("audio") != nil {
+			c.parts |= plan.PartAudio
+		}
+		if bad = m.readToolCalls(o.Get("tool_calls")); bad != nil {
 			return bad
 		}
 	}
@@ -45,20 +54,20 @@ func (m *Message) readToolCalls(value []byte) *problem {
 	if value == nil {
 		return nil
 	}
-	if !isArray(value) {
+	if !rawjson.IsArray(value) {
 		return &problem{CodeMalformed, "tool_calls must be an array or null"}
 	}
-	for from, to := range elements(value) {
+	for from, to := range rawjson.Elements(value) {
 		call, bad := readObject(value[from:to])
 		if bad != nil {
 			return bad.in("tool_calls")
 		}
 		// A custom tool's input stands where a function's arguments do.
 		kind, arguments := "function", "arguments"
-		if call.text("type") == "custom" {
+		if call.Text("type") == "custom" {
 			kind, arguments = "custom", "input"
 		}
-		body := call.get(kind)
+		body := call.Get(kind)
 		if body == nil {
 			body = []byte("{}") // it has no name, which addCall refuses
 		}
@@ -66,11 +75,11 @@ func (m *Message) readToolCalls(value []byte) *problem {
 		if bad != nil {
 			return bad.in(kind)
 		}
-		args, ok := decodeString(function.get(arguments))
-		if !ok && function.get(arguments) != nil {
+		args, ok := rawjson.String(function.Get(arguments))
+		if !ok && function.Get(arguments) != nil {
 			return &problem{CodeMalformed, "a call's " + arguments + " must be a string, also where they are JSON"}
 		}
-		if bad = m.addCall(Call{ID: call.text("id"), Name: function.text("name"), Arguments: args}); bad != nil {
+		if bad = m.addCall(Call{ID: call.Text("id"), Name: function.Text("name"), Arguments: args}); bad != nil {
 			return bad
 		}
 	}

@@ -1,19 +1,16 @@
 package chat
 
-import "github.com/seed-0906e6bc/mneme/engine/plan"
-
-// The types of Responses items that are stored.
-const (
-	itemMessage   = "message"
-	itemCall      = "function_call"
-	itemOutput    = "function_call_output"
-	itemReasoning = "reasoning"
+import (
+	"github.com/seed-0906e6bc/mneme/engine/items"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 )
 
-// group gathers the Responses items that become one assistant message: its text, its calls, and the reasoning before
-// each of them.
+// group gathers the Responses items that become one assistant message: its text, its calls, what the provider's own
+// tools did for it, and the reasoning before each of them.
 type group struct {
 	msg       Parsed
+	spoken    bool // it has a message item
 	content   content
 	reasoning content
 	items     [][]byte
@@ -33,25 +30,21 @@ func (p *parser) item(index int, o *object) (bad *problem) {
 	if bad = m.readOwn(o); bad != nil {
 		return bad
 	}
-	var kind string
-	if value := o.get("type"); value == nil {
-		kind = itemMessage
-	} else {
-		kind, _ = decodeString(value)
-	}
-	switch kind {
-	case itemReasoning:
-		p.group.held = append(p.group.held, heldReasoning{m, index, o.raw, reasoningText(o)})
-		return nil
-	case itemMessage, a2aType:
+	switch kind := itemKind(o); kind {
+	case "":
+		return &problem{CodeUnknownItem, "the type of an item must be a string; " + quoteValue(o.Get("type")) +
+			" is none"}
+	case items.Message, a2aType:
 		return p.messageItem(index, m, o)
-	case itemCall:
+	case items.Call:
 		return p.callItem(index, m, o)
-	case itemOutput:
-		return p.outputItem(index, m, o)
+	default:
+		if items.NeedsNext(kind, o.Text("id")) {
+			p.group.held = append(p.group.held, heldReasoning{m, index, o.Raw, reasoningText(o)})
+			return nil
+		}
+		return p.opaqueItem(index, kind, m, o)
 	}
-	return &problem{CodeUnknownItem, "items of type " + quoteValue(o.get("type")) +
-		" cannot be stored; send message, function_call, function_call_output or reasoning"}
 }
 
 func (p *parser) messageItem(index int, m Message, o *object) *problem {
@@ -64,7 +57,7 @@ func (p *parser) messageItem(index int, m Message, o *object) *problem {
 		return nil
 	}
 	var c content
-	if bad = c.read(OpenAIResponses, o.get("content")); bad != nil {
+	if bad = c.read(OpenAIResponses, o.Get("content")); bad != nil {
 		return bad
 	}
 	m.Role = r
@@ -72,46 +65,33 @@ func (p *parser) messageItem(index int, m Message, o *object) *problem {
 		return bad
 	}
 	if r == plan.RoleAssistant && m.Kind != plan.KindA2A {
-		return p.join(index, m, o.raw, c)
+		bad = p.join(index, m, o.Raw, c)
+		p.group.spoken = true
+		return bad
 	}
 	p.closeGroup()
 	m.setContent(&c)
-	m.Raw = arrayOf(o.raw)
+	m.Raw = rawjson.ArrayOf(o.Raw)
 	p.msgs = append(p.msgs, Parsed{Message: m, Index: index})
 	return nil
 }
 
 func (p *parser) callItem(index int, m Message, o *object) *problem {
-	args, ok := decodeString(o.get("arguments"))
-	if !ok && o.get("arguments") != nil {
+	args, ok := rawjson.String(o.Get("arguments"))
+	if !ok && o.Get("arguments") != nil {
 		return &problem{CodeMalformed, "a call's arguments must be a string, also where they are JSON"}
 	}
 	m.Role = plan.RoleAssistant
-	if bad := m.addCall(Call{ID: o.text("call_id"), Name: o.text("name"), Arguments: args}); bad != nil {
+	if bad := m.addCall(Call{ID: o.Text("call_id"), Name: o.Text("name"), Arguments: args}); bad != nil {
 		return bad
 	}
-	return p.join(index, m, o.raw, content{})
-}
-
-func (p *parser) outputItem(index int, m Message, o *object) *problem {
-	p.closeGroup()
-	m.Role, m.Kind = plan.RoleTool, plan.KindResult
-	if m.CallID = o.text("call_id"); m.CallID == "" {
-		return &problem{CodeMissingAnswerID, "a function_call_output needs call_id, the id of the call it answers"}
-	}
-	var c content
-	if bad := c.read(OpenAIResponses, o.get("output")); bad != nil {
-		return bad.in("output")
-	}
-	m.setContent(&c)
-	m.Raw = arrayOf(o.raw)
-	p.msgs = append(p.msgs, Parsed{Message: m, Index: index})
-	return nil
+	return p.join(index, m, o.Raw, content{})
 }
 
 // join adds an assistant's item, with the reasoning held for it, to the group, or begins a new group. Calls that follow
-// each other are parallel and stay together. A second message, or reasoning behind a message, begins a new group. So
-// does an item of another agent or delegation, because a viewer may see one and not the other.
+// each other are parallel and stay together, and what the provider's own tools did stays with the message or the call
+// that it led to. A second message, or reasoning behind a message, begins a new group. So does an item of another agent
+// or delegation, because a viewer may see one and not the other.
 func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	g := &p.group
 	for i := range g.held {
@@ -124,7 +104,7 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	}
 	if len(g.items) > 0 {
 		own := &g.msg.Message
-		parallel := len(own.Calls) > 0 || len(m.Calls) > 0 && len(g.held) == 0
+		parallel := len(own.Calls) > 0 || !g.spoken || len(m.Calls) > 0 && len(g.held) == 0
 		if !parallel || own.Agent != m.Agent || own.Delegation != m.Delegation {
 			p.emitGroup()
 		}
@@ -140,6 +120,7 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 		h := &g.held[i]
 		g.msg.fillOwn(&h.msg)
 		g.reasoning.texts = append(g.reasoning.texts, h.summary.texts...)
+		g.content.parts |= plan.PartThinking
 		g.items = append(g.items, h.raw)
 	}
 	g.held = nil
@@ -147,6 +128,7 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	g.items = append(g.items, raw)
 	g.content.texts = append(g.content.texts, c.texts...)
 	g.content.images += c.images
+	g.content.parts |= c.parts
 	if len(m.Calls) > 0 {
 		g.msg.Calls = append(g.msg.Calls, m.Calls...)
 		g.msg.Kind = plan.KindCall
@@ -158,6 +140,9 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 func (m *Message) fillOwn(from *Message) {
 	if m.Reasoning == "" {
 		m.Reasoning = from.Reasoning
+	}
+	if m.Decision == "" {
+		m.Decision = from.Decision
 	}
 	if m.Tags == nil {
 		m.Tags = from.Tags
@@ -188,7 +173,7 @@ func (p *parser) emitGroup() {
 	}
 	g.msg.setContent(&g.content)
 	g.msg.addReasoning(&g.reasoning)
-	g.msg.Raw = arrayOf(g.items...)
+	g.msg.Raw = rawjson.ArrayOf(g.items...)
 	if bad := g.msg.checkCalls(); bad != nil {
 		p.fail(g.msg.Index, bad)
 	}
@@ -199,13 +184,13 @@ func (p *parser) emitGroup() {
 // reasoningText is the readable text of a reasoning item: its summary and its content.
 func reasoningText(o *object) (c content) {
 	for _, name := range []string{"summary", "content"} {
-		value := o.get(name)
-		if !isArray(value) {
+		value := o.Get(name)
+		if !rawjson.IsArray(value) {
 			continue
 		}
-		for from, to := range elements(value) {
+		for from, to := range rawjson.Elements(value) {
 			if entry, bad := readObject(value[from:to]); bad == nil {
-				c.addText(entry.text("text"))
+				c.addText(entry.Text("text"))
 			}
 		}
 	}

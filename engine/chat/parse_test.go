@@ -243,7 +243,6 @@ func TestParseRefuses(t *testing.T) {
 		{anthropic, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result",` +
 			`"tool_use_id":"a"}]}`,
 			chat.CodeDuplicateCallID},
-		{responses, `{"type":"web_search_call","id":"w"}`, chat.CodeUnknownItem},
 		{responses, `{"type":7,"role":"user"}`, chat.CodeUnknownItem},
 		{responses, `{"type":"message","role":"tool"}`, chat.CodeUnknownRole},
 		{responses, `{"type":"function_call","name":"f"}`, chat.CodeMissingCallID},

@@ -1,9 +1,11 @@
 package chat
 
 import (
-	"encoding/json"
-
+	"github.com/seed-0906e6bc/mneme/engine/callid"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawedit"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/splice"
 )
 
 // renderAnthropic renders one message of the Messages API, and its blocks for merging with a neighbour's.
@@ -13,8 +15,8 @@ func renderAnthropic(m *Message) Fragment {
 		raw := m.posted()
 		legal := b.posted(m, raw)
 		fr := b.fragment(m.Role)
-		if legal && len(fr.bytes) > 0 {
-			fr.bytes = raw
+		if legal && len(fr.Bytes) > 0 {
+			fr.Bytes = raw
 		}
 		return fr
 	}
@@ -36,33 +38,37 @@ func renderAnthropic(m *Message) Fragment {
 // blockList collects content blocks, separated by commas, and where the ids of calls stand in them.
 type blockList struct {
 	bytes []byte
-	ids   []callID
+	ids   []splice.CallID
 }
 
 // posted takes over a posted message's blocks, those that break a rule made again. It reports whether none did.
 func (b *blockList) posted(m *Message, raw []byte) (legal bool) {
 	o, _ := readObject(raw)
-	content := o.get("content")
-	if s, ok := decodeString(content); ok || !isArray(content) {
+	content := o.Get("content")
+	if s, ok := rawjson.String(content); ok || !rawjson.IsArray(content) {
 		b.text(s)
 		return true
 	}
 	legal = true
-	for from, to := range elements(content) {
+	for from, to := range rawjson.Elements(content) {
 		p, _ := readPart(AnthropicMessages, content[from:to])
 		switch {
 		case p.kind == partText && blank(p.text):
 			legal = false
-		case p.kind == partCall && !isObject(p.o.get("input")):
+		case p.kind == partCall && !rawjson.IsObject(p.o.Get("input")):
 			b.toolUse(toolUse(&p))
 			legal = false
 		case p.kind == partCall:
-			b.raw(&p, p.o.find("id"), true)
-		case p.kind == partResult && blankInside(p.o.get("content")):
+			if name := p.o.Text("name"); !callid.Legal(name) {
+				p.o, _ = readObject(p.o.With("name", rawjson.AppendString(nil, callid.Name(name))))
+				legal = false
+			}
+			b.raw(&p, p.o.Find("id"), true)
+		case p.kind == partResult && blankInside(p.o.Get("content")):
 			b.toolResult(m, m.parts())
 			legal = false
 		case p.kind == partResult:
-			b.raw(&p, p.o.find("tool_use_id"), false)
+			b.raw(&p, p.o.Find("tool_use_id"), false)
 		default:
 			b.raw(&p, nil, false)
 		}
@@ -72,10 +78,10 @@ func (b *blockList) posted(m *Message, raw []byte) (legal bool) {
 
 // blankInside reports whether a result's content holds an empty text block.
 func blankInside(content []byte) bool {
-	if !isArray(content) {
+	if !rawjson.IsArray(content) {
 		return false
 	}
-	for from, to := range elements(content) {
+	for from, to := range rawjson.Elements(content) {
 		if p, bad := readPart(AnthropicMessages, content[from:to]); bad == nil && p.kind == partText && blank(p.text) {
 			return true
 		}
@@ -94,17 +100,17 @@ func (b *blockList) next() {
 func (b *blockList) raw(p *part, id *field, call bool) {
 	b.next()
 	if id != nil {
-		s, _ := decodeString(p.o.raw[id.value:id.end])
-		b.ids = append(b.ids, callID{s, len(b.bytes) + id.value, len(b.bytes) + id.end, call})
+		s, _ := rawjson.String(p.o.Raw[id.Value:id.End])
+		b.ids = append(b.ids, splice.CallID{ID: s, Start: len(b.bytes) + id.Value, End: len(b.bytes) + id.End, Call: call})
 	}
-	b.bytes = append(b.bytes, p.o.raw...)
+	b.bytes = append(b.bytes, p.o.Raw...)
 }
 
 // id adds a call's id as a JSON string.
 func (b *blockList) id(id string, call bool) {
 	at := len(b.bytes)
-	b.bytes = AppendString(b.bytes, id)
-	b.ids = append(b.ids, callID{id, at, len(b.bytes), call})
+	b.bytes = rawjson.AppendString(b.bytes, id)
+	b.ids = append(b.ids, splice.CallID{ID: id, Start: at, End: len(b.bytes), Call: call})
 }
 
 // text adds a text block, unless it would be an empty one.
@@ -128,12 +134,12 @@ func (b *blockList) parts(ps []part) {
 		case source.data != "":
 			b.next()
 			b.bytes = append(b.bytes, `{"type":"image","source":{"type":"base64","media_type":`...)
-			b.bytes = append(AppendString(b.bytes, source.mediaType), `,"data":`...)
-			b.bytes = append(AppendString(b.bytes, source.data), "}}"...)
+			b.bytes = append(rawjson.AppendString(b.bytes, source.mediaType), `,"data":`...)
+			b.bytes = append(rawjson.AppendString(b.bytes, source.data), "}}"...)
 		case source.url != "":
 			b.next()
 			b.bytes = append(b.bytes, `{"type":"image","source":{"type":"url","url":`...)
-			b.bytes = append(AppendString(b.bytes, source.url), "}}"...)
+			b.bytes = append(rawjson.AppendString(b.bytes, source.url), "}}"...)
 		default:
 			b.text(p.shown())
 		}
@@ -146,7 +152,7 @@ func (b *blockList) toolResult(m *Message, ps []part) {
 	b.id(m.CallID, false)
 	if plain(ps) {
 		if s := flat(ps); !blank(s) {
-			b.bytes = AppendString(append(b.bytes, `,"content":`...), s)
+			b.bytes = rawjson.AppendString(append(b.bytes, `,"content":`...), s)
 		}
 	} else {
 		var inner blockList
@@ -164,38 +170,19 @@ func (b *blockList) toolUse(c Call) {
 	b.next()
 	b.bytes = append(b.bytes, `{"type":"tool_use","id":`...)
 	b.id(c.ID, true)
-	b.bytes = AppendString(append(b.bytes, `,"name":`...), c.Name)
-	b.bytes = append(appendInput(append(b.bytes, `,"input":`...), c.Arguments), '}')
+	b.bytes = rawjson.AppendString(append(b.bytes, `,"name":`...), callid.Name(c.Name))
+	b.bytes = append(rawedit.AppendInput(append(b.bytes, `,"input":`...), c.Arguments), '}')
 }
 
-// appendInput appends a call's arguments as the object that Anthropic asks for, wrapping what is none.
-func appendInput(dst []byte, arguments string) []byte {
-	raw := []byte(arguments)
-	switch {
-	case blank(arguments):
-		return append(dst, "{}"...)
-	case !json.Valid(raw) || !NumbersReadable(raw):
-		return append(AppendString(append(dst, `{"arguments":`...), arguments), '}')
-	case raw[skipSpace(raw, 0)] != '{':
-		return append(append(append(dst, `{"arguments":`...), raw...), '}')
-	}
-	return append(dst, raw...)
-}
+// Input is a call's arguments as the object that Anthropic's format asks for.
+func Input(arguments string) []byte { return rawedit.AppendInput(nil, arguments) }
 
 // fragment makes a message of the blocks; without any it has no bytes.
 func (b *blockList) fragment(r plan.Role) Fragment {
-	fr := Fragment{format: AnthropicMessages, role: r, items: 1, blocks: b.bytes, ids: b.ids}
+	fr := Fragment{Format: AnthropicMessages, Role: r, Items: 1, Blocks: b.bytes, IDs: b.ids}
 	if len(b.bytes) > 0 {
-		fr.bytes = append(appendRole(make([]byte, 0, len(b.bytes)+40), anthropicRole(r)), '[')
-		fr.bytes = append(append(fr.bytes, b.bytes...), "]}"...)
+		fr.Bytes = append(appendRole(make([]byte, 0, len(b.bytes)+40), splice.AnthropicRole(r)), '[')
+		fr.Bytes = append(append(fr.Bytes, b.bytes...), "]}"...)
 	}
 	return fr
-}
-
-// anthropicRole is who speaks: results are the user's.
-func anthropicRole(r plan.Role) string {
-	if r == plan.RoleAssistant {
-		return "assistant"
-	}
-	return "user"
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/chat/chattest"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/systemtext"
 )
 
 // TestTranslate holds one message after the other against its whole window in each format. An empty want is the posted
@@ -46,6 +47,7 @@ func TestTranslate(t *testing.T) {
 				`"text":"listen"}]}`,
 		}, {
 			name: "empty", format: chat.OpenAIChat, posted: `{"role":"user","content":null}`,
+			openai:    `{"role":"user","content":""}`,
 			anthropic: `{"role":"user","content":[{"type":"text","text":"…"}]}`,
 			responses: `{"role":"user","content":""}`,
 		}, {
@@ -260,7 +262,7 @@ func BenchmarkBuilder(b *testing.B) {
 		var builder chat.Builder
 		var buf []byte
 		window := func() []byte {
-			builder.Reset(f, buf[:0], "You are a helpful assistant.")
+			builder.Reset(f, buf[:0], systemtext.Of("You are a helpful assistant."))
 			for i := range frs {
 				builder.Add(&frs[i], uint64(i))
 			}
@@ -313,7 +315,7 @@ func TestBuilderAllocatesNothing(t *testing.T) {
 	var b chat.Builder
 	buf := make([]byte, 0, 1024)
 	if n := testing.AllocsPerRun(100, func() {
-		b.Reset(chat.OpenAIChat, buf, "system")
+		b.Reset(chat.OpenAIChat, buf, systemtext.Of("system"))
 		b.Notice("notice")
 		b.Add(&fr, 1)
 		b.Add(&fr, 2)

@@ -8,7 +8,7 @@ import (
 
 // renderText renders the line that the flat text shows for a message. An assistant that says nothing has none.
 func renderText(m *Message, opts Options) Fragment {
-	fr := Fragment{format: Text, role: m.Role}
+	fr := Fragment{Format: Text, Role: m.Role}
 	text, speaker := m.Text, ""
 	if !m.bare {
 		text = m.Flat()
@@ -17,8 +17,8 @@ func renderText(m *Message, opts Options) Fragment {
 	if m.Role == plan.RoleAssistant && blank(text) {
 		return fr
 	}
-	fr.bytes = append(append(make([]byte, 0, len(speaker)+len(text)), speaker...), text...)
-	fr.items = 1
+	fr.Bytes = append(append(make([]byte, 0, len(speaker)+len(text)), speaker...), text...)
+	fr.Items = 1
 	return fr
 }
 

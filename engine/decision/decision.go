@@ -17,13 +17,17 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/callid"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/prefix"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/span"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -32,6 +36,7 @@ type Service struct {
 	db           *records.DB
 	projects     *project.Service
 	writtenToday writtenToday
+	effectives   records.Memo[policy.Effective]
 }
 
 // New makes the room.
@@ -57,7 +62,8 @@ func (svc *Service) NewID(at int64, sessionID string, sinc ident.Incarnation) ID
 	if sinc == (ident.Incarnation{}) {
 		id.session = session.Unborn(sessionID)
 	}
-	binary.BigEndian.PutUint64(id.unique[:8], uint64(svc.db.Clock().UnixMicro()))
+	micros := at*1000 + int64(svc.db.Clock().Nanosecond()/1000%1000) // so that decisions of a millisecond have an order
+	binary.BigEndian.PutUint64(id.unique[:8], uint64(micros))
 	svc.db.Random(id.unique[8:])
 	return id
 }
@@ -94,19 +100,30 @@ func (id ID) made() time.Time { return time.UnixMicro(int64(binary.BigEndian.Uin
 // Record is what is stored of one window: all inputs, how each step ended, and the hash of the result. The report
 // follows from these and is not kept.
 type Record struct {
-	At        int64    `json:"at"` // ms since 1970
-	Seed      uint64   `json:"seed,string"`
-	Session   string   `json:"session"`
-	Extent    Extent   `json:"extent"`
-	Bare      bool     `json:"bare"`
-	Tight     bool     `json:"tight"`
-	Summary   uint32   `json:"summary,omitempty"` // the version that was there; 0: none
-	Memories  []Memory `json:"memories,omitempty"`
-	Revision  uint64   `json:"revision"`
-	Window    string   `json:"window"` // the window's hash, in hex
-	Usage     Usage    `json:"usage"`
-	Effective string   `json:"effective"` // hash of the settings and the pinned pipeline, in hex
-	Steps     []Step   `json:"steps"`
+	Rules     int    `json:"rules"` // plan.Rules as the window was made; another version cannot make it again
+	At        int64  `json:"at"`    // ms since 1970
+	Seed      uint64 `json:"seed,string"`
+	ForkOf    string `json:"fork_of,omitempty"` // the decision from whose inputs other rules made this one
+	Session   string `json:"session"`
+	Extent    Extent `json:"extent"`
+	Tokens    uint64 `json:"tokens,omitempty"` // of the session, as its head counted them
+	Bare      bool   `json:"bare"`
+	Tight     bool   `json:"tight"`
+	Shortened bool   `json:"shortened,omitempty"`
+	// Names are the own names of tools that pending messages call by the names that windows show.
+	Names    callid.Own        `json:"names,omitempty"`
+	Summary  uint32            `json:"summary,omitempty"` // the version that was there; 0: none
+	Memories []reminder.Memory `json:"memories,omitempty"`
+	// Reminder stands before the newest user message; nil: none, or one that is stored with it.
+	Reminder  *reminder.Current `json:"reminder,omitempty"`
+	Forgotten []reminder.Memory `json:"forgotten,omitempty"` // of earlier reminders: they were not there any more
+	Revision  uint64            `json:"revision"`
+	Window    string            `json:"window"` // the window's hash, in hex
+	Usage     Usage             `json:"usage"`
+	Cut       bool              `json:"cut,omitempty"` // it does not begin with all history of the window before
+	Prompt    Prompt            `json:"prompt"`
+	Effective string            `json:"effective"` // hash of the settings and the pinned pipeline, in hex
+	Steps     []Step            `json:"steps"`
 	// Request is the request as it was received. It comes last, because encode appends it as it is.
 	Request json.RawMessage `json:"request,omitzero"`
 }
@@ -116,13 +133,7 @@ type Extent struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
 	Turns       uint32            `json:"turns"`
 	Messages    uint64            `json:"messages"`
-}
-
-// Memory names a version of a memory that was recalled for a window.
-type Memory struct {
-	Key         string            `json:"key"`
-	Incarnation ident.Incarnation `json:"incarnation"`
-	Version     int               `json:"version"`
+	Superseded  span.Runs         `json:"superseded,omitempty"`
 }
 
 // Session says whether the session of a window exists; one that does not is an empty history. The default session
@@ -136,10 +147,30 @@ type Usage struct {
 	Messages           uint64 `json:"messages"`
 	Tokens             uint64 `json:"tokens"`
 	HistoryMessages    uint64 `json:"history_messages"`
+	CompressedMessages uint64 `json:"compressed_messages"` // earlier questions, which are no history messages
 	HistoryTokens      uint64 `json:"history_tokens"`
 	SystemTokens       uint64 `json:"system_tokens"`
 	ConsideredMessages uint64 `json:"considered_messages"`
 	ConsideredTokens   uint64 `json:"considered_tokens"`
+	Parts              Parts  `json:"parts"`
+	// Prefix is what the window shares with the one before it; nil: there is none.
+	Prefix *Prefix `json:"prefix"`
+}
+
+// Prefix is what a window begins with that the one before it for the same session, viewer and format began with, too.
+type Prefix struct {
+	Messages uint64  `json:"messages"`
+	Tokens   uint64  `json:"tokens"`
+	Share    float64 `json:"share"` // of the tokens of the window before
+}
+
+// Prompt is what a decision keeps of its window as a prompt.
+type Prompt struct {
+	End prefix.Place `json:"end"` // behind the last message
+	// Made are where pending messages that think were made, by their index in the request.
+	Made map[int]prefix.Place `json:"made,omitempty"`
+	// Breakpoints are the parts that Mneme gave breakpoints of a cache.
+	Breakpoints []int `json:"breakpoints,omitempty"`
 }
 
 // Step is how one step of a pipeline ended, as answered and as kept.
@@ -212,20 +243,28 @@ func (r Record) encode() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// Keep stores a decision of a project, and before it what it shares with others of its day.
-func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record,
-	ready *policy.Ready) error {
+// Keep stores a decision of a project with its row and its window's trace, and before it what it shares with others of
+// its day.
+func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
+	ready *policy.Ready, traced Traced) error {
 	if err := svc.keepEffective(ctx, tenant, pinc, id.day, ready); err != nil {
 		return err
 	}
-	r.Effective = hex.EncodeToString(ready.Hash[:])
+	r.Effective, r.Rules = hex.EncodeToString(ready.Hash[:]), plan.Rules
 	b, err := r.encode()
 	if err != nil {
 		return err
 	}
+	row, err := json.Marshal(r.row(seen))
+	if err != nil {
+		return err
+	}
 	key := id.key(pinc)
-	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}},
-		Put: []store.Pair{{Key: key, Value: b}}})
+	put := []store.Pair{{Key: key, Value: b}, {Key: id.rowKey(pinc), Value: row}}
+	if traced.Trace != nil {
+		put = append(put, traced.pair(pinc, id.day))
+	}
+	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}}, Put: put})
 }
 
 // Decision is a stored decision of a project, with the settings and the pinned pipeline that it shares with others.
@@ -233,7 +272,7 @@ type Decision struct {
 	ID      string
 	Project *project.Record
 	Record
-	Shared policy.Effective
+	Shared *policy.Effective // which others have, too
 }
 
 // purged is the value of a decision whose session was deleted. It says so until the decision's retention ends, and
@@ -241,8 +280,20 @@ type Decision struct {
 const purged = "purged"
 
 // Read finds a decision of a project. It answers not_found where there is none, session_purged where its session is
-// deleted, and pipeline_purged where its settings are no longer stored.
+// deleted, pipeline_purged where its settings are no longer stored, and no_window where it has none.
 func (svc *Service) Read(ctx context.Context, c access.Caller, projectID, name string) (*Decision, error) {
+	d, err := svc.find(ctx, c, projectID, name)
+	if err != nil {
+		return nil, err
+	}
+	if d.Passed() {
+		return nil, errPassed()
+	}
+	return d, svc.readEffective(ctx, c.Tenant, d)
+}
+
+// find is Read without what the decision shares with others.
+func (svc *Service) find(ctx context.Context, c access.Caller, projectID, name string) (*Decision, error) {
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return nil, err
@@ -265,5 +316,5 @@ func (svc *Service) Read(ctx context.Context, c access.Caller, projectID, name s
 	if err := json.Unmarshal(it.Value, &d.Record); err != nil {
 		return nil, fmt.Errorf("%w: decoding a decision: %w", records.ErrDamaged, err)
 	}
-	return d, svc.readEffective(ctx, c.Tenant, d)
+	return d, nil
 }

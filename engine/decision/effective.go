@@ -3,7 +3,6 @@ package decision
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -85,7 +84,7 @@ func (svc *Service) readEffective(ctx context.Context, tenant string, d *Decisio
 		return fault.Errorf(fault.Gone, "pipeline_purged",
 			"the settings and pipeline that this decision was made with are no longer stored")
 	}
-	if err := json.Unmarshal(it.Value, &d.Shared); err != nil {
+	if d.Shared, err = svc.effectives.Decode(tenant+string(key), it.Value); err != nil {
 		return fmt.Errorf("%w: a decision's pipeline: %w", records.ErrDamaged, err)
 	}
 	return nil

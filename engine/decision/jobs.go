@@ -31,7 +31,12 @@ func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record
 	oldest := records.Day(svc.db.Settled().AddDate(0, 0, -s.DecisionRetentionDays))
 	for _, rng := range []store.Range{
 		{From: records.Decision.Under(p.Incarnation).From, To: records.Decision.Under2(p.Incarnation, oldest).From},
+		{From: records.DecisionRow.Under(p.Incarnation).From,
+			To: records.DecisionRow.Under2(p.Incarnation, oldest).From},
 		{From: records.Effective.Under(p.Incarnation).From, To: records.Effective.Under2(p.Incarnation, oldest).From},
+		{From: records.Trace.Under(p.Incarnation).From, To: records.Trace.Under2(p.Incarnation, oldest).From},
+		{From: records.Calibration.Under(p.Incarnation).From,
+			To: records.Calibration.Under2(p.Incarnation, oldest).From},
 	} {
 		if n, err := svc.db.DeleteSome(ctx, tenant, rng); n > 0 || err != nil {
 			return n, []byte{1}, err
@@ -47,7 +52,8 @@ func (svc *Service) expireOrphans(ctx context.Context, tenant string, _ []byte) 
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, all := range []store.Range{records.Decision.All(), records.Effective.All()} {
+	for _, all := range []store.Range{records.Decision.All(), records.DecisionRow.All(), records.Effective.All(),
+		records.Trace.All(), records.Calibration.All()} {
 		for prefix := len(all.From); ; {
 			first, err := svc.db.FirstKey(ctx, tenant, all)
 			if err != nil {
@@ -69,7 +75,8 @@ func (svc *Service) expireOrphans(ctx context.Context, tenant string, _ []byte) 
 
 // Sweep removes a chunk of a deleted project's decisions and what they share, and tells whether there was any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
-	for _, rng := range []store.Range{records.Decision.Under(pinc), records.Effective.Under(pinc)} {
+	for _, rng := range []store.Range{records.Decision.Under(pinc), records.DecisionRow.Under(pinc),
+		records.Effective.Under(pinc), records.Trace.Under(pinc), records.Calibration.Under(pinc)} {
 		if more, err := svc.db.DeleteRange(ctx, tenant, rng); more || err != nil {
 			return more, err
 		}
@@ -124,8 +131,9 @@ func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Ran
 		if err != nil {
 			return err
 		}
-		if _, id := splitKey(it.Key); !id.made().After(until) {
+		if pinc, id := splitKey(it.Key); !id.made().After(until) {
 			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
+			b.Delete = append(b.Delete, id.rowKey(pinc))
 		}
 		if len(b.Put) == records.SweepChunk {
 			if err := commit(); err != nil {

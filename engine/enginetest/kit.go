@@ -87,7 +87,7 @@ func Open(t testing.TB, raw store.Store, change ...func(*engine.Options)) *Kit {
 // BuiltIns are the policies that come with Mneme.
 func BuiltIns() (out []policy.BuiltIn) {
 	for _, m := range policies.BuiltIn() {
-		out = append(out, policy.BuiltIn{Name: m.Name, Wasm: m.Wasm})
+		out = append(out, policy.BuiltIn(m))
 	}
 	return out
 }
@@ -147,13 +147,41 @@ func (k *Kit) TryPost(req session.TurnRequest, messages ...string) (session.Turn
 	return k.Sessions.AppendTurn(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, req)
 }
 
+// Usage is a window's usage, by name. What its parts take is there as parts.NAME.
+type Usage map[string]int
+
+// UnmarshalJSON reads numbers, and numbers in objects.
+func (u *Usage) UnmarshalJSON(b []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(b, &members); err != nil {
+		return err
+	}
+	*u = Usage{}
+	for name, value := range members {
+		var n int
+		if json.Unmarshal(value, &n) == nil {
+			(*u)[name] = n
+			continue
+		}
+		var inner map[string]float64
+		if err := json.Unmarshal(value, &inner); err != nil {
+			return err
+		}
+		for part, n := range inner {
+			(*u)[name+"."+part] = int(n)
+		}
+	}
+	return nil
+}
+
 // Window is a context response, decoded.
 type Window struct {
 	DecisionID string            `json:"decision_id"`
 	Messages   []json.RawMessage `json:"messages"`
 	System     string            `json:"system"`
 	Text       string            `json:"text"`
-	Usage      map[string]int    `json:"usage"`
+	Usage      Usage             `json:"usage"`
+	Cut        bool              `json:"cut"`
 	Pipeline   []struct {
 		Policy, Outcome, Detail string
 		Fuel                    uint64
@@ -169,6 +197,10 @@ type Window struct {
 		After      int    `json:"tokens_after"`
 		Count      int    `json:"count"`
 		Turns      []int  `json:"turns"`
+
+		Atom        *int `json:"atom"`
+		WindowIndex *int `json:"window_index"`
+		Step        *int `json:"step"`
 	} `json:"report"`
 	Raw []byte `json:"-"`
 }

@@ -18,11 +18,17 @@ import (
 // Tagged is the SDK's example: it keeps what carries a tag, and what must stay.
 func Tagged(t testing.TB) []byte {
 	t.Helper()
+	return Example(t, "keep-by-tag")
+}
+
+// Example is one of the SDK's example policies.
+func Example(t testing.TB, name string) []byte {
+	t.Helper()
 	root, err := os.Getwd()
 	for err == nil && !isFile(filepath.Join(root, "go.mod")) {
 		root = filepath.Dir(root)
 	}
-	code, err := os.ReadFile(filepath.Join(root, "sdk/go/examples/keep-by-tag/keep-by-tag.wasm"))
+	code, err := os.ReadFile(filepath.Join(root, "sdk/go/examples", name, name+".wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
@@ -81,4 +83,30 @@ func (k *Kit) MakeKey(spec tenant.KeySpec) tenant.KeyCreated {
 		k.Fatal(err)
 	}
 	return made
+}
+
+// All is a page of as much as one may have.
+var All = records.Page{Limit: 1000}
+
+// Lives holds the texts of a session's living messages against those wanted.
+func (k *Kit) Lives(sessionID string, want ...string) {
+	k.Helper()
+	var got []string
+	page := All
+	for {
+		list, err := k.Sessions.ListMessages(k.Context(), k.Admin, ident.DefaultProject, sessionID, page, session.MessageOrder{})
+		if err != nil {
+			k.Fatal(err)
+		}
+		for i := range list.Data {
+			got = append(got, list.Data[i].Content)
+		}
+		if list.NextCursor == nil {
+			break
+		}
+		page.Cursor = *list.NextCursor
+	}
+	if !slices.Equal(got, want) {
+		k.Fatalf("session %s holds %q, wanted %q", sessionID, got, want)
+	}
 }

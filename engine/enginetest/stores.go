@@ -134,6 +134,14 @@ func WantKind(t testing.TB, err error, kind fault.Kind) *fault.Error {
 // Verify checks the kit's store.
 func (k *Kit) Verify() *verify.Report { k.Helper(); return Verified(k, k.Store) }
 
+// Sound wants no finding in the whole store.
+func (k *Kit) Sound() {
+	k.Helper()
+	if r := k.Verify(); len(r.Findings) > 0 {
+		k.Errorf("%d findings, the first is %+v", len(r.Findings), r.Findings[0])
+	}
+}
+
 func Verified(t testing.TB, raw store.Store) *verify.Report {
 	t.Helper()
 	r, err := engine.Verify(t.Context(), store.Seal(raw))

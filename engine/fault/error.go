@@ -22,6 +22,7 @@ const (
 	NotFound                 // absent, or not the caller's to know of
 	Conflict                 // clashes with what is stored
 	Gone                     // was here, is purged
+	Precondition             // not as the caller says that it is
 	TooLarge                 // over a limit on size
 	Invalid                  // readable but wrong: Fields say where
 	Unavailable              // cannot be done now, may be later
@@ -88,6 +89,20 @@ func InvalidField(field, code, format string, args ...any) *Error {
 	return &Error{Kind: Invalid, Code: code, Detail: field + ": " + detail,
 		Fields: []FieldError{{Field: field, Code: code, Detail: detail}}}
 }
+
+// TooSmall makes the Error of a budget that cannot hold what must stay.
+func TooSmall(unit string, needed, allowed int, detail string) *Error {
+	return &Error{Kind: Invalid, Code: "budget_too_small", Unit: unit, Needed: needed, Allowed: allowed, Detail: detail}
+}
+
+// MustStay is TooSmall for the messages that every window must show.
+func MustStay(unit string, needed, allowed int) *Error {
+	return TooSmall(unit, needed, allowed, fmt.Sprintf(
+		"the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit, allowed))
+}
+
+// As gives the error of ours in an error, if there is one.
+func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
 
 // IsNotFound tells whether an error says that something is absent, or not the caller's to know of.
 func IsNotFound(err error) bool {

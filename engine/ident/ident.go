@@ -3,9 +3,12 @@
 package ident
 
 import (
+	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -21,12 +24,41 @@ const (
 // Alphabet writes random bytes as text: base32 in lower case, without letters that look like digits.
 var Alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// ValidID tells whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}. It is for looking things up.
-// Ids that a client chooses go through CheckID, which asks for more.
+// MaxForks bounds the forks of a session that are made for requests that do not go on from it.
+const MaxForks = 16
+
+// ForkOf is the id of a session's fork, from 1 on. Where it would be too long, a hash stands for the session's.
+func ForkOf(session string, n int) string {
+	suffix := "~" + strconv.Itoa(n)
+	if len(session)+len(suffix) > 128 {
+		session = Hashed(session)
+	}
+	return session + suffix
+}
+
+// Hashed is an id that stands for one that cannot be an id here.
+func Hashed(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "x-" + hex.EncodeToString(sum[:16])
+}
+
+// Forked gives the session that an id of a fork names, and which fork it is; 0: the id is no fork's.
+func Forked(id string) (session string, n int) {
+	session, suffix, _ := strings.Cut(id, "~")
+	n, err := strconv.Atoi(suffix)
+	if err != nil || n < 1 || n > MaxForks || session == "" || suffix != strconv.Itoa(n) {
+		return id, 0
+	}
+	return session, n
+}
+
+// ValidID tells whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}, which may end with the number of
+// a fork. It is for looking things up. Ids that a client chooses go through CheckID, which asks for more.
 func ValidID(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
 		return false
 	}
+	s, _ = Forked(s)
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -48,10 +80,18 @@ func CheckID(field, id string) error {
 		return fault.InvalidField(field, "invalid_id",
 			`must not be "." or "..", which URLs take for a step up the path`)
 	}
-	if !ValidID(id) {
+	if !ValidID(id) || strings.Contains(id, "~") {
 		return fault.InvalidField(field, "invalid_id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -")
 	}
 	return nil
+}
+
+// CheckSession is CheckID for the id of a session, which may be that of a fork.
+func CheckSession(field, id string) error {
+	if session, n := Forked(id); n > 0 && ValidID(id) {
+		id = session
+	}
+	return CheckID(field, id)
 }
 
 // Incarnation is 8 random bytes that tell apart things that bear the same id at different times. Its text is hex.
@@ -62,8 +102,11 @@ func (i Incarnation) String() string { return hex.EncodeToString(i[:]) }
 func (i Incarnation) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
 func (i *Incarnation) UnmarshalText(b []byte) error {
-	_, err := hex.Decode(i[:], b)
-	return err
+	if raw, err := hex.AppendDecode(nil, b); err == nil && len(raw) == len(i) {
+		*i = Incarnation(raw)
+		return nil
+	}
+	return errors.New("an incarnation must be 16 hexadecimal digits")
 }
 
 // Stream is the incarnation as a number, by which the recall index knows a session.

@@ -41,8 +41,7 @@ func (ps Passages) Place(i uint64) rank.Place {
 // before. doc says all but places and terms.
 func (svc *Service) PutDocument(t *records.Tx, project ident.Incarnation, doc rank.Document, text string) error {
 	s := Memories(project)
-	terms, latin := svc.analyser.Document(text)
-	parts, lens := rank.Passages(terms)
+	parts, latin := svc.Passages(doc, text)
 	ps := Passages{First: rank.Place{Stream: StreamOf(doc.Session)}, Count: uint64(len(parts))}
 	keys := append(s.noteKeys(latin), records.RecallMemory.Key(project, doc.ID), s.epochKey())
 	if ps.First.Stream != 0 {
@@ -59,12 +58,10 @@ func (svc *Service) PutDocument(t *records.Tx, project ident.Incarnation, doc ra
 		if ps.First.Pos, err = s.nextPosition(t, &ps, doc.Created); err != nil {
 			return err
 		}
-		docs := make([]rank.Document, len(parts))
-		for i := range docs {
-			docs[i] = doc
-			docs[i].Place, docs[i].Terms, docs[i].Len = ps.Place(uint64(i)), parts[i], lens[i]
+		for i := range parts {
+			parts[i].Place = ps.Place(uint64(i))
 		}
-		if ps.Epoch, err = svc.AddDocuments(t, s, docs, latin); err != nil {
+		if ps.Epoch, err = svc.AddDocuments(t, s, parts, latin); err != nil {
 			return err
 		}
 		if ps.First.Stream == 0 {
@@ -73,6 +70,20 @@ func (svc *Service) PutDocument(t *records.Tx, project ident.Incarnation, doc ra
 		return t.PutJSON(records.RecallMemory.Key(project, doc.ID), ps)
 	})
 	return err
+}
+
+// Passages makes the documents of a text, one for each passage, and tells the language that its Latin words were
+// stemmed in. doc says all of them but places and what the text says.
+func (svc *Service) Passages(doc rank.Document, text string) (docs []rank.Document, latin string) {
+	terms, latin := svc.analyser.Index(text)
+	parts, lens := rank.Passages(terms)
+	doc.Style = rank.StyleOf(text)
+	docs = make([]rank.Document, len(parts))
+	for i := range docs {
+		docs[i] = doc
+		docs[i].Len, docs[i].Terms = lens[i], rank.WithSpeaker(parts[i], doc.Speaker)
+	}
+	return docs, latin
 }
 
 // HasDocument tells whether a memory is in the index.

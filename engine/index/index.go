@@ -64,18 +64,11 @@ func (svc *Service) Units() []jobs.Unit {
 	return []jobs.Unit{jobs.AnyJob(records.FoldJob.All(), svc.stepSpaces)}
 }
 
-// Analyser turns texts into terms. It is safe for concurrent use. Terms are at most 512 bytes and hold no zero byte.
-type Analyser interface {
-	// Document gives a text's terms in order, and the language that its Latin words were stemmed in, "" without any.
-	Document(text string) (terms []string, latin string)
-	// Query gives the words of a query that say something, each with its terms in all of the languages named.
-	Query(text string, languages []string) []rank.Word
-}
+// Analyser turns texts into terms.
+type Analyser = rank.Analyser
 
-// Document gives the terms of a text as the index has them, and the language that its Latin words were stemmed in.
-func (svc *Service) Document(text string) (terms []string, latin string) {
-	return svc.analyser.Document(text)
-}
+// Holds tells whether a text holds a phrase, whatever is searched.
+func (svc *Service) Holds(text, phrase string) bool { return svc.analyser.Holds(text, phrase) }
 
 // ErrBroken is met where a record of an index is damaged. Change and the job answer it by building the space again.
 var ErrBroken = errors.New("a record of a recall index is damaged")

@@ -11,18 +11,18 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-const (
-	maxQueryWords   = 256 // of one query
-	documentsAtOnce = 512 // read in one round trip
-)
+// documentsAtOnce is how many documents one round trip reads.
+const documentsAtOnce = 512
 
 // Query asks for the documents of one space that its words fit best.
 type Query struct {
 	Space
 	Text   string
 	Filter rank.Filter
-	Viewer string // It sees the documents of this group and those of none. Empty: it sees all.
-	Limit  int    // of hits
+	Now    time.Time // that relative dates of the query are meant from
+	Plain  bool      // the text was not written as a query, so nothing in it is an operator
+	Viewer string    // It sees the documents of this group and those of none. Empty: it sees all.
+	Limit  int       // of hits
 
 	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and
 	// the languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
@@ -30,13 +30,8 @@ type Query struct {
 	Unindexed func(held []store.Item) (docs []rank.Document, languages []string, err error)
 	// Accept, where it is not nil, has the last word on a hit.
 	Accept func(*rank.Document) (bool, error)
-}
-
-// Hit is a document found.
-type Hit struct {
-	Doc   *rank.Document // without its terms, where it is stored
-	Score float64
-	Why   rank.Why
+	// Holds tells whether what a document stands for holds a phrase.
+	Holds func(d *rank.Document, phrase string) (bool, error)
 }
 
 // search is one query under way.
@@ -53,11 +48,14 @@ type search struct {
 	fresh   []*rank.Document    // not in blocks, sorted by place
 	dead    map[rank.Place]bool
 	ranking *rank.Ranking
+	phrases []string // that hits hold
+	loose   bool     // they need not
+	capped  bool     // hits may be missing, because most of what was read says the same
 }
 
 // Search gives the best hits of a query, as many as it asks for, best first. It is incomplete where the index is being
 // built again, or is found damaged, which has it built again.
-func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits []Hit, incomplete bool, err error) {
+func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits []rank.Hit, incomplete bool, err error) {
 	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{}}
 	languages, err := s.languages()
 	if err != nil {
@@ -76,7 +74,14 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 			return nil, false, err
 		}
 	}
-	if hits, err = s.best(); err != nil {
+	hits, err = s.best()
+	if err == nil && len(hits) == 0 && len(s.phrases) > 0 { // then the words count as any others
+		s.loose = true
+		if _, err = s.rank(languages, corpus.Oldest); err == nil {
+			hits, err = s.best()
+		}
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	state := stateOf(s.job)
@@ -85,7 +90,7 @@ func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits [
 			svc.db.Log.Error("a damaged recall index cannot be built again yet", "tenant", tenant, "error", err)
 		}
 	}
-	return hits, s.damaged || state != ready, nil
+	return hits, s.damaged || s.capped || state != ready, nil
 }
 
 // languages are those that some document of the space was stemmed in.
@@ -105,13 +110,32 @@ func (s *search) languages() (out []string, err error) {
 // rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It
 // answers the languages with those of the documents that are not indexed.
 func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
-	words := s.svc.analyser.Query(s.Text, languages)
-	words = words[:min(len(words), maxQueryWords)]
+	asked := s.svc.analyser.Search(s.Text, languages, !s.Plain)
+	dates, spans, counting := rank.Relative(s.Text, s.Now)
+	asked.Words = slices.DeleteFunc(asked.Words, func(w rank.Word) bool { return slices.Contains(counting, w.Text) })
+	for _, d := range dates {
+		if term := d.Term(); term != "" {
+			asked.Words = append(asked.Words, rank.Word{Text: term[len(rank.DateMark):], Terms: []string{term}})
+		}
+	}
+	if s.phrases = asked.Phrases; s.loose {
+		s.phrases = nil
+	}
+	words, err := s.rarestOf(asked.Words, oldest)
+	if err != nil {
+		return nil, err
+	}
 	dead := records.RecallDead.Under2(s.Project, s.Kind)
 	dead.KeysOnly = true
 	own := [][]byte{s.jobKey(), s.corpusKey()}
 	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), dead}}
 	for _, w := range words {
+		for _, term := range s.terms(w) {
+			q.Ranges = append(q.Ranges, s.blocks(term))
+		}
+	}
+	wanted := len(q.Ranges)
+	for _, w := range asked.Without {
 		for _, term := range w.Terms {
 			q.Ranges = append(q.Ranges, s.blocks(term))
 		}
@@ -131,19 +155,23 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
 		return nil, err
 	}
-	corpus := rank.Corpus{Documents: in.Documents, Terms: in.Terms}
+	ask := rank.Request{Corpus: rank.Corpus{Documents: in.Documents, Terms: in.Terms},
+		Dates: append(rank.Dates(s.Text), dates...), Spans: spans, When: rank.AsksWhen(s.Text), Filter: s.Filter, Weights: rank.Default}
 	for _, d := range s.fresh {
-		corpus.Documents++
-		corpus.Terms += uint64(d.Len)
+		ask.Corpus.Documents++
+		ask.Corpus.Terms += uint64(d.Len)
 	}
-	asked := s.rarest(words, r.Ranges[2:])
-	postings := make([]rank.Postings, len(asked))
-	for i, a := range asked {
-		if postings[i], err = s.gather(a.Word, a.blocks); err != nil {
-			return nil, err
-		}
+	if ask.Without, err = s.without(asked.Without, r.Ranges[wanted:]); err != nil {
+		return nil, err
 	}
-	s.ranking, err = rank.Rank(s.ctx, postings, corpus, rank.Dates(s.Text), &s.Filter)
+	found := s.rarest(words, r.Ranges[2:wanted])
+	if err := s.addVariants(found); err != nil {
+		return nil, err
+	}
+	if err := s.gatherAll(&ask, found); err != nil {
+		return nil, err
+	}
+	s.ranking, err = rank.Rank(s.ctx, ask)
 	return languages, err
 }
 
@@ -174,69 +202,49 @@ func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]st
 	return languages, nil
 }
 
-// best gives the best hits, as many as asked for. What several passages are of comes once.
-func (s *search) best() (hits []Hit, err error) {
-	type identity struct {
-		id             string
-		stream, number uint64
-	}
-	seen := map[identity]bool{}
-	for n := s.Limit + 4; len(hits) < s.Limit; n = min(2*n, documentsAtOnce) {
-		var some []rank.Candidate
-		for len(some) < n {
-			c, ok := s.ranking.Next()
-			if !ok {
-				break
-			}
-			some = append(some, c)
-		}
-		if len(some) == 0 {
-			break
-		}
-		docs, err := s.documents(some)
-		if err != nil {
-			return nil, err
-		}
-		for i, d := range docs {
-			if d == nil || !s.Filter.Passes(d, s.now) || s.hidden(d.Group) || len(hits) == s.Limit {
-				continue
-			}
-			id := identity{id: d.ID}
-			if d.ID == "" {
-				id.stream, id.number = d.Stream, d.Number
-			}
-			if seen[id] {
-				continue
-			}
-			seen[id] = true
-			if s.Accept != nil {
-				if ok, err := s.Accept(d); err != nil {
-					return nil, err
-				} else if !ok {
-					continue
-				}
-			}
-			hits = append(hits, Hit{d, some[i].Score, s.ranking.Why(some[i])})
-		}
-	}
-	return hits, nil
+// best gives the best hits, as many as asked for.
+func (s *search) best() ([]rank.Hit, error) {
+	hits, capped, err := s.ranking.Best(rank.Finder{Limit: s.Limit, Read: s.documents, Accept: s.accepts})
+	s.capped = capped
+	return hits, err
 }
 
-// documents gives what is at the candidates' places; nil where nothing is, or what cannot be read.
-func (s *search) documents(of []rank.Candidate) ([]*rank.Document, error) {
-	out := make([]*rank.Document, len(of))
+// accepts tells whether a document may be a hit.
+func (s *search) accepts(d *rank.Document) (bool, error) {
+	if !s.Filter.Passes(d, s.now) || s.hidden(d.Group) {
+		return false, nil
+	}
+	if s.Accept != nil {
+		if ok, err := s.Accept(d); !ok || err != nil {
+			return false, err
+		}
+	}
+	for _, phrase := range s.phrases {
+		if ok, err := s.Holds(d, phrase); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// documents gives what is at some places; nil where nothing is, or what cannot be read.
+func (s *search) documents(places []rank.Place) ([]*rank.Document, error) {
+	out := make([]*rank.Document, len(places))
 	var keys [][]byte
 	var stored []int // what the keys are of
-	for i, c := range of {
-		at, found := slices.BinarySearchFunc(s.fresh, c.Place, func(d *rank.Document, at rank.Place) int {
+	for i, place := range places {
+		at, found := slices.BinarySearchFunc(s.fresh, place, func(d *rank.Document, at rank.Place) int {
 			return d.Compare(at)
 		})
 		switch {
 		case found:
 			out[i] = s.fresh[at]
-		case !s.dead[c.Place]:
-			keys, stored = append(keys, s.documentKey(c.Place)), append(stored, i)
+		case !s.dead[place]:
+			keys, stored = append(keys, s.documentKey(place)), append(stored, i)
 		}
+	}
+	if len(keys) == 0 {
+		return out, nil
 	}
 	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
 	if err != nil {
@@ -246,7 +254,7 @@ func (s *search) documents(of []rank.Candidate) ([]*rank.Document, error) {
 		if !there(it) {
 			continue
 		}
-		d := readDocument(it, false)
+		d := readDocument(it, true)
 		out[stored[n]], s.damaged = d, s.damaged || d == nil
 	}
 	return out, nil

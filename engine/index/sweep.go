@@ -75,6 +75,84 @@ func (svc *Service) sweepFresh(ctx context.Context, tenant string, s Space, stre
 	return true, svc.db.Commit(ctx, tenant, b)
 }
 
+// RemoveDocuments takes a chunk of those documents of a stream out of a space whose numbers are gone, and tells how many
+// and whether there may be more. None has a lower number than oldest, and documents lie in the order of their numbers.
+func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream, oldest uint64, gone func(number uint64) bool) (
+	n int, more bool, err error) {
+	corpus, err := t.Look(s.corpusKey())
+	if err != nil {
+		return 0, false, err
+	}
+	in, err := decodeCorpus(corpus[0])
+	if err != nil {
+		return 0, false, err
+	}
+	places := map[uint32][]rank.Place{} // by the epoch of fresh ones
+	take := func(it store.Item, epoch uint32) (older bool, err error) {
+		d := readDocument(it, false)
+		if d == nil {
+			return false, ErrBroken
+		}
+		if gone(d.Number) && n < sessionChunk {
+			places[epoch] = append(places[epoch], d.Place)
+			n++
+		}
+		return d.Number < oldest || n == sessionChunk, nil
+	}
+	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, s.fresh(in.Oldest)) {
+		if err != nil {
+			return 0, false, err
+		}
+		if placeOf(it.Key).Stream == stream {
+			if _, err := take(it, epochOf(it.Key)); err != nil {
+				return 0, false, err
+			}
+		}
+	}
+	if n == 0 { // Documents are put into blocks by a change of the corpus, which was read before.
+		folded := records.RecallDocument.Under3(s.Project, s.Kind, stream)
+		folded.Reverse = true
+		dead, err := svc.deadOf(t, s, stream)
+		if err != nil {
+			return 0, false, err
+		}
+		for it, err := range svc.db.Scan(t.Ctx, t.Tenant, folded) {
+			if err != nil {
+				return 0, false, err
+			}
+			if dead[placeOf(it.Key)] {
+				continue
+			}
+			if end, err := take(it, 0); end || err != nil {
+				if err != nil {
+					return 0, false, err
+				}
+				break
+			}
+		}
+	}
+	for epoch, some := range places {
+		if err := svc.removeDocuments(t, s, epoch, some); err != nil {
+			return 0, false, err
+		}
+	}
+	return n, n > 0, nil
+}
+
+// deadOf are the places of a stream's documents that are taken out already, but for their postings.
+func (svc *Service) deadOf(t *records.Tx, s Space, stream uint64) (map[rank.Place]bool, error) {
+	rng := records.RecallDead.Under3(s.Project, s.Kind, stream)
+	rng.KeysOnly = true
+	dead := map[rank.Place]bool{}
+	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, rng) {
+		if err != nil {
+			return nil, err
+		}
+		dead[placeOf(it.Key)] = true
+	}
+	return dead, nil
+}
+
 // Sweep removes a chunk of a deleted project's indexes and of their jobs, and tells whether there was any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, project ident.Incarnation) (more bool, err error) {
 	for _, rng := range []store.Range{records.RecallRecords.Under(project), records.FoldJob.Under(project),

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -94,6 +96,40 @@ func (svc *Service) Load(ctx context.Context, tenant string, keys [][]byte) ([]*
 		}
 	}
 	return out, nil
+}
+
+// Versions reads versions of memories by what names them; nil where one is not stored any more or, unless alive is nil,
+// where the memory is over at that time.
+func (svc *Service) Versions(ctx context.Context, tenant string, pinc ident.Incarnation, names []reminder.Memory,
+	alive *time.Time) ([]*Record, error) {
+	out := make([]*Record, 0, len(names))
+	for part := range slices.Chunk(names, records.MaxOfOneRead/2) {
+		keys := make([][]byte, 0, 2*len(part))
+		for _, m := range part {
+			keys = append(keys, records.Memory.Key(pinc, m.Key), records.MemoryVersion.Key(pinc, m.Key, uint32(m.Version)))
+		}
+		found, err := svc.Load(ctx, tenant, keys)
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range part {
+			out = append(out, versionOf(m, found[2*i:2*i+2], alive))
+		}
+	}
+	return out, nil
+}
+
+// versionOf finds a version of a memory among its newest record and an earlier one.
+func versionOf(m reminder.Memory, found []*Record, alive *time.Time) *Record {
+	if now := found[0]; alive != nil && (now == nil || now.Incarnation != m.Incarnation || now.expired(*alive)) {
+		return nil
+	}
+	for _, r := range found {
+		if r != nil && !r.Damaged && r.Incarnation == m.Incarnation && r.Version == m.Version {
+			return r
+		}
+	}
+	return nil
 }
 
 // Read reads memories by their keys; nil where there is none, or one that is expired or damaged.

@@ -62,7 +62,7 @@ func (s *Spec) complete() error {
 		}
 	}
 	if s.SessionID != "" {
-		if err := ident.CheckID("session_id", s.SessionID); err != nil {
+		if err := ident.CheckSession("session_id", s.SessionID); err != nil {
 			return err
 		}
 	}

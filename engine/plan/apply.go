@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -38,9 +37,16 @@ func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result,
 	if err := a.load(items, ops); err != nil {
 		return Result{}, err
 	}
+	items = a.keep(items, ops)
 	at := 0
 	for _, n := range order {
 		op := &ops[n]
+		if op.Code == OpReplace && int(op.First) < at { // another REPLACE of the record before
+			if err := a.apply(n, op, a.takeBack(), nil); err != nil {
+				return Result{}, err
+			}
+			continue
+		}
 		a.out.Items = append(a.out.Items, items[at:op.First]...)
 		at = int(op.First)
 		if op.Code == OpInsert {
@@ -49,14 +55,14 @@ func Apply(items []Item, ops []Op, step int16, src Source, meter Meter) (Result,
 			}
 			continue
 		}
-		if err := a.apply(op, items[op.First:op.Last+1], items[op.Last+1:]); err != nil {
+		if err := a.apply(n, op, items[op.First:op.Last+1], items[op.Last+1:]); err != nil {
 			return Result{}, err
 		}
 		at = int(op.Last) + 1
 	}
 	a.out.Items = append(a.out.Items, items[at:]...)
 	a.showSummary()
-	return a.out, nil
+	return a.out, a.answerArgued()
 }
 
 // applier builds the result of one step.
@@ -69,6 +75,16 @@ type applier struct {
 	summary    *Op // the SUMMARISE, where there is a summary to show
 	summaryAt  int // its place in out.Items
 	summarised []int32
+
+	argued bool // the arguments of a call were changed
+}
+
+// takeBack takes the newest item out of the result.
+func (a *applier) takeBack() []Item {
+	last := len(a.out.Items) - 1
+	it := a.out.Items[last]
+	a.out.Items = a.out.Items[:last]
+	return []Item{it}
 }
 
 // load charges for the texts that the ops read and has them fetched together.
@@ -82,7 +98,7 @@ func (a *applier) load(items []Item, ops []Op) error {
 		}
 		in := items[op.First : op.Last+1]
 		fuel += len(in) * fuelPerItem
-		if op.Code == OpDrop || op.Code == OpSummarise || op.Code == OpCompress && countedBefore(users(in)) {
+		if op.Code == OpDrop || op.Code == OpKeep || op.Code == OpSummarise || op.Code == OpCompress && countedBefore(users(in)) {
 			continue
 		}
 		for i := range in {
@@ -129,7 +145,7 @@ func NoticeItem(kind Kind, text string, tokens uint32, step int16, reason string
 // noAtom marks system-class items, which belong to no atom. Records gives each of them an atom of its own.
 const noAtom = ^uint32(0)
 
-func (a *applier) apply(op *Op, in, behind []Item) error {
+func (a *applier) apply(n int, op *Op, in, behind []Item) error {
 	switch op.Code {
 	case OpDrop:
 		for i := range in {
@@ -138,14 +154,15 @@ func (a *applier) apply(op *Op, in, behind []Item) error {
 	case OpCompress:
 		return a.compress(op, in)
 	case OpTruncate:
-		return a.retext(op, in, Truncate, func(_ *Item, text string) string {
-			return a.src.Truncate(text, int(op.Argument))
-		})
+		return a.truncate(op, in)
 	case OpStub:
-		return a.retext(op, in, Stub, func(it *Item, text string) string {
-			return fmt.Sprintf("[result of %s left out: %d bytes, %d tokens]", a.src.Tool(it), len(text), it.Tokens)
-		})
+		return a.retext(op, in, Stub, a.stub)
+	case OpStrip:
+		return a.strip(op, in)
 	case OpReplace:
+		if op.Template == ReplaceArguments {
+			return a.replaceArguments(n, op, in[0])
+		}
 		return a.retext(op, in, Replace, func(*Item, string) string { return op.Text })
 	case OpSummarise:
 		a.summarise(op, in, behind)
@@ -169,21 +186,27 @@ func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, st
 		if err := a.meter.Spend(len(changed) * fuelPerMadeByte); err != nil {
 			return err
 		}
-		if it.Tokens, err = a.src.TokensWith(&it, changed); err != nil {
+		tokens, err := a.src.TokensWith(&it, changed)
+		if err != nil {
 			return err
 		}
-		it.Text, it.TextBytes, it.Step, it.Reason = changed, uint32(len(changed)), a.step, op.Reason
-		if it.Change == Unchanged {
-			it.Change = Retexted
-		}
-		it.CompressedTokens = 0
-		if it.Role == RoleUser && it.Change == Retexted {
-			it.CompressedTokens = a.src.QuestionTokens(it.Turn, changed)
-		}
-		a.fate(&it, action, op.Reason)
-		a.out.Items = append(a.out.Items, it)
+		a.give(&it, changed, tokens, action, op.Reason)
 	}
 	return a.meter.Spend(0)
+}
+
+// give puts an item with another text into the result.
+func (a *applier) give(it *Item, text string, tokens uint32, action Action, reason string) {
+	it.Text, it.TextBytes, it.Tokens, it.Step, it.Reason = text, uint32(len(text)), tokens, a.step, reason
+	if it.Change == Unchanged {
+		it.Change = Retexted
+	}
+	it.CompressedTokens = 0
+	if it.Role == RoleUser && it.Change == Retexted {
+		it.CompressedTokens = a.src.QuestionTokens(it.Turn, text)
+	}
+	a.fate(it, action, reason)
+	a.out.Items = append(a.out.Items, *it)
 }
 
 // users are the user's messages among items.
@@ -224,8 +247,8 @@ func (a *applier) compress(op *Op, in []Item) error {
 		a.fate(u, Compress, op.Reason)
 	}
 	it.Change, it.Kind, it.Step, it.Reason = Compressed, KindChat, a.step, op.Reason
-	it.Flags = it.Flags&(FlagPending|FlagMandatory|FlagTagsLeftOut) | FlagCompressed
-	it.Text = ""
+	it.Flags = it.Flags&(FlagPending|FlagMandatory|FlagTagsLeftOut|FlagPinned) | FlagCompressed
+	it.Text, it.Edit = "", nil
 	if countedBefore(asked) { // TextOf makes its text if it is needed.
 		it.Tokens, it.CompressedTokens = it.CompressedTokens, 0
 		it.TextBytes += uint32(len(EarlierQuestion(it.Turn)))

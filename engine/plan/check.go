@@ -24,44 +24,85 @@ func check(items []Item, ops []Op) ([]int, error) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		if c := cmp.Compare(ops[a].First, ops[b].First); c != 0 {
-			return c
+		c := cmp.Or(cmp.Compare(ops[a].First, ops[b].First), cmp.Compare(rank(&ops[a]), rank(&ops[b])))
+		if c == 0 && rank(&ops[a]) == rankArguments {
+			c = cmp.Compare(ops[a].Argument, ops[b].Argument)
 		}
-		return cmp.Compare(rank(&ops[a]), rank(&ops[b]))
+		return c
 	})
+	// What a KEEP may not overlap, and what other ops may not.
+	if err := checkRanges(ops, order, func(op *Op) bool { return op.Code == OpKeep || removes(op) }); err != nil {
+		return nil, err
+	}
+	order = slices.DeleteFunc(order, func(n int) bool { return ops[n].Code == OpKeep })
+	if err := checkRanges(ops, order, func(*Op) bool { return true }); err != nil {
+		return nil, err
+	}
+	return order, nil
+}
+
+// removes reports whether an op takes records out of the window.
+func removes(op *Op) bool {
+	return op.Code == OpDrop || op.Code == OpCompress || op.Code == OpSummarise
+}
+
+// checkRanges checks how the ops that count stand to each other.
+func checkRanges(ops []Op, order []int, counts func(*Op) bool) error {
 	end, last, summary := uint32(0), -1, -1
 	for _, n := range order {
 		op := &ops[n]
+		if !counts(op) {
+			continue
+		}
 		if op.Code == OpSummarise {
 			if summary >= 0 {
-				return nil, &BadPlanError{n, fmt.Sprintf("summarises a second time, after op %d", summary)}
+				return &BadPlanError{n, fmt.Sprintf("summarises a second time, after op %d", summary)}
 			}
 			summary = n
 		}
 		if op.Code == OpInsert {
 			// An insert inside a range that another op changes as a whole would have no place to stand.
 			if last >= 0 && op.First < end {
-				return nil, &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d",
+				return &BadPlanError{n, fmt.Sprintf("inserts before record %d, inside the range of op %d",
 					op.First, last)}
 			}
 			continue
 		}
-		if last >= 0 && op.First < end {
-			return nil, &BadPlanError{n, fmt.Sprintf("its range %d..%d overlaps that of op %d", op.First, op.Last,
+		if last >= 0 && op.First < end && !ops[last].shares(op) {
+			return &BadPlanError{n, fmt.Sprintf("its range %d..%d overlaps that of op %d", op.First, op.Last,
 				last)}
 		}
-		end, last = op.Last+1, n
+		if op.Last+1 >= end {
+			end, last = op.Last+1, n
+		}
 	}
-	return order, nil
+	return nil
+}
+
+// shares reports whether two ops may name the same records: KEEPs always may, and REPLACEs of one record where they
+// change different things of it.
+func (op *Op) shares(next *Op) bool {
+	if op.Code != next.Code {
+		return false
+	}
+	return op.Code == OpKeep ||
+		op.Code == OpReplace && op.First == op.Last && next.First == next.Last && op.First == next.First &&
+			(op.Template != next.Template || op.Argument != next.Argument)
 }
 
 // rank orders ops of one place.
 func rank(op *Op) int {
-	if op.Code == OpInsert {
+	switch {
+	case op.Code == OpInsert:
 		return 0
+	case op.Code == OpReplace && op.Template == ReplaceArguments:
+		return rankArguments
 	}
 	return 1
 }
+
+// rankArguments is the rank of what changes a call's arguments: behind what changes the text of the same record.
+const rankArguments = 2
 
 // checkOp says what is wrong with one op, or "".
 func checkOp(items []Item, op *Op) string {
@@ -80,7 +121,7 @@ func checkOp(items []Item, op *Op) string {
 	}
 	in := items[op.First : op.Last+1]
 	switch op.Code {
-	case OpDrop, OpSummarise, OpCompress:
+	case OpDrop, OpSummarise, OpCompress, OpKeep:
 		if splits(items, op.First) || splits(items, op.Last+1) {
 			return fmt.Sprintf("its range %d..%d splits an atom", op.First, op.Last)
 		}
@@ -90,6 +131,15 @@ func checkOp(items []Item, op *Op) string {
 	case OpTruncate:
 		if op.Argument == 0 {
 			return "truncates to 0 tokens"
+		}
+	case OpReplace:
+		if op.Template == ReplaceArguments && (len(in) != 1 || in[0].Role != RoleAssistant) {
+			return fmt.Sprintf("replaces arguments in the range %d..%d, which is not one assistant's record", op.First,
+				op.Last)
+		}
+	case OpStrip:
+		if parts := Parts(op.Argument); parts == 0 || parts&^allParts != 0 {
+			return fmt.Sprintf("strips the parts %d, which is 0 or has unknown bits", op.Argument)
 		}
 	case OpStub:
 		for i := range in {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -24,12 +25,17 @@ type Item struct {
 	Call   uint16  // of an Answer: which of the call's calls it answers
 	Rows   []int32 // of a Compressed item: the rows of its user messages; of the summary: the rows that it replaces
 	Text   string  // the text where it is not the row's; of a Compressed item "" until TextOf makes it
+	Edit   *Edit   // what else differs from the row; nil: nothing does
 	Step   int16   // the pipeline step that changed it last; -1: the host
 	Reason string  // that step's words
 }
 
-// counted reports whether the item counts as a message of history.
-func (i *Item) counted() bool { return i.Role != RoleSystem }
+// said reports whether the item is a message of the conversation, and not system-class.
+func (i *Item) said() bool { return i.Role != RoleSystem }
+
+// counted reports whether a budget in messages counts the item. An earlier question costs tokens alone, so that a
+// window never loses turns because others were compressed.
+func (i *Item) counted() bool { return i.said() && i.Flags&FlagCompressed == 0 }
 
 // Action is what became of a considered message, in the words of the report.
 type Action string
@@ -42,6 +48,7 @@ const (
 	Stub      Action = "stub"
 	Replace   Action = "replace"
 	Summarise Action = "summarise"
+	Strip     Action = "strip"
 	Inject    Action = "inject"
 )
 
@@ -62,6 +69,11 @@ type Source interface {
 	RowText(row int32) (string, error)
 	// Tool is the name of the tool that an item answers for.
 	Tool(*Item) string
+	// Call is a call of a stored message, false where there is none. That of a result is the one that it answers, 0.
+	// index counts the calls of the message that makes it.
+	Call(it *Item, call int) (c Called, index int, ok bool, err error)
+	// Edited is what a message with an edit shows: its text, its tokens, and whether that is nothing at all.
+	Edited(*Item) (text string, tokens uint32, empty bool, err error)
 	// TokensWith counts an item's tokens as if it had this text.
 	TokensWith(*Item, string) (uint32, error)
 	// NoticeTokens counts a system-class message.
@@ -71,8 +83,9 @@ type Source interface {
 	// Summary is the running summary as a window shows it. It covers the messages without a delegation whose Seq is at
 	// most covers. Text is "" where none is stored.
 	Summary() (covers uint64, text string, tokens uint32)
-	// Truncate cuts a text to at most that many tokens, head and tail, and marks the cut.
-	Truncate(text string, tokens int) string
+	// Truncated is an item's text cut to at most that many tokens, head and tail, with a note in the words that mark the
+	// cut, and what the item costs then. It charges nothing.
+	Truncated(it *Item, tokens int, note string) (text string, cost uint32, err error)
 }
 
 // Records appends the records of items to dst, for a request. Atoms get new numbers, without gaps.
@@ -91,6 +104,9 @@ func Records(dst []Record, items []Item) []Record {
 // TextOf is an item's text with all changes so far.
 func TextOf(it *Item, src Source) (string, error) {
 	switch {
+	case it.Change == Unchanged && it.Role == RoleTool && it.Edit != nil:
+		text, _, _, err := src.Edited(it) // it may show the arguments of its call
+		return text, err
 	case it.Change == Unchanged:
 		return src.RowText(it.Row)
 	case it.Change == Compressed && it.Text == "":
@@ -124,4 +140,19 @@ func questionOf(it *Item, src Source) (string, error) {
 		texts[i] = text
 	}
 	return strings.Join(texts, "\n"), nil
+}
+
+// AsStored tells whether all items are messages as they are stored.
+func AsStored(items []Item) bool {
+	return !slices.ContainsFunc(items, func(it Item) bool { return it.Change != Unchanged })
+}
+
+// LeadWith moves a message to the front, before notices. It must be the first that is none.
+func LeadWith(items []Item, seq uint64) {
+	at := slices.IndexFunc(items, func(it Item) bool { return it.Change != Notice && it.Seq == seq })
+	if at > 0 {
+		first := items[at]
+		copy(items[1:at+1], items[:at])
+		items[0] = first
+	}
 }

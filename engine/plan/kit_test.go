@@ -57,12 +57,39 @@ func (s source) Summary() (covers uint64, text string, tokens uint32) {
 
 func (source) RowText(row int32) (string, error) { return fmt.Sprint("text ", row), nil }
 func (source) Tool(*plan.Item) string            { return "search" }
-func (source) NoticeTokens(text string) uint32   { return uint32(len(text)) }
-func (source) Load([]int32) error                { return nil }
+func (source) Call(it *plan.Item, call int) (plan.Called, int, bool, error) {
+	if it.Role == plan.RoleTool {
+		return plan.Called{Name: "search", Arguments: `{"q":1}`}, 0, call == 0, nil
+	}
+	return plan.Called{Name: "search", Arguments: `{"q":1}`}, call, it.Kind == plan.KindCall && call < 2, nil
+}
+
+// Edited: a result shows what its call asked for, and users' messages hold nothing but parts.
+func (s source) Edited(it *plan.Item) (text string, tokens uint32, empty bool, err error) {
+	switch {
+	case it.Change == plan.Retexted:
+		return it.Text, uint32(len(it.Text)), false, nil
+	case it.Role == plan.RoleTool:
+		c, _, err := plan.CallOf(it, 0, s)
+		return "asked " + c.Arguments, uint32(len(c.Arguments)), false, err
+	case it.Role == plan.RoleUser:
+		return "", 0, true, nil
+	}
+	text, err = s.RowText(it.Row)
+	return text, uint32(len(text)), false, err
+}
+func (source) NoticeTokens(text string) uint32 { return uint32(len(text)) }
+func (source) Load([]int32) error              { return nil }
 func (source) QuestionTokens(turn uint32, text string) uint32 {
 	return uint32(len(plan.EarlierQuestion(turn) + text))
 }
-func (source) Truncate(text string, n int) string { return text[:min(n, len(text))] }
+func (s source) Truncated(it *plan.Item, n int, note string) (string, uint32, error) {
+	text, err := plan.TextOf(it, s)
+	if n < len(text) {
+		text = text[:n] + note
+	}
+	return text, uint32(len(text)), err
+}
 func (source) TokensWith(_ *plan.Item, text string) (uint32, error) {
 	return uint32(len(text)), nil
 }

@@ -14,8 +14,8 @@ type Law struct {
 
 // Violation names the rule that a window breaks.
 type Violation struct {
-	Rule   string
-	Detail string
+	Rule   string `json:"rule"`
+	Detail string `json:"detail"`
 }
 
 func (v *Violation) Error() string { return v.Rule + ": " + v.Detail }
@@ -38,7 +38,7 @@ func (l *Law) MaySee(delegation uint32) bool {
 }
 
 // Cost counts the items that have all flags of only, or all items where only is 0: the messages of history and pending
-// ones, and the tokens of all items.
+// ones, without earlier questions, and the tokens of all items.
 func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 	opened := false
 	for i := range items {
@@ -46,10 +46,13 @@ func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 			continue
 		}
 		tokens += uint64(items[i].Tokens)
-		if !items[i].counted() {
+		if items[i].counted() {
+			messages++
+		}
+		if !items[i].said() {
+			opened = opened || items[i].Kind == KindMarker // which the format that needs an opening has a user say
 			continue
 		}
-		messages++
 		if !opened && items[i].Role != RoleUser {
 			tokens += uint64(l.Opening)
 		}

@@ -41,6 +41,14 @@ func TestLawRefuses(t *testing.T) {
 		rule          string
 	}{
 		{"all kept", plan.Law{BudgetMessages: 7, BudgetTokens: 70}, base, base, ""},
+		{"an earlier question is no message", plan.Law{BudgetMessages: 6, BudgetTokens: 70}, base,
+			change(base, 0, func(it *plan.Item) {
+				it.Change, it.Rows, it.Flags = plan.Compressed, []int32{it.Row}, plan.FlagCompressed
+			}), ""},
+		{"an earlier question costs tokens", plan.Law{BudgetTokens: 69}, base,
+			change(base, 0, func(it *plan.Item) {
+				it.Change, it.Rows, it.Flags = plan.Compressed, []int32{it.Row}, plan.FlagCompressed
+			}), plan.RuleBudgetTokens},
 		{"an atom dropped", plan.Law{}, base, without(base, 1, 2, 3), ""},
 		{"too many messages", plan.Law{BudgetMessages: 6}, base, base, plan.RuleBudgetMessages},
 		{"too many tokens", plan.Law{BudgetTokens: 69}, base, base, plan.RuleBudgetTokens},

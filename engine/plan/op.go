@@ -11,7 +11,12 @@ const (
 	OpReplace   OpCode = 5
 	OpInsert    OpCode = 6
 	OpSummarise OpCode = 7
+	OpKeep      OpCode = 8
+	OpStrip     OpCode = 9
 )
+
+// ReplaceArguments is the template of a REPLACE that changes the arguments of a call instead of a text.
+const ReplaceArguments uint8 = 2
 
 // Op is one instruction of a plan over the records First..Last, inclusive. Records that no op names are kept.
 type Op struct {
@@ -19,7 +24,7 @@ type Op struct {
 	Template uint8
 	First    uint32
 	Last     uint32
-	Argument uint32 // TRUNCATE: tokens; SUMMARISE: StoredOnly or 0
+	Argument uint32 // TRUNCATE: tokens; SUMMARISE: StoredOnly or 0; STRIP: Parts; REPLACE of arguments: which call
 	Text     string // REPLACE, INSERT
 	Reason   string // "code" or "code: free words"
 }
@@ -41,6 +46,10 @@ const (
 	StatusFallback      Status = "fallback"
 )
 
+// Statuses are all that there are.
+var Statuses = []Status{StatusOK, StatusFuelExhausted, StatusTrap, StatusDepth, StatusMemory, StatusBadPlan,
+	StatusHostQuota, StatusTimeout, StatusAuthorError, StatusUnavailable, StatusFallback}
+
 // Digest is the SHA-256 of a module's bytes as uploaded.
 type Digest [32]byte
 
@@ -50,7 +59,18 @@ type Texts interface {
 	Text(record int) ([]byte, error)
 	// Tokens counts the tokens of a text. Between parts of it, it asks whether to stop, and answers anything then.
 	Tokens(text []byte, stop func() bool) int
+	// Call returns the name and the arguments of a record's call as they stand before this step, false where there is
+	// none. Calls count from 0; the call that a result answers is 0.
+	Call(record, call int) (Called, bool, error)
+	// Score says how well a text answers a query, from 0 to MaxScore.
+	Score(text, query []byte) int
 }
+
+// Called is what a call says: the name of its tool, and the arguments as the model wrote them.
+type Called struct{ Name, Arguments string }
+
+// MaxScore is the score of a text that holds all words of a query, over and over.
+const MaxScore = 1_000_000
 
 // Call is everything that a policy call depends on. The same call always has the same outcome, except for time-outs.
 type Call struct {

@@ -42,6 +42,10 @@ const (
 	FlagImage       Flags = 16
 	FlagMandatory   Flags = 32
 	FlagTagsLeftOut Flags = 64
+	FlagPinned      Flags = 128 // an earlier step of this window asked to keep the atom
+	FlagThinking    Flags = 256
+	FlagAudio       Flags = 512
+	FlagDocument    Flags = 1024
 )
 
 // Record is one message as a policy sees it. Its index is its place in Request.Records. Strings are ids into
@@ -50,6 +54,7 @@ type Record struct {
 	Seq              uint64 // counts the session's messages from 1; 0 for system-class records
 	Created          int64  // ms since 1970
 	Turn             uint32
+	Place            uint32 // of the turn among those that live, from 1; 0 for system-class records
 	Tokens           uint32 // of the rendering asked for
 	CompressedTokens uint32 // as an earlier question; 0 where there is none
 	TextBytes        uint32
@@ -81,6 +86,8 @@ type Request struct {
 	OlderExist       bool // messages exist beyond the table
 	SummaryCovers    uint64
 	SummaryTokens    uint32
+	OlderTokens      uint64 // of the session's messages that are older than the table
+	MemoryBudget     uint32 // what memories may take; 0: no bound, or none are asked for
 }
 
 // ConfigEntry is one flattened, validated setting of a policy. Value is an int64, float64, bool or string.

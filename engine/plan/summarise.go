@@ -87,7 +87,7 @@ func atomEnd(items []Item, first int) int {
 func covered(atom []Item, covers uint64) bool {
 	for i := range atom {
 		it := &atom[i]
-		if it.Role == RoleSystem || it.Flags&(FlagPending|FlagMandatory) != 0 || it.Delegation != 0 ||
+		if it.Role == RoleSystem || it.Flags&(FlagPending|FlagMandatory|FlagPinned) != 0 || it.Delegation != 0 ||
 			it.Seq > covers ||
 			it.Change == Compressed && len(it.Rows) > 1 {
 			return false

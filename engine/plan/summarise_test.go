@@ -46,6 +46,8 @@ func TestSummarise(t *testing.T) {
 			[]plan.Op{summarise(0, 2, 0)}, "Zaa", []int32{0, 2}, 3},
 		{"what must stay stays", "uaa", func(in []plan.Item) { in[0].Flags = plan.FlagMandatory }, 3,
 			[]plan.Op{summarise(0, 1, 1)}, "Zua", []int32{1}, 0},
+		{"what is pinned stays", "uaa", func(in []plan.Item) { in[0].Flags = plan.FlagPinned }, 3,
+			[]plan.Op{summarise(0, 1, 1)}, "Zua", []int32{1}, 0},
 		{"pending messages stay and are not asked for", "uau", func(in []plan.Item) { in[2].Flags = plan.FlagPending },
 			9,
 			[]plan.Op{summarise(0, 2, 0)}, "Zu", []int32{0, 1}, 2},
@@ -219,7 +221,7 @@ func TestSummariseModel(t *testing.T) {
 			if inside && !slices.ContainsFunc(before, func(other plan.Item) bool {
 				return other.Atom == it.Atom && (other.Seq > covers || other.Role == plan.RoleSystem ||
 					other.Delegation != 0 ||
-					other.Flags&(plan.FlagPending|plan.FlagMandatory) != 0)
+					other.Flags&(plan.FlagPending|plan.FlagMandatory|plan.FlagPinned) != 0)
 			}) {
 				rows = append(rows, it.Row)
 				continue
@@ -271,6 +273,8 @@ func scattered(r *rand.Rand) []plan.Item {
 			it.Flags |= plan.FlagMandatory
 		case 1:
 			it.Flags |= plan.FlagPending
+		case 2:
+			it.Flags |= plan.FlagPinned
 		}
 	}
 	return items

@@ -1,12 +1,16 @@
 package plan
 
+import "strings"
+
 // ItemTexts answers a policy's questions about the items of a window as they stand before its step.
 type ItemTexts struct {
 	Items  []Item
 	Source Source
 	// Count counts the tokens of a text, or answers false where it was told to stop.
 	Count func(text string, stop func() bool) (tokens int, whole bool)
-	Err   error // the last text that could not be read
+	// Rate says how well a text answers a query, from 0 to MaxScore.
+	Rate func(text, query string) int
+	Err  error // the last text that could not be read
 }
 
 // Text is a record's text.
@@ -23,4 +27,18 @@ func (t *ItemTexts) Text(record int) ([]byte, error) {
 func (t *ItemTexts) Tokens(text []byte, stop func() bool) int {
 	n, _ := t.Count(string(text), stop)
 	return n
+}
+
+// Call is a record's call, false where there is none.
+func (t *ItemTexts) Call(record, call int) (Called, bool, error) {
+	c, ok, err := CallOf(&t.Items[record], call, t.Source)
+	if err != nil {
+		t.Err = err
+	}
+	return c, ok, err
+}
+
+// Score says how well a text answers a query.
+func (t *ItemTexts) Score(text, query []byte) int {
+	return t.Rate(strings.ToValidUTF8(string(text), ""), strings.ToValidUTF8(string(query), ""))
 }

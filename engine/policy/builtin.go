@@ -17,11 +17,14 @@ import (
 type BuiltIn struct {
 	Name string
 	Wasm []byte
+	// Late says that releases were out before it. A tenant may have a policy of its own that it called so, and keeps it.
+	Late bool
 }
 
 // registry knows the built-in policies by name, and of every policy what was learned when its module was loaded.
 type registry struct {
 	shipped map[string]int // the version of each built-in that this program comes with, which its bare name means here
+	late    map[string]bool
 
 	mu sync.RWMutex
 	// versions are those of built-ins, also the ones that other programs over the store brought; version n is at n-1.
@@ -111,10 +114,16 @@ func (b builtInRecord) version(d plan.Digest) int {
 // IsBuiltIn tells whether a name is that of a policy that this program comes with.
 func (svc *Service) IsBuiltIn(name string) bool { return svc.registry.shipped[name] > 0 }
 
+// Reserved tells whether a name is that of a built-in policy in every tenant. A built-in that came late gives way to a
+// policy that a tenant has called so.
+func (svc *Service) Reserved(name string) bool {
+	return svc.IsBuiltIn(name) && !svc.registry.late[name]
+}
+
 // installBuiltIns loads the built-in modules and keeps their bytes in the store, each digest that was never there as a
 // new version. An older program that starts again finds its own, however many came after it.
 func (svc *Service) installBuiltIns(ctx context.Context, builtIns []BuiltIn) error {
-	svc.registry = &registry{shipped: map[string]int{}, versions: map[string][]plan.Digest{},
+	svc.registry = &registry{shipped: map[string]int{}, late: map[string]bool{}, versions: map[string][]plan.Digest{},
 		known: map[knownModule]plan.Policy{}}
 	system := access.Caller{Tenant: records.SystemTenant, Role: access.RoleRoot}
 	for _, b := range builtIns {
@@ -142,7 +151,7 @@ func (svc *Service) installBuiltIns(ctx context.Context, builtIns []BuiltIn) err
 		}
 		svc.registry.learn("", policy)
 		svc.registry.learnVersions(b.Name, rec)
-		svc.registry.shipped[b.Name] = rec.version(policy.Digest)
+		svc.registry.shipped[b.Name], svc.registry.late[b.Name] = rec.version(policy.Digest), b.Late
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func TestDeletingPolicies(t *testing.T) {
 	}
 	_, err = k.Windows.Replay(t.Context(), k.Admin, ident.DefaultProject, byTwo, nil)
 	enginetest.RefusedWith(t, err, fault.Gone, "module_purged")
-	shown, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, byThree)
+	shown, err := k.Trials.Decision(t.Context(), k.Admin, ident.DefaultProject, byThree)
 	if err != nil || !strings.Contains(shown.Purged, "p@3") {
 		t.Errorf("%+v %v", shown, err)
 	}
@@ -224,8 +224,8 @@ func TestListingPolicies(t *testing.T) {
 		k.Upload(name, enginetest.Keeping(fmt.Sprint("list ", i)))
 	}
 	want := []string{"alpha", "delegation-filter", "depth", "depth-compress", "middle",
-		"summarise", "tool-pair-trim", "zebra"}
-	for limit := 1; limit <= 8; limit++ {
+		"summarise", "tool-pair-trim", "tool-result-clear", "zebra"}
+	for limit := 1; limit <= 9; limit++ {
 		var got []string
 		page := records.Page{Limit: limit}
 		for more := true; more; {

@@ -17,6 +17,8 @@ type Host interface {
 	// Load admits a module for a tenant, "" for one that comes with Mneme, and makes it ready to run. The error of a
 	// module that may not run is a *plan.Refusal. Loading the same bytes again costs nothing.
 	Load(ctx context.Context, tenant string, wasm []byte) (plan.Policy, error)
+	// Manifest reads what a module says of itself, and nothing else of it.
+	Manifest(wasm []byte) (plan.Manifest, error)
 	// Loaded reports whether a module is ready to run for a tenant: what was not used for long may have been unloaded.
 	Loaded(tenant string, digest plan.Digest) bool
 	// Refuse unloads a module that was not kept after all, so that nothing of it stays.

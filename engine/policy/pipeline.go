@@ -55,6 +55,26 @@ type Effective struct {
 	Fallback []Step           `json:"fallback"`
 }
 
+// Entries are the pipeline's entries, each with its version. What a built-in policy's config has from the settings is
+// left out, so that other settings give it another.
+func (e *Effective) Entries() []project.PipelineStep {
+	entries := make([]project.PipelineStep, len(e.Steps))
+	for i := range e.Steps {
+		s := &e.Steps[i]
+		entries[i] = project.PipelineStep{Policy: VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError}
+		var config map[string]any
+		defaults := builtInDefaults(e.Settings, s.Policy)
+		if defaults == nil || json.Unmarshal(s.Config, &config) != nil {
+			continue
+		}
+		maps.DeleteFunc(config, func(key string, is any) bool { return fmt.Sprint(is) == fmt.Sprint(defaults[key]) })
+		if own, err := json.Marshal(config); err == nil {
+			entries[i].Config = own
+		}
+	}
+	return entries
+}
+
 // fallback runs where a pipeline's result breaks the law.
 var fallback = []project.PipelineStep{{Policy: "delegation-filter"}, {Policy: "tool-pair-trim"}}
 
@@ -63,9 +83,9 @@ func builtInDefaults(s project.Settings, policy string) map[string]any {
 	switch policy {
 	case "summarise":
 		return map[string]any{"enabled": s.SummaryEnabled, "threshold": s.SummaryThreshold,
-			"keep_last": s.SummaryKeepLast}
+			"threshold_tokens": s.SummaryThresholdTokens, "keep_last": s.SummaryKeepLast}
 	case "depth-compress":
-		return map[string]any{"depth": s.SessionHistoryDepth}
+		return map[string]any{"depth": s.SessionHistoryDepth, "depth_step": s.SessionHistoryDepthStep}
 	}
 	return nil
 }
@@ -148,7 +168,7 @@ func (r *Resolver) pipeline(entries []project.PipelineStep) ([]Step, error) {
 
 // step makes one entry ready. A module that cannot be loaded now is no fault of the entry's: it breaks the step.
 func (r *Resolver) step(s *Step, field string, entry project.PipelineStep) *fault.Error {
-	if !r.Find(s, entry.Policy) {
+	if !r.find(s, entry) {
 		return fault.InvalidField(field+".policy", "unknown_policy", "no policy %q", entry.Policy)
 	}
 	policy, err := r.svc.of(r.ctx, r.tenant, s.Digest)
@@ -161,7 +181,11 @@ func (r *Resolver) step(s *Step, field string, entry project.PipelineStep) *faul
 
 // Find fills in what a pipeline names: name for the live version, or name@version. It is false where there is none.
 func (r *Resolver) Find(s *Step, ref string) bool {
-	name, pin, pinned := strings.Cut(ref, "@")
+	return r.find(s, project.PipelineStep{Policy: ref})
+}
+
+func (r *Resolver) find(s *Step, entry project.PipelineStep) bool {
+	name, pin, pinned := strings.Cut(entry.Policy, "@")
 	s.Policy, s.pinned = name, pinned
 	version := 0
 	if pinned {
@@ -171,7 +195,8 @@ func (r *Resolver) Find(s *Step, ref string) bool {
 		}
 		version = n
 	}
-	if r.svc.IsBuiltIn(name) {
+	rec := r.policies.find(name)
+	if r.svc.IsBuiltIn(name) && (entry.Standard || rec == nil) {
 		if !pinned {
 			version = r.svc.registry.shipped[name]
 		}
@@ -183,7 +208,6 @@ func (r *Resolver) Find(s *Step, ref string) bool {
 		s.Version, s.Digest = version, digest
 		return true
 	}
-	rec := r.policies.find(name)
 	if rec == nil {
 		return false
 	}
@@ -211,6 +235,10 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 	config := map[string]any{}
 	if !s.Own {
 		maps.Copy(config, builtInDefaults(settings, s.Policy))
+		maps.DeleteFunc(config, func(key string, _ any) bool { // an older version may not know all of them
+			_, known := policy.Manifest.Schema[key]
+			return !known
+		})
 	}
 	if len(given) > 0 {
 		var own map[string]any
@@ -218,6 +246,9 @@ func (s *Step) Configure(settings project.Settings, field string, given json.Raw
 		dec.UseNumber()
 		if err := dec.Decode(&own); err != nil {
 			return fault.InvalidField(field, "wrong_type", "must be a JSON object")
+		}
+		if _, ok := own["depth"]; ok && !s.Own && s.Policy == "depth-compress" {
+			config["depth_step"] = 1 // whoever names a depth gets it at each turn
 		}
 		maps.Copy(config, own)
 	}
@@ -257,6 +288,9 @@ func (svc *Service) CheckPipeline(t *records.Tx, s project.Settings, changed boo
 		return nil
 	}
 	for _, rec := range own.records {
+		if rec == nil { // the name is that of a built-in
+			continue
+		}
 		rec.Pipelines++
 		if err := t.PutJSON(records.Policy.Key(rec.Name), rec); err != nil {
 			return err

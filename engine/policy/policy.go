@@ -45,7 +45,7 @@ type Service struct {
 // New makes the room, loads the built-in policies and keeps their bytes in the store.
 func New(ctx context.Context, db *records.DB, projects *project.Service, host Host, q Quota, builtIns []BuiltIn,
 ) (*Service, error) {
-	svc := &Service{db: db, projects: projects, host: host, quota: q.orDefault(),
+	svc := &Service{db: db, projects: projects, host: host, quota: q.OrDefault(),
 		uploads: fair.NewGate(uploadsAtOnce, 1)}
 	return svc, svc.installBuiltIns(ctx, builtIns)
 }
@@ -89,6 +89,9 @@ func (svc *Service) List(ctx context.Context, c access.Caller, page records.Page
 	}
 	shown := own.Data
 	for name := range maps.Keys(svc.registry.shipped) {
+		if slices.ContainsFunc(own.Data, func(p Policy) bool { return p.Name == name }) {
+			continue
+		}
 		if after != nil && name <= strings.TrimSuffix(string(after), "\x00") {
 			continue
 		}
@@ -108,11 +111,14 @@ func (svc *Service) List(ctx context.Context, c access.Caller, page records.Page
 
 // Get describes a policy with its versions, or answers not_found.
 func (svc *Service) Get(ctx context.Context, c access.Caller, name string) (Policy, error) {
-	if svc.IsBuiltIn(name) {
+	if svc.Reserved(name) {
 		return svc.shownBuiltIn(ctx, name)
 	}
 	rec, err := svc.read(ctx, c.Tenant, name)
 	if err == nil && rec == nil {
+		if svc.IsBuiltIn(name) {
+			return svc.shownBuiltIn(ctx, name)
+		}
 		err = notFound(name)
 	}
 	if err != nil {

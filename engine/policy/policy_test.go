@@ -19,7 +19,7 @@ import (
 func TestPolicyChangesWindows(t *testing.T) {
 	k := enginetest.New(t)
 	v := k.Upload("by-tag", enginetest.Tagged(t))
-	if v.Version != 1 || v.State != "live" || v.ABI != "1.0" || !slices.Equal(v.Hooks, []string{"assemble"}) ||
+	if v.Version != 1 || v.State != "live" || v.ABI != "1.1" || !slices.Equal(v.Hooks, []string{"assemble"}) ||
 		v.Size == 0 {
 		t.Fatalf("%+v", v)
 	}

@@ -68,11 +68,12 @@ func readTx(t *records.Tx, name string) (*record, error) {
 
 // change reads a policy that must exist and be the tenant's own. It answers built_in_policy or not_found.
 func (svc *Service) change(t *records.Tx, name string) (*record, error) {
-	if svc.IsBuiltIn(name) {
-		return nil, errBuiltIn(name)
-	}
 	rec, err := readTx(t, name)
-	if err == nil && rec == nil {
+	switch {
+	case err != nil || rec != nil:
+	case svc.IsBuiltIn(name):
+		err = errBuiltIn(name)
+	default:
 		err = notFound(name)
 	}
 	return rec, err
@@ -90,6 +91,9 @@ func (s Set) find(name string) *record {
 	}
 	return nil
 }
+
+// Has tells whether the tenant has a policy of that name.
+func (s Set) Has(name string) bool { return s.find(name) != nil }
 
 // Same tells whether two sets of the same names are of the same state. Records come from a memo, so the same bytes are
 // the same pointer.

@@ -104,7 +104,7 @@ func (p *Part) read(from *transfer.ImportLine) (m moduleLine, err error) {
 		if err == nil {
 			err = p.at.check()
 		}
-		if err == nil && p.svc.IsBuiltIn(p.at.Name) {
+		if err == nil && p.svc.Reserved(p.at.Name) {
 			err = errBuiltIn(p.at.Name)
 		}
 		return m, err

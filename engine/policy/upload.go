@@ -22,7 +22,8 @@ type Quota struct {
 	Bytes    int64 // of their modules; 0: 256 MiB
 }
 
-func (q Quota) orDefault() Quota {
+// OrDefault fills in the bounds that are not given.
+func (q Quota) OrDefault() Quota {
 	if q.Versions == 0 {
 		q.Versions = 1000
 	}
@@ -72,8 +73,8 @@ func (svc *Service) Upload(ctx context.Context, c access.Caller, once access.Onc
 	if !validName(name) {
 		return v, false, badName()
 	}
-	if svc.IsBuiltIn(name) {
-		return v, false, errBuiltIn(name)
+	if err := svc.mayUpload(ctx, c.Tenant, name); err != nil {
+		return v, false, err
 	}
 	if err := svc.enterUploads(ctx, c.Tenant); err != nil {
 		return v, false, err
@@ -82,6 +83,18 @@ func (svc *Service) Upload(ctx context.Context, c access.Caller, once access.Onc
 	u := &upload{svc: svc, name: name, code: code, digest: sha256.Sum256(code)}
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (uploaded, error) { return u.commit(t, c) })
 	return out.Version, out.Created, err
+}
+
+// mayUpload refuses, with built_in_policy, the name of a built-in under which the tenant has no policy of its own.
+func (svc *Service) mayUpload(ctx context.Context, tenant, name string) error {
+	if !svc.IsBuiltIn(name) {
+		return nil
+	}
+	rec, err := svc.read(ctx, tenant, name)
+	if err == nil && rec == nil {
+		err = errBuiltIn(name)
+	}
+	return err
 }
 
 // Uploads are admitted one at a time for each tenant, and those of two tenants at once. Admitting takes seconds of
@@ -158,7 +171,7 @@ func (u *upload) commit(t *records.Tx, c access.Caller) (out uploaded, err error
 	if len(rec.Versions) == 1 {
 		rec.Live = rec.Last
 	}
-	out = uploaded{Version{u.name, u.svc.versionState(c.Tenant, rec, &entry), *u.facts}, true}
+	out = uploaded{Version{Name: u.name, VersionState: u.svc.versionState(c.Tenant, rec, &entry), Facts: *u.facts}, true}
 	if err := tenant.Audit(t, c, "policy.upload", VersionName(u.name, rec.Last), out.Digest); err != nil {
 		return out, err
 	}

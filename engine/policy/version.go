@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,6 +23,13 @@ type Version struct {
 	Name string `json:"name"`
 	VersionState
 	Facts
+	Said
+}
+
+// Said is what a module's manifest says in its own words. Only who asks for one version is told.
+type Said struct {
+	Manifest *plan.Manifest    `json:"manifest,omitempty"` // without its tests
+	Tests    []json.RawMessage `json:"tests,omitzero"`     // that an upload runs
 }
 
 // VersionState is how one version of a policy stands.
@@ -95,7 +103,7 @@ func (svc *Service) versionState(tenant string, p *record, v *versionEntry) Vers
 // GetVersion describes one version, or answers not_found.
 func (svc *Service) GetVersion(ctx context.Context, c access.Caller, name string, version int) (Version, error) {
 	const maxVersion = 1<<31 - 1
-	if svc.IsBuiltIn(name) {
+	if svc.Reserved(name) {
 		return svc.builtInVersion(ctx, name, version)
 	}
 	if !ident.ValidID(name) || version < 1 || version > maxVersion {
@@ -105,6 +113,9 @@ func (svc *Service) GetVersion(ctx context.Context, c access.Caller, name string
 	if err != nil {
 		return Version{}, err
 	}
+	if rec == nil && svc.IsBuiltIn(name) {
+		return svc.builtInVersion(ctx, name, version)
+	}
 	facts, err := records.Get[Facts](ctx, svc.db, c.Tenant, records.PolicyVersion.Key(name, uint32(version)))
 	if err != nil {
 		return Version{}, err
@@ -112,7 +123,8 @@ func (svc *Service) GetVersion(ctx context.Context, c access.Caller, name string
 	if rec == nil || facts == nil || rec.version(version) == nil {
 		return Version{}, noVersion(name, version)
 	}
-	return Version{name, svc.versionState(c.Tenant, rec, rec.version(version)), *facts}, nil
+	v := Version{Name: name, VersionState: svc.versionState(c.Tenant, rec, rec.version(version)), Facts: *facts}
+	return v, nil
 }
 
 // DeleteVersion removes one version, and with the last version the policy. It answers policy_in_use where the
@@ -212,7 +224,9 @@ func modulesOfOthers(t *records.Tx, name string) (map[plan.Digest]bool, error) {
 // the policy's record, so one of the two commits fails.
 func (svc *Service) unused(t *records.Tx, named func(ref string) bool) error {
 	return svc.eachProject(t, func(projectID string, s project.Settings) error {
-		if slices.ContainsFunc(s.Pipeline, func(entry project.PipelineStep) bool { return named(entry.Policy) }) {
+		if slices.ContainsFunc(s.Pipeline, func(entry project.PipelineStep) bool {
+			return !entry.Standard && named(entry.Policy)
+		}) {
 			return fault.Errorf(fault.Conflict, "policy_in_use", "the pipeline of project %q names it", projectID)
 		}
 		return nil
@@ -228,7 +242,7 @@ func (svc *Service) fits(t *records.Tx, name string, v *versionEntry) error {
 	}
 	return svc.eachProject(t, func(projectID string, s project.Settings) error {
 		for i, entry := range s.Pipeline {
-			if entry.Policy != name {
+			if entry.Policy != name || entry.Standard {
 				continue
 			}
 			wrong := new(Step).Configure(s, fmt.Sprintf("pipeline[%d].config", i), entry.Config, policy)

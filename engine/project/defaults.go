@@ -5,34 +5,46 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
 )
 
 // Names are the names of all settings, in the order in which they are shown.
 func Names() (names []string) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+	for _, field := range fields() {
 		names = append(names, field.Tag.Get("json"))
 	}
 	return names
 }
 
+// fields are those of Settings that hold a setting.
+func fields() []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Settings]()),
+		func(f reflect.StructField) bool { return f.Anonymous })
+}
+
 // builtIn are the settings of a project that sets none, on a server whose operator sets none.
 func builtIn() Settings {
-	return Settings{SessionHistoryDepth: 20, HistoryMaxMessages: 50, HistoryMaxTokens: 8000,
+	return Settings{SessionHistoryDepth: 20, SessionHistoryDepthStep: 20, HistoryMaxMessages: 50, HistoryMaxTokens: 8000,
+		Oversized:        "shorten",
 		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000,
-		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0],
-		Pipeline: []PipelineStep{{Policy: "delegation-filter"}, {Policy: "summarise"}, {Policy: "depth-compress"},
-			{Policy: "tool-pair-trim"}}}
+		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
+		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
+			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
+			{Policy: "depth-compress", Standard: true}, {Policy: "tool-pair-trim", Standard: true}},
+		ProxySettings: ProxySettings{Upstreams: []upstream.Spec{}, ProxyMode: ModeAuto, ProxyOnError: "open",
+			ProxyOnDisconnect: "cancel"}}
 }
 
 // Defaults reads what an operator sets for all projects: texts by the names of settings. A setting that is a string is
 // written as it is, any other as in JSON. It answers the same errors as PatchSettings does for a project's own.
 func Defaults(set map[string]string) (Settings, error) {
 	values := map[string]json.RawMessage{}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+	for _, field := range fields() {
 		name := field.Tag.Get("json")
 		text, ok := set[name]
 		switch {
@@ -58,6 +70,9 @@ func Defaults(set map[string]string) (Settings, error) {
 	if err := typeError(err); err != nil {
 		return s, err
 	}
+	for i := range s.Pipeline {
+		s.Pipeline[i].Standard = true
+	}
 	return s, s.check()
 }
 
@@ -79,6 +94,14 @@ func (svc *Service) CheckDefaults(ctx context.Context) error {
 		if name, _, _ := strings.Cut(step.Policy, "@"); !svc.Pipelines.BuiltIn(name) {
 			return fault.InvalidField("pipeline", "unknown_policy", "%q is not a policy that comes with Mneme", name)
 		}
+	}
+	for i := range svc.defaults.Upstreams {
+		if svc.defaults.Upstreams[i].Key == upstream.Sealed {
+			return fault.InvalidField("upstreams", "invalid_value", "only a project's own settings can seal a key")
+		}
+	}
+	if err := svc.allowed(svc.defaults.Upstreams); err != nil {
+		return err
 	}
 	return svc.Pipelines.Check(svc.db.Begin(ctx, records.SystemTenant), svc.defaults, false)
 }

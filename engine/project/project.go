@@ -17,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
 )
 
 // Service keeps projects and their settings. Safe for concurrent use once Pipelines is set.
@@ -25,6 +26,8 @@ type Service struct {
 	memo     records.Memo[Record]
 	defaults Settings
 
+	// Operator is what the operator says of upstreams. engine.New sets it.
+	Operator upstream.Operator
 	// Pipelines is what the room of policies, which stands above this one, knows of pipelines. engine.New sets it.
 	Pipelines Pipelines
 }
@@ -63,6 +66,8 @@ type Record struct {
 	Incarnation ident.Incarnation `json:"incarnation"`
 	// Set holds only the settings that were set, as a JSON object; the others follow the defaults.
 	Set json.RawMessage `json:"settings,omitempty"`
+	// Secrets are the keys of providers that the project's upstreams are called with.
+	Secrets map[string]secret `json:"secrets,omitempty"`
 	// Recalls says that transcripts are searched, so that each turn notes that it must be indexed.
 	Recalls bool `json:"recalls,omitempty"`
 

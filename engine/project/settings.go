@@ -13,24 +13,34 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tally"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
 )
 
 // Settings are a project's defaults for making windows, and how long it keeps what.
 type Settings struct {
-	SessionHistoryDepth       int            `json:"session_history_depth"` // turns
-	HistoryMaxMessages        int            `json:"history_max_messages"`  // 0: no bound
-	HistoryMaxTokens          int            `json:"history_max_tokens"`    // 0: no bound
+	SessionHistoryDepth int `json:"session_history_depth"` // turns
+	// SessionHistoryDepthStep is by how many turns the depth moves at a time. Where whoever sets the depth does not set
+	// it, it is 1, so that just as many turns are in full as were asked for.
+	SessionHistoryDepthStep   int            `json:"session_history_depth_step"`
+	HistoryMaxMessages        int            `json:"history_max_messages"` // 0: no bound
+	HistoryMaxTokens          int            `json:"history_max_tokens"`   // 0: no bound
+	Oversized                 string         `json:"oversized"`            // shorten or refuse
 	SummaryEnabled            bool           `json:"summary_enabled"`
-	SummaryThreshold          int            `json:"summary_threshold"` // messages
-	SummaryKeepLast           int            `json:"summary_keep_last"` // messages
-	SummaryModel              string         `json:"summary_model"`     // "": the operator's
-	SummaryMode               string         `json:"summary_mode"`      // background or wait
+	SummaryThreshold          int            `json:"summary_threshold"`        // messages
+	SummaryThresholdTokens    int            `json:"summary_threshold_tokens"` // 0: three fifths of the budget
+	SummaryKeepLast           int            `json:"summary_keep_last"`        // messages
+	SummaryModel              string         `json:"summary_model"`            // "": the operator's
+	SummaryMode               string         `json:"summary_mode"`             // background or wait
 	SummaryWaitMS             int            `json:"summary_wait_ms"`
 	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil: for good
 	DailyMemoryDays           int            `json:"daily_memory_days"`
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
 	Tokenizer                 string         `json:"tokenizer"` // one of Encodings
+	TokenScale                Scale          `json:"token_scale"`
+	ImageTokens               string         `json:"image_tokens"` // current or earlier, as tally.Rule
 	Pipeline                  []PipelineStep `json:"pipeline"`
+	ProxySettings
 }
 
 // PipelineStep names a policy (its live version, or name@version) and its config.
@@ -38,6 +48,9 @@ type PipelineStep struct {
 	Policy  string          `json:"policy"`
 	Config  json.RawMessage `json:"config,omitempty"`
 	OnError string          `json:"on_error,omitempty"` // "" or "skip": go on; "error": refuse the request
+	// Standard says that nobody but Mneme or its operator named the policy: it is the one that comes with Mneme, even
+	// where the tenant has called a policy of its own so.
+	Standard bool `json:"-"`
 }
 
 // Pipelines are what projects ask of policies.
@@ -45,8 +58,9 @@ type Pipelines struct {
 	// Check refuses settings whose pipeline cannot run. Where the pipeline changed, Check makes the commit of t and the
 	// deletion of a policy that the pipeline names exclude each other.
 	Check func(t *records.Tx, s Settings, changed bool) error
-	// BuiltIn tells whether a name is that of a policy that this program comes with.
-	BuiltIn func(name string) bool
+	// BuiltIn tells whether a name is that of a policy that this program comes with, and Reserved whether no tenant can
+	// have a policy of that name.
+	BuiltIn, Reserved func(name string) bool
 }
 
 // Encodings are the tokenizers that every stored message is counted with.
@@ -84,15 +98,69 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	if len(set) == 0 {
 		return s, nil
 	}
-	standard := s.Pipeline
-	s.Pipeline = nil // else decoding would merge a set pipeline into the default's entries
+	standard, upstreams := s.Pipeline, s.Upstreams
+	s.Pipeline, s.Upstreams = nil, nil // else decoding would merge what is set into the defaults' entries
 	dec := json.NewDecoder(bytes.NewReader(set))
 	dec.DisallowUnknownFields()
+	var depths struct {
+		Depth *json.RawMessage `json:"session_history_depth"`
+	}
+	if json.Unmarshal(set, &depths) == nil && depths.Depth != nil {
+		s.SessionHistoryDepthStep = 1
+	}
 	err := dec.Decode(&s)
 	if s.Pipeline == nil {
 		s.Pipeline = standard
 	}
+	if s.Upstreams == nil {
+		s.Upstreams = upstreams
+	}
 	return s, err
+}
+
+// With gives the settings with the changes of a patch, as PatchSettings takes it; null changes nothing. It answers the
+// same errors for a patch that is wrong, but for those of a pipeline.
+func (s Settings) With(patch json.RawMessage) (Settings, error) {
+	if len(patch) == 0 || string(patch) == "null" {
+		return s, nil
+	}
+	var changes map[string]json.RawMessage
+	if err := json.Unmarshal(patch, &changes); err != nil {
+		return s, fault.InvalidField("settings", "wrong_type", "must be an object of settings")
+	}
+	if err := checkNames(changes); err != nil {
+		return s, err
+	}
+	out, err := s.with(patch)
+	if err := typeError(err); err != nil {
+		return s, err
+	}
+	return out, out.check()
+}
+
+// Patched gives the settings of a project as a patch would leave them, and stores nothing. It answers what PatchSettings
+// answers for a patch that is wrong, but for those of a pipeline.
+func (svc *Service) Patched(p *Record, patch json.RawMessage) (Settings, error) {
+	changes := map[string]json.RawMessage{}
+	if len(patch) > 0 && json.Unmarshal(patch, &changes) != nil {
+		return Settings{}, fault.InvalidField("settings", "wrong_type", "must be an object of settings")
+	}
+	if err := checkNames(changes); err != nil {
+		return Settings{}, err
+	}
+	return svc.patched(&Record{Project: p.Project, Set: p.Set}, changes)
+}
+
+// patched lays changes over what a project sets, and gives what its settings are then.
+func (svc *Service) patched(p *Record, changes map[string]json.RawMessage) (Settings, error) {
+	if err := p.merge(changes); err != nil {
+		return Settings{}, err
+	}
+	s, err := svc.WithDefaults(p.Set)
+	if err := typeError(err); err != nil {
+		return s, err
+	}
+	return s, s.check()
 }
 
 // Setup is what a project's record alone says. It is made once for each state of the record.
@@ -100,6 +168,8 @@ type Setup struct {
 	Settings Settings
 	Encoding int      // as Settings.Encoding
 	Policies []string // the tenant's own that the pipeline names
+
+	upstreams []*upstream.Upstream
 }
 
 // SetupOf gives a project's settings with the defaults filled in. Callers must not change the Setup.
@@ -111,7 +181,8 @@ func (svc *Service) SetupOf(p *Record) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Setup{Settings: settings, Encoding: settings.Encoding(), Policies: svc.OwnPolicies(settings.Pipeline)}
+	s := &Setup{Settings: settings, Encoding: settings.Encoding(), Policies: svc.OwnPolicies(settings.Pipeline),
+		upstreams: svc.open(p, settings.Upstreams)}
 	p.setup.Store(s)
 	return s, nil
 }
@@ -121,11 +192,19 @@ func (svc *Service) OwnPolicies(entries []PipelineStep) []string {
 	var names []string
 	for _, entry := range entries {
 		name, _, _ := strings.Cut(entry.Policy, "@")
-		if !svc.Pipelines.BuiltIn(name) && ident.ValidID(name) && !slices.Contains(names, name) {
+		if !entry.Standard && !svc.Pipelines.Reserved(name) && ident.ValidID(name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// Pictures is the rule by which pictures are counted.
+func (s *Settings) Pictures() tally.Rule {
+	if s.ImageTokens == "earlier" {
+		return tally.Earlier
+	}
+	return tally.Current
 }
 
 // Encoding is the place of the project's tokenizer in Encodings.
@@ -146,6 +225,13 @@ func (svc *Service) Settings(ctx context.Context, c access.Caller, id string) (S
 // pipeline is, and policy_unavailable where a module cannot be loaded now.
 func (svc *Service) PatchSettings(ctx context.Context, c access.Caller, id string, patch json.RawMessage,
 ) (Settings, error) {
+	return svc.PatchSettingsIf(ctx, c, id, patch, nil)
+}
+
+// PatchSettingsIf is PatchSettings where the settings are those that the caller knows by their tag; nil asks for nothing.
+// It answers settings_changed where they are others.
+func (svc *Service) PatchSettingsIf(ctx context.Context, c access.Caller, id string, patch json.RawMessage,
+	known func(tag string) bool) (Settings, error) {
 	var changes map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &changes); err != nil || changes == nil {
 		return Settings{}, fault.Errorf(fault.Invalid, "invalid_body", "the body must be a JSON object of settings")
@@ -156,24 +242,34 @@ func (svc *Service) PatchSettings(ctx context.Context, c access.Caller, id strin
 	if err := reaches(c, id); err != nil {
 		return Settings{}, err
 	}
+	secrets, err := takeSecrets(changes)
+	if err != nil {
+		return Settings{}, err
+	}
 	return records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (Settings, error) {
 		p, err := change(t, id)
 		if err != nil {
 			return Settings{}, err
 		}
-		if err := p.merge(changes); err != nil {
+		if err := svc.unlike(p, known); err != nil {
 			return Settings{}, err
 		}
-		s, err := svc.WithDefaults(p.Set)
-		if err := typeError(err); err != nil {
-			return s, err
+		before := p.Set
+		s, err := svc.patched(p, changes)
+		if err == nil {
+			err = svc.remember(t, c, p, before)
 		}
-		if err := s.check(); err != nil {
+		if err != nil {
 			return s, err
 		}
 		_, changed := changes["pipeline"]
 		if err := svc.Pipelines.Check(t, s, changed); err != nil {
 			return s, err
+		}
+		if _, changed := changes["upstreams"]; changed {
+			if err := svc.seal(p, s.Upstreams, secrets); err != nil {
+				return s, err
+			}
 		}
 		return s, t.PutJSON(records.Project.Key(id), p)
 	})
@@ -214,6 +310,8 @@ func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "a boolean"
+	case reflect.Float64:
+		return "a number"
 	case reflect.Int, reflect.Int64:
 		return "an integer"
 	case reflect.String:
@@ -237,9 +335,11 @@ func (s *Settings) check() error {
 		value, low, high int
 	}{
 		{"session_history_depth", s.SessionHistoryDepth, 1, 100},
+		{"session_history_depth_step", s.SessionHistoryDepthStep, 1, 100},
 		{"history_max_messages", s.HistoryMaxMessages, 0, MaxBudget},
 		{"history_max_tokens", s.HistoryMaxTokens, 0, MaxBudget},
 		{"summary_threshold", s.SummaryThreshold, 1, MaxConsidered - 1},
+		{"summary_threshold_tokens", s.SummaryThresholdTokens, 0, MaxBudget},
 		{"summary_keep_last", s.SummaryKeepLast, 1, s.SummaryThreshold},
 		{"summary_wait_ms", s.SummaryWaitMS, 0, 60_000},
 		{"daily_memory_days", s.DailyMemoryDays, 1, 36_500},
@@ -253,11 +353,20 @@ func (s *Settings) check() error {
 	if s.SummaryMode != "background" && s.SummaryMode != "wait" {
 		return fault.InvalidField("summary_mode", "invalid_value", "must be background or wait")
 	}
+	if s.Oversized != "shorten" && s.Oversized != "refuse" {
+		return fault.InvalidField("oversized", "invalid_value", "must be shorten or refuse")
+	}
 	if len(s.SummaryModel) > 256 {
 		return fault.InvalidField("summary_model", "too_long", "must be at most 256 bytes")
 	}
 	if !slices.Contains(Encodings[:], s.Tokenizer) {
 		return fault.InvalidField("tokenizer", "invalid_value", "must be %s or %s", Encodings[0], Encodings[1])
 	}
-	return nil
+	if s.ImageTokens != "current" && s.ImageTokens != "earlier" {
+		return fault.InvalidField("image_tokens", "invalid_value", "must be current or earlier")
+	}
+	if err := s.ProxySettings.check(); err != nil {
+		return err
+	}
+	return s.TokenScale.check()
 }

@@ -21,7 +21,8 @@ func NewChecks() *Checks { return &Checks{Searched: map[ident.Incarnation]bool{}
 
 // Checks lists the kinds of the room.
 func (c *Checks) Checks() []verify.Check {
-	return []verify.Check{{Kind: records.Project, Record: c.project}, {Kind: records.ProjectJob, Record: c.job}}
+	return []verify.Check{{Kind: records.Project, Record: c.project}, {Kind: records.ProjectJob, Record: c.job},
+		{Kind: records.SettingsChange, Record: c.change}}
 }
 
 func (c *Checks) job(s *verify.Space, it store.Item) {
@@ -53,6 +54,19 @@ func (c *Checks) project(s *verify.Space, it store.Item) {
 		for _, entry := range set.Pipeline {
 			c.Pipelines = append(c.Pipelines, PolicyName{id, entry.Policy})
 		}
+	}
+}
+
+// change holds a change of settings against its project.
+func (c *Checks) change(s *verify.Space, it store.Item) {
+	var rec SettingsChange
+	pinc, at, id, ok := records.SettingsChange.Split(it.Key)
+	s.About(pinc, "")
+	switch {
+	case !ok || !s.Belongs(pinc):
+		s.Orphan("the project whose settings changed does not exist")
+	case s.Decode(it, &rec) && (rec.At.UnixMilli() != at.UnixMilli() || rec.ID != changeID(id)):
+		s.Malformed("the change %s is of %s and lies at %s, as %s", rec.ID, rec.At, at, changeID(id))
 	}
 }
 

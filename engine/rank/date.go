@@ -39,12 +39,13 @@ var ambiguous = []string{"may", "march", "mars", "mai", "mei", "jan", "august", 
 var introductions = []string{"in", "of", "last", "this", "next", "since", "until", "by", "during", "early", "late",
 	"mid", "before", "after"}
 
-// Dates reads the dates that a query names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023.
+// Dates reads the dates that a text names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023, 7.5.2023,
+// 5/7/2023.
 func Dates(query string) []Date {
 	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
-	var out []Date
+	out := numericDates(query)
 	used := make([]bool, len(words)+3)
 	word := func(i int) string {
 		if i < 0 || i >= len(words) || used[i] {
@@ -91,24 +92,26 @@ func Dates(query string) []Date {
 	}
 	// At last the years that are left.
 	for i := range words {
-		if year := yearNumber(word(i)); year != 0 {
+		year := yearNumber(word(i))
+		if year != 0 && !slices.ContainsFunc(out, func(d Date) bool { return d.Year == year && d.Day != 0 }) {
 			out = append(out, Date{Year: year})
 		}
 	}
 	return out
 }
 
-func monthOf(word string) time.Month {
-	if len(word) < 3 {
-		return 0
-	}
+// monthNames are the months by their names.
+var monthNames = func() map[string]time.Month {
+	out := map[string]time.Month{}
 	for i, names := range months {
-		if slices.Contains(names, word) {
-			return time.Month(i + 1)
+		for _, name := range names {
+			out[name] = time.Month(i + 1)
 		}
 	}
-	return 0
-}
+	return out
+}()
+
+func monthOf(word string) time.Month { return monthNames[word] }
 
 // yearNumber reads a year from 1900 to 2199; 0 where the word is none.
 func yearNumber(word string) int {
@@ -143,6 +146,9 @@ func dayNumber(word string) int {
 	}
 	return 0
 }
+
+// bestMatch is the most that matchOf gives.
+const bestMatch = 2
 
 // matchOf tells how well a day, counted since 1970, matches the best of some dates. A month counts 1, its year and its
 // day half more each, a year alone a half.

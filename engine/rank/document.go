@@ -20,25 +20,46 @@ const (
 	Conversation
 )
 
-// Attrs is what a posting says of its document beside the day: its category, its importance in fourteenths, and hashes
-// of its tags and of its group. By them most documents that a filter leaves out are known without being read.
+// Attrs is what a posting says of its document beside the day: its category, its importance in fourteenths, its
+// style, and hashes of its tags, its group and its speaker. By them most documents that a filter leaves out are known without being read.
 //
-//	bits 0-1 category, 2-5 importance, 6-13 group, 14-21 tags
+// What differs most from one message to the next comes lowest, so that blocks, which keep differences, stay small.
+//
+//	bit 0 ends with a question, 1 names a time, 2 is by an assistant, 3-8 speaker, 9-12 importance, 13-14 category,
+//	15-22 tags, 23-30 group
 type Attrs uint32
 
 func (d *Document) attrs() Attrs {
-	a := Attrs(d.Category) | Attrs(min(max(d.Importance, 0), 1)*14+.5)<<2 | Attrs(hash8(d.Group))<<6
+	a := Attrs(speakerOf(d.Speaker))<<3 | Attrs(min(max(d.Importance, 0), 1)*14+.5)<<9 | Attrs(d.Category)<<13 |
+		Attrs(hash8(d.Group))<<23
+	if d.Asks {
+		a |= 1
+	}
+	if d.Timed {
+		a |= 2
+	}
+	if d.Assistant {
+		a |= 4
+	}
 	for _, t := range d.Tags {
 		a |= tagBit(t)
 	}
 	return a
 }
 
-func (a Attrs) category() Category { return Category(a & 3) }
+func (a Attrs) asks() bool { return a&1 != 0 }
 
-func (a Attrs) importance() float64 { return float64(a>>2&15) / 14 }
+func (a Attrs) timed() bool { return a&2 != 0 }
 
-func (a Attrs) group() byte { return byte(a >> 6) }
+func (a Attrs) byAssistant() bool { return a&4 != 0 }
+
+func (a Attrs) speaker() byte { return byte(a >> 3 & 63) }
+
+func (a Attrs) importance() float64 { return float64(a>>9&15) / 14 }
+
+func (a Attrs) category() Category { return Category(a >> 13 & 3) }
+
+func (a Attrs) group() byte { return byte(a >> 23) }
 
 // Grouped tells whether the document has a group.
 func (a Attrs) Grouped() bool { return a.group() != 0 }
@@ -47,7 +68,7 @@ func (a Attrs) Grouped() bool { return a.group() != 0 }
 // still have a group with the same hash.
 func (a Attrs) HiddenFrom(viewer string) bool { return a.Grouped() && a.group() != hash8(viewer) }
 
-func tagBit(tag string) Attrs { return 1 << (14 + hash8(tag)%8) }
+func tagBit(tag string) Attrs { return 1 << (15 + hash8(tag)%8) }
 
 // hash8 hashes a string to a byte, which is 0 for the empty string and for no other.
 func hash8(s string) byte {
@@ -69,10 +90,13 @@ type Document struct {
 	Group      string // a memory's source, a message's delegation
 	Tags       []string
 	Importance float64 // from 0 to 1
-	Created    time.Time
-	Expires    time.Time   // zero: never
-	Len        uint32      // in terms
-	Terms      []TermCount // sorted by term
+	Speaker    string  // of a message: the name of who says it
+	Assistant  bool    // of a message: an assistant says it
+	Style
+	Created time.Time
+	Expires time.Time   // zero: never
+	Len     uint32      // in terms
+	Terms   []TermCount // sorted by term
 }
 
 // TermCount says how often a document holds a term.
@@ -125,7 +149,7 @@ func (d *Document) Count(term string) uint32 {
 	return d.Terms[i].Count
 }
 
-const documentVersion = 1
+const documentVersion = 2
 
 var errBadDocument = errors.New("an indexed document does not parse")
 
@@ -143,6 +167,9 @@ func (d *Document) Append(dst []byte) []byte {
 	text(d.ID)
 	text(d.Session)
 	text(d.Group)
+	text(d.Speaker)
+	dst = append(dst, byte(d.attrs()&7))
+	dst = binary.BigEndian.AppendUint64(dst, d.Said)
 	dst = binary.AppendUvarint(dst, uint64(len(d.Tags)))
 	for _, t := range d.Tags {
 		text(t)
@@ -168,7 +195,10 @@ func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	if ms := r.varint(); ms != 0 {
 		d.Expires = time.UnixMilli(ms).UTC()
 	}
-	d.ID, d.Session, d.Group = r.text(), r.text(), r.text()
+	d.ID, d.Session, d.Group, d.Speaker = r.text(), r.text(), r.text(), r.text()
+	style := Attrs(r.byte())
+	d.Asks, d.Timed, d.Assistant = style.asks(), style.timed(), style.byAssistant()
+	d.Said = r.uint64()
 	for n := r.uvarint(); n > 0 && !r.bad; n-- {
 		d.Tags = append(d.Tags, r.text())
 	}

@@ -28,7 +28,7 @@ type Posting struct {
 // BlockSize is how many postings a block holds at most.
 const BlockSize = 256
 
-const blockVersion = 1
+const blockVersion = 2
 
 var errBadBlock = errors.New("a block of postings does not parse")
 
@@ -47,7 +47,7 @@ func AppendBlock(dst []byte, ps []Posting) []byte {
 		if p.Attrs == last.Attrs {
 			dst = binary.AppendUvarint(dst, count|1)
 		} else {
-			dst = binary.AppendUvarint(binary.AppendUvarint(dst, count), uint64(p.Attrs))
+			dst = binary.AppendUvarint(binary.AppendUvarint(dst, count), uint64(p.Attrs^last.Attrs))
 		}
 		dst = binary.AppendUvarint(dst, uint64(p.Len))
 		dst = binary.AppendVarint(dst, int64(p.Day)-int64(last.Day))
@@ -86,7 +86,7 @@ func ReadBlock(dst []Posting, b []byte) ([]Posting, error) {
 		count := r.uvarint()
 		p.Count = uint32(count >> 1)
 		if count&1 == 0 {
-			p.Attrs = Attrs(r.uvarint())
+			p.Attrs ^= Attrs(r.uvarint())
 		}
 		p.Len = uint32(r.uvarint())
 		p.Day = uint16(int64(p.Day) + r.varint())
@@ -144,6 +144,16 @@ func (r *reader) uvarint() uint64 {
 func (r *reader) varint() int64 {
 	u := r.uvarint()
 	return int64(u>>1) ^ -int64(u&1)
+}
+
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.fail()
+		return 0
+	}
+	b := r.b[0]
+	r.b = r.b[1:]
+	return b
 }
 
 func (r *reader) uint64() uint64 {

@@ -100,7 +100,8 @@ func TestMergeEqualsSortedList(t *testing.T) {
 }
 
 func TestDocuments(t *testing.T) {
-	want := &Document{Place: Place{1, 2}, ID: "key", Number: 9, Category: Daily, Session: "s", Group: "chat",
+	want := &Document{Place: Place{1, 2}, ID: "key", Number: 9, Category: Daily, Session: "s", Group: "chat", Speaker: "Ann",
+		Assistant: true, Style: Style{Asks: true, Said: 1 << 63},
 		Tags: []string{"a", "b"}, Importance: 1, Created: time.UnixMilli(1234567).UTC(), Expires: time.UnixMilli(99).UTC(), Len: 3,
 		Terms: []TermCount{{"a", 1}, {"b", 2}}}
 	b := want.Append(nil)
@@ -157,11 +158,11 @@ func TestRankEndsWithItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	words := []Postings{{Word: "a", List: []Posting{{Place: Place{Pos: 1}, Count: 1, Len: 1}}}}
 	corpus := Corpus{Documents: 1, Terms: 1}
-	if _, err := Rank(ctx, words, corpus, nil, &Filter{}); err != nil {
+	if _, err := Rank(ctx, Request{Words: words, Corpus: corpus, Weights: Default}); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, err := Rank(ctx, words, corpus, nil, &Filter{}); !errors.Is(err, context.Canceled) {
+	if _, err := Rank(ctx, Request{Words: words, Corpus: corpus, Weights: Default}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

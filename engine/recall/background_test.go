@@ -24,7 +24,7 @@ func TestBackgroundSessionsAreNotRecalled(t *testing.T) {
 	}
 	k.Post("chat", enginetest.User("is the disk of the harbour server full?"))
 	for i := range 8 {
-		k.Post(fmt.Sprint("tick", i), enginetest.User("harbour server disk full harbour server disk full"))
+		k.Post(fmt.Sprint("tick", i), enginetest.User(fmt.Sprint("harbour server disk full harbour server disk full, tick ", i)))
 	}
 	for _, how := range []string{"fresh", "indexed"} {
 		for _, query := range []string{"harbour disk", "*"} {

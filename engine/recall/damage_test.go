@@ -158,10 +158,10 @@ func TestRecallBoundsItsAnswer(t *testing.T) {
 	k := enginetest.New(t)
 	long := strings.Repeat("word ", 3<<20/5)
 	for i := range 4 {
-		k.Post("s", enginetest.User("needle "+long), enginetest.User(fmt.Sprint("a short needle ", i)))
+		k.Post("s", enginetest.User(fmt.Sprint("needle ", i, long)), enginetest.User(fmt.Sprint("a short needle ", i)))
 	}
 	for i := range 6 {
-		k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: "needle " + long[:900_000]})
+		k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("needle ", i, " ", long[:900_000])})
 	}
 	for _, query := range []string{"needle", "*"} {
 		for _, scope := range []string{"transcript", "both"} {
@@ -220,7 +220,7 @@ func TestRareWordsOfALongQueryCount(t *testing.T) {
 		fmt.Fprintf(&query, "common%d ", i)
 	}
 	for i := range 3 {
-		k.Remember(memory.Spec{Key: fmt.Sprint("common", i), Content: query.String()})
+		k.Remember(memory.Spec{Key: fmt.Sprint("common", i), Content: query.String() + fmt.Sprint(i)})
 	}
 	k.Remember(memory.Spec{Key: "rare", Content: "needle"})
 	for _, how := range []string{"fresh", "in blocks"} {

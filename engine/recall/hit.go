@@ -5,8 +5,8 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
@@ -49,11 +49,14 @@ type Hit struct {
 	Turn       uint32    `json:"turn,omitempty"`
 	Role       string    `json:"role,omitempty"`
 	Agent      string    `json:"agent,omitempty"`
-	Score      float64   `json:"score"` // 1: all of the query's words are there, over and over
+	Speaker    string    `json:"speaker,omitempty"` // the name of a message's participant
+	Score      float64   `json:"score"`             // 1: all of the query's words are there, over and over
 	Why        Why       `json:"why"`
 	CreatedAt  time.Time `json:"created_at"` // of a memory: when it was changed last
 	Importance float64   `json:"importance,omitempty"`
 	Background bool      `json:"background,omitempty"` // it is of a background session
+	// Duplicates is how many more hits say the same, word for word. They are left out.
+	Duplicates int `json:"duplicates,omitempty"`
 }
 
 // Why explains a score: its parts add up to it.
@@ -64,21 +67,44 @@ type Why struct {
 	Session    float64 `json:"session"`
 	Date       float64 `json:"date"`
 	Importance float64 `json:"importance"`
+	// What there is beside words: the text names a time that is asked for, is by somebody who is named, is short, is a
+	// question, is a long one of an assistant, contradicts an older hit.
+	When     float64 `json:"when,omitempty"`
+	Speaker  float64 `json:"speaker,omitempty"`
+	Length   float64 `json:"length,omitempty"`
+	Question float64 `json:"question,omitempty"`
+	Essay    float64 `json:"essay,omitempty"`
+	Newer    float64 `json:"newer,omitempty"`
+}
+
+// Parts are all parts of the score.
+func (y *Why) Parts() []float64 {
+	parts := []float64{y.Neighbours, y.Session, y.Date, y.When, y.Speaker, y.Length, y.Question, y.Essay, y.Importance,
+		y.Newer}
+	for _, t := range y.Terms {
+		parts = append(parts, t.Weight)
+	}
+	return parts
 }
 
 // Term is one word's part of a score.
 type Term struct {
 	Term   string  `json:"term"`
 	Weight float64 `json:"weight"`
+	// As are the stems of what was found for the word and is not the word itself: a word that may be meant by a typing
+	// error, a compound of it, or what begins with it.
+	As []string `json:"as,omitempty"`
 }
 
 // found is the hit with its score and what explains it.
-func (h Hit) found(by *index.Hit) Hit {
-	h.Score = by.Score
-	h.Why.Neighbours, h.Why.Session = by.Why.Neighbours, by.Why.Session
-	h.Why.Date, h.Why.Importance = by.Why.Date, by.Why.Importance
+func (h Hit) found(by *rank.Hit) Hit {
+	h.Score, h.Duplicates = by.Score, by.Duplicates
+	y := &by.Why
+	h.Why.Neighbours, h.Why.Session, h.Why.Date, h.Why.Importance = y.Neighbours, y.Session, y.Date, y.Importance
+	h.Why.When, h.Why.Speaker, h.Why.Length, h.Why.Newer = y.When, y.Speaker, y.Length, y.Newer
+	h.Why.Question, h.Why.Essay = y.Question, y.Essay
 	for _, t := range by.Why.Terms {
-		h.Why.Terms = append(h.Why.Terms, Term{t.Word, t.Share})
+		h.Why.Terms = append(h.Why.Terms, Term{t.Word, t.Share, t.As})
 	}
 	return h
 }
@@ -93,7 +119,11 @@ func memoryHit(m *memory.Memory) Hit {
 }
 
 func messageHit(sinc ident.Incarnation, seq uint64, sessionID string, hd *transcript.Header, m *chat.Message) Hit {
-	return Hit{Kind: "message", MessageID: transcript.MessageID(sinc, seq), Content: m.Text,
+	content := m.Text
+	if content == "" {
+		content = searchedText(m) // of a message that only calls tools
+	}
+	return Hit{Kind: "message", MessageID: transcript.MessageID(sinc, seq), Content: content,
 		Tags: append([]string{}, hd.Tags...), SessionID: sessionID, Turn: hd.Turn, Role: chat.RoleName(hd.Role),
-		Agent: hd.Agent, CreatedAt: records.TimeOf(hd.Created), Why: Why{Terms: []Term{}}}
+		Agent: hd.Agent, Speaker: m.Name, CreatedAt: records.TimeOf(hd.Created), Why: Why{Terms: []Term{}}}
 }

@@ -1,9 +1,14 @@
 package recall
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
@@ -48,6 +53,15 @@ func (r *recalling) findMessages() error {
 		}
 		q.Filter.Stream = h.Incarnation.Stream()
 	}
+	q.Now, q.Plain = r.now(), r.Plain
+	q.Holds = func(d *rank.Document, phrase string) (bool, error) {
+		bodies, err := r.svc.sessions.ReadBodies(r.ctx, r.tenant, ident.IncarnationOf(d.Stream), d.Number, d.Number)
+		if err != nil {
+			return false, err
+		}
+		_, m, err := transcript.ParseBody(bodies[0])
+		return err == nil && r.svc.index.Holds(searchedText(m), phrase), nil
+	}
 	marks, err := r.readMarks()
 	if err != nil {
 		return err
@@ -73,8 +87,8 @@ func (r *recalling) findMessages() error {
 			}
 			h, live[d.Session] = found, found
 		}
-		// Else it is of a deleted session, to be swept, or of one that is not asked for.
-		return h != nil && h.Incarnation.Stream() == d.Stream && r.shows(h.Kind), nil
+		// Else it is of a deleted session, to be swept, or superseded, or of a session that is not asked for.
+		return h != nil && h.Incarnation.Stream() == d.Stream && r.shows(h.Kind) && !h.Superseded.Message(d.Number), nil
 	}
 	hits, incomplete, err := r.svc.index.Search(r.ctx, r.tenant, q)
 	if err != nil {
@@ -141,7 +155,50 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 			return found, err
 		}
 		found.docs, found.languages = append(found.docs, docs...), append(found.languages, languages...)
-		found.rest += m.head.Messages - m.state.Messages
+		found.rest += m.left()
 	}
 	return found, nil
+}
+
+// searchedText is what of a message is searched: its text, and the names and arguments of the tools that it calls.
+func searchedText(m *chat.Message) string {
+	if len(m.Calls) == 0 {
+		return m.Text
+	}
+	var b strings.Builder
+	b.WriteString(m.Text)
+	for i := range m.Calls {
+		fmt.Fprintf(&b, "\n%s %s", m.Calls[i].Name, argumentText(m.Calls[i].Arguments))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// argumentText gives the names and values of a call's arguments as words: JSON's escapes and brackets are none.
+func argumentText(arguments string) string {
+	var value any
+	d := json.NewDecoder(strings.NewReader(arguments))
+	d.UseNumber() // 1234567 is no 1.234567e+06
+	if d.Decode(&value) != nil {
+		return arguments
+	}
+	var b strings.Builder
+	var say func(v any)
+	say = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				fmt.Fprintf(&b, "%s: ", name)
+				say(v[name])
+			}
+		case []any:
+			for _, one := range v {
+				say(one)
+			}
+		case nil:
+		default:
+			fmt.Fprintf(&b, "%v\n", v)
+		}
+	}
+	say(value)
+	return b.String()
 }

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"strings"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -40,6 +41,10 @@ type Query struct {
 	// Background asks for messages of background sessions too. Those of the session that SessionID names are always
 	// asked for.
 	Background bool `json:"background,omitempty"`
+	// Now is the time that "yesterday" and the like are meant from; nil: the server's.
+	Now *time.Time `json:"now,omitempty"`
+	// Plain says that the query was not written as one: nothing in it is an operator.
+	Plain bool `json:"-"`
 }
 
 // shows tells whether the query asks for messages of a session of that kind.
@@ -64,7 +69,7 @@ func (q *Query) check() (*request, error) {
 		return nil, err
 	}
 	if q.SessionID != "" {
-		if err := ident.CheckID("session_id", q.SessionID); err != nil {
+		if err := ident.CheckSession("session_id", q.SessionID); err != nil {
 			return nil, err
 		}
 	}

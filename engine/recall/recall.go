@@ -10,12 +10,14 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
@@ -97,11 +99,24 @@ type recalling struct {
 	out     Result
 }
 
+// now is the time that relative dates are meant from.
+func (r *recalling) now() time.Time {
+	if r.Now != nil {
+		return *r.Now
+	}
+	return r.svc.db.Now()
+}
+
 // findMemories finds memories by words.
 func (r *recalling) findMemories() error {
 	q := &index.Query{Space: index.Memories(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
 		Limit: r.Limit}
 	q.Filter.Stream = index.StreamOf(r.SessionID)
+	q.Now, q.Plain = r.now(), r.Plain
+	q.Holds = func(d *rank.Document, phrase string) (bool, error) {
+		recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, []string{d.ID})
+		return err == nil && recs[0] != nil && r.svc.index.Holds(recs[0].Content, phrase), err
+	}
 	hits, incomplete, err := r.svc.index.Search(r.ctx, r.tenant, q)
 	if err != nil {
 		return err

@@ -90,8 +90,12 @@ func (r *recalling) lastActive() (sessions []session.NamedHead, err error) {
 
 // newestOf gives a session's newest messages that the request may show, newest first.
 func (r *recalling) newestOf(h *session.NamedHead, budget *workBudget) (hits []Hit, err error) {
-	for last := h.Messages; last > 0 && len(hits) < r.Limit && budget.left(); {
+	for last := h.Superseded.LastMessage(h.Messages); last > 0 && len(hits) < r.Limit && budget.left(); {
 		first := last - min(last, transcript.BodiesAtOnce) + 1
+		for begin := range h.Superseded.Living(last) {
+			first = max(first, begin)
+			break
+		}
 		bodies, err := r.svc.sessions.ReadBodies(r.ctx, r.tenant, h.Incarnation, first, last)
 		if err != nil {
 			return nil, err
@@ -117,7 +121,7 @@ func (r *recalling) newestOf(h *session.NamedHead, budget *workBudget) (hits []H
 				break
 			}
 		}
-		last = first - 1
+		last = h.Superseded.LastMessage(first - 1)
 	}
 	return hits, nil
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/span"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
@@ -33,6 +35,9 @@ const (
 type streamState struct {
 	Messages uint64 `json:"messages"` // indexed, from the first
 	Next     uint64 `json:"next"`     // position of the next document
+	// Superseded are the session's runs of which no document is in the index any more, Gone how many were taken out.
+	Superseded span.Runs `json:"superseded,omitempty"`
+	Gone       uint64    `json:"gone,omitempty"`
 }
 
 func readStreamState(value []byte) (s streamState, err error) {
@@ -199,6 +204,13 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 		t.Delete(mark.Key) // The next turn leaves a new one.
 		return nil
 	}
+	if !m.state.Superseded.Equal(m.head.Superseded) {
+		more, err := svc.removeSuperseded(t, index.Transcripts(pinc), m)
+		if err != nil || more {
+			return errors.Join(err, t.PutJSON(got[1].Key, m.state))
+		}
+		m.state.Superseded = m.head.Superseded
+	}
 	before := m.state.Next
 	docs, languages, err := svc.analyse(t.Ctx, t.Tenant, m, &workBudget{indexChunk, indexChunkBytes})
 	if err != nil {
@@ -213,6 +225,24 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 		t.Delete(mark.Key)
 	}
 	return t.PutJSON(got[1].Key, m.state)
+}
+
+// removeSuperseded takes a chunk of the documents of messages that a rewind took back out of the index, and tells
+// whether there are more.
+func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
+	oldest := m.head.Messages + 1 // of the messages that may have documents still
+	for _, r := range m.head.Superseded {
+		if !slices.Contains(m.state.Superseded, r) {
+			oldest = r.Messages[0]
+			break
+		}
+	}
+	if oldest > m.state.Messages {
+		return false, nil
+	}
+	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), oldest, m.head.Superseded.Message)
+	m.state.Gone += uint64(n)
+	return more, err
 }
 
 // IndexTranscripts has all transcripts of a project marked to be indexed again after its index was dropped: an
@@ -233,14 +263,24 @@ type workBudget struct{ messages, bytes int }
 
 func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
 
-// analyse makes documents of a session's messages behind those that are indexed, as far as the budget goes, and moves
-// the session's state behind them.
+// left counts the messages that are still to be indexed.
+func (m *marked) left() uint64 {
+	n := m.head.Messages - m.state.Messages
+	gone := m.head.Superseded
+	return n - (gone.Messages(m.head.Messages) - gone.Messages(m.state.Messages))
+}
+
+// analyse makes documents of a session's messages behind those that are indexed, without superseded ones, as far as the
+// budget goes, and moves the session's state behind them.
 func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budget *workBudget) (
 	docs []rank.Document, languages []string, err error,
 ) {
 	for m.state.Messages < m.head.Messages && budget.left() {
-		first := m.state.Messages + 1
-		n := min(uint64(budget.messages), transcript.BodiesAtOnce, m.head.Messages-first+1)
+		first, end := m.head.Superseded.Stretch(m.state.Messages + 1)
+		if m.state.Messages = min(first-1, m.head.Messages); first > m.head.Messages {
+			break
+		}
+		n := min(uint64(budget.messages), transcript.BodiesAtOnce, min(end, m.head.Messages)-first+1)
 		bodies, err := svc.sessions.ReadBodies(ctx, tenant, m.sinc, first, first+n-1)
 		if err != nil {
 			return nil, nil, err
@@ -256,23 +296,23 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 			budget.messages--
 			m.state.Messages++
 			hd, msg, err := transcript.ParseBody(body)
-			if err != nil || msg.Text == "" {
+			if err != nil {
 				continue // Damaged ones are reported where they are listed.
 			}
-			terms, latin := svc.index.Document(msg.Text)
-			if len(terms) == 0 {
+			parts, latin := svc.index.Passages(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
+				Tags: hd.Tags, Created: records.TimeOf(hd.Created), Speaker: msg.Name,
+				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg))
+			if parts[0].Len == 0 {
 				continue
 			}
 			if latin != "" && !slices.Contains(languages, latin) {
 				languages = append(languages, latin)
 			}
-			passages, lens := rank.Passages(terms)
-			for i := range passages {
-				docs = append(docs, rank.Document{Place: rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next},
-					Number: hd.Seq, Session: m.id, Group: hd.Delegation, Tags: hd.Tags,
-					Created: records.TimeOf(hd.Created), Len: lens[i], Terms: passages[i]})
+			for i := range parts {
+				parts[i].Place = rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next}
 				m.state.Next++
 			}
+			docs = append(docs, parts...)
 		}
 	}
 	return docs, languages, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/span"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
@@ -21,7 +22,14 @@ type checks struct {
 	index    *index.Checks
 	marked   map[ident.Incarnation]bool   // sessions with messages to be indexed
 	backlog  map[ident.Incarnation]string // by project: the last session that was looked at for marking
-	indexed  map[projectStream]uint64     // messages
+	indexed  map[projectStream]indexed
+	dead     map[projectStream]uint64 // documents of superseded messages
+}
+
+// indexed is how far a session is: messages that are in the index, and runs that are out of it.
+type indexed struct {
+	messages   uint64
+	superseded span.Runs
 }
 
 // projectStream is a session in a project's index.
@@ -30,7 +38,7 @@ type projectStream struct{ pinc, sinc ident.Incarnation }
 // NewChecks makes the checks of one tenant, and tells those of the index what there is of transcripts.
 func NewChecks(projects *project.Checks, sessions *session.Checks, index *index.Checks) verify.Room {
 	c := &checks{projects: projects, sessions: sessions, index: index, marked: map[ident.Incarnation]bool{},
-		backlog: map[ident.Incarnation]string{}, indexed: map[projectStream]uint64{}}
+		backlog: map[ident.Incarnation]string{}, indexed: map[projectStream]indexed{}, dead: map[projectStream]uint64{}}
 	index.OfMessage = c.ofMessage
 	index.Again = func(pinc ident.Incarnation) { c.backlog[pinc] = "" }
 	index.Goes = func(stream uint64) bool { return sessions.Goes(ident.IncarnationOf(stream)) }
@@ -58,6 +66,8 @@ func (c *checks) ofMessage(s *verify.Space, x *index.Seen, d *rank.Document) {
 		h.Of(s).Mismatch("the document of session %q lies with session %q", d.Session, h.Session)
 	case d.Number == 0 || d.Number > h.Messages:
 		h.Of(s).Mismatch("the document is of message %d, the session has %d", d.Number, h.Messages)
+	case h.Superseded.Message(d.Number):
+		c.dead[projectStream{x.Project, sinc}]++
 	}
 }
 
@@ -91,14 +101,17 @@ func (c *checks) stream(s *verify.Space, it store.Item) {
 	if x.Kind != records.RecallTranscript {
 		return
 	}
-	c.indexed[projectStream{x.Project, sinc}] = state.Messages
+	c.indexed[projectStream{x.Project, sinc}] = indexed{state.Messages, state.Superseded}
 	switch {
 	case c.sessions.Missing(sinc):
 		s.Orphan("it tells how far a session is indexed that does not exist")
 	case h == nil:
 	case state.Messages > h.Messages:
 		h.Of(s).Mismatch("%d messages are indexed, the session has %d", state.Messages, h.Messages)
-	case state.Next != x.Counts[stream]+1 && !x.Lost:
+	case state.Superseded.Equal(h.Superseded) && c.dead[projectStream{x.Project, sinc}] > state.Gone && !x.Lost:
+		h.Of(s).Mismatch("%d documents are of superseded messages, and %d were taken out",
+			c.dead[projectStream{x.Project, sinc}], state.Gone)
+	case (x.Counts[stream] >= state.Next || x.Counts[stream]+state.Gone+1 < state.Next) && !x.Lost:
 		h.Of(s).Mismatch("%d documents are indexed, there are %d", int64(state.Next)-1, x.Counts[stream])
 	}
 }
@@ -138,9 +151,14 @@ func (c *checks) Finish(s *verify.Space) {
 	for sinc, h := range c.sessions.Heads {
 		indexed := c.indexed[projectStream{h.Pinc, sinc}]
 		after, marking := c.backlog[h.Pinc]
-		if c.projects.Searched[h.Pinc] && !c.marked[sinc] && h.Messages != indexed && (!marking || h.Session <= after) {
-			mark := h.At(s, records.UnindexedJob, records.UnindexedJob.Key(h.Pinc, sinc))
-			mark.Missing("of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed)
+		if !c.projects.Searched[h.Pinc] || c.marked[sinc] || marking && h.Session > after {
+			continue
+		}
+		mark := h.At(s, records.UnindexedJob, records.UnindexedJob.Key(h.Pinc, sinc))
+		if h.Messages != indexed.messages {
+			mark.Missing("of %d messages %d are indexed, and nothing will index the rest", h.Messages, indexed.messages)
+		} else if !h.Superseded.Equal(indexed.superseded) {
+			mark.Missing("superseded messages may be in the index, and nothing will take them out")
 		}
 	}
 }

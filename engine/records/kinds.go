@@ -23,6 +23,12 @@ var (
 	Usage  = key1("usage", "u\x00", u16("day"), "what was used on that day")
 	Audit  = key2("audit", "a\x00", newestFirst("time"), array[[8]byte]("id"), "audit entry")
 	Tenant = system(key1("tenant", "t\x00", id("tenant"), "tenant"))
+
+	SignIn = both(key1("sign_in", "d\x00s", array[[32]byte]("sha256"),
+		"browser that is signed in to the console, by the digest of its cookie"))
+	SignInLink = both(key1("sign_in_link", "d\x00l", array[[32]byte]("sha256"),
+		"link that signs a browser in once, by the digest of its token"))
+
 	// StoreTime is read before anything else, so that the time of what is stored never goes back.
 	StoreTime = system(key0("store_time", "s\x00", "the store's time, about, which never goes back"))
 
@@ -35,7 +41,9 @@ var (
 
 // Projects and policies.
 var (
-	Project       = key1("project", "p\x00", id("project"), "project with its settings")
+	Project        = key1("project", "p\x00", id("project"), "project with its settings")
+	SettingsChange = once(key3("settings_change", "ps\x00", inc("project"), newestFirst("time"),
+		array[[8]byte]("id"), "change of a project's settings: what each was before and is after"))
 	Policy        = key1("policy", "g\x00", id("policy"), "policy: its versions, and which of them is live")
 	PolicyVersion = key2("policy_version", "y\x00", id("policy"), u32("version"),
 		"what a version's manifest and its checks say")
@@ -53,14 +61,27 @@ var (
 		"the session's open calls, with what their results need")
 	Body = once(key2("body", "m\x00", inc("session").then("b"), u64("seq"),
 		"message: its header, its format and its JSON as posted"))
-	Headers   = key2("headers", "m\x00", inc("session").then("h"), u32("turn"), "packed headers of one turn")
+	Headers = key2("headers", "m\x00", inc("session").then("h"), u64("first"),
+		"packed headers of one turn, or of a part that was added to it, by the first message")
+	OpenTurn = rewritten(key2("open_turn", "m\x00", inc("session").then("o"), array[[16]byte]("response"),
+		"what was said in a turn up to a response that calls tools, for clients that send what is new alone"))
 	Summary   = key2("summary", "m\x00", inc("session").then("s"), u32("version"), "version of the running summary")
 	Effective = key3("effective", loose+"e", inc("project"), u16("day"), array[[16]byte]("hash"),
 		"settings and pinned pipeline that decisions of the day name by their hash")
+	Trace = key3("trace", loose+"t", inc("project"), u16("day"), array[[16]byte]("hash"),
+		"the newest window of a session, viewer and format in hashes, for the next one to be compared with")
+	Calibration = key3("calibration", loose+"c", inc("project"), u16("day"), array[[16]byte]("hash"),
+		"how many tokens a model's provider counted on that day, and how many Mneme did")
+	Stats = key3("stats", loose+"h", inc("project"), u32("hour"), array[[8]byte]("server"),
+		"what one server counted of the project in that hour since 1970: turns, windows, tokens")
 	Decision = rewritten(key4("decision", loose+"d", inc("project"), u16("day"), inc("session"),
 		array[[14]byte]("unique"), "decision: what a window was made of"))
+	DecisionRow = key4("decision_row", loose+"r", inc("project"), u16("day"), array[[14]byte]("unique"), inc("session"),
+		"what lists show of the decision, by time")
+	Response = key2("response", "R\x00", inc("project"), array[[16]byte]("hash"),
+		"where a provider's response lies in a session, for requests that go on from it")
 
-	// SessionRecords are the messages of a session, their headers and its summary.
+	// SessionRecords are the messages of a session, their headers, its open turns and its summary.
 	SessionRecords = group[ident.Incarnation]{"m\x00", inc("session")}
 )
 

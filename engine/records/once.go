@@ -25,7 +25,11 @@ func onceKey(o access.Once, c access.Caller) []byte {
 	if o.Key == "" {
 		return nil
 	}
-	h := sha256.Sum256([]byte(c.KeyID + "\x00" + o.Key))
+	name := c.KeyID + "\x00" + o.Key
+	if o.Scope != "" {
+		name += "\x00" + o.Scope
+	}
+	h := sha256.Sum256([]byte(name))
 	return Once.Key([16]byte(h[:16]))
 }
 

@@ -49,6 +49,7 @@ type Tx struct {
 	Live   ident.Incarnation // of the tenant; zero in the system space
 	Now    time.Time         // one time for all that is written
 	Batch  store.Batch
+	Done   func()           // called once it is committed; nil: nothing is
 	keys   map[string]txKey // those that it has read or writes
 }
 
@@ -253,6 +254,9 @@ func Update[T any](ctx context.Context, db *DB, c access.Caller, once access.Onc
 		err = db.Commit(ctx, c.Tenant, t.Batch)
 		conflict, lost := errors.AsType[*store.ConflictError](err)
 		if !lost {
+			if err == nil && t.Done != nil {
+				t.Done()
+			}
 			return out, err
 		}
 		if bytes.Equal(t.Batch.Expect[conflict.Index].Key, Live.Key()) {

@@ -49,7 +49,7 @@ func (svc *Service) Conversations(ctx context.Context, c access.Caller, projectI
 		if err != nil {
 			return out, err
 		}
-		if !h.counts(h.ID) {
+		if !h.Counts(h.ID) {
 			continue
 		}
 		if out.Total++; out.OldestAt == nil || h.Created.Before(*out.OldestAt) {
@@ -69,7 +69,7 @@ type purge struct {
 }
 
 func (p *purge) due(id string, h *Head) bool {
-	return p.before.IsZero() || h.counts(id) && h.LastActivity.Before(p.before)
+	return p.before.IsZero() || h.Counts(id) && h.LastActivity.Before(p.before)
 }
 
 // maxPurgeDays bounds an age, in days.
@@ -125,7 +125,7 @@ func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnat
 			break
 		}
 		if seen, last = seen+1, h.ID; p.due(h.ID, &h.Head) {
-			if due = append(due, h.ID); h.counts(h.ID) {
+			if due = append(due, h.ID); h.Counts(h.ID) {
 				n++
 			}
 		}
@@ -183,7 +183,7 @@ func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation,
 			if h != nil && p.due(ids[i], h) {
 				drop(t, pinc, ids[i], h)
 				dropUnborn(t, pinc, ids[i])
-				if bytes += h.Bytes; h.counts(ids[i]) {
+				if bytes += h.Bytes; h.Counts(ids[i]) {
 					n++
 				}
 			}

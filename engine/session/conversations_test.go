@@ -135,7 +135,7 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 			t.Errorf("the store still holds %q", word)
 		}
 	}
-	_, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
+	_, err := k.Trials.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
 	enginetest.WantKind(t, err, fault.Gone)
 	k.Post("s1", enginetest.User("new life"))
 	after := k.Ask(`{"session_id":"s1"}`)

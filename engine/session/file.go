@@ -11,7 +11,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/prefix"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
@@ -22,22 +24,30 @@ type File struct {
 	Created time.Time    `json:"created_at"`
 	Turns   []FileTurn   `json:"turns"`
 	Summary *FileSummary `json:"summary,omitempty"`
+	Mode    string       `json:"mode,omitempty"` // as in a TurnRequest; an export does not say it
 }
 
-// FileTurn is one turn of a session in a file.
+// FileTurn is one turn of a session in a file, or a part that was added to it later.
 type FileTurn struct {
-	Turn      uint32        `json:"turn"`
-	CreatedAt time.Time     `json:"created_at"`
-	Messages  []FileMessage `json:"messages"`
+	Turn      uint32    `json:"turn"`
+	CreatedAt time.Time `json:"created_at"`
+	// Continues says that the messages were added to a turn that came before. Superseded says that a rewind took the
+	// turn back; without messages, it tells that its number is taken.
+	Continues  bool          `json:"continues,omitempty"`
+	Superseded bool          `json:"superseded,omitempty"`
+	Messages   []FileMessage `json:"messages"`
 }
 
 // FileMessage is one message of a session in a file: its JSON as posted, with what it took from its turn.
 type FileMessage struct {
-	Format     string          `json:"format"`
-	Agent      string          `json:"agent,omitempty"`
-	Delegation string          `json:"delegation_id,omitempty"`
-	CreatedAt  time.Time       `json:"created_at"`
-	Message    json.RawMessage `json:"message"`
+	Format     string        `json:"format"`
+	Agent      string        `json:"agent,omitempty"`
+	Delegation string        `json:"delegation_id,omitempty"`
+	CreatedAt  time.Time     `json:"created_at"`
+	Made       *prefix.Place `json:"made,omitempty"` // behind which prompt a model made it; nil: nobody knows
+	// Reminder is what was shown before the message, or before an earlier one; nil: nothing.
+	Reminder *reminder.Bound `json:"reminder,omitempty"`
+	Message  json.RawMessage `json:"message"`
 }
 
 // maxFile bounds a session's file, in bytes: what is exported can be imported again.
@@ -55,7 +65,7 @@ func (svc *Service) Export(ctx context.Context, c access.Caller, projectID, id s
 	}
 	f := File{Version: 1, Session: h.spec(id), Created: h.Created, Turns: []FileTurn{}}
 	size := 0
-	err = svc.eachTurn(ctx, c.Tenant, h.Extent(), func(t FileTurn) error {
+	err = svc.eachTurn(ctx, c.Tenant, h, func(t FileTurn) error {
 		for i := range t.Messages {
 			size += len(t.Messages[i].Message) + messageOverhead
 		}
@@ -83,107 +93,121 @@ func (h *Head) spec(id string) Spec {
 	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}
 }
 
-// eachTurn visits the turns of an extent in order, as files keep them. It answers storage_damaged where a message
-// cannot be read.
-func (svc *Service) eachTurn(ctx context.Context, tenant string, x transcript.Extent, visit func(FileTurn) error,
-) error {
+// eachTurn visits the turns of a session as files keep them, in the order in which their messages came. It answers
+// storage_damaged where a message cannot be read.
+func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, visit func(FileTurn) error) error {
 	var turn FileTurn
-	err := svc.EachMessage(ctx, tenant, x, func(h *transcript.Header, m *chat.Message) error {
-		at := records.TimeOf(h.Created)
-		if h.Turn != turn.Turn {
-			if turn.Turn > 0 {
-				if err := visit(turn); err != nil {
-					return err
-				}
+	given := uint32(0) // turns so far
+	begin := func(next FileTurn) error {
+		if len(turn.Messages) > 0 {
+			if err := visit(turn); err != nil {
+				return err
 			}
-			turn = FileTurn{Turn: h.Turn, CreatedAt: at}
 		}
-		turn.Messages = append(turn.Messages, FileMessage{Format: m.Format.String(), Agent: h.Agent,
-			Delegation: h.Delegation, CreatedAt: at, Message: m.Raw})
+		for ; given+1 < next.Turn; given++ { // Nothing is stored of turns that were superseded where this is a copy.
+			if err := visit(FileTurn{Turn: given + 1, Superseded: true, Messages: []FileMessage{}}); err != nil {
+				return err
+			}
+		}
+		next.Continues = next.Turn <= given
+		turn, given = next, max(given, next.Turn)
+		return nil
+	}
+	err := svc.EachMessage(ctx, tenant, head.Extent(), head.Absent, func(h *transcript.Header, m *chat.Message) error {
+		at := records.TimeOf(h.Created)
+		if h.Turn != turn.Turn || len(turn.Messages) == maxTurnMessages {
+			next := FileTurn{Turn: h.Turn, CreatedAt: at, Superseded: head.Superseded.Message(h.Seq)}
+			if err := begin(next); err != nil {
+				return err
+			}
+		}
+		var made *prefix.Place
+		if h.Made.Known() {
+			made = &h.Made
+		}
+		turn.Messages = append(turn.Messages, FileMessage{Format: m.Format.String(), Agent: h.Agent, Made: made,
+			Delegation: h.Delegation, CreatedAt: at, Reminder: h.Filed(head.Absent), Message: m.Raw})
 		return nil
 	})
-	if err == nil && turn.Turn > 0 {
-		err = visit(turn)
+	if err == nil {
+		err = begin(FileTurn{Turn: head.Turns + 1})
 	}
 	return err
 }
 
-// Parse checks all of a file that does not depend on the store, and gives its turns. It answers invalid_value where the
-// version is not 1, invalid_turn, invalid_messages, session_too_large, and what is wrong with the summary.
-func (f *File) Parse() ([]*transcript.Turn, error) {
+// Parse checks all of a file that does not depend on the store, and gives its turns and what its mode left out. It
+// answers invalid_value where version or mode is another, invalid_turn, invalid_messages, session_too_large, and what
+// is wrong with the summary.
+func (f *File) Parse() ([]*transcript.Turn, []chat.Skipped, error) {
 	if f.Version != 1 {
-		return nil, fault.InvalidField("version", "invalid_value", "must be 1")
+		return nil, nil, fault.InvalidField("version", "invalid_value", "must be 1")
 	}
 	if err := f.Session.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := ident.CheckID("session.id", f.Session.ID); err != nil {
-		return nil, err
+	if err := ident.CheckSession("session.id", f.Session.ID); err != nil {
+		return nil, nil, err
+	}
+	parser, err := transcript.ParserFor(f.Mode)
+	if err != nil {
+		return nil, nil, err
 	}
 	var turns []*transcript.Turn
+	var skipped []chat.Skipped
 	var seen covering
+	var order transcript.History
 	size := int64(0)
 	for i := range f.Turns {
-		if f.Turns[i].Turn != uint32(i)+1 {
-			return nil, fault.InvalidField("turns", "invalid_turn",
-				"turn numbers must go up from 1 without a gap; the entry at %d says %d", i, f.Turns[i].Turn)
+		t, left, err := f.Turns[i].parse(parser)
+		if err == nil {
+			err = order.Take(f.Turns[i].place(), t)
 		}
-		t, err := f.Turns[i].parse()
 		if err != nil {
 			if known, ok := errors.AsType[*fault.Error](err); ok {
 				known.Detail = fmt.Sprintf("turn %d: %s", f.Turns[i].Turn, known.Detail)
 			}
-			return nil, err
+			return nil, nil, err
 		}
+		skipped = append(skipped, left...)
 		if size += t.Bytes(); size > maxFile {
-			return nil, fault.Errorf(fault.TooLarge, "session_too_large", "the messages take more than %d bytes",
+			return nil, nil, fault.Errorf(fault.TooLarge, "session_too_large", "the messages take more than %d bytes",
 				maxFile)
 		}
 		seen.add(f.Summary, t)
 		turns = append(turns, t)
 	}
-	return turns, f.Summary.within(seen)
+	return turns, skipped, f.Summary.within(seen, &order)
+}
+
+func (ft *FileTurn) place() transcript.Place {
+	return transcript.Place{Turn: ft.Turn, Continues: ft.Continues, Superseded: ft.Superseded}
 }
 
 // parse reads a turn's messages. Each has the time that the file says: its own, else its turn's, else the year 1970.
-func (ft *FileTurn) parse() (*transcript.Turn, error) {
+func (ft *FileTurn) parse(parser transcript.Parser) (*transcript.Turn, []chat.Skipped, error) {
+	if len(ft.Messages) == 0 && ft.Superseded && !ft.Continues {
+		return new(transcript.Turn), nil, nil
+	}
 	if len(ft.Messages) == 0 || len(ft.Messages) > maxTurnMessages {
-		return nil, fault.InvalidField("turns", "invalid_turn", "must have from 1 to %d messages", maxTurnMessages)
+		return nil, nil, fault.InvalidField("turns", "invalid_turn", "must have from 1 to %d messages", maxTurnMessages)
 	}
 	t := new(transcript.Turn)
+	var skipped []chat.Skipped
 	for i := range ft.Messages {
 		fm := &ft.Messages[i]
-		format, err := transcript.ParseFormat(fm.Format, false)
+		at := ft.CreatedAt
+		if !fm.CreatedAt.IsZero() {
+			at = fm.CreatedAt
+		}
+		left, err := t.Post(parser, &transcript.Posted{Format: fm.Format, JSON: fm.Message, Agent: fm.Agent,
+			Delegation: fm.Delegation, Made: fm.Made, Reminder: fm.Reminder, At: at, Turn: ft.Turn, Index: i})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		parsed, _, err := transcript.ParseMessages(format, transcript.Elements(format, fm.Message))
-		if err != nil {
-			if known, ok := errors.AsType[*fault.Error](err); ok {
-				for j := range known.Fields {
-					known.Fields[j].Index = &i
-				}
-			}
-			return nil, err
-		}
-		for _, m := range parsed {
-			if m.Index = i; fm.Agent != "" {
-				m.Agent = fm.Agent
-			}
-			if fm.Delegation != "" {
-				m.Delegation = fm.Delegation
-			}
-			m.CreatedAt = time.UnixMilli(0)
-			for _, at := range []time.Time{ft.CreatedAt, fm.CreatedAt} {
-				if !at.IsZero() {
-					m.CreatedAt = at
-				}
-			}
-			t.Messages = append(t.Messages, m)
-		}
+		skipped = append(skipped, left...)
 	}
 	if len(t.Messages) == 0 {
-		return nil, fault.InvalidField("turns", "invalid_turn", "it has no message that can be stored")
+		return nil, nil, fault.InvalidField("turns", "invalid_turn", "it has no message that can be stored")
 	}
-	return t, nil
+	return t, skipped, nil
 }

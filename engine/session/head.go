@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/callid"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/span"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
@@ -21,10 +24,10 @@ import (
 type Head struct {
 	Incarnation  ident.Incarnation `json:"incarnation"`
 	Revision     uint64            `json:"revision"`
-	Turns        uint32            `json:"turns"`
-	Messages     uint64            `json:"messages"`
-	Tokens       [2]uint64         `json:"tokens"`          // in each of project.Encodings
-	Bytes        uint64            `json:"bytes,omitempty"` // of the message bodies
+	Turns        uint32            `json:"turns"`           // numbers given, as are Messages: see Superseded
+	Messages     uint64            `json:"messages"`        //
+	Tokens       [2]uint64         `json:"tokens"`          // of the messages that live, in each of project.Encodings
+	Bytes        uint64            `json:"bytes,omitempty"` // of the message bodies that are stored
 	OpenCalls    int               `json:"open_calls,omitempty"`
 	Kind         string            `json:"kind"`
 	Agent        string            `json:"agent,omitempty"`
@@ -38,11 +41,40 @@ type Head struct {
 	// Lineage names the session's history, so that what a process remembers of turns that the store has lost in a
 	// failover is not taken for what other turns became of it.
 	Lineage transcript.Lineage `json:"lineage,omitempty"`
+	// Superseded are the turns and messages that rewinds took back. Of those that are Absent too nothing is stored,
+	// because the session is a copy of what lived.
+	Superseded span.Runs  `json:"superseded,omitempty"`
+	Absent     span.Runs  `json:"absent,omitempty"`
+	Names      callid.Own `json:"names,omitempty"` // tools' own names that no format allows, by those shown
 }
 
 // Extent is all of the session.
 func (h *Head) Extent() transcript.Extent {
-	return transcript.Extent{Incarnation: h.Incarnation, Turns: h.Turns, Messages: h.Messages}
+	return transcript.Extent{Incarnation: h.Incarnation, Turns: h.Turns, Messages: h.Messages, Superseded: h.Superseded}
+}
+
+// Supersede takes up a turn of a transcript that is stored nowhere and that a rewind took back. Its number is taken, and
+// nobody looks at its messages.
+func (h *Head) Supersede(t *transcript.Turn) {
+	if t.Continues == 0 {
+		h.Turns++
+		h.Superseded = h.Superseded.Join(span.Run{Turns: [2]uint32{h.Turns, h.Turns},
+			Messages: [2]uint64{h.Messages + 1, h.Messages}})
+	}
+}
+
+// past is what the session is before its next turn.
+func (h *Head) past() transcript.Past { return transcript.Past{Lineage: h.Lineage, Tokens: h.Tokens} }
+
+// AsOf is the part of the session that ends with a turn, or with the newest living one before it, and the tokens of its
+// messages. It answers out_of_range for a turn that the session never had.
+func (svc *Service) AsOf(ctx context.Context, tenant string, h *Head, turn uint32, field string) (
+	transcript.Extent, [2]uint64, error) {
+	if turn > h.Turns {
+		return transcript.Extent{}, [2]uint64{}, fault.InvalidField(field, "out_of_range",
+			"must be from 0 to %d, the session's last turn", h.Turns)
+	}
+	return svc.Until(ctx, tenant, h.Extent(), h.Tokens, turn)
 }
 
 // CheckOpen answers session_closed where a session takes no more.
@@ -54,23 +86,37 @@ func (h *Head) CheckOpen(id string) error {
 	return nil
 }
 
+// DecodeHead reads a session's head; nil where there is none.
+func DecodeHead(it store.Item) (*Head, error) {
+	if it.Damaged {
+		return nil, records.ErrDamaged
+	}
+	if it.Value == nil {
+		return nil, nil
+	}
+	h := new(Head)
+	return h, json.Unmarshal(it.Value, h)
+}
+
 // Session shows a head as clients see it, without the text of its summary.
 func (h *Head) Session(id string, encoding int) Session {
-	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Turns: h.Turns, Messages: h.Messages,
-		Tokens: h.Tokens[encoding], SummarizedCount: h.Covered().Count}
+	x := h.Extent()
+	s := Session{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title, Turns: x.LivingTurns(), LastTurn: x.LastTurn(),
+		Messages: x.LivingMessages(), Tokens: h.Tokens[encoding], Revision: h.Revision,
+		SummarizedCount: h.Covered().Count}
 	if !h.Created.IsZero() {
 		s.CreatedAt, s.LastActivityAt = &h.Created, &h.LastActivity
 	}
 	return s
 }
 
-// counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
-func (h *Head) counts(id string) bool { return id != ident.DefaultSession || h.Turns > 0 }
+// Counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
+func (h *Head) Counts(id string) bool { return id != ident.DefaultSession || h.Turns > 0 }
 
-// grow counts the messages of the session's next turn, which leads to a lineage.
+// grow counts the messages of the session's next turn, or of a part that is added to one, which leads to a lineage.
 func (h *Head) grow(turn []transcript.Header, lineage transcript.Lineage) {
 	h.Lineage = lineage
-	h.Turns++
+	h.Turns = max(h.Turns, turn[0].Turn)
 	h.Revision++
 	for i := range turn {
 		m := &turn[i]

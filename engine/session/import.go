@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -12,55 +13,64 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
+// Imported is a session that was made out of a file, and what of the file was not stored as it came.
+type Imported struct {
+	Session
+	Skipped []chat.Skipped `json:"skipped,omitempty"`
+}
+
 // Import makes a session out of a file, whole or not at all. It answers session_exists where the id is taken,
 // quota_exceeded, what File.Parse answers, and import_interrupted where the project or the tenant was deleted
 // meanwhile.
 func (svc *Service) Import(ctx context.Context, c access.Caller, once access.Once, projectID string, f File) (
-	Session, error) {
-	turns, err := f.Parse()
+	Imported, error) {
+	turns, skipped, err := f.Parse()
 	if err != nil {
-		return Session{}, err
+		return Imported{}, err
 	}
 	size := int64(0)
 	for _, turn := range turns {
 		size += turn.Bytes()
 	}
 	if err := svc.checkQuota(ctx, c, size); err != nil {
-		return Session{}, err
+		return Imported{}, err
 	}
 	var in *staged
-	s, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Session, error) {
+	once.Scope = Scope(projectID, f.Session.ID)
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Imported, error) {
 		p, set, err := svc.placeFor(t, c, projectID, f.Session.ID, "; delete it first or import under another id")
 		if err != nil {
-			return Session{}, err
+			return Imported{}, err
 		}
 		if in == nil { // once, however often the commit below is tried
 			if in, err = svc.stage(ctx, c, p, &f.Session, f.Created); err != nil {
-				return Session{}, err
+				return Imported{}, err
 			}
-			for _, turn := range turns {
-				if err := in.addTurn(turn); err != nil {
-					return Session{}, err
+			for i, turn := range turns {
+				left, err := in.addTurn(&f.Turns[i], turn, f.Mode)
+				if err != nil {
+					return Imported{}, err
 				}
+				skipped = append(skipped, left...)
 			}
 			if err := in.Flush(); err != nil {
-				return Session{}, err
+				return Imported{}, err
 			}
 		}
 		h, err := in.putHead(t, p, f.Session.ID, f.Summary)
 		if err != nil {
-			return Session{}, err
+			return Imported{}, err
 		}
-		return h.Session(f.Session.ID, set.Encoding).Untitled(), nil
+		return Imported{h.Session(f.Session.ID, set.Encoding).Untitled(), transcript.SortSkipped(skipped)}, nil
 	})
-	s.Title = f.Session.Title
+	out.Title = f.Session.Title
 	switch {
 	case err == nil:
 		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})
 	case in != nil:
 		in.Abandon(ctx)
 	}
-	return s, err
+	return out, err
 }
 
 // staged is a session whose messages are written under an incarnation that no head names yet, so that nobody sees them
@@ -69,7 +79,7 @@ type staged struct {
 	*records.Staging
 	svc     *Service
 	head    *Head
-	open    transcript.OpenCalls
+	order   transcript.History
 	project ident.Incarnation
 }
 
@@ -80,7 +90,7 @@ func (svc *Service) stage(ctx context.Context, c access.Caller, p *project.Recor
 	if !created.IsZero() {
 		in.head.Created = created.UTC()
 	}
-	in.open.Incarnation = in.head.Incarnation
+	in.order.Open.Incarnation = in.head.Incarnation
 	sweep := store.Pair{Key: records.SessionJob.Key(in.head.Incarnation), Value: in.project[:]}
 	var err error
 	if in.Staging, err = svc.db.Stage(ctx, c, sweep); err != nil {
@@ -89,23 +99,43 @@ func (svc *Service) stage(ctx context.Context, c access.Caller, p *project.Recor
 	return in, nil
 }
 
-// addTurn writes the next turn.
-func (in *staged) addTurn(turn *transcript.Turn) error {
-	return in.Add(func(w *records.Tx) error {
-		headers, lineage, err := in.svc.WriteTurn(w, turn, in.head.Extent(), in.head.Lineage, &in.open)
-		if err == nil {
-			in.head.grow(headers, lineage)
+// addTurn writes the next turn of a file. In mode repair it gives what was not stored as it came.
+func (in *staged) addTurn(ft *FileTurn, turn *transcript.Turn, mode string) (skipped []chat.Skipped, err error) {
+	h := in.head
+	if mode == transcript.ModeRepair {
+		if turn, skipped, err = in.order.Repair(ft.place(), turn); err != nil {
+			return nil, err
 		}
-		return err
+	}
+	if err := in.order.Take(ft.place(), turn); err != nil {
+		return nil, err
+	}
+	h.Superseded, h.Absent = in.order.Superseded, in.order.Absent
+	if len(turn.Messages) == 0 {
+		h.Turns = in.order.Turns
+		return skipped, nil
+	}
+	return skipped, in.Add(func(w *records.Tx) error {
+		headers, lineage, err := in.svc.WriteTurn(w, turn, h.Extent(), h.past(), &in.order.Open)
+		if err != nil {
+			return err
+		}
+		tokens, asked := h.Tokens, h.Asked
+		if h.grow(headers, lineage); ft.Superseded {
+			h.Tokens, h.Asked = tokens, asked
+		}
+		turn.Names(&h.Names)
+		return nil
 	})
 }
 
 // putHead collects the writes that make the session one that is seen.
 func (in *staged) putHead(t *records.Tx, p *project.Record, id string, summary *FileSummary) (*Head, error) {
 	h := *in.head // the commit may be tried again
+	in.order.End()
 	in.Reveal(t)
 	if err := summary.put(t, &h); err != nil {
 		return nil, err
 	}
-	return &h, putSession(t, p, id, &h, &in.open)
+	return &h, putSession(t, p, id, &h, &in.order.Open)
 }

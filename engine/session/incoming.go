@@ -15,15 +15,14 @@ import (
 // incoming is a session on its way in.
 type incoming struct {
 	begin  beginLine
-	turns  uint32
-	size   int64                // of its messages, in bytes
-	open   transcript.OpenCalls // these while it is checked
+	order  transcript.History
+	size   int64 // of its messages, in bytes
 	seen   covering
 	staged *staged // this while it is stored
 }
 
 // taken tells whether the session's id is another's. An empty dashboard is nobody's, unless it may have lost its turns.
-func (in *incoming) taken(h *Head) bool { return h != nil && (h.counts(in.begin.ID) || h.Closed) }
+func (in *incoming) taken(h *Head) bool { return h != nil && (h.Counts(in.begin.ID) || h.Closed) }
 
 // Check holds a line against what must be, and notes a session whose name is taken. It answers invalid_export where the
 // lines are out of order, invalid_turn, invalid_messages, and what is wrong with the summary.
@@ -32,18 +31,18 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 	case "session":
 		return p.checkBegin(im, line)
 	case "turn":
-		turn, err := p.turn(line)
+		file, turn, err := p.turn(line)
 		if err != nil {
 			return err
 		}
-		return p.at.follow(turn)
+		return p.at.follow(file, turn)
 	}
 	end, err := p.end(line)
 	if err == nil && !end.Deleted {
 		if !line.Stored {
 			p.bytes += p.at.size
 		}
-		err = p.at.begin.Summary.within(p.at.seen)
+		err = p.at.begin.Summary.within(p.at.seen, &p.at.order)
 	}
 	p.at = nil
 	return err
@@ -58,7 +57,7 @@ func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) err
 	if err := s.Spec.check(); err != nil {
 		return err
 	}
-	if err := ident.CheckID("id", s.ID); err != nil {
+	if err := ident.CheckSession("id", s.ID); err != nil {
 		return err
 	}
 	if err := im.Needs("project", s.Project); err != nil {
@@ -87,39 +86,38 @@ func (p *Part) begin(line *transfer.ImportLine) (*incoming, error) {
 }
 
 // turn reads the next turn of the session at hand.
-func (p *Part) turn(line *transfer.ImportLine) (*transcript.Turn, error) {
+func (p *Part) turn(line *transfer.ImportLine) (*FileTurn, *transcript.Turn, error) {
 	if p.at == nil {
-		return nil, fault.Errorf(fault.Invalid, "invalid_export", "a turn without a session")
+		return nil, nil, fault.Errorf(fault.Invalid, "invalid_export", "a turn without a session")
 	}
 	var in turnLine
 	if err := line.Into(&in); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if p.at.turns++; in.Turn != p.at.turns {
-		return nil, fault.InvalidField("turn", "invalid_turn",
-			"turn numbers must go up from 1 without a gap; %d is next", p.at.turns)
-	}
-	file := FileTurn{Turn: in.Turn}
+	file := &FileTurn{Turn: in.Turn, Continues: in.Continues, Superseded: in.Superseded}
 	for _, m := range in.Messages {
 		if m.Text != "" {
 			m.Message = json.RawMessage(m.Text)
 		}
 		file.Messages = append(file.Messages, m.FileMessage)
 	}
-	turn, err := file.parse()
+	turn, _, err := file.parse(transcript.ParseMessages)
 	if err == nil {
 		p.at.size += turn.Bytes()
 	}
-	return turn, err
+	return file, turn, err
 }
 
 // follow finds the call that each result answers, as storing the turn will.
-func (in *incoming) follow(t *transcript.Turn) error {
+func (in *incoming) follow(ft *FileTurn, t *transcript.Turn) error {
+	if err := in.order.Take(ft.place(), t); err != nil {
+		return err
+	}
 	var bad []chat.FieldError
 	for i := range t.Messages {
 		seq := in.seen.messages + uint64(i) + 1
-		h := &transcript.Header{Seq: seq, Call: seq, Turn: in.turns}
-		if problem := in.open.Follow(&t.Messages[i].Message, h); problem != nil {
+		h := &transcript.Header{Seq: seq, Call: seq, Turn: ft.Turn}
+		if problem := in.order.Open.Follow(&t.Messages[i].Message, h, t.Superseded); problem != nil {
 			problem.Index = t.Messages[i].Index
 			bad = append(bad, *problem)
 		}
@@ -136,9 +134,13 @@ func (p *Part) end(line *transfer.ImportLine) (end endLine, err error) {
 	if err := line.Into(&end); err != nil {
 		return end, err
 	}
-	if end.Turns != p.at.turns {
+	turns := p.at.order.Turns
+	if p.at.staged != nil {
+		turns = p.at.staged.order.Turns
+	}
+	if end.Turns != turns {
 		return end, fault.InvalidField("turns", "invalid_turn", "the session ends with %d turns, the file has %d",
-			end.Turns, p.at.turns)
+			end.Turns, turns)
 	}
 	return end, nil
 }
@@ -181,11 +183,12 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 		in.staged, err = p.Sessions.stage(im.Ctx, im.Caller, of, &in.begin.Spec, in.begin.Created)
 		return err
 	case "turn":
-		turn, err := p.turn(line)
+		file, turn, err := p.turn(line)
 		if err != nil {
 			return err
 		}
-		return p.at.staged.addTurn(turn)
+		_, err = p.at.staged.addTurn(file, turn, "")
+		return err
 	}
 	end, err := p.end(line)
 	if err == nil {

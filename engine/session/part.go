@@ -34,8 +34,10 @@ type beginLine struct {
 // turnLine is one turn of the session that was begun last.
 type turnLine struct {
 	transfer.FileLine
-	Turn     uint32        `json:"turn"`
-	Messages []lineMessage `json:"messages"`
+	Turn       uint32        `json:"turn"`
+	Continues  bool          `json:"continues,omitempty"`
+	Superseded bool          `json:"superseded,omitempty"`
+	Messages   []lineMessage `json:"messages"`
 }
 
 // lineMessage is a message with its JSON in place, or, where that holds a line break, as text.
@@ -78,12 +80,12 @@ func (p *Part) exportSession(x *transfer.Exporting, project string, h *NamedHead
 		return err
 	}
 	end := endLine{FileLine: transfer.FileLine{Type: "session_end"}}
-	err = svc.eachTurn(x.Ctx, x.Caller.Tenant, h.Extent(), func(t FileTurn) error {
+	err = svc.eachTurn(x.Ctx, x.Caller.Tenant, &h.Head, func(t FileTurn) error {
 		line, err := t.line()
 		if err != nil {
 			return err
 		}
-		end.Turns++
+		end.Turns = max(end.Turns, t.Turn)
 		return x.PutRaw("turn", line)
 	})
 	if err != nil {
@@ -97,7 +99,16 @@ func (p *Part) exportSession(x *transfer.Exporting, project string, h *NamedHead
 
 // line is the turn's line, with the JSON of its messages to the byte, which an encoder would not keep.
 func (ft *FileTurn) line() ([]byte, error) {
-	line := fmt.Appendf(nil, `{"type":"turn","turn":%d,"messages":[`, ft.Turn)
+	line := fmt.Appendf(nil, `{"type":"turn","turn":%d,`, ft.Turn)
+	for _, flag := range [...]struct {
+		name string
+		set  bool
+	}{{"continues", ft.Continues}, {"superseded", ft.Superseded}} {
+		if flag.set {
+			line = fmt.Appendf(line, "%q:true,", flag.name)
+		}
+	}
+	line = append(line, `"messages":[`...)
 	for i, m := range ft.Messages {
 		raw := m.Message
 		m.Message = nil

@@ -31,6 +31,12 @@ type Service struct {
 	heads        records.Memo[Head]
 	messageQuota int64            // of a tenant, in bytes; 0: no bound
 	MessageUse   *records.Tallies // what each tenant has of the quota; nil where there is none
+
+	// Decided finds the decision that a turn names; nil where there is none, or none any more. Whoever makes the rooms
+	// sets it.
+	Decided func(ctx context.Context, c access.Caller, projectID, id string) (*transcript.Kept, error)
+	// Appended is told of what AppendTurn has committed. Whoever makes the rooms sets it, too.
+	Appended func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []TurnMessage)
 }
 
 // New makes the room. MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
@@ -56,7 +62,7 @@ const (
 
 func (s *Spec) check() error {
 	if s.ID != "" {
-		if err := ident.CheckID("id", s.ID); err != nil {
+		if err := ident.CheckSession("id", s.ID); err != nil {
 			return err
 		}
 	}
@@ -84,15 +90,18 @@ func (s *Spec) head(sinc ident.Incarnation, now time.Time) *Head {
 	return h
 }
 
-// Session is one conversation, as listed. Tokens are counted as the project's setting tokenizer says.
+// Session is one conversation, as listed. Tokens are counted as the project's setting tokenizer says. What a rewind took
+// back counts nowhere; LastTurn is the number of the newest turn that is left.
 type Session struct {
 	ID              string     `json:"id"`
 	Kind            string     `json:"kind"`
 	Agent           string     `json:"agent"`
 	Title           string     `json:"title"`
 	Turns           uint32     `json:"turns"`
+	LastTurn        uint32     `json:"last_turn"`
 	Messages        uint64     `json:"messages"`
 	Tokens          uint64     `json:"tokens"`
+	Revision        uint64     `json:"revision"`
 	Summary         *string    `json:"summary"`
 	SummarizedCount uint64     `json:"summarized_count"`
 	CreatedAt       *time.Time `json:"created_at"`
@@ -113,6 +122,7 @@ func (svc *Service) Create(ctx context.Context, c access.Caller, once access.Onc
 	if err := spec.check(); err != nil {
 		return Session{}, err
 	}
+	once.Scope = Scope(projectID, spec.ID)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Session, error) {
 		id := spec.ID
 		if id == "" {
@@ -184,7 +194,7 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 	show := func(key []byte, h *Head) (Session, bool) {
 		_, id, _ := records.Session.Split(key)
 		heads[id] = h
-		return h.Session(id, set.Encoding), h.counts(id)
+		return h.Session(id, set.Encoding), h.Counts(id)
 	}
 	out, err := records.ListPage(ctx, svc.db, c.Tenant, records.Session.Under(p.Incarnation), page, show)
 	if err != nil {

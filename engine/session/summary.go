@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
@@ -28,12 +29,91 @@ type SummaryHead struct {
 	Count uint64 `json:"count"`
 	// Print is a fingerprint of the text: a store that went back gives a version's number to another text.
 	Print uint64 `json:"print,omitempty"`
+	// Since is the oldest version that a rewind may fall back to. Older ones were made before a reset.
+	Since uint32 `json:"since,omitempty"`
 }
 
-// HeadOf is what a head says of a summary that it is to have.
-func (r *SummaryRecord) HeadOf(version uint32) *SummaryHead {
+// HeadOf is what a head says of a summary that it is to have, as the version behind the one before.
+func (r *SummaryRecord) HeadOf(before SummaryHead) *SummaryHead {
 	sum := sha256.Sum256([]byte(r.Text))
-	return &SummaryHead{Version: version, Covers: r.Covers, Count: r.Count, Print: binary.LittleEndian.Uint64(sum[:])}
+	return &SummaryHead{Version: before.Version + 1, Covers: r.Covers, Count: r.Count,
+		Print: binary.LittleEndian.Uint64(sum[:]), Since: before.Since}
+}
+
+// Retire has the text of a session's summary removed once no decision that used it is kept any more.
+func (h *Head) Retire(t *records.Tx, set *project.Setup) {
+	until := t.Now.AddDate(0, 0, set.Settings.DecisionRetentionDays+1)
+	t.Put(records.Expiry.Key(until, records.Summary.Key(h.Incarnation, h.Summary.Version)), []byte{0})
+}
+
+// Within tells whether a summary up to a message covers nothing that was superseded. Where one of the messages that it
+// covers was, the last of them was, too, because a rewind takes back all that came later.
+func Within(covers uint64, x transcript.Extent) bool {
+	return covers <= x.Messages && !x.Superseded.Message(covers)
+}
+
+// fallBack gives a session that was rewound the newest version of its summary that covers living messages alone, as a
+// version of its own, or none.
+func (svc *Service) fallBack(t *records.Tx, set *project.Setup, h *Head) error {
+	now, x := h.Covered(), h.Extent()
+	if now.Covers == 0 || Within(now.Covers, x) {
+		return nil
+	}
+	h.Retire(t, set)
+	rec, _, err := svc.newestWithin(t.Ctx, t.Tenant, now, x)
+	if err != nil {
+		return err
+	}
+	h.Summary = &SummaryHead{Version: now.Version, Since: now.Since}
+	if rec == nil {
+		return nil
+	}
+	h.Summary = rec.HeadOf(now)
+	return t.PutJSON(records.Summary.Key(h.Incarnation, h.Summary.Version), rec)
+}
+
+// summariesAtOnce is how many versions of a summary are read together, the newest first.
+const summariesAtOnce = 8
+
+// newestWithin finds the newest version of a summary that covers nothing but what lives in an extent. now is what the
+// session's head says of it. It is nil where there is none, or none that can be read.
+func (svc *Service) newestWithin(ctx context.Context, tenant string, now SummaryHead, x transcript.Extent) (
+	*SummaryRecord, uint32, error) {
+	if now.Version == 0 {
+		return nil, 0, nil
+	}
+	versions := store.Range{From: records.Summary.Key(x.Incarnation, now.Since),
+		To: records.Summary.Key(x.Incarnation, now.Version+1), Reverse: true, Limit: summariesAtOnce}
+	for it, err := range svc.db.Scan(ctx, tenant, versions) {
+		if err != nil {
+			return nil, 0, err
+		}
+		rec := new(SummaryRecord)
+		if !it.Damaged && json.Unmarshal(it.Value, rec) == nil && Within(rec.Covers, x) {
+			_, version, _ := records.Summary.Split(it.Key)
+			return rec, version, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// SummaryWithin gives the newest version of a session's summary that covers nothing but what lives in an extent of it,
+// or nil where there is none.
+func (svc *Service) SummaryWithin(ctx context.Context, tenant string, h *Head, x transcript.Extent) (*Summary, error) {
+	if h.Covered().Covers == 0 {
+		return nil, nil
+	}
+	rec, version, err := svc.newestWithin(ctx, tenant, h.Covered(), x)
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	return rec.shown(version), nil
+}
+
+// shown makes a version of a session's summary ready to be shown.
+func (r *SummaryRecord) shown(version uint32) *Summary {
+	return &Summary{SummaryRecord: r, Version: version, Notice: fmt.Sprintf(
+		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
 }
 
 // Covered is what a head says of its summary; the zero value where there is none.
@@ -115,8 +195,7 @@ func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version 
 			"session", sinc.String(), "version", version)
 		return nil
 	}
-	return &Summary{SummaryRecord: r, Version: version, Notice: fmt.Sprintf(
-		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
+	return r.shown(version)
 }
 
 // FileSummary is a session's running summary as a file keeps it. Whoever imports it makes it the session's first.
@@ -140,8 +219,18 @@ func (svc *Service) fileSummary(ctx context.Context, tenant string, h *Head) (*F
 	if err != nil || s == nil {
 		return nil, err
 	}
+	f := s.file()
+	f.Covers -= h.Absent.Messages(f.Covers)
+	return f, nil
+}
+
+// file is a summary as a session that is being made takes it; nil where there is none.
+func (s *Summary) file() *FileSummary {
+	if s == nil {
+		return nil
+	}
 	return &FileSummary{Text: s.Text, Turns: [2]uint32{s.FirstTurn, s.LastTurn}, Covers: s.Covers, Count: s.Count,
-		Model: s.Model, Prompt: s.Prompt}, nil
+		Model: s.Model, Prompt: s.Prompt}
 }
 
 // put collects the write of the summary as the first of a session that is being made.
@@ -151,7 +240,7 @@ func (f *FileSummary) put(t *records.Tx, h *Head) error {
 	}
 	rec := SummaryRecord{Text: f.Text, FirstTurn: f.Turns[0], LastTurn: f.Turns[1], Covers: f.Covers, Count: f.Count,
 		Model: f.Model, Prompt: f.Prompt, Created: t.Now}
-	h.Summary = rec.HeadOf(1)
+	h.Summary = rec.HeadOf(SummaryHead{})
 	return t.PutJSON(records.Summary.Key(h.Incarnation, 1), rec)
 }
 
@@ -160,22 +249,21 @@ const MaxSummaryText = 64 << 10
 
 // covering is what a file's summary may cover of the turns seen so far.
 type covering struct {
-	turns     uint32
 	messages  uint64
 	countable uint64 // those behind the summary that belong to no delegation
 }
 
 func (c *covering) add(f *FileSummary, t *transcript.Turn) {
-	c.turns++
 	for i := range t.Messages {
-		if c.messages++; f != nil && c.messages <= f.Covers && t.Messages[i].Delegation == "" {
+		c.messages++
+		if f != nil && c.messages <= f.Covers && t.Messages[i].Delegation == "" && !t.Superseded {
 			c.countable++
 		}
 	}
 }
 
 // within holds a file's summary, if it has one, against all of the file's turns.
-func (f *FileSummary) within(c covering) error {
+func (f *FileSummary) within(c covering, h *transcript.History) error {
 	switch {
 	case f == nil:
 		return nil
@@ -186,10 +274,12 @@ func (f *FileSummary) within(c covering) error {
 	case f.Covers < 1 || f.Covers > c.messages:
 		return fault.InvalidField("summary.covers", "out_of_range", "must be from 1 to %d, the file's messages",
 			c.messages)
+	case h.Superseded.Message(f.Covers):
+		return fault.InvalidField("summary.covers", "out_of_range", "must not end with a message that is superseded")
 	case f.Count < 1 || f.Count > c.countable:
 		return fault.InvalidField("summary.covers_messages", "out_of_range",
 			"must be from 1 to %d, the messages behind the summary that belong to no delegation", c.countable)
-	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || f.Turns[1] > c.turns:
+	case f.Turns[0] < 1 || f.Turns[1] < f.Turns[0] || f.Turns[1] > h.Turns:
 		return fault.InvalidField("summary.covers_turns", "out_of_range", "must be the first and the last turn covered")
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -17,11 +18,20 @@ import (
 
 // TurnRequest is what one run of an agent added. Agent and DelegationID are for messages that do not name their own.
 type TurnRequest struct {
-	SessionID    string            `json:"session_id,omitempty"` // default: dashboard; a new one is made
-	Agent        string            `json:"agent,omitempty"`
-	DelegationID *string           `json:"delegation_id,omitempty"`
-	Format       string            `json:"format,omitempty"` // of the messages
-	Messages     []json.RawMessage `json:"messages"`
+	SessionID    string  `json:"session_id,omitempty"` // default: dashboard; a new one is made
+	Agent        string  `json:"agent,omitempty"`
+	DelegationID *string `json:"delegation_id,omitempty"`
+	Format       string  `json:"format,omitempty"` // of the messages
+	// DecisionID names the decision whose window the turn was made from. Messages may name their own.
+	DecisionID string            `json:"decision_id,omitempty"`
+	Messages   []json.RawMessage `json:"messages"`
+	// Continues adds the messages to the session's newest turn, if it has one.
+	Continues bool `json:"continues,omitempty"`
+	// RewindTo supersedes all turns behind one first, in the same commit. IfRevision refuses where the session is at
+	// another revision.
+	RewindTo   *uint32 `json:"rewind_to,omitempty"`
+	IfRevision *uint64 `json:"if_revision,omitempty"`
+	Mode       string  `json:"mode,omitempty"` // repair notes or leaves out what else is refused
 }
 
 // TurnResponse acknowledges a committed turn.
@@ -32,6 +42,8 @@ type TurnResponse struct {
 	Tokens    uint64         `json:"tokens"`
 	Messages  []TurnMessage  `json:"messages"`
 	Skipped   []chat.Skipped `json:"skipped"`
+	// Superseded says what rewind_to took back; null: it was not asked for.
+	Superseded *Superseded `json:"superseded,omitempty"`
 }
 
 // TurnMessage is one message of a committed turn.
@@ -46,7 +58,7 @@ const maxTurnMessages = 4096
 
 // parse checks everything about a turn that does not depend on its session.
 func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
-	if err := ident.CheckID("session_id", req.SessionID); err != nil {
+	if err := ident.CheckSession("session_id", req.SessionID); err != nil {
 		return nil, nil, err
 	}
 	t := &transcript.Turn{Agent: req.Agent}
@@ -69,18 +81,26 @@ func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 		return nil, nil, fault.InvalidField("messages", "empty_turn", "must hold at least one message")
 	}
 	skipped := []chat.Skipped{}
-	parsed, left, err := transcript.ParseMessages(format, req.Messages)
+	parse, err := transcript.ParserFor(req.Mode)
+	if err != nil {
+		return nil, nil, err
+	}
+	parsed, left, err := parse(format, req.Messages)
 	if err == nil && len(parsed) > maxTurnMessages {
 		err = fault.Errorf(fault.TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d",
 			maxTurnMessages, len(parsed))
 	}
 	t.Messages = parsed
+	if err == nil && req.DecisionID != "" {
+		err = ident.CheckID("decision_id", req.DecisionID)
+	}
 	return t, append(skipped, left...), err
 }
 
 // AppendTurn commits what one run of an agent added, whole or not at all. A turn of nothing but system messages
 // stores nothing and answers the session as it stands. It answers invalid_messages where a message cannot be read or a
-// result answers no call, empty_turn, turn_too_large, and quota_exceeded.
+// result answers no call, empty_turn, turn_too_large, quota_exceeded, and what Rewind answers where turns are to be
+// superseded.
 func (svc *Service) AppendTurn(ctx context.Context, c access.Caller, once access.Once, projectID string,
 	req TurnRequest) (TurnResponse, error) {
 	if req.SessionID == "" {
@@ -93,24 +113,27 @@ func (svc *Service) AppendTurn(ctx context.Context, c access.Caller, once access
 	if err := svc.Measure(ctx, t); err != nil {
 		return TurnResponse{}, err
 	}
-	size := t.Bytes()
-	if err := svc.checkQuota(ctx, c, size); err != nil {
+	making := transcript.Making{Session: req.SessionID, Format: req.Format, DecisionID: req.DecisionID,
+		Posted: req.Messages, Field: "messages"}
+	if err := making.Trace(t, func(id string) (*transcript.Kept, error) {
+		return svc.Decided(ctx, c, projectID, id)
+	}); err != nil {
 		return TurnResponse{}, err
 	}
+	if err := svc.checkQuota(ctx, c, t.Bytes()); err != nil {
+		return TurnResponse{}, err
+	}
+	once.Scope = Scope(projectID, req.SessionID)
 	unlock, err := svc.Lock(ctx, c.Tenant, projectID, req.SessionID)
 	if err != nil {
 		return TurnResponse{}, err
 	}
 	defer unlock()
-	out, err := records.Update(ctx, svc.db, c, once, func(tx *records.Tx) (TurnResponse, error) {
-		out, err := svc.append(tx, c, projectID, req.SessionID, t)
-		out.Skipped = skipped
+	return records.Update(ctx, svc.db, c, once, func(tx *records.Tx) (TurnResponse, error) {
+		out, repaired, err := svc.append(tx, c, projectID, &req, t)
+		out.Skipped = transcript.SortSkipped(append(slices.Clip(skipped), repaired...))
 		return out, err
 	})
-	if err == nil {
-		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})
-	}
-	return out, err
 }
 
 // Lock makes this process's writers to one session queue up.
@@ -118,26 +141,60 @@ func (svc *Service) Lock(ctx context.Context, tenant, project, session string) (
 	return svc.db.Lock(ctx, tenant+"\x00"+project+"\x00"+session)
 }
 
-// append collects the writes that add the turn to its session.
-func (svc *Service) append(tx *records.Tx, c access.Caller, projectID, session string, t *transcript.Turn) (
-	TurnResponse, error) {
-	p, h, open, err := svc.forAppend(tx, c, projectID, session)
+// Scope is that of an Idempotency-Key of a session: the same key with another session is another request.
+func Scope(project, session string) string { return project + "\x00" + session }
+
+// append collects the writes that add the turn to its session. It gives what had to be repaired.
+func (svc *Service) append(tx *records.Tx, c access.Caller, projectID string, req *TurnRequest, t *transcript.Turn) (
+	TurnResponse, []chat.Skipped, error) {
+	session := req.SessionID
+	p, h, open, err := svc.forAppend(tx, c, projectID, session, true)
+	if err == nil {
+		err = h.checkRevision(req.IfRevision)
+	}
 	if err != nil {
-		return TurnResponse{}, err
+		return TurnResponse{}, nil, err
 	}
 	set, err := svc.projects.SetupOf(p)
 	if err != nil {
-		return TurnResponse{}, err
+		return TurnResponse{}, nil, err
 	}
-	out := TurnResponse{SessionID: session, Turn: h.Turns, Revision: h.Revision, Messages: []TurnMessage{}}
-	if len(t.Messages) == 0 {
-		return out, nil
+	before := h.Extent()
+	out := TurnResponse{SessionID: session, Turn: before.LastTurn(), Revision: h.Revision, Messages: []TurnMessage{}}
+	if len(t.Messages) == 0 && req.RewindTo == nil {
+		return out, nil, nil
 	}
-	headers, lineage, err := svc.WriteTurn(tx, t, h.Extent(), h.Lineage, open)
+	if req.RewindTo != nil {
+		if out.Superseded, err = svc.rewind(tx, set, h, open, *req.RewindTo, "rewind_to"); err != nil {
+			return TurnResponse{}, nil, err
+		}
+	}
+	left := h.Extent()
+	var repaired []chat.Skipped
+	if req.Mode == transcript.ModeRepair {
+		t, repaired, err = svc.Repair(tx.Ctx, c.Tenant, t, left, open)
+		if err != nil {
+			return TurnResponse{}, nil, err
+		}
+	}
+	if t.Continues = 0; req.Continues {
+		t.Continues = left.LastTurn()
+	}
+	if out.Turn = left.LastTurn(); len(t.Messages) == 0 {
+		if out.Superseded.Turns == 0 {
+			return out, repaired, nil
+		}
+		h.Revision++
+		out.Revision = h.Revision
+		return out, repaired, putSession(tx, p, session, h, open)
+	}
+	t.OwnNames(h.Names)
+	headers, lineage, err := svc.WriteTurn(tx, t, left, h.past(), open)
 	if err != nil {
-		return TurnResponse{}, err
+		return TurnResponse{}, nil, err
 	}
 	h.grow(headers, lineage)
+	t.Names(&h.Names)
 	for i := range headers {
 		m, n := &headers[i], headers[i].Tokens[set.Encoding]
 		out.Tokens += uint64(n)
@@ -145,8 +202,12 @@ func (svc *Service) append(tx *records.Tx, c access.Caller, projectID, session s
 			TurnMessage{ID: transcript.MessageID(h.Incarnation, m.Seq), Role: chat.RoleName(m.Role), Tokens: n})
 	}
 	h.LastActivity = tx.Now
-	out.Turn, out.Revision = h.Turns, h.Revision
-	return out, putSession(tx, p, session, h, open)
+	out.Turn, out.Revision = headers[0].Turn, h.Revision
+	tx.Done = func() {
+		svc.MessageUse.Add(tx.Tenant, records.Amount{Bytes: t.Bytes()})
+		svc.Appended(tx.Tenant, p.Incarnation, t, out.Messages)
+	}
+	return out, repaired, putSession(tx, p, session, h, open)
 }
 
 // putSession collects the writes that keep a session whose messages are written: its head, its open calls, and word
@@ -168,8 +229,8 @@ func UnindexedMark(h *Head, session string) []byte {
 }
 
 // forAppend reads, in one round trip, all that an append builds on, and expects it unchanged. A session that
-// does not exist yet is a new one.
-func (svc *Service) forAppend(t *records.Tx, c access.Caller, projectID, session string) (
+// does not exist yet is a new one where one may be made, and else not_found.
+func (svc *Service) forAppend(t *records.Tx, c access.Caller, projectID, session string, makes bool) (
 	*project.Record, *Head, *transcript.OpenCalls, error) {
 	var keys [][]byte
 	p, got, raw, err := svc.projects.Read(t.Ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
@@ -185,6 +246,9 @@ func (svc *Service) forAppend(t *records.Tx, c access.Caller, projectID, session
 	t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: records.Project.Key(projectID), Value: raw},
 		store.Expect{Key: keys[0], Value: got[0].Value})
 	h, open := new(Head), new(transcript.OpenCalls)
+	if got[0].Value == nil && !makes {
+		return nil, nil, nil, noSession(session)
+	}
 	if got[0].Value == nil {
 		h = (&Spec{}).head(svc.db.NewIncarnation(), t.Now)
 	} else if err := json.Unmarshal(got[0].Value, h); err != nil {

@@ -72,8 +72,10 @@ func (c *Checks) head(s *verify.Space, it store.Item) {
 	if other, ok := c.Heads[h.Incarnation]; ok {
 		s.Mismatch("sessions %q and %q share one set of messages", h.Session, other.Session)
 	}
-	if h.Kind != KindChat && h.Kind != KindBackground || uint64(h.Turns) > h.Messages {
-		s.Malformed("it tells of %d turns, %d messages and the kind %q", h.Turns, h.Messages, h.Kind)
+	if x := h.Extent(); h.Kind != KindChat && h.Kind != KindBackground || !h.Superseded.Sound(h.Turns, h.Messages) ||
+		!h.Absent.Sound(h.Turns, h.Messages) || uint64(x.LivingTurns()) > x.LivingMessages() {
+		s.Malformed("it tells of %d turns, %d messages, the kind %q, and of turns superseded %v and absent %v", h.Turns,
+			h.Messages, h.Kind, h.Superseded, h.Absent)
 	}
 	if h.OpenCalls > 0 {
 		h.calls = map[uint64]uint16{}
@@ -114,6 +116,7 @@ func (c *Checks) messages(s *verify.Space, key []byte) *messagesSeen {
 		c.now.Incarnation = sinc
 		if h := c.now.head; h != nil {
 			c.now.Project, c.now.Session, c.now.Calls = h.Pinc, h.Session, h.calls
+			c.now.Superseded, c.now.Absent = h.Superseded, h.Absent
 		}
 	}
 	m := c.now
@@ -158,6 +161,8 @@ func (c *Checks) summary(s *verify.Space, it store.Item) {
 	case version == now.Version && now.Covers > 0 && (rec.Covers != now.Covers || rec.Count != now.Count):
 		s.Mismatch("the summary covers %d messages up to %d, the session says %d up to %d", rec.Count, rec.Covers,
 			now.Count, now.Covers)
+	case version == now.Version && now.Covers > 0 && !Within(now.Covers, m.head.Extent()):
+		s.Mismatch("the summary covers messages up to %d, which is superseded", now.Covers)
 	case rec.Covers > m.head.Messages || rec.Count > rec.Covers:
 		s.Mismatch("the summary covers %d messages up to %d, the session has %d", rec.Count, rec.Covers,
 			m.head.Messages)
@@ -192,20 +197,21 @@ func (m *messagesSeen) sums(s *verify.Space, key []byte) {
 	if sum := h.Covered(); sum.Covers > 0 && !m.summarised {
 		h.At(s, records.Summary, key).Missing("version %d of the session's summary is not there", sum.Version)
 	}
-	if m.Last != h.Messages {
-		h.At(s, records.Body, key).Missing("the session has %d messages, its bodies end with %d", h.Messages, m.Last)
+	turns, bodies, headers := m.End()
+	if bodies != h.Messages {
+		h.At(s, records.Body, key).Missing("the session has %d messages, its bodies end with %d", h.Messages, bodies)
 	}
-	if m.Turn != h.Turns {
-		h.At(s, records.Headers, key).Missing("the session has %d turns, its headers end with %d", h.Turns, m.Turn)
+	if turns != h.Turns {
+		h.At(s, records.Headers, key).Missing("the session has %d turns, its headers end with %d", h.Turns, turns)
 	}
 	h.calls = m.Calls
 	// Where anything was found about the session already, its tokens cannot be right.
 	told := func(f *verify.Finding) bool { return f.Pinc == h.Pinc && f.Session == h.Session }
 	switch {
-	case m.Lost || m.Turn != h.Turns:
+	case m.Lost || turns != h.Turns:
 		h.calls = nil
-	case m.Placed != h.Messages:
-		h.At(s, records.Session, key).Mismatch("the session has %d messages, its turns have %d", h.Messages, m.Placed)
+	case headers != h.Messages:
+		h.At(s, records.Session, key).Mismatch("the session has %d messages, its turns have %d", h.Messages, headers)
 	case m.Tokens != h.Tokens && !slices.ContainsFunc(s.Findings, told):
 		h.At(s, records.Session, key).Mismatch("the session counts %v tokens, its messages have %v", h.Tokens, m.Tokens)
 	}
@@ -246,7 +252,9 @@ func (c *Checks) openCalls(s *verify.Space, it store.Item) {
 		return
 	}
 	for _, call := range rec.Calls {
-		if n, ok := h.calls[call.Seq]; h.calls != nil && (!ok || call.Index >= n) {
+		if h.Superseded.Message(call.Seq) {
+			s.Mismatch("call %q is to be open, and message %d, which makes it, is superseded", call.ID, call.Seq)
+		} else if n, ok := h.calls[call.Seq]; h.calls != nil && (!ok || call.Index >= n) {
 			s.Mismatch("call %q is to be open, but message %d makes no call %d", call.ID, call.Seq, call.Index)
 		}
 	}

@@ -30,6 +30,7 @@ type Answer struct {
 // key reaches no such session.
 func (svc *Service) ActOn(ctx context.Context, c access.Caller, once access.Once, projectID, id string,
 	act Action) (Answer, error) {
+	once.Scope = session.Scope(projectID, id)
 	switch act.Action {
 	case "refresh":
 		return svc.refresh(ctx, c, once, projectID, id)
@@ -59,8 +60,8 @@ func (svc *Service) reset(ctx context.Context, c access.Caller, once access.Once
 			t.Delete(records.SummaryJob.Key(h.Incarnation))
 		}
 		if s := h.Covered(); s.Covers > 0 {
-			retire(t, h, set)
-			h.Summary = &session.SummaryHead{Version: s.Version}
+			h.Retire(t, set)
+			h.Summary = &session.SummaryHead{Version: s.Version, Since: s.Version + 1}
 			if err := t.PutJSON(records.Session.Key(p.Incarnation, id), h); err != nil {
 				return Answer{}, err
 			}
@@ -94,12 +95,6 @@ func (svc *Service) sessionFor(t *records.Tx, c access.Caller, projectID, id str
 		h = &session.Head{Kind: session.KindChat}
 	}
 	return p, h, set, h.CheckOpen(id)
-}
-
-// retire has the text of a session's summary removed once no decision that used it is kept any more.
-func retire(t *records.Tx, h *session.Head, set *project.Setup) {
-	until := t.Now.AddDate(0, 0, set.Settings.DecisionRetentionDays+1)
-	t.Put(records.Expiry.Key(until, records.Summary.Key(h.Incarnation, h.Summary.Version)), []byte{0})
 }
 
 func (svc *Service) refresh(ctx context.Context, c access.Caller, once access.Once, projectID, id string,

@@ -42,8 +42,16 @@ func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply 
 		if mine, err := w.owns(t); err != nil || !mine {
 			return t.Now, err
 		}
+		rewound, err := w.rewound(t, sinc)
+		if err != nil {
+			return due, err
+		}
 		rec.Created = t.Now
 		next := w.job
+		if rewound { // The attempt may have read what was superseded meanwhile: the next one begins at once.
+			next.Owner, next.Lease = "", 0
+			return t.Now, t.PutJSON(w.key, next)
+		}
 		next.Owner, next.Lease, next.Attempts, next.NotYet, next.Less, next.Draft = "", 0, 0, 0, 0, nil
 		more := rec.Covers < w.job.Through
 		if more {
@@ -64,6 +72,12 @@ func (w *work) keep(ctx context.Context, sinc ident.Incarnation, f *fold, reply 
 	})
 }
 
+// rewound tells whether the session was rewound since the attempt began.
+func (w *work) rewound(t *records.Tx, sinc ident.Incarnation) (bool, error) {
+	_, h, _, err := w.svc.sessionFor(t, access.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session, sinc)
+	return err == nil && !h.Superseded.Equal(w.gone), err
+}
+
 // update runs a change of the task's tenant.
 func (w *work) update(ctx context.Context, do func(*records.Tx) (time.Time, error)) (time.Time, error) {
 	return records.Update(ctx, w.svc.db, access.Caller{Tenant: w.tenant}, access.Once{}, do)
@@ -80,12 +94,12 @@ func (w *work) set(t *records.Tx, sinc ident.Incarnation, rec *session.SummaryRe
 		return fault.Errorf(fault.Conflict, "summary_changed", "the session's summary is another by now")
 	}
 	if rec.Folded = 0; w.head.Covers > 0 {
-		retire(t, h, set)
+		h.Retire(t, set)
 		if !w.job.Anew {
 			rec.Folded = w.head.Version
 		}
 	}
-	h.Summary = rec.HeadOf(w.head.Version + 1)
+	h.Summary = rec.HeadOf(w.head)
 	if err := t.PutJSON(records.Summary.Key(sinc, h.Summary.Version), rec); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/textcut"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
@@ -46,8 +47,9 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 		at = w.from.Covers
 	}
 	for at < w.job.Through && total <= limit {
-		to := min(at+64, w.job.Through)
-		bodies, err := w.svc.sessions.ReadBodies(ctx, w.tenant, sinc, at+1, to)
+		from, end := w.gone.Stretch(at + 1)
+		at = from - 1
+		bodies, err := w.svc.sessions.ReadBodies(ctx, w.tenant, sinc, from, min(at+64, end, w.job.Through))
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +61,7 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 			case total > limit:
 				behind[f.Call] = behind[f.Call] || f.Call != f.Seq
 			default:
-				f.text = chat.Truncate(f.text, message, count)
+				f.text = textcut.Middle(f.text, message, count)
 				f.tokens = count(f.text) + count(f.speaker) + foldOverhead
 				total += f.tokens
 				entries = append(entries, *f)
@@ -70,7 +72,8 @@ func (w *work) gather(ctx context.Context, sinc ident.Incarnation) (*fold, error
 	if total > limit { // something is left for the next call
 		end := wholeAtoms(entries, behind)
 		if f.covers = entries[len(entries)-1].Seq; end < len(entries) {
-			f.covers = entries[end].Seq - 1 // The messages between are delegations', which no summary holds.
+			// The messages between are delegations', which no summary holds, or superseded.
+			f.covers = w.gone.LastMessage(entries[end].Seq - 1)
 		}
 		entries = entries[:end]
 		shorten(entries, limit, count)
@@ -120,7 +123,7 @@ func shorten(entries []foldEntry, limit int, count func(string) int) {
 	}
 	for i := range entries {
 		m := &entries[i]
-		m.text = chat.Truncate(m.text, max(1, m.tokens*limit/total), count)
+		m.text = textcut.Middle(m.text, max(1, m.tokens*limit/total), count)
 	}
 }
 

@@ -206,3 +206,36 @@ func TestSummaryTravels(t *testing.T) {
 		t.Error("a summary of messages that are not there was taken")
 	}
 }
+
+// Long messages are summarised before the budget is full: of 38 messages of 600 tokens none is lost.
+func TestSummariesByTokens(t *testing.T) {
+	scribe := &enginetest.Scribe{}
+	k := enginetest.Open(t, memstore.New(), enginetest.SummariseWith(scribe))
+	k.SetIn(ident.DefaultProject, `{"summary_enabled":true}`)
+	text := strings.Repeat("about twelve hundred short words in each two of the messages ", 50)
+	for i := range 19 {
+		k.Post("s", enginetest.User(fmt.Sprint("#", i, " ", text)), enginetest.Assistant(text))
+		w := k.Ask(`{"session_id":"s","explain":true}`)
+		for _, row := range w.Report {
+			if row.Action == "drop" {
+				t.Fatalf("turn %d: %+v", i+1, row)
+			}
+		}
+		k.Drain()
+	}
+	w := k.Ask(`{"session_id":"s"}`)
+	if n := scribe.Calls(); n == 0 || n > 8 || w.Usage["tokens"] > 8000 || w.Usage["considered_tokens"] < 38*500 {
+		t.Errorf("%d calls, %v", n, w.Usage)
+	}
+	k.SetIn(ident.DefaultProject, `{"summary_threshold_tokens":1000000}`)
+	k.Ask(`{"session_id":"s"}`)
+	before := scribe.Calls()
+	for range 4 {
+		k.Post("s", enginetest.User("more"+text), enginetest.Assistant(text))
+		k.Ask(`{"session_id":"s"}`)
+		k.Drain()
+	}
+	if scribe.Calls() != before {
+		t.Error("a setting of a million tokens is passed over")
+	}
+}

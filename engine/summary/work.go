@@ -13,6 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/span"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -41,6 +42,7 @@ type work struct {
 	job    task
 	record []byte                 // the task as it stands in the store; nil: there is none
 	head   session.SummaryHead    // of the session's summary when the attempt began
+	gone   span.Runs              // what of the session was superseded then
 	from   *session.SummaryRecord // what the summary goes on from; nil: the first message
 	model  string
 }
@@ -163,10 +165,20 @@ func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) 
 		return false, err
 	}
 	w.model, w.head = set.Settings.SummaryModel, h.Covered()
-	w.job.Through = min(w.job.Through, h.Messages)
+	w.gone = h.Superseded
+	if w.job.Through = min(w.job.Through, h.Messages); w.gone.Message(w.job.Through) {
+		// A rewind took back what the task was about. The next window asks for the summary that it needs, and what a
+		// person asked for is made of all before the newest question.
+		if !w.job.Anew {
+			return false, nil
+		}
+		w.job.Through = w.gone.LastMessage(max(h.Asked, 1) - 1)
+	}
 	if w.job.Anew {
-		w.from = w.job.Draft
-		return true, nil
+		if w.from = w.job.Draft; w.from != nil && !session.Within(w.from.Covers, h.Extent()) {
+			w.from = nil // A rewind took back what the draft covers.
+		}
+		return w.job.Through > 0, nil
 	}
 	if w.head.Covers == 0 {
 		return true, nil

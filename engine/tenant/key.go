@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,17 +112,30 @@ func (svc *Service) newToken(tenant, id string) (token string, hash []byte) {
 // Authenticate tells who bears a token. It answers unknown_key, whether the key is unknown, wrong, expired or deleted.
 func (svc *Service) Authenticate(ctx context.Context, token string) (access.Caller, error) {
 	sum := sha256.Sum256([]byte(token))
-	if svc.hasRoot && subtle.ConstantTimeCompare(sum[:], svc.rootKey[:]) == 1 {
-		return access.Caller{Role: access.RoleRoot, KeyID: "root"}, nil
-	}
 	rest, ok := strings.CutPrefix(token, keyPrefix)
-	if !ok {
-		return access.Caller{}, records.ErrUnknownKey()
+	if svc.isRoot(sum) || !ok {
+		return svc.bearer(ctx, "", rootKeyID, sum)
 	}
 	id, rest, _ := strings.Cut(rest, "_")
 	_, tenant, _ := strings.Cut(rest, "_")
 	if !ident.ValidID(id) || !ident.ValidID(tenant) {
 		return access.Caller{}, records.ErrUnknownKey()
+	}
+	return svc.bearer(ctx, tenant, id, sum)
+}
+
+func (svc *Service) isRoot(sum [sha256.Size]byte) bool {
+	return svc.hasRoot && subtle.ConstantTimeCompare(sum[:], svc.rootKey[:]) == 1
+}
+
+// bearer tells who bears the key of a tenant whose secret has that digest. The operator's key is of no tenant. It
+// answers unknown_key.
+func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.Size]byte) (access.Caller, error) {
+	if tenant == "" {
+		if !svc.isRoot(sum) {
+			return access.Caller{}, records.ErrUnknownKey()
+		}
+		return access.Caller{Role: access.RoleRoot, KeyID: rootKeyID}, nil
 	}
 	rec, err := svc.keys.Get(ctx, svc.db, tenant, tenant+"/"+id, records.APIKey.Key(id))
 	if err != nil {
@@ -142,6 +157,27 @@ func (svc *Service) Authenticate(ctx context.Context, token string) (access.Call
 	return access.Caller{Tenant: tenant, Incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role,
 		Projects: rec.Projects, Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
 }
+
+// IsKey tells whether a text looks like a key of Mneme's, or is the operator's.
+func (svc *Service) IsKey(text string) bool {
+	if strings.HasPrefix(text, keyPrefix) {
+		return true
+	}
+	sum := sha256.Sum256([]byte(text))
+	return svc.hasRoot && subtle.ConstantTimeCompare(sum[:], svc.rootKey[:]) == 1
+}
+
+// keyPattern finds a key within a longer text. Its id has 16 letters and its secret 32.
+var keyPattern = regexp.MustCompile(keyPrefix + `[0-9a-z]{16}_[0-9a-z]{32}_`)
+
+// HoldsKey tells whether a text holds what may be a key of Mneme's, or the operator's.
+func (svc *Service) HoldsKey(text string) bool {
+	return svc.IsKey(text) || keyPattern.MatchString(text) ||
+		svc.hasRoot && slices.ContainsFunc(strings.FieldsFunc(text, separates), svc.IsKey)
+}
+
+// separates tells of a letter whether it stands between values rather than in one.
+func separates(r rune) bool { return strings.ContainsRune(" ,;=&", r) }
 
 // CreateKey makes a key; its secret is in the answer and nowhere else. It answers invalid_value, too_long, invalid_id,
 // required or out_of_range where the spec is wrong, and not_found where it names a project that the caller's own key

@@ -32,6 +32,8 @@ func (c *checks) Checks() []verify.Check {
 		{Kind: records.Live, Record: c.mark},
 		{Kind: records.APIKey, Record: c.key},
 		{Kind: records.KeyUse, Record: c.keyUse},
+		{Kind: records.SignIn, Record: verify.Expires[signIn]},
+		{Kind: records.SignInLink, Record: verify.Expires[grant]},
 		{Kind: records.Tenant, Record: c.tenant},
 		{Kind: records.TenantJob, Record: c.job},
 	}

@@ -72,7 +72,7 @@ type Failure struct {
 func (svc *Service) Call(ctx context.Context, c access.Caller, once access.Once, projectID string, call Call) (Result,
 	error) {
 	if call.SessionID != "" {
-		if err := ident.CheckID("session_id", call.SessionID); err != nil {
+		if err := ident.CheckSession("session_id", call.SessionID); err != nil {
 			return Result{}, err
 		}
 	}

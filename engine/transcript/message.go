@@ -9,7 +9,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/prefix"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/resent"
 )
 
 // Header is what planning needs of a stored message, packed apart from its body. Tokens are counted once, at write, in
@@ -19,7 +22,7 @@ type Header struct {
 	Call       uint64 // the Seq of the message whose call a result answers; elsewhere the message's own
 	Created    int64  // ms since 1970
 	Turn       uint32
-	Tokens     [2]uint32 // of the message
+	Tokens     [2]uint32 // of the message in the format that it was posted in
 	Content    [2]uint32 // of its shown text alone
 	Compressed [2]uint32 // as an earlier question; users' only
 	TextBytes  uint32
@@ -30,8 +33,21 @@ type Header struct {
 	Role       plan.Role
 	Kind       plan.Kind
 
+	Compacts bool // an Anthropic compaction block: it stands for all messages before it
+
+	// Made is the place in a prompt that a model made the message behind; the zero Place: nobody knows.
+	Made prefix.Place
+
+	// Said is what the message says, for clients that send it again; zero: they do not have it.
+	Said resent.Hash
+
 	Agent, Delegation, Tool string
 	Tags                    []string
+
+	// Reminder is what windows show before a user's message; it may be kept with a later message. nil: nothing.
+	Reminder *reminder.Bound
+
+	Costs *Costs // nil: the message is one text, calls and names, and costs Tokens in every format
 }
 
 // AtomStart tells whether the message begins an atom: a call and its results, which a window shows together or not.
@@ -40,8 +56,17 @@ func (h *Header) AtomStart() bool { return h.Call == h.Seq }
 // Lost tells whether nothing is known of a message any more: its header and its body are damaged.
 func (h *Header) Lost() bool { return h.Role == 0 }
 
-// FlagEmpty marks, in stored headers only, a message that costs Anthropic's placeholder. Policies never see it.
-const FlagEmpty plan.Flags = 1 << 15
+// flagCosts marks a packed header that has Costs.
+const flagCosts plan.Flags = 1 << 15
+
+// flagReminder marks a packed header that has a Reminder.
+const flagReminder plan.Flags = 1 << 13
+
+// flagMade marks a packed header whose Made is known.
+const flagMade plan.Flags = 1 << 14
+
+// flagCompacts marks a packed header whose message Compacts.
+const flagCompacts plan.Flags = 1 << 12
 
 // MessageID names a message: by its session's incarnation and its number there.
 func MessageID(sinc ident.Incarnation, seq uint64) string {
@@ -49,13 +74,14 @@ func MessageID(sinc ident.Incarnation, seq uint64) string {
 }
 
 const (
-	headerVersion = 1
-	headerSize    = 3*8 + 4 + 3*8 + 2*4 + 2*2 + 2 + 2 + 4*2 + 2
+	headerVersion = 3
+	headerSize    = 3*8 + 4 + 3*8 + 2*4 + 2*2 + 2 + 2 + 4*2 + 2 + len(resent.Hash{})
 )
 
 var errBadHeaders = errors.New("a packed header record does not parse")
 
-// appendHeaders packs the headers of one turn: version, counts, a string table, then fixed-size entries.
+// appendHeaders packs the headers of one turn: version, counts, a string table, fixed-size entries, and the costs of
+// those messages that have some.
 func appendHeaders(dst []byte, hs []Header) []byte {
 	ids := map[string]uint16{"": 0}
 	strings := []string{""}
@@ -68,7 +94,7 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 		return n
 	}
 	fixed := make([]byte, 0, len(hs)*headerSize)
-	var tags []byte
+	var tags, costs []byte
 	le := binary.LittleEndian
 	for i := range hs {
 		h := &hs[i]
@@ -81,10 +107,27 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 		}
 		fixed = le.AppendUint32(le.AppendUint32(fixed, h.TextBytes), h.BodyBytes)
 		fixed = le.AppendUint16(le.AppendUint16(fixed, h.Calls), h.CallIndex)
-		fixed = le.AppendUint16(fixed, uint16(h.Flags))
+		flags := h.Flags
+		if h.Compacts {
+			flags |= flagCompacts
+		}
+		if h.Made.Known() {
+			flags |= flagMade
+			costs = h.Made.Append(costs)
+		}
+		if h.Reminder != nil {
+			flags |= flagReminder
+			costs = h.Reminder.Append(costs)
+		}
+		if h.Costs != nil {
+			flags |= flagCosts
+			costs = h.Costs.append(costs)
+		}
+		fixed = le.AppendUint16(fixed, uint16(flags))
 		fixed = append(fixed, byte(h.Role), byte(h.Kind))
 		fixed = le.AppendUint16(le.AppendUint16(le.AppendUint16(fixed, id(h.Agent)), id(h.Delegation)), id(h.Tool))
 		fixed = le.AppendUint16(le.AppendUint16(fixed, uint16(len(tags)/2)), uint16(len(h.Tags)))
+		fixed = append(fixed, h.Said[:]...)
 		for _, tag := range h.Tags {
 			tags = le.AppendUint16(tags, id(tag))
 		}
@@ -96,16 +139,20 @@ func appendHeaders(dst []byte, hs []Header) []byte {
 	for _, s := range strings[1:] {
 		dst = append(le.AppendUint16(dst, uint16(len(s))), s...)
 	}
-	return append(append(dst, tags...), fixed...)
+	return append(append(append(dst, tags...), fixed...), costs...)
 }
 
-// parseTurn unpacks the header record of a turn: the headers, and the lineage of the session before the turn.
-func parseTurn(b []byte) ([]Header, Lineage, error) {
+// parseTurn unpacks the header record of a turn: the headers, and what the session was before the turn.
+func parseTurn(b []byte) ([]Header, Past, error) {
 	hs, rest, err := parseHeaders(b)
-	if err != nil || len(hs) == 0 || len(rest) != lineageSize {
-		return nil, 0, errBadHeaders
+	if err != nil || len(hs) == 0 || len(rest) != pastSize {
+		return nil, Past{}, errBadHeaders
 	}
-	return hs, Lineage(binary.LittleEndian.Uint64(rest)), nil
+	var p Past
+	for i, to := range [...]*uint64{(*uint64)(&p.Lineage), &p.Tokens[0], &p.Tokens[1]} {
+		*to = binary.LittleEndian.Uint64(rest[8*i:])
+	}
+	return hs, p, nil
 }
 
 // parseHeaders unpacks what appendHeaders packed, and gives the bytes behind it.
@@ -129,6 +176,7 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 		return nil, nil, errBadHeaders
 	}
 	tags, b := b[:2*ntags], b[2*ntags:]
+	rest = b[n*headerSize:]
 	hs = make([]Header, n)
 	for i := range hs {
 		h, f := &hs[i], b[i*headerSize:(i+1)*headerSize]
@@ -143,6 +191,7 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 		h.Flags, h.Role, h.Kind = plan.Flags(le.Uint16(f[12:])), plan.Role(f[14]), plan.Kind(f[15])
 		agent, delegation, tool := int(le.Uint16(f[16:])), int(le.Uint16(f[18:])), int(le.Uint16(f[20:]))
 		at, count := int(le.Uint16(f[22:])), int(le.Uint16(f[24:]))
+		h.Said = resent.Hash(f[26:])
 		if max(agent, delegation, tool) > nstrings || at+count > ntags {
 			return nil, nil, errBadHeaders
 		}
@@ -154,8 +203,29 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 			}
 			h.Tags = append(h.Tags, strings[tag])
 		}
+		if h.Compacts = h.Flags&flagCompacts != 0; h.Compacts {
+			h.Flags &^= flagCompacts
+		}
+		if h.Flags&flagMade != 0 {
+			if h.Flags &^= flagMade; len(rest) < prefix.Size {
+				return nil, nil, errBadHeaders
+			}
+			h.Made, rest = prefix.Parse(rest), rest[prefix.Size:]
+		}
+		if h.Flags&flagReminder != 0 {
+			h.Flags &^= flagReminder
+			if h.Reminder, rest, err = reminder.ParseBound(rest); err != nil {
+				return nil, nil, errBadHeaders
+			}
+		}
+		if h.Flags&flagCosts != 0 {
+			h.Flags &^= flagCosts
+			if h.Costs, rest = parseCosts(rest); h.Costs == nil {
+				return nil, nil, errBadHeaders
+			}
+		}
 	}
-	return hs, b[n*headerSize:], nil
+	return hs, rest, nil
 }
 
 var errBadBody = errors.New("a message body does not parse")
@@ -186,7 +256,7 @@ func ParseBody(b []byte) (*Header, *chat.Message, error) {
 	m := &parsed[0].Message
 	m.Raw = raw
 	m.Agent, m.Delegation, m.Tags = h.Agent, h.Delegation, h.Tags
-	m.CreatedAt = records.TimeOf(h.Created)
+	m.CreatedAt, m.Made = records.TimeOf(h.Created), h.Made
 	return h, m, nil
 }
 

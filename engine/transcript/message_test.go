@@ -7,6 +7,8 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/reminder"
 )
 
 // packed are headers that use every field, with strings that they share.
@@ -15,8 +17,15 @@ var packed = []Header{
 		Compressed: [2]uint32{12, 11}, TextBytes: 20, BodyBytes: 99, Role: plan.RoleUser, Agent: "main",
 		Tags: []string{"a", "b"}},
 	{Seq: 2, Call: 2, Turn: 1, Calls: 2, Role: plan.RoleAssistant, Kind: plan.KindCall, Agent: "main", Delegation: "d1"},
-	{Seq: 3, Call: 2, CallIndex: 1, Turn: 1, Flags: plan.FlagErrorResult | FlagEmpty, Role: plan.RoleTool,
-		Kind: plan.KindResult, Agent: "main", Delegation: "d1", Tool: "search", Tags: []string{"b"}},
+	{Seq: 3, Call: 2, CallIndex: 1, Turn: 1, Flags: plan.FlagErrorResult, Role: plan.RoleTool,
+		Kind: plan.KindResult, Agent: "main", Delegation: "d1", Tool: "search", Tags: []string{"b"},
+		Costs: &Costs{Words: [3][2]uint32{{1, 2}, {3, 4}, {5, 6}}, Text: [3][2]uint32{{1}, {2}, {3, 7}},
+			Media: [3][2]uint32{{8}, {0, 9}}, Thinking: [2]uint32{10, 11}}},
+	{Seq: 4, Call: 4, Turn: 1, Role: plan.RoleAssistant, Compacts: true},
+	{Seq: 5, Call: 5, Turn: 1, Role: plan.RoleAssistant, Flags: plan.FlagThinking,
+		Made: prefix.Place{State: prefix.Text("s"), Thought: 3, Tools: 4},
+		Reminder: &reminder.Bound{Before: 7, AsSystem: true, Words: 5, Encoding: 1,
+			Memories: []reminder.Memory{{Key: "home", Incarnation: [8]byte{1}, Version: 2}}}},
 }
 
 func TestHeadersComeBackAsTheyWere(t *testing.T) {

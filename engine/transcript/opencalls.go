@@ -11,6 +11,9 @@ import (
 // maxOpenCalls bounds the calls that a session remembers as unanswered; the oldest are given up first.
 const maxOpenCalls = 1024
 
+// CodeNoOpenCall refuses a result that no open call waits for.
+const CodeNoOpenCall = "no_open_call"
+
 // OpenCall is a call that waits for its result.
 type OpenCall struct {
 	ID         string `json:"id"`
@@ -48,11 +51,18 @@ func (o *OpenCalls) Put(t *records.Tx, pinc ident.Incarnation, session string, h
 	return n, nil
 }
 
-// Follow notes a message's calls as open, or lets a result answer the newest open call of its id.
-func (o *OpenCalls) Follow(m *chat.Message, h *Header) *chat.FieldError {
+// note adds one of a message's calls.
+func (o *OpenCalls) note(h *Header, m *chat.Message, index uint16) {
+	call := &m.Calls[index]
+	o.Calls = append(o.Calls, OpenCall{ID: call.ID, Seq: h.Seq, Index: index, Turn: h.Turn, Name: call.Name,
+		Delegation: m.Delegation})
+}
+
+// Follow notes a message's calls as open, or lets a result answer the newest open call of its id. A call stays open
+// where its result is superseded.
+func (o *OpenCalls) Follow(m *chat.Message, h *Header, superseded bool) *chat.FieldError {
 	for i := range m.Calls {
-		o.Calls = append(o.Calls, OpenCall{ID: m.Calls[i].ID, Seq: h.Seq, Index: uint16(i), Turn: h.Turn,
-			Name: m.Calls[i].Name, Delegation: m.Delegation})
+		o.note(h, m, uint16(i))
 	}
 	if m.Role != plan.RoleTool {
 		return nil
@@ -68,6 +78,9 @@ func (o *OpenCalls) Follow(m *chat.Message, h *Header) *chat.FieldError {
 				m.Delegation, call.Delegation)}
 		}
 		h.Call, h.CallIndex, h.Tool = call.Seq, call.Index, call.Name
+		if superseded {
+			return nil
+		}
 		o.Calls = append(o.Calls[:i:i], o.Calls[i+1:]...)
 		return nil
 	}
@@ -75,6 +88,6 @@ func (o *OpenCalls) Follow(m *chat.Message, h *Header) *chat.FieldError {
 		h.Call = UnknownCall
 		return nil
 	}
-	return &chat.FieldError{Code: "no_open_call", Detail: fault.Words(
+	return &chat.FieldError{Code: CodeNoOpenCall, Detail: fault.Words(
 		"no open call has the id %q; post the assistant message that makes the call first", m.CallID)}
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/tally"
 )
 
 // Tokenizer counts tokens, safe for concurrent use.
@@ -37,15 +39,39 @@ func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) (fail
 	if m.Role == plan.RoleUser {
 		h.Compressed = encode("): ", m.Text)
 	}
-	for i := range project.Encodings {
-		in := func(s string) int {
+	in := [2]func(string) int{}
+	for i := range in {
+		in[i] = func(s string) int {
 			if _, ok := texts[s]; !ok && failed == nil {
 				encode("", s)
 			}
 			return int(texts[s][i])
 		}
-		h.Tokens[i] = uint32(m.Tokens(in))
-		h.Content[i] = uint32(in(m.Flat()))
+	}
+	own := cmp.Or(m.Format, chat.OpenAIChat)
+	bill := tally.Of(own, m)
+	if !bill.OneForAll(m) {
+		h.Costs = new(Costs)
+	}
+	for i, count := range in {
+		h.Tokens[i] = uint32(bill.Words(count) + bill.Media(tally.Current))
+		h.Content[i] = uint32(count(m.Flat()))
+		if h.Costs != nil {
+			thinking := bill.Thinking(count)
+			if thinking == 0 {
+				thinking = count(m.Reasoning)
+			}
+			h.Costs.Thinking[i] = uint32(thinking)
+		}
+	}
+	if h.Costs != nil {
+		for f := range chat.Format(Formats) {
+			in1 := bill
+			if f+1 != own {
+				in1 = tally.Of(f+1, m)
+			}
+			h.Costs.fill(int(f), in1, in)
+		}
 	}
 	return failed
 }
@@ -60,7 +86,7 @@ func (svc *Service) countQuestion(h *Header) {
 	before, _, _ := strings.Cut(plan.EarlierQuestion(h.Turn), turn)
 	for i := range project.Encodings {
 		count := svc.counter(i)
-		h.Compressed[i] += uint32(chat.TokensPerMessage + count("user") + count(before) + count(turn))
+		h.Compressed[i] += uint32(tally.Plain(plan.RoleUser, "", count) + count(before) + count(turn))
 	}
 }
 

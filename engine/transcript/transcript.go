@@ -10,13 +10,13 @@ package transcript
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/span"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -29,30 +29,36 @@ type Service struct {
 // New makes the room.
 func New(db *records.DB, tokens Tokenizer) *Service { return &Service{db: db, tokens: tokens} }
 
-// Extent is how far into a session a reader may look: its first turns and messages, which never change.
+// Extent is how far into a session a reader may look: its first turns and messages, which never change, without those
+// that were superseded.
 type Extent struct {
 	Incarnation ident.Incarnation
-	Turns       uint32
+	Turns       uint32 // numbers given, as are Messages
 	Messages    uint64
+	Superseded  span.Runs
 }
 
-// ReadHeaders gives the newest messages of an extent, ascending and without a gap: at least want of them, or all.
-// It costs what it returns, however long the session is. A header record that is lost or damaged is made again from
-// the bodies; a message of which nothing is left stands there with role 0. Where also is not nil, the record of its key
-// is read in the same round trip. behind is the lineage of the session before the first of the messages; it is 0 where
-// that cannot be read, and where none is wanted.
+// LivingTurns counts the turns that are not superseded.
+func (x *Extent) LivingTurns() uint32 { return x.Turns - x.Superseded.Turns(x.Turns) }
+
+// LivingMessages counts the messages that are not superseded.
+func (x *Extent) LivingMessages() uint64 { return x.Messages - x.Superseded.Messages(x.Messages) }
+
+// LastTurn is the number of the newest turn that is not superseded; 0: there is none.
+func (x *Extent) LastTurn() uint32 { return x.Superseded.LastTurn(x.Turns) }
+
+// ReadHeaders gives the newest messages of an extent, ascending and with no gap but superseded ones: at least want of
+// them, or all. It costs what it returns, however long the session is and however often it was rewound. A header record
+// that is lost or damaged is made again from the bodies; a message of which nothing is left stands there with role 0.
+// Where also is not nil, the record of its key is read in the same round trip. behind is the lineage of the session
+// before the first of the messages; it is 0 where that cannot be read, and where none is wanted.
 func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, want int, also *store.Item) (
 	hs []Header, behind Lineage, err error) {
-	if x.Turns == 0 {
-		return nil, 0, nil
-	}
-	perTurn := max(1, int(x.Messages/uint64(x.Turns))) // a guess, until turns were seen
-	var newest [][]Header                              // turns, newest first
-	have, before := 0, x.Turns+1
-	for have < want && before > 1 {
-		limit := max(1, (want-have+perTurn-1)/perTurn)
-		q := store.Query{Ranges: []store.Range{{From: records.Headers.Key(x.Incarnation, 1),
-			To: records.Headers.Key(x.Incarnation, before), Reverse: true, Limit: limit}}}
+	perPart := max(1, int(x.LivingMessages())/max(1, int(x.LivingTurns()))) // a guess, until some were seen
+	var newest [][]Header                                                   // parts of turns, newest first
+	have, upto := 0, x.Messages
+	for have < want && x.Superseded.LastMessage(upto) > 0 {
+		q, stretches := query(x, upto, want-have, perPart)
 		if also != nil {
 			q.Keys = [][]byte{also.Key}
 		}
@@ -63,23 +69,24 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 		if also != nil {
 			*also, also = r.Keys[0], nil
 		}
-		for i, it := range r.Ranges[0] {
-			turn := before - 1 - uint32(i)
-			hs, before, err := parseTurn(it.Value) // a damaged item has no value
-			if err != nil || string(it.Key) != string(records.Headers.Key(x.Incarnation, turn)) {
+		for i, stretch := range stretches {
+			next := stretch[1] // the message that the next part must end with
+			for _, it := range r.Ranges[i] {
+				part, before, err := parseTurn(it.Value) // a damaged item has no value
+				if err != nil || part[len(part)-1].Seq != next || !chained(it.Key, x, part) {
+					hs, err = svc.headersFromBodies(ctx, tenant, x, want)
+					return hs, 0, err
+				}
+				newest = append(newest, part)
+				have, behind, next = have+len(part), before.Lineage, part[0].Seq-1
+			}
+			if limit := q.Ranges[i].Limit; next >= stretch[0] && (limit == 0 || len(r.Ranges[i]) < limit) {
 				hs, err = svc.headersFromBodies(ctx, tenant, x, want)
 				return hs, 0, err
 			}
-			newest = append(newest, hs)
-			have, behind = have+len(hs), before
+			upto = next
 		}
-		got := uint32(len(r.Ranges[0]))
-		if got < min(uint32(limit), before-1) {
-			hs, err = svc.headersFromBodies(ctx, tenant, x, want)
-			return hs, 0, err
-		}
-		before -= got
-		perTurn = max(1, have/len(newest))
+		perPart = max(1, have/len(newest))
 	}
 	if also != nil { // no header had to be read
 		if *also, err = svc.db.ReadItem(ctx, tenant, also.Key); err != nil {
@@ -87,51 +94,70 @@ func (svc *Service) ReadHeaders(ctx context.Context, tenant string, x Extent, wa
 		}
 	}
 	hs = make([]Header, 0, have)
-	for _, turn := range slices.Backward(newest) {
-		hs = append(hs, turn...)
+	for _, part := range slices.Backward(newest) {
+		hs = append(hs, part...)
 	}
-	return hs, behind, checkContiguous(hs, x.Messages)
+	return hs, behind, nil
+}
+
+// query reads the header records of about so many messages of an extent up to one, and says of which stretches: all of
+// those that are wanted whole, and so much of the next as a guess of the messages in each record tells.
+func query(x Extent, upto uint64, want, perPart int) (q store.Query, stretches [][2]uint64) {
+	for first, last := range x.Superseded.Living(upto) {
+		rng := store.Range{From: records.Headers.Key(x.Incarnation, first), To: records.Headers.Key(x.Incarnation, last+1),
+			Reverse: true}
+		size := last - first + 1
+		if size > uint64(want) {
+			rng.Limit = max(1, (want+perPart-1)/perPart)
+		}
+		q.Ranges, stretches = append(q.Ranges, rng), append(stretches, [2]uint64{first, last})
+		if size >= uint64(want) {
+			break
+		}
+		want -= int(size)
+	}
+	return q, stretches
+}
+
+// chained tells whether a part of a turn lies under its key, and its messages follow one another.
+func chained(key []byte, x Extent, part []Header) bool {
+	for i := 1; i < len(part); i++ {
+		if part[i].Seq != part[i-1].Seq+1 {
+			return false
+		}
+	}
+	return string(key) == string(records.Headers.Key(x.Incarnation, part[0].Seq))
 }
 
 // headersFromBodies makes the newest headers again from the bodies, where a header record is damaged or missing.
 func (svc *Service) headersFromBodies(ctx context.Context, tenant string, x Extent, want int) ([]Header, error) {
 	svc.db.Log.Error("a header record is damaged or missing; reading the bodies instead",
 		"tenant", tenant, "session", x.Incarnation.String())
-	first := uint64(1)
-	if n := uint64(want); x.Messages > n {
-		first = x.Messages - n + 1
-	}
-	bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, first, x.Messages)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Header, len(bodies))
-	turn := x.Turns
-	for i, body := range slices.Backward(bodies) {
-		if h, _, err := ParseBody(body); err == nil {
-			out[i], turn = *h, h.Turn
-		} else {
+	var out []Header // newest first
+	turn := x.LastTurn()
+	for first, last := range x.Superseded.Living(x.Messages) {
+		left := uint64(want - len(out))
+		if left == 0 {
+			break
+		}
+		if last-first >= left {
+			first = last - left + 1
+		}
+		bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, first, last)
+		if err != nil {
+			return nil, err
+		}
+		for i, body := range slices.Backward(bodies) {
 			seq := first + uint64(i)
-			out[i] = Header{Seq: seq, Call: seq, Turn: turn}
+			if h, _, err := ParseBody(body); err == nil && h.Seq == seq {
+				out, turn = append(out, *h), h.Turn
+			} else {
+				out = append(out, Header{Seq: seq, Call: seq, Turn: turn})
+			}
 		}
 	}
+	slices.Reverse(out)
 	return out, nil
-}
-
-// checkContiguous holds the promise that a page is never silently short.
-func checkContiguous(hs []Header, last uint64) error {
-	if len(hs) == 0 {
-		return nil
-	}
-	if got := hs[len(hs)-1].Seq; got != last {
-		return fmt.Errorf("%w: the newest message is %d, the session says %d", records.ErrDamaged, got, last)
-	}
-	for i := 1; i < len(hs); i++ {
-		if hs[i].Seq != hs[i-1].Seq+1 {
-			return fmt.Errorf("%w: message %d is followed by %d", records.ErrDamaged, hs[i-1].Seq, hs[i].Seq)
-		}
-	}
-	return nil
 }
 
 // BodiesAtOnce bounds the messages that one read of a long session brings to memory.
@@ -154,12 +180,13 @@ func (svc *Service) ReadBodies(ctx context.Context, tenant string, sinc ident.In
 	return bodies, nil
 }
 
-// EachMessage visits the messages of an extent in order, for an export. It answers storage_damaged where one cannot be
-// read.
-func (svc *Service) EachMessage(ctx context.Context, tenant string, x Extent, visit func(*Header, *chat.Message) error,
-) error {
-	for first := uint64(1); first <= x.Messages; first += BodiesAtOnce {
-		bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, first, min(first+BodiesAtOnce-1, x.Messages))
+// EachMessage visits the messages of an extent in order, superseded ones too, for an export: all but those of absent
+// runs, which are stored nowhere. It answers storage_damaged where one cannot be read.
+func (svc *Service) EachMessage(ctx context.Context, tenant string, x Extent, absent span.Runs,
+	visit func(*Header, *chat.Message) error) error {
+	for first, end := absent.Stretch(1); first <= x.Messages; first, end = absent.Stretch(first) {
+		last := min(first+BodiesAtOnce-1, end, x.Messages)
+		bodies, err := svc.ReadBodies(ctx, tenant, x.Incarnation, first, last)
 		if err != nil {
 			return err
 		}
@@ -173,6 +200,7 @@ func (svc *Service) EachMessage(ctx context.Context, tenant string, x Extent, vi
 				return err
 			}
 		}
+		first = last + 1
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -14,6 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/resent"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -21,7 +24,16 @@ import (
 type Turn struct {
 	Agent, Delegation string // of the messages that do not name their own; may be empty
 	Messages          []chat.Parsed
-	headers           []Header // what the messages alone tell, as far as Measure came
+	// Continues is the turn that the messages are added to, which must be the newest that lives; 0: a turn of their own.
+	Continues uint32
+	// Superseded says that a file tells of the turn as one that a rewind took back: its results may answer calls that
+	// others answer too.
+	Superseded bool
+	// Reminders are bound to messages, by their place among Messages.
+	Reminders map[int]reminder.Bound
+	headers   []Header // what the messages alone tell, as far as Measure came
+	// said is what messages said that are kept in other words, by their place.
+	said map[int]resent.Hash
 }
 
 // Bytes is what the turn's messages take, without what is kept beside them.
@@ -58,8 +70,8 @@ func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.S
 		return nil, nil, fault.Errorf(fault.TooLarge, "turn_too_large",
 			"at most %d messages or items may be posted at once, these are %d", maxPosted, len(in))
 	}
-	parsed, skipped, bad := chat.Parse(f, in)
-	// chat.Parse reads stored messages too, and older ones may have such names, so they are refused here.
+	parsed, skipped, bad := chat.ParsePosted(f, in)
+	// Package chat reads stored messages too, and older ones may have such names, so they are refused here.
 	for i := range parsed {
 		m := &parsed[i]
 		for _, name := range [...]string{m.Agent, m.Delegation, m.From, m.To} {
@@ -89,17 +101,17 @@ func Refusal(bad []chat.FieldError) error {
 	return refusal
 }
 
-// WriteTurn collects the records of a turn as the next one behind an extent, which is all of its session, and brings
-// open up to date. It gives the headers of the turn's messages, and the lineage that the turn leads to from the one
+// WriteTurn collects the records of a turn as the next one behind an extent, which is all of its session, or as a part
+// that is added to a turn, and brings open up to date. It gives the headers of the turn's messages, and the lineage that the turn leads to from the one
 // before it. It answers invalid_messages where a result answers no call, and turn_too_large.
-func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Lineage, open *OpenCalls) (
+func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Past, open *OpenCalls) (
 	[]Header, Lineage, error) {
 	headers, err := svc.NumberTurn(tx.Ctx, t, behind, open, tx.Now)
 	if err != nil {
 		return nil, 0, err
 	}
 	after := sha256.New()
-	_, _ = after.Write(before.append(nil))
+	_, _ = after.Write(before.Lineage.append(nil))
 	for i := range headers {
 		h := &headers[i]
 		body := appendBody(make([]byte, 0, int(h.BodyBytes)), h, &t.Messages[i].Message)
@@ -111,7 +123,7 @@ func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Lin
 		return nil, 0, fault.Errorf(fault.TooLarge, "turn_too_large",
 			"the turn's names and tags take %d bytes, at most %d are possible", len(packed), store.MaxValue)
 	}
-	tx.Put(records.Headers.Key(behind.Incarnation, behind.Turns+1), packed)
+	tx.Put(records.Headers.Key(behind.Incarnation, behind.Messages+1), packed)
 	return headers, Lineage(binary.LittleEndian.Uint64(after.Sum(nil))), nil
 }
 
@@ -120,7 +132,23 @@ func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Lin
 // first turn.
 type Lineage uint64
 
-const lineageSize = 8
+// Branch is the lineage of a history that leaves another one: behind a rewind, or in a copy.
+func (l Lineage) Branch(by ...any) Lineage {
+	sum := sha256.Sum256(fmt.Append(l.append(nil), by...))
+	return Lineage(binary.LittleEndian.Uint64(sum[:]))
+}
+
+// Past is what a session was before a turn: its lineage, and the tokens of its messages in each of project.Encodings.
+type Past struct {
+	Lineage Lineage
+	Tokens  [2]uint64
+}
+
+const pastSize = 3 * 8
+
+func (p Past) append(dst []byte) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(p.Lineage.append(dst), p.Tokens[0]), p.Tokens[1])
+}
 
 func (l Lineage) append(dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(l)) }
 
@@ -133,6 +161,10 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 	}
 	headers := slices.Clone(t.headers) // a retry starts from what was measured
 	var bad []chat.FieldError
+	turn := behind.Turns + 1
+	if t.Continues > 0 {
+		turn = t.Continues
+	}
 	for i := range t.Messages {
 		m := &t.Messages[i].Message
 		if m.Agent == "" {
@@ -142,14 +174,18 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 			m.Delegation = t.Delegation
 		}
 		h := &headers[i]
-		h.Turn, h.Agent, h.Delegation = behind.Turns+1, m.Agent, m.Delegation
+		h.Turn, h.Agent, h.Delegation, h.Made = turn, m.Agent, m.Delegation, m.Made
 		svc.countQuestion(h)
 		h.Seq = behind.Messages + uint64(i) + 1
 		h.Call = h.Seq
+		if b, ok := t.Reminders[i]; ok {
+			b.Before = cmp.Or(b.Before, h.Seq)
+			h.Reminder = &b
+		}
 		if h.Created = now.UnixMilli(); !m.CreatedAt.IsZero() {
 			h.Created = m.CreatedAt.UnixMilli()
 		}
-		if problem := open.Follow(m, h); problem != nil {
+		if problem := open.Follow(m, h, t.Superseded); problem != nil {
 			problem.Index = t.Messages[i].Index
 			bad = append(bad, *problem)
 		}
@@ -169,6 +205,9 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 		if err != nil {
 			return err
 		}
+		if said, ok := t.said[len(t.headers)]; ok {
+			h.Said = said
+		}
 		t.headers = append(t.headers, h)
 	}
 	return nil
@@ -176,18 +215,16 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 
 // header is what a message alone tells.
 func (svc *Service) header(ctx context.Context, m *chat.Message) (Header, error) {
-	h := Header{Role: m.Role, Kind: m.Kind, TextBytes: uint32(len(m.Text)), Calls: uint16(len(m.Calls)), Tags: m.Tags}
+	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)), Calls: uint16(len(m.Calls)), Tags: m.Tags}
 	if m.IsError {
 		h.Flags |= plan.FlagErrorResult
 	}
-	if m.Images > 0 {
-		h.Flags |= plan.FlagImage
-	}
-	if m.Empty() {
-		h.Flags |= FlagEmpty
-	}
+	h.Flags |= m.Parts.Flags()
 	if len(m.Calls) == 1 {
 		h.Tool = m.Calls[0].Name
+	}
+	if !m.Hidden {
+		h.Said = resent.Of(m)
 	}
 	return h, svc.count(ctx, &h, m)
 }

@@ -11,8 +11,8 @@ import (
 	"io"
 	"maps"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 )
 
 // ImportLine is one record of the file.
@@ -104,8 +104,11 @@ func (l *ImportLine) begin() (string, error) {
 	if err := json.Unmarshal(l.raw, &kind); err != nil {
 		return "", fault.Errorf(fault.Invalid, "invalid_export", "not JSON: %s", err)
 	}
-	if !chat.NumbersReadable(l.raw) {
+	if !rawjson.NumbersReadable(l.raw) {
 		return "", fault.Errorf(fault.Invalid, "unreadable_number", "a number is one that many readers of JSON cannot hold")
+	}
+	if rawjson.LoneSurrogate(l.raw) {
+		return "", fault.Errorf(fault.Invalid, "lone_surrogate", "a text holds half of a UTF-16 pair, which is no character")
 	}
 	return kind.Type, nil
 }

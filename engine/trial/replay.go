@@ -2,20 +2,23 @@ package trial
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/report"
+	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -55,7 +58,19 @@ type Totals struct {
 	Tokens          Compared `json:"tokens"`
 	Fuel            Compared `json:"fuel"`
 	Failures        Compared `json:"failures"` // steps that did not end well
+	// Prefix is how much of a window the next one begins with, turn by turn.
+	Prefix PrefixKept `json:"prefix"`
 }
+
+// PrefixKept is the mean share of a window that the one after the next turn begins with, on both sides.
+type PrefixKept struct {
+	Windows int     `json:"windows"` // that were compared with the one before
+	Before  float64 `json:"before"`
+	After   float64 `json:"after"`
+}
+
+// prefixTurns is of how many turns at the end of a session the windows are compared.
+const prefixTurns = 8
 
 // Compared is a number on both sides.
 type Compared struct {
@@ -68,9 +83,9 @@ type SessionReplay struct {
 	SessionID string `json:"session_id"`
 	Turns     uint32 `json:"turns"`
 	Totals
-	Changed []ChangedMessage `json:"changed"`
-	Failed  SidesFailed      `json:"failed"`
-	Error   string           `json:"error,omitempty"`
+	Changed []Difference `json:"changed"`
+	Failed  SidesFailed  `json:"failed"`
+	Error   string       `json:"error,omitempty"`
 }
 
 // SidesFailed are the steps that did not end well.
@@ -85,14 +100,6 @@ type StepFailure struct {
 	Version int         `json:"version"`
 	Outcome plan.Status `json:"outcome"`
 	Detail  string      `json:"detail"`
-}
-
-// ChangedMessage is a message whose fate differs.
-type ChangedMessage struct {
-	MessageID string      `json:"message_id"`
-	Turn      uint32      `json:"turn"`
-	Before    MessageFate `json:"before"`
-	After     MessageFate `json:"after"`
 }
 
 // MessageFate is what became of a message, as in a report.
@@ -179,17 +186,18 @@ func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record,
 	if err != nil {
 		return nil, nil, err
 	}
+	named := project.PipelineStep{Policy: out.Policy, Config: config}
 	pipeline := set.Settings.Pipeline
-	of := func(entry project.PipelineStep) bool {
-		n, _, _ := strings.Cut(entry.Policy, "@")
-		return n == out.Policy
-	}
-	if !slices.ContainsFunc(pipeline, of) {
-		pipeline = append([]project.PipelineStep{{Policy: out.Policy, Config: config}}, pipeline...)
-	}
-	own, err := svc.policies.Read(ctx, tenant, svc.projects.OwnPolicies(pipeline))
+	own, err := svc.policies.Read(ctx, tenant, svc.projects.OwnPolicies(append(slices.Clip(pipeline), named)))
 	if err != nil {
 		return nil, nil, err
+	}
+	of := func(entry project.PipelineStep) bool {
+		n, _, _ := strings.Cut(entry.Policy, "@")
+		return n == out.Policy && !(entry.Standard && own.Has(n))
+	}
+	if !slices.ContainsFunc(pipeline, of) {
+		pipeline = append([]project.PipelineStep{named}, pipeline...)
 	}
 	r := svc.policies.Resolver(ctx, tenant, set.Settings, own)
 	r.Lenient = true
@@ -232,17 +240,21 @@ func (svc *Service) firstSessions(ctx context.Context, tenant string, p *project
 // replaySession makes a session's window twice.
 func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectID, id string,
 	before, after *policy.Ready) (SessionReplay, error) {
-	out := SessionReplay{SessionID: id, Changed: []ChangedMessage{},
+	out := SessionReplay{SessionID: id, Changed: []Difference{},
 		Failed: SidesFailed{Before: []StepFailure{}, After: []StepFailure{}}}
-	_, h, raw, err := svc.sessions.Read(ctx, c, projectID, id)
+	p, h, raw, err := svc.sessions.Read(ctx, c, projectID, id)
 	if err != nil {
 		return out, err
 	}
 	out.Turns = h.Turns
 	at := svc.db.Now()
 	var sides [2]*window.Draft
+	shares := [2]*float64{&out.Prefix.Before, &out.Prefix.After}
 	for i, r := range [...]*policy.Ready{before, after} {
-		sides[i], err = svc.windows.DraftOfSession(ctx, c.Tenant, h, raw, at, r)
+		sides[i], err = svc.windows.DraftOfSession(ctx, c.Tenant, h, raw, at, r, window.Past{Project: p.Incarnation})
+		if err == nil {
+			*shares[i], out.Prefix.Windows, err = svc.prefixKept(ctx, c.Tenant, p.Incarnation, h, raw, at, r)
+		}
 		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Invalid {
 			out.Error = known.Detail
 			return out, nil
@@ -255,6 +267,34 @@ func (svc *Service) replaySession(ctx context.Context, c access.Caller, projectI
 	return out, nil
 }
 
+// prefixKept is the mean share of a session's last windows that the next one, a turn later, begins with.
+func (svc *Service) prefixKept(ctx context.Context, tenant string, pinc ident.Incarnation, h *session.Head, raw []byte,
+	at time.Time, r *policy.Ready) (share float64, windows int, err error) {
+	var last *window.Draft
+	for turn := max(1, int64(h.Turns)-prefixTurns); turn <= int64(h.Turns); turn++ {
+		past := window.Past{Project: pinc, Turn: new(uint32(turn))}
+		if last != nil {
+			past.Before = &last.Trace
+		}
+		d, err := svc.windows.DraftOfSession(ctx, tenant, h, raw, at, r, past)
+		if err != nil {
+			return 0, 0, err
+		}
+		if last != nil && d.Extent.Messages == last.Extent.Messages {
+			continue // the turn is superseded
+		}
+		if last != nil {
+			share += d.Usage.Prefix.Share
+			windows++
+		}
+		last = d
+	}
+	if windows > 0 {
+		share /= float64(windows)
+	}
+	return share, windows, nil
+}
+
 // compare notes what differs between two windows of one session.
 func (s *SessionReplay) compare(before, after *window.Draft) {
 	s.Messages = Compared{before.Usage.HistoryMessages, after.Usage.HistoryMessages}
@@ -262,19 +302,11 @@ func (s *SessionReplay) compare(before, after *window.Draft) {
 	s.Failed.Before, s.Fuel.Before = failures(before)
 	s.Failed.After, s.Fuel.After = failures(after)
 	s.Failures = Compared{uint64(len(s.Failed.Before)), uint64(len(s.Failed.After))}
-	is := after.Considered()
-	for i, was := range before.Considered() {
-		b, a := fateOf(&was), fateOf(&is[i])
-		if a == b {
-			continue
-		}
-		if s.ChangedMessages++; s.ChangedMessages <= maxChanged {
-			s.Changed = append(s.Changed, ChangedMessage{*was.MessageID, *cmp.Or(was.Turn, new(uint32)), b, a})
-		}
-	}
+	differ := differences(before, after)
+	s.ChangedMessages, s.Changed = differ.ChangedMessages, differ.Changed
 }
 
-func fateOf(r *window.ReportRow) MessageFate {
+func fateOf(r *report.Row) MessageFate {
 	return MessageFate{r.Action, r.ReasonCode, r.TokensAfter}
 }
 
@@ -296,5 +328,11 @@ func (t *Totals) add(o Totals) {
 		{&t.Fuel, &o.Fuel}, {&t.Failures, &o.Failures}} {
 		pair.to.Before += pair.from.Before
 		pair.to.After += pair.from.After
+	}
+	if n := t.Prefix.Windows + o.Prefix.Windows; n > 0 {
+		mean := func(a, b float64) float64 {
+			return (a*float64(t.Prefix.Windows) + b*float64(o.Prefix.Windows)) / float64(n)
+		}
+		t.Prefix = PrefixKept{n, mean(t.Prefix.Before, o.Prefix.Before), mean(t.Prefix.After, o.Prefix.After)}
 	}
 }

@@ -34,12 +34,12 @@ type selfTest struct {
 	Name     string            `json:"name"`
 	Config   json.RawMessage   `json:"config"`
 	Messages []json.RawMessage `json:"messages"`
-	Pending  []json.RawMessage `json:"pending"`
+	Pending  []json.RawMessage `json:"pending,omitempty"`
 	Viewer   access.Viewer     `json:"viewer"`
 	Budget   window.Budget     `json:"budget"`
-	Expect   []string          `json:"expect"`   // action, or action:reason_code, for each message
-	Inserted []string          `json:"inserted"` // texts that the policy inserts; null: not looked at
-	Outcome  plan.Status       `json:"outcome"`  // empty: ok
+	Expect   []string          `json:"expect"`            // action, or action:reason_code, for each message
+	Inserted []string          `json:"inserted,omitzero"` // texts that the policy inserts; null: not looked at
+	Outcome  plan.Status       `json:"outcome,omitempty"` // empty: ok
 }
 
 // SelfTests runs a manifest's tests. It answers a *plan.Refusal where a test fails, or there are too many or too long
@@ -128,7 +128,7 @@ func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Po
 	budget.MaxMessages = cmp.Or(budget.MaxMessages, new(int))
 	budget.MaxTokens = cmp.Or(budget.MaxTokens, new(int))
 	return svc.windows.DraftOfTranscript(ctx, tenant, turns, time.UnixMilli(selfTestTime), ready,
-		&window.Request{Viewer: t.Viewer, Budget: budget, Pending: t.Pending})
+		&window.Request{Viewer: t.Viewer, Budget: budget, Pending: t.Pending}, false)
 }
 
 // compare says where the window differs from what the test expects.

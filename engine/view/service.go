@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -132,9 +133,30 @@ func (svc *Service) At(ctx context.Context, tenant string, x transcript.Extent, 
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Head: &session.Head{Incarnation: x.Incarnation, Turns: x.Turns, Messages: x.Messages}, tenant: tenant}
+	v := &View{Head: &session.Head{Incarnation: x.Incarnation, Turns: x.Turns, Messages: x.Messages,
+		Superseded: x.Superseded}, tenant: tenant}
 	v.Append(hs)
 	return v, nil
+}
+
+// Past gives a view of an earlier state of a session, whose head was just read, with its bytes. What is in memory of
+// the session serves for its past too: most decisions that somebody reads were made lately.
+func (svc *Service) Past(ctx context.Context, tenant string, h *session.Head, raw []byte, x transcript.Extent, want int,
+) (*View, error) {
+	if h == nil { // the session is yet to be
+		return svc.At(ctx, tenant, x, want)
+	}
+	same := h.Superseded.Upto(x.Messages).Equal(x.Superseded) // Else what lived then is superseded by now.
+	if !same || x.Messages == 0 || want+int(min(h.Messages-x.Messages, project.MaxConsidered)) > project.MaxConsidered+1 {
+		return svc.At(ctx, tenant, x, want)
+	}
+	now, err := svc.Current(ctx, tenant, h, raw, want+int(h.Messages-x.Messages))
+	if err != nil {
+		return nil, err
+	}
+	n, _ := slices.BinarySearchFunc(now.Rows, x.Messages+1, func(r Row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+	return &View{Head: &session.Head{Incarnation: x.Incarnation, Turns: x.Turns, Messages: x.Messages,
+		Superseded: x.Superseded}, Rows: now.Rows[:n:n], Names: slices.Clip(now.Names), tenant: tenant, of: now}, nil
 }
 
 // Widen gives the view of the same revision that holds at least the newest want messages.
@@ -164,6 +186,9 @@ func (svc *Service) Load(ctx context.Context, v *View, rows []*Row) (damaged int
 		if damaged += n; err != nil {
 			return damaged, err
 		}
+	}
+	if v.of != nil {
+		v = v.of
 	}
 	if v.place != nil {
 		svc.account(v.place, v.weigh())

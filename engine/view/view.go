@@ -11,7 +11,7 @@ import (
 // View is a session as of one revision, immutable: its head and at least the newest rows somebody wanted.
 type View struct {
 	Head  *session.Head
-	Rows  []Row    // ascending and contiguous, up to the head's last message
+	Rows  []Row    // ascending, up to the head's last message, without a gap but for superseded ones
 	Names []string // that rows speak of by number
 	// Summary is the head's; nil: it has none, or it cannot be read.
 	Summary *session.Summary
@@ -19,11 +19,13 @@ type View struct {
 	tenant string
 	raw    []byte // the head's bytes, by which staleness shows
 	place  *place // nil: it is not kept
+	of     *View  // of a past: the view whose rows it shares
 }
 
 // whole tells whether the view holds the newest want messages, or all that the session has.
 func (v *View) whole(want int) bool {
-	return len(v.Rows) >= want || uint64(len(v.Rows)) == v.Head.Messages
+	x := v.Head.Extent()
+	return len(v.Rows) >= want || uint64(len(v.Rows)) == x.LivingMessages()
 }
 
 // grow makes a view out of the one before. Only the newest view appends to the array that views share, behind the rows

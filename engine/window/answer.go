@@ -1,20 +1,19 @@
 package window
 
 import (
-	"bytes"
 	"encoding/json"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
-	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/report"
 )
 
 // Answer is a window as answered. Its Rendered members are put together by hand, because messages are stored JSON that
 // is copied and never encoded again; the rest is encoded.
 type Answer struct {
-	DecisionID string `json:"decision_id"` // null where the store had no space for the decision
+	// DecisionID is null where the store had no space for the decision, and left out where the request has record false.
+	DecisionID string `json:"decision_id,omitzero"`
 	Rendered
 	Session decision.Session `json:"session"`
 	Explained
@@ -31,16 +30,18 @@ type Rendered struct {
 
 // Explained is what an answer always says of its window.
 type Explained struct {
-	Usage    decision.Usage  `json:"usage"`
-	Summary  *SummaryUsed    `json:"summary"`           // null: the window shows none
-	Pipeline []decision.Step `json:"pipeline"`          // how each step ended
-	Skipped  []chat.Skipped  `json:"skipped,omitempty"` // messages that are no part of a conversation
+	Usage    decision.Usage       `json:"usage"`
+	Cut      bool                 `json:"cut"`                // it does not begin with all history of the window before
+	Thinking *prompt.ThinkingLeft `json:"thinking,omitempty"` // nil: all thinking is shown as it was
+	Summary  *SummaryUsed         `json:"summary"`            // null: the window shows none
+	Pipeline []decision.Step      `json:"pipeline"`           // how each step ended
+	Skipped  []chat.Skipped       `json:"skipped,omitempty"`  // messages that are no part of a conversation
 }
 
 // Asked is what an answer says where the request asks for it.
 type Asked struct {
 	Memories []RecalledMemory `json:"memories,omitzero"`
-	Report   []ReportRow      `json:"report,omitzero"`
+	Report   []report.Row     `json:"report,omitzero"`
 }
 
 // SummaryUsed is the running summary that a window shows.
@@ -59,25 +60,6 @@ type RecalledMemory struct {
 	Injected bool   `json:"injected"`
 }
 
-// Explanation is a stored decision with its report, which is computed again.
-type Explanation struct {
-	DecisionID string           `json:"decision_id"`
-	SessionID  string           `json:"session_id"`
-	CreatedAt  time.Time        `json:"created_at"`
-	Revision   uint64           `json:"revision"`
-	Turns      uint32           `json:"turns"`
-	WindowHash string           `json:"window_hash"`
-	Format     string           `json:"format,omitempty"`
-	Usage      decision.Usage   `json:"usage"`
-	Pipeline   []decision.Step  `json:"pipeline"`
-	Settings   project.Settings `json:"settings"`
-	Request    json.RawMessage  `json:"request"`
-	Summary    *SummaryUsed     `json:"summary"`
-	Memories   []RecalledMemory `json:"memories,omitzero"`
-	Report     *[]ReportRow     `json:"report"`           // null: an input is purged
-	Purged     string           `json:"purged,omitempty"` // which
-}
-
 // Replayed is a window that was computed again. Equal says that it is the one that was answered.
 type Replayed struct {
 	Equal      bool     `json:"equal"`
@@ -87,42 +69,34 @@ type Replayed struct {
 
 // explained says of a rendered window what every answer says.
 func (a *assembly) explained() Explained {
-	return Explained{Usage: a.usage(), Summary: a.shownSummary(), Pipeline: a.result.steps, Skipped: a.skipped}
-}
-
-// onDemand says of a rendered window what the request asks for.
-func (a *assembly) onDemand() Asked {
-	out := Asked{Memories: a.shownMemories()}
-	if a.request.Explain {
-		out.Report = a.report()
-	}
-	return out
+	return Explained{Usage: a.usage(), Cut: a.result.compared.Cut, Thinking: a.sheet.Left(), Summary: a.shownSummary(), Pipeline: a.result.steps, Skipped: a.skipped}
 }
 
 // usage is what a rendered window takes.
 func (a *assembly) usage() decision.Usage {
 	u := decision.Usage{Messages: a.result.rendered, Tokens: a.result.tokens + uint64(a.limits.systemTokens),
 		HistoryMessages: uint64(a.result.messages), SystemTokens: uint64(a.limits.systemTokens),
-		ConsideredMessages: uint64(len(a.rows)), ConsideredTokens: a.table.tokens}
-	for i := range a.result.items {
-		if it := &a.result.items[i]; it.Role != plan.RoleSystem {
-			u.HistoryTokens += uint64(it.Tokens)
-		}
+		Prefix: a.shared(), ConsideredMessages: uint64(len(a.rows)), ConsideredTokens: a.table.tokens}
+	u.Count(a.result.items)
+	if u.Messages > 0 {
+		u.Tokens += uint64(a.limits.primer)
 	}
+	shown, ofPending := a.shelf.Tokens(a.result.items)
+	u.HistoryTokens -= shown
+	u.Parts = decision.PartsOf(a.result.items, u.Tokens, decision.Bounds{System: uint64(a.limits.systemTokens),
+		Tools: uint64(a.limits.toolTokens), Window: uint64(a.limits.window), Reserve: uint64(a.limits.reserve),
+		Budget: uint64(a.limits.budget)})
+	u.Parts.Memories += shown
+	u.Parts.Pending -= ofPending
+	u.Parts.History -= shown - ofPending
 	return u
 }
 
-// appendObject ends a JSON object that members were appended to by hand: it appends those of v, of which there must be
-// one, and the closing brace.
-func appendObject(dst []byte, v any) ([]byte, error) {
-	at := len(dst)
-	b := bytes.NewBuffer(dst)
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false) // windows are for models
-	if err := enc.Encode(v); err != nil {
-		return dst, err
+// appendReport puts a report into a JSON object that was just closed; nil is null.
+func appendReport(dst []byte, rows []report.Row) []byte {
+	dst = append(dst[:len(dst)-1], `,"report":`...)
+	if rows == nil {
+		return append(dst, "null}"...)
 	}
-	dst = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	dst[at] = ',' // in place of the opening brace
-	return dst, nil
+	return append(report.Append(dst, rows), '}')
 }

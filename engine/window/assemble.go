@@ -4,17 +4,19 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"slices"
-	"sync"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/recollect"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -26,7 +28,8 @@ type asking struct {
 	project, session string
 	request          *Request
 	raw              []byte // the request's bytes as received
-	waited           bool   // a summary has been waited for
+	began            time.Time
+	waited           bool // a summary has been waited for
 }
 
 // Assemble decides what the model should see now, keeps the decision, and appends the JSON of an Answer to dst. raw is
@@ -36,8 +39,8 @@ type asking struct {
 func (svc *Service) Assemble(ctx context.Context, c access.Caller, projectID string, req *Request, raw, dst []byte,
 ) ([]byte, error) {
 	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, ident.DefaultSession), request: req,
-		raw: raw}
-	if err := ident.CheckID("session_id", ask.session); err != nil {
+		raw: raw, began: svc.db.Clock()}
+	if err := ident.CheckSession("session_id", ask.session); err != nil {
 		return dst, err
 	}
 	start := len(dst)
@@ -55,7 +58,8 @@ func (svc *Service) Assemble(ctx context.Context, c access.Caller, projectID str
 // is another one by now, or has the summary that was waited for.
 func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []byte, again bool, err error) {
 	tenant, req := ask.caller.Tenant, ask.request
-	st, err := svc.readState(ctx, ask.caller, ask.project, ask.session, req.Pipeline)
+	series := decision.NewSeries(ask.session, req.Viewer, cmp.Or(req.Format, chat.OpenAIChat.String()))
+	st, err := svc.readState(ctx, ask.caller, ask.project, ask.session, series, req.Pipeline)
 	if err != nil {
 		return dst, false, err
 	}
@@ -69,17 +73,24 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 	}
 	var seed [8]byte
 	svc.db.Random(seed[:])
+	before := decision.ParseTrace(st.traces, h.Incarnation)
 	a, err := svc.begin(ctx, tenant, inputs{at: svc.db.Now().UnixMilli(), seed: binary.LittleEndian.Uint64(seed[:]),
-		extent: h.Extent(), covered: h.Covered(), asked: h.Asked, bare: h.Kind == session.KindBackground, request: req,
-		Ready: ready})
-	if err != nil {
-		return dst, false, err
+		extent: h.Extent(), tokens: h.Tokens[st.setup.Encoding], covered: h.Covered(), asked: h.Asked, names: h.Names,
+		bare: h.Kind == session.KindBackground, request: req, Ready: ready,
+		before: before.Trace})
+	if err == nil && req.AsOf != nil {
+		err = a.lookBack(h, st.headRaw, *req.AsOf.Turn)
+	} else if err == nil {
+		err = a.look(h, st.headRaw)
 	}
-	if err := a.look(h, st.headRaw); err != nil {
-		return dst, false, err
+	if gone, err := a.gone(err, st.project, ask.session); gone || err != nil {
+		return dst, gone, err
 	}
-	a.recall = &recallFrom{ask.caller, ask.project, st.project}
-	if req.Pipeline == nil { // what a request makes up, a reader's too, says nothing of a live version
+	a.pinc = st.project.Incarnation
+	a.shelf = svc.recollect.Shelf(&recollect.From{Caller: ask.caller, ProjectID: ask.project, Project: st.project},
+		before.Reminder)
+	// What a request makes up, a reader's too, says nothing of a live version, and neither does a look.
+	if req.Pipeline == nil && req.current() {
 		a.verdicts = make([]policy.Verdict, len(a.Steps))
 		defer func() { svc.policies.Judge(ctx, tenant, a.Steps, a.verdicts) }()
 	}
@@ -90,40 +101,63 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 	}()
 	id := svc.decisions.NewID(a.at, ask.session, a.extent.Incarnation)
 	start := len(dst)
-	dst, err = a.make(append(append(append(dst, `{"decision_id":"`...), id.String()...), `",`...))
+	if dst = append(dst, '{'); req.recorded() {
+		dst = append(append(append(dst, `"decision_id":"`...), id.String()...), `",`...)
+	}
+	dst, err = a.make(dst)
 	if gone, err := a.gone(err, st.project, ask.session); gone || err != nil {
 		return dst, gone, err
 	}
-	if a.awaitsSummary(ask, st.project.Incarnation) {
+	if req.current() && a.awaitsSummary(ask, st.project.Incarnation) {
 		a.verdicts = nil // it is not the window that is answered
 		ask.waited = true
 		return dst, true, nil
 	}
-	err = svc.decisions.Keep(ctx, tenant, st.project.Incarnation, id, a.record(ask, h.Revision), a.Ready)
+	if req.recorded() {
+		svc.Counts.Add(&a.sheet, &a.result.compared)
+		record, seen := a.record(ask, h.Revision), a.seen()
+		traced := decision.Traced{Series: series, Session: h.Incarnation}
+		if req.current() { // else no window comes after it
+			if traced.Trace = &a.result.trace; record.Reminder != nil {
+				traced.Reminder = &record.Reminder.Bound
+			}
+		}
+		err = svc.decisions.Keep(ctx, tenant, st.project.Incarnation, id, record, seen, a.Ready, traced)
+		defer func() {
+			if err == nil {
+				svc.Answered(tenant, st.project.Incarnation, &record, seen.LeftOut, svc.db.Clock().Sub(ask.began))
+			}
+		}()
+	}
 	if full, ok := errors.AsType[*fault.Error](err); ok && full.Kind == fault.NoSpace {
-		forgetID(dst[start:]) // an agent still gets its window; it cannot be replayed
+		decision.Forget(dst[start:]) // an agent still gets its window; it cannot be replayed
 	} else if err != nil {
 		return dst, false, err
 	}
-	dst, err = appendObject(dst, struct {
+	dst, err = rawjson.AppendMembers(dst, struct {
 		Session decision.Session `json:"session"`
 		Explained
-		Asked
-	}{decision.Session{Exists: st.head != nil || ask.session == ident.DefaultSession}, a.explained(), a.onDemand()})
+		Memories []RecalledMemory `json:"memories,omitzero"`
+	}{decision.Session{Exists: st.head != nil || ask.session == ident.DefaultSession}, a.explained(), a.shownMemories()})
+	if err == nil && req.Explain {
+		dst = appendReport(dst, a.report())
+	}
 	return dst, false, err
 }
 
 // record is what is kept of the window. Keep adds what names the settings and the pipeline.
 func (a *assembly) record(ask *asking, revision uint64) decision.Record {
-	r := decision.Record{At: a.at, Seed: a.seed, Session: ask.session, Extent: decision.Extent(a.extent), Bare: a.bare,
-		Tight: a.tight, Revision: revision, Window: a.result.hash, Usage: a.usage(), Steps: a.result.steps,
-		Request: ask.raw}
+	r := decision.Record{At: a.at, Seed: a.seed, Session: ask.session, Extent: decision.Extent(a.extent),
+		Tokens: a.tokens, Bare: a.bare, Tight: a.tight, Shortened: a.shortened, Names: a.used,
+		Revision: revision, Window: a.result.hash, Usage: a.usage(), Cut: a.result.compared.Cut, Prompt: a.prompt(),
+		Steps: a.result.steps, Request: ask.raw}
 	if a.summary != nil {
 		r.Summary = a.summary.Version
 	}
-	for i := range a.memories {
-		r.Memories = append(r.Memories, a.memories[i].Memory)
+	for i := range a.shelf.Memories {
+		r.Memories = append(r.Memories, a.shelf.Memories[i].Memory)
 	}
+	r.Reminder, r.Forgotten = a.shelf.Current(), a.shelf.Forgotten
 	return r
 }
 
@@ -145,28 +179,20 @@ func (a *assembly) gone(made error, p *project.Record, sessionID string) (bool, 
 	return false, made
 }
 
-// forgetID puts null in place of a response's decision id.
-func forgetID(response []byte) {
-	at := len(`{"decision_id":`)
-	n := copy(response[at:], "null")
-	for i := at + n; response[i] != ','; i++ {
-		response[i] = ' '
-	}
-}
-
 // state is what an assembly starts from, as of one moment.
 type state struct {
 	project  *project.Record
 	setup    *project.Setup
 	head     *session.Head // nil: the session has none
 	headRaw  []byte
-	policies policy.Set // that the pipeline names: the request's own where it has one
+	traces   []store.Item // of the windows before this one
+	policies policy.Set   // that the pipeline names: the request's own where it has one
 }
 
 // readState reads all that an assembly starts from, in one round trip where project and settings are those that were
 // used last.
 func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, sessionID string,
-	own []project.PipelineStep) (*state, error) {
+	series decision.Series, own []project.PipelineStep) (*state, error) {
 	names := svc.projects.OwnPolicies(own)
 	if guess := svc.projects.Peek(c.Tenant, projectID); guess != nil && own == nil {
 		if s, err := svc.projects.SetupOf(guess); err == nil {
@@ -175,7 +201,8 @@ func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, s
 	}
 	for {
 		p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
-			return append([][]byte{records.Session.Key(pinc, sessionID)}, policy.Keys(names)...)
+			keys := append([][]byte{records.Session.Key(pinc, sessionID)}, series.TraceKeys(pinc, svc.db.Now())...)
+			return append(keys, policy.Keys(names)...)
 		})
 		if err != nil {
 			return nil, err
@@ -188,45 +215,13 @@ func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, s
 			names = s.Policies
 			continue
 		}
-		if got[0].Damaged {
-			return nil, records.ErrDamaged
+		st := &state{project: p, setup: s, headRaw: got[0].Value, traces: got[1:3]}
+		if st.head, err = session.DecodeHead(got[0]); err != nil {
+			return nil, err
 		}
-		st := &state{project: p, setup: s, headRaw: got[0].Value}
-		if st.headRaw != nil {
-			st.head = new(session.Head)
-			if err := json.Unmarshal(st.headRaw, st.head); err != nil {
-				return nil, err
-			}
-		}
-		st.policies, err = svc.policies.Set(c.Tenant, names, got[1:])
+		st.policies, err = svc.policies.Set(c.Tenant, names, got[3:])
 		return st, err
 	}
-}
-
-// readied remembers the pipelines of projects as they were last made ready. The zero value remembers none.
-type readied struct {
-	mu        sync.RWMutex
-	pipelines map[ident.Incarnation]readiedPipeline // by project
-}
-
-type readiedPipeline struct {
-	setup *project.Setup // which state of the project's record
-	ready *policy.Ready
-}
-
-func (r *readied) of(p ident.Incarnation) readiedPipeline {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.pipelines[p]
-}
-
-func (r *readied) keep(p ident.Incarnation, made readiedPipeline) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pipelines == nil || len(r.pipelines) >= records.MemoSize {
-		r.pipelines = map[ident.Incarnation]readiedPipeline{}
-	}
-	r.pipelines[p] = made
 }
 
 // ready makes ready what an assembly runs: the request's own pipeline, or the project's, which is made again only when
@@ -237,14 +232,13 @@ func (svc *Service) ready(ctx context.Context, tenant string, st *state, own []p
 	if own != nil {
 		return r.Make(own)
 	}
-	last := svc.readied.of(st.project.Incarnation)
-	if last.setup == st.setup && last.ready.Policies.Same(st.policies) {
-		return last.ready, nil
+	if last := svc.readied.Find(st.project.Incarnation, st.setup, st.policies); last != nil {
+		return last, nil
 	}
 	r.Lenient = true
 	made, err := r.Make(st.setup.Settings.Pipeline)
 	if err == nil && !made.Partial {
-		svc.readied.keep(st.project.Incarnation, readiedPipeline{st.setup, made})
+		svc.readied.Keep(st.project.Incarnation, st.setup, made)
 	}
 	return made, err
 }

@@ -69,7 +69,7 @@ func TestNoPipeline(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("s", enginetest.User("question"))
 	w := k.Ask(`{"session_id":"s","pipeline":[]}`)
-	d, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
+	d, err := k.Trials.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
 	if err != nil || d.Pipeline == nil || len(d.Pipeline) != 0 || !strings.Contains(string(w.Raw), `"pipeline":[]`) {
 		t.Errorf("%s is explained as %+v, %v", w.Raw, d, err)
 	}

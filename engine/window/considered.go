@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -26,7 +27,7 @@ func (a *assembly) consider() error {
 	}
 	start := a.limit(stored)
 	must, found := a.beyondLimit(stored, start)
-	if !found && len(stored) < min(project.MaxConsidered, int(a.extent.Messages)) && !a.bare {
+	if !found && len(stored) < min(project.MaxConsidered, int(a.extent.LivingMessages())) && !a.bare {
 		if err := a.widen(); err != nil {
 			return err
 		}
@@ -45,8 +46,13 @@ func (a *assembly) consider() error {
 		a.rows = slices.Compact(a.rows)
 	}
 	a.older = older{}
+	hidden := len(a.rows)
+	if a.request.Viewer.Alone {
+		a.rows = slices.DeleteFunc(a.rows, func(r *view.Row) bool { return !a.visible(r) })
+	}
+	hidden -= len(a.rows)
 	if !a.bare {
-		a.older.messages = a.extent.Messages - uint64(len(a.rows))
+		a.older.messages = a.extent.LivingMessages() - uint64(len(a.rows)+hidden)
 		if start > 0 {
 			a.older.lastTurn = stored[start-1].Turn
 		} else if a.older.messages > 0 {
@@ -61,23 +67,20 @@ func (a *assembly) consider() error {
 	for i := range a.pending {
 		a.rows = append(a.rows, &a.pending[i])
 	}
+	a.compacted = 0
+	for _, r := range a.rows {
+		if r.Compacts && a.format == chat.AnthropicMessages && a.visible(r) {
+			a.compacted = r.Seq
+		}
+	}
 	a.considered = a.rows
 	return nil
 }
 
-// limit is the index of the first message that is considered. Behind it are at most horizon messages, and no more than
-// a table holds once their calls are answered. The limit moves forward to an atom's start, so that no atom is split.
+// limit is the index of the first message that is considered.
 func (a *assembly) limit(stored []view.Row) int {
-	start, records := max(0, len(stored)-a.horizon()), 0
-	for i := len(stored) - 1; i >= start; i-- {
-		if records += 1 + int(stored[i].Calls); records > maxTable {
-			start = i + 1
-		}
-	}
-	for start > 0 && start < len(stored) && !stored[start].AtomStart() {
-		start++
-	}
-	return start
+	before := int(a.extent.LivingMessages()) - len(stored)
+	return view.TableStart(stored, before, a.horizon(), maxTable)
 }
 
 // beyondLimit gives, of the messages before the limit, the newest user message and the newest atom that the viewer may
@@ -122,6 +125,9 @@ func (a *assembly) beyondLimit(stored []view.Row, start int) (must []*view.Row, 
 // visible tells whether the viewer may see a stored message that can be read.
 func (a *assembly) visible(r *view.Row) bool {
 	viewer := a.viewerDelegation()
+	if a.request.Viewer.Alone {
+		return !r.Lost() && r.Header.Delegation == viewer
+	}
 	return !r.Lost() && (viewer == "" || r.DelegationID == 0 || r.Header.Delegation == viewer)
 }
 
@@ -139,78 +145,50 @@ func (a *assembly) parsePending() error {
 	if len(a.request.Pending) == 0 {
 		return nil
 	}
-	format := a.format
-	if format == chat.Text {
-		format = chat.OpenAIChat
-	}
-	parsed, skipped, err := transcript.ParseMessages(format, a.request.Pending)
+	parsed, skipped, err := transcript.ParseMessages(a.pendingFormat, a.request.Pending)
 	if a.skipped = skipped; err != nil || len(parsed) == 0 {
 		return err
 	}
+	t := &transcript.Turn{Agent: a.request.Viewer.Agent, Delegation: a.viewerDelegation(), Messages: parsed}
 	open := new(transcript.OpenCalls)
 	if slices.ContainsFunc(parsed, func(p chat.Parsed) bool { return p.Role == plan.RoleTool }) && !a.bare {
-		if err := a.openCalls(open); err != nil {
+		var damaged int
+		if open, damaged, err = a.svc.views.OpenCalls(a.ctx, a.view, a.limit(a.view.Rows)); err != nil {
 			return err
 		}
+		a.damage += damaged
 	}
-	t := &transcript.Turn{Agent: a.request.Viewer.Agent, Delegation: a.viewerDelegation(), Messages: parsed}
+	if from := a.shelf.From; from != nil { // A replay knows where they were made.
+		making := transcript.Making{Session: cmp.Or(a.request.SessionID, ident.DefaultSession),
+			Format: a.pendingFormat.String(), Posted: a.request.Pending, Field: "pending"}
+		if err := making.Trace(t, func(id string) (*transcript.Kept, error) {
+			return a.svc.decisions.Decided(a.ctx, from.Caller, from.ProjectID, id)
+		}); err != nil {
+			return err
+		}
+		t.Reminders = nil // The window before says what to show again.
+	}
+	a.used = t.OwnNames(a.names)
 	hs, err := a.svc.sessions.NumberTurn(a.ctx, t, a.extent, open, records.TimeOf(a.at))
 	if err != nil {
 		return err
 	}
 	a.pending, a.view = a.view.Beside(hs)
+	a.posted = make([]int32, len(parsed))
 	for i := range a.pending {
+		a.posted[i] = int32(parsed[i].Index)
 		a.pending[i].Flags |= plan.FlagPending
 		a.pending[i].Message.Store(&parsed[i].Message)
 	}
 	return nil
 }
 
-// openCalls finds the calls among the stored messages that may still be answered.
-func (a *assembly) openCalls(open *transcript.OpenCalls) error {
-	answered := map[uint64]map[uint16]bool{}
-	var calls []*view.Row
-	stored := a.view.Rows[max(0, len(a.view.Rows)-a.horizon()):]
-	for i := range stored {
-		r := &stored[i]
-		switch {
-		case r.Calls > 0:
-			calls = append(calls, r)
-		case r.Call != r.Seq:
-			if answered[r.Call] == nil {
-				answered[r.Call] = map[uint16]bool{}
-			}
-			answered[r.Call][r.CallIndex] = true
-		}
-	}
-	calls = slices.DeleteFunc(calls, func(r *view.Row) bool { return len(answered[r.Seq]) >= int(r.Calls) })
-	if err := a.load(calls); err != nil {
-		return err
-	}
-	open.More = a.extent.Messages > uint64(len(stored))
-	for _, r := range calls {
-		m := r.Message.Load()
-		if m == nil {
-			open.More = true
-			continue
-		}
-		for i, call := range m.Calls {
-			if !answered[r.Seq][uint16(i)] {
-				open.Calls = append(open.Calls, transcript.OpenCall{ID: call.ID, Seq: r.Seq, Index: uint16(i),
-					Turn: r.Turn, Name: call.Name, Delegation: r.Delegation})
-			}
-		}
-	}
-	return nil
-}
-
 // rowOf finds a considered row by its number in the session; nil where it is not considered.
 func (a *assembly) rowOf(seq uint64) *view.Row {
-	i, ok := slices.BinarySearchFunc(a.rows, seq, func(r *view.Row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
-	if !ok {
-		return nil
+	if i := view.IndexOf(a.rows, seq); i >= 0 {
+		return a.rows[i]
 	}
-	return a.rows[i]
+	return nil
 }
 
 // windowOrder gives the considered rows with each result behind its call.

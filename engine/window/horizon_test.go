@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tally"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
@@ -26,7 +27,7 @@ func TestMandatoryBeyondTheHorizon(t *testing.T) {
 	if string(w.Messages[0]) != enginetest.User("the question") && !strings.Contains(string(w.Raw), `"content":"the question"`) {
 		t.Errorf("the question is missing: %s", w.Messages[0])
 	}
-	if n := len(w.Report); n != 258 || w.Report[0].ReasonCode != "mandatory" || w.Report[n-1].Count != 44 {
+	if n := len(w.Report); n != 239 || w.Report[0].ReasonCode != "mandatory" || w.Report[n-1].Count != 64 {
 		t.Errorf("%d rows, first %+v, last %+v", n, w.Report[0], w.Report[n-1])
 	}
 	validate(t, "openai.chat", w)
@@ -80,8 +81,8 @@ func TestEarlierQuestionsAreCountedExactly(t *testing.T) {
 	for turn := 1; turn <= 60; turn++ {
 		text := texts[turn%len(texts)]
 		k.Post("s", enginetest.User(text))
-		m := (&chat.Message{}).Compressed(uint32(turn), text)
-		want[turn] = m.Tokens(func(s string) int { return counter.Count("o200k_base", s) })
+		q := (&chat.Message{}).Compressed(uint32(turn), text)
+		want[turn] = tally.Plain(q.Role, q.Text, func(s string) int { return counter.Count("o200k_base", s) })
 	}
 	k.Post("s", enginetest.User("last"))
 	w := k.Ask(`{"session_id":"s","explain":true,"budget":{"max_messages":0,"max_tokens":0},"pipeline":[{"policy":"depth-compress","config":{"depth":1}}]}`)

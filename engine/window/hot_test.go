@@ -95,7 +95,8 @@ func TestConcurrentTurnsAndWindows(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	list, err := k.Sessions.ListMessages(t.Context(), k.Admin, ident.DefaultProject, "s", records.Page{Limit: 1000}, false)
+	list, err := k.Sessions.ListMessages(t.Context(), k.Admin, ident.DefaultProject, "s", records.Page{Limit: 1000},
+		session.MessageOrder{})
 	if err != nil || len(list.Data) != 2*writers*each {
 		t.Fatalf("%d messages: %v", len(list.Data), err)
 	}

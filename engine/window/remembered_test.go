@@ -12,6 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/tally"
 )
 
 // rememberedIn are the memories that a window says were found, in order, those that it shows with a +.
@@ -36,8 +37,8 @@ func rememberedIn(t *testing.T, w enginetest.Window) string {
 	return strings.Join(out, " ")
 }
 
-// TestRemembered asks for memories in a window: what fits stands in front as one message, within the budget, with a row of
-// its own, and the window can be replayed for as long as the versions that it used are kept.
+// TestRemembered asks for memories in a window: what fits stands before the newest question as one message, within the
+// budget, with a row of its own, and the window can be replayed for as long as the versions that it used are kept.
 func TestRemembered(t *testing.T) {
 	k := enginetest.New(t)
 	k.Keep("home", "Ada lives in Lisbon with two cats")
@@ -49,8 +50,8 @@ func TestRemembered(t *testing.T) {
 	if got := rememberedIn(t, w); !strings.HasPrefix(got, "+home") {
 		t.Errorf("found %q", got)
 	}
-	if !strings.Contains(string(w.Messages[0]), "two cats") || !strings.Contains(string(w.Messages[0]), `"system"`) {
-		t.Errorf("the first message is %s", w.Messages[0])
+	if m := string(w.Messages[2]); !strings.Contains(m, "two cats") || !strings.Contains(m, `"role":"user"`) || len(w.Messages) != 4 {
+		t.Errorf("before the question stands %s", m)
 	}
 	rows, tokens := 0, 0
 	for _, r := range w.Report {
@@ -62,7 +63,7 @@ func TestRemembered(t *testing.T) {
 			}
 		}
 	}
-	if rows != 1 || w.Usage["tokens"] != w.Usage["history_tokens"]+tokens {
+	if rows != 1 || w.Usage["tokens"] != w.Usage["history_tokens"]+tokens+tally.Primer {
 		t.Errorf("%d rows, %d tokens of %v", rows, tokens, w.Usage)
 	}
 	k.Replay(w.DecisionID)
@@ -81,6 +82,86 @@ func TestRemembered(t *testing.T) {
 	_, err := k.Windows.Replay(k.Context(), k.Admin, ident.DefaultProject, w.DecisionID, nil)
 	if gone := (*fault.Error)(nil); !errors.As(err, &gone) || gone.Code != "memory_purged" {
 		t.Errorf("replaying with a forgotten memory: %v", err)
+	}
+}
+
+// TestWhereMemoriesStand holds for each place, role and format where memories stand, who seems to say them, that what
+// they take is counted apart, and that replays are equal.
+func TestWhereMemoriesStand(t *testing.T) {
+	k := enginetest.New(t)
+	k.Keep("home", "Ada lives in Lisbon with two cats")
+	k.Post("dashboard", enginetest.User("hello"), `{"role":"assistant","content":"hi"}`)
+	bare := func(format, pending string) enginetest.Window {
+		return k.Ask(`{"format":%q,"pending":[%s]}`, format, pending)
+	}
+	for format, user := range map[string]string{"openai.chat": `{"role":"user","content":"where does Ada live?"}`,
+		"anthropic.messages": `{"role":"user","content":[{"type":"text","text":"where does Ada live?"}]}`,
+		"openai.responses":   `{"role":"user","content":"where does Ada live?"}`, "text": `{"role":"user","content":"where does Ada live?"}`} {
+		plain := bare(format, user) // before any memories were shown for the question
+		for _, position := range []string{"before_newest", "first"} {
+			for _, role := range []string{"user", "system"} {
+				request := fmt.Sprintf(`{"explain":true,"format":%q,"pending":[%s],"memories":{"position":%q,"role":%q}}`,
+					format, user, position, role)
+				w := k.Ask("%s", request)
+				at := -1 // the message that holds them
+				for i, m := range w.Messages {
+					if strings.Contains(string(m), "two cats") {
+						at = i
+					}
+				}
+				var whole struct{ System, Text string }
+				if err := json.Unmarshal(w.Raw, &whole); err != nil {
+					t.Fatal(err)
+				}
+				inSystem := format == "anthropic.messages" && role == "system"
+				switch last := len(w.Messages) - 1; {
+				case format == "text":
+					if first := strings.Index(whole.Text, "two cats") < strings.Index(whole.Text, "hello"); first != (position == "first") {
+						t.Errorf("%s: %s", request, whole.Text)
+					}
+				case inSystem && (at >= 0 || !strings.Contains(whole.System, "two cats")):
+					t.Errorf("%s: %s", request, w.Raw)
+				case inSystem:
+				case format == "anthropic.messages" && position == "before_newest": // joined with the question
+					if at != last || !strings.Contains(string(w.Messages[at]), "where does") {
+						t.Errorf("%s: %s", request, w.Messages)
+					}
+				case position == "before_newest" && at != last-1, position == "first" && at != 0,
+					!strings.Contains(string(w.Messages[at]), `"role":"`+role+`"`):
+					t.Errorf("%s: %s", request, w.Messages)
+				}
+				memories, kept := 0, 0
+				for _, r := range w.Report {
+					if r.MessageID == "memories" {
+						memories += r.After
+					} else {
+						kept += r.After
+					}
+				}
+				parts := func(w enginetest.Window) (p struct {
+					Usage struct {
+						Parts map[string]int
+					}
+				}) {
+					if err := json.Unmarshal(w.Raw, &p); err != nil {
+						t.Fatal(err)
+					}
+					return p
+				}
+				with, without := parts(w).Usage.Parts, parts(plain).Usage.Parts
+				if memories == 0 || with["memories"] != memories || w.Usage["tokens"] != plain.Usage["tokens"]+memories ||
+					with["pending"] != without["pending"] || with["history"] != without["history"] ||
+					w.Usage["history_tokens"] != plain.Usage["history_tokens"] || kept != w.Usage["history_tokens"] {
+					t.Errorf("%s: %v and %v, memories %d, kept %d", request, w.Usage, plain.Usage, memories, kept)
+				}
+				k.Replay(w.DecisionID)
+			}
+		}
+	}
+	for _, wrong := range []string{`{"memories":{"position":"last"}}`, `{"memories":{"role":"assistant"}}`} {
+		if _, err := k.TryAsk(wrong); err == nil {
+			t.Errorf("%s was taken", wrong)
+		}
 	}
 }
 

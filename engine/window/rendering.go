@@ -1,19 +1,21 @@
 package window
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"hash/crc32"
+	"cmp"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/items"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/splice"
 	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
-// markdownOf renders a result and its call's input as markdown, or nil where either body is damaged.
-func (a *assembly) markdownOf(r *view.Row) *chat.Message {
+// markdownOf renders a result and its call's input, which an edit may have changed, as markdown, or nil where either body
+// is damaged.
+func (a *assembly) markdownOf(r *view.Row, e *plan.Edit) *chat.Message {
 	call := a.rowOf(r.Call)
 	m := r.Message.Load()
 	if call == nil || m == nil || call.Message.Load() == nil {
@@ -23,55 +25,81 @@ func (a *assembly) markdownOf(r *view.Row) *chat.Message {
 	if int(r.CallIndex) >= len(calls) {
 		return nil
 	}
-	out := m.Markdown(calls[r.CallIndex])
+	called := calls[r.CallIndex]
+	if changed, is := e.ArgumentsOf(int(r.CallIndex)); is {
+		called.Arguments = changed
+	}
+	out := m.Markdown(called)
 	return &out
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// render appends the decided window in the format asked for, behind what make has appended. It identifies the window by
-// the SHA-256 of its parts' sums, which are remembered, and a CRC-32C over its bytes, which shows a change in how parts
-// are joined.
+// render appends the decided window in the format asked for, behind what make has appended.
 func (a *assembly) render(dst []byte) ([]byte, error) {
-	items := a.result.items
-	if err := a.fetchFor(items); err != nil {
+	if err := a.fetchFor(a.result.items); err != nil {
 		return dst, err
 	}
-	var b chat.Builder
+	w, err := a.build(dst)
+	if err != nil {
+		return dst, err
+	}
+	a.result.hash = w.Name(a.sums)
+	a.result.rendered = uint64(w.Rendered)
+	if a.format == chat.Text {
+		return rawjson.AppendString(append(dst, `[],"text":`...), string(w.Text)), nil
+	}
+	if dst = w.Buf; w.System != "" {
+		dst = a.builder.AppendSystem(append(dst, `,"system":`...), &w)
+	}
+	return dst, nil
+}
+
+// build builds the window behind dst, again and again until there is nothing to amend.
+func (a *assembly) build(dst []byte) (w chat.Window, err error) {
+	a.builder.Edits = splice.Edits{}
+	a.beginSheet()
+	for again := true; again; again = a.sheet.Amend(&a.builder, &w) {
+		if w, err = a.buildOnce(dst); err != nil {
+			return w, err
+		}
+	}
+	a.sums = a.builder.Edits.Append(a.sums)
+	a.settlePrompt(&w)
+	return w, nil
+}
+
+// buildOnce builds the window with the edits so far.
+func (a *assembly) buildOnce(dst []byte) (w chat.Window, err error) {
+	b := &a.builder
+	b.Reasoning = a.request.Reasoning == "content"
 	if a.format == chat.Text { // which has no messages
-		b.Reset(a.format, nil, a.request.System)
+		b.Reset(a.format, nil, a.system)
 	} else {
-		b.Reset(a.format, dst, a.request.System)
+		b.Reset(a.format, dst, a.system)
 	}
 	a.sums = append(a.sums[:0], byte(a.format))
-	for i := range items {
-		it := &items[i]
+	a.places = a.places[:0]
+	for i := range a.result.items {
+		it := &a.result.items[i]
 		if it.Change == plan.Notice {
-			b.Notice(it.Text)
-			sum := sha256.Sum256([]byte(it.Text))
-			a.sums = append(append(a.sums, 'n'), sum[:]...)
+			shown := reminder.Message{Text: it.Text, AsSystem: a.asSystem(it)}
+			shown.Add(b, a.format)
+			a.places = append(a.places, shown.Place)
+			a.sums = shown.AppendSum(a.sums)
 			continue
+		}
+		if shown := a.shelf.Of(it); shown != nil {
+			shown.AddWithNext(b, a.format)
+			a.sums = shown.AppendSum(a.sums)
 		}
 		fr, err := a.fragment(it)
 		if err != nil {
-			return dst, err
+			return w, err
 		}
 		b.Add(&fr.Fragment, a.rows[it.Row].Call)
+		a.places = append(a.places, int32(b.Place()))
 		a.sums = append(append(a.sums, 'm'), fr.Hash[:]...)
 	}
-	w := b.Finish()
-	sum := sha256.Sum256(a.sums)
-	crc := crc32.Update(0, castagnoli, w.Messages)
-	crc = crc32.Update(crc32.Update(crc, castagnoli, w.Text), castagnoli, []byte(w.System))
-	a.result.hash = hex.EncodeToString(binary.BigEndian.AppendUint32(sum[:], crc))
-	a.result.rendered = uint64(w.Rendered)
-	if a.format == chat.Text {
-		return chat.AppendString(append(dst, `[],"text":`...), string(w.Text)), nil
-	}
-	if dst = w.Buf; w.System != "" {
-		dst = chat.AppendString(append(dst, `,"system":`...), w.System)
-	}
-	return dst, nil
+	return b.Finish(), nil
 }
 
 // fetchFor loads in one go the bodies that a window needs and does not find rendered.
@@ -107,6 +135,13 @@ func (a *assembly) cached(it *plan.Item) *view.Fragment {
 	switch {
 	case it.Change == plan.Compressed && it.Text == "" && len(it.Rows) == 1:
 		return &r.Fragments[a.format-1][2]
+	case it.Edit != nil:
+		return nil
+	case it.Change == plan.Retexted:
+		if c := r.Cut.Load(); c != nil && c.Text == it.Text && c.Markdown == a.markdown {
+			return &c.Fragments[a.format-1]
+		}
+		return nil
 	case it.Change != plan.Unchanged:
 		return nil
 	case a.markdown && r.Role == plan.RoleTool:
@@ -128,12 +163,34 @@ func (a *assembly) fragment(it *plan.Item) (*view.Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	fr := &view.Rendered{Fragment: chat.Render(a.format, m, chat.Options{Turn: it.Turn, Tool: r.Tool})}
+	opts := chat.Options{Turn: it.Turn, Tool: r.Tool}
+	if a.format == chat.OpenAIResponses && it.Role == plan.RoleTool {
+		if opts.Call, err = a.callType(it, r); err != nil {
+			return nil, err
+		}
+	}
+	fr := &view.Rendered{Fragment: chat.Render(a.format, m, opts)}
 	fr.Hash = fr.Sum()
 	if slot != nil {
 		slot.Store(fr)
 	}
 	return fr, nil
+}
+
+// callType is the type of the Responses item that a result answers; empty where the call is not known.
+func (a *assembly) callType(it *plan.Item, r *view.Row) (string, error) {
+	call, index := a.rowOf(r.Call), r.CallIndex
+	if it.Change == plan.Answer {
+		index = it.Call
+	}
+	if call == nil || call.Damaged.Load() {
+		return "", nil
+	}
+	m, err := a.body(call)
+	if err != nil || int(index) >= len(m.Calls) {
+		return "", err
+	}
+	return cmp.Or(m.Calls[index].Type, items.Call), nil
 }
 
 // shown is the message that an item shows.
@@ -163,16 +220,21 @@ func (a *assembly) shown(it *plan.Item, r *view.Row) (*chat.Message, error) {
 		return nil, err
 	}
 	if it.Change == plan.Retexted {
-		out := m.WithText(it.Text)
+		out := m.Edited(it.Edit)
+		out = out.WithText(it.Text)
 		return &out, nil
 	}
 	if a.markdown && r.Role == plan.RoleTool {
 		if _, err := a.body(a.rowOf(r.Call)); err != nil {
 			return nil, err
 		}
-		if out := a.markdownOf(r); out != nil {
-			return out, nil
+		if out := a.markdownOf(r, it.Edit); out != nil {
+			m = out
 		}
+	}
+	if it.Edit != nil {
+		out := m.Edited(it.Edit)
+		m = &out
 	}
 	return m, nil
 }

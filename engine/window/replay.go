@@ -1,24 +1,26 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/prompt"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
 // Replay computes a decision's window again and appends the JSON of a Replayed to dst. It answers not_found, and
-// session_purged, memory_purged, summary_purged, module_purged or pipeline_purged where an input is no longer stored.
+// session_purged, memory_purged, summary_purged, module_purged or pipeline_purged where an input is no longer stored, and
+// rules_changed where it was made under another version of plan.Rules.
 func (svc *Service) Replay(ctx context.Context, c access.Caller, projectID, id string, dst []byte) ([]byte, error) {
 	d, err := svc.decisions.Read(ctx, c, projectID, id)
 	if err != nil {
@@ -32,37 +34,45 @@ func (svc *Service) Replay(ctx context.Context, c access.Caller, projectID, id s
 	return append(append(append(dst, `,"decision_id":"`...), id...), `"}`...), nil
 }
 
-// Decision explains a stored decision. Where an input is purged, Report is nil and Purged says which. It answers
-// not_found, session_purged and pipeline_purged.
-func (svc *Service) Decision(ctx context.Context, c access.Caller, projectID, id string) (Explanation, error) {
-	d, err := svc.decisions.Read(ctx, c, projectID, id)
+// Variant is what is made of a decision's inputs otherwise than it was.
+type Variant struct {
+	Request *Request
+	Ready   *policy.Ready
+	// Candid is for trying a policy in the place of one of the decision's steps: the first steps end as Outcomes says, and
+	// what comes out is shown even where it breaks the law.
+	Candid   bool
+	Outcomes []decision.Step
+}
+
+// Remake makes a decision's window once more, to be looked at, or another one of the same messages, memories and summary,
+// at the same time. It answers what Replay answers, and what Assemble answers for a wrong request.
+func (svc *Service) Remake(ctx context.Context, tenant string, d *decision.Decision, v *Variant) (*Draft, error) {
+	a, err := svc.again(ctx, tenant, d, v)
 	if err != nil {
-		return Explanation{}, err
+		return nil, err
 	}
-	out := Explanation{DecisionID: id, SessionID: d.Session, CreatedAt: records.TimeOf(d.At), Revision: d.Revision,
-		Turns: d.Extent.Turns, WindowHash: d.Window, Usage: d.Usage, Pipeline: d.Steps, Settings: d.Shared.Settings,
-		Request: d.Request}
-	for _, s := range d.Shared.Steps {
-		out.Settings.Pipeline = append(out.Settings.Pipeline, project.PipelineStep{
-			Policy: policy.VersionName(s.Policy, s.Version), Config: s.Config, OnError: s.OnError})
+	out, err := a.draft()
+	if gone, err := a.gone(err, d.Project, d.Session); gone || err != nil {
+		return nil, cmp.Or(err, errSessionPurged(d))
 	}
-	a, _, err := svc.remake(ctx, c.Tenant, d, nil)
-	if gone, ok := errors.AsType[*fault.Error](err); ok && gone.Kind == fault.Gone {
-		out.Purged = gone.Detail
-		return out, nil
-	}
-	if err != nil {
-		return Explanation{}, err
-	}
-	report := a.report()
-	out.Format, out.Report, out.Memories, out.Summary = a.format.String(), &report, a.shownMemories(), a.shownSummary()
 	return out, nil
+}
+
+// Keep keeps a window that was remade as a decision of its own, whose request is raw, and gives its id. It lies at the
+// time of the decision that it is a fork of, because that is the time that its policies saw.
+func (svc *Service) Keep(ctx context.Context, tenant string, d *decision.Decision, draft *Draft, raw []byte) (string,
+	error) {
+	a := draft.made
+	id, r := svc.decisions.NewID(a.at, d.Session, a.extent.Incarnation), a.record(&asking{session: d.Session, raw: raw}, d.Revision)
+	r.ForkOf = d.ID
+	return id.String(), svc.decisions.Keep(ctx, tenant, d.Project.Incarnation, id, r, a.seen(), a.Ready,
+		decision.Traced{}) // it is never the window before another
 }
 
 // remake makes a decision's window once more and appends the members of its JSON.
 func (svc *Service) remake(ctx context.Context, tenant string, d *decision.Decision, dst []byte) (*assembly, []byte,
 	error) {
-	a, err := svc.again(ctx, tenant, d)
+	a, err := svc.again(ctx, tenant, d, nil)
 	if err != nil {
 		return nil, dst, err
 	}
@@ -74,35 +84,49 @@ func (svc *Service) remake(ctx context.Context, tenant string, d *decision.Decis
 	return a, dst, err
 }
 
-// again makes ready to compute a decision's window once more, from its inputs.
-func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decision) (*assembly, error) {
+// again makes ready to compute a decision's window once more, from its inputs, or one that is made otherwise of them.
+func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decision, v *Variant) (*assembly, error) {
+	if d.Rules != plan.Rules {
+		return nil, fault.Errorf(fault.Gone, "rules_changed", "the decision was made under version %d of Mneme's own "+
+			"texts, counts and laws; this server has version %d", d.Rules, plan.Rules)
+	}
 	x := transcript.Extent(d.Extent)
-	if x.Turns > 0 {
-		h, err := records.Get[session.Head](ctx, svc.db, tenant, records.Session.Key(d.Project.Incarnation, d.Session))
-		if err != nil {
-			return nil, err
-		}
-		if h == nil || h.Incarnation != x.Incarnation {
-			return nil, errSessionPurged(d)
-		}
-	}
-	req := new(Request)
-	if err := json.Unmarshal(d.Request, req); err != nil {
-		return nil, fmt.Errorf("%w: a decision's request", records.ErrDamaged)
-	}
-	pinned, err := svc.policies.Pinned(ctx, tenant, &d.Shared)
+	head, err := svc.db.ReadItem(ctx, tenant, records.Session.Key(d.Project.Incarnation, d.Session))
 	if err != nil {
 		return nil, err
 	}
-	a, err := svc.begin(ctx, tenant, inputs{at: d.At, seed: d.Seed, extent: x, bare: d.Bare, tight: d.Tight,
-		request: req, Ready: pinned, outcomes: d.Steps})
+	h, err := session.DecodeHead(head)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.readRemembered(d); err != nil {
+	if x.Turns > 0 && (h == nil || h.Incarnation != x.Incarnation) {
+		return nil, errSessionPurged(d)
+	}
+	req, err := RequestOf(d)
+	if err != nil {
 		return nil, err
 	}
-	if a.view, err = svc.views.At(ctx, tenant, x, a.horizon()+1); err != nil || d.Summary == 0 {
+	pinned, err := svc.policies.Pinned(ctx, tenant, d.Shared)
+	if err != nil {
+		return nil, err
+	}
+	in := inputs{at: d.At, seed: d.Seed, extent: x, tokens: d.Tokens, bare: d.Bare, tight: d.Tight,
+		shortened: d.Shortened, names: d.Names, request: req, Ready: pinned, outcomes: d.Steps,
+		answers: prompt.Answers{Made: d.Prompt.Made, Breakpoints: d.Prompt.Breakpoints}}
+	if v != nil {
+		in.request, in.Ready, in.outcomes, in.candid = v.Request, v.Ready, v.Outcomes, v.Candid
+		in.tight, in.shortened = in.tight && v.Candid, in.shortened && v.Candid
+	}
+	a, err := svc.begin(ctx, tenant, in)
+	if err != nil {
+		return nil, err
+	}
+	a.pinc = d.Project.Incarnation
+	a.shelf, err = svc.recollect.Again(ctx, tenant, a.pinc, d.Memories, d.Reminder, d.Forgotten)
+	if err != nil {
+		return nil, err
+	}
+	if a.view, err = svc.views.Past(ctx, tenant, h, head.Value, x, a.horizon()+1); err != nil || d.Summary == 0 {
 		return a, err
 	}
 	a.summary, err = svc.sessions.ReadSummary(ctx, tenant, x.Incarnation, d.Summary)
@@ -111,6 +135,15 @@ func (svc *Service) again(ctx context.Context, tenant string, d *decision.Decisi
 			"version %d of the summary of session %q, which this decision used, is purged", d.Summary, d.Session)
 	}
 	return a, err
+}
+
+// RequestOf reads the request of a decision.
+func RequestOf(d *decision.Decision) (*Request, error) {
+	req := new(Request)
+	if err := json.Unmarshal(d.Request, req); err != nil {
+		return nil, fmt.Errorf("%w: a decision's request", records.ErrDamaged)
+	}
+	return req, nil
 }
 
 func errSessionPurged(d *decision.Decision) error {

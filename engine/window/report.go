@@ -3,65 +3,72 @@ package window
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/report"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
-// ReportRow tells what became of a message, and why. The row of what is older than the window considers speaks of no
-// single message: it has Count and Turns instead.
-type ReportRow struct {
-	MessageID    *string     `json:"message_id"` // null in the row of older messages
-	Turn         *uint32     `json:"turn"`       // null where the message belongs to none
-	Action       plan.Action `json:"action"`
-	Policy       string      `json:"policy"`
-	ReasonCode   string      `json:"reason_code"`
-	Reason       string      `json:"reason"`
-	TokensBefore uint32      `json:"tokens_before"`
-	TokensAfter  uint32      `json:"tokens_after"`
-	Count        uint64      `json:"count,omitempty"`
-	Turns        [2]uint32   `json:"turns,omitzero"`
-}
-
 // report gives one row for each considered message, oldest first, one for each message that was injected, and one for
 // what lies beyond the horizon.
-func (a *assembly) report() []ReportRow {
+func (a *assembly) report() []report.Row {
 	after := make([]uint32, len(a.rows)) // tokens in the window
+	places := make([]*int32, len(a.rows))
 	for i := range a.result.items {
-		if it := &a.result.items[i]; it.Row >= 0 && it.Change != plan.Answer {
-			after[it.Row] = it.Tokens
+		it := &a.result.items[i]
+		if it.Row < 0 || it.Change == plan.Answer {
+			continue
+		}
+		after[it.Row], places[it.Row] = it.Tokens, a.placeOf(i)
+		if shown := a.shelf.Of(it); shown != nil {
+			after[it.Row] -= shown.Tokens
+		}
+		if it.Change == plan.Compressed {
+			for _, row := range it.Rows { // one message shows the questions of all
+				places[row] = places[it.Row]
+			}
 		}
 	}
-	must := make([]bool, len(a.rows))
+	must, atoms := make([]bool, len(a.rows)), make([]*uint32, len(a.rows))
 	for i := range a.table.items {
 		it := &a.table.items[i]
 		if it.Change != plan.Answer && it.Change != plan.Notice {
-			must[it.Row] = it.Flags&plan.FlagMandatory != 0
+			must[it.Row], atoms[it.Row] = it.Flags&plan.FlagMandatory != 0, &it.Atom
 		}
 	}
-	rows := make([]ReportRow, 0, len(a.rows)+4)
+	rows, ids := make([]report.Row, 0, len(a.rows)+4), make([]string, len(a.rows))
 	pending := len(a.rows) - len(a.pending)
 	for i, r := range a.rows {
-		id := ""
 		if i >= pending {
-			id = "pending:" + strconv.Itoa(i-pending)
+			ids[i] = "pending:" + strconv.Itoa(i-pending)
 		} else {
-			id = transcript.MessageID(a.extent.Incarnation, r.Seq)
+			ids[i] = transcript.MessageID(a.extent.Incarnation, r.Seq)
 		}
-		row := newReportRow(id, r.Turn, a.result.fates[i], must[i], a.result.steps)
-		row.TokensBefore, row.TokensAfter = a.tokensOf(r), after[i]
+		row := report.Row{MessageID: &ids[i], Turn: turnOf(&r.Turn), Atom: atoms[i], WindowIndex: places[i],
+			TokensBefore: a.tokensOf(r), TokensAfter: after[i]}
+		a.decided(&row, &a.result.fates[i], must[i])
 		rows = append(rows, row)
 	}
 	for i := range a.result.items {
 		it := &a.result.items[i]
+		if shown := a.shelf.Of(it); shown != nil {
+			row := report.Row{MessageID: &shown.ID, Turn: turnOf(&it.Turn), Atom: &it.Atom, TokensAfter: shown.Tokens}
+			if shown.Place >= 0 {
+				row.WindowIndex = &shown.Place
+			}
+			a.decided(&row, &plan.Fate{Action: plan.Inject, Step: -1, Reason: shown.Reason}, false)
+			rows = append(rows, row)
+		}
 		if it.Change != plan.Answer && it.Change != plan.Notice {
 			continue
 		}
-		fate := plan.Fate{Action: plan.Inject, Step: it.Step, Reason: it.Reason}
-		row := newReportRow(a.injectedID(i, it), it.Turn, fate, false, a.result.steps)
-		row.TokensAfter = it.Tokens
+		id := a.injectedID(i, it)
+		row := report.Row{MessageID: &id, Turn: turnOf(&it.Turn), WindowIndex: a.placeOf(i), TokensAfter: it.Tokens}
+		if it.Change == plan.Answer {
+			row.Atom = &it.Atom
+		}
+		a.decided(&row, &plan.Fate{Action: plan.Inject, Step: it.Step, Reason: it.Reason}, false)
 		rows = append(rows, row)
 	}
 	if a.older.messages == 0 {
@@ -71,9 +78,34 @@ func (a *assembly) report() []ReportRow {
 	if a.showsSummary() {
 		reason += fmt.Sprintf("; the summary covers turns %d to %d", a.summary.FirstTurn, a.summary.LastTurn)
 	}
-	row := newReportRow("", 0, plan.Fate{Action: plan.Drop, Step: -1, Reason: reason}, false, nil)
-	row.Count, row.Turns = a.older.messages, [2]uint32{1, a.older.lastTurn}
+	row := report.Row{Count: a.older.messages, Turns: [2]uint32{1, a.older.lastTurn}}
+	a.decided(&row, &plan.Fate{Action: plan.Drop, Step: -1, Reason: reason}, false)
 	return append(rows, row)
+}
+
+// decided fills in who decided what of a row's message.
+func (a *assembly) decided(row *report.Row, f *plan.Fate, must bool) {
+	policy := ""
+	if f.Action != "" && f.Step >= 0 {
+		policy = a.result.steps[f.Step].Policy
+	}
+	row.Decided(f, must, policy)
+}
+
+// turnOf is a turn as rows say it; nil where there is none.
+func turnOf(turn *uint32) *uint32 {
+	if *turn == 0 {
+		return nil
+	}
+	return turn
+}
+
+// placeOf is the place of the window's item at i in the rendered messages; nil where it has none.
+func (a *assembly) placeOf(i int) *int32 {
+	if i >= len(a.places) || a.places[i] < 0 {
+		return nil
+	}
+	return &a.places[i]
 }
 
 // injectedID names a message that no client sent, the window's item at i.
@@ -89,35 +121,22 @@ func (a *assembly) injectedID(i int, it *plan.Item) string {
 	return "notice:" + strconv.Itoa(i)
 }
 
-// hostPolicy stands in reports where no policy but Mneme itself decided.
-const hostPolicy = "mneme"
-
-// newReportRow says who decided what of a message, and why. must says that the message had to stay.
-func newReportRow(id string, turn uint32, f plan.Fate, must bool, steps []decision.Step) ReportRow {
-	r := ReportRow{Action: f.Action, Policy: hostPolicy}
-	if id != "" {
-		r.MessageID = &id
+// seen is what lists say of the window.
+func (a *assembly) seen() decision.Seen {
+	out := decision.Seen{Viewer: a.request.Viewer, Format: a.format.String()}
+	if a.request.Proxied != nil {
+		out.OfCall = *a.request.Proxied
 	}
-	if turn != 0 {
-		r.Turn = &turn
-	}
-	if f.Action == "" {
-		r.Action = plan.Keep
-		r.ReasonCode, r.Reason = "kept", "no policy changed it and it fits the budget"
-		if must {
-			r.ReasonCode, r.Reason = "mandatory", "the newest user message and the newest atom always stay"
+	for i := range a.result.fates {
+		if a.result.fates[i].Action == plan.Drop {
+			out.LeftOut.Count++
+			out.LeftOut.Tokens += uint64(a.tokensOf(a.rows[i]))
 		}
-		return r
 	}
-	if f.Step >= 0 {
-		r.Policy = steps[f.Step].Policy
+	older := a.older.messages
+	if a.showsSummary() {
+		older -= min(older, a.summary.Covers)
 	}
-	r.ReasonCode, r.Reason, _ = strings.Cut(f.Reason, ":")
-	if r.Reason = strings.TrimSpace(r.Reason); r.Reason == "" {
-		r.Reason = r.ReasonCode
-	}
-	if r.ReasonCode == "" {
-		r.ReasonCode, r.Reason = string(r.Action), "the policy gave no reason"
-	}
-	return r
+	out.LeftOut.Count += older
+	return out
 }

@@ -1,14 +1,21 @@
 package window
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/recollect"
+	"github.com/seed-0906e6bc/mneme/engine/systemtext"
+	"github.com/seed-0906e6bc/mneme/engine/tally"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
 // maxPending bounds the messages of the turn in flight.
@@ -16,17 +23,40 @@ const maxPending = 1024
 
 // Request asks what the model should see now. Pointers tell "not said" from zero.
 type Request struct {
-	SessionID   string                 `json:"session_id,omitempty"`
-	Viewer      access.Viewer          `json:"viewer"`
-	Budget      Budget                 `json:"budget"`
-	System      string                 `json:"system,omitempty"`
-	Pending     []json.RawMessage      `json:"pending,omitempty"`
-	Memories    *MemoriesRequest       `json:"memories,omitempty"`
-	Pipeline    []project.PipelineStep `json:"pipeline,omitempty"`
-	Format      string                 `json:"format,omitempty"`
-	ToolResults string                 `json:"tool_results,omitempty"`
-	Explain     bool                   `json:"explain,omitempty"`
+	SessionID     string                 `json:"session_id,omitempty"`
+	Viewer        access.Viewer          `json:"viewer"`
+	Budget        Budget                 `json:"budget"`
+	System        json.RawMessage        `json:"system,omitempty"` // a text, or a list of text blocks
+	Tools         []json.RawMessage      `json:"tools,omitempty"`  // the provider's own list; counted, not shown
+	Pending       []json.RawMessage      `json:"pending,omitempty"`
+	Memories      *recollect.Ask         `json:"memories,omitempty"`
+	Pipeline      []project.PipelineStep `json:"pipeline,omitempty"`
+	Format        string                 `json:"format,omitempty"`
+	PendingFormat string                 `json:"pending_format,omitempty"` // where it is not Format
+	Reasoning     string                 `json:"reasoning,omitempty"`      // content: shown as reasoning_content
+	ToolResults   string                 `json:"tool_results,omitempty"`
+	Explain       bool                   `json:"explain,omitempty"`
+	// CacheControl says what becomes of breakpoints in anthropic.messages: auto, keep (the default) or strip.
+	CacheControl string `json:"cache_control,omitempty"`
+	// Record is false where the window is only looked at. Then no decision is kept, no summary is asked for, and the
+	// breaker hears nothing of how the policies did.
+	Record *bool `json:"record,omitempty"`
+	// Proxied is what lists say of the model call that the window is for; nil: the window was asked for by itself.
+	Proxied *decision.OfCall `json:"-"`
+	// AsOf asks for the window as it would be if the session ended with a turn. All else is as it is today.
+	AsOf *AsOf `json:"as_of,omitempty"`
 }
+
+// AsOf names the end of an earlier state of a session.
+type AsOf struct {
+	Turn *uint32 `json:"turn"` // required
+}
+
+// recorded tells whether the window is an agent's next one, and not one that is only looked at.
+func (r *Request) recorded() bool { return r.Record == nil || *r.Record }
+
+// current tells whether the window is an agent's next one. Others have no summary made and are no matter of the breaker.
+func (r *Request) current() bool { return r.recorded() && r.AsOf == nil }
 
 // Budget bounds a window; 0 is no bound, nil the project's setting.
 type Budget struct {
@@ -36,11 +66,10 @@ type Budget struct {
 	ReserveTokens *int `json:"reserve_tokens,omitempty"`
 }
 
-// MemoriesRequest asks for long-term memories to be injected. Without a Query they are looked for by the newest user
-// message that the viewer may see.
-type MemoriesRequest struct {
-	Query string `json:"query,omitempty"`
-	Limit int    `json:"limit,omitempty"` // 1 to 100; 0: 5
+// Over is the budget with what it leaves out as another one has it.
+func (b Budget) Over(was Budget) Budget {
+	return Budget{MaxMessages: cmp.Or(b.MaxMessages, was.MaxMessages), MaxTokens: cmp.Or(b.MaxTokens, was.MaxTokens),
+		ContextWindow: cmp.Or(b.ContextWindow, was.ContextWindow), ReserveTokens: cmp.Or(b.ReserveTokens, was.ReserveTokens)}
 }
 
 // limits are a request's bounds, defaults filled in.
@@ -48,6 +77,10 @@ type limits struct {
 	messages, tokens uint32 // of the law; 0: no bound
 	maxMessages      int
 	systemTokens     int
+	toolTokens       int
+	primer           uint32 // what begins the reply, in the formats that have messages
+	budget           uint32 // tokens with the primer, as asked for; 0: no bound
+	window, reserve  int    // context_window, where the request has one, and reserve_tokens
 	opening          uint32 // what an opening message costs where the format needs one
 }
 
@@ -65,6 +98,24 @@ func (a *assembly) prepare() error {
 	default:
 		return fault.InvalidField("tool_results", "invalid_value", "must be messages or markdown")
 	}
+	if !prompt.CacheControl(req.CacheControl).Valid() {
+		return fault.InvalidField("cache_control", "invalid_value", "must be auto, keep or strip")
+	}
+	if req.Reasoning != "" && req.Reasoning != "content" {
+		return fault.InvalidField("reasoning", "invalid_value", "must be content, or left out")
+	}
+	if a.system, err = systemtext.Parse(req.System); err != nil {
+		return fault.InvalidField("system", "invalid_value", "%s", err)
+	}
+	if a.pendingFormat = a.format; a.format == chat.Text {
+		a.pendingFormat = chat.OpenAIChat
+	}
+	if req.PendingFormat != "" {
+		var ok bool
+		if a.pendingFormat, ok = chat.ParseFormat(req.PendingFormat); !ok || a.pendingFormat == chat.Text {
+			return fault.InvalidField("pending_format", "invalid_value", "must be a format of messages")
+		}
+	}
 	if req.Viewer.Agent != "" {
 		if err := ident.CheckID("viewer.agent", req.Viewer.Agent); err != nil {
 			return err
@@ -75,10 +126,18 @@ func (a *assembly) prepare() error {
 			return err
 		}
 	}
+	if req.AsOf != nil && req.AsOf.Turn == nil {
+		return fault.InvalidField("as_of.turn", "required", "must be the last turn that the window may show")
+	}
+	if err := req.Memories.Check(); err != nil {
+		return err
+	}
 	if len(req.Pending) > maxPending {
 		return fault.InvalidField("pending", "too_long", "must have at most %d messages", maxPending)
 	}
-	a.count = a.svc.sessions.Counter(a.ctx, a.Encoding)
+	a.Counter = view.Counter{Format: a.format, Encoding: a.Ready.Encoding, Scale: s.TokenScale, Pictures: s.Pictures(),
+		Count: a.svc.sessions.Counter(a.ctx, a.Ready.Encoding), Reasoning: req.Reasoning != ""}
+	a.uncharged = a.Count
 	return a.bound(s)
 }
 
@@ -108,24 +167,47 @@ func (a *assembly) bound(s *project.Settings) error {
 			return fault.InvalidField("budget."+f.name, "out_of_range", "must be from 0 to %d", project.MaxBudget)
 		}
 	}
-	if a.request.System != "" {
-		a.limits.systemTokens = int(a.NoticeTokens(a.request.System))
+	if a.system.Text != "" {
+		a.limits.systemTokens = int(a.NoticeTokens(a.system.Text))
 	}
+	if len(a.request.Tools) > 0 {
+		var err error
+		if a.limits.toolTokens, err = a.countTools(); err != nil {
+			return err
+		}
+	}
+	a.limits.window, a.limits.reserve = window, reserve
 	if window > 0 {
-		room := window - reserve - a.limits.systemTokens
+		room := window - reserve - a.limits.systemTokens - a.limits.toolTokens
 		if room <= 0 {
-			return &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Unit: "tokens",
-				Needed: window - room + 1, Allowed: window,
-				Detail: "reserve_tokens and the system prompt leave nothing of context_window for the history"}
+			return fault.TooSmall("tokens", window-room+1, window,
+				"reserve_tokens, the system prompt and the tools leave nothing of context_window for the history")
 		}
 		if maxTokens == 0 || room < maxTokens {
 			maxTokens = room
 		}
 	}
 	a.limits.maxMessages = maxMessages
-	a.limits.messages, a.limits.tokens = uint32(maxMessages), uint32(maxTokens)
+	a.limits.messages, a.limits.tokens, a.limits.budget = uint32(maxMessages), uint32(maxTokens), uint32(maxTokens)
+	if a.format != chat.Text {
+		a.limits.primer = a.Scaled(tally.Primer)
+	}
+	if a.limits.tokens > 0 {
+		a.limits.tokens = max(a.limits.tokens, a.limits.primer+1) - a.limits.primer
+	}
 	if a.format == chat.AnthropicMessages {
-		a.limits.opening = uint32(chat.LeadTokens(a.count))
+		a.limits.opening = a.Scaled(tally.Lead(a.Count))
 	}
 	return nil
+}
+
+// countTools counts the provider's tools that the request names.
+func (a *assembly) countTools() (int, error) {
+	cl100k := project.Encodings[a.Encoding] == "cl100k_base"
+	ended := func() bool { return a.ctx.Err() != nil }
+	n, err := a.svc.tools.Tools(a.request.Tools, cl100k, a.Count, ended)
+	if err != nil {
+		return 0, fault.InvalidField("tools", "invalid_value", "%s", err)
+	}
+	return int(a.Scaled(n)), nil
 }

@@ -112,7 +112,7 @@ func TestConfigThatDoesNotFit(t *testing.T) {
 		t.Fatalf("set back to a version that does not take the settings: live %d, %s", k.Live("p"), w.Raw)
 	}
 	k.Replay(w.DecisionID)
-	d, err := k.Windows.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
+	d, err := k.Trials.Decision(t.Context(), k.Admin, ident.DefaultProject, w.DecisionID)
 	if err != nil || d.Report == nil {
 		t.Errorf("%+v %v", d, err)
 	}

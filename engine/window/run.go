@@ -4,25 +4,30 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/tally"
 )
 
 // outcome is what the pipeline made of the table.
 type outcome struct {
-	items []plan.Item
-	fates []plan.Fate // by considered row
-	steps []decision.Step
-	ask   uint64 // the message up to which the pipeline asks for a summary; 0: it does not
+	items     []plan.Item
+	fates     []plan.Fate // by considered row
+	steps     []decision.Step
+	ask       uint64          // the message up to which the pipeline asks for a summary; 0: it does not
+	violation *plan.Violation // of a candid window
 	// Cost of the window without the request's system prompt.
 	messages uint32
 	tokens   uint64
 	// Once the window is rendered: what identifies it, in hex, and how many messages it has.
 	hash     string
 	rendered uint64
+	trace    prefix.Trace
+	compared prompt.Compared
 }
 
 var logLevels = [...]string{"debug", "info", "warn", "error"}
@@ -43,6 +48,16 @@ func (a *assembly) decide(l limits) error {
 		a.settle(law)
 		return nil
 	}
+	if needed, over := a.overBudget(); over {
+		if a.Settings.Oversized == "refuse" {
+			return a.tooManyTokens(needed)
+		}
+		// Policies could not make it fit, or broke the law otherwise: then the fallback has to hold it.
+		if err := a.shorten(); err != nil {
+			return err
+		}
+		return a.decide(a.limits)
+	}
 	if violation.Rule == plan.RuleBudgetTokens && l.opening > 0 && a.outcomes == nil {
 		// Policies cannot see the message that the format puts before a window that begins with an assistant's:
 		// where it breaks the budget, they get that much less.
@@ -50,6 +65,11 @@ func (a *assembly) decide(l limits) error {
 			a.tight = true
 			return a.decide(l)
 		}
+	}
+	if a.candid {
+		a.result.violation = violation
+		a.settle(law)
+		return nil
 	}
 	done, ask := a.result.steps, a.result.ask
 	a.startOver(l.withoutOpening())
@@ -76,7 +96,8 @@ func (l limits) withoutOpening() limits {
 // startOver takes the table as it was before any step, with these limits.
 func (a *assembly) startOver(l limits) {
 	a.table.request.BudgetTokens = l.tokens
-	a.result = outcome{items: a.table.items, fates: a.freshFates(), steps: []decision.Step{}}
+	a.result = outcome{items: a.table.items, fates: a.freshFates(),
+		steps: make([]decision.Step, 0, len(a.Steps))}
 }
 
 // freshFates are the rows' fates before any policy.
@@ -86,7 +107,10 @@ func (a *assembly) freshFates() []plan.Fate {
 }
 
 func (a *assembly) settle(law plan.Law) {
-	law.Opening = a.limits.opening
+	if law.Opening = a.limits.opening; a.compacted > 0 {
+		plan.LeadWith(a.result.items, a.compacted)
+		law.Opening = 0
+	}
 	a.result.messages, a.result.tokens = law.Cost(a.result.items, 0)
 }
 
@@ -131,12 +155,22 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	a.records = plan.Records(a.records[:0], a.result.items)
 	req.Records = a.records
 	count := func(s string, stop func() bool) (int, bool) { return a.svc.sessions.CountUntil(a.Encoding, s, stop) }
-	texts := &plan.ItemTexts{Items: a.result.items, Source: a, Count: count}
+	texts := &plan.ItemTexts{Items: a.result.items, Source: a, Rate: a.svc.Rate, Count: count}
+	if a.Settings.TokenScale != 1 {
+		texts.Count = func(s string, stop func() bool) (int, bool) {
+			n, whole := count(s, stop)
+			return int(a.Scaled(n)), whole
+		}
+	}
 	var result plan.Result
 	var failed error // stored content could not be read
 	apply := func(ops []plan.Op, meter plan.Meter) (err error) {
-		defer func(unmetered func(string) int) { a.count = unmetered }(a.count)
-		a.count = chat.Metered(meter, count)
+		if len(ops) == 0 {
+			result.Items = a.result.items
+			return nil
+		}
+		defer func(unmetered func(string) int) { a.Count = unmetered }(a.Count)
+		a.Count = tally.Metered(meter, count)
 		result, err = plan.Apply(a.result.items, ops, number, a, meter)
 		if _, bad := errors.AsType[*plan.BadPlanError](err); err != nil && !bad && meter.Spend(0) == nil {
 			failed = err
@@ -164,7 +198,9 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 	a.result.items = result.Items
 	a.result.ask = max(a.result.ask, result.AskSummary)
 	for _, f := range result.Fates {
-		a.result.fates[f.Row] = f.Fate
+		if was := &a.result.fates[f.Row]; f.Action != plan.Keep || was.Action == "" {
+			*was = f.Fate // that an atom is pinned says less than what else became of it
+		}
 	}
 	return out, nil
 }

@@ -11,14 +11,17 @@ package window
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/decision"
-	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/recollect"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tally"
 	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
@@ -28,24 +31,31 @@ type Service struct {
 	projects  *project.Service
 	sessions  *session.Service
 	policies  *policy.Service
-	memories  *memory.Service
-	recall    *recall.Service
+	recollect *recollect.Service
 	decisions *decision.Service
 	views     *view.Service
 
-	scratch sync.Pool // of *scratch
-	readied readied
+	// Counts are of the windows that were kept.
+	Counts prompt.Counts
 
+	scratch sync.Pool // of *scratch
+	readied policy.Readied
+	tools   tally.Memo
+
+	// Rate says how well a text answers a query, from 0 to plan.MaxScore, by the two alone.
+	Rate func(text, query string) int
 	// WantSummary is told of the summary that a window would like to have, and may wait for it. It tells whether the
 	// session has another summary by then. Nil: no summaries are made.
 	WantSummary func(ctx context.Context, w SummaryWish) (changed bool)
+	// Answered is told of each window that was answered and kept, and of how long it took.
+	Answered func(tenant string, pinc ident.Incarnation, r *decision.Record, left decision.LeftOut, took time.Duration)
 }
 
-// New makes the room. Whoever makes the rooms sets WantSummary.
+// New makes the room. Whoever makes the rooms sets Rate, WantSummary and Answered.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
-	memories *memory.Service, search *recall.Service, decisions *decision.Service, views *view.Service) *Service {
-	svc := &Service{db: db, projects: projects, sessions: sessions, policies: policies, memories: memories,
-		recall: search, decisions: decisions, views: views}
+	memories *recollect.Service, decisions *decision.Service, views *view.Service) *Service {
+	svc := &Service{db: db, projects: projects, sessions: sessions, policies: policies, recollect: memories,
+		decisions: decisions, views: views}
 	svc.scratch.New = func() any { return new(scratch) }
 	return svc
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/view"
 )
 
@@ -28,11 +27,11 @@ func (a *assembly) Summary() (covers uint64, text string, tokens uint32) {
 	counted := &s.Tokens[flat][a.Encoding]
 	n := counted.Load()
 	if n == 0 {
-		if n = 1 + int64(a.NoticeTokens(s.Notice)); a.ctx.Err() == nil {
+		if n = 1 + int64(a.NoticeWords(s.Notice)); a.ctx.Err() == nil {
 			counted.Store(n)
 		}
 	}
-	return s.Covers, s.Notice, uint32(n - 1)
+	return s.Covers, s.Notice, a.Scaled(int(n - 1))
 }
 
 // shownSummary is the summary that the window shows; nil where it shows none.
@@ -72,7 +71,7 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 	if ask.request.Pipeline != nil && ask.caller.Role < access.RoleAgent {
 		return false
 	}
-	through := summaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
+	through := view.SummaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
 	if through == 0 || through <= a.covered.Covers && a.summary != nil {
 		return false // none could be made, or there is one
 	}
@@ -82,28 +81,6 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 		w.Wait = time.Duration(a.Settings.SummaryWaitMS) * time.Millisecond
 	}
 	return a.svc.WantSummary(a.ctx, w)
-}
-
-// summaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
-// delegation, asked, or, where there is none, before the newest atom.
-func summaryCut(rows []*view.Row, cut, asked uint64) uint64 {
-	newest := slices.Backward(rows)
-	bound := asked
-	for _, r := range newest { // heads that were written before the field Asked existed have none
-		if bound == 0 && r.Role == plan.RoleUser && r.DelegationID == 0 {
-			bound = r.Seq
-		}
-	}
-	if bound == 0 && len(rows) > 0 {
-		bound = rows[len(rows)-1].Call
-	}
-	cut = min(cut, max(bound, 1)-1)
-	for _, r := range newest {
-		if r.Seq > cut && r.Call <= cut && r.Call != transcript.UnknownCall {
-			cut = r.Call - 1
-		}
-	}
-	return cut
 }
 
 // AllBut is the last message of a session that a summary may cover so that the newest keep messages of no delegation
@@ -122,7 +99,7 @@ func (svc *Service) AllBut(ctx context.Context, tenant string, h *session.Head, 
 			continue
 		}
 		if keep--; keep < 0 {
-			return summaryCut(rows, r.Seq, h.Asked), nil
+			return view.SummaryCut(rows, r.Seq, h.Asked), nil
 		}
 	}
 	return 0, nil

@@ -1,7 +1,6 @@
 package window
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -31,19 +30,20 @@ func (a *assembly) tabulate() error {
 			return err
 		}
 	}
-	n := newNumbering(a.view.Names)
+	n := view.NewNumbering(a.view.Names)
 	req := &t.request
 	*req = plan.Request{BudgetMessages: a.limits.messages, BudgetTokens: a.limits.tokens, Now: a.at, Seed: a.seed,
-		NewestTurn: a.extent.Turns, OlderExist: a.older.messages > 0}
+		NewestTurn: a.extent.LastTurn(), OlderExist: a.older.messages > 0 && a.compacted == 0}
 	req.SummaryCovers, _, req.SummaryTokens = a.Summary()
 	if len(a.pending) > 0 {
-		req.NewestTurn++
+		req.NewestTurn = a.extent.Turns + 1
 	}
-	req.ViewerDelegation = n.delegation(a.viewerDelegation())
-	req.ViewerAgent = n.name(a.request.Viewer.Agent)
+	req.ViewerDelegation = n.Delegation(a.viewerDelegation())
+	req.ViewerAgent = n.Name(a.request.Viewer.Agent)
 	order := a.windowOrder()
 	last := a.lastVisible(order)
-	atom := 0 // where the current atom begins in t.items
+	atom := 0         // where the current atom begins in t.items
+	here := uint64(0) // tokens of the stored messages that are considered, as the session's head counts them
 	for _, at := range order {
 		r := a.rows[at]
 		if r.AtomStart() {
@@ -52,20 +52,24 @@ func (a *assembly) tabulate() error {
 		}
 		tokens := a.tokensOf(r)
 		t.tokens += uint64(tokens)
+		if r.Flags&plan.FlagPending == 0 {
+			here += uint64(r.Tokens[a.Encoding])
+		}
 		if fate := a.repair(r); fate != nil {
 			if t.fates[at] = *fate; fate.Action == plan.Drop {
 				continue
 			}
 		}
 		if r.AtomStart() {
-			n.atoms++
+			n.Atoms++
 		}
-		it := plan.Item{Row: int32(at), Step: -1, Record: n.record(r)}
-		if len(t.items) > atom {
-			it.Turn = t.items[atom].Turn // an atom belongs to the turn of its call, even where a later turn answers it
+		it := plan.Item{Row: int32(at), Step: -1, Record: n.Record(r)}
+		it.Place = a.extent.Superseded.Place(r.Turn)
+		if len(t.items) > atom { // an atom belongs to the turn of its call, even where a later turn answers it
+			it.Turn, it.Place = t.items[atom].Turn, t.items[atom].Place
 		}
 		if it.Tokens = tokens; r.Role == plan.RoleUser {
-			it.CompressedTokens = a.compressedTokens(r)
+			it.CompressedTokens = a.QuestionAs(&r.Header)
 		}
 		if n := r.MarkdownBytes.Load(); a.markdown && n > 0 {
 			it.TextBytes = n
@@ -73,13 +77,16 @@ func (a *assembly) tabulate() error {
 		if t.fates[at].Action == plan.Replace {
 			it.Change, it.Text, it.Reason = plan.Retexted, Unreadable, t.fates[at].Reason
 			it.TextBytes, it.CompressedTokens = uint32(len(Unreadable)), 0
-			it.Tokens = a.retextedTokens(r, Unreadable)
+			it.Tokens = a.StandIn(&r.Header, Unreadable)
 		}
 		t.items = append(t.items, it)
 	}
 	a.closeAtom(atom, last)
 	a.made = t.items
-	req.Strings, req.Tags = n.strings, n.tags
+	if a.older.messages > 0 {
+		req.OlderTokens = a.tokens - min(here, a.tokens)
+	}
+	req.Strings, req.Tags = n.Strings, n.Tags
 	if err := a.flagMandatory(); err != nil {
 		return err
 	}
@@ -126,13 +133,14 @@ func (a *assembly) closeAtom(at int, last uint64) {
 		it := plan.Item{Row: first.Row, Step: -1, Change: plan.Answer, Call: uint16(i), Text: chat.UnansweredText,
 			Reason: "call_unanswered: the call has no result", Record: first.Record}
 		it.Role, it.Kind, it.Flags, it.CompressedTokens = plan.RoleTool, plan.KindResult, 0, 0
-		it.Tokens, it.TextBytes = a.messageTokens(plan.RoleTool, it.Text), uint32(len(it.Text))
+		it.Tokens, it.TextBytes = a.Plain(plan.RoleTool, it.Text), uint32(len(it.Text))
 		it.TagCount = 0
 		t.items = append(t.items, it)
 	}
 }
 
-// flagMandatory flags what must stay and refuses a budget that cannot hold it.
+// flagMandatory flags what must stay and refuses a budget that has too few messages for it. Whether its tokens fit is
+// known only after the policies, which may shorten it.
 func (a *assembly) flagMandatory() error {
 	t, law := &a.table, a.law(a.limits)
 	atom, user := -1, -1
@@ -149,24 +157,15 @@ func (a *assembly) flagMandatory() error {
 		}
 	}
 	for i := range t.items {
-		if it := &t.items[i]; i == user || int(it.Atom) == atom {
+		if it := &t.items[i]; i == user || int(it.Atom) == atom || it.Seq == a.compacted {
 			it.Flags |= plan.FlagMandatory
 		}
 	}
-	messages, tokens := law.Cost(t.items, plan.FlagMandatory)
+	messages, _ := law.Cost(t.items, plan.FlagMandatory)
 	if b := a.limits.messages; b > 0 && messages > b {
-		return budgetTooSmall("messages", uint64(messages), b)
-	}
-	if b := a.limits.tokens; b > 0 && tokens > uint64(b) {
-		return budgetTooSmall("tokens", tokens, b)
+		return fault.MustStay("messages", int(messages), int(b))
 	}
 	return nil
-}
-
-func budgetTooSmall(unit string, needed uint64, allowed uint32) error {
-	return &fault.Error{Kind: fault.Invalid, Code: "budget_too_small", Unit: unit, Needed: int(needed),
-		Allowed: int(allowed), Detail: fmt.Sprintf(
-			"the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit, allowed)}
 }
 
 // Unreadable stands in for the text of a message whose body is damaged.
@@ -175,6 +174,9 @@ const Unreadable = "[message unreadable: its stored body is damaged]"
 // repair decides what becomes of a message whose stored content, or whose call's, is damaged. It gives nil for a
 // message that needs no repair.
 func (a *assembly) repair(r *view.Row) *plan.Fate {
+	if r.Call < a.compacted {
+		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: "compacted: a compaction block stands for it"}
+	}
 	const words = "storage_damaged: the stored message failed its checksum"
 	if r.Call == transcript.UnknownCall && a.older.messages > 0 {
 		return &plan.Fate{Action: plan.Drop, Step: -1,
@@ -194,76 +196,4 @@ func (a *assembly) repair(r *view.Row) *plan.Fate {
 		return &plan.Fate{Action: plan.Replace, Step: -1, Reason: words}
 	}
 	return nil
-}
-
-// numbering gives the strings, delegations, tags and atoms of one request their numbers, in the order in which the
-// window's records first name them, so that a request's bytes depend on its records alone.
-type numbering struct {
-	view        []string // the names that rows speak of by number
-	strings     []string
-	ids         []uint32 // by number in view: id in strings
-	delegations []uint32 // by number in view: dense id
-	dense       uint32   // delegations numbered so far
-	tags        []uint32
-	atoms       uint32 // atoms begun so far
-}
-
-func newNumbering(names []string) *numbering {
-	n := &numbering{view: names, strings: make([]string, 1, 16)}
-	scratch := make([]uint32, 2*(len(names)+2))
-	n.ids, n.delegations = scratch[:len(names)+2], scratch[len(names)+2:]
-	return n
-}
-
-// index finds a string among the view's names. A string that no row names is added behind them.
-func (n *numbering) index(s string) uint32 {
-	if s == "" {
-		return 0
-	}
-	if i := slices.Index(n.view, s); i >= 0 {
-		return uint32(i)
-	}
-	n.view = append(slices.Clip(n.view), s)
-	return uint32(len(n.view) - 1)
-}
-
-// name gives the id of a string that a request names beside its records, delegation that of a delegation.
-func (n *numbering) name(s string) uint32 { return n.string(n.index(s)) }
-
-func (n *numbering) delegation(s string) uint32 { return n.delegationOf(n.index(s)) }
-
-func (n *numbering) string(at uint32) uint32 {
-	if at == 0 {
-		return 0
-	}
-	if n.ids[at] == 0 {
-		n.ids[at] = uint32(len(n.strings))
-		n.strings = append(n.strings, n.view[at])
-	}
-	return n.ids[at]
-}
-
-func (n *numbering) delegationOf(at uint32) uint32 {
-	if at == 0 {
-		return 0
-	}
-	if n.delegations[at] == 0 {
-		n.dense++
-		n.delegations[at] = n.dense
-	}
-	return n.delegations[at]
-}
-
-// record describes a row to policies. Tokens are filled in by the caller, who knows the rendering.
-func (n *numbering) record(r *view.Row) plan.Record {
-	rec := plan.Record{Seq: r.Seq, Created: r.Created, Turn: r.Turn, TextBytes: r.TextBytes, Atom: n.atoms,
-		Delegation: n.delegationOf(r.DelegationID), Agent: n.string(r.AgentID), Tool: n.string(r.ToolID),
-		Flags: r.Flags &^ transcript.FlagEmpty, Role: r.Role, Kind: r.Kind}
-	if len(r.TagIDs) > 0 {
-		rec.TagsAt, rec.TagCount = uint32(len(n.tags)), uint32(len(r.TagIDs))
-		for _, tag := range r.TagIDs {
-			n.tags = append(n.tags, n.string(tag))
-		}
-	}
-	return rec
 }

@@ -16,6 +16,10 @@ func (rw *rewriter) emitAdded() {
 		rw.typeIndex(lengthType())
 		rw.emitLength()
 	}
+	if rw.usesMark {
+		rw.typeIndex(markType())
+		rw.emitMark()
+	}
 }
 
 func refillType() FuncType { return FuncType{} }
@@ -27,6 +31,9 @@ func (rw *rewriter) addedFunctions() []byte {
 	out := binary.AppendUvarint(nil, uint64(rw.typeIndex(refillType())))
 	if rw.usesLength {
 		out = binary.AppendUvarint(out, uint64(rw.typeIndex(lengthType())))
+	}
+	if rw.usesMark {
+		out = binary.AppendUvarint(out, uint64(rw.typeIndex(markType())))
 	}
 	return out
 }

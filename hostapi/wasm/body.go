@@ -9,6 +9,8 @@ const (
 	patchCharge patchKind = iota // insert a charge of arg
 	patchLength                  // insert a charge by the length on top of the stack
 	patchReturn                  // put a branch to the outermost block in place of the return; arg is its depth
+	patchStore                   // mark the cards of a store
+	patchBulk                    // insert a charge by the length on top of the stack, and mark the cards of the range
 )
 
 type patch struct {
@@ -21,9 +23,11 @@ type patch struct {
 type body struct {
 	typ     FuncType
 	locals  []byte // unchanged
+	local   int    // the first index behind parameters and locals
 	code    []byte // with its end instruction
 	cost    int    // fuel of the dearest path outside of loops
 	leaf    bool   // it calls imported functions only
+	writes  bool   // it writes into memory
 	patches []patch
 }
 
@@ -59,7 +63,7 @@ func (w *walker) walk(typ FuncType, entry []byte, at int) *body {
 	r := &w.r
 	r.most(bodyBytes, len(entry))
 	w.readLocals(len(typ.Params))
-	w.body = body{typ: typ, locals: entry[:r.pos], leaf: true, patches: w.body.patches[:0]}
+	w.body = body{typ: typ, locals: entry[:r.pos], local: w.locals, leaf: true, patches: w.body.patches[:0]}
 
 	w.r = reader{meter: w.mod.meter, buf: entry[r.pos:], base: at + r.pos}
 	w.body.code = r.buf
@@ -98,7 +102,7 @@ func (w *walker) instruction() {
 	}
 	info, ok := opcode.Of(op)
 	if !ok {
-		w.r.fail(checkFeatures, "opcode 0x%02x is not supported", op)
+		w.r.lacks(partOf(op), "opcode 0x%02x", op)
 	}
 	if w.r.err != nil {
 		return
@@ -149,6 +153,10 @@ func (w *walker) plain(op byte, info opcode.Info, at int) {
 	case opcode.LocalSet, opcode.LocalTee:
 		w.path.sets++
 	}
+	if opcode.IsStore(op) {
+		w.patch(patchStore, at, 0)
+		w.body.writes = true
+	}
 	w.immediate(info.Immediate)
 	w.apply(int(info.Pops), int(info.Pushes))
 }
@@ -161,12 +169,13 @@ func (w *walker) misc(at int) {
 	}
 	info, ok := opcode.OfMisc(op)
 	if !ok {
-		w.r.fail(checkFeatures, "opcode 0xfc 0x%02x is not supported", op)
+		w.r.lacks(partOfMisc(op), "opcode 0xfc 0x%02x", op)
 	}
 	w.path.spend(miscCost(op))
 	switch op {
 	case opcode.MiscMemoryInit, opcode.MiscMemoryCopy, opcode.MiscMemoryFill:
-		w.patch(patchLength, at, 0)
+		w.patch(patchBulk, at, 0)
+		w.body.writes = true
 	case opcode.MiscTableInit, opcode.MiscTableCopy, opcode.MiscTableFill:
 		w.patch(patchLength, at, 0)
 		w.traits.ChangesTables = true

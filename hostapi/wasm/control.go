@@ -50,7 +50,7 @@ func (w *walker) blockType() (in, out int) {
 			return 0, 1
 		}
 	}
-	r.fail(checkFeatures, "block type %d", t)
+	r.lacks(partOfType(byte(t&0x7f)), "block type %d", t)
 	return 0, 0
 }
 

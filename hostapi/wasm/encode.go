@@ -87,10 +87,10 @@ func (rw *rewriter) memoryMax() uint32 {
 	return rw.pages
 }
 
-// globalSection adds tank, slice and depth, all empty: a module cannot run before its host has set them.
+// globalSection adds tank, slice, depth and cards, all empty: a module cannot run before its host has set them.
 func (rw *rewriter) globalSection() []byte {
 	item := []byte{byte(I64), 1, opcode.I64Const, 0, opcode.End}
-	return extend(rw.mod.raw[secGlobal], 3, bytes.Repeat(item, 3))
+	return extend(rw.mod.raw[secGlobal], 4, bytes.Repeat(item, 4))
 }
 
 func (rw *rewriter) exportSection() []byte {
@@ -105,6 +105,7 @@ func (rw *rewriter) exportSection() []byte {
 	add(TankExport, int(rw.tank))
 	add(SliceExport, int(rw.slice))
 	add(DepthExport, int(rw.depth))
+	add(CardsExport, int(rw.cards))
 	for i, g := range rw.mod.globals {
 		if g.mutable {
 			add(globalExport(i), i)
@@ -120,7 +121,7 @@ func (rw *rewriter) info() Info {
 	m := rw.mod
 	info := Info{
 		Imports: m.imports, Exports: m.exports, Traits: rw.walker.traits, Manifest: m.manifest,
-		Functions: rw.own,
+		Functions: rw.own, Marks: rw.marks,
 		Sizes: Sizes{Types: len(m.types) + len(rw.addedTypes), Imports: len(m.imports), Globals: len(m.globals),
 			Exports: len(m.exports), TableEntries: m.meter.found[tableEntries], Elements: m.elements,
 			ElementEntries: m.meter.found[elementEntries], DataSegments: m.meter.found[dataSegments]},

@@ -107,7 +107,7 @@ func (m *module) split(b []byte) {
 		case id == secStart:
 			r.fail(checkStart, "it would run before the host can set its fuel; export _initialize instead")
 		case id >= sections:
-			r.fail(checkFeatures, "section %d is unknown", id)
+			r.lacks(map[byte]string{13: exceptions}[id], "section %d", id)
 		case order[id] <= last:
 			r.fail(checkFormat, "section %d is out of order or stands twice", id)
 		default:
@@ -132,7 +132,7 @@ func (m *module) readTypes(r *reader) {
 	r.most(types, n)
 	for range r.items(n) {
 		if form := r.byte(); form != 0x60 {
-			r.fail(checkFeatures, "type form 0x%02x is not a function", form)
+			r.lacks(partOfType(form), "type form 0x%02x", form)
 		}
 		t := FuncType{Params: r.valueTypes(), Results: r.valueTypes()}
 		if r.err != nil {
@@ -195,7 +195,7 @@ func (r *reader) limits() (low, high uint32, hasMax bool) {
 	case 1:
 		hasMax = true
 	default:
-		r.fail(checkFeatures, "limits of form 0x%02x: shared and 64-bit ones are not supported", flag)
+		r.lacks(partOfLimits(flag), "limits of form 0x%02x", flag)
 	}
 	low = r.u32()
 	if hasMax {

@@ -34,7 +34,7 @@ func cost(op byte) int {
 	switch {
 	case op >= opcode.I32Load && op <= opcode.I64Load32U:
 		return loadCost
-	case op >= opcode.I32Store && op <= opcode.I64Store32:
+	case opcode.IsStore(op):
 		return storeCost
 	}
 	switch op {

@@ -4,8 +4,10 @@
 // bytes, in time linear in the module.
 package wasm
 
+import "math/bits"
+
 // Names that the rewritten module exports, all mutable globals of type i64, and the prefix that no module may use for
-// its own. The host sets all three before each call; Fill and Reading do the arithmetic.
+// its own. The host sets all four before each call; Fill and Reading do the arithmetic of the first three.
 const (
 	// TankExport is the fuel beyond the slice. A host that sets it to a large negative number while a call runs, and
 	// again until it has ended, stops the call at its next refill: that is how a deadline can be kept.
@@ -19,6 +21,8 @@ const (
 	// because they were too many. Functions that call none of the module's own are not counted, because they cannot
 	// recurse.
 	DepthExport = reserved + "depth"
+	// CardsExport has a bit for each card that was written to since the host cleared it, where Info.Marks says so.
+	CardsExport = reserved + "cards"
 
 	reserved = "mneme:"
 
@@ -49,6 +53,25 @@ func (r Reading) OutOfFuel() bool { return r.Slice < 0 }
 // TooDeep reports whether a call that trapped had nested too many calls.
 func (r Reading) TooDeep() bool { return r.Depth < 0 }
 
+// CardBytes is what a card has of memory, and Cards how many bits there are: byte n of memory is of the card whose bit is
+// n / CardBytes % Cards. A store marks the card of its first byte, and may write up to CardSpill more behind its end.
+const (
+	CardBytes = 1 << cardShift
+	Cards     = 64
+	CardSpill = 7
+
+	cardShift = 12
+)
+
+// CardsOf gives the bits of the bytes from one place up to another.
+func CardsOf(from, to uint64) uint64 {
+	first, last := from>>cardShift, to>>cardShift
+	if last-first >= Cards {
+		return 1<<64 - 1
+	}
+	return bits.RotateLeft64(2<<(last-first)-1, int(first%Cards))
+}
+
 // Traits says what a module may change at run time that a host cannot restore. A host can restore memory and mutable
 // globals.
 type Traits struct {
@@ -69,7 +92,10 @@ type Info struct {
 	Manifest []byte // contents of the custom section ManifestSection; nil where there is none
 
 	Functions int // defined
-	Sizes     Sizes
+	// Marks says that the module marks what it writes to in CardsExport. One of more code than mostMarked does not: it
+	// would be compiled for longer, and it uses more memory than there are cards for.
+	Marks bool
+	Sizes Sizes
 	// MemoryMin and MemoryMax are pages of 64 KiB; both 0 where the module has no memory. Where the limit is above
 	// YieldPages, the host must refuse growth beyond MemoryMax, because the rewritten module allows it.
 	MemoryMin, MemoryMax uint32

@@ -139,9 +139,10 @@ func (r *reader) valueType() ValueType {
 	t := ValueType(r.byte())
 	switch t {
 	case I32, I64, F32, F64, FuncRef, ExternRef:
-	case v128:
-		r.fail(checkFeatures, "SIMD is not supported")
 	default:
+		if part := partOfType(byte(t)); part != "" {
+			r.lacks(part, "value type 0x%02x", byte(t))
+		}
 		r.fail(checkFormat, "value type 0x%02x", byte(t))
 	}
 	return t
@@ -150,7 +151,7 @@ func (r *reader) valueType() ValueType {
 func (r *reader) refType() ValueType {
 	t := ValueType(r.byte())
 	if t != FuncRef && t != ExternRef {
-		r.fail(checkFeatures, "reference type 0x%02x", byte(t))
+		r.lacks(partOfType(byte(t)), "reference type 0x%02x", byte(t))
 	}
 	return t
 }

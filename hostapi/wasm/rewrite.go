@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 )
 
-// rewriter writes the rewritten module. It adds three globals, one or two functions, and the types that these and
+// rewriter writes the rewritten module. It adds four globals, one to three functions, and the types that these and
 // multi-value results need. They stand behind the module's own, so that no index changes.
 type rewriter struct {
 	mod    *module
@@ -15,13 +15,17 @@ type rewriter struct {
 	tank   uint32 // indices of the globals
 	slice  uint32
 	depth  uint32
+	cards  uint32
 	refill uint32 // indices of the functions
 	length uint32
+	mark   uint32
+	marks  bool   // stores mark their cards
 	code   []byte // bodies of the functions
 	own    int    // how many bodies the original module has
 	count  int    // how many bodies the rewritten module has
 
 	usesLength bool
+	usesMark   bool
 	addedTypes []FuncType
 	typeAt     map[string]int // index of each added type by its text
 	scratch    []byte
@@ -31,7 +35,8 @@ func newRewriter(m *module, lim Limits) *rewriter {
 	rw := &rewriter{
 		mod: m, pages: uint32(lim.MemoryPages), typeAt: map[string]int{},
 		tank: uint32(len(m.globals)), slice: uint32(len(m.globals)) + 1, depth: uint32(len(m.globals)) + 2,
-		refill: uint32(len(m.functions)), length: uint32(len(m.functions)) + 1,
+		cards: uint32(len(m.globals)) + 3, refill: uint32(len(m.functions)), length: uint32(len(m.functions)) + 1,
+		mark: uint32(len(m.functions)) + 2, marks: m.memory != nil && len(m.raw[secCode]) <= mostMarked,
 	}
 	rw.walker.mod = m
 	rw.walker.work.meter = m.meter
@@ -75,7 +80,7 @@ func (rw *rewriter) functions() {
 // emit writes one function. A function that calls others is wrapped in a block, so that every way out of it passes the
 // block's end, where the depth is given back.
 func (rw *rewriter) emit(b *body) {
-	out := append(rw.scratch[:0], b.locals...)
+	out := rw.appendLocals(rw.scratch[:0], b)
 	out = rw.charge(out, b.cost, !b.leaf)
 	if !b.leaf {
 		out = append(out, opcode.Block)
@@ -83,7 +88,7 @@ func (rw *rewriter) emit(b *body) {
 	}
 	done := 0
 	for _, p := range b.patches {
-		if p.kind == patchReturn && b.leaf {
+		if p.kind == patchReturn && b.leaf || p.kind == patchStore && !rw.marks {
 			continue
 		}
 		out = append(out, b.code[done:p.at]...)
@@ -92,8 +97,11 @@ func (rw *rewriter) emit(b *body) {
 		case patchCharge:
 			out = rw.charge(out, p.arg, false)
 		case patchLength:
-			rw.usesLength = true
-			out = binary.AppendUvarint(append(out, opcode.Call), uint64(rw.length))
+			out = rw.chargeLength(out)
+		case patchStore:
+			out = rw.markStore(out, b, b.code[p.at:])
+		case patchBulk:
+			out = rw.markRange(rw.chargeLength(out), b)
 		case patchReturn:
 			out = binary.AppendUvarint(append(out, opcode.Br), uint64(p.arg))
 			done++
@@ -105,6 +113,12 @@ func (rw *rewriter) emit(b *body) {
 		out = append(out, opcode.End)
 	}
 	rw.body(out)
+}
+
+// chargeLength charges a bulk operation by the length on top of the stack.
+func (rw *rewriter) chargeLength(out []byte) []byte {
+	rw.usesLength = true
+	return appendIndexed(out, opcode.Call, rw.length)
 }
 
 func (rw *rewriter) body(b []byte) {

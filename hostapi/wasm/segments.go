@@ -22,7 +22,7 @@ func (m *module) readConstant(r *reader) {
 	case opcode.RefFunc:
 		r.index("function", len(m.functions))
 	default:
-		r.fail(checkFeatures, "opcode 0x%02x in a constant", op)
+		r.lacks(partOf(op), "opcode 0x%02x in a constant", op)
 	}
 	if end := r.byte(); end != opcode.End && r.err == nil {
 		r.fail(checkFeatures, "a constant of more than one instruction")

@@ -11,8 +11,6 @@ const (
 	F64       ValueType = 0x7c
 	FuncRef   ValueType = 0x70
 	ExternRef ValueType = 0x6f
-
-	v128 ValueType = 0x7b
 )
 
 // String returns the type's name in the text format.

@@ -86,8 +86,10 @@ func Random(rng *rand.Rand, turns int) *mnemetest.Table {
 			if often(mandatory) {
 				s.Records[len(s.Records)-1].Flags |= mneme.Mandatory
 			}
-			if often(5) {
+			if often(10) {
 				s.Marked(mneme.Compressed)
+			} else if often(4) {
+				s.Marked(mneme.Pinned)
 			}
 			delegation := uint32(rng.IntN(3))
 			for i := range s.Records {

@@ -3,6 +3,7 @@ package toolpairtrim
 import (
 	"math"
 
+	"github.com/seed-0906e6bc/mneme/policies/cut"
 	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 )
 
@@ -43,50 +44,54 @@ func (n notices) stays(index int, r *mneme.Record) bool {
 
 // fitNotices finds which system-class records fit beside the messages that must stay, and their cost. It stops at the
 // first that does not fit, so that no smaller record of less worth gets its room.
-func (t *table) fitNotices(all sums) (notices, cost) {
-	bound, used := uint64(t.req.BudgetTokens), all.mandatory.tokens
-	if bound == 0 || used+all.system.tokens <= bound {
+func fitNotices(req *mneme.Request, all sums) (notices, cut.Cost) {
+	bound, used := uint64(req.BudgetTokens), all.must.Tokens
+	if bound == 0 || used+all.system.Tokens <= bound {
 		return notices{worth: allNotices}, all.system
 	}
-	var system cost
+	var system cut.Cost
 	for w := worthMandatory; w < allNotices; w++ {
-		for i := range t.req.Len() {
-			r := t.req.Record(i)
+		for i := range req.Len() {
+			r := req.Record(i)
 			if r.Role != mneme.System || worthOf(r) != w {
 				continue
 			}
 			if used += uint64(r.Tokens); used > bound && w != worthMandatory {
 				return notices{w, i}, system
 			}
-			system.tokens += uint64(r.Tokens)
+			system.Tokens += uint64(r.Tokens)
 		}
 	}
 	return notices{worth: allNotices}, system
 }
 
 // dropNotices drops the system-class records that have no room.
-func (t *table) dropNotices(plan *mneme.Plan, n notices) {
-	if n.worth == allNotices {
+func (t *trim) dropNotices(plan *mneme.Plan) {
+	if t.notices.worth == allNotices {
 		return
 	}
 	why := plan.Text("over_max_tokens: no room beside what must stay, the budget is ").Uint(uint64(t.req.BudgetTokens))
 	for i := range t.req.Len() {
-		if r := t.req.Record(i); r.Role == mneme.System && !n.stays(i, r) {
+		if r := t.req.Record(i); r.Role == mneme.System && !t.notices.stays(i, r) {
 			plan.Drop(i, i, why)
 		}
 	}
 }
 
 // missing tells whether there are messages that neither the table nor the window's summary holds.
-func (t *table) missing(n notices) bool {
+func (t *trim) missing(all sums) bool {
+	if t.notices.worth == allNotices && !(t.req.OlderExist() && all.notices) {
+		return t.req.OlderExist()
+	}
 	summary, oldest := false, uint64(math.MaxUint64) // the oldest message that a summary would not cover
-	for i := range t.req.Len() {
-		switch r := t.req.Record(i); {
+	records := t.req.Records()
+	for i := range records.Len() {
+		switch r := records.At(i); {
 		case r.Role != mneme.System:
 			if r.Seq > t.req.SummaryCovers {
 				oldest = min(oldest, r.Seq)
 			}
-		case r.Kind == mneme.Summary && !n.stays(i, r):
+		case r.Kind == mneme.Summary && !t.notices.stays(i, r):
 			return true
 		case r.Kind == mneme.Summary:
 			summary = true

@@ -1,129 +1,140 @@
-// Package toolpairtrim is the built-in policy that fits a window into its budget: whole turns from the newest back,
-// never a call without its results, and one marker that says how much was left out.
+// Package toolpairtrim is the built-in policy that fits a window into its budget: earlier questions go first, then turns
+// from the oldest on, never a call without its results, and one marker says that something was left out.
 package toolpairtrim
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import (
+	"github.com/seed-0906e6bc/mneme/policies/cut"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+)
 
-// Assemble keeps whole turns from the newest back and stops at the first that does not fit. Mandatory atoms get their
-// room first and always stay, then system-class records, of which the summary goes last. Where the newest turn alone
-// does not fit, its newest user message and as many of its newest atoms as fit are kept. The result is within the
-// budget whenever what must stay is.
+// Assemble leaves out what is oldest where the table exceeds the budget, and further than it must, so that the cut
+// stands still until the budget is exceeded again (package cut). Mandatory atoms get their room first and always stay,
+// then system-class records, of which the summary goes last, then pinned atoms. A turn that takes more than half of the
+// budget is cut inside, and keeps its question. The result is within the budget whenever what must stay is.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {
-	t := table{req: req, budget: cost{uint64(req.BudgetMessages), uint64(req.BudgetTokens)}}
-	all := t.before(req.Len())
-	if t.budget.holds(all.total()) {
-		return nil
-	}
-	var shown notices
-	shown, all.system = t.fitNotices(all)
-	t.dropNotices(plan, shown)
-	marked := req.ConfigBool("marker", true)
-	if marked && t.budget.tokens != 0 {
-		marker := cost{tokens: markerTokens(req)}
-		if marked = t.budget.holds(all.fixed().plus(marker)); marked {
-			all.system = all.system.plus(marker)
+	all := sumsOf(req)
+	t := trim{req: req, budget: cut.Cost{Messages: uint64(req.BudgetMessages), Tokens: uint64(req.BudgetTokens)},
+		share: cut.ShareOf(req, defaultShare)}
+	t.notices, all.system = fitNotices(req, all)
+	t.dropNotices(plan)
+
+	missing, fits := t.missing(all), t.budget.Holds(all.total())
+	if req.ConfigBool("marker", true) && (missing || !fits || all.questions.Tokens > 0) {
+		marked := cut.Cost{Tokens: markerTokens(req)}
+		if t.marked = t.budget.Holds(all.system.Plus(all.must).Plus(marked)); t.marked {
+			t.beside = marked
 		}
 	}
-	c, exceeding := t.cut(all)
-	if left, before := t.drop(plan, c, reason(plan, t.budget, exceeding)); left > 0 && marked {
-		insertMarker(plan, before, left, t.missing(shown))
+	c := t.cut(all, fits && !missing)
+	oldest, left := t.drop(plan, c)
+	if t.marked && (left || missing) {
+		insertMarker(plan, oldest)
 	}
 	return nil
 }
 
-// cut is where a window begins: everything before from goes, except what must stay and the atom at question.
-type cut struct {
-	from     int
-	question int // -1: none
+// trim is one call's table and what its window may take.
+type trim struct {
+	req     *mneme.Request
+	budget  cut.Cost
+	share   float64
+	marked  bool     // the marker has room
+	beside  cut.Cost // that it takes
+	notices notices
+	unpin   int // pinned atoms before this record have no room
 }
 
-// stays tells whether the atom that begins at first is in the window.
-func (c cut) stays(first int, a atom) bool {
-	return a.facts.fixed() || first >= c.from || first == c.question
+// defaultShare is what a cut leaves of the budget where the config names nothing.
+const defaultShare = 0.7
+
+// fullShare is the part of the budget's tokens that turns in full may take before their oldest become earlier questions
+// (policy depth-compress), and fewShare what they take where there are few of them. Earlier questions have the rest as
+// their room, whatever the turns take at the moment, so that neither moves when the other grows.
+const fullShare, fewShare = 0.7, 0.175
+
+// cut finds where the window begins. Where everything fits, earlier questions alone may go.
+func (t *trim) cut(all sums, fits bool) cut.Cut {
+	r := cut.Replay{Records: t.req.Records(), Budget: t.budget, Share: cut.Share{Messages: t.share, Tokens: t.share}, Beside: t.beside.Tokens,
+		Notices: t.notices.worth == allNotices}
+	if !r.Notices { // those that have room count from the start
+		r.Beside += all.system.Tokens
+	}
+	if r.Roomed = t.share < 1 && t.budget.Tokens > 0; r.Roomed {
+		full := t.budget.Part(fewShare).Tokens
+		if all.must.Plus(all.pinned).Plus(all.full).Tokens > full {
+			full = t.budget.Part(fullShare).Tokens
+		}
+		if other := full + all.system.Tokens + t.beside.Tokens; other < t.budget.Tokens {
+			r.Room = t.budget.Tokens - other
+		}
+	}
+	crowded := r.Roomed && all.questions.Tokens > r.Room
+	if !crowded && (fits || t.budget.Holds(all.total().Plus(t.beside))) {
+		return cut.Cut{Question: -1}
+	}
+	if fits {
+		r.Budget = cut.Cost{}
+		return r.Run()
+	}
+	c := r.Run()
+	t.force(&c)
+	return c
 }
 
-// cut finds where the window begins, and what it would have cost to reach further back.
-func (t *table) cut(all sums) (c cut, exceeding cost) {
-	c, exceeding = cut{question: -1}, all.total()
-	fixed, free := all.fixed(), all.free
-	if share := t.req.ConfigFloat("low_water", 1); share < 1 {
-		c.from = t.lowWater(all.system, max(share, 0))
-		free = free.minus(t.before(c.from).free)
+// force leaves out what else there is where the budget does not even hold the newest atom beside what must stay: earlier
+// questions, atoms, the question, and at last what is pinned, oldest first.
+func (t *trim) force(c *cut.Cut) {
+	for c.Asked < t.req.Len() && !t.budget.Holds(c.Window) {
+		a := cut.At(t.req.Records(), c.Asked)
+		leave(c, c.Asked, a, a.Facts.Question() && !a.Facts.Fixed())
+		c.Asked = a.End
 	}
-	newest := c.from
-	for c.from < t.req.Len() && !t.budget.holds(fixed.plus(free)) {
-		exceeding = fixed.plus(free)
-		end, _, oldest := t.turnAt(c.from)
-		free, newest, c.from = free.minus(oldest), c.from, end
+	for c.From < t.req.Len() && !t.budget.Holds(c.Window) {
+		a := cut.At(t.req.Records(), c.From)
+		leave(c, c.From, a, !a.Facts.Question() && !a.Facts.Fixed())
+		c.From = a.End
 	}
-	if c.from < t.req.Len() {
-		return c, exceeding
+	if c.Question >= 0 && !t.budget.Holds(c.Window) {
+		leave(c, c.Question, cut.At(t.req.Records(), c.Question), true)
+		c.Question = -1
 	}
-	return t.cutInside(newest, fixed, exceeding)
+	for t.unpin < t.req.Len() && !t.budget.Holds(c.Window) {
+		a := cut.At(t.req.Records(), t.unpin)
+		leave(c, t.unpin, a, a.Facts.OnlyPinned())
+		t.unpin = a.End
+	}
 }
 
-// cutInside cuts the newest turn, which does not fit as a whole.
-func (t *table) cutInside(first int, fixed, exceeding cost) (cut, cost) {
-	c := cut{from: first, question: -1}
-	var free, question cost
-	for i := first; i < t.req.Len(); {
-		a := t.atomAt(i)
-		if !a.facts.fixed() {
-			free = free.plus(a.cost(i))
-		}
-		if a.facts.has(mneme.User) {
-			c.question, question = i, a.cost(i)
-			if a.facts.fixed() {
-				c.question = -1
-			}
-		}
-		i = a.end
+// leave takes the cost of an atom that goes off the window's.
+func leave(c *cut.Cut, first int, a cut.Atom, goes bool) {
+	if goes {
+		c.Window = c.Window.Minus(a.Cost(first))
 	}
-	if c.question >= 0 {
-		if t.budget.holds(fixed.plus(question)) {
-			fixed, free = fixed.plus(question), free.minus(question)
-		} else {
-			c.question = -1
-		}
-	}
-	for c.from < t.req.Len() && !t.budget.holds(fixed.plus(free)) {
-		exceeding = fixed.plus(free)
-		a := t.atomAt(c.from)
-		if !a.facts.fixed() && c.from != c.question {
-			free = free.minus(a.cost(c.from))
-		}
-		c.from = a.end
-	}
-	return c, exceeding
 }
 
-// drop writes one DROP for each run of records that go. It returns how many messages those are and where the oldest
-// message of the window stands.
-func (t *table) drop(plan *mneme.Plan, c cut, why mneme.Text) (messages, oldest int) {
+// drop writes one DROP for each run of records that go for one reason. It returns where the oldest message of the window
+// stands, and whether any went.
+func (t *trim) drop(plan *mneme.Plan, c cut.Cut) (oldest int, left bool) {
 	oldest = -1
-	for i := 0; i < t.req.Len() && (i < c.from || oldest < 0); {
-		a := t.atomAt(i)
+	var why reasons
+	records := t.req.Records()
+	for i := 0; i < records.Len() && (i < max(c.From, c.Asked, t.unpin) || oldest < 0); {
+		a := cut.At(records, i)
 		switch {
-		case !c.stays(i, a):
-			plan.Drop(i, a.end-1, why)
-			messages += a.end - i
-		case oldest < 0 && !a.facts.system():
+		case a.Facts.System():
+		case i < t.unpin && a.Facts.OnlyPinned():
+			plan.Drop(i, a.End-1, why.unpinned(plan))
+			left = true
+		case !c.Stays(i, a):
+			plan.Drop(i, a.End-1, why.cut(plan, t.budget, &c, a))
+			left = true
+		case oldest < 0:
 			oldest = i
 		}
-		i = a.end
+		i = a.End
 	}
 	if oldest < 0 {
 		oldest = t.req.Len()
 	}
-	return messages, oldest
-}
-
-// reason says which bound would have been exceeded, and by how much.
-func reason(plan *mneme.Plan, budget, exceeding cost) mneme.Text {
-	if budget.messages != 0 && exceeding.messages > budget.messages {
-		return plan.Text("over_max_messages: reaching further back would make ").Uint(exceeding.messages).
-			Str(" messages, the budget is ").Uint(budget.messages)
-	}
-	return plan.Text("over_max_tokens: reaching further back would make ").Uint(exceeding.tokens).
-		Str(" tokens, the budget is ").Uint(budget.tokens)
+	return oldest, left
 }

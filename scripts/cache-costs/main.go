@@ -51,7 +51,7 @@ type step struct {
 
 // pipelines are the default, the default without each of its policies, and the default with each low_water.
 func pipelines() []pipeline {
-	built := []string{"delegation-filter", "summarise", "depth-compress", "tool-pair-trim"}
+	built := []string{"delegation-filter", "tool-result-clear", "summarise", "depth-compress", "tool-pair-trim"}
 	var whole []step
 	for _, name := range built {
 		whole = append(whole, step{Policy: name})
@@ -64,11 +64,15 @@ func pipelines() []pipeline {
 	}
 	for _, share := range []float64{1, .8, .7, .5} {
 		steps := append([]step{}, whole...)
-		steps[3].Config = map[string]any{"low_water": share}
+		for i := range steps {
+			if name := steps[i].Policy; name == "depth-compress" || name == "tool-pair-trim" {
+				steps[i].Config = map[string]any{"low_water": share}
+			}
+		}
 		out = append(out, pipeline{"low_water " + strconv.FormatFloat(share, 'g', -1, 64), steps})
 	}
 	steps := append([]step{}, whole...)
-	steps[3].Config = map[string]any{"marker": false}
+	steps[len(steps)-1].Config = map[string]any{"marker": false}
 	return append(out, pipeline{"without the marker", steps})
 }
 
@@ -142,8 +146,10 @@ func run(binary string, sessions int, tokens string) error {
 	}
 	for n, c := range calls {
 		if c.post != nil {
-			if err := server.turn(c.post); err != nil {
-				return err
+			for _, format := range []providers.API{providers.Chat, providers.Messages} {
+				if err := server.turn(format, c.post); err != nil {
+					return err
+				}
 			}
 			continue
 		}

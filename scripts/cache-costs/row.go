@@ -45,7 +45,7 @@ func (r *row) ask(s *server, c call, at time.Duration) error {
 		Messages []json.RawMessage
 		System   json.RawMessage
 	}
-	status, err := s.post("/context", map[string]any{"session_id": session, "format": r.format,
+	status, err := s.post("/context", map[string]any{"session_id": sessionOf(r.format), "format": r.format,
 		"pending": c.pending[r.format],
 		"system":  system, "pipeline": r.pipeline.steps,
 		"budget": map[string]any{"max_messages": r.budget.messages, "max_tokens": r.budget.tokens}}, &w)

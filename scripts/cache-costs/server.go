@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
-// session holds all that is played.
-const session = "played"
+// sessionOf holds all that is played in a format.
+func sessionOf(format providers.API) string { return "played-" + string(format) }
 
 // server is the real program on a data folder of its own.
 type server struct {
@@ -64,9 +66,13 @@ func (s *server) stop() {
 	s.cmd.Wait()
 }
 
-// turn stores a turn.
-func (s *server) turn(messages []json.RawMessage) error {
-	_, err := s.post("/turns", map[string]any{"session_id": session, "format": "openai.chat", "messages": messages},
+// turn stores a turn in the session of a format.
+func (s *server) turn(format providers.API, chat []json.RawMessage) error {
+	messages, err := providers.FromChat(format, chat)
+	if err != nil {
+		return err
+	}
+	_, err = s.post("/turns", map[string]any{"session_id": sessionOf(format), "format": format, "messages": messages},
 		nil)
 	return err
 }

@@ -1,7 +1,7 @@
 package mneme
 
 // Version is the ABI that this SDK speaks, major<<16 | minor.
-const Version = 1 << 16
+const Version = 1<<16 | 1
 
 const (
 	requestMagic = 'M' | 'N'<<8 | 'M'<<16 | '1'<<24
@@ -37,7 +37,8 @@ const (
 // Flags is a set of facts about a record.
 type Flags uint16
 
-// Flags of a record. The window must hold the atom of a Mandatory record whatever the plan says.
+// Flags of a record. The window must hold the atom of a Mandatory record whatever the plan says; its
+// tool results may be cut, stubbed or replaced.
 const (
 	Pending     Flags = 1
 	OpenCall    Flags = 2
@@ -46,6 +47,10 @@ const (
 	Image       Flags = 16
 	Mandatory   Flags = 32
 	TagsLeftOut Flags = 64
+	Pinned      Flags = 128 // by KEEP in an earlier step
+	Thinking    Flags = 256
+	Audio       Flags = 512
+	Document    Flags = 1024
 )
 
 // Has tells whether any flag of set is set.
@@ -63,13 +68,31 @@ const (
 	OpReplace   OpCode = 5
 	OpInsert    OpCode = 6
 	OpSummarise OpCode = 7
+	OpKeep      OpCode = 8
+	OpStrip     OpCode = 9
 )
 
-// EarlierQuestion is the one template of COMPRESS, SizeStub the one of STUB.
+// EarlierQuestion is the one template of COMPRESS, SizeStub the one of STUB. REPLACE has template 0 for a text and
+// ReplaceArguments for the arguments of a call.
 const (
-	EarlierQuestion uint8 = 1
-	SizeStub        uint8 = 1
+	EarlierQuestion  uint8 = 1
+	SizeStub         uint8 = 1
+	ReplaceArguments uint8 = 2
 )
+
+// Parts is a set of kinds of content beside text, which STRIP leaves out.
+type Parts uint32
+
+// Parts of a message.
+const (
+	ImageParts    Parts = 1
+	AudioParts    Parts = 2
+	DocumentParts Parts = 4 // files too
+	ThinkingParts Parts = 8 // reasoning too
+)
+
+// MaxScore is the score of a text that holds all words of a query, over and over.
+const MaxScore = 1_000_000
 
 // StoredOnly is the argument of a SUMMARISE that asks for nothing. Plan.ShowSummary writes it.
 const StoredOnly = 1

@@ -13,6 +13,15 @@ func hostTokens(ptr unsafe.Pointer, size uint32) int32
 //go:wasmimport mneme find
 func hostFind(record uint32, ptr unsafe.Pointer, size uint32) int32
 
+//go:wasmimport mneme args
+func hostArgs(record, call, offset uint32, ptr unsafe.Pointer, size uint32) int32
+
+//go:wasmimport mneme name
+func hostName(record, call uint32, ptr unsafe.Pointer, size uint32) int32
+
+//go:wasmimport mneme score
+func hostScore(record uint32, ptr unsafe.Pointer, size uint32) int32
+
 //go:wasmimport mneme log
 func hostLog(level uint32, ptr unsafe.Pointer, size uint32)
 
@@ -32,6 +41,19 @@ func (hostFunctions) Tokens(text string) int {
 
 func (hostFunctions) Find(record int, needle string) int {
 	return int(hostFind(uint32(record), unsafe.Pointer(unsafe.StringData(needle)), uint32(len(needle))))
+}
+
+func (hostFunctions) Args(record, call, offset int, buf []byte) int {
+	return int(hostArgs(uint32(record), uint32(call), uint32(offset), unsafe.Pointer(unsafe.SliceData(buf)),
+		uint32(len(buf))))
+}
+
+func (hostFunctions) Name(record, call int, buf []byte) int {
+	return int(hostName(uint32(record), uint32(call), unsafe.Pointer(unsafe.SliceData(buf)), uint32(len(buf))))
+}
+
+func (hostFunctions) Score(record int, query string) int {
+	return int(hostScore(uint32(record), unsafe.Pointer(unsafe.StringData(query)), uint32(len(query))))
 }
 
 func (hostFunctions) Log(level Level, line string) {

@@ -9,7 +9,8 @@ import (
 // front, ops down from the end, and they are joined when the policy returns. A plan that outgrows the buffer fails the
 // step with an error; the policy need not check.
 //
-// Ranges are record indexes, both inclusive. Ranges of different ops must not overlap.
+// Ranges are record indexes, both inclusive. Ranges of different ops must not overlap, unless Keep or ReplaceArguments
+// says so.
 type Plan struct {
 	mem     []byte
 	textEnd int
@@ -95,6 +96,27 @@ func (p *Plan) Summarise(first, last int, why Text) {
 func (p *Plan) ShowSummary(first, last int, why Text) {
 	if o := p.add(OpSummarise, first, last, why); o != nil {
 		o.argument = StoredOnly
+	}
+}
+
+// ReplaceArguments gives a call other arguments: the record is one assistant's, calls count from 0. They must be valid
+// JSON where the old ones were. The calls of one record may be replaced in one plan, and its text too.
+func (p *Plan) ReplaceArguments(record, call int, arguments, why Text) {
+	o := p.add(OpReplace, record, record, why)
+	if o != nil {
+		o.template, o.argument = ReplaceArguments, uint32(call)
+	}
+	p.withText(o, arguments)
+}
+
+// Keep pins whole atoms: later steps see them Pinned, and the built-in policies leave them for as long as they fit. It
+// may name records that other ops change, but none that they take out of the window.
+func (p *Plan) Keep(first, last int, why Text) { p.add(OpKeep, first, last, why) }
+
+// Strip leaves parts of messages out, such as ImageParts|DocumentParts. Texts and calls stay.
+func (p *Plan) Strip(first, last int, parts Parts, why Text) {
+	if o := p.add(OpStrip, first, last, why); o != nil {
+		o.argument = uint32(parts)
 	}
 }
 

@@ -2,7 +2,7 @@ package mneme
 
 import "unsafe"
 
-// Record is one message as a policy sees it: the ABI's 64 bytes, viewed in place. Do not change it. Agent and Tool are
+// Record is one message as a policy sees it: the ABI's 72 bytes, viewed in place. Do not change it. Agent and Tool are
 // string ids for Request.String; tags are read with Request.Tag and Request.HasTag.
 type Record struct {
 	Index            uint32
@@ -20,10 +20,12 @@ type Record struct {
 	Tool             uint32
 	tagsAt           uint32
 	TagCount         uint32
-	Created          int64 // ms since 1970
+	Created          int64  // ms since 1970
+	Place            uint32 // of Turn among the turns that live, from 1; 0 for system-class records
+	_                uint32
 }
 
-const recordSize = 64
+const recordSize = 72
 
 // preamble is the request's head, viewed in place.
 type preamble struct {
@@ -32,7 +34,7 @@ type preamble struct {
 	configAt, configCount                    uint32
 	stringsAt, stringsCount                  uint32
 
-	BudgetMessages   uint32 // roles User, Assistant and Tool; 0: no bound
+	BudgetMessages   uint32 // roles User, Assistant and Tool that are not Compressed; 0: no bound
 	BudgetTokens     uint32 // all records; 0: no bound
 	ViewerDelegation uint32 // compares with Record.Delegation; 0: the main agent
 	ViewerAgent      uint32 // string id
@@ -43,10 +45,13 @@ type preamble struct {
 	SummaryCovers    uint64 // messages with Seq up to this are in the stored summary; 0: none
 	SummaryTokens    uint32
 	_                uint32
+	OlderTokens      uint64 // of the session's messages that are older than the table
+	MemoryBudget     uint32 // what recalled memories may take; 0: none are asked for, or no bound
+	_                uint32
 }
 
 const (
-	preambleSize = 96
+	preambleSize = 112
 	olderExist   = 1
 )
 

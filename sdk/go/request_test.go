@@ -150,14 +150,27 @@ func TestConfigAbsentOrOfAnotherType(t *testing.T) {
 }
 
 func TestHostFunctions(t *testing.T) {
-	in := &mnemetest.Table{Records: []mnemetest.Record{{Role: mneme.User, Text: "one two"}}}
+	in := &mnemetest.Table{Records: []mnemetest.Record{{Role: mneme.User, Text: "one two",
+		Calls: []mnemetest.CallOf{{Name: "find", Arguments: "{}"}, {Name: "move", Arguments: `{"to":1}`}}}}}
 	result, err := mnemetest.Run(func(req *mneme.Request, plan *mneme.Plan) error {
 		buf := make([]byte, 3)
 		if n := req.Text(0, 4, buf); n != 7 || string(buf) != "two" {
 			t.Errorf("Text gave %d, %q", n, buf)
 		}
-		if req.Text(1, 0, buf) != -1 || req.Text(0, 8, buf) != -1 || req.Text(-1, 0, buf) != -1 {
-			t.Error("Text outside the table or the text is not -1")
+		if req.Text(1, 0, buf) != -1 || req.Text(0, 8, buf) != 7 || req.Text(-1, 0, buf) != -1 {
+			t.Error("Text outside the table is not -1, or outside the text not its length")
+		}
+		if n := req.Args(0, 1, 2, buf); n != 8 || string(buf) != "to\"" {
+			t.Errorf("Args gave %d, %q", n, buf)
+		}
+		if n := req.Name(0, 0, buf); n != 4 || string(buf) != "fin" {
+			t.Errorf("Name gave %d, %q", n, buf)
+		}
+		if req.Args(0, 2, 0, buf) != -1 || req.Args(1, 0, 0, buf) != -1 || req.Name(0, -1, buf) != -1 {
+			t.Error("a call that is not there has arguments or a name")
+		}
+		if req.Score(0, "TWO three") != mneme.MaxScore/2 || req.Score(0, "three") != 0 || req.Score(1, "one") != -1 {
+			t.Error("Score is wrong")
 		}
 		if req.Find(0, "two") != 4 || req.Find(0, "three") != -1 || req.Find(1, "") != -1 {
 			t.Error("Find is wrong")
@@ -198,12 +211,12 @@ func TestRequestRefused(t *testing.T) {
 		"misaligned":        func(b []byte) []byte { return b[1:] },
 		"magic":             word(0, 0),
 		"major":             word(4, 2<<16),
-		"short preamble":    word(8, 88),
-		"short record":      word(12, 56),
-		"odd record":        word(12, 65),
+		"short preamble":    word(8, 104),
+		"short record":      word(12, 64),
+		"odd record":        word(12, 73),
 		"too many records":  word(16, 1<<31),
 		"records elsewhere": word(20, 1<<31),
-		"odd records":       word(20, 97),
+		"odd records":       word(20, 113),
 		"too much config":   word(28, 1<<31),
 		"strings elsewhere": word(32, 1<<20),
 	} {
@@ -220,13 +233,13 @@ func TestRequestRefused(t *testing.T) {
 func TestRequestStepsByRecordSize(t *testing.T) {
 	plain := table(2).Encode()
 	longer := mnemetest.Buffer(len(plain) + 16)[:0]
-	longer = append(longer, plain[:96+64]...)
+	longer = append(longer, plain[:112+72]...)
 	longer = append(longer, make([]byte, 8)...)
-	longer = append(longer, plain[96+64:96+128]...)
+	longer = append(longer, plain[112+72:112+144]...)
 	longer = append(longer, make([]byte, 8)...)
-	longer = append(longer, plain[96+128:]...)
+	longer = append(longer, plain[112+144:]...)
 	binary.LittleEndian.PutUint32(longer[4:], mneme.Version+1)
-	binary.LittleEndian.PutUint32(longer[12:], 72)
+	binary.LittleEndian.PutUint32(longer[12:], 80)
 	for _, at := range []int{24, 32} {
 		binary.LittleEndian.PutUint32(longer[at:], binary.LittleEndian.Uint32(longer[at:])+16)
 	}

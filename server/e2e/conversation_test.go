@@ -180,7 +180,8 @@ func (a ask) body(session string) object {
 		body["pending"] = a.pending.Input
 	}
 	if a.memories != nil {
-		body["memories"] = object{"query": a.memories.query, "limit": a.memories.limit}
+		body["memories"] = object{"query": a.memories.query, "limit": a.memories.limit, "position": "first",
+			"role": "system"} // the law knows this place; TestMemoriesStandBeforeTheQuestion holds the others
 	}
 	if a.depth != 0 {
 		var steps []object

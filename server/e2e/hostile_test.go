@@ -27,7 +27,7 @@ func TestOddBodies(t *testing.T) {
 		"huge numbers":         {message(`,"x":1e999999,"y":` + strings.Repeat("9", 100_000)), 422},
 		"field twice":          {`{"messages":[],"messages":[]}`, 422},
 		"message field twice":  {message(`,"content":"b"`), 422},
-		"lone surrogate":       {message(`,"name":"\ud800"`), 201},
+		"lone surrogate":       {message(`,"name":"\ud800"`), 422},
 		"NUL":                  {message(`,"name":"a\u0000b"`), 201},
 		"raw NUL":              {message(",\"name\":\"a\x00b\""), 400},
 		"invalid UTF-8":        {message(",\"name\":\"\xff\xfe\""), 400},

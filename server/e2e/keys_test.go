@@ -12,7 +12,7 @@ func projectRoutes() map[string]any {
 	return map[string]any{
 		"GET ": nil, "PUT ": object{}, "GET /settings": nil, "PATCH /settings": object{"history_max_messages": 9},
 		"POST /turns": object{"messages": []object{user("x")}}, "POST /context": object{},
-		"GET /decisions/dec_0": nil, "POST /decisions/dec_0/replay": nil,
+		"GET /decisions": nil, "GET /decisions/dec_0": nil, "POST /decisions/dec_0/replay": nil,
 		"GET /sessions": nil, "POST /sessions": object{"id": "made"}, "POST /sessions/import": file,
 		"GET /sessions/dashboard": nil, "GET /sessions/dashboard/messages": nil, "GET /sessions/dashboard/export": nil,
 		"DELETE /sessions/dashboard": nil, "DELETE ": nil,

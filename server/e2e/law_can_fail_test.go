@@ -82,6 +82,13 @@ func honest(h *history, a ask) *window {
 			w.Usage.Tokens, w.Usage.HistoryMessages = w.Usage.Tokens+5, w.Usage.HistoryMessages+1
 		}
 	}
+	if len(w.Messages) > 0 {
+		w.Usage.Tokens += primer
+	}
+	w.Usage.Parts = usageParts{System: w.Usage.SystemTokens, History: w.Usage.Tokens - w.Usage.SystemTokens}
+	if _, maxTokens, _ := a.limits(); maxTokens > 0 {
+		w.Usage.Parts.Free = maxTokens - w.Usage.Parts.History
+	}
 	w.Usage.Messages, w.Usage.ConsideredMessages = len(w.Messages), len(s.considered)
 	for _, name := range a.pipeline() {
 		w.Pipeline = append(w.Pipeline, step{Policy: name, Version: 1, Digest: "x", Fuel: 1, Outcome: "ok"})
@@ -185,6 +192,11 @@ func TestLawCanFail(t *testing.T) {
 		{"compressed too early", "depth: ", rows(func(r []row) []row { r[0].Action = "compress"; return r })},
 		{"too many tokens", "budget: ", func(w *window) { w.Usage.Tokens = 9000 }},
 		{"a wrong sum", "the rows' sum", func(w *window) { w.Usage.Tokens++ }},
+		{"parts that are not the whole", "are", func(w *window) { w.Usage.Parts.Free++ }},
+		{"a part too small", "usage: the parts", func(w *window) { w.Usage.Parts.History-- }},
+		{"a marker that is none", "in notices", func(w *window) {
+			w.Usage.Parts.Marker, w.Usage.Parts.History = 5, w.Usage.Parts.History-5
+		}},
 		{"a failed policy", "pipeline: ", func(w *window) { w.Pipeline[2].Outcome = "trap" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {

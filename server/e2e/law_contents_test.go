@@ -19,10 +19,13 @@ type reading struct {
 	*scene
 	list    []element
 	pos     int
-	notices int // system-class messages met
+	notices int // system-class messages met, without the marker
+	markers int // times that the marker was met
 	madeUp  int // results met that nobody posted
 	count   int // messages that count against max_messages
-	lost    bool
+	// questions are earlier questions met, which count against max_tokens alone.
+	questions int
+	lost      bool
 }
 
 // checkContents wants the window to hold exactly what the rows say, in order, as it was posted, and nothing else.
@@ -97,10 +100,22 @@ func (r *reading) peek() *element {
 }
 
 func (r *reading) skipNotices() {
-	for e := r.peek(); e != nil && (e.role == "system" || e.role == "developer"); e = r.peek() {
-		r.notices++
+	for e := r.peek(); e != nil && (e.role == "system" || e.role == "developer" || r.isMarker(e)); e = r.peek() {
+		if r.isMarker(e) {
+			r.markers++
+		} else {
+			r.notices++
+		}
 		r.pos++
 	}
+}
+
+// marker is what stands where messages were left out, the same in every window.
+const marker = "[earlier messages left out]"
+
+// isMarker tells the marker, which a user says in Anthropic's format.
+func (r *reading) isMarker(e *element) bool {
+	return e.text == marker && (e.role == "user") == (r.ask.target() == hard.Anthropic)
 }
 
 // atom reads one atom: its message, then results in order, with made-up ones for calls that nobody answered.
@@ -177,7 +192,8 @@ func (r *reading) message(m *hard.Message, calls map[string]string) map[string]s
 // reasoning reads the reasoning items that stay with a message: those that were posted with it, as they were.
 func (r *reading) reasoning(m *hard.Message) {
 	var posted []json.RawMessage
-	if r.ask.target() == r.history.pieces && r.rows[m].Action == "keep" {
+	action := r.rows[m].Action
+	if r.ask.target() == r.history.pieces && (action == "keep" || action == "truncate") {
 		posted = slices.DeleteFunc(slices.Clone(m.Pieces), func(p json.RawMessage) bool { return !isReasoning(p) })
 	}
 	for e := r.peek(); e != nil && e.kind == "reasoning"; e = r.peek() {
@@ -188,7 +204,7 @@ func (r *reading) reasoning(m *hard.Message) {
 		posted = posted[1:]
 		r.pos++
 	}
-	if len(posted) > 0 {
+	if len(posted) > 0 && action == "keep" { // thoughts of a text that was cut may go with it
 		r.fault("reasoning: message %d lost %s", m.Seq, posted[0])
 	}
 }
@@ -214,7 +230,7 @@ func (r *reading) question(asked []*hard.Message) {
 		return
 	}
 	r.pos++
-	r.count++
+	r.questions++
 }
 
 // squashed is a text without its white space.

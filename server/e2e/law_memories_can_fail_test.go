@@ -27,6 +27,10 @@ func remembers() (*history, ask, *window) {
 	w.Report = append(w.Report, row{MessageID: memoriesRow, Action: "inject", Policy: "mneme", ReasonCode: "recalled",
 		TokensAfter: 20})
 	w.Usage.Messages, w.Usage.Tokens = w.Usage.Messages+1, w.Usage.Tokens+20
+	w.Usage.Parts.System = w.Usage.SystemTokens
+	w.Usage.Parts.Memories = 20
+	w.Usage.Parts.History = w.Usage.Tokens - 20 - w.Usage.SystemTokens
+	w.Usage.Parts.Free = defaultTokens - w.Usage.Parts.History - 20
 	return h, a, w
 }
 

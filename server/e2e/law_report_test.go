@@ -96,7 +96,8 @@ func (s *scene) checkRows() {
 	}
 }
 
-// checkMandatory wants the newest user message and the newest atom untouched.
+// checkMandatory wants the newest user message untouched, and the newest atom there; what an agent or a tool said may
+// be cut where the budget does not hold it.
 func (s *scene) checkMandatory() {
 	user, agent, atom := s.mandatory()
 	kept := func(m *hard.Message) bool { return m == nil || s.rows[m].Action == "keep" }
@@ -104,7 +105,7 @@ func (s *scene) checkMandatory() {
 		s.fault("mandatory: the newest user message %d is %s", user.Seq, s.rows[user].Action)
 	}
 	for _, m := range atom {
-		if !kept(m) {
+		if short := s.rows[m].Action == "truncate" && m.Role != "user"; !short && !kept(m) {
 			s.fault("mandatory: message %d of the newest atom is %s", m.Seq, s.rows[m].Action)
 		}
 	}

@@ -20,10 +20,13 @@ type window struct {
 		Messages           int `json:"messages"`
 		Tokens             int `json:"tokens"`
 		HistoryMessages    int `json:"history_messages"`
+		CompressedMessages int `json:"compressed_messages"`
 		HistoryTokens      int `json:"history_tokens"`
 		SystemTokens       int `json:"system_tokens"`
 		ConsideredMessages int `json:"considered_messages"`
 		ConsideredTokens   int `json:"considered_tokens"`
+
+		Parts usageParts `json:"parts"`
 	} `json:"usage"`
 	Summary *struct {
 		Text        string `json:"text"`
@@ -32,6 +35,19 @@ type window struct {
 	Memories []remembered `json:"memories"`
 	Pipeline []step       `json:"pipeline"`
 	Report   []row        `json:"report"`
+}
+
+// usageParts is what each part of a prompt takes.
+type usageParts struct {
+	System   int `json:"system"`
+	Tools    int `json:"tools"`
+	Summary  int `json:"summary"`
+	Memories int `json:"memories"`
+	Marker   int `json:"marker"`
+	History  int `json:"history"`
+	Pending  int `json:"pending"`
+	Reserved int `json:"reserved"`
+	Free     int `json:"free"`
 }
 
 // step is what one policy of the pipeline did.
@@ -105,7 +121,7 @@ func stage(h *history, a ask) *scene {
 	if maxMessages == 0 || limit > 4096 {
 		limit = 4096
 	}
-	oldest := len(h.messages) - limit + 1 // the first seq within the horizon
+	oldest := h.tableStart(limit)
 	for i, m := range h.messages {
 		if m.Atom < oldest {
 			s.older++
@@ -123,6 +139,22 @@ func stage(h *history, a ask) *scene {
 	}
 	sort.SliceStable(s.considered, func(i, j int) bool { return s.considered[i].Atom < s.considered[j].Atom })
 	return s
+}
+
+// tableStart is the first seq that a table may hold: it moves in steps of a quarter of the horizon, to where a turn
+// begins, and to where an atom does inside a turn that is longer than the shortest table.
+func (h *history) tableStart(horizon int) int {
+	newest, step := len(h.messages), horizon/4
+	if newest <= horizon {
+		return 1
+	}
+	bound := (newest-horizon+step-1)/step*step + 1
+	for seq := max(bound, 2); seq <= newest && seq < bound+3*step; seq++ {
+		if h.messages[seq-1].Turn != h.messages[seq-2].Turn {
+			return seq
+		}
+	}
+	return bound
 }
 
 // visible tells whether the viewer may see a message.

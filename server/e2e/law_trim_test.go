@@ -2,110 +2,156 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
 // share is what one turn has of the window, beside the messages that must stay anyway.
 type share struct {
-	shown, lost int // messages in the window, and messages that the budget took
-	// messages and tokens are at most what the lost ones would take up.
-	messages, tokens int
+	full, asked int  // messages in full, and messages that stand as an earlier question
+	cut, lost   int  // messages that the budget took: of turns in full, and questions that outgrew their room
+	must        bool // one of its messages must stay
+	said, users int  // of what is in full: tokens that no user said, and messages of users
 }
 
-// slack covers what the estimates of a share leave out: a marker, placeholders, another count in another format.
-const slack = 60
+// step is by how many turns the default depth moves at a time.
+const depthStep = 20
 
-// checkDefaults wants what the default pipeline promises: depth, whole turns from the newest back, and no turn
-// trimmed that fits.
-func (s *scene) checkDefaults() {
+// newestOld is the newest turn that the depth does not hold in full.
+func (s *scene) newestOld() int {
 	_, _, depth := s.ask.limits()
+	if s.ask.depth != 0 {
+		return s.newestTurn - depth // who names a depth gets it at each turn
+	}
+	newest := 0
+	for turn := depthStep / 2; turn <= s.newestTurn-depth; turn += depthStep {
+		newest = turn
+	}
+	return newest
+}
+
+// checkDefaults wants what the default pipeline promises: of turns beyond the depth the question alone, and of the others
+// as many in full as the budget holds, without a gap: what is cut is older than what is not.
+func (s *scene) checkDefaults() {
 	user, agent, last := s.mandatory()
+	old := s.newestOld()
 	shares := map[int]*share{}
 	for _, atom := range s.atoms() {
 		if !s.visible(atom[0]) {
 			continue
 		}
-		turn, old := atom[0].Turn, atom[0].Turn <= s.newestTurn-depth
+		turn := atom[0].Turn
 		if shares[turn] == nil {
 			shares[turn] = &share{}
 		}
 		for _, m := range atom {
-			must := m == user || m == agent || slices.Contains(last, m)
-			if !must || s.rows[m].Action != "keep" {
-				s.checkDepth(m, turn, old)
-				shares[turn].add(m, s.rows[m], old)
+			r := s.rows[m]
+			if must := m == user || m == agent || slices.Contains(last, m); must && r.Action == "keep" {
+				shares[turn].must = true
+				continue
 			}
-		}
-		if open := len(unanswered(atom)); !old && s.rows[atom[0]].Action == "drop" {
-			shares[turn].messages += open
-			shares[turn].tokens += slack * open
+			if turn <= old && stays(r.Action) {
+				s.fault("depth: message %d of turn %d is %s, the newest old turn is %d", m.Seq, turn, r.Action, old)
+			}
+			if turn > old && (r.ReasonCode == "beyond_depth" || r.Action == "compress" && r.ReasonCode != "beyond_room") {
+				s.fault("depth: message %d of turn %d is %s for its depth, the newest old turn is %d", m.Seq, turn,
+					r.Action, old)
+			}
+			shares[turn].add(m, r)
 		}
 	}
-	s.checkTrim(shares)
+	s.checkCuts(shares)
 }
 
-// checkDepth wants turns within the depth in full, and older ones as their questions alone.
-func (s *scene) checkDepth(m *hard.Message, turn int, old bool) {
-	action := s.rows[m].Action
-	if old && stays(action) || !old && action == "compress" {
-		s.fault("depth: message %d of turn %d is %s, the newest turn is %d", m.Seq, turn, action, s.newestTurn)
-	}
-}
-
-func (h *share) add(m *hard.Message, r row, old bool) {
+func (h *share) add(m *hard.Message, r row) {
 	switch {
 	case r.Action == "summarise": // the budget had no part in it, and the turn is not shown
+	case r.Action == "compress":
+		h.asked++
 	case r.Action != "drop":
-		h.shown++
-	case !old || m.Role == "user": // of an older turn the depth takes the rest
+		if h.full++; m.Role == "user" {
+			h.users++
+		} else {
+			h.said += r.TokensBefore
+		}
+	case r.Policy == "depth-compress": // and the question stands, or went later
+	case strings.HasPrefix(r.Reason, "earlier questions"): // they have their own room
 		h.lost++
-		h.messages++
-		h.tokens += r.TokensBefore + slack
+	default:
+		h.cut++
 	}
 }
 
-// checkTrim wants the turns that the budget took to be the oldest, whole, and too big for the room that is left.
-func (s *scene) checkTrim(shares map[int]*share) {
-	oldestShown, newestLost, turnsShown := s.newestTurn+1, 0, 0
+// label is at least what `[earlier question] (turn N): ` takes, in tokens, before each message of a user.
+const label = 16
+
+// checkCuts wants a window without gaps: what the budget cut is older than what it left in full, a turn in full is newer
+// than any question unless its question would cost as much, and questions are newer than those that were left out.
+func (s *scene) checkCuts(shares map[int]*share) {
+	oldestFull, oldestAsked := s.newestTurn+1, s.newestTurn+1
 	for turn, h := range shares {
-		if h.shown > 0 {
-			oldestShown = min(oldestShown, turn)
-			turnsShown++
+		if h.full > 0 && !h.must { // what must stay keeps its turn, wherever the others are cut
+			oldestFull = min(oldestFull, turn)
 		}
-		if h.lost > 0 {
-			newestLost = max(newestLost, turn)
+		if h.asked > 0 {
+			oldestAsked = min(oldestAsked, turn)
 		}
 	}
-	if newestLost == 0 {
-		return
+	for turn, h := range shares {
+		if h.cut > 0 && turn > oldestFull {
+			s.fault("gap: turn %d was cut, the older turn %d is in full", turn, oldestFull)
+		}
+		if h.lost+h.cut > 0 && h.full+h.asked == 0 && !h.must && turn > oldestAsked {
+			s.fault("gap: turn %d was left out, the older turn %d stands as a question", turn, oldestAsked)
+		}
+		for newer, q := range shares {
+			if h.full > 0 && !h.must && h.said > label*h.users && q.asked > 0 && newer > turn {
+				s.fault("gap: turn %d is a question, the older turn %d is in full and says %d tokens", newer, turn, h.said)
+			}
+		}
 	}
-	if newestLost > oldestShown {
-		s.fault("suffix: turn %d was trimmed, the older turn %d was not", newestLost, oldestShown)
-	}
-	if newestLost == oldestShown && turnsShown > 1 {
-		s.fault("suffix: turn %d was trimmed in part though %d turns are shown", newestLost, turnsShown)
-	}
-	messages, tokens := s.room()
-	if h := shares[newestLost]; h.messages <= messages && h.tokens+slack <= tokens {
-		s.fault("fits: turn %d was trimmed though its %d messages and at most %d tokens fit in %d and %d",
-			newestLost, h.messages, h.tokens, messages, tokens)
-	}
+	s.checkNothingGoesThatFits(shares)
 }
 
-// room is what the window leaves of its budget.
-func (s *scene) room() (messages, tokens int) {
-	messages, tokens = 1<<30, 1<<30
-	u := s.win.Usage
+// slack covers what the estimates leave out: a marker, placeholders, another count in another format.
+const slack = 60
+
+// checkNothingGoesThatFits wants turns in full to be cut only where all messages together do not fit, and to become
+// questions for the budget only where they take more than .7 of its tokens. Cuts are replays, so what fits now has
+// always fitted.
+func (s *scene) checkNothingGoesThatFits(shares map[int]*share) {
+	messages, tokens := 0, 0
+	for m, r := range s.rows {
+		if s.visible(m) && r.Action != "summarise" {
+			messages, tokens = messages+1, tokens+r.TokensBefore
+		}
+	}
+	for _, atom := range s.atoms() {
+		n := len(unanswered(atom))
+		messages, tokens = messages+n, tokens+n*slack
+	}
+	for _, r := range s.injected {
+		tokens += r.TokensAfter
+	}
 	maxMessages, maxTokens, _ := s.ask.limits()
-	if maxMessages > 0 {
-		messages = maxMessages - u.HistoryMessages
-	}
-	if maxTokens > 0 {
-		tokens = maxTokens - (u.Tokens - u.SystemTokens)
-	}
 	if s.ask.window > 0 {
-		tokens = min(tokens, s.ask.window-s.ask.reserve-u.Tokens)
+		if room := s.ask.window - s.ask.reserve - s.win.Usage.SystemTokens; maxTokens == 0 || room < maxTokens {
+			maxTokens = room
+		}
 	}
-	return messages, tokens
+	fits := func(share float64) bool {
+		return (maxMessages == 0 || messages <= maxMessages) &&
+			(maxTokens == 0 || float64(tokens+slack) <= share*float64(maxTokens))
+	}
+	for turn, h := range shares {
+		if h.cut > 0 && fits(1) {
+			s.fault("fits: turn %d was cut though all %d messages and %d tokens fit", turn, messages, tokens)
+		}
+	}
+	for m, r := range s.rows {
+		if r.ReasonCode == "beyond_room" && fits(.7) {
+			s.fault("fits: message %d went for its room, though %d messages and %d tokens leave it", m.Seq, messages, tokens)
+		}
+	}
 }

@@ -23,6 +23,10 @@ type matrixRow struct {
 	// in and out are the statuses for a tenant_admin's key narrowed to the project, and to another one; 0: what follows
 	// from the route: below a project ok and 404, elsewhere ok and ok.
 	in, out int
+	// operator is the status for the root key, with and without a tenant; 0: 422 without one, else what root may.
+	operator int
+	// own: the key alone says which tenant is meant, and ?tenant= changes nothing.
+	own bool
 	// send is how to ask, where that is not plain.
 	send func(c client, method, path, body string) reply
 	// consumes: the success takes away a thing that other rows need.
@@ -47,7 +51,7 @@ func matrixRows() []matrixRow {
 		file = `{"version":1,"session":{"id":"{new}"},"turns":[{"turn":1,"messages":[` +
 			`{"format":"openai.chat","message":{"role":"user","content":"{marker}"}}]}]}`
 	)
-	rows := slices.Concat(boardRows(), memoryRows(), administrationRows(), []matrixRow{
+	rows := slices.Concat(boardRows(), memoryRows(), administrationRows(), consoleRows(), proxyRows(), []matrixRow{
 		{route: "GET /healthz", least: open, ok: 200},
 		{route: "GET /readyz", least: open, ok: 200},
 		{route: "GET /metrics", least: open, ok: 200, varies: true},
@@ -61,8 +65,20 @@ func matrixRows() []matrixRow {
 		{route: "GET " + session, least: reader, ok: 200},
 		{route: "GET " + session + "/messages", least: reader, ok: 200},
 		{route: "GET " + session + "/export", least: reader, ok: 200},
+		{route: "GET " + project + "/decisions", least: reader, ok: 200, query: "session={session}&outcome=ok"},
 		{route: "GET " + decision, least: reader, ok: 200},
 		{route: "POST " + decision + "/replay", least: reader, ok: 200},
+		{route: "GET " + decision + "/case", least: reader, ok: 200},
+		{route: "POST " + decision + "/fork", least: reader, ok: 200, body: `{"budget":{"max_tokens":7000}}`},
+		{route: "POST " + decision + "/why-not", least: reader, ok: 200, body: `{"message_id":"{message}"}`},
+		{route: "POST " + project + "/windows/diff", least: reader, ok: 200,
+			body: `{"a":{"decision":"{decision}"},"b":{"request":{"session_id":"{session}"}}}`},
+		{route: "POST " + project + "/replay", least: reader, ok: 200,
+			body: `{"settings":{"history_max_messages":40},"newest":5}`},
+		{route: "GET " + project + "/settings/history", least: reader, ok: 200},
+		{route: "GET " + project + "/stats", least: reader, ok: 200},
+		{route: "GET " + session + "/stream", least: reader, ok: 200, lines: true, send: glanceBack},
+		{route: "GET " + version + "/module", least: reader, ok: 200, lines: true},
 		{route: "POST " + project + "/context", least: reader, ok: 200,
 			body: `{"session_id":"{session}","explain":true}`},
 		{route: "GET /api/v1/policies", least: reader, ok: 200},
@@ -81,6 +97,8 @@ func matrixRows() []matrixRow {
 			body: `{"session_id":"{session}","messages":[{"role":"user","content":"{marker}"}]}`},
 		{route: "POST " + project + "/sessions", least: agent, ok: 201, body: `{"id":"{new}","title":"{marker}"}`},
 		{route: "POST " + project + "/sessions/import", least: agent, ok: 201, body: file},
+		{route: "POST " + session + "/rewind", least: agent, ok: 200, body: `{"to_turn":1}`},
+		{route: "POST " + session + "/fork", least: agent, ok: 201, body: `{}`},
 		{route: "POST " + session + "/summary", least: agent, ok: 200, body: `{"action":"reset"}`},
 		{route: "PUT " + project, least: admin, ok: 200, body: `{"name":"{marker}"}`},
 		{route: "PATCH " + project + "/settings", least: admin, ok: 200, body: `{"history_max_messages":49}`},
@@ -197,8 +215,16 @@ func administrationRows() []matrixRow {
 	}
 }
 
-// glance reads a stream to the end of its first event, then closes it.
-func glance(c client, method, path, _ string) reply {
+// glanceBack reads the first event of a session's stream, from the session's beginning on.
+func glanceBack(c client, method, path, _ string) reply {
+	return glanceBehind(c, method, path, "evt_"+strings.Repeat("0", 58)+".")
+}
+
+// glance reads the first event of a stream.
+func glance(c client, method, path, _ string) reply { return glanceBehind(c, method, path, "") }
+
+// glanceBehind reads a stream behind an event to the end of its first event, then closes it.
+func glanceBehind(c client, method, path, last string) reply {
 	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, nil)
@@ -207,6 +233,9 @@ func glance(c client, method, path, _ string) reply {
 	}
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -254,6 +283,7 @@ func (h *tenancy) furnish() {
 	c.post("/api/v1/projects/shared/turns", object{"session_id": "same", "messages": []object{user("I am " + h.marker),
 		calling("call", "f", `{"of":"`+h.marker+`"}`), result("call", h.marker),
 		assistant(h.marker)}}).want(201).into(&turn)
+	h.things["message"] = turn.Messages[0].ID
 	h.secrets = append(h.secrets, turn.Messages[0].ID[:len("msg_")+8])
 	var window struct {
 		DecisionID string `json:"decision_id"`
@@ -281,7 +311,10 @@ func (h *tenancy) furnish() {
 	var spare struct{ ID, Key string }
 	c.post("/api/v1/keys", object{"name": h.marker, "role": "agent"}).want(201).into(&spare)
 	h.things["key"] = spare.ID
+	h.things["signs"] = spare.Key
 	h.things["value"] = "plan"
+	h.things["model"], h.things["response"], h.things["operation"] = "gpt-4.1", "resp_same", "variations"
+	c.do("PATCH", "/api/v1/projects/shared/settings", object{"history_max_messages": 48}).want(200)
 	c.do("PUT", "/api/v1/boards/board/values/plan", object{"value": h.marker}).want(201)
 	h.secrets = append(h.secrets, window.DecisionID, spare.ID)
 }

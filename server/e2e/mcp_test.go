@@ -263,7 +263,7 @@ func TestMCPOutlivesTheServer(t *testing.T) {
 	sessions := []*mcpSession{
 		mustConnect(t, server.client(t).overHTTP("")), mustConnect(t, overStdio(t, server.key, "--server", server.url))}
 	for i, s := range sessions {
-		s.use("memory_store", object{"key": fmt.Sprint("before", i), "content": "Ada keeps marmalade."})
+		s.use("memory_store", object{"key": fmt.Sprint("before", i), "content": fmt.Sprintf("Ada keeps %d jars of marmalade.", i+2)})
 	}
 	server.kill()
 	_, err := sessions[1].try("memory_recall", object{"query": "said"})

@@ -54,7 +54,7 @@ func TestPolicyLife(t *testing.T) {
 	at := policiesPath + "/" + name
 	var one version
 	admin.upload(name, keepByTag(t)).want(201).into(&one)
-	if one.Name != name || one.Version != 1 || one.State != "live" || one.ABI != "1.0" || len(one.Hooks) != 1 ||
+	if one.Name != name || one.Version != 1 || one.State != "live" || one.ABI != "1.1" || len(one.Hooks) != 1 ||
 		!strings.HasPrefix(one.Digest, "sha256:") || one.Checks[len(one.Checks)-1].Check != "self_tests" {
 		t.Fatalf("%+v", one)
 	}

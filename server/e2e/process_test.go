@@ -248,7 +248,7 @@ func environment() []string {
 	var out []string
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "MNEME_") && !strings.HasPrefix(entry, "OPENAI_") &&
-			!strings.HasPrefix(entry, "AGENTS_") {
+			!strings.HasPrefix(entry, "ANTHROPIC_") && !strings.HasPrefix(entry, "AGENTS_") {
 			out = append(out, entry)
 		}
 	}

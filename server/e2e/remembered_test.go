@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
+	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
 // TestMemoriesInEveryFormat: what is remembered stands in the window of each format, held against the law in the three
@@ -44,7 +46,8 @@ func TestMemoriesInEveryFormat(t *testing.T) {
 	if len(shown) < 3 {
 		t.Errorf("all budgets show as many memories: %v", shown)
 	}
-	text := c.assemble(object{"session_id": c.session, "format": "text", "memories": object{"query": "Grace"}})
+	text := c.assemble(object{"session_id": c.session, "format": "text",
+		"memories": object{"query": "Grace", "position": "first"}})
 	if len(text.Memories) == 0 || !text.Memories[0].Injected || !strings.Contains(text.Text, "Grace likes olives") ||
 		!strings.Contains(text.Text, memoriesHead) || strings.Index(text.Text, memoriesHead) > strings.Index(text.Text,
 		"(turn ") {
@@ -187,4 +190,62 @@ func TestMemoriesRequestIsStrict(t *testing.T) {
 	if w := c.assemble(object{"memories": nil}); w.Memories != nil {
 		t.Errorf("null asks for %+v", w.Memories)
 	}
+}
+
+// TestMemoriesStandBeforeTheQuestion holds, in each format and against what providers refuse, that memories stand right
+// before the question that they were recalled for, through a tool loop and in later windows.
+func TestMemoriesStandBeforeTheQuestion(t *testing.T) {
+	for format, api := range map[string]providers.API{"openai.chat": providers.Chat, "anthropic.messages": providers.Messages,
+		"openai.responses": providers.Responses} {
+		t.Run(format, func(t *testing.T) {
+			c := own(t)
+			c.remember(object{"key": "home", "content": "Ada lives in Lisbon with two cats"})
+			pending, err := providers.FromChat(api, []json.RawMessage{
+				json.RawMessage(`{"role":"user","content":"where does Ada live?"}`),
+				json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+				json.RawMessage(`{"role":"tool","tool_call_id":"c1","content":"done"}`),
+				json.RawMessage(`{"role":"assistant","content":"In Lisbon."}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var first string
+			decision := ""
+			for _, n := range []int{1, 3} {
+				w := c.assemble(object{"session_id": "s", "format": format, "memories": object{}, "pending": pending[:n]})
+				if first == "" {
+					first = string(w.Messages[0])
+				}
+				if !strings.Contains(first, "two cats") || n > 1 && format != "anthropic.messages" && string(w.Messages[0]) != first {
+					t.Errorf("%d pending: %s", n, w.Messages)
+				}
+				decision = w.DecisionID
+				c.remember(object{"key": "later", "content": "Ada lives near the river"}, 200, 201)
+			}
+			c.post(c.path("/turns"), object{"session_id": "s", "format": format, "decision_id": decision, "messages": pending}).want(201)
+			last := c.assemble(object{"session_id": "s", "format": format, "memories": object{},
+				"pending": []object{user("who has cats?")}, "pending_format": "openai.chat"})
+			text := string(bytes.Join(raws(last.Messages), []byte("\n")))
+			if strings.Count(text, "were recalled, not said") != 2 || strings.Index(text, "two cats") > strings.Index(text, "where does Ada live?") ||
+				strings.Contains(text[:strings.Index(text, "where does")], "river") {
+				t.Errorf("%s", text)
+			}
+			c.replay(t, last)
+
+			if file := string(c.copySession("s", "copy")); !strings.Contains(file, `"made":"`) || !strings.Contains(file, `"reminder":{`) {
+				t.Errorf("the file says nothing of prompts and memories: %s", file)
+			}
+			copied := c.assemble(object{"session_id": "copy", "format": format, "memories": object{},
+				"pending": []object{user("who has cats?")}, "pending_format": "openai.chat"})
+			if got := string(bytes.Join(raws(copied.Messages), []byte("\n"))); got != text {
+				t.Errorf("the window of the copy is\n%s\nnot\n%s", got, text)
+			}
+		})
+	}
+}
+
+func raws(messages []json.RawMessage) (out [][]byte) {
+	for _, m := range messages {
+		out = append(out, m)
+	}
+	return out
 }

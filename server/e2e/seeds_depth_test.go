@@ -161,9 +161,8 @@ func seed004Failure(t *testing.T) {
 	s.talk(repeated(2, 21)...)
 	s.covered(ask{})
 	s.asked(1)
-	// All of the transcript, save the answer of turn 1, which lies beyond the depth.
-	if w := s.covered(ask{}); w.Summary != nil || w.Usage.HistoryMessages != 41 {
-		t.Errorf("%d of 41 messages, summary %+v", w.Usage.HistoryMessages, w.Summary)
+	if w := s.covered(ask{}); w.Summary != nil || w.Usage.HistoryMessages != 42 {
+		t.Errorf("%d of 42 messages, summary %+v", w.Usage.HistoryMessages, w.Summary)
 	}
 	text := s.await(30) // it is tried again by itself
 	calls := len(s.Requests())
@@ -171,8 +170,8 @@ func seed004Failure(t *testing.T) {
 	s.talk(repeated(2, 15)...)
 	s.covered(ask{})
 	s.asked(calls + 1)
-	if w := s.covered(ask{}); w.Summary == nil || w.Summary.Text != text || w.Usage.HistoryMessages != 41 {
-		t.Errorf("%d of 41 messages, summary %+v", w.Usage.HistoryMessages, w.Summary)
+	if w := s.covered(ask{}); w.Summary == nil || w.Summary.Text != text || w.Usage.HistoryMessages != 42 {
+		t.Errorf("%d of 42 messages, summary %+v", w.Usage.HistoryMessages, w.Summary)
 	}
 	if now, count := s.state(); now != text || count != 30 {
 		t.Errorf("a failed call left %q over %d", now, count)

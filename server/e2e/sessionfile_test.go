@@ -44,6 +44,20 @@ func pages(t *testing.T, c *conversation, session, order string, limit int) (all
 	}
 }
 
+// copySession exports a session and imports it under another name, which can be done once.
+func (c *conversation) copySession(from, to string) (exported []byte) {
+	c.t.Helper()
+	exported = c.get(c.path("/sessions/" + from + "/export")).want(200).body
+	var file map[string]json.RawMessage
+	if err := json.Unmarshal(exported, &file); err != nil {
+		c.t.Fatal(err)
+	}
+	file["session"] = bytes.Replace(file["session"], []byte(`"id":"`+from+`"`), []byte(`"id":"`+to+`"`), 1)
+	c.post(c.path("/sessions/import"), file).want(201)
+	c.post(c.path("/sessions/import"), file).problem(409)
+	return exported
+}
+
 // TestExportComesBack: an exported session imported again holds the same bytes and gives the same windows.
 func TestExportComesBack(t *testing.T) {
 	for _, format := range hard.Formats() {
@@ -53,14 +67,7 @@ func TestExportComesBack(t *testing.T) {
 			for _, turn := range hard.Generate(knobs).Turns {
 				c.post(c.path("/turns"), turnBody("s", turn)).want(201)
 			}
-			var file map[string]json.RawMessage
-			exported := c.get(c.path("/sessions/s/export")).want(200).body
-			if err := json.Unmarshal(exported, &file); err != nil {
-				t.Fatal(err)
-			}
-			file["session"] = bytes.Replace(file["session"], []byte(`"id":"s"`), []byte(`"id":"copy"`), 1)
-			c.post(c.path("/sessions/import"), file).want(201)
-			c.post(c.path("/sessions/import"), file).problem(409)
+			c.copySession("s", "copy")
 
 			one, two := pages(t, c, "s", "asc", 1000), pages(t, c, "copy", "asc", 1000)
 			if len(one) != len(two) {

@@ -173,7 +173,7 @@ func testCuts(t *testing.T, w *world) {
 
 // What one call cannot take is folded in chunk by chunk, and very long messages are cut, at a character, with a mark.
 func testChunks(t *testing.T, w *world) {
-	s := w.begin(t, nil)
+	s := w.begin(t, object{"summary_threshold_tokens": 1 << 30})
 	for n := 1; n <= 41; n++ {
 		long := s.text(n)
 		for range 120 {

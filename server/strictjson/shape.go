@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"encoding"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -15,13 +16,14 @@ const (
 	object
 	array
 	text
+	ownText
 	timestamp
 	boolean
 	integer
 	number
 )
 
-var kindNames = [...]string{"anything", "an object", "an array", "a string", "an RFC 3339 time", "true or false",
+var kindNames = [...]string{"anything", "an object", "an array", "a string", "a string", "an RFC 3339 time", "true or false",
 	"an integer", "a number"}
 
 // shape is what a Go type allows in JSON.
@@ -29,6 +31,7 @@ type shape struct {
 	kind   kind
 	fields map[string]field // object
 	elem   *shape           // array
+	typ    reflect.Type     // ownText: it reads itself from a text
 }
 
 // field is one field of an object. The fields of an object are numbered from 0.
@@ -41,7 +44,7 @@ type field struct {
 const maxFields = 64
 
 // shapeOf derives the shape of a type. seen holds the shapes made so far, so that a type may contain itself. Types that
-// no request uses (maps, custom unmarshalers) are anything here, and only encoding/json judges them.
+// no request uses (maps, those that read JSON themselves) are anything here, and only encoding/json judges them.
 func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -56,6 +59,10 @@ func shapeOf(t reflect.Type, seen map[reflect.Type]*shape) *shape {
 		s.kind = timestamp
 		return s
 	case reflect.TypeFor[json.RawMessage]():
+		return s
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		s.kind, s.typ = ownText, t
 		return s
 	}
 	switch t.Kind() {

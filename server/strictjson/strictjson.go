@@ -35,6 +35,7 @@ const (
 	WrongType      = "wrong_type"
 	InvalidTime    = "invalid_time"
 	Unreadable     = "unreadable_number"
+	Surrogate      = "lone_surrogate"
 )
 
 // Fault says why one field does not fit the request's type. Path reads like budget.max_tokens or pipeline[0].policy;

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -29,6 +30,7 @@ type request struct {
 	Pipeline []step            `json:"pipeline"`
 	Messages []json.RawMessage `json:"messages"`
 	Expires  *time.Time        `json:"expires_at"`
+	From     netip.Addr        `json:"from"`
 	hidden   int               //lint:ignore U1000 no JSON may set it
 }
 
@@ -42,9 +44,11 @@ func TestDecodeAccepts(t *testing.T) {
 		` {"session_id" : "a\u00e9\"b\\" , "explain":true } `: {Session: `aé"b\`, Explain: true},
 		`{"session\u005fid":"x"}`:                             {Session: "x"},
 		`{"session_id":null,"budget":null,"pipeline":null}`:   {},
-		`{"budget":{"max_tokens":7,"ratio":0.5}}`:             {Budget: budget{&seven, 0.5}},
-		`{"budget":{"max_tokens":7.0}}`:                       {Budget: budget{&seven, 0}},
-		`{"budget":{"max_tokens":70e-1 },"session_id":"s"}`:   {Session: "s", Budget: budget{&seven, 0}},
+		`{"from":"::1"}`: {From: netip.IPv6Loopback()},
+		`{"from":null}`:  {},
+		`{"budget":{"max_tokens":7,"ratio":0.5}}`:           {Budget: budget{&seven, 0.5}},
+		`{"budget":{"max_tokens":7.0}}`:                     {Budget: budget{&seven, 0}},
+		`{"budget":{"max_tokens":70e-1 },"session_id":"s"}`: {Session: "s", Budget: budget{&seven, 0}},
 		`{"pipeline":[{"policy":"p","config":{"a":{"policy":1,"b":[]}}}]}`: {
 			Pipeline: []step{{"p", json.RawMessage(`{"a":{"policy":1,"b":[]}}`)}}},
 		`{"messages":[{"x":1,"x":2}, 3 ,null,"\\"]}`: {Messages: raws(`{"x":1,"x":2}`, `3`, `null`,
@@ -95,6 +99,8 @@ func TestDecodeNamesEveryFault(t *testing.T) {
 		`{"expires_at":"tomorrow"}`:   "expires_at: must be an RFC 3339 time",
 		`{"expires_at":"2026-01-02"}`: "expires_at: must be an RFC 3339 time",
 		`{"expires_at":5}`:            "expires_at: must be an RFC 3339 time",
+		`{"from":5}`:                  "from: must be a string",
+		`{"from":"here"}`:             "from: does not fit the field: ParseAddr(\"here\"): unable to parse IP",
 		`[]`:                          "must be an object",
 		`"x"`:                         "must be an object",
 	} {

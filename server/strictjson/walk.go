@@ -2,15 +2,17 @@ package strictjson
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"maps"
 	"math/big"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 )
 
 // walker compares a body, which must be valid JSON, with a shape. It descends only into fields that the shape names and
@@ -47,6 +49,10 @@ func (w *walker) value(s *shape) {
 	case c == 'n' || s.kind == anything:
 	case c == '"' && s.kind == timestamp:
 		w.timestamp(literal)
+	case c == '"' && s.kind == ownText:
+		if err := reflect.New(s.typ).Interface().(encoding.TextUnmarshaler).UnmarshalText(unquote(literal)); err != nil {
+			w.fault(WrongType, "does not fit the field: "+err.Error())
+		}
 	case s.kind == integer && (c == '-' || '0' <= c && c <= '9'):
 		w.integer(start, literal)
 	case !fits(s.kind, literal):
@@ -83,7 +89,7 @@ func (w *walker) timestamp(literal []byte) {
 
 // integer takes every number without a fraction, however it is written: 1.0 and 1e2 are integers.
 func (w *walker) integer(start int, literal []byte) {
-	if !bytes.ContainsAny(literal, ".eE") || !chat.Readable(literal) {
+	if !bytes.ContainsAny(literal, ".eE") || !rawjson.Readable(literal) {
 		return // an unreadable number is a fault already
 	}
 	r, ok := new(big.Rat).SetString(string(literal))
@@ -210,7 +216,7 @@ scalar:
 		}
 		w.at++
 	}
-	if c := w.body[start]; (c == '-' || '0' <= c && c <= '9') && !chat.Readable(w.body[start:w.at]) {
+	if c := w.body[start]; (c == '-' || '0' <= c && c <= '9') && !rawjson.Readable(w.body[start:w.at]) {
 		w.fault(Unreadable, "holds a number that many readers of JSON cannot hold: its size must be that of a 64-bit "+
 			"float, and its text at most 1,000 bytes")
 	}
@@ -220,6 +226,7 @@ scalar:
 // escapes. The quote is searched again only where an escape has passed the one found before, so the time stays linear
 // however many escapes there are.
 func (w *walker) str() {
+	start := w.at
 	w.at++
 	quote := -1
 	for {
@@ -228,6 +235,9 @@ func (w *walker) str() {
 		}
 		escape := bytes.IndexByte(w.body[w.at:quote], '\\')
 		if escape < 0 {
+			if escaped := w.at != start+1; escaped && rawjson.LoneSurrogate(w.body[start:quote+1]) {
+				w.fault(Surrogate, "holds half of a UTF-16 pair, such as \\ud800 alone, which is no character")
+			}
 			w.at = quote + 1
 			return
 		}

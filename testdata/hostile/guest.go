@@ -9,7 +9,10 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-const manifest = `{"abi":"1.0","hooks":["assemble"],"description":"hostile"}`
+const (
+	manifest = `{"abi":"1.0","hooks":["assemble"],"description":"hostile"}`
+	newer    = `{"abi":"1.1","hooks":["assemble"],"description":"hostile"}`
+)
 
 // Where the arenas stand, in either size, and the memory that holds them. What lies below is the guest's own.
 const (
@@ -74,7 +77,7 @@ func (g *guest) export(name string, kind wasm.Kind, index uint32) {
 
 // mneme imports a host function, by what docs/ABI.md says of it.
 func (g *guest) mneme(name string) uint32 {
-	params := map[string]int{"text": 4, "tokens": 2, "find": 3, "log": 3, "fail": 2}[name]
+	params := map[string]int{"text": 4, "tokens": 2, "find": 3, "args": 5, "name": 4, "score": 3, "log": 3, "fail": 2}[name]
 	results := Types{wasm.I32}
 	if name == "log" || name == "fail" {
 		results = nil
@@ -122,6 +125,10 @@ const (
 	opStub     = 4
 	opReplace  = 5
 	opInsert   = 6
+	opKeep     = 8
+	opStrip    = 9
+
+	replaceArguments = 2 // a template of opReplace
 )
 
 const (
@@ -160,8 +167,9 @@ func planOf(items ...item) []byte {
 }
 
 // answering is a policy that always answers these bytes.
-func answering(b []byte) []byte {
-	g := &guest{}
+func answering(b []byte) []byte { return (&guest{}).answering(b) }
+
+func (g *guest) answering(b []byte) []byte {
 	g.Data(planArena, b)
 	return g.bytes(result(int32(len(b))))
 }

@@ -30,6 +30,7 @@ func callers() []Attack {
 		drop   bool
 	}{
 		{"text", []int32{0, 0}, true}, {"tokens", nil, true}, {"find", []int32{0}, true},
+		{"args", []int32{1, 0, 0}, true}, {"name", []int32{1, 0}, true}, {"score", []int32{0}, true},
 		{"log", []int32{1}, false}, {"fail", nil, false},
 	} {
 		with := func(ptr, length int32) func(*guest) []byte {
@@ -45,6 +46,8 @@ func callers() []Attack {
 	}
 	add("text", "negative-offset", "passes a negative offset to `text`", "offset -1 is negative", true,
 		func(g *guest) []byte { return call(g.mneme("text"), 0, -1, 0, 64) })
+	add("args", "negative-offset", "passes a negative offset to `args`", "offset -1 is negative", true,
+		func(g *guest) []byte { return call(g.mneme("args"), 1, 0, -1, 0, 64) })
 	add("log", "level", "logs on a level that is not there", "level 4", false,
 		func(g *guest) []byte { return call(g.mneme("log"), 4, 0, 0) })
 	add("random_get", "past-memory", "has random bytes written past its memory", "pass the end of memory", true,
@@ -85,6 +88,23 @@ func floods() []Attack {
 			}),
 		flood("find-flood", "searches the same text on and on", quota, "",
 			func(g *guest) []byte { return code(call(g.mneme("find"), 0, 0, 64<<10), Op(op.Drop)) }),
+		flood("args-flood", "reads the same arguments on and on", quota, "",
+			func(g *guest) []byte { return code(call(g.mneme("args"), 1, 0, 0, 0, 64<<10), Op(op.Drop)) }),
+		flood("args-peek", "asks for the length of all arguments, one after the other, on and on", fuel, "mneme.args",
+			func(g *guest) []byte {
+				args := g.mneme("args")
+				var all []byte
+				for record := range int32(Records) {
+					all = append(all, code(call(args, record, 0, 0, 0, 0), Op(op.Drop))...)
+				}
+				return all
+			}),
+		flood("name-flood", "asks for names on and on", quota, "host calls",
+			func(g *guest) []byte { return code(call(g.mneme("name"), 1, 0, 0, 64), Op(op.Drop)) }),
+		flood("score-flood", "scores the same text on and on", fuel, "mneme.score",
+			func(g *guest) []byte { return code(call(g.mneme("score"), 0, 0, 8), Op(op.Drop)) }),
+		flood("score-long-query", "scores by 64 KiB of its memory on and on", fuel, "mneme.score",
+			func(g *guest) []byte { return code(call(g.mneme("score"), 0, 0, 64<<10), Op(op.Drop)) }),
 		flood("tokens-flood", "has its memory tokenised, 64 KiB at a time", fuel, "mneme.tokens",
 			func(g *guest) []byte { return code(call(g.mneme("tokens"), 0, 64<<10), Op(op.Drop)) }),
 		flood("random-flood", "takes randomness on and on", quota, "bytes of text",

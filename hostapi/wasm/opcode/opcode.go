@@ -37,6 +37,9 @@ const (
 	I64Load32U   byte = 0x35
 	I32Store     byte = 0x36
 	I64Store     byte = 0x37
+	F32Store     byte = 0x38
+	F64Store     byte = 0x39
+	I64Store8    byte = 0x3c
 	I64Store32   byte = 0x3e
 	MemorySize   byte = 0x3f
 	MemoryGrow   byte = 0x40
@@ -46,6 +49,7 @@ const (
 	F64Const     byte = 0x44
 	I32Eqz       byte = 0x45
 	I32LtU       byte = 0x49
+	I32GtU       byte = 0x4b
 	I64Eqz       byte = 0x50
 	I64LtS       byte = 0x53
 	I32Clz       byte = 0x67
@@ -69,6 +73,7 @@ const (
 	I64RemS      byte = 0x81
 	I64RemU      byte = 0x82
 	I64Or        byte = 0x84
+	I64Shl       byte = 0x86
 	I64ShrU      byte = 0x88
 	I64Rotl      byte = 0x89
 	I64Rotr      byte = 0x8a
@@ -108,6 +113,9 @@ const (
 	MiscTableSize  byte = 0x10
 	MiscTableFill  byte = 0x11
 )
+
+// IsStore tells whether an instruction writes one value into memory.
+func IsStore(op byte) bool { return op >= I32Store && op <= I64Store32 }
 
 // Immediate says what follows an opcode.
 type Immediate uint8
@@ -151,7 +159,7 @@ func Of(op byte) (Info, bool) {
 	switch {
 	case op >= I32Load && op <= I64Load32U:
 		return Info{Memarg, 1, 1}, true
-	case op >= I32Store && op <= I64Store32:
+	case IsStore(op):
 		return Info{Memarg, 2, 0}, true
 	case op >= I32Eqz && op <= F64Reinter:
 		return numeric(op), true

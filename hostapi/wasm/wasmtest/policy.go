@@ -44,13 +44,18 @@ func When(records int32, code []byte) []byte {
 }
 
 // DropFirst ends mneme_assemble with a plan that drops the first record.
-func DropFirst() []byte {
+func DropFirst() []byte { return Answer(1, 0, 0, 0, "") }
+
+// Answer ends mneme_assemble with a plan of one op on one record.
+func Answer(op, template byte, record, argument uint32, text string) []byte {
 	le := binary.LittleEndian
 	plan := []byte("MNP1")
-	for _, word := range []uint32{1, 16, 32, 1} { // one op, behind the header: DROP
+	for _, word := range []uint32{1, 16, 32, uint32(op) | uint32(template)<<8, record, record, 48, uint32(len(text)), 0, 0,
+		argument} {
 		plan = le.AppendUint32(plan, word)
 	}
-	plan = append(plan, make([]byte, 48-len(plan))...)
+	plan = append(plan, text...)
+	plan = append(plan, make([]byte, -len(plan)&7)...)
 	var code []byte
 	for at := 0; at < len(plan); at += 8 {
 		code = slices.Concat(code, Op(opcode.LocalGet, 2), I64Const(int64(le.Uint64(plan[at:]))),

@@ -1,6 +1,7 @@
 package mnemetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +11,8 @@ import (
 )
 
 // Check says what the ABI forbids in a plan for this table, as a host would: ranges outside the table or overlapping,
-// atoms split, a second SUMMARISE, a template that is not there, a reason that is not `code` or `code: free words`.
+// atoms split, a second SUMMARISE, a template that is not there, arguments that are not to be had, a reason that is not
+// `code` or `code: free words`.
 func (t *Table) Check(ops []Op) error {
 	var ranges []Op
 	summarised := false
@@ -28,13 +30,34 @@ func (t *Table) Check(ops []Op) error {
 			ranges = append(ranges, op)
 		}
 	}
-	slices.SortFunc(ranges, func(a, b Op) int { return a.First - b.First })
-	for i := 1; i < len(ranges); i++ {
-		if ranges[i].First <= ranges[i-1].Last {
-			return fmt.Errorf("mnemetest: ops %v and %v overlap", ranges[i-1], ranges[i])
+	for i, op := range ranges {
+		for _, other := range ops {
+			if other.Code == mneme.OpInsert && op.Code != mneme.OpKeep && op.First < other.First && other.First <= op.Last {
+				return fmt.Errorf("mnemetest: op %v inserts inside the range of %v", other, op)
+			}
+		}
+		for _, other := range ranges[:i] {
+			if op.First <= other.Last && other.First <= op.Last && !mayOverlap(op, other) {
+				return fmt.Errorf("mnemetest: ops %v and %v overlap", other, op)
+			}
 		}
 	}
 	return nil
+}
+
+// mayOverlap says whether two ops may name the same records: a KEEP and whatever leaves its atoms in the window, and
+// REPLACEs of one record that change different things of it.
+func mayOverlap(a, b Op) bool {
+	removes := []mneme.OpCode{mneme.OpDrop, mneme.OpCompress, mneme.OpSummarise}
+	switch {
+	case a.Code == mneme.OpKeep:
+		return !slices.Contains(removes, b.Code)
+	case b.Code == mneme.OpKeep:
+		return !slices.Contains(removes, a.Code)
+	case a.Code != mneme.OpReplace || b.Code != mneme.OpReplace || a.Template == b.Template && a.Argument == b.Argument:
+		return false
+	}
+	return a.First == a.Last && b.First == b.Last
 }
 
 func (t *Table) checkOp(op Op) error {
@@ -51,8 +74,15 @@ func (t *Table) checkOp(op Op) error {
 		return errors.New("range outside the table")
 	}
 	switch op.Code {
-	case mneme.OpDrop, mneme.OpSummarise:
+	case mneme.OpDrop, mneme.OpSummarise, mneme.OpKeep:
 		return t.checkAtoms(op)
+	case mneme.OpStrip:
+		const all = mneme.ImageParts | mneme.AudioParts | mneme.DocumentParts | mneme.ThinkingParts
+		if parts := mneme.Parts(op.Argument); parts == 0 || parts&^all != 0 {
+			return errors.New("STRIP of no parts, or of unknown ones")
+		}
+	case mneme.OpReplace:
+		return t.checkReplace(op)
 	case mneme.OpCompress:
 		if op.Template != mneme.EarlierQuestion {
 			return errors.New("unknown template")
@@ -67,9 +97,29 @@ func (t *Table) checkOp(op Op) error {
 		if op.Template != mneme.SizeStub {
 			return errors.New("unknown template")
 		}
-	case mneme.OpReplace, mneme.OpTruncate:
+	case mneme.OpTruncate:
+		if op.Argument == 0 {
+			return errors.New("TRUNCATE to 0 tokens")
+		}
 	default:
 		return errors.New("unknown op")
+	}
+	return nil
+}
+
+func (t *Table) checkReplace(op Op) error {
+	switch {
+	case op.Template == 0:
+		return nil
+	case op.Template != mneme.ReplaceArguments:
+		return errors.New("unknown template")
+	case op.First != op.Last || t.Records[op.First].Role != mneme.Assistant:
+		return errors.New("arguments of what is not one assistant record")
+	case int(op.Argument) >= len(t.Records[op.First].Calls):
+		return errors.New("arguments of a call that is not there")
+	}
+	if was := t.Records[op.First].Calls[op.Argument].Arguments; json.Valid([]byte(was)) && !json.Valid([]byte(op.Text)) {
+		return errors.New("arguments that were JSON, and are not any more")
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	preambleSize = 96
-	recordSize   = 64
+	preambleSize = 112
+	recordSize   = 72
 	settingSize  = 24
 )
 
@@ -63,6 +63,8 @@ func (t *Table) Encode() []byte {
 	out = appendUint32(out, t.newestTurn(), flags)
 	out = appendUint64(out, t.SummaryCovers)
 	out = appendUint32(out, t.SummaryTokens, 0)
+	out = appendUint64(out, t.OlderTokens)
+	out = appendUint32(out, t.MemoryBudget, 0)
 	for _, part := range [][]byte{records, config, pairs, text} {
 		out = append(out, part...)
 	}
@@ -76,7 +78,8 @@ func (r *Record) append(to []byte, index uint32, pool *stringTable, tagsAt uint3
 	to = binary.LittleEndian.AppendUint16(to, uint16(r.Flags))
 	to = appendUint32(to, r.Tokens, r.CompressedTokens, uint32(len(r.Text)), r.Atom, r.Delegation,
 		pool.id(r.Agent), pool.id(r.Tool), tagsAt, uint32(len(r.Tags)))
-	return appendUint64(to, uint64(r.Created))
+	to = appendUint64(to, uint64(r.Created))
+	return appendUint32(to, r.place(), 0)
 }
 
 // appendSetting appends one config entry, whose strings go where place says.

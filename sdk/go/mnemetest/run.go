@@ -58,11 +58,15 @@ func (h *host) Text(record, offset int, buf []byte) int {
 	if record < 0 || record >= len(h.table.Records) {
 		return -1
 	}
-	text := h.table.Records[record].Text
-	if offset < 0 || offset > len(text) {
-		return -1
+	return copyFrom(h.table.Records[record].Text, offset, buf)
+}
+
+// copyFrom copies a text from an offset. A host traps where the offset is negative.
+func copyFrom(text string, offset int, buf []byte) int {
+	if offset < 0 {
+		panic("mnemetest: a negative offset")
 	}
-	copy(buf, text[offset:])
+	copy(buf, text[min(offset, len(text)):])
 	return len(text)
 }
 
@@ -73,6 +77,36 @@ func (h *host) Find(record int, needle string) int {
 		return -1
 	}
 	return strings.Index(h.table.Records[record].Text, needle)
+}
+
+func (h *host) Args(record, call, offset int, buf []byte) int {
+	c := h.call(record, call)
+	if c == nil {
+		return -1
+	}
+	return copyFrom(c.Arguments, offset, buf)
+}
+
+func (h *host) Name(record, call int, buf []byte) int {
+	c := h.call(record, call)
+	if c == nil {
+		return -1
+	}
+	return copyFrom(c.Name, 0, buf)
+}
+
+func (h *host) call(record, call int) *CallOf {
+	if record < 0 || record >= len(h.table.Records) || call < 0 || call >= len(h.table.Records[record].Calls) {
+		return nil
+	}
+	return &h.table.Records[record].Calls[call]
+}
+
+func (h *host) Score(record int, query string) int {
+	if record < 0 || record >= len(h.table.Records) {
+		return -1
+	}
+	return h.table.score(h.table.Records[record].Text, query)
 }
 
 func (h *host) Log(level mneme.Level, line string) {

@@ -1,0 +1,204 @@
+package callbody
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/rawedit"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/splice"
+)
+
+// Edit is what changes in a body. The zero Edit changes nothing.
+type Edit struct {
+	// Messages go in the place of all messages, those of the head among them; nil: they stay.
+	Messages []json.RawMessage
+	System   json.RawMessage // in the place of Anthropic's system prompt; nil: it stays
+	// IncludeUsage asks for the usage of a chat stream.
+	IncludeUsage bool
+	// Resolved leaves out the names of what the provider keeps of the conversation, because Messages hold it.
+	Resolved bool
+	// DropBlocks tells Anthropic to leave out thinking that was made behind another prompt. Only adaptive thinking takes
+	// it, and only with BindingBeta.
+	DropBlocks bool
+}
+
+// With is the body with an edit. Where nothing changes, it is the client's own bytes.
+func (b *Body) With(e Edit) []byte {
+	changes := map[string]func(was []byte) []byte{}
+	if e.Messages != nil {
+		changes[b.listName()] = func(was []byte) []byte { return replaceList(was, e.Messages) }
+	}
+	if e.System != nil {
+		changes["system"] = func([]byte) []byte { return e.System }
+	}
+	if e.IncludeUsage && b.Format == chat.OpenAIChat && b.Stream && !b.WantsUsage {
+		changes["stream_options"] = func(was []byte) []byte { return member(was, "include_usage", []byte("true")) }
+	}
+	if e.DropBlocks && b.Format == chat.AnthropicMessages && b.Thinking == "adaptive" {
+		changes["thinking"] = dropBlocks
+	}
+	if e.Resolved {
+		for _, name := range [...]string{"previous_response_id", "conversation"} {
+			if b.object.Find(name) != nil {
+				changes[name] = nil
+			}
+		}
+	}
+	return rewrite(&b.object, changes)
+}
+
+// rewrite changes members of an object: each is given its value and answers another one. A nil change leaves the member
+// out. A member that is not there yet is put behind the others.
+func rewrite(o *rawjson.Object, changes map[string]func(was []byte) []byte) []byte {
+	if len(changes) == 0 {
+		return o.Raw
+	}
+	out := make([]byte, 0, len(o.Raw)+256)
+	end := 1 // of what was copied or left out
+	if len(o.Fields) > 0 {
+		end = o.Fields[0].Start
+	}
+	out = append(out, o.Raw[:end]...)
+	kept := 0
+	for i := range o.Fields {
+		f := &o.Fields[i]
+		end = f.End
+		change, named := changes[string(f.Name)]
+		if named && change == nil {
+			continue
+		}
+		if kept > 0 {
+			out = append(out, o.Raw[o.Fields[i-1].End:f.Start]...)
+		}
+		out = append(out, o.Raw[f.Start:f.Value]...)
+		value := o.Raw[f.Value:f.End]
+		if named {
+			value = change(value)
+		}
+		out = append(out, value...)
+		kept++
+	}
+	for _, name := range additions {
+		change := changes[name]
+		if change == nil || o.Find(name) != nil {
+			continue
+		}
+		if kept > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(rawjson.AppendString(out, name), ':'), change(nil)...)
+		kept++
+	}
+	return append(out, o.Raw[end:]...)
+}
+
+// additions are the members that an edit may add, in the order in which they are added.
+var additions = []string{"messages", "input", "system", "stream_options", "thinking"}
+
+// member sets a member of an object, or makes the object.
+func member(was []byte, name string, value []byte) []byte {
+	if !rawjson.IsObject(was) {
+		was = []byte("{}")
+	}
+	o, _, _ := rawjson.ReadObject(was)
+	return o.With(name, value)
+}
+
+// replaceList puts elements in the place of a list's. Those that the new list begins with as the old one did stay with
+// the white space between them, so that an edit at the end changes nothing before it.
+func replaceList(was []byte, elements []json.RawMessage) []byte {
+	if !rawjson.IsArray(was) {
+		return rawjson.ArrayOf(raws(elements)...)
+	}
+	same, end := 0, 1
+	for from, to := range rawjson.Elements(was) {
+		if same == len(elements) || !bytes.Equal(was[from:to], elements[same]) {
+			break
+		}
+		same, end = same+1, to
+	}
+	out := append(make([]byte, 0, len(was)), was[:end]...)
+	for i, raw := range elements[same:] {
+		if same+i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, raw...)
+	}
+	return append(out, was[tail(was):]...)
+}
+
+// tail is where what follows an array's last element begins.
+func tail(list []byte) int {
+	end := 1
+	for _, to := range rawjson.Elements(list) {
+		end = to
+	}
+	return end
+}
+
+func raws(list []json.RawMessage) [][]byte {
+	out := make([][]byte, len(list))
+	for i := range list {
+		out[i] = list[i]
+	}
+	return out
+}
+
+// BindingBeta is the value of anthropic-beta that DropBlocks needs.
+const BindingBeta = "thinking-binding-controls-2026-08-01"
+
+// dropBlocks asks Anthropic to leave out thinking blocks that are bound to another prompt, within the body's thinking.
+func dropBlocks(was []byte) []byte {
+	var binding []byte
+	if rawjson.IsObject(was) {
+		o, _, _ := rawjson.ReadObject(was)
+		binding = o.Get("block_binding")
+	}
+	return member(was, "block_binding", member(binding, "prefix_mismatch_behavior", []byte(`"drop_block"`)))
+}
+
+// WithoutThinking is a body of Anthropic's Messages without any thinking in its messages, for a provider that has
+// refused it. A signed summary, which stands only where its messages do not, becomes the text that it is. ok is false
+// where there is nothing to leave out.
+func WithoutThinking(raw []byte) (out []byte, ok bool) {
+	b, err := Read(chat.AnthropicMessages, raw)
+	if err != nil {
+		return nil, false
+	}
+	messages := make([]json.RawMessage, len(b.Messages))
+	for i, m := range b.Messages {
+		left := rawedit.Without(rawedit.Blocks, m, plan.PartThinking, false)
+		left = withoutSummaries(left)
+		o, _, _ := rawjson.ReadObject(left)
+		if string(o.Get("content")) == "[]" {
+			left = o.With("content", rawjson.AppendString(nil, splice.Placeholder))
+		}
+		messages[i], ok = left, ok || !bytes.Equal(left, m)
+	}
+	if !ok {
+		return nil, false
+	}
+	return b.With(Edit{Messages: messages}), true
+}
+
+// withoutSummaries makes texts of a message's compaction blocks.
+func withoutSummaries(message []byte) []byte {
+	o, _, _ := rawjson.ReadObject(message)
+	changed := false
+	var blocks [][]byte
+	for _, raw := range elements(o.Get("content")) {
+		block, _, _ := rawjson.ReadObject(raw)
+		if text := block.Text("content"); block.Text("type") == "compaction" && text != "" {
+			raw = append(rawjson.AppendString([]byte(`{"type":"text","text":`), text), '}')
+			changed = true
+		}
+		blocks = append(blocks, raw)
+	}
+	if !changed {
+		return message
+	}
+	return o.With("content", rawjson.ArrayOf(blocks...))
+}

@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/stats"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
+)
+
+// setCounts has turns and windows counted.
+func (e *Engine) setCounts() {
+	e.Sessions.Appended = func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []session.TurnMessage) {
+		turn := stats.Turn{Continues: t.Continues > 0}
+		for i := range messages {
+			if messages[i].Role == chat.RoleName(plan.RoleAssistant) {
+				turn.Answered += uint64(messages[i].Tokens)
+			}
+		}
+		e.Stats.Count(tenant, pinc, turn)
+	}
+	e.Windows.Answered = func(tenant string, pinc ident.Incarnation, r *decision.Record, left decision.LeftOut,
+		took time.Duration) {
+		e.Stats.Count(tenant, pinc, stats.Window{Tokens: r.Usage.Tokens, LeftOut: left, Cut: r.Cut, Steps: r.Steps,
+			Micros: uint64(max(0, took.Microseconds()))})
+	}
+}

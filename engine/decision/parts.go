@@ -1,0 +1,66 @@
+package decision
+
+import "github.com/seed-0906e6bc/mneme/engine/plan"
+
+// Parts is what each part of a prompt takes, in tokens. They add up to the context window where the request names one,
+// else to the budget with the system prompt and the tools beside it.
+type Parts struct {
+	System   uint64 `json:"system"`   // the request's own system prompt
+	Tools    uint64 `json:"tools"`    // the list that the request names
+	Summary  uint64 `json:"summary"`  // the running summary
+	Memories uint64 `json:"memories"` // recalled ones
+	Marker   uint64 `json:"marker"`   // what policies say of messages left out
+	History  uint64 `json:"history"`  // stored messages, and what the format and the reply's beginning need
+	Pending  uint64 `json:"pending"`  // messages of the turn in flight
+	Reserved uint64 `json:"reserved"` // reserve_tokens, where they bound the window
+	Free     uint64 `json:"free"`     // what the window could still take; 0 where nothing bounds it
+}
+
+// Bounds are what a request says of its prompt, in tokens.
+type Bounds struct {
+	System, Tools   uint64
+	Window, Reserve uint64 // context_window and reserve_tokens; Window is 0 where there is none
+	Budget          uint64 // for all but system prompt and tools; 0: no bound
+}
+
+// PartsOf says what each part takes of a prompt whose window has so many tokens with its system prompt.
+func PartsOf(items []plan.Item, tokens uint64, b Bounds) Parts {
+	p := Parts{System: b.System, Tools: b.Tools}
+	for i := range items {
+		it := &items[i]
+		switch n := uint64(it.Tokens); {
+		case it.Role != plan.RoleSystem && it.Flags&plan.FlagPending != 0:
+			p.Pending += n
+		case it.Role != plan.RoleSystem:
+		case it.Kind == plan.KindSummary:
+			p.Summary += n
+		case it.Kind == plan.KindMemory:
+			p.Memories += n
+		default:
+			p.Marker += n
+		}
+	}
+	p.History = tokens - p.System - p.Summary - p.Memories - p.Marker - p.Pending
+	whole := b.Window
+	if whole > 0 {
+		p.Reserved = b.Reserve
+	} else if whole = b.Budget; whole > 0 {
+		whole += p.System + p.Tools
+	}
+	if used := tokens + p.Tools + p.Reserved; whole > used {
+		p.Free = whole - used
+	}
+	return p
+}
+
+// Count counts what a window's items are beside what they add up to.
+func (u *Usage) Count(items []plan.Item) {
+	for i := range items {
+		if it := &items[i]; it.Role != plan.RoleSystem {
+			u.HistoryTokens += uint64(it.Tokens)
+			if it.Flags&plan.FlagCompressed != 0 {
+				u.CompressedMessages++
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// ShortLength is the length in tokens that, doubled or halved as often as it takes, the host cuts an oversized text to.
+// Few lengths are possible, so a text is cut alike in the next window too, whose budget is hardly another.
+const ShortLength = 256
+
+// Shorten cuts the texts of what must stay until the budget holds it: tool results first, the largest first, and then
+// assistants' texts. It leaves a quarter of the budget to the rest of the history where texts of ShortLength allow it.
+// Users' messages stay as they are. items are a table before the first step; they are changed in place. Shorten gives
+// the fates of the rows that it cut, and whether the budget holds what must stay now.
+func Shorten(items []Item, law Law, src Source) (fates []RowFate, fits bool, err error) {
+	s := shortening{items: items, law: law, src: src}
+	if err := s.measure(); err != nil {
+		return nil, false, err
+	}
+	budget := int64(law.BudgetTokens)
+	for _, attempt := range [...]struct {
+		target int64
+		least  uint32
+	}{{budget - budget/4, ShortLength}, {budget, ShortLength}, {budget, 1}} {
+		// A sender's name may share a token with the text behind it, so a cut can cost a little more than was worked out.
+		for target := attempt.target; s.lengths(target, attempt.least); {
+			if err := s.cut(); err != nil {
+				return nil, false, err
+			}
+			_, tokens := law.Cost(items, FlagMandatory)
+			if tokens <= uint64(budget) {
+				return s.fates(), true, nil
+			}
+			target -= int64(tokens) - budget
+		}
+	}
+	return s.fates(), false, nil
+}
+
+// shortening is what Shorten knows of the texts that it may cut.
+type shortening struct {
+	items   []Item
+	law     Law
+	src     Source
+	results []shortened
+	texts   []shortened // of assistants
+	rest    int64       // tokens of what must stay without these texts
+}
+
+// shortened is one text.
+type shortened struct {
+	at     int    // of its item
+	was    Item   // before it was cut
+	size   uint32 // tokens of it
+	length uint32 // tokens that it is to be cut to
+}
+
+// measure reads the texts that may be cut.
+func (s *shortening) measure() error {
+	var rows []int32
+	may := func(it *Item) bool {
+		return it.Flags&FlagMandatory != 0 && (it.Role == RoleTool || it.Role == RoleAssistant) &&
+			(it.Change == Unchanged || it.Change == Retexted)
+	}
+	for i := range s.items {
+		if it := &s.items[i]; may(it) && it.Change == Unchanged {
+			rows = append(rows, it.Row)
+		}
+	}
+	if err := s.src.Load(rows); err != nil {
+		return err
+	}
+	_, tokens := s.law.Cost(s.items, FlagMandatory)
+	s.rest = int64(tokens)
+	for i := range s.items {
+		it := &s.items[i]
+		if !may(it) {
+			continue
+		}
+		bare, err := s.src.TokensWith(it, "")
+		if err != nil {
+			return err
+		}
+		if bare >= it.Tokens {
+			continue
+		}
+		t := shortened{at: i, was: *it, size: it.Tokens - bare}
+		s.rest -= int64(t.size)
+		if it.Role == RoleTool {
+			s.results = append(s.results, t)
+		} else {
+			s.texts = append(s.texts, t)
+		}
+	}
+	return nil
+}
+
+// lengths works out to which lengths, none below least, the texts are to be cut so that what must stay has at most
+// target tokens. It reports whether there are such lengths.
+func (s *shortening) lengths(target int64, least uint32) bool {
+	for _, texts := range [...][]shortened{s.results, s.texts} {
+		for i := range texts {
+			texts[i].length = texts[i].size
+		}
+	}
+	room := target - s.rest
+	return lower(s.results, room-sum(s.texts), least) || lower(s.texts, room-sum(s.results), least)
+}
+
+func sum(texts []shortened) (n int64) {
+	for i := range texts {
+		n += int64(texts[i].length)
+	}
+	return n
+}
+
+// lower halves the largest length, again and again, until all lengths together have room. All are powers of two times
+// ShortLength then, but those that were not lowered. It reports whether that was enough.
+func lower(texts []shortened, room int64, least uint32) bool {
+	total, longest := sum(texts), uint32(ShortLength)
+	order := make([]int, len(texts))
+	for i := range texts {
+		for order[i] = i; longest < texts[i].length && longest <= 1<<30; {
+			longest *= 2
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(texts[b].length, texts[a].length) })
+	for length := longest; length >= least && total > room; length /= 2 {
+		for _, i := range order {
+			if total > room && texts[i].length > length {
+				total -= int64(texts[i].length - length)
+				texts[i].length = length
+			}
+		}
+	}
+	return total <= room
+}
+
+// cut gives the items their texts at the lengths worked out.
+func (s *shortening) cut() error {
+	for _, texts := range [...][]shortened{s.results, s.texts} {
+		for i := range texts {
+			t := &texts[i]
+			it := &s.items[t.at]
+			if *it = t.was; t.length == t.size {
+				continue
+			}
+			text, tokens, err := s.src.Truncated(&t.was, int(t.length), stay(it.Flags))
+			if err != nil {
+				return err
+			}
+			it.Change, it.Text, it.TextBytes, it.Tokens, it.Step = Retexted, text, uint32(len(text)), tokens, -1
+			it.Reason = fmt.Sprintf("oversized: what must stay exceeds the budget of %d tokens; its text of %d is cut "+
+				"to %d", s.law.BudgetTokens, t.size, t.length)
+		}
+	}
+	return nil
+}
+
+// fates tells of the rows whose texts are cut.
+func (s *shortening) fates() (fates []RowFate) {
+	for _, texts := range [...][]shortened{s.results, s.texts} {
+		for i := range texts {
+			if t := &texts[i]; t.length < t.size {
+				it := &s.items[t.at]
+				fates = append(fates, RowFate{it.Row, Fate{Action: Truncate, Step: -1, Reason: it.Reason}})
+			}
+		}
+	}
+	return fates
+}

@@ -1,0 +1,28 @@
+package plan
+
+// Parts is a set of kinds of content beside text, as in the argument of a STRIP.
+type Parts uint32
+
+const (
+	PartImage    Parts = 1
+	PartAudio    Parts = 2
+	PartDocument Parts = 4 // files too
+	PartThinking Parts = 8 // reasoning too
+
+	allParts = PartImage | PartAudio | PartDocument | PartThinking
+)
+
+// Flags says of a record which parts its message holds.
+func (p Parts) Flags() (f Flags) {
+	for _, of := range [...]struct {
+		part Parts
+		flag Flags
+	}{
+		{PartImage, FlagImage}, {PartAudio, FlagAudio}, {PartDocument, FlagDocument}, {PartThinking, FlagThinking},
+	} {
+		if p&of.part != 0 {
+			f |= of.flag
+		}
+	}
+	return f
+}

@@ -1,0 +1,188 @@
+package rank
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// Hit is a document found.
+type Hit struct {
+	Doc        *Document
+	Score      float64
+	Why        Why
+	Duplicates int // how many more documents say the same and were left out for it
+}
+
+// Finder chooses hits.
+type Finder struct {
+	Limit int
+	// Read gives what is at some places, with terms; nil where nothing is.
+	Read func([]Place) ([]*Document, error)
+	// Accept tells whether a document may be a hit.
+	Accept func(*Document) (bool, error)
+}
+
+// How far Best looks beyond what it is asked for.
+const (
+	readAtOnce = 512
+	maxLooked  = 8192 // documents read, of which most say the same as hits
+)
+
+// Best gives the best hits of a ranking, best first. What several passages are of comes once, and so does what several
+// documents say word for word. Of two that seem to contradict each other the newer comes first; Why.Newer is what it
+// gets for that. It is capped where it gave up before it had enough.
+func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
+	type identity struct {
+		id             string
+		stream, number uint64
+	}
+	seen, said := map[identity]bool{}, map[uint64]int{}
+	docs := map[Place]*Document{} // read, but not looked at yet
+	enough, looked := f.Limit+f.Limit/2+4, 0
+	for n := enough; len(hits) < enough && len(r.heap) > 0; n = min(2*n, readAtOnce) {
+		if looked > maxLooked {
+			capped = true
+			break
+		}
+		some, err := r.next(n, docs, f.Read)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range some {
+			d := docs[some[i].Place]
+			delete(docs, some[i].Place)
+			if looked++; d == nil || len(hits) == enough {
+				continue
+			}
+			id := identity{id: d.ID}
+			if d.ID == "" {
+				id.stream, id.number = d.Stream, d.Number
+			}
+			if seen[id] {
+				continue
+			}
+			if ok, err := f.Accept(d); err != nil {
+				return nil, false, err
+			} else if !ok {
+				continue
+			}
+			seen[id] = true
+			if at, again := said[d.Said]; again {
+				hits[at].Duplicates++
+				continue
+			}
+			said[d.Said] = len(hits)
+			hits = append(hits, Hit{Doc: d, Score: some[i].Score, Why: r.Why(&some[i])})
+		}
+	}
+	raiseNewer(hits)
+	return hits[:min(len(hits), f.Limit)], capped, nil
+}
+
+// next takes the best candidates off the heap, about n, with their documents. Candidates of which only a bound was
+// known are scored anew once their document is read, and go back for their turn.
+func (r *Ranking) next(n int, docs map[Place]*Document, read func([]Place) ([]*Document, error)) ([]Candidate, error) {
+	for len(r.heap) > 0 {
+		var some []Candidate
+		var ask []Place
+		for len(some) < n && len(r.heap) > 0 {
+			c := heap.Pop(&r.heap).(Candidate)
+			some = append(some, c)
+			if _, have := docs[c.Place]; !have {
+				ask = append(ask, c.Place)
+			}
+		}
+		got, err := read(ask)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range ask {
+			docs[at] = got[i]
+		}
+		first := slices.IndexFunc(some, func(c Candidate) bool { return !c.known })
+		if first < 0 {
+			return some, nil
+		}
+		for _, c := range some[first:] {
+			if !c.known {
+				d := docs[c.Place]
+				if d == nil {
+					delete(docs, c.Place)
+					continue
+				}
+				c.know(d.Len, dayOf(d.Created), d.attrs())
+				if !r.Filter.may(c.day, c.attrs) {
+					delete(docs, c.Place)
+					continue
+				}
+				r.score(&c)
+			}
+			heap.Push(&r.heap, c)
+		}
+		if first > 0 {
+			return some[:first], nil
+		}
+	}
+	return nil, nil
+}
+
+// What makes of two texts one that may contradict the other.
+const (
+	sameTerms  = 2   // at least
+	sameShare  = .66 // of the terms of the shorter
+	claimTerms = 64  // terms of a text that claims one thing
+	lighter    = .35 // by how much less important the newer may be
+)
+
+// raiseNewer gives each hit at least the score of those older ones that it seems to contradict, and sorts the hits.
+func raiseNewer(hits []Hit) {
+	raised := make([]float64, len(hits))
+	for i := range hits {
+		for j := range hits {
+			if hits[j].Score > hits[i].Score+raised[i] && supersedes(&hits[i], &hits[j]) {
+				raised[i] = hits[j].Score - hits[i].Score
+			}
+		}
+	}
+	for i, by := range raised {
+		hits[i].Why.Newer = by
+		hits[i].Score += by
+	}
+	slices.SortStableFunc(hits, func(a, b Hit) int {
+		if a.Score == b.Score && (a.Why.Newer > 0 || b.Why.Newer > 0) {
+			return b.Doc.Created.Compare(a.Doc.Created)
+		}
+		return cmp.Compare(b.Score, a.Score)
+	})
+}
+
+// supersedes tells whether a hit seems to say something else than an older one of the same matter: both are short and
+// no questions, most terms of the one are in the other, it holds all words of the query that the older one does,
+// fits the dates of the query as well, and is not meant to be much less important.
+func supersedes(newer, older *Hit) bool {
+	a, b := newer.Doc, older.Doc
+	if !a.Created.After(b.Created) || a.Len > claimTerms || b.Len > claimTerms || a.Asks || b.Asks ||
+		b.Importance-a.Importance > lighter || newer.Why.Date < older.Why.Date || len(older.Why.Terms) == 0 {
+		return false
+	}
+	for _, t := range older.Why.Terms {
+		if !slices.ContainsFunc(newer.Why.Terms, func(s TermShare) bool { return s.Word == t.Word }) {
+			return false
+		}
+	}
+	same := 0
+	for i, j := 0, 0; i < len(a.Terms) && j < len(b.Terms); {
+		switch c := cmp.Compare(a.Terms[i].Term, b.Terms[j].Term); {
+		case c < 0:
+			i++
+		case c > 0:
+			j++
+		default:
+			same++
+			i++
+			j++
+		}
+	}
+	return same >= sameTerms && float64(same) >= sameShare*float64(min(len(a.Terms), len(b.Terms)))
+}

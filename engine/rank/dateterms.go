@@ -1,0 +1,68 @@
+package rank
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// DateMark begins the terms that dates have in one form, however they are written. No word begins with it.
+const DateMark = "#"
+
+// Term is the term of a date with its month and another part; "" for any other.
+func (d Date) Term() string {
+	switch {
+	case d.Month == 0 || d.Year == 0 && d.Day == 0:
+		return ""
+	case d.Day == 0:
+		return fmt.Sprintf("%s%04d-%02d", DateMark, d.Year, d.Month)
+	case d.Year == 0:
+		return fmt.Sprintf("%s%02d-%02d", DateMark, d.Month, d.Day)
+	}
+	return fmt.Sprintf("%s%04d-%02d-%02d", DateMark, d.Year, d.Month, d.Day)
+}
+
+// DateTerms gives the terms of the dates that a text names. A date is found by its day, by its month, and by its day in
+// any year.
+func DateTerms(text string) (terms []string) {
+	for _, d := range Dates(text) {
+		for _, part := range []Date{d, {Year: d.Year, Month: d.Month}, {Month: d.Month, Day: d.Day}} {
+			if term := part.Term(); term != "" && !slices.Contains(terms, term) {
+				terms = append(terms, term)
+			}
+		}
+	}
+	return terms
+}
+
+// numericDate is a date in digits: 7.5.2023, 05/07/2023, 7-5-23.
+var numericDate = regexp.MustCompile(`\b(\d{1,2})([./-])(\d{1,2})([./-])(\d{4}|\d{2})\b`)
+
+// numericDates reads dates in digits whose year comes last. Where slashes leave open which is the month, both are meant.
+func numericDates(text string) (out []Date) {
+	for _, m := range numericDate.FindAllStringSubmatch(text, -1) {
+		a, _ := strconv.Atoi(m[1])
+		b, _ := strconv.Atoi(m[3])
+		year, _ := strconv.Atoi(m[5])
+		if len(m[5]) == 2 {
+			if m[2] == "-" {
+				continue // no date is written so often that it is not another number
+			}
+			year += 2000
+		}
+		if m[2] != m[4] || year < 1900 || year > 2199 {
+			continue
+		}
+		if validDay(b, a) {
+			out = append(out, Date{year, time.Month(b), a})
+		}
+		if m[2] == "/" && a != b && validDay(a, b) {
+			out = append(out, Date{year, time.Month(a), b})
+		}
+	}
+	return out
+}
+
+func validDay(month, day int) bool { return month >= 1 && month <= 12 && day >= 1 && day <= 31 }

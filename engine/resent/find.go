@@ -1,0 +1,152 @@
+package resent
+
+// Stored is a stored history as a chain. Its methods may read from a store.
+type Stored interface {
+	// Len is the number of messages.
+	Len() int
+	// Chain is the hash of the first n messages, rolled one after another.
+	Chain(n int) (Hash, error)
+	// Message is the hash of one message, from 0.
+	Message(i int) (Hash, error)
+}
+
+// Case says what a request is to the stored history.
+type Case string
+
+// The cases, in the order in which they are looked for.
+const (
+	New     Case = "new"     // nothing is stored
+	Extend  Case = "extend"  // the request goes on from all that is stored
+	Rewind  Case = "rewind"  // the request is an earlier state: a retry, or another answer is wanted
+	Tail    Case = "tail"    // the client has trimmed or summarised its front
+	Diverge Case = "diverge" // the client has edited a message
+	None    Case = "none"    // the request has nothing to do with what is stored
+	Delta   Case = "delta"   // the client says that it sends new messages alone; Find never answers it
+)
+
+// Match is what Find found. The first Keep stored messages stay, and the messages of the request from New on are new.
+type Match struct {
+	Case Case
+	Keep int
+	New  int
+	// Front counts, for Tail, the messages in front of those that were found again.
+	Front int
+}
+
+// Find tells what a request, given by the hashes of its messages, is to a stored history. assistant tells of a message
+// of the request whether the model said it.
+//
+// A tail is a run of at least two messages, one of them the model's, with which the stored history ends. It is looked
+// for before a divergence: who edits a message has no answer behind it yet, so the stored history's end shows that a
+// front was trimmed, even one that begins as the stored history does.
+//
+// A request that extends costs one read of the chain, whatever the history's length.
+func Find(s Stored, request []Hash, assistant func(i int) bool) (Match, error) {
+	stored := s.Len()
+	if stored == 0 {
+		return Match{Case: New}, nil
+	}
+	chains := make([]Hash, len(request)+1)
+	for i, h := range request {
+		chains[i+1] = Roll(chains[i], h)
+	}
+	n := min(stored, len(request))
+	at, err := s.Chain(n)
+	if err != nil {
+		return Match{}, err
+	}
+	if at == chains[n] {
+		if n == stored {
+			return Match{Case: Extend, Keep: stored, New: stored}, nil
+		}
+		return Match{Case: Rewind, Keep: n, New: n}, nil
+	}
+	common, err := commonPrefix(s, chains[:n])
+	if err != nil {
+		return Match{}, err
+	}
+	end, length, err := longestTail(s, request, assistant)
+	switch {
+	case err != nil:
+		return Match{}, err
+	case length > 0:
+		return Match{Case: Tail, Keep: stored, New: end, Front: end - length}, nil
+	case common > 0:
+		return Match{Case: Diverge, Keep: common, New: common}, nil
+	}
+	return Match{Case: None}, nil
+}
+
+// commonPrefix is the number of messages with which both begin. chains are the request's, by length, of which the
+// longest is not common.
+func commonPrefix(s Stored, chains []Hash) (int, error) {
+	common, differs := 0, len(chains)
+	for common+1 < differs {
+		n := (common + differs) / 2
+		at, err := s.Chain(n)
+		if err != nil {
+			return 0, err
+		}
+		if at == chains[n] {
+			common = n
+		} else {
+			differs = n
+		}
+	}
+	return common, nil
+}
+
+// longestTail finds the longest run of the request with which the stored history ends, the last of equally long ones.
+// It gives where the run ends in the request and its length, 0 where there is none that counts.
+//
+// Read backwards, the run is where the stored end's beginning occurs in the request: the Z-algorithm (Gusfield,
+// Algorithms on Strings, Trees and Sequences, 1997, section 1.3) finds all of them in one pass.
+func longestTail(s Stored, request []Hash, assistant func(i int) bool) (end, length int, err error) {
+	size := min(s.Len(), len(request))
+	backwards := make([]Hash, 0, size+len(request))
+	for i := range size {
+		h, err := s.Message(s.Len() - 1 - i)
+		if err != nil {
+			return 0, 0, err
+		}
+		backwards = append(backwards, h)
+	}
+	for i := range request {
+		backwards = append(backwards, request[len(request)-1-i])
+	}
+	for i, run := range prefixes(backwards)[size:] {
+		run = min(run, size)
+		last := len(request) - i
+		if run >= 2 && run > length && anyOf(last-run, last, assistant) {
+			end, length = last, run
+		}
+	}
+	return end, length, nil
+}
+
+func anyOf(from, to int, is func(i int) bool) bool {
+	for i := from; i < to; i++ {
+		if is(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// prefixes gives, for each place, how many elements from there on equal those from the start on.
+func prefixes(s []Hash) []int {
+	z := make([]int, len(s))
+	left, right := 0, 0
+	for i := 1; i < len(s); i++ {
+		if i < right {
+			z[i] = min(right-i, z[i-left])
+		}
+		for i+z[i] < len(s) && s[z[i]] == s[i+z[i]] {
+			z[i]++
+		}
+		if i+z[i] > right {
+			left, right = i, i+z[i]
+		}
+	}
+	return z
+}

@@ -1,0 +1,121 @@
+package session
+
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
+)
+
+// ForkRequest asks for a session like another one up to a turn.
+type ForkRequest struct {
+	AtTurn *uint32 `json:"at_turn,omitempty"` // nil: all of it
+	As     string  `json:"as,omitempty"`      // the new session's id; "": it gets one
+}
+
+// maxForked bounds the messages of a fork.
+const maxForked = 10_000
+
+// Fork makes a session of the living turns of another one up to a turn, whole or not at all. Turns and messages keep
+// their numbers, and the newest summary of that part comes along. It answers not_found, out_of_range for a turn that the
+// session never had, session_exists where the id is taken, session_too_large, quota_exceeded, and storage_damaged where
+// a message cannot be read.
+func (svc *Service) Fork(ctx context.Context, c access.Caller, once access.Once, projectID, id string,
+	req ForkRequest) (Session, error) {
+	if req.As != "" {
+		if err := ident.CheckSession("as", req.As); err != nil {
+			return Session{}, err
+		}
+	}
+	prior, found, err := records.GivenBefore[Session](ctx, svc.db, c, once)
+	if found || err != nil {
+		return svc.forked(ctx, c, projectID, prior), err
+	}
+	_, from, err := svc.Existing(ctx, c, projectID, id)
+	if err != nil {
+		return Session{}, err
+	}
+	to := from.Turns
+	if req.AtTurn != nil {
+		to = *req.AtTurn
+	}
+	x, _, err := svc.AsOf(ctx, c.Tenant, from, to, "at_turn")
+	if err != nil {
+		return Session{}, err
+	}
+	if n := x.LivingMessages(); n > maxForked {
+		return Session{}, fault.Errorf(fault.TooLarge, "session_too_large",
+			"a fork holds at most %d messages, up to turn %d there are %d: fork at an earlier turn", maxForked, to, n)
+	}
+	var in *staged
+	var size int64
+	s, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Session, error) {
+		if req.As == "" {
+			req.As = svc.db.NewID("ses_", 10)
+		}
+		p, set, err := svc.placeFor(t, c, projectID, req.As, "; choose another id")
+		if err != nil {
+			return Session{}, err
+		}
+		if in == nil { // once, however often the commit below is tried
+			spec := from.spec(req.As)
+			if in, err = svc.stage(ctx, c, p, &spec, t.Now); err != nil {
+				return Session{}, err
+			}
+			copied, err := svc.Copy(in.Staging, x, in.head.Incarnation, func(bytes int64) error {
+				size = bytes
+				return svc.checkQuota(ctx, c, bytes)
+			})
+			if err == nil {
+				err = in.Flush()
+			}
+			if err != nil {
+				return Session{}, err
+			}
+			in.order.Open.Calls = copied.Open
+			in.head.fork(from, x, copied)
+		}
+		summary, err := svc.SummaryWithin(ctx, c.Tenant, from, x)
+		if err != nil {
+			return Session{}, err
+		}
+		h, err := in.putHead(t, p, req.As, summary.file())
+		if err != nil {
+			return Session{}, err
+		}
+		return h.Session(req.As, set.Encoding).Untitled(), nil
+	})
+	if err == nil {
+		svc.MessageUse.Add(c.Tenant, records.Amount{Bytes: size})
+		return svc.forked(ctx, c, projectID, s), nil
+	}
+	if in != nil {
+		in.Abandon(ctx)
+	}
+	if replaced, gone := svc.replaced(ctx, c, projectID, id, from.Incarnation); gone != nil {
+		return s, gone
+	} else if replaced {
+		return s, noSession(id)
+	}
+	return s, err
+}
+
+// fork makes the head that of a copy of what lived in an extent of another session. Nothing is stored of what did not.
+func (h *Head) fork(from *Head, x transcript.Extent, copied transcript.Copied) {
+	h.Turns, h.Messages, h.Superseded, h.Absent = x.Turns, x.Messages, x.Superseded, x.Superseded
+	h.Tokens, h.Bytes, h.Asked = copied.Tokens, copied.Bytes, copied.Asked
+	h.Revision = uint64(x.LivingTurns())
+	h.Names = from.Names
+	h.Lineage = from.Lineage.Branch("fork", h.Incarnation)
+}
+
+// forked puts what a person and a model wrote back into an answer, which idempotent answers are stored without.
+func (svc *Service) forked(ctx context.Context, c access.Caller, projectID string, s Session) Session {
+	if now, err := svc.Get(ctx, c, projectID, s.ID); err == nil {
+		s.Title, s.Summary = now.Title, now.Summary
+	}
+	return s
+}

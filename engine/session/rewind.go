@@ -1,0 +1,112 @@
+package session
+
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/span"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
+)
+
+// RewindRequest asks for all turns behind one to be superseded. 0 leaves no turn.
+type RewindRequest struct {
+	ToTurn     *uint32 `json:"to_turn"`               // required
+	IfRevision *uint64 `json:"if_revision,omitempty"` // nil: whatever the session's revision is
+}
+
+// Rewound is a session behind a rewind.
+type Rewound struct {
+	SessionID  string     `json:"session_id"`
+	LastTurn   uint32     `json:"last_turn"`
+	Turns      uint32     `json:"turns"`
+	Messages   uint64     `json:"messages"`
+	Tokens     uint64     `json:"tokens"`
+	Revision   uint64     `json:"revision"`
+	Superseded Superseded `json:"superseded"`
+}
+
+// Superseded counts what a rewind took back.
+type Superseded struct {
+	Turns    uint64 `json:"turns"`
+	Messages uint64 `json:"messages"`
+}
+
+// Rewind supersedes all turns of a session behind one: they are in no later window, are not recalled and count nowhere.
+// They stay stored, and their numbers are not given again. Where no turn is behind that one, the session stays as it
+// is. It answers not_found, out_of_range for a turn that the session never had, revision_changed, and too_many_rewinds.
+func (svc *Service) Rewind(ctx context.Context, c access.Caller, once access.Once, projectID, id string,
+	req RewindRequest) (Rewound, error) {
+	if !ident.ValidID(id) {
+		return Rewound{}, noSession(id)
+	}
+	if req.ToTurn == nil {
+		return Rewound{}, fault.InvalidField("to_turn", "required", "must be the last turn that stays; 0 is none")
+	}
+	unlock, err := svc.Lock(ctx, c.Tenant, projectID, id)
+	if err != nil {
+		return Rewound{}, err
+	}
+	defer unlock()
+	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (Rewound, error) {
+		p, h, open, err := svc.forAppend(t, c, projectID, id, id == ident.DefaultSession)
+		if err != nil {
+			return Rewound{}, err
+		}
+		set, err := svc.projects.SetupOf(p)
+		if err == nil {
+			err = h.checkRevision(req.IfRevision)
+		}
+		if err != nil {
+			return Rewound{}, err
+		}
+		taken, err := svc.rewind(t, set, h, open, *req.ToTurn, "to_turn")
+		if err == nil && taken.Turns > 0 {
+			h.Revision++
+			err = putSession(t, p, id, h, open)
+		}
+		if err != nil {
+			return Rewound{}, err
+		}
+		x := h.Extent()
+		return Rewound{SessionID: id, LastTurn: x.LastTurn(), Turns: x.LivingTurns(), Messages: x.LivingMessages(),
+			Tokens: h.Tokens[set.Encoding], Revision: h.Revision, Superseded: *taken}, nil
+	})
+}
+
+// checkRevision answers revision_changed where the session is at another revision than the one that is meant.
+func (h *Head) checkRevision(meant *uint64) error {
+	if meant == nil || *meant == h.Revision {
+		return nil
+	}
+	return fault.Errorf(fault.Conflict, "revision_changed",
+		"the session is at revision %d, the request is about revision %d; read it again", h.Revision, *meant)
+}
+
+// rewind takes all turns behind one back: the head, the open calls and the summary are as before them. Who calls it
+// writes the head.
+func (svc *Service) rewind(t *records.Tx, set *project.Setup, h *Head, open *transcript.OpenCalls, turn uint32,
+	field string) (*Superseded, error) {
+	if turn > h.Turns {
+		return nil, fault.InvalidField(field, "out_of_range", "must be from 0 to %d, the session's last turn", h.Turns)
+	}
+	u, err := svc.Unwind(t.Ctx, t.Tenant, h.Extent(), turn, h.Asked, open)
+	if err != nil || u.Living[0] == 0 {
+		return new(Superseded), err
+	}
+	runs := h.Superseded.Add(u.Run)
+	if len(runs) > span.Max {
+		return nil, fault.Errorf(fault.Conflict, "too_many_rewinds",
+			"the session's rewinds left %d runs of superseded turns, more than %d are not kept apart: rewind further back, "+
+				"or go on in a fork of the session", span.Max, span.Max)
+	}
+	h.Superseded, h.Asked = runs, u.Asked
+	h.Lineage = h.Lineage.Branch("rewind", u.Run)
+	for i := range h.Tokens {
+		h.Tokens[i] -= min(h.Tokens[i], u.Tokens[i])
+	}
+	return &Superseded{u.Living[0], u.Living[1]}, svc.fallBack(t, set, h)
+}

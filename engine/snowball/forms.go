@@ -1,0 +1,148 @@
+package snowball
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/seed-0906e6bc/mneme/engine/rank"
+)
+
+// Forms are further terms of a text, by which what is written one way is found when it is asked for another way. They
+// are not among the terms of Document, which decisions are replayed by.
+
+// Bounds of what is taken for an identifier, and for a compound.
+const (
+	maxParts       = 6
+	maxJoined      = 40 // bytes
+	compoundLength = 9  // letters of a word that may be a compound
+	memberLength   = 4  // letters of a word that may be a part of one
+)
+
+// compounding are the languages that write compounds in one word.
+var compounding = []string{"german", "dutch", "swedish", "danish", "norwegian"}
+
+// Index gives the terms of a text as the index has them: those of Document, and the text's forms.
+func (a *Analyser) Index(text string) (terms []string, latin string) {
+	terms, latin = a.Document(text)
+	lang := a.latin[0]
+	for _, l := range a.latin {
+		if l.name == latin {
+			lang = l
+		}
+	}
+	s := newStemmer()
+	for _, w := range append(identifierWords(text), spacedIdentifiers(spacedIdentifier, text)...) {
+		if !lang.stop[w] {
+			terms = append(terms, s.term(lang, word{w, unicode.Latin}))
+		}
+	}
+	compounds := slices.Contains(compounding, latin)
+	for _, w := range split(fold(text)) {
+		if compounds && w.script == unicode.Latin && len(w.text) >= compoundLength {
+			terms = append(terms, rank.BackwardsMark+reverse(s.term(lang, w)))
+		}
+	}
+	return append(append(terms, lastOfRuns(text)...), rank.DateTerms(text)...), latin
+}
+
+// identifier is letters and digits, with single separators between them.
+var identifier = regexp.MustCompile(`[\p{L}\p{N}]+(?:[-_.,/'][\p{L}\p{N}]+)*`)
+
+// thousands is a number whose digits stand in groups of three.
+var thousands = regexp.MustCompile(`^(\d{1,3}(?:[.,']\d{3})+)(?:[.,]\d{1,2})?$`)
+
+// identifierWords gives what identifiers are otherwise: getUserDetails and get_user_details are three words and one,
+// ABC-1234 is abc1234, 1,299.00 is 1299.
+func identifierWords(text string) (out []string) {
+	for _, id := range identifier.FindAllString(norm.NFKC.String(text), -1) {
+		if isASCII(id) && strings.ToLower(id) == id && !strings.ContainsAny(id, "-_.,/'0123456789") {
+			continue // the usual word
+		}
+		if digits := thousands.FindStringSubmatch(id); digits != nil {
+			out = append(out, strings.Map(onlyDigits, digits[1]))
+			continue
+		}
+		separated := strings.ContainsAny(id, "-_") || strings.ContainsAny(id, ".,/") && strings.ContainsAny(id, "0123456789")
+		var joined strings.Builder
+		parts := 0
+		for _, piece := range strings.FieldsFunc(id, func(r rune) bool { return strings.ContainsRune("-_.,/'", r) }) {
+			joined.WriteString(piece)
+			humps := humpsOf(piece)
+			if parts += len(humps); len(humps) > 1 {
+				for _, h := range humps {
+					out = append(out, fold(h))
+				}
+			}
+		}
+		if separated && parts > 1 && parts <= maxParts && joined.Len() <= maxJoined {
+			out = append(out, fold(joined.String()))
+		}
+	}
+	return out
+}
+
+// Letters with digits behind a space may be one identifier: in a text where the letters are capitals, in a query
+// wherever they are few.
+var (
+	spacedIdentifier = regexp.MustCompile(`\b(\p{Lu}{2,5}) (\d{2,})\b`)
+	spacedAsked      = regexp.MustCompile(`\b(\p{L}{2,5}) (\d{2,})\b`)
+)
+
+func spacedIdentifiers(by *regexp.Regexp, text string) (out []string) {
+	for _, parts := range by.FindAllStringSubmatch(text, -1) {
+		out = append(out, fold(parts[1]+parts[2]))
+	}
+	return out
+}
+
+func onlyDigits(r rune) rune {
+	if r < '0' || r > '9' {
+		return -1
+	}
+	return r
+}
+
+// humpsOf cuts a word at its humps: XMLHttpRequest into three.
+func humpsOf(w string) (out []string) {
+	runes, from := []rune(w), 0
+	for i := 1; i < len(runes); i++ {
+		before, r := runes[i-1], runes[i]
+		cut := unicode.IsLower(before) && unicode.IsUpper(r) ||
+			unicode.IsUpper(before) && unicode.IsUpper(r) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
+		if cut {
+			out, from = append(out, string(runes[from:i])), i
+		}
+	}
+	return append(out, string(runes[from:]))
+}
+
+func reverse(s string) string {
+	runes := []rune(s)
+	slices.Reverse(runes)
+	return string(runes)
+}
+
+// lastOfRuns gives the last character of each run of a script without spaces. Any other character of a run begins a
+// pair.
+func lastOfRuns(text string) (out []string) {
+	if isASCII(text) {
+		return nil
+	}
+	var run []rune
+	for _, r := range fold(text) + " " {
+		switch c := classOf(r); {
+		case c == unspaced:
+			run = append(run, r)
+		case c != invisible:
+			if len(run) > 1 {
+				out = append(out, string(run[len(run)-1]))
+			}
+			run = run[:0]
+		}
+	}
+	return out
+}

@@ -1,0 +1,37 @@
+package window
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Call is a call of an item's message, or the one that it answers.
+func (a *assembly) Call(it *plan.Item, call int) (c plan.Called, index int, ok bool, err error) {
+	r := a.rows[it.Row]
+	switch {
+	case it.Change == plan.Answer:
+		index, ok = int(it.Call), call == 0
+	case r.Role == plan.RoleTool:
+		index, ok = int(r.CallIndex), call == 0
+		r = a.rowOf(r.Call)
+	default:
+		index, ok = call, call < int(r.Calls)
+	}
+	if !ok || r == nil || r.Damaged.Load() {
+		return c, 0, false, nil
+	}
+	m, err := a.body(r)
+	if err != nil || index >= len(m.Calls) {
+		return c, 0, false, err
+	}
+	return plan.Called{Name: m.Calls[index].Name, Arguments: m.Calls[index].Arguments}, index, true, nil
+}
+
+// Edited is what an item's message shows with its edit.
+func (a *assembly) Edited(it *plan.Item) (text string, tokens uint32, empty bool, err error) {
+	r := a.rows[it.Row]
+	m, err := a.shown(it, r)
+	if err != nil {
+		return "", 0, false, err
+	}
+	return m.Text, a.Counter.Shown(&r.Header, m), m.Hollow(), nil
+}

@@ -1,0 +1,72 @@
+package window
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/textcut"
+	"github.com/seed-0906e6bc/mneme/engine/view"
+)
+
+// overBudget tells what the table's messages that must stay cost, and whether that is more than the budget allows.
+func (a *assembly) overBudget() (needed uint64, over bool) {
+	law := a.law(a.limits)
+	_, needed = law.Cost(a.table.items, plan.FlagMandatory)
+	return needed, a.limits.tokens > 0 && needed > uint64(a.limits.tokens)
+}
+
+// shorten cuts texts in the table until what must stay fits, or answers budget_too_small. What it does follows from the
+// table and the limits alone, and the decision notes that it was done, so a replay begins with it.
+func (a *assembly) shorten() error {
+	fates, fits, err := plan.Shorten(a.table.items, a.law(a.limits), a)
+	if err != nil {
+		return err
+	}
+	if !fits {
+		needed, _ := a.overBudget()
+		return a.tooManyTokens(needed)
+	}
+	for _, f := range fates {
+		a.table.fates[f.Row] = f.Fate
+	}
+	a.shortened = true
+	return nil
+}
+
+// tooManyTokens is budget_too_small where what must stay has so many tokens.
+func (a *assembly) tooManyTokens(needed uint64) error {
+	return fault.MustStay("tokens", int(needed)+int(a.limits.primer), int(a.limits.budget))
+}
+
+// Truncated is an item's text cut to at most so many tokens, and what the item costs then. A stored text is cut once for
+// a session in memory.
+func (a *assembly) Truncated(it *plan.Item, tokens int, note string) (string, uint32, error) {
+	defer func(charged func(string) int) { a.Count = charged }(a.Count)
+	a.Count = a.uncharged
+	how := view.Of{Tokens: uint32(tokens), Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale,
+		Pictures: a.Pictures, Markdown: a.markdown, Note: note}
+	if it.Change == plan.Unchanged && it.Edit == nil {
+		if c := a.rows[it.Row].Cut.Load(); c != nil && c.Of == how {
+			return c.Text, c.Tokens, nil
+		}
+	}
+	text, err := plan.TextOf(it, a)
+	if err != nil {
+		return "", 0, err
+	}
+	bare, err := a.TokensWith(it, "")
+	if err != nil {
+		return "", 0, err
+	}
+	// A text has the tokens of its message but those that the message has without it, give or take a few at seams.
+	const few = 4
+	scale, has := a.Settings.TokenScale, textcut.Uncounted
+	if n := int(it.Tokens) - int(bare); n > tokens+few {
+		has = scale.Within(n)
+	}
+	cut, _ := textcut.Known(text, has, scale.Within(tokens), note, a.Count)
+	cost, err := a.TokensWith(it, cut)
+	if err == nil && it.Change == plan.Unchanged && it.Edit == nil && a.ctx.Err() == nil {
+		a.rows[it.Row].Cut.Store(&view.Cut{Of: how, Text: cut, Tokens: cost})
+	}
+	return cut, cost, err
+}

@@ -1,0 +1,122 @@
+package hostapi
+
+import (
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
+)
+
+// enter counts one host call and notes its name for the words of a failure.
+func (in *instance) enter(function string) {
+	in.function = function
+	if in.hostCalls++; in.hostCalls > in.limits.HostCalls {
+		in.stop(plan.StatusHostQuota, "more than %d host calls", in.limits.HostCalls)
+	}
+	in.spend(fuelPerCall)
+}
+
+// pull counts bytes of text that the host copied, searched or tokenised for the guest.
+func (in *instance) pull(n int) {
+	in.spend(n / bytesPerFuel)
+	if in.pulled += n; in.pulled > in.limits.TextBytes {
+		in.stop(plan.StatusHostQuota, "more than %d bytes of text", in.limits.TextBytes)
+	}
+}
+
+// write counts bytes that the guest logged or gave as its message.
+func (in *instance) write(n int) {
+	if in.written += n; in.written > in.limits.LogBytes {
+		in.stop(plan.StatusHostQuota, "more than %d bytes of log", in.limits.LogBytes)
+	}
+}
+
+// during stops a guest that calls, outside mneme_assemble, a function that needs a request.
+func (in *instance) during() {
+	if in.request == nil {
+		in.stop(plan.StatusTrap, "called before mneme_assemble")
+	}
+}
+
+// logLineBytes is what each line counts beside its text, so that empty lines cannot flood a decision.
+const logLineBytes = 16
+
+// How much of a text and of a query score looks at, in bytes.
+const (
+	scoredText  = 16 << 10
+	scoredQuery = 4 << 10
+)
+
+// What a guest may fetch of a record.
+type fetch uint8
+
+const (
+	fetchText fetch = iota
+	fetchArguments
+	fetchName
+)
+
+// fetched is what a call fetched last.
+type fetched struct {
+	what         fetch
+	record, call int32
+	text         []byte
+}
+
+// text is a record's text, or false where the table has no such record.
+func (in *instance) text(record int32) ([]byte, bool) { return in.part(fetchText, record, 0) }
+
+// part is something of a record, or false where there is no such thing. What was fetched last is kept, so that a guest
+// can read it in pieces. Anything else is charged again in full, because the host makes all of it.
+func (in *instance) part(what fetch, record, call int32) ([]byte, bool) {
+	in.during()
+	if record < 0 || int(record) >= len(in.request.Records) || call < 0 {
+		return nil, false
+	}
+	if l := &in.last; l.text != nil && l.what == what && l.record == record && l.call == call {
+		return l.text, true
+	}
+	text, ok, err := in.fetch(what, int(record), int(call))
+	if err != nil {
+		in.stop(plan.StatusUnavailable, "the text of record %d cannot be read: %v", record, err)
+	}
+	if !ok {
+		return nil, false
+	}
+	in.spend(len(text) / bytesPerFuel)
+	in.last = fetched{what, record, call, text}
+	return text, true
+}
+
+func (in *instance) fetch(what fetch, record, call int) ([]byte, bool, error) {
+	if what == fetchText {
+		text, err := in.texts.Text(record)
+		return text, true, err
+	}
+	called, ok, err := in.texts.Call(record, call)
+	if what == fetchName {
+		return []byte(called.Name), ok, err
+	}
+	return []byte(called.Arguments), ok, err
+}
+
+// copyOut copies a text from an offset into the guest's memory and gives the text's length as a result.
+func (in *instance) copyOut(dst, text []byte, offset int32) uint64 {
+	if int(offset) < len(text) {
+		in.pull(copy(dst, text[offset:]))
+	}
+	return api.EncodeI32(int32(len(text)))
+}
+
+// bytes is the guest's memory from ptr on, length bytes of it, which the host may write to.
+func (in *instance) bytes(ptr uint32, length int32) []byte {
+	size := len(in.memory.bytes)
+	if length < 0 {
+		in.stop(plan.StatusTrap, "length %d is negative", length)
+	}
+	if uint64(ptr)+uint64(length) > uint64(size) {
+		in.stop(plan.StatusTrap, "%d bytes at %d pass the end of memory at %d", length, ptr, size)
+	}
+	in.dirty.cards |= wasm.CardsOf(uint64(ptr), uint64(ptr)+uint64(length))
+	return in.memory.bytes[ptr : ptr+uint32(length)]
+}

@@ -1,0 +1,132 @@
+// Package toolresultclear is the built-in policy that keeps tool results from filling the window. It cuts each result
+// that is too long, and where the window passes a bound it clears old results and leaves the newest.
+//
+// What is cut and cleared follows from the table alone: a result is cut by its own length and the budget, and clearing
+// replays the table atom by atom. So the next window cuts and clears the same results, and it begins as this one does.
+package toolresultclear
+
+import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+
+// DefaultKeep is how many of the newest results are never cleared where the config names no other number.
+const DefaultKeep = 3
+
+// Assemble cuts long results and clears old ones.
+func Assemble(req *mneme.Request, plan *mneme.Plan) error {
+	s := settingsOf(req)
+	if s.longest == 0 && s.trigger == 0 {
+		return nil
+	}
+	if s.trigger == 0 && s.fits() {
+		return nil
+	}
+	cleared := s.replay()
+	var why reasons
+	for w := s.walk(); w.next(); {
+		r := w.record
+		switch {
+		case !isResult(r) || r.Flags.Has(mneme.Pinned):
+		case w.at < cleared && !r.Flags.Has(mneme.Mandatory) && s.clearable(r):
+			plan.Stub(w.at, w.at, why.clear(plan, s.keep))
+		case w.tokens < uint64(r.Tokens):
+			plan.Truncate(w.at, w.at, int(w.tokens), why.cut(plan, w.tokens))
+		}
+	}
+	return nil
+}
+
+func isResult(r *mneme.Record) bool { return r.Role == mneme.Tool }
+
+// settings are what the config and the budget say.
+type settings struct {
+	req      *mneme.Request
+	longest  uint64 // tokens that one result may have; 0: no bound
+	share    uint64 // tokens that the results of one atom may have together with their call; 0: no bound
+	trigger  uint64 // 0: nothing is cleared
+	keep     uint64
+	atLeast  uint64 // tokens that are cleared at once
+	excluded string
+}
+
+func settingsOf(req *mneme.Request) settings {
+	whole := func(key string, absent int64) uint64 { return uint64(max(req.ConfigInt(key, absent), 0)) }
+	s := settings{req: req, longest: whole("max_result_tokens", 0), trigger: whole("trigger", 0),
+		keep: whole("keep", DefaultKeep), atLeast: whole("clear_at_least", 0),
+		excluded: req.ConfigString("exclude_tools", "")}
+	budget := uint64(req.BudgetTokens)
+	if s.longest == 0 {
+		s.longest = half(budget)
+	}
+	s.share = budget - budget/4
+	if s.atLeast == 0 {
+		s.atLeast = s.trigger / 10
+	}
+	return s
+}
+
+// half is half of a budget, in steps. A budget differs by a few tokens from one window to the next where the host sets
+// some aside, and the same result has to be cut alike in both.
+func half(budget uint64) uint64 {
+	const step, apart = 256, 16
+	if budget < 4*step {
+		return (budget + 1) / 2
+	}
+	return (budget/2 - apart) / step * step
+}
+
+// stubTokens is about what a cleared result still takes. One that has no more is not worth clearing.
+const stubTokens = 24
+
+// clearable tells whether a result may be cleared when it is old.
+func (s *settings) clearable(r *mneme.Record) bool {
+	return r.Tokens > stubTokens && !r.Flags.Has(mneme.Pinned) && !listed(s.excluded, s.req.String(r.Tool))
+}
+
+// listed tells whether a list, whose names are parted by commas and blanks, has a name.
+func listed(list, name string) bool {
+	for from := 0; from < len(list); {
+		end := from
+		for end < len(list) && list[end] != ',' && list[end] != ' ' {
+			end++
+		}
+		if end > from && list[from:end] == name {
+			return true
+		}
+		from = end + 1
+	}
+	return false
+}
+
+// replay is where the results end that are cleared. It walks over the table as if the session grew atom by atom: each
+// time the window has passed the trigger, all results but the newest are cleared if that is worth it. Results of the
+// newest atom never are.
+func (s *settings) replay() (cleared int) {
+	if s.trigger == 0 {
+		return 0
+	}
+	var window, gain, newer uint64 // newer are the results that the old walk has not come to
+	old := s.walk()                // over what is no longer among the newest
+	for w := s.walk(); w.next(); {
+		if w.record.Role == mneme.System {
+			continue // memories and the summary come and go
+		}
+		window += w.tokens
+		if isResult(w.record) {
+			newer++
+		}
+		if w.at+1 < w.end {
+			continue
+		}
+		for newer > s.keep && old.at+1 < w.first && old.next() {
+			if !isResult(old.record) {
+				continue
+			}
+			if newer--; s.clearable(old.record) && old.tokens > stubTokens {
+				gain += old.tokens - stubTokens
+			}
+		}
+		if window > s.trigger && gain > 0 && gain >= s.atLeast {
+			window, gain, cleared = window-gain, 0, old.at+1
+		}
+	}
+	return cleared
+}

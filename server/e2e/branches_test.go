@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
+	"github.com/seed-0906e6bc/mneme/testdata/branches"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
+)
+
+// branched is a server as the driver of branches sees it.
+type branched struct {
+	client
+	decisions map[string][]string // by session
+}
+
+const branchedProject = "/api/v1/projects/default"
+
+func (b *branched) session(id, rest string) string { return branchedProject + "/sessions/" + id + rest }
+
+func (b *branched) Post(id string, messages []json.RawMessage, continues bool, rewindTo int) (int, bool) {
+	body := object{"session_id": id, "messages": messages, "continues": continues}
+	if rewindTo >= 0 {
+		body["rewind_to"] = rewindTo
+	}
+	r := b.post(branchedProject+"/turns", body)
+	if r.status == 422 {
+		r.wantCode(422, "invalid_messages")
+		return 0, false
+	}
+	var turn struct{ Turn int }
+	r.want(201).into(&turn)
+	return turn.Turn, true
+}
+
+func (b *branched) Rewind(id string, to int) {
+	b.post(b.session(id, "/rewind"), object{"to_turn": to}).want(200)
+}
+
+func (b *branched) Fork(id string, at int, as string) {
+	b.post(b.session(id, "/fork"), object{"at_turn": at, "as": as}).want(201)
+}
+
+func (b *branched) Delete(id string) {
+	b.do("DELETE", b.session(id, ""), nil).want(204)
+	delete(b.decisions, id)
+}
+
+func (b *branched) Marks(id string) (living, stored []int) {
+	for i, to := range []*[]int{&living, &stored} {
+		var list struct{ Data []struct{ Content string } }
+		b.get(b.session(id, fmt.Sprintf("/messages?limit=1000&superseded=%t", i == 1))).want(200).into(&list)
+		for _, m := range list.Data {
+			*to = append(*to, branches.Marks(m.Content)...)
+		}
+	}
+	return living, stored
+}
+
+func (b *branched) Counts(id string) (turns, messages, last int) {
+	var s struct {
+		Turns, Messages int
+		LastTurn        int `json:"last_turn"`
+	}
+	b.get(b.session(id, "")).want(200).into(&s)
+	return s.Turns, s.Messages, s.LastTurn
+}
+
+func (b *branched) window(body object) reply {
+	r := b.post(branchedProject+"/context", body).want(200)
+	var w struct {
+		ID string `json:"decision_id"`
+	}
+	r.into(&w)
+	id := body["session_id"].(string)
+	b.decisions[id] = append(b.decisions[id], w.ID)
+	return r
+}
+
+func (b *branched) Window(id string, asOf int) (out []int) {
+	body := object{"session_id": id, "pipeline": []any{}, "budget": object{"max_messages": 0, "max_tokens": 0}}
+	if asOf >= 0 {
+		body["as_of"] = object{"turn": asOf}
+	}
+	var w struct{ Messages []json.RawMessage }
+	b.window(body).into(&w)
+	for _, m := range w.Messages {
+		out = append(out, branches.Marks(string(m))...)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (b *branched) Ask(id string) {
+	for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
+		b.window(object{"session_id": id, "format": format, "budget": object{"max_messages": 7, "max_tokens": 900}})
+	}
+}
+
+func (b *branched) Summarise(id string) {
+	b.post(b.session(id, "/summary"), object{"action": "refresh"}).want(200)
+}
+
+func (b *branched) Summary(id string) []int {
+	var s struct{ Summary string }
+	b.get(b.session(id, "")).want(200).into(&s)
+	return branches.Marks(s.Summary)
+}
+
+func (b *branched) Recall(word string) (out []int) {
+	var found struct {
+		Data []struct {
+			Content    string
+			Duplicates int
+		}
+	}
+	b.post(branchedProject+"/memories/recall", object{"query": word, "scope": "transcript", "limit": 20}).want(200).
+		into(&found)
+	for _, hit := range found.Data { // equal messages of copied sessions come as one
+		out = append(out, slices.Repeat(branches.Marks(hit.Content), 1+hit.Duplicates)...)
+	}
+	return out
+}
+
+func (b *branched) Copy(id, as string) {
+	var file map[string]any
+	b.get(b.session(id, "/export")).want(200).into(&file)
+	file["session"].(map[string]any)["id"] = as
+	b.post(branchedProject+"/sessions/import", file).want(201)
+}
+
+// TestCampaignBranches drives a server's sessions at random: turns are taken back, gone on with, forked, copied and
+// summarised while the server is killed every so often. What is left is what a model says, every decision replays as it
+// was answered, and verify finds nothing.
+//
+//	scripts/campaigns -run Branches ./server/e2e
+func TestCampaignBranches(t *testing.T) {
+	seed, rounds, steps := campaign.Seed(t), campaign.Size(3, 60), campaign.Size(35, 80)
+	data, summaries := t.TempDir(), provider(t)
+	summaries.About("zebra").Always(openaitest.Extract(4000))
+	server := summarising(t, data, summaries)
+	b := &branched{client: server.client(t), decisions: map[string][]string{}}
+	b.do("PATCH", branchedProject+"/settings", object{"summary_enabled": true, "summary_threshold": 4,
+		"summary_keep_last": 2}).want(200)
+	d := branches.New(b, seed)
+	for round := range rounds {
+		for range steps {
+			if err := d.Step(); err != nil {
+				t.Fatalf("round %d: %v\n%s", round, err, strings.Join(d.Log, "\n"))
+			}
+		}
+		server.kill()
+		verifiedAt(t, stores.where(data)...)
+		server = summarising(t, data, summaries)
+		b.client = server.client(t)
+		if err := d.Check(); err != nil {
+			t.Fatalf("round %d, after the kill: %v\n%s", round, err, strings.Join(d.Log, "\n"))
+		}
+		replayed := 0
+		for _, ids := range b.decisions {
+			for _, id := range ids {
+				r := b.post(branchedProject+"/decisions/"+id+"/replay", nil)
+				if r.status == 404 { // decisions are not synced: a kill may lose the newest
+					continue
+				}
+				var got struct{ Equal bool }
+				if r.want(200).into(&got); !got.Equal {
+					t.Errorf("round %d: decision %s replays otherwise: %s", round, id, clip(string(r.body), 2000))
+				}
+				replayed++
+			}
+		}
+		if replayed < steps/2 {
+			t.Errorf("round %d: only %d decisions were replayed", round, replayed)
+		}
+	}
+}
+
+// TestForkIsWholeOrNot kills the server while long forks are being made. A session is there whole or not at all, and
+// what a fork had written is swept.
+func TestForkIsWholeOrNot(t *testing.T) {
+	data := t.TempDir()
+	server := start(t, data)
+	c := server.client(t)
+	var messages []object
+	for n := range 400 {
+		messages = append(messages, object{"role": "user", "content": fmt.Sprintf("#%d %s", n, strings.Repeat("word ", 400))})
+	}
+	for range 10 {
+		c.post(branchedProject+"/turns", object{"session_id": "long", "messages": messages}).want(201)
+	}
+	met := 0
+	for round := range 4 {
+		var group sync.WaitGroup
+		done := make(chan struct{}, 8)
+		for w := range 8 {
+			group.Go(func() {
+				for n := 0; ; n++ {
+					as := fmt.Sprintf("f%d-%d-%d", round, w, n)
+					if r, err := server.client(t).try("POST", branchedProject+"/sessions/long/fork", object{"as": as}); err != nil ||
+						r.status != 201 {
+						return
+					}
+					select {
+					case done <- struct{}{}:
+					default:
+					}
+				}
+			})
+		}
+		<-done
+		server.kill()
+		group.Wait()
+		verifiedAt(t, stores.where(data)...)
+		server = start(t, data)
+		var list struct {
+			Data []struct {
+				ID       string
+				Messages int
+			}
+		}
+		server.client(t).get(branchedProject + "/sessions?limit=1000").want(200).into(&list)
+		for _, s := range list.Data {
+			if s.Messages != 4000 {
+				t.Errorf("session %s has %d messages", s.ID, s.Messages)
+			}
+			if strings.HasPrefix(s.ID, "f") {
+				met++
+				server.client(t).do("DELETE", branchedProject+"/sessions/"+s.ID, nil).want(204)
+			}
+		}
+	}
+	if met == 0 {
+		t.Error("no fork was met")
+	}
+}

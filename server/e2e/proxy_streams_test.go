@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
+)
+
+// silent is a provider whose streams say one word and then nothing, until their client has gone.
+func silent(t *testing.T) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, word)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+const word = `data: {"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant",` +
+	`"content":"Well"}}]}` + "\n\n"
+
+// TestCampaignIdleStreams opens streams whose provider has fallen silent, each in a session of its own, and holds what
+// they cost the server in memory: 120 KiB each and four times the prompt, which is kept until the exchange is stored. The
+// collector runs early here, so that garbage counts for little.
+//
+//	scripts/campaigns -run IdleStreams ./server/e2e
+func TestCampaignIdleStreams(t *testing.T) {
+	t.Setenv("GOGC", "3")
+	for _, messages := range []int{1, 100} {
+		for _, mode := range []string{"off", "observe", "assemble"} {
+			if campaign.Long() || mode == "assemble" {
+				t.Run(fmt.Sprintf("%s, %d messages", mode, messages), func(t *testing.T) {
+					idleStreams(t, mode, prompt(messages), campaign.Size(200, 2000))
+				})
+			}
+		}
+	}
+}
+
+func idleStreams(t *testing.T, mode, body string, streams int) {
+	p := startProxy(t, t.TempDir(), silent(t))
+	for i := range 32 { // what happens once
+		_ = openStream(t, p, fmt.Sprint("first-", i), mode, body).Close()
+	}
+	c := p.client(t)
+	open := func(n int) bool {
+		return strings.Contains(string(c.get("/metrics").body), fmt.Sprintf("mneme_http_streams_open %d\n", n))
+	}
+	for !open(0) { // until the server has seen that the first ones are gone
+	}
+	without := p.anonymous(t)
+	conns := make([]net.Conn, streams)
+	var group sync.WaitGroup
+	for n := range 8 {
+		group.Go(func() {
+			for i := n; i < streams; i += 8 {
+				conns[i] = openStream(t, p, fmt.Sprint("s", i), mode, body)
+			}
+		})
+	}
+	group.Wait()
+	defer func() {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}()
+	if !open(streams) {
+		t.Error("the streams are not open")
+	}
+	each := (p.anonymous(t) - without) * 1024 / streams
+	t.Logf("prompts of %d bytes: %d MiB without streams; each of %d takes %d KiB", len(body), without>>10, streams, each>>10)
+	if most := 120<<10 + 4*len(body); each > most {
+		t.Errorf("a stream takes %d bytes, want at most %d", each, most)
+	}
+}
+
+// prompt is a model call whose history has some messages of 200 bytes.
+func prompt(messages int) string {
+	var list []string
+	for i := range messages {
+		role := []string{"user", "assistant"}[i%2]
+		if i == messages-1 {
+			role = "user"
+		}
+		list = append(list, fmt.Sprintf(`{"role":%q,"content":"%d: %s"}`, role, i, strings.Repeat("Some words that were said. ", 8)))
+	}
+	return `{"model":"gpt-4.1","stream":true,"messages":[` + strings.Join(list, ",") + `]}`
+}
+
+// openStream sends a model call and gives its connection once the first event has come.
+func openStream(t *testing.T, p *process, session, mode, body string) net.Conn {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		t.Error(err)
+		return conn
+	}
+	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nX-Mneme-Key: %s\r\n"+
+		"Authorization: Bearer sk-client\r\nX-Mneme-Session: %s\r\nX-Mneme-Mode: %s\r\nContent-Length: %d\r\n\r\n%s",
+		p.key, session, mode, len(body), body)
+	in := bufio.NewReaderSize(conn, 1024)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Error(err)
+		return conn
+	}
+	got := make([]byte, len(word))
+	if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != word {
+		t.Errorf("%d %q %v", res.StatusCode, got, err)
+	}
+	return conn
+}

@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
+)
+
+// Clients call upstreams.
+type Clients struct {
+	Allowed upstream.Allowed
+	// Own tells of a text whether it holds a key of Mneme's, which never leaves.
+	Own func(text string) bool
+
+	public, named *http.Client
+}
+
+// NewClients makes the clients that call what the operator allows.
+func NewClients(allowed upstream.Allowed, own func(text string) bool) *Clients {
+	return &Clients{Allowed: allowed, Own: own, public: NewClient(func(string) bool { return false }),
+		named: NewClient(func(string) bool { return true })}
+}
+
+// Request is a client's request as far as it goes on.
+type Request struct {
+	Method string
+	Path   string // below the upstream's base
+	Query  string
+	Header http.Header // all of the client's
+	// Body must stay as it is until the answer's body is closed; the field may be cleared once the answer has begun.
+	Body []byte
+}
+
+// Do sends a request to an upstream. The error is a *Refusal.
+func (c *Clients) Do(ctx context.Context, u *upstream.Upstream, r *Request) (*http.Response, error) {
+	client, err := c.client(u)
+	if err != nil {
+		return nil, err
+	}
+	at, err := u.At(r.Path, r.Query)
+	if err != nil {
+		return nil, Refuse(http.StatusNotFound, "not_found", err.Error())
+	}
+	if c.Own(r.Path) || c.Own(r.Query) {
+		return nil, Refuse(http.StatusBadRequest, "key_in_url",
+			"The URL holds a key of Mneme's. Send keys in headers alone, and replace this one: URLs are logged.")
+	}
+	out := &http.Request{Method: r.Method, URL: at, Host: at.Host, Header: requestHeaders(u, r.Header, c.Own),
+		ProtoMajor: 1, ProtoMinor: 1}
+	if u.Use != upstream.Sealed && !hasKey(out.Header) {
+		return nil, Refuse(http.StatusUnauthorized, "provider_key_missing", "The provider's key is missing: send it as "+
+			keyPlace(u.Protocol)+", beside Mneme's in X-Mneme-Key.")
+	}
+	if len(r.Body) > 0 {
+		out.Body, out.ContentLength = newBody(r.Body), int64(len(r.Body))
+		// A connection from the pool may have been closed meanwhile. Then nothing was sent, and it is sent again.
+		out.GetBody = func() (io.ReadCloser, error) { return newBody(r.Body), nil }
+	}
+	resp, err := client.Do(out.WithContext(ctx))
+	if err != nil {
+		return nil, unreached(ctx, err)
+	}
+	return resp, nil
+}
+
+// body is a request's body, which is let go of once it is sent: the request itself lives as long as its answer.
+type body struct{ left atomic.Pointer[bytes.Reader] }
+
+func newBody(b []byte) *body {
+	out := new(body)
+	out.left.Store(bytes.NewReader(b))
+	return out
+}
+
+// Read implements io.Reader.
+func (b *body) Read(to []byte) (int, error) {
+	from := b.left.Load()
+	if from == nil {
+		return 0, io.EOF
+	}
+	n, err := from.Read(to)
+	if err != nil {
+		b.left.Store(nil)
+	}
+	return n, err
+}
+
+// Close implements io.Closer. The transport may call it while it reads.
+func (b *body) Close() error {
+	b.left.Store(nil)
+	return nil
+}
+
+// client is the one that may call an upstream.
+func (c *Clients) client(u *upstream.Upstream) (*http.Client, error) {
+	allowed, named := c.Allowed.Host(u.Base)
+	switch {
+	case !allowed:
+		return nil, Refuse(http.StatusForbidden, "upstream_not_allowed",
+			fmt.Sprintf("The operator does not allow the host of the upstream %q (--proxy-upstreams).", u.Name))
+	case u.Use == upstream.Sealed && u.Key == "":
+		return nil, Refuse(http.StatusServiceUnavailable, "upstream_key_unusable",
+			fmt.Sprintf("The sealed key of the upstream %q cannot be opened: its secret must be set again.", u.Name))
+	case named && u.AllowPrivate:
+		return c.named, nil
+	}
+	return c.public, nil
+}
+
+func hasKey(h http.Header) bool {
+	for _, name := range keyHeaders {
+		if h.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func keyPlace(p upstream.Protocol) string {
+	if p == upstream.Anthropic {
+		return "x-api-key"
+	}
+	return "Authorization: Bearer"
+}
+
+// unreached words why a provider gave no answer. The text of the error may hold the URL, which may hold what is not to be
+// repeated, so it is not part of the message.
+func unreached(ctx context.Context, err error) *Refusal {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	resolving, isDNS := errors.AsType[*net.DNSError](err)
+	outer, isURL := errors.AsType[*url.Error](err)
+	switch {
+	case ctx.Err() != nil:
+		return Refuse(http.StatusServiceUnavailable, "shutting_down", "The server is stopping.").Again()
+	case errors.Is(err, errPrivate):
+		return Refuse(http.StatusForbidden, "upstream_not_allowed", "The provider's host has an address of a private "+
+			"network. The operator must name the host in --proxy-upstreams, and the upstream must say allow_private.")
+	case untrusted:
+		return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider's certificate is not valid.")
+	case isDNS && resolving.IsNotFound:
+		return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider's host does not exist.")
+	case isURL && outer.Timeout():
+		return Refuse(http.StatusGatewayTimeout, "upstream_timeout", "The provider did not answer in time.").Again()
+	}
+	return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider could not be reached.").Again()
+}
+
+// Returned are the headers of a provider's answer that go back to the client.
+func Returned(provider http.Header) http.Header { return responseHeaders(provider) }
+
+// IdleTime is how long a provider may send nothing once its answer began, PingTime how long a client waits for a sign of
+// life, and DrainTime how long an answer is waited for whose client has gone.
+const (
+	IdleTime  = 2 * time.Minute
+	PingTime  = 15 * time.Second
+	DrainTime = time.Minute
+)

@@ -1,0 +1,369 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
+)
+
+// The headers that the proxy adds to an answer.
+const (
+	headerRequest = "X-Mneme-Request-Id"
+	headerMode    = "X-Mneme-Mode"
+)
+
+// statusGone is what the log and the metrics say of a request whose client has gone: nobody reads the answer.
+const statusGone = 499
+
+// modelCall is a request on its way through the proxy. It outlives the exchange where its answer is a stream, so it keeps
+// nothing of the exchange.
+type modelCall struct {
+	s        *Server
+	id       string
+	route    *proxied
+	path     string // of the route
+	setup    *project.Setup
+	upstream *upstream.Upstream
+	request  proxy.Request
+	mode     string
+	began    time.Time
+	turn     turn
+
+	// ctx ends when nobody waits for the provider any more: with cancel, or when the server stops waiting for requests.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// errGone is the cause of a call's end whose client has closed its connection.
+var errGone = errors.New("the client has gone")
+
+// proxy serves the routes of the proxy. Its place among those that work is given up while the provider is waited for.
+func (s *Server) proxy(ctx context.Context, x *exchange) error {
+	call, err := s.newCall(ctx, x)
+	if err != nil {
+		return err
+	}
+	call.ctx, call.cancel = context.WithCancelCause(ctx)
+	streams := false
+	defer func() {
+		if !streams {
+			call.cancel(nil)
+		}
+	}()
+	stop := watchClient(x.connection().Conn, call.left)
+	resume := x.place.Pause()
+	defer resume()
+	resp, err := call.send()
+	if err != nil {
+		stop()
+		return err
+	}
+	x.bytes.release()
+	call.sent()
+	streams, err = call.answer(x, resp, stop)
+	if err != nil {
+		call.failed(resp.StatusCode, problemOf(err).Code, replies.Usage{})
+	}
+	return err
+}
+
+// sent lets go of the prompt, which the provider has taken: its answer may last for minutes.
+func (call *modelCall) sent() {
+	call.request.Body = nil
+	if call.turn.out != nil {
+		call.turn.out.Sent()
+	}
+}
+
+// left is called when the client has gone: the call ends, or it goes on for its session, if that does not take long.
+func (call *modelCall) left() {
+	if call.outlives() {
+		time.AfterFunc(proxy.DrainTime, func() { call.cancel(errGone) })
+		return
+	}
+	call.cancel(errGone)
+}
+
+// outlives tells whether the call goes on although its client has gone.
+func (call *modelCall) outlives() bool {
+	return call.turn.exchange != nil && call.setup.Settings.ProxyOnDisconnect == "finish"
+}
+
+// newCall reads what a request to the proxy asks for, and finds where it goes.
+func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
+	read, cancel := context.WithTimeout(ctx, s.limits.request)
+	defer cancel()
+	p, err := s.engine.Projects.Find(read, x.caller, x.proxyProject())
+	if err != nil {
+		return nil, err
+	}
+	call := &modelCall{s: s, id: x.id, route: x.route.proxied, path: x.route.path, began: x.start}
+	if call.setup, err = s.engine.Projects.SetupOf(p); err != nil {
+		return nil, err
+	}
+	header := x.headers()
+	// The body is the call's own from here on, because the connection to the provider may read it for longer than the
+	// exchange lasts.
+	call.request = proxy.Request{Method: x.route.method, Path: x.proxyPath(),
+		Query: string(x.c.Request().URI().QueryString()), Header: header, Body: x.raw}
+	x.raw = nil
+	model := ""
+	if x.route.takesBody {
+		if model, err = proxy.Model(header.Get("Content-Type"), call.request.Body); err != nil {
+			return nil, refuse(http.StatusBadRequest, "invalid_json", "%s", err)
+		}
+	} else if name, ok := strings.CutPrefix(call.request.Path, "/models/"); ok {
+		model = name
+	}
+	if call.upstream = upstream.Choose(call.setup.Upstreams(), x.protocol(), model); call.upstream == nil {
+		return nil, refuse(http.StatusNotFound, "model_not_found",
+			"the project has no upstream for the model %q of this API", model)
+	}
+	if err := call.chooseMode(); err != nil {
+		return nil, err
+	}
+	return call, call.beginTurn(read, x)
+}
+
+// headers copies the request's.
+func (x *exchange) headers() http.Header {
+	out := http.Header{}
+	for name, value := range x.c.Request().Header.All() {
+		out.Add(string(name), string(value))
+	}
+	return out
+}
+
+// chooseMode finds the mode of the call: that of X-Mneme-Mode, else the project's.
+func (call *modelCall) chooseMode() error {
+	call.mode = cmp.Or(call.request.Header.Get(headerMode), call.setup.Settings.ProxyMode)
+	for _, mode := range project.Modes {
+		if call.mode == mode {
+			return nil
+		}
+	}
+	return refuse(http.StatusUnprocessableEntity, "invalid_value", "%s must be one of %q", headerMode, project.Modes)
+}
+
+// send sends the call to its provider and waits for the answer to begin.
+func (call *modelCall) send() (*http.Response, error) {
+	began := call.s.now()
+	resp, err := call.s.upstreams.Do(call.ctx, call.upstream, &call.request)
+	if errors.Is(context.Cause(call.ctx), errGone) {
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		call.failed(0, "client_gone", replies.Usage{})
+		return nil, refuse(statusGone, "client_gone", "the client closed its connection")
+	}
+	if err == nil {
+		resp, err = call.again(resp)
+	}
+	call.s.metrics.proxy.called(call, resp, call.s.now().Sub(began))
+	if err != nil {
+		if refusal, ok := err.(*proxy.Refusal); !ok || refusal.Status >= http.StatusInternalServerError {
+			call.log(slog.LevelWarn, "a provider gave no answer", err)
+		}
+		call.failed(0, "upstream_unreachable", replies.Usage{})
+		return nil, err
+	}
+	return resp, nil
+}
+
+// log writes of a call what its client is not told. It never holds a header, a body or a query.
+func (call *modelCall) log(level slog.Level, what string, err error) {
+	call.s.log.Log(call.s.base, level, what, "request_id", call.id, "route", call.path,
+		"upstream", call.upstream.Name, "error", err)
+}
+
+// maxWhole bounds an answer that is passed on in one piece, in bytes. A model's answer is kept whole to be stored, so it
+// may be longer.
+const (
+	maxWhole      = 1 << 20
+	maxModelReply = 64 << 20
+)
+
+// answer passes a provider's answer on. It tells whether the answer is a stream, which then ends the call.
+func (call *modelCall) answer(x *exchange, resp *http.Response, stop func()) (streams bool, err error) {
+	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	ok := resp.StatusCode < http.StatusMultipleChoices
+	switch {
+	case ok && call.route.turns && strings.EqualFold(strings.TrimSpace(media), "text/event-stream"):
+		stop()
+		return true, call.stream(x, resp, call.relay)
+	case call.route.turns || resp.ContentLength >= 0 && resp.ContentLength <= maxWhole:
+		defer stop()
+		return false, call.whole(x, resp)
+	}
+	stop()
+	return true, call.stream(x, resp, call.copy)
+}
+
+// begin writes the status and the headers of a provider's answer.
+func (call *modelCall) begin(x *exchange, resp *http.Response) {
+	r := x.c.Response()
+	r.SetStatusCode(resp.StatusCode)
+	for name, values := range proxy.Returned(resp.Header) {
+		r.Header.Del(name)
+		for _, value := range values {
+			r.Header.Add(name, value)
+		}
+	}
+	r.Header.Set(headerMode, call.mode)
+	call.turnHeaders(r.Header.Set)
+}
+
+// whole passes an answer on that comes in one piece.
+func (call *modelCall) whole(x *exchange, resp *http.Response) error {
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(call.timed(resp.Body), maxModelReply+1))
+	switch {
+	case errors.Is(context.Cause(call.ctx), errGone):
+		call.failed(resp.StatusCode, "client_gone", replies.Usage{})
+		return refuse(statusGone, "client_gone", "the client closed its connection")
+	case err != nil || len(body) > maxModelReply:
+		call.failed(resp.StatusCode, "upstream_disconnected", replies.Usage{})
+	default:
+		call.wholeEnded(resp.StatusCode, body)
+	}
+	switch {
+	case errors.Is(context.Cause(call.ctx), errStalled):
+		return proxy.Refuse(http.StatusGatewayTimeout, "upstream_timeout",
+			"The provider began to answer and then sent nothing for too long.").Again()
+	case err != nil:
+		return proxy.Refuse(http.StatusBadGateway, "upstream_disconnected",
+			"The connection to the provider broke before its answer was whole.").Again()
+	case len(body) > maxModelReply:
+		return proxy.Refuse(http.StatusBadGateway, "upstream_answer_too_large",
+			"The provider's answer has more than 64 MiB.")
+	}
+	call.begin(x, resp)
+	x.c.Response().SwapBody(body)
+	return nil
+}
+
+// errStalled is the cause of a call's end whose provider sends nothing any more.
+var errStalled = errors.New("the provider sends nothing")
+
+// timed ends the call where a reader gives nothing for too long.
+func (call *modelCall) timed(r io.Reader) io.Reader {
+	return &timedReader{r, time.AfterFunc(proxy.IdleTime, func() { call.cancel(errStalled) })}
+}
+
+type timedReader struct {
+	io.Reader
+	timer *time.Timer
+}
+
+func (r *timedReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	if err != nil {
+		r.timer.Stop()
+	} else {
+		r.timer.Reset(proxy.IdleTime)
+	}
+	return n, err
+}
+
+// stream passes an answer on while it comes, by a function that runs until its end.
+func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *http.Response, out *stream) error) error {
+	conn := x.connection().Conn
+	err := x.startStream(streamed{contentType: resp.Header.Get("Content-Type"),
+		run: func(out *stream) error {
+			defer watchClient(conn, call.left)()
+			return pass(resp, out)
+		},
+		close: func() {
+			call.cancel(nil)
+			_ = resp.Body.Close()
+		}})
+	if err == nil {
+		call.begin(x, resp)
+	}
+	return err
+}
+
+// copy passes bytes on as they come.
+func (call *modelCall) copy(resp *http.Response, out *stream) error {
+	from, buffer := call.timed(resp.Body), make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if _, err := out.Write(buffer[:n]); err != nil {
+				return err
+			}
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return cmp.Or(context.Cause(call.ctx), err)
+		}
+	}
+}
+
+// relay passes a model's events on.
+func (call *modelCall) relay(resp *http.Response, out *stream) error {
+	relay := proxy.Relay{Format: call.route.format, Stall: proxy.IdleTime, Ping: proxy.PingTime,
+		HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
+		Commit:    func(_ context.Context, r *replies.Reply) { call.committed(resp.StatusCode, r) }}
+	client := &leaving{out: out, stays: call.outlives()}
+	folder, err := relay.Run(call.ctx, resp.Body, client)
+	if err == nil && client.gone {
+		err = proxy.ErrClientGone
+	}
+	call.s.metrics.proxy.streamed(call, err)
+	call.failed(resp.StatusCode, unfinished(folder, err, call.ctx), folder.Usage())
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, proxy.ErrClientGone) || errors.Is(context.Cause(call.ctx), errGone):
+		return context.Canceled // the connection is of no use any more
+	case call.ctx.Err() != nil:
+		return err
+	}
+	call.log(slog.LevelWarn, "a provider broke off", err)
+	return nil // the client was told
+}
+
+// leaving is a client that may leave without ending the call.
+type leaving struct {
+	out   *stream
+	stays bool // the call goes on without it
+	gone  bool
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	if l.gone {
+		return len(b), nil
+	}
+	n, err := l.out.Write(b)
+	return n, l.noted(err)
+}
+
+func (l *leaving) Flush() error {
+	if l.gone {
+		return nil
+	}
+	return l.noted(l.out.Flush())
+}
+
+func (l *leaving) noted(err error) error {
+	if l.gone = err != nil && l.stays; l.gone {
+		return nil
+	}
+	return err
+}

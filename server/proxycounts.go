@@ -1,0 +1,41 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-0906e6bc/mneme/engine/outbound"
+)
+
+// proxyCounts collects what providers counted of prompts that came through the proxy, by project and model.
+type proxyCounts func() []outbound.Figures
+
+var proxyCountLabels = []string{"tenant", "project", "model"}
+
+var (
+	promptTokens = prometheus.NewDesc("mneme_proxy_prompt_tokens_total",
+		"Tokens of prompts, as their providers counted them. Beyond 1,000 models of projects, the names are empty.",
+		proxyCountLabels, nil)
+	cachedTokens = prometheus.NewDesc("mneme_proxy_cached_tokens_total",
+		"Tokens of prompts that the provider's cache had, which is what stable windows save.", proxyCountLabels, nil)
+	writtenTokens = prometheus.NewDesc("mneme_proxy_cache_write_tokens_total",
+		"Tokens of prompts that were written to the provider's cache.", proxyCountLabels, nil)
+	tokenRatio = prometheus.NewDesc("mneme_proxy_token_ratio",
+		"What the provider counted of prompts, for each token that Mneme did before token_scale.", proxyCountLabels, nil)
+)
+
+// Describe says nothing beforehand, because each project has labels of its own.
+func (proxyCounts) Describe(chan<- *prometheus.Desc) {}
+
+func (figures proxyCounts) Collect(out chan<- prometheus.Metric) {
+	for _, f := range figures() {
+		add := func(desc *prometheus.Desc, sort prometheus.ValueType, value float64) {
+			out <- prometheus.MustNewConstMetric(desc, sort, value, f.Tenant, f.Project, f.Model)
+		}
+		add(promptTokens, prometheus.CounterValue, float64(f.Input))
+		add(cachedTokens, prometheus.CounterValue, float64(f.Cached))
+		add(writtenTokens, prometheus.CounterValue, float64(f.Written))
+		if f.Calls > 0 {
+			add(tokenRatio, prometheus.GaugeValue, f.Ratio)
+		}
+	}
+}

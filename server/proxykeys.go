@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+)
+
+// headerKey is where clients of the proxy send Mneme's key, beside the provider's in its own place.
+const headerKey = "X-Mneme-Key"
+
+// headerProject names the project of a request whose path names none.
+const headerProject = "X-Mneme-Project"
+
+// proxyToken is Mneme's key of a request to the proxy: that of X-Mneme-Key, else the first key of Mneme's in a place
+// where the provider's clients send theirs.
+func (x *exchange) proxyToken() string {
+	h := &x.c.Request().Header
+	if key := string(h.Peek(headerKey)); key != "" {
+		return strings.TrimSpace(key)
+	}
+	scheme, bearer, _ := strings.Cut(string(h.Peek(fiber.HeaderAuthorization)), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		bearer = ""
+	}
+	for _, key := range []string{bearer, string(h.Peek("X-Api-Key")), string(h.Peek("Api-Key")),
+		string(h.Peek("X-Agent-Token"))} {
+		if key = strings.TrimSpace(key); key != "" && x.s.engine.Tenants.IsKey(key) {
+			return key
+		}
+	}
+	return ""
+}
+
+// authoriseProxy finds out who asks. It answers key_missing, unknown_key or role_too_low.
+func (x *exchange) authoriseProxy(ctx context.Context) error {
+	key := x.proxyToken()
+	if key == "" {
+		return refuse(http.StatusUnauthorized, "key_missing", "Mneme's key is missing: send it in X-Mneme-Key. Where "+
+			"Mneme holds the provider's key, it may also stand where your client sends an API key")
+	}
+	caller, err := x.s.engine.Tenants.Authenticate(ctx, key)
+	if err != nil {
+		return err
+	}
+	x.caller = caller
+	if caller.Role < x.route.role || caller.Role == access.RoleRoot {
+		return refuse(http.StatusForbidden, "role_too_low",
+			"this needs a tenant's key of the role %s; the key has %s", x.route.role, caller.Role)
+	}
+	return nil
+}
+
+// proxyProject is the project that a request to the proxy works in: that of its path, of X-Mneme-Project, the only one
+// that the key reaches, or `default`.
+func (x *exchange) proxyProject() string {
+	if x.route.proxied.depth > 0 {
+		return x.path("project")
+	}
+	if named := string(x.c.Request().Header.Peek(headerProject)); named != "" {
+		return named
+	}
+	if len(x.caller.Projects) == 1 {
+		return x.caller.Projects[0]
+	}
+	return ident.DefaultProject
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed-0906e6bc/mneme/server/proxy"
+)
+
+// proxyMetrics count what the proxy sees of providers.
+type proxyMetrics struct {
+	calls     *prometheus.CounterVec
+	firstByte *prometheus.HistogramVec
+	ends      *prometheus.CounterVec
+	stored    *prometheus.CounterVec
+}
+
+func newProxyMetrics(registry *prometheus.Registry) *proxyMetrics {
+	m := &proxyMetrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mneme_proxy_calls_total",
+			Help: "Calls to providers, by protocol, mode and the provider's status; none where it gave no answer.",
+		}, []string{"protocol", "mode", "status"}),
+		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mneme_proxy_upstream_seconds",
+			Help:    "Time that a provider takes until its answer begins.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
+		}, []string{"protocol"}),
+		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mneme_proxy_streams_total",
+			Help: "Streams of providers, by how they ended: whole, client_gone, stopped or broken.",
+		}, []string{"protocol", "end"}),
+	}
+	m.stored = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mneme_proxy_exchanges_total",
+		Help: "Model calls of sessions, by whether they were stored: yes, pending, or why not.",
+	}, []string{"stored"})
+	registry.MustRegister(m.calls, m.firstByte, m.ends, m.stored)
+	return m
+}
+
+// called counts a call whose provider has begun to answer, or did not.
+func (m *proxyMetrics) called(call *modelCall, resp *http.Response, took time.Duration) {
+	status := "none"
+	if resp != nil {
+		status = strconv.Itoa(resp.StatusCode)
+		m.firstByte.WithLabelValues(string(call.upstream.Protocol)).Observe(took.Seconds())
+	}
+	m.calls.WithLabelValues(string(call.upstream.Protocol), call.mode, status).Inc()
+}
+
+// streamed counts the end of a stream.
+func (m *proxyMetrics) streamed(call *modelCall, err error) {
+	end := "broken"
+	switch {
+	case err == nil:
+		end = "whole"
+	case errors.Is(err, proxy.ErrClientGone) || errors.Is(err, errGone):
+		end = "client_gone"
+	case call.ctx.Err() != nil:
+		end = "stopped"
+	}
+	m.ends.WithLabelValues(string(call.upstream.Protocol), end).Inc()
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
+)
+
+// proxied is what a route of the proxy serves. Its answers and errors are those of the provider's protocol.
+type proxied struct {
+	format chat.Format
+	turns  bool // it answers model calls, whose replies can be turns of a session
+	either bool // both protocols have it: the header anthropic-version tells them apart
+	depth  int  // parts of its path in front of /v1
+}
+
+// proxyMaxBody bounds the body of a model call: files for transcription are the longest, and Anthropic takes 32 MB.
+const proxyMaxBody = 32 << 20
+
+// proxyLines lists the routes of the proxy, which are served under three paths: for clients that can set headers, and
+// for those that can set a base URL alone, with the project, and with the session as well.
+func (s *Server) proxyLines() []line {
+	return append(append(s.proxyLinesUnder("", ""), s.proxyLinesUnder("inProject", "/p/{project}")...),
+		s.proxyLinesUnder("inSession", "/p/{project}/s/{session}")...)
+}
+
+func (s *Server) proxyLinesUnder(prefix, under string) []line {
+	var lines []line
+	add := func(id, method, path string, p proxied) {
+		if prefix != "" {
+			id = prefix + strings.ToUpper(id[:1]) + id[1:]
+		}
+		p.depth = strings.Count(under, "/")
+		e := endpoint{takesBody: method == http.MethodPost, request: reflect.TypeFor[rawBody](),
+			response: reflect.TypeFor[relayed](), serve: s.proxy}
+		lines = append(lines, line{id, method, under + "/v1" + path, agent, http.StatusOK, e,
+			options{proxied: &p, maxBody: proxyMaxBody, media: anyMedia(e.takesBody)}})
+	}
+	openAI, anthropic := proxied{format: chat.OpenAIChat}, proxied{format: chat.AnthropicMessages}
+	add("createChatCompletion", "POST", "/chat/completions", proxied{format: chat.OpenAIChat, turns: true})
+	add("createResponse", "POST", "/responses", proxied{format: chat.OpenAIResponses, turns: true})
+	add("createMessage", "POST", "/messages", proxied{format: chat.AnthropicMessages, turns: true})
+	add("countMessageTokens", "POST", "/messages/count_tokens", anthropic)
+	add("listModels", "GET", "/models", proxied{either: true})
+	add("getModel", "GET", "/models/{model}", proxied{either: true})
+	add("createEmbedding", "POST", "/embeddings", openAI)
+	add("createModeration", "POST", "/moderations", openAI)
+	add("compactResponse", "POST", "/responses/compact", openAI)
+	add("getResponse", "GET", "/responses/{response}", openAI)
+	add("deleteResponse", "DELETE", "/responses/{response}", openAI)
+	add("audio", "POST", "/audio/{operation}", openAI)
+	add("images", "POST", "/images/{operation}", openAI)
+	return lines
+}
+
+// anyMedia is the media type of a proxy's body: what the provider takes.
+func anyMedia(takesBody bool) string {
+	if takesBody {
+		return "*/*"
+	}
+	return ""
+}
+
+// relayed is the answer of a provider, which no Go type describes.
+type relayed struct{}
+
+// protocol is whose API the request is of.
+func (x *exchange) protocol() upstream.Protocol {
+	if x.proxyFormat() == chat.AnthropicMessages {
+		return upstream.Anthropic
+	}
+	return upstream.OpenAI
+}
+
+// proxyFormat is the format of the request's errors.
+func (x *exchange) proxyFormat() chat.Format {
+	p := x.route.proxied
+	if p.either && len(x.c.Request().Header.Peek("Anthropic-Version")) > 0 {
+		return chat.AnthropicMessages
+	}
+	return p.format
+}
+
+// proxyPath is the path below the upstream's base, as the client wrote it.
+func (x *exchange) proxyPath() string {
+	parts := strings.SplitN(string(x.c.Request().URI().PathOriginal()), "/", x.route.proxied.depth+3)
+	return "/" + parts[len(parts)-1]
+}
+
+// refusalOf words a problem for the clients of a provider's protocol.
+func refusalOf(p *problem) *proxy.Refusal {
+	retry := p.Status == http.StatusTooManyRequests || p.Status == http.StatusRequestTimeout ||
+		p.Status == http.StatusServiceUnavailable
+	return &proxy.Refusal{Status: p.Status, Code: p.Code, Message: p.Detail, Retry: retry}
+}
+
+// renderRefusal writes an error as the protocol's clients read it.
+func (x *exchange) renderRefusal(err error) {
+	refusal, ok := err.(*proxy.Refusal)
+	if !ok {
+		refusal = refusalOf(problemOf(err))
+	}
+	r := x.c.Response()
+	r.ResetBody()
+	r.SetStatusCode(refusal.Status)
+	r.Header.SetContentType(jsonType)
+	r.Header.Set("X-Should-Retry", refusal.ShouldRetry())
+	if refusal.Status == http.StatusServiceUnavailable {
+		r.Header.Set("Retry-After", cmp.Or(string(r.Header.Peek("Retry-After")), "1"))
+	}
+	if x.proxyFormat() == chat.AnthropicMessages {
+		r.Header.Set("Request-Id", x.id)
+	}
+	r.SetBodyRaw(refusal.Body(x.proxyFormat(), x.id))
+}

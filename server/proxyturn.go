@@ -1,0 +1,420 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/callbody"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/dialogue"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/outbound"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/engine/resent"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
+)
+
+// The headers that say what Mneme did with a model call.
+const (
+	headerSession  = "X-Mneme-Session"
+	headerAgent    = "X-Mneme-Agent"
+	headerTurn     = "X-Mneme-Turn"
+	headerDecision = "X-Mneme-Decision"
+	headerMatched  = "X-Mneme-Matched"
+	headerWindow   = "X-Mneme-Window"
+	headerTokens   = "X-Mneme-Tokens"
+	headerStored   = "X-Mneme-Stored"
+	headerHistory  = "X-Mneme-History"
+)
+
+// turn is a model call as a part of a session. Its zero value is that of a call that leaves nothing.
+type turn struct {
+	caller   access.Caller
+	project  string
+	exchange *dialogue.Exchange // nil: the call is of no session, or its messages cannot be read
+	out      *outbound.Outgoing
+	unstored string // why nothing will be stored, whatever the answer is
+	// forgotten says that the provider is not to keep the answer, so nobody goes on from its id.
+	forgotten bool
+	ended     atomic.Bool // how the call ended is noted, or about to be
+
+	mu     sync.Mutex // guards what the end of a stream says while its headers are written
+	stored string     // what X-Mneme-Stored says
+	turn   uint32
+}
+
+// finishTime bounds how long the end of a call may take to be noted.
+const finishTime = 30 * time.Second
+
+// noSession is the reason of calls that name no session.
+const noSession = "no_session"
+
+// unknownResponse is the code of calls that go on from a response which is not known.
+const unknownResponse = "previous_response_not_found"
+
+// beginTurn finds the session of a model call and makes what goes on to the provider. Where that is not the client's own
+// body, the call's body and headers are others then.
+func (call *modelCall) beginTurn(ctx context.Context, x *exchange) error {
+	if !call.route.turns || call.mode == project.ModeOff {
+		call.mode = project.ModeOff
+		return nil
+	}
+	t := &call.turn
+	t.caller, t.project = x.caller, x.proxyProject()
+	b, err := callbody.Read(call.route.format, call.request.Body)
+	if err != nil {
+		return refuse(http.StatusBadRequest, "invalid_json", "%s", err)
+	}
+	t.forgotten = string(b.Member("store")) == "false"
+	path := ""
+	if x.route.proxied.depth > 2 {
+		path = x.path("session")
+	}
+	asked := resent.Request{Path: path, Header: call.request.Header.Get, Body: b.Member}
+	id := resent.Identify(asked)
+	if id.Session == "" && id.Previous == "" {
+		if call.setup.Settings.ProxyRequireSession {
+			return refuse(http.StatusBadRequest, "session_required",
+				"the project stores all model calls, and this one names no session: send %s", headerSession)
+		}
+		t.stored, call.mode = noSession, project.ModeOff
+		return nil
+	}
+	if call.mode == project.ModeAuto {
+		call.mode = project.ModeAssemble
+		if managesItself(call.request.Header) {
+			call.mode = project.ModeObserve
+		}
+	}
+	if b.Conversation != "" {
+		call.mode = project.ModeObserve // the provider has the history, and would get it twice
+	}
+	if t.unstored = resent.Passing(asked); t.unstored != "" && t.unstored != "n" {
+		t.stored, call.mode = t.unstored, project.ModeOff
+		return nil
+	}
+	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
+	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, dialogue.Ask{Session: id.Session,
+		Agent: id.Agent, Format: call.route.format, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
+		Delta: call.sendsNewAlone(b), Body: sha256.Sum256(call.request.Body)})
+	if known, ok := fault.As(err); ok && known.Code == unknownResponse && call.mode == project.ModeAssemble {
+		return refuse(http.StatusBadRequest, known.Code, "%s", known)
+	}
+	if err != nil {
+		return call.bypass(err)
+	}
+	e := t.exchange
+	if e.Session == "" { // the response that it goes on from is of no session
+		t.exchange, t.stored, call.mode = nil, noSession, project.ModeOff
+		return nil
+	}
+	if e.Unstored != "" { // its history is not known
+		call.mode = project.ModeObserve
+		if t.unstored == "" {
+			t.unstored = e.Unstored
+		}
+	}
+	u := call.upstream
+	t.out, err = call.s.engine.Outbound.Prepare(ctx, &outbound.Ask{Caller: t.caller, Project: t.project, Mode: call.mode,
+		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
+		Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
+		Matched: string(e.Match.Case), Front: e.Match.Front, AsOf: e.AsOf, Pending: e.Pending(),
+		Resolved: e.Match.Case == resent.Delta && id.Previous != ""})
+	if long, ok := errors.AsType[*outbound.TooLong](err); ok {
+		return tooLong(call.route.format, long)
+	}
+	if err != nil {
+		t.exchange = nil
+		return call.bypass(err)
+	}
+	call.goesOn(t.out)
+	return nil
+}
+
+// sendsNewAlone tells whether the client says that it leaves its history out: by a header, or because the provider keeps
+// it as a conversation.
+func (call *modelCall) sendsNewAlone(b *callbody.Body) bool {
+	return b.Conversation != "" || strings.EqualFold(call.request.Header.Get(headerHistory), "delta")
+}
+
+// goesOn takes up what goes on to the provider.
+func (call *modelCall) goesOn(out *outbound.Outgoing) {
+	call.mode, call.request.Body = out.Mode, out.Body
+	for _, beta := range out.Betas {
+		if was := call.request.Header.Get("Anthropic-Beta"); was == "" {
+			call.request.Header.Set("Anthropic-Beta", beta)
+		} else if !strings.Contains(was, beta) {
+			call.request.Header.Set("Anthropic-Beta", was+","+beta)
+		}
+	}
+}
+
+// managesItself tells whether a client compacts its own history, so that its prompts are best left alone.
+func managesItself(h http.Header) bool {
+	for _, name := range []string{"X-Claude-Code-Session-Id", "Thread-Id", "Thread_id", "X-Codex-Window-Id"} {
+		if h.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// bypass lets a call go on without Mneme where something of Mneme's went wrong, unless the project wants it refused.
+func (call *modelCall) bypass(err error) error {
+	known, isFault := fault.As(err)
+	if isFault && known.Kind == fault.NotFound || call.setup.Settings.ProxyOnError == "closed" {
+		if isFault && known.Kind < fault.Unavailable && known.Kind != fault.Internal {
+			return err
+		}
+		call.log(slog.LevelError, "a model call could not be prepared", err)
+		return proxy.Refuse(http.StatusServiceUnavailable, "window_failed",
+			"Mneme could not make the window of this call, and the project wants none without.").Again()
+	}
+	reason := "internal_error"
+	if isFault {
+		reason = known.Code
+	} else {
+		call.log(slog.LevelError, "a model call goes on without Mneme", err)
+	}
+	call.turn.stored, call.mode = reason, outbound.Bypass
+	return nil
+}
+
+// tooLong words what does not fit into the model's window as its provider does, so that clients compact.
+func tooLong(f chat.Format, long *outbound.TooLong) *proxy.Refusal {
+	words := long.Error()
+	switch f {
+	case chat.OpenAIResponses:
+		words = "Your input exceeds the context window of this model. Please adjust your input and try again."
+	case chat.OpenAIChat:
+		words = fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d "+
+			"tokens. Please reduce the length of the messages.", long.Maximum, long.Tokens)
+	}
+	return proxy.Refuse(http.StatusBadRequest, "context_length_exceeded", words)
+}
+
+// again asks the provider once more where it has refused thinking. It gives the answer that counts, of which a refusal is
+// read whole.
+func (call *modelCall) again(resp *http.Response) (*http.Response, error) {
+	if call.turn.out == nil || resp.StatusCode != http.StatusBadRequest {
+		return resp, nil
+	}
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxWhole))
+	rest := struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(strings.NewReader(string(answer)), resp.Body), resp.Body}
+	resp.Body = rest
+	if err != nil {
+		return resp, nil
+	}
+	body, ok := call.turn.out.Again(resp.StatusCode, answer)
+	if !ok {
+		return resp, nil
+	}
+	_ = resp.Body.Close()
+	call.request.Body = body
+	return call.s.upstreams.Do(call.ctx, call.upstream, &call.request)
+}
+
+// committed stores a whole answer as a part of its turn, and notes what became of the call.
+func (call *modelCall) committed(status int, r *replies.Reply) {
+	t := &call.turn
+	if t.exchange == nil || t.ended.Swap(true) {
+		return
+	}
+	ctx, leave := call.toFinish()
+	defer leave()
+	end := outbound.End{Status: status, Reason: t.unstored, Usage: decision.Spent(r.Usage)}
+	if end.Reason == "" {
+		end.Reason = unkept(r)
+	}
+	if end.Reason == "" {
+		reply := dialogue.Reply{Messages: r.Messages, Stop: r.Stop, ResponseID: r.ID, DecisionID: call.windowID()}
+		if t.forgotten {
+			reply.ResponseID = ""
+		}
+		stored, err := call.s.engine.Dialogues.Commit(ctx, t.caller, t.project, t.exchange, reply)
+		if err != nil {
+			call.log(slog.LevelError, "a model's answer could not be stored", err)
+			stored.Reason = "internal_error"
+			if known, ok := fault.As(err); ok {
+				stored.Reason = known.Code
+			}
+		}
+		end.Turn, end.Open, end.Reason = stored.Turn, stored.Open, stored.Reason
+	}
+	call.endTurn(ctx, end)
+}
+
+// windowID is the decision that the answer was made from; empty where there is no window.
+func (call *modelCall) windowID() string {
+	if call.turn.out == nil || !call.turn.out.Windowed {
+		return ""
+	}
+	return call.turn.out.DecisionID
+}
+
+// unkept says why an answer that came whole is no part of a turn.
+func unkept(r *replies.Reply) string {
+	switch {
+	case r.Choices > 1:
+		return "n"
+	case r.Stop == "pause_turn":
+		return "pause_turn"
+	case r.Stop == "refusal" && silent(r):
+		return "refusal"
+	case r.Stop == "compaction":
+		return "compaction"
+	}
+	return ""
+}
+
+// silent tells whether an answer of Anthropic's says nothing.
+func silent(r *replies.Reply) bool {
+	return !slices.ContainsFunc(r.Messages, func(raw json.RawMessage) bool {
+		o, _, _ := rawjson.ReadObject(raw)
+		content := o.Get("content")
+		return len(content) > 0 && string(content) != "[]" && string(content) != `""`
+	})
+}
+
+// failed notes of a call that nothing of it is stored.
+func (call *modelCall) failed(status int, reason string, usage replies.Usage) {
+	t := &call.turn
+	if t.exchange == nil || t.ended.Swap(true) {
+		return
+	}
+	ctx, leave := call.toFinish()
+	defer leave()
+	call.endTurn(ctx, outbound.End{Status: status, Reason: reason, Usage: decision.Spent(usage)})
+}
+
+// toFinish is what the end of a call is noted in: a place of its tenant's, for some time, which the server waits for before
+// it stops. Without a place it goes on all the same, because nobody could ask for it again.
+func (call *modelCall) toFinish() (ctx context.Context, leave func()) {
+	call.s.late.Add(1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(call.s.base), finishTime)
+	place, err := call.s.places.Hold(ctx, call.turn.caller.Tenant)
+	if err == nil {
+		ctx = place.With(ctx)
+	}
+	return ctx, func() {
+		place.Leave()
+		cancel()
+		call.s.late.Done()
+	}
+}
+
+func (call *modelCall) endTurn(ctx context.Context, end outbound.End) {
+	t := &call.turn
+	t.mu.Lock()
+	t.turn = end.Turn
+	switch {
+	case end.Turn > 0:
+		t.stored = "yes"
+	case end.Open:
+		t.stored = "pending"
+	default:
+		t.stored = end.Reason
+	}
+	call.s.metrics.proxy.stored.WithLabelValues(t.stored).Inc()
+	t.mu.Unlock()
+	if t.out == nil {
+		return
+	}
+	if err := call.s.engine.Outbound.Finish(ctx, t.out, end); err != nil {
+		call.log(slog.LevelError, "the end of a model call is not noted", err)
+	}
+}
+
+// wholeEnded ends the turn of an answer that came in one piece.
+func (call *modelCall) wholeEnded(status int, body []byte) {
+	if call.turn.exchange == nil {
+		return
+	}
+	if status >= http.StatusMultipleChoices {
+		call.failed(status, "upstream_error", replies.Usage{})
+		return
+	}
+	r, err := replies.Parse(call.route.format, body)
+	if err != nil {
+		call.failed(status, "unreadable_reply", replies.Usage{})
+		return
+	}
+	call.committed(status, r)
+}
+
+// turnHeaders say what was done with a call. Those of a stream are written before its end is known.
+func (call *modelCall) turnHeaders(set func(name, value string)) {
+	t := &call.turn
+	if t.exchange != nil {
+		set(headerSession, t.exchange.Session)
+		if t.exchange.Delegation != "" {
+			set(headerAgent, t.exchange.Delegation)
+		}
+		set(headerMatched, string(t.exchange.Match.Case))
+	}
+	if out := t.out; out != nil {
+		if out.DecisionID != "" {
+			set(headerDecision, out.DecisionID)
+		}
+		if out.Windowed {
+			window := "append"
+			if out.Cut {
+				window = "cut"
+			}
+			set(headerWindow, window)
+			set(headerTokens, fmt.Sprintf("%d/%d", out.Before, out.After))
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn > 0 {
+		set(headerTurn, strconv.Itoa(int(t.turn)))
+	}
+	switch t.stored {
+	case "":
+		if t.exchange != nil {
+			set(headerStored, "pending")
+		}
+	case "yes", "pending":
+		set(headerStored, t.stored)
+	default:
+		set(headerStored, "no; "+t.stored)
+	}
+}
+
+// unfinished says why a stream's answer is not stored.
+func unfinished(folder *replies.Folder, err error, ctx context.Context) string {
+	switch {
+	case errors.Is(err, proxy.ErrClientGone) || errors.Is(context.Cause(ctx), errGone):
+		return "client_gone"
+	case err != nil:
+		return "upstream_disconnected"
+	}
+	_, err = folder.Reply()
+	switch {
+	case errors.Is(err, replies.ErrTooLarge):
+		return "too_large"
+	case folder.State() == replies.Failed:
+		return "upstream_error"
+	}
+	return "unreadable_reply"
+}

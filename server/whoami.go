@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+)
+
+// identity is who asks, as the server sees the key that the request bears.
+type identity struct {
+	Tenant        *string        `json:"tenant"` // null: the operator, who named none
+	Role          string         `json:"role"`
+	KeyID         string         `json:"key_id"`
+	Name          string         `json:"name"` // of the key
+	Agent         string         `json:"agent"`
+	PreferredName string         `json:"preferred_name"`
+	Projects      *[]string      `json:"projects"` // null: all of the tenant
+	Limits        identityLimits `json:"limits"`
+}
+
+// identityLimits are what the operator bounds; null and 0 stand for no bound.
+type identityLimits struct {
+	BodyBytes         int      `json:"body_bytes"` // of most requests
+	RequestsPerSecond *float64 `json:"requests_per_second"`
+	RequestsBurst     *int     `json:"requests_burst"`
+	engine.Quotas
+}
+
+// whoAmI tells a client what its key is, so that it offers only what the key may.
+func (s *Server) whoAmI(_ context.Context, c *call[nothing]) (identity, error) {
+	k := &c.caller
+	out := identity{Role: k.Role.String(), KeyID: k.KeyID, Name: k.Name, Agent: k.Agent, PreferredName: k.PreferredName,
+		Limits: identityLimits{BodyBytes: s.limits.body, Quotas: s.engine.Quotas()}}
+	if k.Tenant != "" {
+		out.Tenant = &k.Tenant
+	}
+	if k.Projects != nil {
+		out.Projects = &k.Projects
+	}
+	if l := s.rates.limit; l.PerSecond > 0 {
+		out.Limits.RequestsPerSecond, out.Limits.RequestsBurst = &l.PerSecond, new(l.burst())
+	}
+	return out, nil
+}

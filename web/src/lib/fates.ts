@@ -1,0 +1,36 @@
+import type { Schemas } from '../api/client';
+
+export type Row = Schemas['ReportRow'];
+export type Action = Row['action'];
+
+/** How a fate is called, and which of six tones shows it. The tone is never the only sign: chips have the word. */
+export const fates: Record<Action, { word: string; tone: Tone; says: string }> = {
+  keep: { word: 'kept', tone: 'keep', says: 'The message is in the window as it was stored.' },
+  drop: { word: 'dropped', tone: 'drop', says: 'The message is not in the window.' },
+  compress: { word: 'compressed', tone: 'short', says: 'The turn is there as an earlier question alone.' },
+  truncate: { word: 'truncated', tone: 'short', says: 'The message was cut to its head and tail.' },
+  stub: { word: 'stubbed', tone: 'short', says: 'The message is there, and its content is replaced by a note.' },
+  replace: { word: 'replaced', tone: 'short', says: 'A policy wrote another text in its place.' },
+  summarise: { word: 'summarised', tone: 'summary', says: 'The running summary tells of it.' },
+  inject: { word: 'injected', tone: 'inject', says: 'The window has it although the session has not: a memory, a summary or a note.' },
+  strip: { word: 'stripped', tone: 'strip', says: 'Some parts of the message were taken out, such as thinking or images.' },
+};
+
+export type Tone = 'keep' | 'drop' | 'short' | 'summary' | 'inject' | 'strip';
+
+/** Whether the message's whole text is in the window. */
+export const stays = (action: Action) => action === 'keep' || action === 'inject' || action === 'strip';
+
+/** How many messages met each fate, and their tokens before and after. Those too old to be looked at are not counted. */
+export function tally(rows: Row[]) {
+  const found = new Map<Action, { messages: number; before: number; after: number }>();
+  for (const r of rows) {
+    if (r.reason_code === 'beyond_horizon') continue;
+    const t = found.get(r.action) ?? { messages: 0, before: 0, after: 0 };
+    t.messages++;
+    t.before += r.tokens_before;
+    t.after += r.tokens_after;
+    found.set(r.action, t);
+  }
+  return found;
+}

@@ -1,0 +1,96 @@
+import { useState } from 'preact/hooks';
+import { api, Failure, take, type Schemas } from '../api/client';
+import { BudgetBar } from '../components/budgetbar';
+import { Chip, Head, Trouble, Waiting, When } from '../components/basic';
+import { Hostile } from '../components/text';
+import { brief, count, percent } from '../lib/format';
+import { useLoad } from '../state/load';
+import { to, useQuery } from '../state/query';
+
+type Row = Schemas['DecisionRow'];
+const outcomes = ['failed', 'ok', 'fallback', 'fuel_exhausted', 'trap', 'depth', 'memory', 'bad_plan', 'host_quota', 'timeout', 'author_error', 'unavailable'] as const;
+
+/** Every window that was made, newest first: what it took, what it left out, and how its policies did. */
+export default function Decisions({ p }: { p: string }) {
+  const { query, set } = useQuery();
+  const asked = JSON.stringify([p, query.session, query.policy, query.outcome, query.cut]);
+  const [more, setMore] = useState<{ rows: Row[]; cursor?: string; for: string }>();
+  const [trouble, setTrouble] = useState<Failure>();
+  const page = (cursor?: string, signal?: AbortSignal) =>
+    take(
+      api.GET('/api/v1/projects/{project}/decisions', {
+        params: {
+          path: { project: p },
+          query: { limit: 50, cursor, session: query.session || undefined, policy: query.policy || undefined, outcome: (query.outcome || undefined) as (typeof outcomes)[number] | undefined, cut: (query.cut || undefined) as 'true' | undefined },
+        },
+        signal,
+      }),
+    );
+  const first = useLoad((signal) => page(undefined, signal), [asked]);
+  const extra = more?.for === asked ? more : undefined;
+  const rows = [...(first.data?.data ?? []), ...(extra?.rows ?? [])];
+  const cursor = extra ? extra.cursor : first.data?.has_more ? (first.data.next_cursor ?? undefined) : undefined;
+  const next = async () => {
+    try {
+      const found = await page(cursor);
+      setMore({ rows: [...(extra?.rows ?? []), ...found.data], cursor: found.has_more ? (found.next_cursor ?? undefined) : undefined, for: asked });
+    } catch (failure) {
+      setTrouble(failure as Failure);
+    }
+  };
+  return (
+    <div class="screen">
+      <Head trail={[['Projects', to.projects()]]} title={<>Decisions of <Hostile text={p} /></>} note="Each answered window is kept, so that it can be explained and computed again." />
+      <form class="filters" onSubmit={(e) => e.preventDefault()}>
+        <input type="search" aria-label="Session" placeholder="Session" value={query.session ?? ''} onInput={(e) => set({ session: e.currentTarget.value })} />
+        <input type="search" aria-label="Policy" placeholder="Policy, or policy@version" value={query.policy ?? ''} onInput={(e) => set({ policy: e.currentTarget.value })} />
+        <label><span class="sr">Outcome</span>
+          <select value={query.outcome ?? ''} onChange={(e) => set({ outcome: e.currentTarget.value })}>
+            <option value="">Any outcome</option>
+            {outcomes.map((o) => <option key={o} value={o}>{o.replaceAll('_', ' ')}</option>)}
+          </select>
+        </label>
+        <label><span class="sr">Cut</span>
+          <select value={query.cut ?? ''} onChange={(e) => set({ cut: e.currentTarget.value })}>
+            <option value="">Cut or not</option>
+            <option value="true">Cut</option>
+            <option value="false">Not cut</option>
+          </select>
+        </label>
+      </form>
+      {(first.error ?? trouble) && <Trouble error={(first.error ?? trouble)!} retry={first.reload} />}
+      {!first.data && first.loading && <Waiting rows={8} />}
+      {first.data && rows.length === 0 && <p class="nothing">No decision answers that.{cursor ? ' Older ones may.' : ''}</p>}
+      {rows.length > 0 && (
+        <div class="table-box" tabIndex={0} role="region" aria-label="Decisions">
+          <table class="list">
+            <thead>
+              <tr>
+                <th scope="col">When</th><th scope="col">Session</th><th scope="col" class="number">Turn</th><th scope="col">Window</th>
+                <th scope="col" class="number">Left out</th><th scope="col" class="number">Prefix kept</th><th scope="col">Format</th><th scope="col">Steps</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((r) => {
+                const failed = r.outcomes.filter((o) => o.outcome !== 'ok');
+                return (
+                  <tr key={r.id ?? r.at + r.session}>
+                    <td class="nowrap">{r.id ? <a class="row-link" href={to.xray(p, r.session, r.id)}><When at={r.at} /><span class="sr"> X-ray</span></a> : <When at={r.at} />}</td>
+                    <td><a href={to.session(p, r.session)}><Hostile text={r.session} /></a>{r.viewer.agent && <> <Chip><Hostile text={r.viewer.agent} /></Chip></>}{r.fork_of && <> <Chip>fork</Chip></>}</td>
+                    <td class="number">{count(r.turn)}</td>
+                    <td class="mini"><BudgetBar usage={r.usage} small /><span class="muted">{brief(r.usage.tokens)}</span></td>
+                    <td class="number">{r.left_out.count ? `${count(r.left_out.count)} · ${brief(r.left_out.tokens)}` : '–'}</td>
+                    <td class="number">{r.usage.prefix ? percent(r.usage.prefix.share) : '–'} {r.cut && <Chip tone="short">cut</Chip>}</td>
+                    <td class="nowrap">{r.format}</td>
+                    <td>{failed.length === 0 ? <Chip tone="keep">{r.outcomes.length} ok</Chip> : failed.map((o) => <Chip key={o.policy} tone="drop"><Hostile text={o.policy} /> {o.outcome.replaceAll('_', ' ')}</Chip>)}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {cursor && <p class="more"><button type="button" onClick={() => void next()}>Show more</button></p>}
+    </div>
+  );
+}

@@ -1,0 +1,38 @@
+import { useLocation } from 'preact-iso';
+
+/** The query of the address. Whatever a screen shows stands there, so that an address can be sent to a colleague. */
+export function useQuery() {
+  const { path, query, route } = useLocation();
+  const set = (changes: Record<string, string | number | undefined | null>, keep = false) => {
+    const next = new URLSearchParams(location.search);
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === undefined || value === null || value === '') next.delete(name);
+      else next.set(name, String(value));
+    }
+    const text = next.toString();
+    route(path + (text ? '?' + text : ''), !keep);
+  };
+  return { query: query as Record<string, string | undefined>, set };
+}
+
+const e = encodeURIComponent;
+
+/** Addresses of the screens. */
+export const to = {
+  projects: () => '/console/',
+  sessions: (p: string) => `/console/p/${e(p)}/sessions`,
+  session: (p: string, s: string) => `/console/p/${e(p)}/s/${e(s)}`,
+  xray: (p: string, s: string, d?: string) => `/console/p/${e(p)}/s/${e(s)}/x?d=${e(d ?? 'live')}`,
+  lab: (p: string, s: string, d?: string) => `/console/p/${e(p)}/s/${e(s)}/lab?d=${e(d ?? 'live')}`,
+  decisions: (p: string) => `/console/p/${e(p)}/decisions`,
+  memories: (p: string) => `/console/p/${e(p)}/memories`,
+  memory: (p: string, key: string) => `/console/p/${e(p)}/memories/${e(key)}`,
+  recall: (p: string) => `/console/p/${e(p)}/recall`,
+  settings: (p: string) => `/console/p/${e(p)}/settings`,
+  policies: () => '/console/policies',
+  policy: (name: string) => `/console/policies/${e(name)}`,
+  policyVersion: (name: string, v: number) => `/console/policies/${e(name)}/v/${v}`,
+  boards: () => '/console/boards',
+  board: (b: string) => `/console/boards/${e(b)}`,
+  admin: (page: string) => `/console/admin/${page}`,
+};

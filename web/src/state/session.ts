@@ -1,0 +1,23 @@
+import { computed, signal } from '@preact/signals';
+import type { Schemas } from '../api/client';
+
+/** Who is signed in, as GET /api/v1/whoami says. */
+export type Who = Schemas['Identity'];
+
+/** undefined: not asked yet; null: nobody is signed in. */
+export const who = signal<Who | null | undefined>(undefined);
+
+/** Whether a session ended while it was used, which the sign-in page says. */
+export const expired = signal(false);
+
+const ranks = { reader: 0, agent: 1, tenant_admin: 2, root: 3 };
+
+/** Whether buttons that need a role are shown. The server checks it again. */
+export const may = (role: keyof typeof ranks) => computed(() => !!who.value && ranks[who.value.role] >= ranks[role]);
+export const mayWrite = may('agent');
+export const mayAdminister = may('tenant_admin');
+
+export function signedOut() {
+  if (who.peek()) expired.value = true;
+  who.value = null;
+}
