@@ -42,10 +42,11 @@ func (svc *Service) due(job *task) time.Time {
 }
 
 // ask makes sure of a task that extends a session's summary as a window wishes, and gives its entry in the queue. The
-// entry is nil where the session is gone or the queue is full.
-func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (*entry, error) {
+// entry is nil where the session is gone, the queue is full, or the session has another summary than the window was
+// made with: whether that one is enough, only another window can tell.
+func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (_ *entry, changed bool, err error) {
 	if entry := svc.queue.next(w.Sinc, svc.db.Now()); entry != nil {
-		return entry, nil
+		return entry, false, nil
 	}
 	due, err := records.Update(ctx, svc.db, w.Caller, access.Once{}, func(t *records.Tx) (due *time.Time, err error) {
 		p, err := svc.projects.Project(t, w.Caller, w.Project)
@@ -61,6 +62,9 @@ func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (*entry, err
 		if got[0].Value == nil || json.Unmarshal(got[0].Value, &h) != nil || h.Incarnation != w.Sinc {
 			return nil, nil // deleted meanwhile
 		}
+		if changed = h.Covered() != w.Had; changed {
+			return nil, nil
+		}
 		job := task{Project: w.Project, PInc: p.Incarnation, Session: w.Session, Through: w.Through}
 		if got[1].Value == nil {
 			if err := t.PutJSON(key, job); err != nil {
@@ -73,21 +77,21 @@ func (svc *Service) ask(ctx context.Context, w *window.SummaryWish) (*entry, err
 		return &at, nil
 	})
 	if err != nil || due == nil {
-		return nil, err
+		return nil, changed, err
 	}
-	return svc.queue.add(w.Caller.Tenant, w.Sinc, *due), nil
+	return svc.queue.add(w.Caller.Tenant, w.Sinc, *due), false, nil
 }
 
 // MakeWanted sees to it that the summary that a window wishes for is made. Where the window may wait, it waits and
 // tells whether the session has another summary by then.
 func (svc *Service) MakeWanted(ctx context.Context, w window.SummaryWish) (changed bool) {
-	entry, err := svc.ask(ctx, &w)
+	entry, changed, err := svc.ask(ctx, &w)
 	if err != nil {
 		svc.db.Log.Warn("a summary could not be asked for; the window goes without it", "tenant", w.Caller.Tenant,
 			"error", err)
 		return false
 	}
-	return entry != nil && w.Wait > 0 && svc.await(ctx, &w, entry)
+	return w.Wait > 0 && (changed || entry != nil && svc.await(ctx, &w, entry))
 }
 
 // foreignPoll is how often a wait looks for a summary that another server makes.

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
 // TestSummaryFailures lets the model fail in every way that has a name: windows go on whole, nothing changes, and once
@@ -150,6 +151,35 @@ func TestSummaryWait(t *testing.T) {
 	k.Say("dashboard", 42, 41)
 	if w := k.Ask(enginetest.Unbounded); !slices.Equal(w.Marks(), enginetest.UpTo(82)) { // no wait for a model that fails
 		t.Errorf("the window holds %v", w.Marks())
+	}
+}
+
+// TestSummaryOvertakesAWindow makes a summary after a window was made without it and before that window asks for one:
+// its wish is out of date and makes no other task.
+func TestSummaryOvertakesAWindow(t *testing.T) {
+	model := &enginetest.Scribe{}
+	k := enginetest.Open(t, memstore.New(), enginetest.SummariseWith(model))
+	k.SetIn(ident.DefaultProject, `{"summary_enabled":true}`)
+	k.Say("dashboard", 1, 41)
+	k.Ask(enginetest.Unbounded)
+	k.Say("dashboard", 42, 4)
+	k.Windows.WantSummary = func(ctx context.Context, w window.SummaryWish) bool {
+		k.Drain()
+		if k.Summaries.MakeWanted(ctx, w) {
+			t.Error("a window that may not wait is made again")
+		}
+		w.Wait = time.Hour
+		if !k.Summaries.MakeWanted(ctx, w) {
+			t.Error("a window that may wait is not told of the summary")
+		}
+		return false
+	}
+	if w := k.Ask(enginetest.Unbounded); !slices.Equal(w.Marks(), enginetest.UpTo(45)) {
+		t.Errorf("the window holds %v", w.Marks())
+	}
+	k.Drain()
+	if s := k.GetSession("dashboard"); model.Calls() != 1 || s.SummarizedCount != 29 {
+		t.Errorf("%d calls, %d summarised", model.Calls(), s.SummarizedCount)
 	}
 }
 
