@@ -24,6 +24,7 @@ type thinker struct {
 
 	calls, sent, refused int // calls of the model, thinking blocks sent to it, calls refused
 	leftOut, needs       int
+	summarised           int // windows that show a running summary
 	decisions            []string
 }
 
@@ -45,6 +46,7 @@ func (a *thinker) turn(n int) {
 		var w struct {
 			DecisionID       string `json:"decision_id"`
 			Messages, System json.RawMessage
+			Summary          *struct{ Version int }
 			Thinking         struct {
 				LeftOut int `json:"left_out"`
 				Needs   string
@@ -54,6 +56,9 @@ func (a *thinker) turn(n int) {
 		decision = w.DecisionID
 		a.decisions = append(a.decisions, decision)
 		a.leftOut += w.Thinking.LeftOut
+		if w.Summary != nil {
+			a.summarised++
+		}
 		if w.Thinking.Needs != "" {
 			a.needs++
 		}
@@ -106,6 +111,9 @@ func (a *thinker) call(messages, system json.RawMessage) []map[string]any {
 func TestCampaignThinkingAgent(t *testing.T) {
 	turns := size.Size(30, 200)
 	small := object{"budget": object{"max_tokens": 1500}}
+	plain, summaries := shared(t), summarising(t, t.TempDir(), provider(t)).client(t)
+	summaries.do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
+		"summary_threshold": 12, "summary_keep_last": 6, "summary_mode": "wait", "summary_wait_ms": 60_000}).want(200)
 	pipeline := func(steps ...object) object { return object{"budget": small["budget"], "pipeline": steps} }
 	for _, tt := range []struct {
 		name, names string
@@ -127,16 +135,28 @@ func TestCampaignThinkingAgent(t *testing.T) {
 		{"tool-result-clear", "turn", 2, pipeline(object{"policy": "tool-result-clear", "config": object{"trigger": 800}},
 			object{"policy": "tool-pair-trim"}), true},
 		{"delegation-filter", "turn", 2, pipeline(object{"policy": "delegation-filter"}), true},
+		{"summarise", "turn", 2, pipeline(object{"policy": "summarise"}, object{"policy": "tool-pair-trim"}), true},
+		{"summarise with all, by turn", "turn", 2, small, true},
+		{"summarise with all, by message", "message", 8, small, true},
+		{"summarise with all", "", 2, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			a := &thinker{client: shared(t).in(t), provider: providers.Start(t), session: mneme.unique("thinking"),
+			summarises := strings.HasPrefix(tt.name, "summarise")
+			server := plain
+			if summarises {
+				server = summaries
+			}
+			a := &thinker{client: server.in(t), provider: providers.Start(t), session: mneme.unique("thinking"),
 				names: tt.names, ask: tt.ask, steps: tt.steps}
 			for n := 1; n <= turns; n++ {
 				a.turn(n)
 			}
-			t.Logf("%d calls, %d refused; %d thinking blocks sent, %d left out, %d windows need drop_block", a.calls,
-				a.refused, a.sent, a.leftOut, a.needs)
+			t.Logf("%d calls, %d refused; %d thinking blocks sent, %d left out, %d windows need drop_block, %d show a summary",
+				a.calls, a.refused, a.sent, a.leftOut, a.needs, a.summarised)
+			if summarises != (a.summarised > 0) {
+				t.Errorf("%d windows show a summary", a.summarised)
+			}
 			if a.refused > 0 {
 				t.Errorf("%d of %d calls were refused", a.refused, a.calls)
 			}
