@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/dialogue"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/outbound"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
+)
+
+// finishTime bounds how long the end of a call may take to be noted.
+const finishTime = 30 * time.Second
+
+// committed stores a whole answer as a part of its turn, and notes what became of the call.
+func (call *modelCall) committed(status int, r *replies.Reply) {
+	t := &call.turn
+	if t.exchange == nil || t.ended.Swap(true) {
+		return
+	}
+	ctx, leave := call.toFinish()
+	defer leave()
+	end := outbound.End{Status: status, Reason: t.unstored, Usage: decision.Spent(r.Usage)}
+	if end.Reason == "" {
+		end.Reason = unkept(r)
+	}
+	if end.Reason == "" {
+		reply := dialogue.Reply{Messages: r.Messages, Stop: r.Stop, ResponseID: r.ID, DecisionID: call.windowID()}
+		if t.forgotten {
+			reply.ResponseID = ""
+		}
+		stored, err := call.s.engine.Dialogues.Commit(ctx, t.caller, t.project, t.exchange, reply)
+		if err != nil {
+			call.log(slog.LevelError, "a model's answer could not be stored", err)
+			stored.Reason = "internal_error"
+			if known, ok := fault.As(err); ok {
+				stored.Reason = known.Code
+			}
+		}
+		end.Turn, end.Open, end.Reason = stored.Turn, stored.Open, stored.Reason
+	}
+	call.endTurn(ctx, end)
+}
+
+// windowID is the decision that the answer was made from; empty where there is no window.
+func (call *modelCall) windowID() string {
+	if call.turn.out == nil || !call.turn.out.Windowed {
+		return ""
+	}
+	return call.turn.out.DecisionID
+}
+
+// unkept says why an answer that came whole is no part of a turn.
+func unkept(r *replies.Reply) string {
+	switch {
+	case r.Choices > 1:
+		return "n"
+	case r.Stop == "pause_turn":
+		return "pause_turn"
+	case r.Stop == "refusal" && silent(r):
+		return "refusal"
+	case r.Stop == "compaction":
+		return "compaction"
+	}
+	return ""
+}
+
+// silent tells whether an answer of Anthropic's says nothing.
+func silent(r *replies.Reply) bool {
+	return !slices.ContainsFunc(r.Messages, func(raw json.RawMessage) bool {
+		o, _, _ := rawjson.ReadObject(raw)
+		content := o.Get("content")
+		return len(content) > 0 && string(content) != "[]" && string(content) != `""`
+	})
+}
+
+// failed notes of a call that nothing of it is stored.
+func (call *modelCall) failed(status int, reason string, usage replies.Usage) {
+	t := &call.turn
+	if t.exchange == nil || t.ended.Swap(true) {
+		return
+	}
+	ctx, leave := call.toFinish()
+	defer leave()
+	call.endTurn(ctx, outbound.End{Status: status, Reason: reason, Usage: decision.Spent(usage)})
+}
+
+// toFinish is what the end of a call is noted in: a place of its tenant's, for some time, which the server waits for before
+// it stops. Without a place it goes on all the same, because nobody could ask for it again.
+func (call *modelCall) toFinish() (ctx context.Context, leave func()) {
+	call.s.late.Add(1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(call.s.base), finishTime)
+	place, err := call.s.places.Hold(ctx, call.turn.caller.Tenant)
+	if err == nil {
+		ctx = place.With(ctx)
+	}
+	return ctx, func() {
+		place.Leave()
+		cancel()
+		call.s.late.Done()
+	}
+}
+
+func (call *modelCall) endTurn(ctx context.Context, end outbound.End) {
+	t := &call.turn
+	t.mu.Lock()
+	t.turn = end.Turn
+	switch {
+	case end.Turn > 0:
+		t.stored = "yes"
+	case end.Open:
+		t.stored = "pending"
+	default:
+		t.stored = end.Reason
+	}
+	call.s.metrics.proxy.stored.WithLabelValues(t.stored).Inc()
+	t.mu.Unlock()
+	if t.out == nil {
+		return
+	}
+	if err := call.s.engine.Outbound.Finish(ctx, t.out, end); err != nil {
+		call.log(slog.LevelError, "the end of a model call is not noted", err)
+	}
+}
+
+// wholeEnded ends the turn of an answer that came in one piece.
+func (call *modelCall) wholeEnded(status int, body []byte) {
+	if call.turn.exchange == nil {
+		return
+	}
+	if status >= http.StatusMultipleChoices {
+		call.failed(status, "upstream_error", replies.Usage{})
+		return
+	}
+	r, err := replies.Parse(call.route.format, body)
+	if err != nil {
+		call.failed(status, "unreadable_reply", replies.Usage{})
+		return
+	}
+	call.committed(status, r)
+}
+
+// unfinished says why a stream's answer is not stored.
+func unfinished(folder *replies.Folder, err error, ctx context.Context) string {
+	switch {
+	case errors.Is(err, proxy.ErrClientGone) || errors.Is(context.Cause(ctx), errGone):
+		return "client_gone"
+	case err != nil:
+		return "upstream_disconnected"
+	}
+	_, err = folder.Reply()
+	switch {
+	case errors.Is(err, replies.ErrTooLarge):
+		return "too_large"
+	case folder.State() == replies.Failed:
+		return "upstream_error"
+	}
+	return "unreadable_reply"
+}
