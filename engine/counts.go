@@ -12,7 +12,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 )
 
-// setCounts has turns and windows counted.
+// setCounts has turns, windows and model calls counted.
 func (e *Engine) setCounts() {
 	e.Sessions.Appended = func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []session.TurnMessage) {
 		turn := stats.Turn{Continues: t.Continues > 0}
@@ -25,7 +25,14 @@ func (e *Engine) setCounts() {
 	}
 	e.Windows.Answered = func(tenant string, pinc ident.Incarnation, r *decision.Record, left decision.LeftOut,
 		took time.Duration) {
-		e.Stats.Count(tenant, pinc, stats.Window{Tokens: r.Usage.Tokens, LeftOut: left, Cut: r.Cut, Steps: r.Steps,
-			Micros: uint64(max(0, took.Microseconds()))})
+		w := stats.Window{Tokens: r.Usage.Tokens, LeftOut: left, Cut: r.Cut, Steps: r.Steps,
+			Micros: uint64(max(0, took.Microseconds()))}
+		if p := r.Usage.Prefix; p != nil {
+			w.Prefix = p.Tokens
+		}
+		e.Stats.Count(tenant, pinc, w)
+	}
+	e.Outbound.Ended = func(tenant string, pinc ident.Incarnation, spent decision.Spent) {
+		e.Stats.Count(tenant, pinc, stats.Call(spent))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/outbound"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/stats"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
@@ -250,7 +251,12 @@ func TestCalibration(t *testing.T) {
 			t.Errorf("%+v", all[0])
 		}
 	}
+	counted, err := a.Stats.Series(t.Context(), a.Admin, "default", stats.Query{})
 	figures := a.Outbound.Figures()
+	if got := counted.Total.Calls; err != nil || got.Count != 25 || uint64(got.Usage.Input) != uint64(figures[0].Input) ||
+		uint64(got.Usage.Cached) != uint64(figures[0].Cached) || got.Usage.Output != 0 {
+		t.Errorf("%v, counted %+v, figures %+v", err, got, figures)
+	}
 	if len(figures) != 1 || figures[0].Cached == 0 || figures[0].Input/2 < figures[0].Cached || figures[0].Calls != 25 {
 		t.Errorf("%+v", figures)
 	}

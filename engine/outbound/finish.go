@@ -70,6 +70,9 @@ func (svc *Service) Finish(ctx context.Context, out *Outgoing, end End) error {
 	if out.DecisionID == "" {
 		return nil
 	}
+	if svc.Ended != nil {
+		svc.Ended(tenant, out.project.Incarnation, end.Usage)
+	}
 	if out.Windowed {
 		return svc.decisions.Finish(ctx, tenant, out.project.Incarnation, out.DecisionID, p)
 	}

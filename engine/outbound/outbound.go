@@ -19,6 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/recollect"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -42,6 +43,9 @@ type Service struct {
 	sessions  *session.Service
 	windows   *window.Service
 	decisions *decision.Service
+
+	// Ended, if set, hears of each call that has ended and left a decision, with what its provider counted.
+	Ended func(tenant string, project ident.Incarnation, spent decision.Spent)
 
 	mu     sync.Mutex
 	sticky map[string]bool // by agent: whether its provider leaves out thinking that is bound to another prompt

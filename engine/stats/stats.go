@@ -28,9 +28,17 @@ type Sums struct {
 	Windows   uint64                 `json:"windows"`
 	TokensIn  uint64                 `json:"tokens_in"`
 	TokensOut uint64                 `json:"tokens_out"`
+	Prefix    uint64                 `json:"prefix_tokens"` // of TokensIn: what the window before began with, too
 	LeftOut   decision.LeftOut       `json:"left_out"`
 	Cuts      uint64                 `json:"cuts"`
 	Failures  map[plan.Status]uint64 `json:"failures"` // steps that ended otherwise than well
+	Calls     Calls                  `json:"calls"`
+}
+
+// Calls are model calls that came through the proxy, with what providers counted of those that told it.
+type Calls struct {
+	Count uint64         `json:"count"`
+	Usage decision.Spent `json:"usage"`
 }
 
 // merge adds another record.
@@ -39,6 +47,8 @@ func (r *Record) merge(o *Record) {
 	r.Windows += o.Windows
 	r.TokensIn += o.TokensIn
 	r.TokensOut += o.TokensOut
+	r.Prefix += o.Prefix
+	r.Calls.add(o.Calls)
 	r.LeftOut.Count += o.LeftOut.Count
 	r.LeftOut.Tokens += o.LeftOut.Tokens
 	r.Cuts += o.Cuts
@@ -57,6 +67,14 @@ func (r *Record) fail(status plan.Status, n uint64) {
 	r.Failures[status] += n
 }
 
+func (c *Calls) add(o Calls) {
+	c.Count += o.Count
+	c.Usage.Input += o.Usage.Input
+	c.Usage.Cached += o.Usage.Cached
+	c.Usage.Written += o.Usage.Written
+	c.Usage.Output += o.Usage.Output
+}
+
 // Turn says of a turn that was committed what is counted of it.
 type Turn struct {
 	Continues bool   // it went on with the turn before
@@ -72,6 +90,7 @@ func (t Turn) countIn(r *Record) {
 // Window says of a window that was answered what is counted of it.
 type Window struct {
 	Tokens  uint64
+	Prefix  uint64 // tokens that the window before began with, too
 	LeftOut decision.LeftOut
 	Cut     bool
 	Steps   []decision.Step
@@ -81,6 +100,7 @@ type Window struct {
 func (w Window) countIn(r *Record) {
 	r.Windows++
 	r.TokensIn += w.Tokens
+	r.Prefix += w.Prefix
 	r.LeftOut.Count += w.LeftOut.Count
 	r.LeftOut.Tokens += w.LeftOut.Tokens
 	if w.Cut {
@@ -93,6 +113,11 @@ func (w Window) countIn(r *Record) {
 	}
 	r.Took.add(binOf(w.Micros), 1)
 }
+
+// Call says of a model call that has ended what its provider counted; the zero Call is of one that told nothing.
+type Call decision.Spent
+
+func (c Call) countIn(r *Record) { r.Calls.add(Calls{Count: 1, Usage: decision.Spent(c)}) }
 
 // Service counts, and answers what was counted.
 type Service struct {
@@ -130,7 +155,7 @@ func New(db *records.DB, projects *project.Service) *Service {
 	return &Service{db: db, projects: projects, most: mostHeld, held: map[place]*count{}}
 }
 
-// Count counts a turn or a window of a project now.
+// Count counts a turn, a window or a call of a project now.
 func (svc *Service) Count(tenant string, pinc ident.Incarnation, what interface{ countIn(*Record) }) {
 	at := place{tenant, pinc, hourOf(svc.db.Now())}
 	svc.mu.Lock()

@@ -138,6 +138,9 @@ func expect(k *enginetest.Kit, project string, hours map[int64]*done, q stats.Qu
 			if r.Cut {
 				want.Cuts++
 			}
+			if p := r.Usage.Prefix; p != nil {
+				want.Prefix += p.Tokens
+			}
 			for _, o := range r.Outcomes {
 				if o.Outcome != plan.StatusOK {
 					want.Failures[o.Outcome]++

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,8 +12,9 @@ import (
 )
 
 // TestCampaignSoak sends requests of every kind to one server under a memory limit, for about ten minutes in its long
-// form. The memory that the server holds stays within the limit and what lies beside Go's heap, and stops growing: the
-// last quarter needs no more than the second one, and a quarter again for chance.
+// form. The memory that the server holds stays within the limit and what lies beside Go's heap, and stops growing: half of
+// the time the last quarter needs no more than the second one did, and a quarter again for chance. What a quarter needs
+// at most tells less of growth, because a memtable that is written to a table takes 250 MiB for a moment.
 //
 //	scripts/campaigns -run Soak ./server/e2e
 func TestCampaignSoak(t *testing.T) {
@@ -24,15 +26,16 @@ func TestCampaignSoak(t *testing.T) {
 	server.client(t).do("PATCH", "/api/v1/projects/default/settings", object{"summary_enabled": true,
 		"daily_memory_days": 1}).want(200)
 	all := testify(server.client(t), 0)
-	var peaks [4]atomic.Int64 // of each quarter
+	var mu sync.Mutex
+	var seen [4][]int // anonymous memory in each quarter, in KiB
 	var done atomic.Int64
 	count := func() bool {
 		n := int(done.Add(1))
 		if n%100 == 0 {
-			held, quarter := int64(server.anonymous(t)), min(4*n/requests, 3)
-			for old := peaks[quarter].Load(); held > old && !peaks[quarter].CompareAndSwap(old, held); {
-				old = peaks[quarter].Load()
-			}
+			held, quarter := server.anonymous(t), min(4*n/requests, 3)
+			mu.Lock()
+			seen[quarter] = append(seen[quarter], held)
+			mu.Unlock()
 		}
 		return n < requests && !t.Failed()
 	}
@@ -61,13 +64,16 @@ func TestCampaignSoak(t *testing.T) {
 	}
 	group.Wait()
 	all.check(server.client(t))
-	for quarter := range peaks {
-		t.Logf("quarter %d: at most %d MiB of anonymous memory", quarter+1, peaks[quarter].Load()>>10)
-		if held := peaks[quarter].Load(); held > limit+beside {
-			t.Errorf("quarter %d: %d KiB of anonymous memory, want at most %d", quarter+1, held, limit+beside)
+	median := func(quarter []int) int { return quarter[len(quarter)/2] }
+	for i, quarter := range seen {
+		slices.Sort(quarter)
+		most := quarter[len(quarter)-1]
+		t.Logf("quarter %d: %d MiB of anonymous memory, at most %d", i+1, median(quarter)>>10, most>>10)
+		if most > limit+beside {
+			t.Errorf("quarter %d: %d KiB of anonymous memory, want at most %d", i+1, most, limit+beside)
 		}
 	}
-	if campaign.Long() && peaks[3].Load() > peaks[1].Load()*5/4 {
+	if campaign.Long() && median(seen[3]) > median(seen[1])*5/4 {
 		t.Error("memory still grows in the last quarter")
 	}
 	server.stop(t)

@@ -12,6 +12,9 @@ export const artefacts = process.env.MNEME_ARTEFACTS ?? join(here, 'artefacts');
 export const modules = ['latest-only-1', 'latest-only'].map((name) => join(here, '..', '..', 'demo', name, name + '.wasm'));
 const browserPath = process.env.MNEME_CHROMIUM ?? '/usr/bin/chromium';
 
+/** What opens every server of these tests to its operator. */
+export const rootKey = 'root-key-of-the-tests-in-a-browser';
+
 /** A running server: the real program, on a port of its own, with a folder of its own. */
 export class Server {
   private constructor(
@@ -32,7 +35,7 @@ export class Server {
       execFileSync('go', ['build', '-o', program, '.'], { cwd: join(here, '..', '..'), stdio: 'inherit' });
     }
     const data = join(folder, 'data');
-    const child = spawn(program, ['serve', '--listen', '127.0.0.1:0', '--data', data, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(program, ['serve', '--listen', '127.0.0.1:0', '--data', data, ...flags], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, MNEME_ROOT_KEY: rootKey } });
     let said = '';
     const url = await new Promise<string>((found, failed) => {
       const hear = (d: Buffer) => {

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fill, p } from './fill';
-import { launch, modules, open, picture, Server, settled, signIn, visit } from './kit';
+import { launch, modules, open, picture, rootKey, Server, settled, signIn, visit } from './kit';
 
 // What the screens of a tenant write: policies, boards, settings and administration.
 
@@ -297,6 +297,65 @@ describe('administration', () => {
       await page.getByText(/removed/).waitFor();
     });
     expect(await kept()).toBe(0);
+  });
+});
+
+describe('usage', () => {
+  test('says what the API says, by day and by hour', async () => {
+    await using(async (page) => {
+      for (const [bucket, name] of [['day', '30 days'], ['hour', '24 hours']]) {
+        const { total } = await server.call('GET', `/api/v1/projects/shop/stats?bucket=${bucket}`);
+        expect(total.windows).toBeGreaterThan(10);
+        await visit(page, server, '/p/shop/usage');
+        await page.getByRole('button', { name }).click();
+        await settled(page);
+        const figure = (title: string) => page.locator('.figures div', { hasText: title }).first().locator('dd').innerText();
+        expect(await figure('Turns')).toBe(new Intl.NumberFormat('en').format(total.turns));
+        expect(await figure('Windows')).toBe(new Intl.NumberFormat('en').format(total.windows));
+        expect(await figure('Begun as before')).toContain(`${Math.round((100 * total.prefix_tokens) / total.tokens_in)}%`);
+        const rows = await page.locator('tbody tr td:nth-child(4)').allInnerTexts();
+        expect(rows.map((n) => Number(n.replaceAll(',', ''))).reduce((a, b) => a + b, 0)).toBe(total.windows);
+      }
+    });
+  });
+});
+
+describe('the operator', () => {
+  test('makes a tenant, works in it and deletes it', async () => {
+    const served = await Server.start('--console-root');
+    const watched = await open(browser, served);
+    try {
+      const { page } = watched;
+      await page.goto(served.url + '/console/');
+      await page.getByLabel('API key').fill(rootKey);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await row(page, 'default').waitFor();
+      expect(await page.getByRole('link', { name: 'Sessions' }).count()).toBe(0);
+      await page.getByRole('button', { name: 'New tenant' }).click();
+      await page.getByLabel('Its id, which stays').fill('acme');
+      await page.getByLabel('Its name').fill('Acme & sons');
+      await page.getByRole('button', { name: 'Make it' }).click();
+      const key = await page.locator('pre.raw').innerText();
+      const told = await fetch(served.url + '/api/v1/whoami', { headers: { Authorization: 'Bearer ' + key } });
+      expect(await told.json()).toMatchObject({ tenant: 'acme', role: 'tenant_admin' });
+      await page.getByRole('button', { name: 'I have it' }).click();
+      await served.call('PUT', '/api/v1/projects/parts', {}, key);
+      await page.getByRole('button', { name: 'Work in it, acme' }).click();
+      await page.getByRole('heading', { name: 'parts' }).waitFor();
+      await page.getByRole('link', { name: 'Administration' }).click();
+      await page.getByText('Tenant acme').waitFor();
+      await page.getByRole('button', { name: 'Tenants', exact: true }).click();
+      await row(page, 'acme').getByRole('button', { name: 'Delete' }).click();
+      await page.getByRole('textbox').fill('acme');
+      await page.getByRole('button', { name: 'Delete it' }).click();
+      await expect.poll(() => row(page, 'acme').count()).toBe(0);
+      await picture(page, 'tenants');
+      expect((await fetch(served.url + '/api/v1/whoami', { headers: { Authorization: 'Bearer ' + key } })).status).toBe(401);
+      expect(watched.troubles).toEqual([]);
+    } finally {
+      await watched.context.close();
+      await served.stop();
+    }
   });
 });
 

@@ -5,7 +5,7 @@ import { Nav } from './components/nav';
 import { HelpKeys, Palette } from './components/palette';
 import { listen, useCommands } from './state/keys';
 import { to } from './state/query';
-import { mayAdminister, who } from './state/session';
+import { mayAdminister, operates, who } from './state/session';
 import { theme } from './state/stored';
 import { useProjects } from './state/projects';
 import SignIn, { ask } from './screens/signin';
@@ -26,6 +26,7 @@ const screens = {
   policy: lazy(() => import('./screens/policy')),
   boards: lazy(() => import('./screens/boards')),
   board: lazy(() => import('./screens/board')),
+  usage: lazy(() => import('./screens/usage')),
   settings: lazy(() => import('./screens/settings')),
   admin: lazy(() => import('./screens/admin')),
 };
@@ -63,8 +64,10 @@ function Frame() {
     go('Recall explorer', 'g r', to.recall(project)),
     go('Policies', 'g p', to.policies()),
     go('Boards', 'g b', to.boards()),
+    go('Usage', 'g u', to.usage(project)),
     go('Settings of the project', 'g e', to.settings(project)),
-    ...(mayAdminister.value ? [go('Keys', undefined, to.admin('keys')), go('Usage', undefined, to.admin('usage')), go('Audit log', undefined, to.admin('audit'))] : []),
+    ...(operates.value ? [go('Tenants', undefined, to.admin('tenants'))] : []),
+    ...(mayAdminister.value ? [go('Keys', undefined, to.admin('keys')), go('Summaries', undefined, to.admin('usage')), go('Audit log', undefined, to.admin('audit'))] : []),
     { keys: '?', label: 'Keys of this screen', group: 'Console', run: () => setHelp(true) },
     { label: 'Theme: dark', group: 'Console', run: () => (theme.value = 'dark') },
     { label: 'Theme: light', group: 'Console', run: () => (theme.value = 'light') },
@@ -76,7 +79,7 @@ function Frame() {
       <Nav onPalette={() => setPalette(true)} onHelp={() => setHelp(true)} />
       <main id="main" tabIndex={-1}>
         {error !== undefined && <Empty title="This page could not be loaded"><p>{String(error)}</p><button onClick={() => location.reload()}>Load again</button></Empty>}
-        <Router onRouteChange={() => setError(undefined)}>
+        {!who.value?.tenant ? <screens.admin page="tenants" /> : <Router onRouteChange={() => setError(undefined)}>
           <Route path="/console/" component={screens.projects} />
           <Route path="/console/p/:p/sessions" component={screens.sessions} />
           <Route path="/console/p/:p/s/:s" component={screens.session} />
@@ -88,6 +91,7 @@ function Frame() {
           <Route path="/console/p/:p/memories" component={screens.memories} />
           <Route path="/console/p/:p/memories/:memory" component={screens.memory} />
           <Route path="/console/p/:p/recall" component={screens.recall} />
+          <Route path="/console/p/:p/usage" component={screens.usage} />
           <Route path="/console/p/:p/settings" component={screens.settings} />
           <Route path="/console/policies" component={screens.policies} />
           <Route path="/console/policies/:policy" component={screens.policy} />
@@ -96,7 +100,7 @@ function Frame() {
           <Route path="/console/boards/:b" component={screens.board} />
           <Route path="/console/admin/:page" component={screens.admin} />
           <Route default component={Nowhere} />
-        </Router>
+        </Router>}
       </main>
       {palette && <Palette onClose={() => setPalette(false)} />}
       {help && <HelpKeys onClose={() => setHelp(false)} />}

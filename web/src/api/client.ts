@@ -1,6 +1,6 @@
 import createClient from 'openapi-fetch';
 import type { components, paths } from './schema';
-import { signedOut } from '../state/session';
+import { inTenant, signedOut } from '../state/session';
 
 export type Schemas = components['schemas'];
 export type Problem = Schemas['Problem'];
@@ -12,6 +12,11 @@ const consoleHeaders = { 'X-Mneme-Console': '1' };
 export const api = createClient<paths>({ headers: consoleHeaders, credentials: 'same-origin' });
 
 api.use({
+  // What names no tenant is asked in the one that was chosen.
+  onRequest({ request }) {
+    const chosen = inTenant(request.url);
+    return chosen === request.url || new URL(request.url).searchParams.has('tenant') ? undefined : new Request(chosen, request);
+  },
   onResponse({ response }) {
     if (response.status === 401) signedOut();
   },
@@ -48,7 +53,7 @@ export async function takeTagged<T>(request: Promise<Answer<T>>): Promise<{ data
   return { data, tag: (await request).response.headers.get('ETag')?.replace(/^W\//, '') };
 }
 
-type Page<T> = { data: T[]; has_more: boolean; next_cursor?: string | null };
+export type Page<T> = { data: T[]; has_more: boolean; next_cursor?: string | null };
 
 /** Reads pages until there are `most` rows or no more. */
 export async function pages<T>(most: number, page: (cursor?: string) => Promise<Page<T>>): Promise<T[]> {

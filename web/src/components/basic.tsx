@@ -68,6 +68,11 @@ export function Waiting({ rows = 6 }: { rows?: number }) {
   );
 }
 
+/** Loads the next page of a list; nothing where there is none. */
+export function ShowMore({ next }: { next?: () => Promise<void> }) {
+  return next ? <p class="more"><button type="button" onClick={() => void next()}>Show more</button></p> : null;
+}
+
 /** A button that copies a text and says so. */
 export function Copy({ text, children }: { text: () => string; children: ComponentChildren }) {
   const [done, setDone] = useState(false);

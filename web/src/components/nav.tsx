@@ -11,6 +11,7 @@ export function Nav({ onPalette, onHelp }: { onPalette: () => void; onHelp: () =
   const { path, route } = useLocation();
   const { projects, project } = useProjects();
   const [open, setOpen] = useState(false);
+  const tenant = who.value?.tenant;
   const link = (href: string, name: string, key?: string, under = href) => (
     <li>
       <a href={href} aria-current={path === href || path.startsWith(under + '/') ? 'page' : undefined} onClick={() => setOpen(false)}>
@@ -35,30 +36,35 @@ export function Nav({ onPalette, onHelp }: { onPalette: () => void; onHelp: () =
         <button type="button" class="search" onClick={onPalette}>
           Go to… <kbd>Ctrl K</kbd>
         </button>
-        <label class="project">
-          <span>Project</span>
-          <select value={project} onChange={(e) => route(to.sessions(e.currentTarget.value))}>
-            {!projects?.some((p) => p.id === project) && <option value={project}>{project}</option>}
-            {projects?.map((p) => <option key={p.id} value={p.id}>{p.name || p.id}</option>)}
-          </select>
-        </label>
+        {tenant && (
+          <>
+            <label class="project">
+              <span>Project</span>
+              <select value={project} onChange={(e) => route(to.sessions(e.currentTarget.value))}>
+                {!projects?.some((p) => p.id === project) && <option value={project}>{project}</option>}
+                {projects?.map((p) => <option key={p.id} value={p.id}>{p.name || p.id}</option>)}
+              </select>
+            </label>
+            <ul>
+              {link(to.sessions(project), 'Sessions', 'g s', `/console/p/${encodeURIComponent(project)}/s`)}
+              {link(to.decisions(project), 'Decisions', 'g d')}
+              {link(to.memories(project), 'Memories', 'g m')}
+              {link(to.recall(project), 'Recall', 'g r')}
+              {link(to.usage(project), 'Usage', 'g u')}
+              {link(to.settings(project), 'Settings', 'g e')}
+            </ul>
+          </>
+        )}
+        <h2>{tenant ? 'Tenant' : 'Server'}</h2>
         <ul>
-          {link(to.sessions(project), 'Sessions', 'g s', `/console/p/${encodeURIComponent(project)}/s`)}
-          {link(to.decisions(project), 'Decisions', 'g d')}
-          {link(to.memories(project), 'Memories', 'g m')}
-          {link(to.recall(project), 'Recall', 'g r')}
-          {link(to.settings(project), 'Settings', 'g e')}
-        </ul>
-        <h2>Tenant</h2>
-        <ul>
-          {link(to.projects(), 'Projects', 'g h', '/console/none')}
-          {link(to.policies(), 'Policies', 'g p')}
-          {link(to.boards(), 'Boards', 'g b')}
-          {mayAdminister.value && link(to.admin('keys'), 'Administration', undefined, '/console/admin')}
+          {tenant && link(to.projects(), 'Projects', 'g h', '/console/none')}
+          {tenant && link(to.policies(), 'Policies', 'g p')}
+          {tenant && link(to.boards(), 'Boards', 'g b')}
+          {mayAdminister.value && link(to.admin(tenant ? 'keys' : 'tenants'), 'Administration', undefined, '/console/admin')}
         </ul>
         <div class="foot">
           <p class="who">
-            <b>{who.value?.tenant ?? 'operator'}</b> {who.value?.role.replace('_', ' ')}
+            <b>{tenant ?? 'operator'}</b> {who.value?.role.replace('_', ' ')}
           </p>
           <button type="button" class="quiet" onClick={() => (theme.value = next[theme.value])}>
             <span class="sr">Theme: </span>

@@ -1,31 +1,35 @@
 import { useState } from 'preact/hooks';
 import { api, Failure, pages, take, type Schemas } from '../api/client';
-import { Chip, ConfirmTyped, Copy, Dialog, Head, Segmented, Spark, Trouble, Waiting, When } from '../components/basic';
+import { Chip, ConfirmTyped, Copy, Dialog, Head, Segmented, ShowMore, Spark, Trouble, Waiting, When } from '../components/basic';
 import { Hostile } from '../components/text';
 import { brief, bytes, count, many, moment } from '../lib/format';
 import { useLocation } from 'preact-iso';
-import { useLoad } from '../state/load';
+import { useLoad, usePages } from '../state/load';
 import { useProjects } from '../state/projects';
 import { to } from '../state/query';
-import { mayAdminister, who } from '../state/session';
+import { mayAdminister, operates, who } from '../state/session';
+import { Tenants } from './tenants';
 
-type Page = 'keys' | 'usage' | 'limits' | 'retention' | 'audit';
-const names: [Page, string][] = [['keys', 'Keys'], ['usage', 'Usage'], ['limits', 'Limits'], ['retention', 'Retention'], ['audit', 'Audit log']];
+type Page = 'tenants' | 'keys' | 'usage' | 'limits' | 'retention' | 'audit';
+const ofTenant: [Page, string][] = [['keys', 'Keys'], ['usage', 'Summaries'], ['limits', 'Limits'], ['retention', 'Retention'], ['audit', 'Audit log']];
 
 /** What belongs to the whole tenant. */
 export default function Admin({ page }: { page: string }) {
   const { route } = useLocation();
+  const tenant = who.value?.tenant;
+  const names: [Page, string][] = [...(operates.value ? [['tenants', 'Tenants'] as [Page, string]] : []), ...(tenant ? ofTenant : [])];
   const shown = names.find(([id]) => id === page);
   if (!mayAdminister.value) return <div class="screen"><Head title="Administration" note="This needs a key of the role tenant admin." /></div>;
   return (
     <div class="screen">
-      <Head title={shown?.[1] ?? 'Administration'} note={<>Tenant <b><Hostile text={who.value?.tenant ?? '–'} /></b></>} />
-      <Segmented<Page> label="Pages" value={(shown?.[0] ?? 'keys') as Page} options={names} onChange={(id) => route(to.admin(id))} />
-      {page === 'keys' && <Keys />}
-      {page === 'usage' && <Usage />}
-      {page === 'limits' && <Limits />}
-      {page === 'retention' && <Retention />}
-      {page === 'audit' && <Audit />}
+      <Head title={shown?.[1] ?? 'Administration'} note={tenant ? <>Tenant <b><Hostile text={tenant} /></b></> : 'The operator of this server: choose the tenant to work in.'} />
+      <Segmented<Page> label="Pages" value={shown?.[0] ?? names[0]![0]} options={names} onChange={(id) => route(to.admin(id))} />
+      {shown?.[0] === 'tenants' && <Tenants />}
+      {shown?.[0] === 'keys' && <Keys />}
+      {shown?.[0] === 'usage' && <Summaries />}
+      {shown?.[0] === 'limits' && <Limits />}
+      {shown?.[0] === 'retention' && <Retention />}
+      {shown?.[0] === 'audit' && <Audit />}
       {!shown && <p class="nothing">There is no such page.</p>}
     </div>
   );
@@ -126,37 +130,18 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (made: Schem
   );
 }
 
-function Usage() {
+function Summaries() {
   const usage = useLoad((signal) => take(api.GET('/api/v1/usage', { signal })), []);
-  const { project } = useProjects();
-  const cache = useLoad((signal) => take(api.GET('/api/v1/projects/{project}/decisions', { params: { path: { project }, query: { limit: 1000 } }, signal })), [project]);
   const u = usage.data;
-  const rows = cache.data?.data ?? [];
-  const sent = rows.reduce((n, r) => n + r.usage.tokens, 0);
-  const kept = rows.reduce((n, r) => n + (r.usage.prefix?.tokens ?? 0), 0);
-  const left = rows.reduce((n, r) => n + r.left_out.tokens, 0);
   const days = [...(u?.days ?? [])].reverse();
   return (
-    <section aria-label="Usage" class="cards-of">
-      {(usage.error ?? cache.error) && <Trouble error={(usage.error ?? cache.error)!} retry={usage.reload} />}
+    <section aria-label="Summaries" class="cards-of">
+      {usage.error && <Trouble error={usage.error} retry={usage.reload} />}
       {!u && usage.loading && <Waiting rows={3} />}
-      {cache.data && (
-        <article class="card">
-          <h2>What windows saved in <Hostile text={project} /></h2>
-          <p class="muted">The newest {many(rows.length, 'window')}. A provider's cache need not read again what a window begins with as the one before did.</p>
-          <dl class="figures">
-            <div><dt>Tokens sent</dt><dd>{brief(sent)}</dd></div>
-            <div><dt>Begun as before</dt><dd>{brief(kept)}</dd></div>
-            <div><dt>Read anew</dt><dd>{brief(sent - kept)}</dd></div>
-            <div><dt>Left out</dt><dd>{brief(left)}</dd></div>
-            <div><dt>Prefixes cut</dt><dd>{count(rows.filter((r) => r.cut).length)}</dd></div>
-          </dl>
-        </article>
-      )}
       {u && (
         <article class="card">
           <h2>Summaries</h2>
-          <p class="muted">Calls of the model that makes them, over the last 400 days.</p>
+          <p class="muted">Calls of the model that makes them, over the last 400 days. What projects did stands on their pages of usage.</p>
           <dl class="figures">
             <div><dt>Calls</dt><dd>{count(u.summaries.calls)}</dd></div>
             <div class={u.summaries.failures ? 'bad' : ''}><dt>Failed</dt><dd>{count(u.summaries.failures)}</dd></div>
@@ -243,36 +228,24 @@ function Retention() {
 }
 
 function Audit() {
-  const [more, setMore] = useState<{ rows: Schemas['AuditEntry'][]; cursor?: string }>();
-  const [trouble, setTrouble] = useState<Failure>();
   const page = (cursor?: string, signal?: AbortSignal) => take(api.GET('/api/v1/audit', { params: { query: { limit: 100, cursor } }, signal }));
-  const first = useLoad((signal) => page(undefined, signal), []);
-  const rows = [...(first.data?.data ?? []), ...(more?.rows ?? [])];
-  const cursor = more ? more.cursor : first.data?.has_more ? (first.data.next_cursor ?? undefined) : undefined;
-  const next = async () => {
-    try {
-      const found = await page(cursor);
-      setMore({ rows: [...(more?.rows ?? []), ...found.data], cursor: found.has_more ? (found.next_cursor ?? undefined) : undefined });
-    } catch (failure) {
-      setTrouble(failure as Failure);
-    }
-  };
+  const list = usePages(page, []);
   return (
     <section class="screen-part">
-      {(first.error ?? trouble) && <Trouble error={(first.error ?? trouble)!} retry={first.reload} />}
-      {!first.data && first.loading && <Waiting />}
-      {first.data && rows.length === 0 && <p class="nothing">Nothing was changed yet.</p>}
-      {rows.length > 0 && (
+      {list.error && <Trouble error={list.error} retry={list.reload} />}
+      {!list.loaded && list.loading && <Waiting />}
+      {list.loaded && list.rows.length === 0 && <p class="nothing">Nothing was changed yet.</p>}
+      {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Changes">
           <table class="list">
             <thead><tr><th scope="col">When</th><th scope="col">What</th><th scope="col">Of</th><th scope="col">By</th><th scope="col">Detail</th></tr></thead>
             <tbody>
-              {rows.map((r) => <tr key={r.id}><td class="nowrap"><time dateTime={r.at} title={r.at}>{moment(r.at)}</time></td><td class="nowrap"><Chip>{r.action}</Chip></td><td><Hostile text={r.subject} /></td><td class="nowrap">{r.key_id ? <code>{r.key_id}</code> : 'Mneme'} <span class="muted">{r.role.replace('_', ' ')}</span></td><td class="detail"><Hostile text={r.detail} /></td></tr>)}
+              {list.rows.map((r) => <tr key={r.id}><td class="nowrap"><time dateTime={r.at} title={r.at}>{moment(r.at)}</time></td><td class="nowrap"><Chip>{r.action}</Chip></td><td><Hostile text={r.subject} /></td><td class="nowrap">{r.key_id ? <code>{r.key_id}</code> : 'Mneme'} <span class="muted">{r.role.replace('_', ' ')}</span></td><td class="detail"><Hostile text={r.detail} /></td></tr>)}
             </tbody>
           </table>
         </div>
       )}
-      {cursor && <p class="more"><button type="button" onClick={() => void next()}>Show more</button></p>}
+      <ShowMore next={list.next} />
     </section>
   );
 }

@@ -31,7 +31,7 @@ export default function BoardScreen({ b }: { b: string }) {
     [b, query.q, query.kind],
   );
   const state = useStream(paused ? undefined : `/api/v1/boards/${encodeURIComponent(b)}/memory/stream`, (event) => {
-    const entry = (event.data as { memory: Entry }).memory;
+    const entry = (JSON.parse(event.data) as { memory: Entry }).memory;
     setFresh((list) => (list.some((e) => e.id === entry.id) ? list : [entry, ...list].slice(0, 500)));
     if (entry.is_chat && entry.content.startsWith('/')) loaded.reload(); // it may pause agents, or let them go on
   });

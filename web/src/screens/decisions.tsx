@@ -1,21 +1,17 @@
-import { useState } from 'preact/hooks';
-import { api, Failure, take, type Schemas } from '../api/client';
+import { api, take } from '../api/client';
 import { BudgetBar } from '../components/budgetbar';
-import { Chip, Head, Trouble, Waiting, When } from '../components/basic';
+import { Chip, Head, ShowMore, Trouble, Waiting, When } from '../components/basic';
 import { Hostile } from '../components/text';
 import { brief, count, percent } from '../lib/format';
-import { useLoad } from '../state/load';
+import { usePages } from '../state/load';
 import { to, useQuery } from '../state/query';
+import { useRows } from '../state/rows';
 
-type Row = Schemas['DecisionRow'];
 const outcomes = ['failed', 'ok', 'fallback', 'fuel_exhausted', 'trap', 'depth', 'memory', 'bad_plan', 'host_quota', 'timeout', 'author_error', 'unavailable'] as const;
 
 /** Every window that was made, newest first: what it took, what it left out, and how its policies did. */
 export default function Decisions({ p }: { p: string }) {
   const { query, set } = useQuery();
-  const asked = JSON.stringify([p, query.session, query.policy, query.outcome, query.cut]);
-  const [more, setMore] = useState<{ rows: Row[]; cursor?: string; for: string }>();
-  const [trouble, setTrouble] = useState<Failure>();
   const page = (cursor?: string, signal?: AbortSignal) =>
     take(
       api.GET('/api/v1/projects/{project}/decisions', {
@@ -26,18 +22,8 @@ export default function Decisions({ p }: { p: string }) {
         signal,
       }),
     );
-  const first = useLoad((signal) => page(undefined, signal), [asked]);
-  const extra = more?.for === asked ? more : undefined;
-  const rows = [...(first.data?.data ?? []), ...(extra?.rows ?? [])];
-  const cursor = extra ? extra.cursor : first.data?.has_more ? (first.data.next_cursor ?? undefined) : undefined;
-  const next = async () => {
-    try {
-      const found = await page(cursor);
-      setMore({ rows: [...(extra?.rows ?? []), ...found.data], cursor: found.has_more ? (found.next_cursor ?? undefined) : undefined, for: asked });
-    } catch (failure) {
-      setTrouble(failure as Failure);
-    }
-  };
+  const body = useRows('Decisions', 'decision');
+  const list = usePages(page, [p, query.session, query.policy, query.outcome, query.cut]);
   return (
     <div class="screen">
       <Head trail={[['Projects', to.projects()]]} title={<>Decisions of <Hostile text={p} /></>} note="Each answered window is kept, so that it can be explained and computed again." />
@@ -58,10 +44,10 @@ export default function Decisions({ p }: { p: string }) {
           </select>
         </label>
       </form>
-      {(first.error ?? trouble) && <Trouble error={(first.error ?? trouble)!} retry={first.reload} />}
-      {!first.data && first.loading && <Waiting rows={8} />}
-      {first.data && rows.length === 0 && <p class="nothing">No decision answers that.{cursor ? ' Older ones may.' : ''}</p>}
-      {rows.length > 0 && (
+      {list.error && <Trouble error={list.error} retry={list.reload} />}
+      {!list.loaded && list.loading && <Waiting rows={8} />}
+      {list.loaded && list.rows.length === 0 && <p class="nothing">No decision answers that.{list.next ? ' Older ones may.' : ''}</p>}
+      {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Decisions">
           <table class="list">
             <thead>
@@ -70,8 +56,8 @@ export default function Decisions({ p }: { p: string }) {
                 <th scope="col" class="number">Left out</th><th scope="col" class="number">Prefix kept</th><th scope="col">Format</th><th scope="col">Steps</th>
               </tr>
             </thead>
-            <tbody>
-              {rows.map((r) => {
+            <tbody ref={body}>
+              {list.rows.map((r) => {
                 const failed = r.outcomes.filter((o) => o.outcome !== 'ok');
                 return (
                   <tr key={r.id ?? r.at + r.session}>
@@ -90,7 +76,7 @@ export default function Decisions({ p }: { p: string }) {
           </table>
         </div>
       )}
-      {cursor && <p class="more"><button type="button" onClick={() => void next()}>Show more</button></p>}
+      <ShowMore next={list.next} />
     </div>
   );
 }

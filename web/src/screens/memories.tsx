@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
 import { api, Failure, take, type Schemas } from '../api/client';
-import { Chip, Dialog, Empty, Head, Trouble, Waiting, When } from '../components/basic';
+import { Chip, Dialog, Empty, Head, ShowMore, Trouble, Waiting, When } from '../components/basic';
 import { Hostile } from '../components/text';
 import { preview } from '../lib/format';
-import { useLoad } from '../state/load';
+import { usePages } from '../state/load';
 import { to, useQuery } from '../state/query';
+import { useRows } from '../state/rows';
 import { mayWrite } from '../state/session';
 
 type Memory = Schemas['Memory'];
@@ -14,9 +15,6 @@ export const tones: Record<Category, string> = { core: 'inject', daily: 'short',
 /** The memories of a project: facts with keys, which windows recall. */
 export default function Memories({ p }: { p: string }) {
   const { query, set } = useQuery();
-  const asked = JSON.stringify([p, query.category, query.tag, query.source, query.session]);
-  const [more, setMore] = useState<{ rows: Memory[]; cursor?: string; for: string }>();
-  const [trouble, setTrouble] = useState<Failure>();
   const [adding, setAdding] = useState(false);
   const page = (cursor?: string, signal?: AbortSignal) =>
     take(
@@ -28,18 +26,8 @@ export default function Memories({ p }: { p: string }) {
         signal,
       }),
     );
-  const first = useLoad((signal) => page(undefined, signal), [asked]);
-  const extra = more?.for === asked ? more : undefined;
-  const rows = [...(first.data?.data ?? []), ...(extra?.rows ?? [])];
-  const cursor = extra ? extra.cursor : first.data?.has_more ? (first.data.next_cursor ?? undefined) : undefined;
-  const next = async () => {
-    try {
-      const found = await page(cursor);
-      setMore({ rows: [...(extra?.rows ?? []), ...found.data], cursor: found.has_more ? (found.next_cursor ?? undefined) : undefined, for: asked });
-    } catch (failure) {
-      setTrouble(failure as Failure);
-    }
-  };
+  const body = useRows('Memories', 'memory');
+  const list = usePages(page, [p, query.category, query.tag, query.source, query.session]);
   const filtered = !!(query.category || query.tag || query.source || query.session);
   return (
     <div class="screen">
@@ -59,17 +47,17 @@ export default function Memories({ p }: { p: string }) {
         <input aria-label="Source" placeholder="Source" value={query.source ?? ''} onInput={(e) => set({ source: e.currentTarget.value })} />
         <input aria-label="Session" placeholder="Session" value={query.session ?? ''} onInput={(e) => set({ session: e.currentTarget.value })} />
       </form>
-      {(first.error ?? trouble) && <Trouble error={(first.error ?? trouble)!} retry={first.reload} />}
-      {!first.data && first.loading && <Waiting rows={8} />}
-      {first.data && rows.length === 0 && (filtered ? <p class="nothing">No memory answers that.</p> : <Empty title="No memory yet"><p>Agents store memories with the tool memory_store, or with POST …/memories.</p></Empty>)}
-      {rows.length > 0 && (
+      {list.error && <Trouble error={list.error} retry={list.reload} />}
+      {!list.loaded && list.loading && <Waiting rows={8} />}
+      {list.loaded && list.rows.length === 0 && (filtered ? <p class="nothing">No memory answers that.</p> : <Empty title="No memory yet"><p>Agents store memories with the tool memory_store, or with POST …/memories.</p></Empty>)}
+      {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Memories">
           <table class="list">
             <thead>
               <tr><th scope="col">Memory</th><th scope="col">Category</th><th scope="col">Tags</th><th scope="col" class="number">Importance</th><th scope="col" class="number">Version</th><th scope="col">Changed</th><th scope="col">Expires</th></tr>
             </thead>
-            <tbody>
-              {rows.map((m) => (
+            <tbody ref={body}>
+              {list.rows.map((m) => (
                 <tr key={m.key}>
                   <th scope="row">
                     <a class="row-link" href={to.memory(p, m.key)}><Hostile text={m.key} /></a>
@@ -87,8 +75,8 @@ export default function Memories({ p }: { p: string }) {
           </table>
         </div>
       )}
-      {cursor && <p class="more"><button type="button" onClick={() => void next()}>Show more</button></p>}
-      {adding && <StoreMemory project={p} onClose={() => setAdding(false)} onStored={first.reload} />}
+      <ShowMore next={list.next} />
+      {adding && <StoreMemory project={p} onClose={() => setAdding(false)} onStored={list.reload} />}
     </div>
   );
 }

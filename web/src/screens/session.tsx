@@ -9,13 +9,13 @@ import { Waterfall } from '../components/waterfall';
 import { atoms, height, type Atom } from '../lib/atoms';
 import { line } from '../lib/blocks';
 import type { Row } from '../lib/fates';
-import { follow } from '../lib/sse';
 import { brief, count, many, preview } from '../lib/format';
 import type { Message } from '../lib/window';
 import { useCommands } from '../state/keys';
 import { useLoad } from '../state/load';
 import { to, useQuery } from '../state/query';
 import { mayWrite } from '../state/session';
+import { useStream } from '../state/stream';
 
 /** The transcript of a session, with the tokens of its windows over time. */
 export default function SessionScreen({ p, s }: { p: string; s: string }) {
@@ -45,17 +45,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
     },
     [p, s, head.data?.revision],
   );
-  const [live, setLive] = useState<'off' | 'open' | 'broken'>('off');
-  useEffect(() => {
-    const controller = new AbortController();
-    const path = `/api/v1/projects/${encodeURIComponent(p)}/sessions/${encodeURIComponent(s)}/stream`;
-    void follow(path, controller.signal, {
-      event: (e) => (e.event === 'decision' ? decisions.reload() : head.reload()),
-      open: (open) => controller.signal.aborted || setLive(open ? 'open' : 'broken'),
-      refused: () => setLive('off'),
-    });
-    return () => controller.abort();
-  }, [p, s]);
+  const live = useStream(`/api/v1/projects/${encodeURIComponent(p)}/sessions/${encodeURIComponent(s)}/stream`, (e) => (e.event === 'decision' ? decisions.reload() : head.reload()));
   const newest = decisions.data?.[decisions.data.length - 1]?.id;
   const decision = useLoad(
     async (signal) => (newest ? take(api.GET('/api/v1/projects/{project}/decisions/{decision}', { params: { path: { project: p, decision: newest } }, signal })) : undefined),
@@ -87,7 +77,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
         note={
           info && (
             <>
-              {live === 'open' && <Chip tone="keep" title="New turns and windows appear by themselves.">live</Chip>} {live === 'broken' && <Chip tone="short">reconnecting</Chip>}{' '}
+              {live === 'live' && <Chip tone="keep" title="New turns and windows appear by themselves.">live</Chip>} {live === 'waiting' && <Chip tone="short">reconnecting</Chip>}{' '}
               {many(info.turns, 'turn')}, {many(info.messages, 'message')}, {brief(info.tokens)} tokens, active <When at={info.last_activity_at} />{' '}
               {info.kind === 'background' && <Chip>background</Chip>} {info.agent && <Chip><Hostile text={info.agent} /></Chip>}{' '}
               {info.summary && <Chip tone="summary" title={info.summary}>{many(info.summarized_count, 'message')} summarised</Chip>}
@@ -106,7 +96,7 @@ export default function SessionScreen({ p, s }: { p: string; s: string }) {
       {decisions.data && decisions.data.length > 0 && <Waterfall decisions={decisions.data} onOpen={(row) => row.id && route(to.xray(p, s, row.id))} />}
       {messages.length === 0 && loaded.loading && <Waiting rows={8} />}
       {messages.length === 0 && !loaded.loading && !loaded.error && <Empty title="No message yet"><p>A turn that is posted to this session appears here.</p></Empty>}
-      <p class="sr" aria-live="polite">{live === 'open' && info ? `${count(info.turns)} turns` : ''}</p>
+      <p class="sr" aria-live="polite">{live === 'live' && info ? `${count(info.turns)} turns` : ''}</p>
       {messages.length > 0 && <Transcript list={list} fates={fates} turn={chosen} at={at} onAt={setAt} onTurn={(t) => set({ t })} windowed={!!decision.data} complete={!loaded.loading} />}
       {dialog === 'fork' && info && <Fork project={p} session={info} turn={turnAt ?? chosen} onClose={() => setDialog(undefined)} />}
       {dialog === 'rewind' && info && <Rewind project={p} session={info} turn={turnAt ?? chosen} onClose={() => setDialog(undefined)} onDone={head.reload} />}

@@ -1,13 +1,13 @@
 import { useLocation } from 'preact-iso';
-import { useRef, useState } from 'preact/hooks';
-import { api, Failure, take, type Schemas } from '../api/client';
+import { useRef } from 'preact/hooks';
+import { api, take, type Schemas } from '../api/client';
 import { BudgetBar } from '../components/budgetbar';
-import { Chip, Head, Spark, Trouble, Waiting, When } from '../components/basic';
+import { Chip, Head, ShowMore, Spark, Trouble, Waiting, When } from '../components/basic';
 import { Hostile } from '../components/text';
 import { brief, count, many, percent, preview } from '../lib/format';
-import { useCommands } from '../state/keys';
-import { useLoad } from '../state/load';
+import { usePages } from '../state/load';
 import { to, useQuery } from '../state/query';
+import { useRows } from '../state/rows';
 import { FirstSteps } from './projects';
 
 type Session = Schemas['SessionRow'];
@@ -20,10 +20,7 @@ export default function Sessions({ p }: { p: string }) {
   const { query, set } = useQuery();
   const { route } = useLocation();
   const search = useRef<HTMLInputElement>(null);
-  const [more, setMore] = useState<{ rows: Session[]; cursor?: string; for: string }>();
-  const [trouble, setTrouble] = useState<Failure>();
   const sort = (query.sort ?? (query.q ? 'relevance' : '-last_activity_at')) as Sort;
-  const asked = JSON.stringify([p, query.q, query.agent, query.kind, query.since, sort]);
   const page = (cursor: string | undefined, signal?: AbortSignal) =>
     take(
       api.GET('/api/v1/projects/{project}/sessions', {
@@ -39,33 +36,16 @@ export default function Sessions({ p }: { p: string }) {
         querySerializer: { array: { style: 'form', explode: false } },
       }),
     );
-  const first = useLoad((signal) => page(undefined, signal), [asked]);
-  const extra = more?.for === asked ? more : undefined;
-  const rows = [...(first.data?.data ?? []), ...(extra?.rows ?? [])];
-  const cursor = extra ? extra.cursor : first.data?.has_more ? (first.data.next_cursor ?? undefined) : undefined;
-  const next = async () => {
-    try {
-      const found = await page(cursor);
-      setMore({ rows: [...(extra?.rows ?? []), ...found.data], cursor: found.has_more ? (found.next_cursor ?? undefined) : undefined, for: asked });
-    } catch (failure) {
-      setTrouble(failure as Failure);
-    }
-  };
-  const [at, setAt] = useState(-1);
-  const body = useRef<HTMLTableSectionElement>(null);
-  const move = (by: number) => {
-    const n = Math.max(0, Math.min(rows.length - 1, at + by));
-    setAt(n);
-    body.current?.querySelectorAll<HTMLAnchorElement>('a.row-link')[n]?.focus();
-  };
-  const here = rows[at];
-  useCommands([
-    { keys: 'j', label: 'Next session', group: 'Sessions', run: () => move(1) },
-    { keys: 'k', label: 'Previous session', group: 'Sessions', run: () => move(-1) },
-    { keys: 'enter', label: 'Open the session', group: 'Sessions', run: () => here && route(to.session(p, here.id)) },
-    { keys: 'x', label: 'X-ray of the session', group: 'Sessions', run: () => here && route(to.xray(p, here.id, here.window?.decision_id)) },
+  const list = usePages(page, [p, query.q, query.agent, query.kind, query.since, sort]);
+  const body = useRows('Sessions', 'session', (at) => [
+    { keys: 'enter', label: 'Open the session', group: 'Sessions', run: () => open(at(), (s) => to.session(p, s.id)) },
+    { keys: 'x', label: 'X-ray of the session', group: 'Sessions', run: () => open(at(), (s) => to.xray(p, s.id, s.window?.decision_id)) },
     { keys: '/', label: 'Search sessions', group: 'Sessions', run: () => search.current?.focus() },
   ]);
+  const open = (at: number, path: (s: Session) => string) => {
+    const here = list.rows[at];
+    if (here) route(path(here));
+  };
   const filtered = !!(query.q || query.agent || query.kind || query.since);
   return (
     <div class="screen">
@@ -98,10 +78,10 @@ export default function Sessions({ p }: { p: string }) {
           </select>
         </label>
       </form>
-      {(first.error ?? trouble) && <Trouble error={(first.error ?? trouble)!} retry={first.reload} />}
-      {!first.data && first.loading && <Waiting rows={8} />}
-      {first.data && rows.length === 0 && (filtered ? <p class="nothing">No session answers that.</p> : <FirstSteps project={p} />)}
-      {rows.length > 0 && (
+      {list.error && <Trouble error={list.error} retry={list.reload} />}
+      {!list.loaded && list.loading && <Waiting rows={8} />}
+      {list.loaded && list.rows.length === 0 && (filtered ? <p class="nothing">No session answers that.</p> : <FirstSteps project={p} />)}
+      {list.rows.length > 0 && (
         <div class="table-box" tabIndex={0} role="region" aria-label="Sessions">
           <table class="list">
             <thead>
@@ -117,23 +97,23 @@ export default function Sessions({ p }: { p: string }) {
               </tr>
             </thead>
             <tbody ref={body}>
-              {rows.map((s, i) => <SessionLine key={s.id} project={p} session={s} current={i === at} onFocus={() => setAt(i)} />)}
+              {list.rows.map((s) => <SessionLine key={s.id} project={p} session={s} />)}
             </tbody>
           </table>
         </div>
       )}
-      {cursor && <p class="more"><button type="button" onClick={() => void next()}>Show more</button></p>}
+      <ShowMore next={list.next} />
     </div>
   );
 }
 
-function SessionLine({ project, session: s, current, onFocus }: { project: string; session: Session; current: boolean; onFocus: () => void }) {
+function SessionLine({ project, session: s }: { project: string; session: Session }) {
   const w = s.window;
   const said = s.match ? s.match.text : s.preview ? [s.preview.user, s.preview.assistant].filter(Boolean).join('  ·  ') : '';
   return (
-    <tr class={current ? 'current' : ''}>
+    <tr>
       <th scope="row">
-        <a class="row-link" href={to.session(project, s.id)} onFocus={onFocus}>
+        <a class="row-link" href={to.session(project, s.id)}>
           <Hostile text={s.title || s.id} />
         </a>{' '}
         {s.kind === 'background' && <Chip>background</Chip>} {s.agent && s.agent !== 'main' && <Chip><Hostile text={s.agent} /></Chip>}

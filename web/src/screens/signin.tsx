@@ -6,9 +6,9 @@ import { expired, who, type Who } from '../state/session';
 
 /**
  * Asks the server who is signed in. A sign-in link carries its token behind the #, which browsers send to no server; it
- * works once, so it leaves the address before it is used.
+ * works once, so it leaves the address before it is used. The operator may name the tenant to work in.
  */
-export async function ask(): Promise<void> {
+export async function ask(tenant = ''): Promise<void> {
   const link = /^#link=(.+)$/.exec(location.hash)?.[1];
   if (link) {
     history.replaceState(null, '', location.pathname + location.search);
@@ -16,7 +16,7 @@ export async function ask(): Promise<void> {
       stale.value = failure;
     });
   }
-  const response = await fetch('/api/v1/whoami', { credentials: 'same-origin', headers: { 'X-Mneme-Console': '1' } });
+  const response = await fetch('/api/v1/whoami' + (tenant && '?tenant=' + encodeURIComponent(tenant)), { credentials: 'same-origin', headers: { 'X-Mneme-Console': '1' } });
   if (response.status === 401) {
     who.value = null;
     return;

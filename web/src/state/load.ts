@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { Failure } from '../api/client';
+import { Failure, type Page } from '../api/client';
 
 export interface Loaded<T> {
   data?: T;
@@ -31,4 +31,41 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, dependenci
     return () => controller.abort();
   }, [...dependencies, again]);
   return { ...state, reload: useCallback(() => setAgain((n) => n + 1), []) };
+}
+
+export interface Paged<T> {
+  rows: T[];
+  /** The first page is here. */
+  loaded: boolean;
+  loading: boolean;
+  error?: Failure;
+  /** Loads the next page; undefined where there is none. */
+  next?: () => Promise<void>;
+  reload: () => void;
+}
+
+/** Loads a list page by page, from the start whenever a dependency changes. */
+export function usePages<T>(page: (cursor?: string, signal?: AbortSignal) => Promise<Page<T>>, dependencies: unknown[]): Paged<T> {
+  const first = useLoad((signal) => page(undefined, signal), dependencies);
+  const [more, setMore] = useState<{ rows: T[]; last: Page<T>; behind?: Page<T> }>();
+  const [trouble, setTrouble] = useState<{ failure: Failure; behind?: Page<T> }>();
+  const extra = more?.behind === first.data ? more : undefined;
+  const last = extra?.last ?? first.data;
+  const cursor = last?.has_more ? (last.next_cursor ?? undefined) : undefined;
+  const next = async () => {
+    try {
+      const found = await page(cursor);
+      setMore({ rows: [...(extra?.rows ?? []), ...found.data], last: found, behind: first.data });
+    } catch (failure) {
+      setTrouble({ failure: failure as Failure, behind: first.data });
+    }
+  };
+  return {
+    rows: [...(first.data?.data ?? []), ...(extra?.rows ?? [])],
+    loaded: !!first.data,
+    loading: first.loading,
+    error: first.error ?? (trouble?.behind === first.data ? trouble?.failure : undefined),
+    next: cursor ? next : undefined,
+    reload: first.reload,
+  };
 }

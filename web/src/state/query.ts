@@ -28,6 +28,7 @@ export const to = {
   memories: (p: string) => `/console/p/${e(p)}/memories`,
   memory: (p: string, key: string) => `/console/p/${e(p)}/memories/${e(key)}`,
   recall: (p: string) => `/console/p/${e(p)}/recall`,
+  usage: (p: string) => `/console/p/${e(p)}/usage`,
   settings: (p: string) => `/console/p/${e(p)}/settings`,
   policies: () => '/console/policies',
   policy: (name: string) => `/console/policies/${e(name)}`,

@@ -16,6 +16,11 @@ const ranks = { reader: 0, agent: 1, tenant_admin: 2, root: 3 };
 export const may = (role: keyof typeof ranks) => computed(() => !!who.value && ranks[who.value.role] >= ranks[role]);
 export const mayWrite = may('agent');
 export const mayAdminister = may('tenant_admin');
+export const operates = may('root');
+
+/** A path of the API as the operator asks for it: in the tenant that was chosen. Any other key belongs to one tenant. */
+export const inTenant = (path: string) =>
+  who.peek()?.role === 'root' && who.peek()?.tenant ? `${path}${path.includes('?') ? '&' : '?'}tenant=${encodeURIComponent(who.peek()!.tenant!)}` : path;
 
 export function signedOut() {
   if (who.peek()) expired.value = true;

@@ -1,0 +1,22 @@
+import { useRef } from 'preact/hooks';
+import { useCommands, type Command } from './keys';
+
+/**
+ * Lets j and k walk over the rows of a table: the focus moves from one link of the class row-link to the next. `more`
+ * are commands for the row that has the focus, which is told by its number; -1: none has.
+ */
+export function useRows(group: string, one: string, more: (at: () => number) => Command[] = () => []) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const links = () => [...(body.current?.querySelectorAll<HTMLAnchorElement>('a.row-link') ?? [])];
+  const at = () => links().findIndex((link) => link === document.activeElement);
+  const move = (by: number) => {
+    const all = links();
+    all[Math.max(0, Math.min(all.length - 1, at() + by))]?.focus();
+  };
+  useCommands([
+    { keys: 'j', label: `Next ${one}`, group, run: () => move(1) },
+    { keys: 'k', label: `Previous ${one}`, group, run: () => move(-1) },
+    ...more(at),
+  ]);
+  return body;
+}
