@@ -340,7 +340,7 @@ describe('the operator', () => {
       expect(await told.json()).toMatchObject({ tenant: 'acme', role: 'tenant_admin' });
       await page.getByRole('button', { name: 'I have it' }).click();
       await served.call('PUT', '/api/v1/projects/parts', {}, key);
-      await page.getByRole('button', { name: 'Work in it, acme' }).click();
+      await row(page, 'acme').getByRole('button', { name: /^Work in it/ }).click();
       await page.getByRole('heading', { name: 'parts' }).waitFor();
       await page.getByRole('link', { name: 'Administration' }).click();
       await page.getByText('Tenant acme').waitFor();

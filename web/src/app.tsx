@@ -79,7 +79,7 @@ function Frame() {
       <Nav onPalette={() => setPalette(true)} onHelp={() => setHelp(true)} />
       <main id="main" tabIndex={-1}>
         {error !== undefined && <Empty title="This page could not be loaded"><p>{String(error)}</p><button onClick={() => location.reload()}>Load again</button></Empty>}
-        {!who.value?.tenant ? <screens.admin page="tenants" /> : <Router onRouteChange={() => setError(undefined)}>
+        {who.value?.tenant ? <Router onRouteChange={() => setError(undefined)}>
           <Route path="/console/" component={screens.projects} />
           <Route path="/console/p/:p/sessions" component={screens.sessions} />
           <Route path="/console/p/:p/s/:s" component={screens.session} />
@@ -100,6 +100,9 @@ function Frame() {
           <Route path="/console/boards/:b" component={screens.board} />
           <Route path="/console/admin/:page" component={screens.admin} />
           <Route default component={Nowhere} />
+        </Router> : <Router>
+          <Route path="/console/admin/:page" component={screens.admin} />
+          <Route default component={screens.admin} page="tenants" />
         </Router>}
       </main>
       {palette && <Palette onClose={() => setPalette(false)} />}

@@ -14,7 +14,7 @@ export async function loadProjects(): Promise<void> {
 }
 
 effect(() => {
-  if (who.value) loadProjects().catch(() => (projects.value ??= []));
+  if (who.value?.tenant) loadProjects().catch(() => (projects.value ??= []));
 });
 
 /** The project of the address, or the one that was shown last. */
