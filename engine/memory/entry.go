@@ -16,18 +16,23 @@ type entry struct {
 	Source    string   `json:"s,omitempty"`
 	SessionID string   `json:"n,omitempty"`
 	Expires   int64    `json:"x,omitempty"` // Unix ms; 0: never
-	Bytes     int      `json:"b"`           // of the content
-	Before    int      `json:"h,omitempty"` // bytes of the content of earlier versions
+	Occurred  *int64   `json:"o,omitempty"` // Unix ms; nil: it is not known when
+	Bytes     int      `json:"b"`           // of what the memory says
+	Before    int      `json:"h,omitempty"` // bytes of earlier versions
 
 	// What the entry's key says.
-	key string
-	at  time.Time // of the memory's last change
+	id string    // the memory's full name
+	at time.Time // the memory's time, since 1970
 }
 
 // entry is the memory's entry.
 func (r *Record) entry() *entry {
-	e := &entry{Category: r.Category, Tags: r.Tags, Source: r.Source, SessionID: r.session(), Bytes: len(r.Content),
-		key: r.Key, at: r.UpdatedAt}
+	e := &entry{Category: r.Category, Tags: r.Tags, Source: r.Source, SessionID: r.session(), Bytes: r.size(),
+		id: r.ID(), at: r.placed()}
+	if r.OccurredAt != nil {
+		ms := r.OccurredAt.UnixMilli()
+		e.Occurred = &ms
+	}
 	for _, kept := range r.History {
 		e.Before += kept.Bytes
 	}
@@ -43,18 +48,26 @@ func entryOf(it store.Item) (e entry, whole bool) {
 	if !whole {
 		e = entry{}
 	}
-	_, e.at, e.key, _ = records.MemoryTime.Split(it.Key)
+	_, e.at, e.id, _ = records.MemoryTime.Split(it.Key)
 	return e, whole
 }
 
 // keys are the entry's own key and, as far as it is known that the memory expires, that of the entry in the expiry
 // index.
 func (e *entry) keys(pinc ident.Incarnation) [][]byte {
-	keys := [][]byte{records.MemoryTime.Key(pinc, e.at, e.key)}
+	keys := [][]byte{records.MemoryTime.Key(pinc, e.at, e.id)}
 	if e.Expires != 0 {
-		keys = append(keys, records.Expiry.Key(records.TimeOf(e.Expires), records.Memory.Key(pinc, e.key)))
+		keys = append(keys, records.Expiry.Key(records.TimeOf(e.Expires), records.Memory.Key(pinc, e.id)))
 	}
 	return keys
+}
+
+// time is the memory's time.
+func (e *entry) time() time.Time {
+	if e.Occurred != nil {
+		return records.TimeOf(*e.Occurred)
+	}
+	return e.at
 }
 
 // weight is what a tenant keeps with the memory.
@@ -64,8 +77,13 @@ func (e *entry) weight() records.Amount {
 
 // damaged shows what the entry still knows of a memory whose record is damaged.
 func (e *entry) damaged() Memory {
-	m := Memory{Key: e.key, Category: e.Category, Tags: append([]string{}, e.Tags...), Source: e.Source,
+	namespace, key := ident.SplitFullName(e.id)
+	m := Memory{Key: key, Namespace: namespace, Category: e.Category, Tags: append([]string{}, e.Tags...), Source: e.Source,
 		CreatedAt: e.at, UpdatedAt: e.at, Damaged: true}
+	if e.Occurred != nil {
+		at := e.time()
+		m.OccurredAt = &at
+	}
 	if e.SessionID != "" {
 		m.SessionID = &e.SessionID
 	}

@@ -16,7 +16,7 @@ import (
 // How much of a memory's earlier versions is kept. The version before is always kept.
 const (
 	maxVersions     = 20
-	maxVersionBytes = 2 << 20 // of content
+	maxVersionBytes = 2 << 20 // of what they say
 )
 
 // Version is an earlier version of a memory, with who overwrote it and when.
@@ -35,7 +35,7 @@ type replacement struct {
 // keptVersion names an earlier version whose record is kept.
 type keptVersion struct {
 	Version int `json:"version"`
-	Bytes   int `json:"bytes"` // of the content
+	Bytes   int `json:"bytes"` // of what it says
 }
 
 // record is the key of the version's record.
@@ -90,7 +90,7 @@ func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Inca
 	}
 	keys := make([][]byte, len(asked))
 	for i, kept := range asked {
-		keys[i] = kept.record(pinc, rec.Key)
+		keys[i] = kept.record(pinc, rec.ID())
 	}
 	found, err := svc.Load(ctx, tenant, keys)
 	if err != nil {
@@ -98,7 +98,7 @@ func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Inca
 	}
 	for _, v := range found {
 		if v != nil && v.Damaged {
-			return out, errDamaged(rec.Key)
+			return out, errDamaged(rec.ID())
 		}
 		if v != nil && v.Replaced != nil && v.Incarnation == rec.Incarnation {
 			out = append(out, Version{v.Memory, *v.Replaced})
@@ -110,21 +110,21 @@ func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Inca
 // succeed makes the record the version after old, which goes to the history.
 func (r *Record) succeed(t *records.Tx, pinc ident.Incarnation, old *Record) error {
 	r.Version, r.CreatedAt, r.Incarnation = old.Version+1+old.Skip, old.CreatedAt, old.Incarnation
-	r.History = append(slices.Clip(old.History), keptVersion{Version: old.Version, Bytes: old.Bytes})
+	r.History = append(slices.Clip(old.History), keptVersion{Version: old.Version, Bytes: old.size()})
 	bytes := 0
 	for _, kept := range r.History {
 		bytes += kept.Bytes
 	}
 	for len(r.History) > maxVersions || bytes > maxVersionBytes && len(r.History) > 1 {
 		bytes -= r.History[0].Bytes
-		t.Delete(r.History[0].record(pinc, r.Key))
+		t.Delete(r.History[0].record(pinc, r.ID()))
 		r.History = r.History[1:]
 	}
 	kept := *old
 	kept.History, kept.Skip = nil, 0
 	kept.Replaced = &replacement{At: r.UpdatedAt, KeyID: r.KeyID, Agent: r.Agent}
 	value, err := kept.encode()
-	t.Put(records.MemoryVersion.Key(pinc, old.Key, uint32(old.Version)), value)
+	t.Put(records.MemoryVersion.Key(pinc, old.ID(), uint32(old.Version)), value)
 	return err
 }
 
@@ -134,6 +134,6 @@ func (r *Record) deleteHistory(t *records.Tx, pinc ident.Incarnation) {
 		return
 	}
 	for _, kept := range r.History {
-		t.Delete(kept.record(pinc, r.Key))
+		t.Delete(kept.record(pinc, r.ID()))
 	}
 }

@@ -19,16 +19,16 @@ const (
 
 // document is the memory as the index has it, but for its place and its words.
 func (r *Record) document() rank.Document {
-	d := rank.Document{ID: r.Key, Category: RankCategories[r.Category], Session: r.session(), Group: r.Source,
-		Tags: r.Tags, Importance: r.Importance, Created: r.UpdatedAt}
+	d := rank.Document{ID: r.ID(), Category: RankCategories[r.Category], Session: r.session(), Group: r.Source,
+		Tags: r.Tags, Importance: r.Importance, Created: r.Time()}
 	if r.ExpiresAt != nil {
 		d.Expires = *r.ExpiresAt
 	}
 	return d
 }
 
-// Index indexes some of a project's memories again after its index was dropped: an index.Source. The memories that were
-// changed longest ago come first, because in a session they stand in that order. One that is damaged is left out, and
+// Index indexes some of a project's memories again after its index was dropped: an index.Source. Those of the
+// earliest time come first, because in a session they stand in that order. One that is damaged is left out, and
 // one that was changed since the index was dropped is there already.
 func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarnation, after string) (
 	next string, err error,

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -18,78 +17,13 @@ import (
 const (
 	maxScan      = 5_000   // entries looked at
 	scanChunk    = 1_000   // entries in one read
-	maxPageBytes = 8 << 20 // of content
+	maxPageBytes = 8 << 20 // of memories
+	// recordsAtOnce is how many memories a filter that asks records reads together.
+	recordsAtOnce = 64
 )
 
-// Filter picks memories: all that it names must hold.
-type Filter struct {
-	Category  string
-	Tags      []string // all of them
-	Source    string
-	SessionID string
-	Since     string // of the last change, inclusive: RFC 3339, or a day
-	Until     string // of the last change, inclusive; a day is meant to its end
-
-	From, To *time.Time // Since and Until as Check read them; nil: no bound
-}
-
-// Check refuses a filter that nothing can mean, as invalid with the field, and reads its times.
-func (f *Filter) Check() error {
-	if f.Category != "" {
-		if err := checkCategory(f.Category); err != nil {
-			return err
-		}
-	}
-	err := checkTagCount(f.Tags)
-	if err != nil {
-		return err
-	}
-	if f.From, err = records.ParseBound("since", f.Since, false); err != nil {
-		return err
-	}
-	if f.To, err = records.ParseBound("until", f.Until, true); err != nil {
-		return err
-	}
-	if f.From != nil && f.To != nil && f.From.After(*f.To) {
-		return fault.InvalidField("until", "out_of_range", "must not lie before since")
-	}
-	return nil
-}
-
-// Passes tells whether a memory passes and is not expired. It leaves the times aside, because whoever asks has found
-// the memory by its time.
-func (f *Filter) Passes(r *Record, now time.Time) bool { return f.matches(r.entry(), now) }
-
-func (f *Filter) matches(e *entry, now time.Time) bool {
-	missing := func(tag string) bool { return !slices.Contains(e.Tags, tag) }
-	return (f.Category == "" || f.Category == e.Category) &&
-		(f.Source == "" || f.Source == e.Source) &&
-		(f.SessionID == "" || f.SessionID == e.SessionID) &&
-		!slices.ContainsFunc(f.Tags, missing) &&
-		(e.Expires == 0 || e.Expires > now.UnixMilli())
-}
-
-// empty tells whether every memory of the right time passes, save those that are expired.
-func (f *Filter) empty() bool {
-	return f.Category == "" && f.Source == "" && f.SessionID == "" && len(f.Tags) == 0
-}
-
-// within is the part of a project's index by time that the filter's times leave.
-func (f *Filter) within(pinc ident.Incarnation) store.Range {
-	rng := records.MemoryTime.Under(pinc)
-	if f.To != nil {
-		rng.From = records.MemoryTime.Key(pinc, records.TimeOf(max(0, f.To.UnixMilli())), "")
-	}
-	if f.From != nil && f.From.UnixMilli() > 0 {
-		// A time between two milliseconds leaves out the first of them.
-		first := f.From.Add(time.Millisecond - 1).Truncate(time.Millisecond)
-		rng.To = records.MemoryTime.Key(pinc, first.Add(-time.Millisecond), "")
-	}
-	return rng
-}
-
-// List pages through a project's memories, the last changed first. One that changes between two pages is then among the
-// first, and in no page to come. It answers the field that is invalid, and not_found where there is no such project.
+// List pages through a project's memories, the latest first by Memory.Time. One that is changed between two pages may
+// then be among the first, and in no page to come. It answers the field that is invalid, and not_found where there is no such project.
 func (svc *Service) List(ctx context.Context, c access.Caller, projectID string, f Filter, page records.Page) (
 	records.List[Memory], error,
 ) {
@@ -111,65 +45,101 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 		from := append(append(prefix[:len(prefix):len(prefix)], after...), 0)
 		rng.From = slices.MaxFunc([][]byte{from, rng.From}, bytes.Compare)
 	}
-	found, last, err := svc.scan(ctx, c.Tenant, rng, &f, limit, now)
-	if err != nil {
-		return out, err
-	}
-	if out.HasMore = last != nil; out.HasMore {
-		cursor := base64.RawURLEncoding.EncodeToString(last[len(prefix):])
-		out.NextCursor = &cursor
-	}
-	keys := make([]string, len(found))
-	for i := range found {
-		keys[i] = found[i].key
-	}
-	recs, err := svc.readAll(ctx, c.Tenant, p, keys)
-	if err != nil {
-		return out, err
-	}
-	for i, rec := range recs {
-		switch {
-		case rec == nil:
-		case rec.Damaged:
-			out.Data = append(out.Data, found[i].damaged())
-		case f.Passes(rec, now): // else it changed meanwhile
-			out.Data = append(out.Data, rec.Memory)
+	cost := pageCost{entries: maxScan, bytes: maxPageBytes}
+	for {
+		ask := limit - len(out.Data)
+		if f.NeedsRecord() { // which may leave out most of what the entries let through
+			ask = max(ask, recordsAtOnce)
+		}
+		found, last, more, err := svc.scan(ctx, c.Tenant, rng, &f, ask, now, &cost)
+		if err != nil {
+			return out, err
+		}
+		shown, err := svc.show(ctx, c.Tenant, p, &f, found, now, limit, &out.Data)
+		if err != nil {
+			return out, err
+		}
+		if shown < len(found) {
+			last, more = found[shown-1].keys(p.Incarnation)[0], true
+		}
+		if !more {
+			return out, nil
+		}
+		if last != nil {
+			rng.From = append(bytes.Clone(last), 0)
+		}
+		if len(out.Data) == limit || !cost.left() {
+			cursor := base64.RawURLEncoding.EncodeToString(rng.From[len(prefix) : len(rng.From)-1])
+			out.HasMore, out.NextCursor = true, &cursor
+			return out, nil
 		}
 	}
-	return out, nil
 }
 
-// scan finds the entries of one page in a part of the index by time. Where there are more that match, or may be, last
-// is the key of the last entry looked at. A damaged entry is left out: its memory can still be read, found by words,
-// stored anew and forgotten.
-func (svc *Service) scan(ctx context.Context, tenant string, rng store.Range, f *Filter, limit int, now time.Time) (
-	found []entry, last []byte, err error,
-) {
+// show appends the memories of some entries that pass the filter, until there are as many as the limit says, and tells
+// how many entries it took.
+func (svc *Service) show(ctx context.Context, tenant string, p *project.Record, f *Filter, found []entry, now time.Time,
+	limit int, out *[]Memory) (taken int, err error) {
+	keys := make([]string, len(found))
+	for i := range found {
+		keys[i] = found[i].id
+	}
+	recs, err := svc.readAll(ctx, tenant, p, keys)
+	if err != nil {
+		return 0, err
+	}
+	for i, rec := range recs {
+		if len(*out) == limit {
+			return i, nil
+		}
+		switch {
+		case rec == nil:
+		case rec.Damaged && !f.NeedsRecord():
+			*out = append(*out, found[i].damaged())
+		case !rec.Damaged && f.Passes(rec, now): // else it changed meanwhile
+			*out = append(*out, rec.Memory)
+		}
+	}
+	return len(found), nil
+}
+
+// pageCost is what one page may still cost.
+type pageCost struct{ entries, bytes int }
+
+func (c *pageCost) left() bool { return c.entries > 0 && c.bytes > 0 }
+
+// scan finds entries that match in a part of the index by time. Where there are more that may match, last is the key of
+// the last entry looked at; nil where none was. A damaged entry is left out: its memory can still be read, found by
+// words, stored anew and forgotten.
+func (svc *Service) scan(ctx context.Context, tenant string, rng store.Range, f *Filter, limit int, now time.Time,
+	cost *pageCost) (found []entry, last []byte, more bool, err error) {
 	if bytes.Compare(rng.From, rng.To) >= 0 {
-		return nil, nil, nil
+		return nil, nil, false, nil
 	}
 	if rng.Limit = scanChunk; f.empty() {
 		rng.Limit = min(scanChunk, limit+1)
 	}
-	size, looked := 0, 0
 	for it, err := range svc.db.Scan(ctx, tenant, rng) {
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 		e, whole := entryOf(it)
 		switch {
 		case !whole:
 			svc.logDamagedEntry(tenant)
 		case !f.matches(&e, now):
-		case len(found) == limit || len(found) > 0 && size+e.Bytes > maxPageBytes:
-			return found, last, nil
+		case len(found) == limit:
+			return found, last, true, nil
+		case cost.bytes < maxPageBytes && e.Bytes > cost.bytes: // the first may have any length
+			cost.bytes = 0
+			return found, last, true, nil
 		default:
-			found, size = append(found, e), size+e.Bytes
+			found, cost.bytes = append(found, e), cost.bytes-e.Bytes
 		}
 		last = it.Key
-		if looked++; looked == maxScan {
-			return found, last, nil
+		if cost.entries--; cost.entries == 0 {
+			return found, last, true, nil
 		}
 	}
-	return found, nil, nil
+	return found, nil, false, nil
 }

@@ -10,6 +10,7 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -39,7 +40,9 @@ func New(db *records.DB, projects *project.Service, documents *index.Service, q 
 
 // Memory is one thing remembered, as of one version. KeyID and Agent say who wrote that version.
 type Memory struct {
-	Key        string     `json:"key"`
+	Key string `json:"key"`
+	// Namespace is a tuple of names, outermost first. A key means another memory in each namespace.
+	Namespace  []string   `json:"namespace,omitempty"`
 	Content    string     `json:"content"`
 	Category   string     `json:"category"`
 	Tags       []string   `json:"tags"`
@@ -47,19 +50,24 @@ type Memory struct {
 	SessionID  *string    `json:"session_id"`
 	Importance float64    `json:"importance"` // 0 to 1
 	ExpiresAt  *time.Time `json:"expires_at"`
-	Version    int        `json:"version"`    // counts from 1
-	CreatedAt  time.Time  `json:"created_at"` // of the first version
-	UpdatedAt  time.Time  `json:"updated_at"` // of this one; a memory's time in lists and in recall
-	KeyID      string     `json:"key_id"`
-	Agent      string     `json:"agent"`
+	OccurredAt *time.Time `json:"occurred_at,omitempty"` // when what the memory says happened; nil: not known
+	// Metadata is what programs filter by: texts, numbers and truth values. Value is any JSON that they keep.
+	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
+	Value     json.RawMessage            `json:"value,omitempty"`
+	Version   int                        `json:"version"`    // counts from 1
+	CreatedAt time.Time                  `json:"created_at"` // of the first version
+	UpdatedAt time.Time                  `json:"updated_at"` // of this one
+	KeyID     string                     `json:"key_id"`
+	Agent     string                     `json:"agent"`
 	// Damaged says that the stored bytes fail their checksum: the content is lost.
 	Damaged bool `json:"damaged,omitempty"`
 }
 
 // Forgotten answers a request to forget. Forgotten is false where there was no such memory.
 type Forgotten struct {
-	Key       string `json:"key"`
-	Forgotten bool   `json:"forgotten"`
+	Key       string   `json:"key"`
+	Namespace []string `json:"namespace,omitempty"`
+	Forgotten bool     `json:"forgotten"`
 }
 
 // Damaged is the code of the error that a memory cannot be read.
@@ -111,7 +119,7 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 		m.Key = out.Made
 	}
 	if once.Key != "" {
-		if err := svc.stillThere(ctx, c, projectID, m.Key, out); err != nil {
+		if err := svc.stillThere(ctx, c, projectID, m.ID(), out); err != nil {
 			return Memory{}, false, err
 		}
 	}
@@ -148,7 +156,7 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 		rec.Key = svc.db.NewID("mem_", 10)
 		out.Made = rec.Key
 	}
-	old, err := svc.expect(t, p.Incarnation, rec.Key)
+	old, err := svc.expect(t, p.Incarnation, rec.ID())
 	if err == nil && old != nil {
 		err = ticket.need(p.Incarnation)
 	}
@@ -195,7 +203,10 @@ func (svc *Service) expiry(p *project.Record, spec *Spec, now time.Time) (*time.
 	return &at, nil
 }
 
-// Get answers a memory. It answers not_found where there is none, and memory_damaged where it cannot be read.
+// ID is the full name of a memory, by which it is found: the key itself where there is no namespace.
+func ID(namespace []string, key string) string { return ident.FullName(namespace, key) }
+
+// Get answers a memory by its full name. It answers not_found where there is none, and memory_damaged where it cannot be read.
 func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, key string) (Memory, error) {
 	_, rec, err := svc.live(ctx, c, projectID, key)
 	if err != nil {
@@ -212,7 +223,7 @@ func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key st
 	if err != nil {
 		return nil, nil, err
 	}
-	if !ident.ValidID(key) {
+	if !ident.ValidFullName(key) {
 		return nil, nil, fault.Errorf(fault.NotFound, "not_found", "no such memory")
 	}
 	found, err := svc.readAll(ctx, c.Tenant, p, []string{key})
@@ -228,7 +239,7 @@ func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key st
 	return nil, nil, err
 }
 
-// Forget removes a memory, its history and its documents in the index in one commit. Of a memory with many distinct
+// Forget removes a memory by its full name, its history and its documents in the index in one commit. Of a memory with many distinct
 // words the last postings are removed later, and count for nothing until then. Forgetting what is not there succeeds,
 // and says so.
 func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, key string) (
@@ -237,7 +248,7 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 	room := svc.tallies.Reserve(c.Tenant)
 	forgotten, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (bool, error) {
 		p, err := svc.projects.Project(t, c, projectID)
-		if err != nil || !ident.ValidID(key) {
+		if err != nil || !ident.ValidFullName(key) {
 			return false, err
 		}
 		old, err := svc.expect(t, p.Incarnation, key)
@@ -258,7 +269,8 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 		return !old.expired(t.Now), svc.delete(t, p.Incarnation, old)
 	})
 	room.End(err == nil)
-	return Forgotten{key, forgotten}, err
+	namespace, name := ident.SplitFullName(key)
+	return Forgotten{name, namespace, forgotten}, err
 }
 
 // Expire removes a memory that is past its time, whole and in one commit, with the entry of the expiry index that named

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -58,10 +59,13 @@ func (r *Record) encode() ([]byte, error) {
 	r.Bytes = len(r.Content)
 	bare := *r
 	bare.Content = ""
-	meta, err := json.Marshal(&bare)
-	if err != nil {
+	var encoded bytes.Buffer
+	e := json.NewEncoder(&encoded)
+	e.SetEscapeHTML(false) // the value is kept as it was said
+	if err := e.Encode(&bare); err != nil {
 		return nil, err
 	}
+	meta := bytes.TrimSuffix(encoded.Bytes(), []byte{'\n'})
 	whole := make([]byte, 0, binary.MaxVarintLen32+len(meta)+len(r.Content))
 	whole = binary.AppendUvarint(whole, uint64(len(meta)))
 	return append(append(whole, meta...), r.Content...), nil
@@ -193,8 +197,8 @@ func (svc *Service) put(t *records.Tx, pinc ident.Incarnation, rec, old *Record)
 	if old != nil {
 		old.deleteEntries(t, pinc)
 	}
-	t.Put(records.Memory.Key(pinc, rec.Key), value)
-	if err := t.PutJSON(records.MemoryTime.Key(pinc, rec.UpdatedAt, rec.Key), rec.entry()); err != nil {
+	t.Put(records.Memory.Key(pinc, rec.ID()), value)
+	if err := t.PutJSON(records.MemoryTime.Key(pinc, rec.placed(), rec.ID()), rec.entry()); err != nil {
 		return err
 	}
 	if rec.ExpiresAt != nil {
@@ -205,16 +209,16 @@ func (svc *Service) put(t *records.Tx, pinc ident.Incarnation, rec, old *Record)
 
 // delete collects the writes that leave nothing of a memory.
 func (svc *Service) delete(t *records.Tx, pinc ident.Incarnation, old *Record) error {
-	t.Delete(records.Memory.Key(pinc, old.Key))
+	t.Delete(records.Memory.Key(pinc, old.ID()))
 	old.deleteEntries(t, pinc)
 	old.deleteHistory(t, pinc)
-	return svc.index.DeleteDocument(t, pinc, old.Key)
+	return svc.index.DeleteDocument(t, pinc, old.ID())
 }
 
 // deleteEntries takes a memory out of the index by time and of the expiry index. What the batch puts afterwards under
 // one of these keys stays.
 func (r *Record) deleteEntries(t *records.Tx, pinc ident.Incarnation) {
-	t.Delete(records.MemoryTime.Key(pinc, r.UpdatedAt, r.Key))
+	t.Delete(records.MemoryTime.Key(pinc, r.placed(), r.ID()))
 	if r.ExpiresAt != nil {
 		t.Delete(r.expiryKey(pinc))
 	}
@@ -222,7 +226,7 @@ func (r *Record) deleteEntries(t *records.Tx, pinc ident.Incarnation) {
 
 // expiryKey is the key of the entry in the expiry index of a memory that expires.
 func (r *Record) expiryKey(pinc ident.Incarnation) []byte {
-	return records.Expiry.Key(*r.ExpiresAt, records.Memory.Key(pinc, r.Key))
+	return records.Expiry.Key(*r.ExpiresAt, records.Memory.Key(pinc, r.ID()))
 }
 
 // deleteDamaged collects the writes that remove what can be found of a memory whose record cannot be read.
@@ -243,7 +247,7 @@ func (svc *Service) deleteDamaged(t *records.Tx, pinc ident.Incarnation, key str
 		if err != nil {
 			return err
 		}
-		if e, _ := entryOf(it); e.key == key {
+		if e, _ := entryOf(it); e.id == key {
 			for _, key := range e.keys(pinc) {
 				t.Delete(key)
 			}

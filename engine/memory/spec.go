@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -38,13 +39,14 @@ const (
 // defaultImportance is that of memories that name none.
 const defaultImportance = 0.5
 
-// Spec is a memory to be stored. Without a key it gets one of its own; without a category it is core; a conversation
+// Spec is a memory to be stored, which says its content, a value or both. Without a key it gets one of its own; without a category it is core; a conversation
 // memory without a session belongs to `dashboard`.
 //
 // What cannot be a memory is refused as content_too_large, or as invalid with the field and one of the codes blank,
 // invalid_utf8, out_of_range, invalid_value, too_many, core_never_expires and those of ids.
 type Spec struct {
 	Key        string     `json:"key,omitempty"`
+	Namespace  []string   `json:"namespace,omitempty"`
 	Content    string     `json:"content"`
 	Category   string     `json:"category,omitempty"`
 	Tags       []string   `json:"tags,omitempty"`
@@ -52,6 +54,10 @@ type Spec struct {
 	SessionID  string     `json:"session_id,omitempty"`
 	Importance *float64   `json:"importance,omitempty"` // 0 to 1
 	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
+	OccurredAt *time.Time `json:"occurred_at,omitempty"`
+	// Metadata is flat: texts, numbers and truth values, by name.
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	Value    json.RawMessage            `json:"value,omitempty"`
 }
 
 // complete refuses what cannot be a memory, and fills in what was left out.
@@ -61,10 +67,16 @@ func (s *Spec) complete() error {
 			return err
 		}
 	}
+	if err := ident.CheckNamespace("namespace", s.Namespace); err != nil {
+		return err
+	}
 	if s.SessionID != "" {
 		if err := ident.CheckSession("session_id", s.SessionID); err != nil {
 			return err
 		}
+	}
+	if err := s.completeExtra(); err != nil {
+		return err
 	}
 	switch {
 	case len(s.Content) > maxContent:
@@ -84,7 +96,7 @@ func (s *Spec) complete() error {
 	if s.Category == "" {
 		s.Category = core
 	}
-	if err := checkCategory(s.Category); err != nil {
+	if err := checkCategory("category", s.Category); err != nil {
 		return err
 	}
 	if s.Category == core && s.ExpiresAt != nil {
@@ -99,7 +111,7 @@ func (s *Spec) complete() error {
 
 // completeTags holds tags against their limits and drops repeated ones.
 func (s *Spec) completeTags() error {
-	if err := checkTagCount(s.Tags); err != nil {
+	if err := checkTagCount("tags", s.Tags); err != nil {
 		return err
 	}
 	tags := make([]string, 0, len(s.Tags))
@@ -116,16 +128,16 @@ func (s *Spec) completeTags() error {
 	return nil
 }
 
-func checkTagCount(tags []string) error {
+func checkTagCount(field string, tags []string) error {
 	if len(tags) > maxTags {
-		return fault.InvalidField("tags", "too_many", "there are %d, a memory may have %d", len(tags), maxTags)
+		return fault.InvalidField(field, "too_many", "there are %d, a memory may have %d", len(tags), maxTags)
 	}
 	return nil
 }
 
-func checkCategory(category string) error {
+func checkCategory(field, category string) error {
 	if !slices.Contains(categories, category) {
-		return fault.InvalidField("category", "invalid_value", "must be %s or %s", strings.Join(categories[:2], ", "),
+		return fault.InvalidField(field, "invalid_value", "must be %s or %s", strings.Join(categories[:2], ", "),
 			categories[2])
 	}
 	return nil
@@ -149,7 +161,8 @@ func printable(s string) bool {
 
 // memory is the spec as it is shown, apart from what storing it decides.
 func (s *Spec) memory(c access.Caller) Memory {
-	m := Memory{Key: s.Key, Content: s.Content, Category: s.Category, Tags: s.Tags, Source: s.Source,
+	m := Memory{Key: s.Key, Namespace: s.Namespace, OccurredAt: s.OccurredAt, Metadata: s.Metadata,
+		Value: s.Value, Content: s.Content, Category: s.Category, Tags: s.Tags, Source: s.Source,
 		Importance: defaultImportance, KeyID: c.KeyID, Agent: c.Agent}
 	if s.SessionID != "" {
 		m.SessionID = &s.SessionID

@@ -115,7 +115,7 @@ func (*part) read(from *transfer.ImportLine) (*line, error) {
 	last, bytes := 0, 0
 	for i := range in.History {
 		v := &in.History[i]
-		if v.Key != in.Key || v.Version <= last || v.Version >= in.Version {
+		if v.ID() != in.ID() || v.Version <= last || v.Version >= in.Version {
 			return nil, fault.InvalidField("history", "invalid_value",
 				"must be earlier versions of the memory, the oldest first")
 		}
@@ -126,7 +126,7 @@ func (*part) read(from *transfer.ImportLine) (*line, error) {
 			return nil, err
 		}
 		v.Replaced.At = v.Replaced.At.UTC()
-		last, bytes = v.Version, bytes+len(v.Content)
+		last, bytes = v.Version, bytes+v.size()
 	}
 	if len(in.History) > 1 && bytes > maxVersionBytes {
 		return nil, fault.InvalidField("history", "too_long", "must be at most %d bytes of content", maxVersionBytes)
@@ -136,7 +136,8 @@ func (*part) read(from *transfer.ImportLine) (*line, error) {
 
 // readmit holds a memory of a file against what every stored memory keeps to, and completes it likewise.
 func (m *Memory) readmit() error {
-	spec := Spec{Key: m.Key, Content: m.Content, Category: m.Category, Tags: m.Tags, Source: m.Source,
+	spec := Spec{Key: m.Key, Namespace: m.Namespace, OccurredAt: m.OccurredAt, Metadata: m.Metadata,
+		Value: m.Value, Content: m.Content, Category: m.Category, Tags: m.Tags, Source: m.Source,
 		Importance: &m.Importance, ExpiresAt: m.ExpiresAt}
 	if m.SessionID != nil {
 		spec.SessionID = *m.SessionID
@@ -144,7 +145,8 @@ func (m *Memory) readmit() error {
 	if err := spec.complete(); err != nil {
 		return err
 	}
-	m.Category, m.Tags = spec.Category, spec.Tags
+	m.Category, m.Tags, m.Content = spec.Category, spec.Tags, spec.Content
+	m.OccurredAt, m.Metadata, m.Value = spec.OccurredAt, spec.Metadata, spec.Value
 	if m.SessionID = nil; spec.SessionID != "" {
 		m.SessionID = &spec.SessionID
 	}
@@ -188,7 +190,7 @@ func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	if err := im.Needs("project", in.Project); err != nil {
 		return err
 	}
-	if err := im.Claim(lineType, in.Project, in.Key); err != nil {
+	if err := im.Claim(lineType, in.Project, in.ID()); err != nil {
 		return err
 	}
 	if from.Stored || in.expired(p.svc.db.Now()) {
@@ -202,9 +204,9 @@ func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	if err != nil {
 		return err
 	}
-	found, err := p.svc.readAll(im.Ctx, im.Caller.Tenant, project, []string{in.Key})
+	found, err := p.svc.readAll(im.Ctx, im.Caller.Tenant, project, []string{in.ID()})
 	if err == nil && found[0] != nil {
-		im.Conflict(from, "memory %q of project %q exists", in.Key, in.Project)
+		im.Conflict(from, "memory %q of project %q exists", in.ID(), in.Project)
 	}
 	return err
 }
@@ -221,9 +223,9 @@ func (l *line) expired(now time.Time) bool {
 
 // bytes counts the line's content, with that of earlier versions.
 func (l *line) bytes() int64 {
-	n := len(l.Content)
+	n := l.size()
 	for i := range l.History {
-		n += len(l.History[i].Content)
+		n += l.History[i].size()
 	}
 	return int64(n)
 }
@@ -277,13 +279,13 @@ func (p *part) put(im *transfer.Importing, t *records.Tx, in *line) (adds record
 		return adds, err
 	}
 	pinc := project.Incarnation
-	old, err := p.svc.expect(t, pinc, in.Key)
+	old, err := p.svc.expect(t, pinc, in.ID())
 	if err != nil {
 		return adds, err
 	}
 	if old != nil && !old.expired(t.Now) {
 		return adds, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile",
-			in.Key, in.Project)
+			in.ID(), in.Project)
 	}
 	old.deleteHistory(t, pinc)
 	rec := &Record{Memory: in.Memory, Incarnation: p.svc.db.NewIncarnation()}
@@ -294,8 +296,8 @@ func (p *part) put(im *transfer.Importing, t *records.Tx, in *line) (adds record
 		if err != nil {
 			return adds, err
 		}
-		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.Bytes})
-		t.Put(rec.History[i].record(pinc, in.Key), value)
+		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.size()})
+		t.Put(rec.History[i].record(pinc, in.ID()), value)
 	}
 	return replacing(old, rec), p.svc.put(t, pinc, rec, old)
 }

@@ -60,7 +60,7 @@ type versionSeen struct {
 
 // seen is what a memory's record promises.
 type seen struct {
-	updated time.Time
+	placed  time.Time
 	entry   uint64 // fingerprint of its entry in the index by time
 	doc     uint64 // fingerprint of its documents in the index
 	timed   bool   // the entry came
@@ -76,8 +76,8 @@ func (n name) read(s *verify.Space, it store.Item) *Record {
 	case it.Damaged: // found already
 	case rec.Damaged:
 		wrong.Malformed("%q cannot be read", n.key)
-	case rec.Key != n.key || rec.Incarnation == (ident.Incarnation{}) || !slices.Contains(categories, rec.Category):
-		wrong.Malformed("%q calls itself %q, its category %q", n.key, rec.Key, rec.Category)
+	case rec.ID() != n.key || rec.Incarnation == (ident.Incarnation{}) || !slices.Contains(categories, rec.Category):
+		wrong.Malformed("%q calls itself %q, its category %q", n.key, rec.ID(), rec.Category)
 	default:
 		return rec
 	}
@@ -95,7 +95,7 @@ func (c *checks) version(s *verify.Space, it store.Item) {
 	}
 	seen := versionSeen{keptVersion: keptVersion{Version: int(version)}, lost: rec == nil}
 	if rec != nil {
-		seen.Bytes, seen.of = rec.Bytes, rec.Incarnation
+		seen.Bytes, seen.of = rec.size(), rec.Incarnation
 	}
 	c.before[name] = append(c.before[name], seen)
 }
@@ -112,7 +112,7 @@ func (c *checks) memory(s *verify.Space, it store.Item) {
 	if rec == nil {
 		return
 	}
-	m.updated = rec.UpdatedAt
+	m.placed = rec.placed()
 	if entry, err := json.Marshal(rec.entry()); err == nil {
 		m.entry = verify.Fingerprint(s, string(entry))
 	}
@@ -156,7 +156,7 @@ func (c *checks) time(s *verify.Space, it store.Item) {
 	m := c.memories[name{pinc, id}]
 	s.About(pinc, "")
 	if it.Damaged {
-		if m != nil && (m.lost || m.updated.Equal(at)) {
+		if m != nil && (m.lost || m.placed.Equal(at)) {
 			m.timed = true
 		}
 		return
@@ -170,8 +170,8 @@ func (c *checks) time(s *verify.Space, it store.Item) {
 		wrong.Missing("the time index names the memory %q, which is not there", id)
 		return
 	case m.lost:
-	case !m.updated.Equal(at):
-		wrong.Mismatch("the time index has %q at %s, it was changed at %s", id, at, m.updated)
+	case !m.placed.Equal(at):
+		wrong.Mismatch("the time index has %q at %s, its time is %s", id, at, m.placed)
 		return
 	case m.entry != verify.Fingerprint(s, string(it.Value)):
 		wrong.Mismatch("the time index says of %q: %q, the memory does not", id, it.Value)

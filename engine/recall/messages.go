@@ -1,10 +1,8 @@
 package recall
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -168,37 +167,7 @@ func searchedText(m *chat.Message) string {
 	var b strings.Builder
 	b.WriteString(m.Text)
 	for i := range m.Calls {
-		fmt.Fprintf(&b, "\n%s %s", m.Calls[i].Name, argumentText(m.Calls[i].Arguments))
+		fmt.Fprintf(&b, "\n%s %s", m.Calls[i].Name, rawjson.Text([]byte(m.Calls[i].Arguments)))
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// argumentText gives the names and values of a call's arguments as words: JSON's escapes and brackets are none.
-func argumentText(arguments string) string {
-	var value any
-	d := json.NewDecoder(strings.NewReader(arguments))
-	d.UseNumber() // 1234567 is no 1.234567e+06
-	if d.Decode(&value) != nil {
-		return arguments
-	}
-	var b strings.Builder
-	var say func(v any)
-	say = func(v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for _, name := range slices.Sorted(maps.Keys(v)) {
-				fmt.Fprintf(&b, "%s: ", name)
-				say(v[name])
-			}
-		case []any:
-			for _, one := range v {
-				say(one)
-			}
-		case nil:
-		default:
-			fmt.Fprintf(&b, "%v\n", v)
-		}
-	}
-	say(value)
-	return b.String()
 }

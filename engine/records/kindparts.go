@@ -130,16 +130,20 @@ func newestFirst(name string) part[time.Time] {
 }
 
 // id is a client's id with Sep behind it.
-func id(name string) part[string] { return ended(name, true) }
+func id(name string) part[string] { return ended(name, ident.ValidID) }
+
+// fullName is a client's id with its namespace, and Sep behind it.
+func fullName(name string) part[string] { return ended(name, ident.ValidFullName) }
 
 // term is a term of an index with Sep behind it.
-func term(name string) part[string] { return ended(name, false) }
+func term(name string) part[string] { return ended(name, nil) }
 
-func ended(name string, isID bool) part[string] {
+// ended is a text with Sep behind it, which valid judges where it is not nil.
+func ended(name string, valid func(string) bool) part[string] {
 	return part[string]{
 		keyPart{name: name, size: func(key []byte) int {
 			n := bytes.IndexByte(key, Sep)
-			if n < 1 || isID && !ident.ValidID(string(key[:n])) {
+			if n < 1 || valid != nil && !valid(string(key[:n])) {
 				return -1
 			}
 			return n + 1
@@ -150,15 +154,19 @@ func ended(name string, isID bool) part[string] {
 }
 
 // lastID is a client's id that ends the key.
-func lastID(name string) part[string] { return ending(name, true) }
+func lastID(name string) part[string] { return ending(name, ident.ValidID) }
+
+// lastFullName is a client's id with its namespace. It ends the key.
+func lastFullName(name string) part[string] { return ending(name, ident.ValidFullName) }
 
 // anything is any text but the empty one. It ends the key.
-func anything(name string) part[string] { return ending(name, false) }
+func anything(name string) part[string] { return ending(name, nil) }
 
-func ending(name string, isID bool) part[string] {
+// ending is a text that ends the key, which valid judges where it is not nil.
+func ending(name string, valid func(string) bool) part[string] {
 	return part[string]{
 		keyPart{name: name, size: func(key []byte) int {
-			if len(key) == 0 || isID && !ident.ValidID(string(key)) {
+			if len(key) == 0 || valid != nil && !valid(string(key)) {
 				return -1
 			}
 			return len(key)

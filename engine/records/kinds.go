@@ -86,14 +86,14 @@ var (
 )
 
 // Memories and recall indexes. A space is m for memories or t for the transcript. A document's place is a stream and a
-// position in it.
+// position in it. The key of a memory is its full name, with its namespace.
 var (
-	Memory = rewritten(key2("memory", "e\x00r", inc("project"), id("key"),
+	Memory = rewritten(key2("memory", "e\x00r", inc("project"), fullName("key"),
 		"memory: what it says of itself, and its content"))
-	MemoryVersion = once(key3("memory_version", "e\x00h", inc("project"), id("key"), u32("version"),
+	MemoryVersion = once(key3("memory_version", "e\x00h", inc("project"), fullName("key"), u32("version"),
 		"what a memory was before"))
-	MemoryTime = key3("memory_time", "e\x00t", inc("project"), newestFirst("time"), lastID("key"),
-		"memories by their last change: what filters ask of them")
+	MemoryTime = key3("memory_time", "e\x00t", inc("project"), newestFirst("time"), lastFullName("key"),
+		"memories by their time, since 1970: what filters ask of them")
 	RecallDocument = key4("recall_document", "v\x00", inc("project"), recallSpace("d"), u64("stream"), u64("pos"),
 		"document whose postings are in blocks")
 	RecallFresh = key5("recall_fresh", "v\x00", inc("project"), recallSpace("f"), u32("epoch"), u64("stream"),
@@ -104,7 +104,7 @@ var (
 		"the document is gone, but its postings are not")
 	RecallBlock = key5("recall_block", "v\x00", inc("project"), recallSpace("t"), term("term"), u64("stream"),
 		u64("pos"), "block of a term's postings, by the place of its first")
-	RecallMemory = key2("recall_memory", "v\x00", inc("project").then("mk"), lastID("key"),
+	RecallMemory = key2("recall_memory", "v\x00", inc("project").then("mk"), lastFullName("key"),
 		"where a memory's passages are")
 	RecallStream = key3("recall_stream", "v\x00", inc("project"), recallSpace("n"), u64("stream"),
 		"next position of a stream, and what of a session is indexed")

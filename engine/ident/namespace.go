@@ -1,0 +1,98 @@
+package ident
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+)
+
+// The limits of a namespace.
+const (
+	maxNamespaceParts = 16
+	maxNamespacePart  = 128 // bytes
+	maxNamespace      = 512 // bytes of its path
+)
+
+// A namespace's path is "/" before each part. The full name of an id in it is the path, "!" and the id. No id holds
+// these characters, so a full name is no id, and all ids of a namespace sort before those of the namespaces below it.
+var (
+	escapePart   = strings.NewReplacer("%", "%25", "/", "%2F", "!", "%21")
+	unescapePart = strings.NewReplacer("%25", "%", "%2F", "/", "%21", "!")
+)
+
+// NamespacePath is what the full names of all ids in a namespace and below it begin with; "" for the namespace without
+// parts, in which ids stand for themselves.
+func NamespacePath(namespace []string) string {
+	var path strings.Builder
+	for _, part := range namespace {
+		path.WriteByte('/')
+		path.WriteString(escapePart.Replace(part))
+	}
+	return path.String()
+}
+
+// ParseNamespacePath is the namespace with that path. It is not ok where there is none.
+func ParseNamespacePath(path string) (namespace []string, ok bool) {
+	if path == "" {
+		return nil, true
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		namespace = append(namespace, unescapePart.Replace(part))
+	}
+	return namespace, NamespacePath(namespace) == path && CheckNamespace("namespace", namespace) == nil
+}
+
+// FullName names an id in a namespace.
+func FullName(namespace []string, id string) string {
+	if len(namespace) == 0 {
+		return id
+	}
+	return NamespacePath(namespace) + "!" + id
+}
+
+// SplitFullName takes a full name apart.
+func SplitFullName(name string) (namespace []string, id string) {
+	path, id, ok := strings.Cut(name, "!")
+	if !ok {
+		return nil, name
+	}
+	namespace, _ = ParseNamespacePath(path)
+	return namespace, id
+}
+
+// ValidFullName tells whether something may be stored under this full name.
+func ValidFullName(name string) bool {
+	path, id, ok := strings.Cut(name, "!")
+	if !ok {
+		return ValidID(name)
+	}
+	_, valid := ParseNamespacePath(path)
+	return valid && path != "" && ValidID(id)
+}
+
+// InNamespace tells whether a full name lies in the namespace with that path, or below it.
+func InNamespace(name, path string) bool {
+	rest, ok := strings.CutPrefix(name, path)
+	return ok && (path == "" || strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "!"))
+}
+
+// CheckNamespace answers too_many, too_long or invalid_value for a tuple that cannot be a namespace.
+func CheckNamespace(field string, namespace []string) error {
+	blank := func(part string) bool {
+		return strings.TrimSpace(part) == "" || len(part) > maxNamespacePart || !utf8.ValidString(part) ||
+			strings.ContainsFunc(part, unicode.IsControl)
+	}
+	switch {
+	case len(namespace) > maxNamespaceParts:
+		return fault.InvalidField(field, "too_many", "must be at most %d parts", maxNamespaceParts)
+	case slices.ContainsFunc(namespace, blank):
+		return fault.InvalidField(field, "invalid_value",
+			"each part must be 1 to %d bytes without control characters, not blank", maxNamespacePart)
+	case len(NamespacePath(namespace)) > maxNamespace:
+		return fault.InvalidField(field, "too_long", "must be at most %d bytes in all", maxNamespace)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// The limits of what programs say of a memory.
+const (
+	maxMetadata      = 64       // names
+	maxMetadataBytes = 16 << 10 // of names and values
+	maxMetadataName  = 128      // bytes
+	maxValue         = 256 << 10
+)
+
+// ID is the memory's full name: its key with its namespace. It names the memory wherever there is no namespace beside
+// the key.
+func (m *Memory) ID() string { return ID(m.Namespace, m.Key) }
+
+// Time is the memory's time in lists and in recall: when what it says happened, else when it was changed last.
+func (m *Memory) Time() time.Time {
+	if m.OccurredAt != nil {
+		return *m.OccurredAt
+	}
+	return m.UpdatedAt
+}
+
+// placed is the memory's time as the index by time has it, which begins in 1970.
+func (m *Memory) placed() time.Time { return records.TimeOf(max(0, m.Time().UnixMilli())) }
+
+// size is how many bytes count against the quota: those of the content, the value and the metadata.
+func (m *Memory) size() int {
+	n := len(m.Content) + len(m.Value)
+	for name, v := range m.Metadata {
+		n += len(name) + len(v)
+	}
+	return n
+}
+
+// completeExtra holds occurred_at, metadata and value against their limits, and writes them as they are kept. A memory
+// with a value and no content says in words what the value does.
+func (s *Spec) completeExtra() error {
+	if s.OccurredAt != nil {
+		at := records.ToTheMillisecond(*s.OccurredAt)
+		if at.Year() < 1 || at.UnixMilli() >= maxPlaced {
+			return fault.InvalidField("occurred_at", "out_of_range", "must lie between the years 1 and 2248")
+		}
+		s.OccurredAt = &at
+	}
+	if err := s.completeMetadata(); err != nil {
+		return err
+	}
+	if string(s.Value) == "null" {
+		s.Value = nil
+	}
+	if len(s.Value) == 0 {
+		return nil
+	}
+	var tidy bytes.Buffer
+	if json.Compact(&tidy, s.Value) != nil {
+		return fault.InvalidField("value", "invalid_value", "must be JSON")
+	}
+	if s.Value = tidy.Bytes(); len(s.Value) > maxValue {
+		return fault.InvalidField("value", "too_long", "has %d bytes as JSON, it may have %d", len(s.Value), maxValue)
+	}
+	if s.Content == "" {
+		if s.Content = strings.TrimSpace(rawjson.Text(s.Value)); !visible(s.Content) {
+			s.Content = string(s.Value)
+		}
+	}
+	return nil
+}
+
+// completeMetadata leaves out names whose value is null, as if they were not said.
+func (s *Spec) completeMetadata() error {
+	kept := map[string]json.RawMessage{}
+	size := 0
+	for name, raw := range s.Metadata {
+		if name == "" || len(name) > maxMetadataName || !printable(name) || name[0] == '$' {
+			return fault.InvalidField("metadata", "invalid_value",
+				"each name must be 1 to %d bytes without control characters, and not begin with $", maxMetadataName)
+		}
+		raw = bytes.TrimSpace(raw)
+		if len(raw) == 0 || raw[0] == '{' || raw[0] == '[' {
+			return fault.InvalidField("metadata", "invalid_value",
+				"%s: must be a text, a number or a truth value; what has parts belongs into value", name)
+		}
+		if string(raw) != "null" {
+			kept[name], size = raw, size+len(name)+len(raw)
+		}
+	}
+	if len(kept) > maxMetadata {
+		return fault.InvalidField("metadata", "too_many", "there are %d names, a memory may have %d", len(kept),
+			maxMetadata)
+	}
+	if size > maxMetadataBytes {
+		return fault.InvalidField("metadata", "too_long", "has %d bytes, it may have %d", size, maxMetadataBytes)
+	}
+	if s.Metadata = kept; len(kept) == 0 {
+		s.Metadata = nil
+	}
+	return nil
+}
