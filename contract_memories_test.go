@@ -36,6 +36,23 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(reader, "GET", all, "?limit=1", "", 200)
 	try(reader, "GET", all, "?tags=user&tags=other&since=2026-01-01&category=core", "", 200)
 	try(reader, "GET", all, "?category=other", "", 422)
+	try(worker, "POST", all, "", `{"key":"user_language","namespace":["users","1"],"value":{"lang":"no","n":1.0},`+
+		`"metadata":{"by":"survey","sure":true,"n":2},"occurred_at":"1912-04-15T00:00:00+02:00"}`, 201)
+	try(worker, "POST", all, "", `{"content":"x","metadata":{"deep":{}}}`, 422)
+	try(worker, "POST", all, "", `{"content":"x","namespace":[" "]}`, 422)
+	try(worker, "POST", all, "", `{"key":"empty","namespace":null}`, 422)
+	const in = "?namespace=users&namespace=1"
+	try(reader, "GET", memory, in, "", 200)
+	try(reader, "GET", memory, "?namespace=users", "", 404)
+	try(reader, "GET", memory+"/history", in, "", 200)
+	try(reader, "GET", all, `?namespace=users&categories=core&categories=daily&tags_not=x&metadata={"by":"survey"}`+
+		`&value={"lang":{"$in":["no"]}}&until=1912-04-14`, "", 200)
+	try(reader, "GET", all, `?value=lang`, "", 422)
+	try(reader, "GET", all, `?metadata={"n":{"$near":1}}`, "", 422)
+	try(worker, "POST", all+"/recall", "", `{"query":"lang","namespace":["users"],"tags_any":[],"min_score":0.001,`+
+		`"value":{"lang":"no"},"metadata":{"n":{"$gte":2}},"categories":["core"]}`, 200)
+	try(worker, "POST", all+"/recall", "", `{"query":"*","min_score":1}`, 422)
+	try(worker, "DELETE", memory, in, "", 200)
 	try(reader, "GET", memory, "", "", 200)
 	try(reader, "GET", memory+"/history", "", "", 200)
 	try(worker, "POST", all+"/recall", "", `{"query":"french","limit":3}`, 200)

@@ -173,7 +173,7 @@ func TestTenantRoundTrip(t *testing.T) {
 	asTenant(other, "two")
 	r := imported(other, file)
 	if r.Imported["session"] != 5 || r.Imported["project"] != 2 || r.Imported["policy"] != 1 || r.Records["turn"] != 83 ||
-		r.Imported["memory"] != 27 || r.Imported["board"] != 3 {
+		r.Imported["memory"] != 29 || r.Imported["board"] != 3 {
 		t.Errorf("%+v", r)
 	}
 	other.Drain()

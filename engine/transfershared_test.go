@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +42,14 @@ func settleMemories(k *enginetest.Kit) {
 			Category: "conversation", SessionID: session})
 		k.Advance(time.Millisecond)
 	}
+	then := k.Clock().Add(-5000 * enginetest.ADay)
+	for _, namespace := range [][]string{{"users", "1"}, {"users", "2"}} {
+		for _, city := range []string{"Oslo", "Bergen <b>"} {
+			k.Remember(memory.Spec{Key: "home", Namespace: namespace, OccurredAt: &then,
+				Metadata: map[string]json.RawMessage{"lang": json.RawMessage(`"no"`), "n": json.RawMessage("1.0")},
+				Value:    json.RawMessage(fmt.Sprintf(`{"city":%q,"zip":[1e3]}`, city))})
+		}
+	}
 	later := k.Clock().Add(40 * enginetest.ADay)
 	k.Remember(memory.Spec{Key: "note", Content: "a note of the bridge", Category: "daily", ExpiresAt: &later})
 	soon := k.Clock().Add(time.Second)
@@ -55,13 +64,13 @@ func settleMemories(k *enginetest.Kit) {
 func shownMemories(k *enginetest.Kit, add func(any, error)) {
 	for _, m := range k.ListMemories(memory.Filter{}, 10) {
 		add(m, nil)
-		add(k.History(m.Key, 50), nil)
+		add(k.History(m.ID(), 50), nil)
 	}
 	for _, q := range []recall.Query{{Query: "bridge number 7", Limit: 50}, {Query: "where does Ada live?"}, {Query: "東京"},
 		{Query: "mehr wörter"}, {Query: "bridge", Tags: []string{"n1"}, Limit: 50}, {Query: "bridge", SessionID: "long"}, {Query: "*"},
 		{Query: "bridge", Category: "daily"}} {
 		found, err := k.Recall.Recall(k.Context(), k.Admin, ident.DefaultProject, q)
-		if len(found.Data) == 0 && len(k.ListMemories(memory.Filter{}, 50)) == 27 && q.Query != "東京" {
+		if len(found.Data) == 0 && len(k.ListMemories(memory.Filter{}, 50)) == 29 && q.Query != "東京" {
 			k.Errorf("%+v finds nothing", q)
 		}
 		add(found.Data, err)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -14,24 +15,42 @@ func (s *Server) storeMemory(ctx context.Context, c *call[memory.Spec]) (stored[
 	return stored[memory.Memory]{m, created}, err
 }
 
-func (s *Server) listMemories(ctx context.Context, c *call[nothing]) (records.List[memory.Memory], error) {
-	return s.engine.Memories.List(ctx, c.caller, c.path("project"), memory.Filter{
-		Category: c.query("category"), Tags: c.queries("tags"), Source: c.query("source"),
-		SessionID: c.query("session_id"),
-		Since:     c.query("since"), Until: c.query("until"),
-	}, c.page)
+// listMemories answers invalid_value where metadata or value is no JSON object.
+func (s *Server) listMemories(ctx context.Context, c *call[nothing]) (list records.List[memory.Memory], err error) {
+	f := memory.Filter{Category: c.query("category"), Categories: c.queries("categories"),
+		Tags: c.queries("tags"), TagsAny: c.queries("tags_any"), TagsNot: c.queries("tags_not"),
+		Source: c.query("source"), SessionID: c.query("session_id"), Namespace: c.queries("namespace"),
+		Since: c.query("since"), Until: c.query("until")}
+	if f.Metadata, err = c.conditions("metadata"); err != nil {
+		return list, err
+	}
+	if f.Value, err = c.conditions("value"); err != nil {
+		return list, err
+	}
+	return s.engine.Memories.List(ctx, c.caller, c.path("project"), f, c.page)
 }
 
+// conditions reads a parameter that is a JSON object.
+func (x *exchange) conditions(name string) (out memory.Conditions, err error) {
+	if text := x.query(name); text != "" && json.Unmarshal([]byte(text), &out) != nil {
+		err = invalidQuery(name, "invalid_value", `must be a JSON object, such as {"lang":"de"}`)
+	}
+	return out, err
+}
+
+// memoryID is the full name of the memory that the path and the query name.
+func (x *exchange) memoryID() string { return memory.ID(x.queries("namespace"), x.path("memory")) }
+
 func (s *Server) getMemory(ctx context.Context, c *call[nothing]) (memory.Memory, error) {
-	return s.engine.Memories.Get(ctx, c.caller, c.path("project"), c.path("memory"))
+	return s.engine.Memories.Get(ctx, c.caller, c.path("project"), c.memoryID())
 }
 
 func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.Forgotten, error) {
-	return s.engine.Memories.Forget(ctx, c.caller, access.Once{}, c.path("project"), c.path("memory"))
+	return s.engine.Memories.Forget(ctx, c.caller, access.Once{}, c.path("project"), c.memoryID())
 }
 
 func (s *Server) memoryHistory(ctx context.Context, c *call[nothing]) (records.List[memory.Version], error) {
-	return s.engine.Memories.History(ctx, c.caller, c.path("project"), c.path("memory"), c.page)
+	return s.engine.Memories.History(ctx, c.caller, c.path("project"), c.memoryID(), c.page)
 }
 
 func (s *Server) recall(ctx context.Context, c *call[recall.Query]) (recall.Result, error) {

@@ -114,6 +114,18 @@ func (f *Filter) saysOf(r *Record) bool {
 	return err == nil && f.value(v)
 }
 
+// OfCategories lists the categories that pass; nil where all do. What is asked for twice over, in category and in
+// categories, must be both; where nothing can be, none is a category that no memory has.
+func (f *Filter) OfCategories() []string {
+	switch {
+	case f.Category == "":
+		return f.Categories
+	case len(f.Categories) == 0 || slices.Contains(f.Categories, f.Category):
+		return []string{f.Category}
+	}
+	return []string{""}
+}
+
 // NeedsRecord tells whether the filter asks for what neither the index by time nor that of words tells of a memory.
 func (f *Filter) NeedsRecord() bool { return f.metadata != nil || f.value != nil }
 

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -26,7 +27,8 @@ import (
 // secretSpec is a memory whose every part bears the word.
 func secretSpec(key, word string) memory.Spec {
 	return memory.Spec{Key: key + word, Content: "the " + word + " is here", Tags: []string{word, "other"},
-		Source: word, Category: "daily", SessionID: word}
+		Source: word, Category: "daily", SessionID: word, Value: json.RawMessage(`["` + word + `"]`),
+		Metadata: map[string]json.RawMessage{word: json.RawMessage(`"` + word + `"`)}}
 }
 
 // Once a memory is forgotten or expired, or its project deleted, no record holds a word of it, nor of what it was

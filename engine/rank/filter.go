@@ -7,9 +7,10 @@ import (
 
 // Filter leaves documents out. A field that is zero leaves out nothing.
 type Filter struct {
-	ByCategory   bool // Category counts
-	Category     Category
-	Tags         []string // all of them
+	Categories   []Category // one of them
+	Tags         []string   // all of them
+	TagsAny      []string   // one of them
+	TagsNot      []string   // none of them
 	Group        string
 	Session      string
 	Stream       uint64    // that of Session; 0: any
@@ -19,7 +20,7 @@ type Filter struct {
 // may tells whether a document may pass, by what its postings say. Where it is false, Passes is false too.
 func (f *Filter) may(day uint16, a Attrs) bool {
 	switch {
-	case f.ByCategory && a.category() != f.Category,
+	case len(f.Categories) > 0 && !slices.Contains(f.Categories, a.category()),
 		f.Group != "" && hash8(f.Group) != a.group(),
 		!f.Since.IsZero() && day < dayOf(f.Since),
 		!f.Until.IsZero() && day > dayOf(f.Until):
@@ -30,13 +31,14 @@ func (f *Filter) may(day uint16, a Attrs) bool {
 			return false
 		}
 	}
-	return true
+	mayHave := func(tag string) bool { return a&tagBit(tag) != 0 }
+	return len(f.TagsAny) == 0 || slices.ContainsFunc(f.TagsAny, mayHave)
 }
 
 // Passes tells whether a document passes and is not expired.
 func (f *Filter) Passes(d *Document, now time.Time) bool {
 	switch {
-	case f.ByCategory && d.Category != f.Category,
+	case len(f.Categories) > 0 && !slices.Contains(f.Categories, d.Category),
 		f.Group != "" && d.Group != f.Group,
 		f.Session != "" && d.Session != f.Session,
 		!f.Since.IsZero() && d.Created.Before(f.Since),
@@ -44,10 +46,8 @@ func (f *Filter) Passes(d *Document, now time.Time) bool {
 		!d.Expires.IsZero() && !d.Expires.After(now):
 		return false
 	}
-	for _, t := range f.Tags {
-		if !slices.Contains(d.Tags, t) {
-			return false
-		}
-	}
-	return true
+	has := func(tag string) bool { return slices.Contains(d.Tags, tag) }
+	missing := func(tag string) bool { return !has(tag) }
+	return !slices.ContainsFunc(f.Tags, missing) && (len(f.TagsAny) == 0 || slices.ContainsFunc(f.TagsAny, has)) &&
+		!slices.ContainsFunc(f.TagsNot, has)
 }

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -27,36 +28,52 @@ type Result struct {
 
 // add takes a hit into the answer. Where the answer is full it says instead that hits are missing, and gives false.
 func (r *Result) add(h Hit) bool {
-	if r.bytes+len(h.Content) > maxAnswer && len(r.Data) > 0 {
+	size := len(h.Content) + len(h.Value)
+	if r.bytes+size > maxAnswer && len(r.Data) > 0 {
 		r.Incomplete = true
 		return false
 	}
-	r.bytes += len(h.Content)
+	r.bytes += size
 	r.Data = append(r.Data, h)
 	return true
 }
 
 // Hit is one memory or message found, with its score explained. Without words in the query there is no score.
 type Hit struct {
-	Kind       string    `json:"kind"`          // memory or message
-	Key        string    `json:"key,omitempty"` // of a memory
-	MessageID  string    `json:"message_id,omitempty"`
-	Content    string    `json:"content"`
-	Category   string    `json:"category,omitempty"`
-	Tags       []string  `json:"tags"`
-	Source     string    `json:"source,omitempty"`
-	SessionID  string    `json:"session_id,omitempty"`
-	Turn       uint32    `json:"turn,omitempty"`
-	Role       string    `json:"role,omitempty"`
-	Agent      string    `json:"agent,omitempty"`
-	Speaker    string    `json:"speaker,omitempty"` // the name of a message's participant
-	Score      float64   `json:"score"`             // 1: all of the query's words are there, over and over
-	Why        Why       `json:"why"`
-	CreatedAt  time.Time `json:"created_at"` // of a memory: when it was changed last
-	Importance float64   `json:"importance,omitempty"`
-	Background bool      `json:"background,omitempty"` // it is of a background session
+	Kind       string                     `json:"kind"`          // memory or message
+	Key        string                     `json:"key,omitempty"` // of a memory
+	Namespace  []string                   `json:"namespace,omitempty"`
+	MessageID  string                     `json:"message_id,omitempty"`
+	Content    string                     `json:"content"`
+	Category   string                     `json:"category,omitempty"`
+	Tags       []string                   `json:"tags"`
+	Source     string                     `json:"source,omitempty"`
+	SessionID  string                     `json:"session_id,omitempty"`
+	Turn       uint32                     `json:"turn,omitempty"`
+	Role       string                     `json:"role,omitempty"`
+	Agent      string                     `json:"agent,omitempty"`
+	Speaker    string                     `json:"speaker,omitempty"` // the name of a message's participant
+	Score      float64                    `json:"score"`             // 1: all of the query's words are there, over and over
+	Why        Why                        `json:"why"`
+	CreatedAt  time.Time                  `json:"created_at"`            // of a memory: when it was changed last
+	OccurredAt *time.Time                 `json:"occurred_at,omitempty"` // when what a memory says happened
+	Importance float64                    `json:"importance,omitempty"`
+	Metadata   map[string]json.RawMessage `json:"metadata,omitempty"`
+	Value      json.RawMessage            `json:"value,omitempty"`
+	Background bool                       `json:"background,omitempty"` // it is of a background session
 	// Duplicates is how many more hits say the same, word for word. They are left out.
 	Duplicates int `json:"duplicates,omitempty"`
+}
+
+// ID is the full name of a memory that was found.
+func (h *Hit) ID() string { return memory.ID(h.Namespace, h.Key) }
+
+// time is the hit's time: for a memory, when what it says happened, where that is known.
+func (h *Hit) time() time.Time {
+	if h.OccurredAt != nil {
+		return *h.OccurredAt
+	}
+	return h.CreatedAt
 }
 
 // Why explains a score: its parts add up to it.
@@ -110,7 +127,8 @@ func (h Hit) found(by *rank.Hit) Hit {
 }
 
 func memoryHit(m *memory.Memory) Hit {
-	h := Hit{Kind: "memory", Key: m.Key, Content: m.Content, Category: m.Category, Tags: append([]string{}, m.Tags...),
+	h := Hit{Kind: "memory", Key: m.Key, Namespace: m.Namespace, OccurredAt: m.OccurredAt, Metadata: m.Metadata,
+		Value: m.Value, Content: m.Content, Category: m.Category, Tags: append([]string{}, m.Tags...),
 		Source: m.Source, CreatedAt: m.UpdatedAt, Importance: m.Importance, Why: Why{Terms: []Term{}}}
 	if m.SessionID != nil {
 		h.SessionID = *m.SessionID

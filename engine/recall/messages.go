@@ -89,7 +89,7 @@ func (r *recalling) findMessages() error {
 		// Else it is of a deleted session, to be swept, or superseded, or of a session that is not asked for.
 		return h != nil && h.Incarnation.Stream() == d.Stream && r.shows(h.Kind) && !h.Superseded.Message(d.Number), nil
 	}
-	hits, incomplete, err := r.svc.index.Search(r.ctx, r.tenant, q)
+	hits, incomplete, err := r.search(q)
 	if err != nil {
 		return err
 	}

@@ -28,11 +28,20 @@ const (
 
 // Query asks for memories or messages. All is optional, but a query without words needs a time bound or "*".
 type Query struct {
-	Query     string         `json:"query,omitempty"`
-	Limit     int            `json:"limit,omitempty"` // 0: 5
-	Category  string         `json:"category,omitempty"`
-	Tags      []string       `json:"tags,omitempty"` // all of them
-	Source    string         `json:"source,omitempty"`
+	Query    string   `json:"query,omitempty"`
+	Limit    int      `json:"limit,omitempty"` // 0: 5
+	Category string   `json:"category,omitempty"`
+	Tags     []string `json:"tags,omitempty"` // all of them
+	Source   string   `json:"source,omitempty"`
+	// What memory.Filter has beside these.
+	Categories []string          `json:"categories,omitempty"`
+	TagsAny    []string          `json:"tags_any,omitempty"`
+	TagsNot    []string          `json:"tags_not,omitempty"`
+	Namespace  []string          `json:"namespace,omitempty"`
+	Metadata   memory.Conditions `json:"metadata,omitempty"`
+	Value      memory.Conditions `json:"value,omitempty"`
+	// MinScore leaves out hits with a lower score.
+	MinScore  float64        `json:"min_score,omitempty"`
 	Since     string         `json:"since,omitempty"` // inclusive: RFC 3339, or a day
 	Until     string         `json:"until,omitempty"` // inclusive; a day is meant to its end
 	SessionID string         `json:"session_id,omitempty"`
@@ -61,10 +70,17 @@ type request struct {
 	viewer   string // the viewer's delegation; "": sees all
 }
 
+// memoriesAlone tells whether the query asks for what no message has.
+func (q *Query) memoriesAlone() bool {
+	return q.Category != "" || q.Source != "" ||
+		len(q.Categories)+len(q.Namespace)+len(q.Metadata)+len(q.Value) > 0
+}
+
 // check reads a query, fills in what was left out, and refuses what cannot be meant.
 func (q *Query) check() (*request, error) {
 	r := &request{Query: q, memories: memory.Filter{Category: q.Category, Tags: q.Tags, Source: q.Source,
-		SessionID: q.SessionID, Since: q.Since, Until: q.Until}}
+		SessionID: q.SessionID, Since: q.Since, Until: q.Until, Categories: q.Categories, TagsAny: q.TagsAny,
+		TagsNot: q.TagsNot, Namespace: q.Namespace, Metadata: q.Metadata, Value: q.Value}}
 	if err := r.memories.Check(); err != nil {
 		return nil, err
 	}
@@ -106,9 +122,13 @@ func (q *Query) check() (*request, error) {
 		return nil, fault.InvalidField("query", "query_needed",
 			`give words to look for, "*" for the most recent, or a time bound (since, until)`)
 	}
-	r.filter = rank.Filter{Tags: q.Tags, Group: q.Source, Session: q.SessionID}
-	if q.Category != "" {
-		r.filter.ByCategory, r.filter.Category = true, memory.RankCategories[q.Category]
+	if !(q.MinScore >= 0) || !r.words && q.MinScore > 0 {
+		return nil, fault.InvalidField("min_score", "out_of_range",
+			"must not be negative, and needs words in the query: without them there are no scores")
+	}
+	r.filter = rank.Filter{Tags: q.Tags, TagsAny: q.TagsAny, TagsNot: q.TagsNot, Group: q.Source, Session: q.SessionID}
+	for _, c := range r.memories.OfCategories() {
+		r.filter.Categories = append(r.filter.Categories, memory.RankCategories[c])
 	}
 	if r.memories.From != nil {
 		r.filter.Since = *r.memories.From

@@ -70,8 +70,7 @@ func (svc *Service) Recall(ctx context.Context, c access.Caller, project string,
 			return r.out, err
 		}
 	}
-	// Messages have neither category nor source.
-	if r.Scope != scopeMemories && r.Category == "" && r.Source == "" {
+	if r.Scope != scopeMemories && !r.memoriesAlone() {
 		if err := messages(); err != nil {
 			return r.out, err
 		}
@@ -79,7 +78,7 @@ func (svc *Service) Recall(ctx context.Context, c access.Caller, project string,
 	if r.Scope == scopeBoth {
 		slices.SortStableFunc(r.out.Data, func(a, b Hit) int {
 			if !r.words {
-				return b.CreatedAt.Compare(a.CreatedAt)
+				return b.time().Compare(a.time())
 			}
 			return cmp.Compare(b.Score, a.Score)
 		})
@@ -97,6 +96,8 @@ type recalling struct {
 	tenant  string // the caller's
 	project *project.Record
 	out     Result
+
+	recordsRead int // of memories, by acceptMemory
 }
 
 // now is the time that relative dates are meant from.
@@ -112,12 +113,12 @@ func (r *recalling) findMemories() error {
 	q := &index.Query{Space: index.Memories(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
 		Limit: r.Limit}
 	q.Filter.Stream = index.StreamOf(r.SessionID)
-	q.Now, q.Plain = r.now(), r.Plain
+	q.Now, q.Plain, q.Accept = r.now(), r.Plain, r.acceptMemory
 	q.Holds = func(d *rank.Document, phrase string) (bool, error) {
 		recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, []string{d.ID})
 		return err == nil && recs[0] != nil && r.svc.index.Holds(recs[0].Content, phrase), err
 	}
-	hits, incomplete, err := r.svc.index.Search(r.ctx, r.tenant, q)
+	hits, incomplete, err := r.search(q)
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,33 @@ func (r *recalling) findMemories() error {
 	return nil
 }
 
-// recentMemories gives the memories that were changed last.
+// search gives the best hits of the index, those with the score that is asked for.
+func (r *recalling) search(q *index.Query) (hits []rank.Hit, incomplete bool, err error) {
+	hits, incomplete, err = r.svc.index.Search(r.ctx, r.tenant, q)
+	low := func(h rank.Hit) bool { return h.Score < r.MinScore }
+	return slices.DeleteFunc(hits, low), incomplete, err
+}
+
+// maxRecords bounds the memories that one query reads because only their records say whether they pass its filter.
+const maxRecords = 5_000
+
+// acceptMemory tells whether the memory that a document is of passes what the index cannot tell.
+func (r *recalling) acceptMemory(d *rank.Document) (bool, error) {
+	if !r.memories.Within(d.ID) {
+		return false, nil
+	}
+	if !r.memories.NeedsRecord() {
+		return true, nil
+	}
+	if r.recordsRead++; r.recordsRead > maxRecords {
+		r.out.Incomplete = true
+		return false, nil
+	}
+	recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, []string{d.ID})
+	return err == nil && recs[0] != nil && r.memories.Passes(recs[0], r.svc.db.Now()), err
+}
+
+// recentMemories gives the memories of the latest time.
 func (r *recalling) recentMemories() error {
 	for page := (records.Page{Limit: r.Limit}); ; {
 		list, err := r.svc.memories.List(r.ctx, r.caller, r.project.ID, r.memories, page)

@@ -165,7 +165,7 @@ func (s *Shelf) remember(ctx context.Context) error {
 	}
 	keys := make([]string, len(found.Data))
 	for i, hit := range found.Data {
-		keys[i] = hit.Key
+		keys[i] = hit.ID()
 	}
 	records, err := s.svc.memories.Read(ctx, s.Tenant, from.Project, keys)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *Shelf) remember(ctx context.Context) error {
 }
 
 func recalled(r *memory.Record) reminder.Recalled {
-	return reminder.Recalled{Memory: reminder.Memory{Key: r.Key, Incarnation: r.Incarnation, Version: r.Version},
+	return reminder.Recalled{Memory: reminder.Memory{Key: r.ID(), Incarnation: r.Incarnation, Version: r.Version},
 		Category: r.Category, Content: r.Content}
 }
 

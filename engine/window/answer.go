@@ -54,10 +54,11 @@ type SummaryUsed struct {
 
 // RecalledMemory is a memory that was found for a window. Injected says that the window shows it.
 type RecalledMemory struct {
-	Key      string `json:"key"`
-	Version  int    `json:"version"`
-	Category string `json:"category"`
-	Injected bool   `json:"injected"`
+	Key       string   `json:"key"`
+	Namespace []string `json:"namespace,omitempty"`
+	Version   int      `json:"version"`
+	Category  string   `json:"category"`
+	Injected  bool     `json:"injected"`
 }
 
 // Replayed is a window that was computed again. Equal says that it is the one that was answered.

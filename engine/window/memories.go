@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/recollect"
@@ -63,7 +64,8 @@ func (a *assembly) shownMemories() []RecalledMemory {
 	out := make([]RecalledMemory, 0, len(a.shelf.Memories))
 	for i := range a.shelf.Memories {
 		m := &a.shelf.Memories[i]
-		out = append(out, RecalledMemory{Key: m.Key, Version: m.Version, Category: m.Category,
+		namespace, key := ident.SplitFullName(m.Key)
+		out = append(out, RecalledMemory{Key: key, Namespace: namespace, Version: m.Version, Category: m.Category,
 			Injected: shown && m.Shown})
 	}
 	return out
