@@ -52,6 +52,15 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(worker, "POST", all+"/recall", "", `{"query":"lang","namespace":["users"],"tags_any":[],"min_score":0.001,`+
 		`"value":{"lang":"no"},"metadata":{"n":{"$gte":2}},"categories":["core"]}`, 200)
 	try(worker, "POST", all+"/recall", "", `{"query":"*","min_score":1}`, 422)
+	const forget, spaces = all + "/forget", "/api/v1/projects/{project}/namespaces"
+	try(reader, "GET", spaces, "", "", 200)
+	try(reader, "GET", spaces, "?namespace=users&limit=1", "", 200)
+	try(reader, "GET", spaces, "?cursor=eA", "", 422)
+	try(worker, "POST", forget, "", `{"namespace":["users"],"dry_run":true}`, 200)
+	try(worker, "POST", forget, "", `{"value":{"lang":"de"},"metadata":{"by":"survey"}}`, 200)
+	try(worker, "POST", forget, "", `{"dry_run":true}`, 422)
+	try(reader, "POST", forget, "", `{"namespace":["users"]}`, 403)
+	try(reader, "GET", memory, in, "", 200)
 	try(worker, "DELETE", memory, in, "", 200)
 	try(reader, "GET", memory, "", "", 200)
 	try(reader, "GET", memory+"/history", "", "", 200)

@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"engine/session":    on("tenant", "project", "transcript"),
 	"engine/index":      on(),
 	"engine/policy":     on("tenant", "project"),
-	"engine/memory":     on("project", "index"),
+	"engine/memory":     on("tenant", "project", "index"),
 	"engine/recall":     on("project", "transcript", "session", "index", "memory"),
 	"engine/decision":   on("project", "transcript", "session", "policy"),
 	"engine/stats":      on("project", "decision"),

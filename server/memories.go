@@ -49,6 +49,14 @@ func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.For
 	return s.engine.Memories.Forget(ctx, c.caller, access.Once{}, c.path("project"), c.memoryID())
 }
 
+func (s *Server) forgetMatching(ctx context.Context, c *call[memory.ForgetMatching]) (memory.ForgottenMatching, error) {
+	return s.engine.Memories.ForgetMatching(ctx, c.caller, c.path("project"), c.body)
+}
+
+func (s *Server) listNamespaces(ctx context.Context, c *call[nothing]) (records.List[memory.Namespace], error) {
+	return s.engine.Memories.Namespaces(ctx, c.caller, c.path("project"), c.queries("namespace"), c.page)
+}
+
 func (s *Server) memoryHistory(ctx context.Context, c *call[nothing]) (records.List[memory.Version], error) {
 	return s.engine.Memories.History(ctx, c.caller, c.path("project"), c.memoryID(), c.page)
 }

@@ -151,6 +151,8 @@ func (s *Server) table() []line {
 		{"recall", "POST", memories + "/recall", agent, 200, handle(s.recall), plain},
 		{"getMemory", "GET", memory, reader, 200, handle(s.getMemory), plain},
 		{"forgetMemory", "DELETE", memory, agent, 200, handle(s.forgetMemory), plain},
+		{"forgetMatching", "POST", memories + "/forget", agent, 200, handle(s.forgetMatching), plain},
+		{"listNamespaces", "GET", project + "/namespaces", reader, 200, handle(s.listNamespaces), list},
 		{"memoryHistory", "GET", memory + "/history", reader, 200, handle(s.memoryHistory), list},
 
 		{"listTools", "GET", "/api/v1/tools", reader, 200, handle(s.listTools), plain},

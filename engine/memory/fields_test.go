@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -111,118 +110,6 @@ func TestOccurredAt(t *testing.T) {
 		}
 	}
 	k.Sound()
-}
-
-// Conditions are those of LangGraph's BaseStore, on any JSON.
-func TestConditions(t *testing.T) {
-	value := `{"n":5,"big":9007199254740993,"s":"b","yes":true,"none":null,"list":[1,"a"],"deep":{"city":"Oslo","zip":1}}`
-	k := enginetest.New(t)
-	k.Remember(memory.Spec{Key: "it", Value: json.RawMessage(value)})
-	for conditions, want := range map[string]bool{
-		`{}`: true, `{"n":5}`: true, `{"n":5.0}`: true, `{"n":"5"}`: false, `{"n":6}`: false,
-		`{"big":9007199254740993}`: true, `{"big":9007199254740992}`: false, `{"big":{"$gt":9007199254740992}}`: true,
-		`{"n":{"$eq":5}}`: true, `{"n":{"$ne":5}}`: false, `{"absent":{"$ne":5}}`: true, `{"absent":null}`: true,
-		`{"n":{"$gt":4,"$lt":6}}`: true, `{"n":{"$gt":5}}`: false, `{"n":{"$gte":5,"$lte":5}}`: true,
-		`{"s":{"$gt":"a"}}`: true, `{"s":{"$gt":1}}`: false, `{"s":{"$lt":"b"}}`: false, `{"absent":{"$gt":1}}`: false,
-		`{"n":{"$in":[1,5]}}`: true, `{"n":{"$in":["5"]}}`: false, `{"n":{"$in":[]}}`: false, `{"yes":true}`: true,
-		`{"yes":{"$ne":false}}`: true, `{"none":null}`: true, `{"list":[1,"a"]}`: true, `{"list":["a",1]}`: false,
-		`{"deep":{"city":"Oslo"}}`: true, `{"deep":{"city":{"$in":["Oslo","Bergen"]},"zip":{"$lt":2}}}`: true,
-		`{"deep":{"city":"Bergen"}}`: false, `{"n":{"city":"Oslo"}}`: false, `{"n":5,"s":"c"}`: false,
-		`{"deep":{"$eq":{"zip":1,"city":"Oslo"}}}`: true, `{"deep":{"$eq":{"zip":1}}}`: false,
-	} {
-		var c memory.Conditions
-		if err := json.Unmarshal([]byte(conditions), &c); err != nil {
-			t.Fatal(err)
-		}
-		for name, got := range map[string]int{
-			"list": len(k.ListMemories(memory.Filter{Value: c}, 5)), "recent": len(k.Found(recall.Query{Query: "*", Value: c})),
-			"words": len(k.Found(recall.Query{Query: "oslo", Value: c}))} {
-			if got == 1 != want {
-				t.Errorf("%s by %s: %d", conditions, name, got)
-			}
-		}
-	}
-	for _, wrong := range []string{`{"n":{"$near":1}}`, `{"n":{"$gt":null}}`, `{"n":{"$in":1}}`, `{"n":{"$eq":1,"x":2}}`,
-		strings.Repeat(`{"n":`, 9) + `1` + strings.Repeat(`}`, 9)} {
-		var c memory.Conditions
-		if err := json.Unmarshal([]byte(wrong), &c); err != nil {
-			t.Fatal(err)
-		}
-		f := memory.Filter{Metadata: c}
-		if err := f.Check(); codeOf(err) != "invalid_value" && codeOf(err) != "too_many" {
-			t.Errorf("%s: %v", wrong, err)
-		}
-	}
-}
-
-// Lists, the most recent and what words find are the same memories: those that a plain reading of the filter picks.
-func TestFiltersPickTheSame(t *testing.T) {
-	k := enginetest.New(t)
-	r := rand.New(rand.NewPCG(1, 2))
-	some := func(all ...string) (out []string) {
-		for _, s := range all {
-			if r.IntN(3) == 0 {
-				out = append(out, s)
-			}
-		}
-		return out
-	}
-	categories := []string{"core", "daily", "conversation"}
-	var stored []memory.Memory
-	for i := range 120 {
-		spec := memory.Spec{Key: fmt.Sprint("k", i), Content: fmt.Sprint("apple ", i), Tags: some("a", "b", "c"),
-			Category: categories[r.IntN(3)], Namespace: some("x", "y"),
-			Metadata: map[string]json.RawMessage{"n": json.RawMessage(fmt.Sprint(r.IntN(5)))}}
-		if r.IntN(2) == 0 {
-			at := k.Clock().Add(-time.Duration(r.IntN(1000)) * time.Hour)
-			spec.OccurredAt = &at
-		}
-		stored = append(stored, k.Remember(spec))
-		if i == 60 {
-			k.Drain() // some are in the index's blocks
-		}
-	}
-	for range 150 {
-		f := memory.Filter{Tags: some("a"), TagsAny: some("a", "b"), TagsNot: some("c"), Categories: some(categories...),
-			Namespace: some("x", "y")}
-		bound := k.Clock().Add(-time.Duration(r.IntN(1000)) * time.Hour)
-		if r.IntN(3) == 0 {
-			f.Since = bound.Format(time.RFC3339)
-			bound = bound.Truncate(time.Second)
-		}
-		n := r.IntN(5)
-		if r.IntN(2) == 0 {
-			f.Metadata = memory.Conditions{"n": json.RawMessage(fmt.Sprintf(`{"$gte":%d}`, n))}
-		}
-		var want []string
-		for _, m := range stored {
-			has := func(tag string) bool { return slices.Contains(m.Tags, tag) }
-			if len(f.Tags) > 0 && !has("a") || len(f.TagsNot) > 0 && has("c") ||
-				len(f.TagsAny) > 0 && !slices.ContainsFunc(f.TagsAny, has) ||
-				len(f.Categories) > 0 && !slices.Contains(f.Categories, m.Category) ||
-				f.Since != "" && m.Time().Before(bound) || f.Metadata != nil && m.Metadata["n"][0] < '0'+byte(n) ||
-				len(m.Namespace) < len(f.Namespace) || !slices.Equal(m.Namespace[:len(f.Namespace)], f.Namespace) {
-				continue
-			}
-			want = append(want, m.Key)
-		}
-		slices.Sort(want)
-		var listed []string
-		for _, m := range k.ListMemories(f, 7) {
-			listed = append(listed, m.Key)
-		}
-		q := recall.Query{Tags: f.Tags, TagsAny: f.TagsAny, TagsNot: f.TagsNot, Categories: f.Categories,
-			Namespace: f.Namespace, Since: f.Since, Metadata: f.Metadata, Limit: 100}
-		q.Query = "*"
-		recent := k.Found(q)
-		q.Query = "apple"
-		words := k.Found(q)
-		for name, got := range map[string][]string{"list": listed, "recent": recent, "words": words} {
-			if slices.Sort(got); !slices.Equal(got, want[:min(len(want), 100)]) && len(want) <= 100 {
-				t.Fatalf("%+v by %s: %q, want %q", f, name, got, want)
-			}
-		}
-	}
 }
 
 // What programs say of a memory comes back as it was said, is in its history, and is held against its limits.

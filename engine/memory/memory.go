@@ -63,13 +63,6 @@ type Memory struct {
 	Damaged bool `json:"damaged,omitempty"`
 }
 
-// Forgotten answers a request to forget. Forgotten is false where there was no such memory.
-type Forgotten struct {
-	Key       string   `json:"key"`
-	Namespace []string `json:"namespace,omitempty"`
-	Forgotten bool     `json:"forgotten"`
-}
-
 // Damaged is the code of the error that a memory cannot be read.
 const Damaged = "memory_damaged"
 
@@ -216,61 +209,27 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, key str
 }
 
 // live reads a memory that must be there, with its project.
-func (svc *Service) live(ctx context.Context, c access.Caller, projectID, key string) (
+func (svc *Service) live(ctx context.Context, c access.Caller, projectID, id string) (
 	*project.Record, *Record, error,
 ) {
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !ident.ValidFullName(key) {
+	if !ident.ValidFullName(id) {
 		return nil, nil, fault.Errorf(fault.NotFound, "not_found", "no such memory")
 	}
-	found, err := svc.readAll(ctx, c.Tenant, p, []string{key})
+	found, err := svc.readAll(ctx, c.Tenant, p, []string{id})
 	switch {
 	case err != nil:
 	case found[0] == nil:
-		err = fault.Errorf(fault.NotFound, "not_found", "no memory %q", key)
+		err = fault.Errorf(fault.NotFound, "not_found", "no memory %q", id)
 	case found[0].Damaged:
-		err = errDamaged(key)
+		err = errDamaged(id)
 	default:
 		return p, found[0], nil
 	}
 	return nil, nil, err
-}
-
-// Forget removes a memory by its full name, its history and its documents in the index in one commit. Of a memory with many distinct
-// words the last postings are removed later, and count for nothing until then. Forgetting what is not there succeeds,
-// and says so.
-func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, key string) (
-	Forgotten, error,
-) {
-	room := svc.tallies.Reserve(c.Tenant)
-	forgotten, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (bool, error) {
-		p, err := svc.projects.Project(t, c, projectID)
-		if err != nil || !ident.ValidFullName(key) {
-			return false, err
-		}
-		old, err := svc.expect(t, p.Incarnation, key)
-		if old != nil || isDamaged(err) {
-			if err := ticket.need(p.Incarnation); err != nil {
-				return false, err
-			}
-		}
-		if isDamaged(err) {
-			return true, svc.deleteDamaged(t, p.Incarnation, key)
-		}
-		if err != nil || old == nil {
-			return false, err
-		}
-		if err := svc.hold(t.Ctx, room, replacing(old, nil)); err != nil {
-			return false, err
-		}
-		return !old.expired(t.Now), svc.delete(t, p.Incarnation, old)
-	})
-	room.End(err == nil)
-	namespace, name := ident.SplitFullName(key)
-	return Forgotten{name, namespace, forgotten}, err
 }
 
 // Expire removes a memory that is past its time, whole and in one commit, with the entry of the expiry index that named

@@ -17,6 +17,7 @@ type Page struct {
 const (
 	defaultPage = 50
 	maxPage     = 1000
+	maxCursor   = 1024 // bytes; the longest key that a list goes on behind is shorter
 )
 
 // Decode gives a page's bounds; after is nil for the first page. It answers out_of_range for a limit and invalid_cursor
@@ -30,7 +31,7 @@ func (p Page) Decode() (limit int, after []byte, err error) {
 	}
 	if p.Cursor != "" {
 		after, err = base64.RawURLEncoding.DecodeString(p.Cursor)
-		if err != nil || len(after) == 0 || len(after) > 256 {
+		if err != nil || len(after) == 0 || len(after) > maxCursor {
 			return 0, nil, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
 		}
 	}

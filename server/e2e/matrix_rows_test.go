@@ -185,6 +185,8 @@ func memoryRows() []matrixRow {
 		{route: "GET " + memories, least: reader, ok: 200},
 		{route: "GET " + memories + "/{memory}", least: reader, ok: 200},
 		{route: "GET " + memories + "/{memory}/history", least: reader, ok: 200},
+		{route: "GET " + project + "/namespaces", least: reader, ok: 200},
+		{route: "POST " + memories + "/forget", least: agent, ok: 200, body: `{"tags":["{marker}"]}`, consumes: true},
 		{route: "GET /api/v1/tools", least: reader, ok: 200},
 		{route: "POST " + memories + "/recall", least: agent, ok: 200,
 			body: `{"query":"secret {marker}","scope":"both"}`},

@@ -34,6 +34,9 @@ DEPENDS_FIELDS = {
     ("out_of_range", "limit"), ("invalid_value", "sort"),  # where fields are asked for, and without words
     ("invalid_value", "token_scale"),  # multipleOf is no good for fractions
     ("required", "messages"), ("invalid_value", "q"), ("invalid_value", "tags"), ("invalid_value", "source"),
+    ("required", "filter"), ("blank", "content"), ("too_long", "namespace"), ("invalid_value", "namespace"),
+    ("invalid_value", "metadata"), ("too_many", "metadata"), ("invalid_value", "value"), ("too_many", "value"),
+    ("out_of_range", "min_score"), ("out_of_range", "occurred_at"),
 }
 
 

@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+)
+
+// Forgotten answers a request to forget. Forgotten is false where there was no such memory, or where it is only looked
+// at what would be forgotten.
+type Forgotten struct {
+	Key       string   `json:"key"`
+	Namespace []string `json:"namespace,omitempty"`
+	Forgotten bool     `json:"forgotten"`
+}
+
+// Forget removes a memory by its full name, its history and its documents in the index in one commit. Of a memory with
+// many distinct words the last postings are removed later, and count for nothing until then. Forgetting what is not
+// there succeeds, and says so.
+func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string) (
+	Forgotten, error,
+) {
+	return svc.forget(ctx, c, once, projectID, id, nil)
+}
+
+// forget removes a memory that passes the filter, where there is one.
+func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter) (
+	Forgotten, error,
+) {
+	room := svc.tallies.Reserve(c.Tenant)
+	forgotten, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (bool, error) {
+		p, err := svc.projects.Project(t, c, projectID)
+		if err != nil || !ident.ValidFullName(id) {
+			return false, err
+		}
+		old, err := svc.expect(t, p.Incarnation, id)
+		if old != nil && f != nil && !f.Passes(old, t.Now) {
+			return false, nil
+		}
+		if old != nil || isDamaged(err) {
+			if err := ticket.need(p.Incarnation); err != nil {
+				return false, err
+			}
+		}
+		if isDamaged(err) {
+			return true, svc.deleteDamaged(t, p.Incarnation, id)
+		}
+		if err != nil || old == nil {
+			return false, err
+		}
+		if err := svc.hold(t.Ctx, room, replacing(old, nil)); err != nil {
+			return false, err
+		}
+		return !old.expired(t.Now), svc.delete(t, p.Incarnation, old)
+	})
+	room.End(err == nil)
+	namespace, key := ident.SplitFullName(id)
+	return Forgotten{key, namespace, forgotten}, err
+}
+
+// The memories that one request forgets by a filter.
+const (
+	defaultForget = 100
+	maxForget     = 1000
+)
+
+// forgetMargin is how long before a request's deadline no further memory is forgotten, so that the answer arrives.
+const forgetMargin = 2 * time.Second
+
+// ForgetMatching asks to forget all memories that pass a filter, which must name something.
+type ForgetMatching struct {
+	Filter
+	DryRun bool   `json:"dry_run,omitempty"` // only look at what would be forgotten
+	Limit  int    `json:"limit,omitempty"`   // 0: 100
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// ForgottenMatching lists the memories that passed. Count is how many of them were forgotten: one that was changed
+// meanwhile, so that it passes no more, is kept. Where there are more, NextCursor goes on.
+type ForgottenMatching struct {
+	Data       []Forgotten `json:"data"`
+	DryRun     bool        `json:"dry_run"`
+	Count      int         `json:"forgotten"`
+	HasMore    bool        `json:"has_more"`
+	NextCursor *string     `json:"next_cursor"`
+}
+
+// ForgetMatching forgets the memories that pass a filter, each in a commit of its own, in which it must still pass. It
+// answers required where the filter names nothing, and the codes of List.
+func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, projectID string, in ForgetMatching) (
+	ForgottenMatching, error,
+) {
+	out := ForgottenMatching{Data: []Forgotten{}, DryRun: in.DryRun}
+	if in.Limit == 0 {
+		in.Limit = defaultForget
+	}
+	if in.Limit < 1 || in.Limit > maxForget {
+		return out, fault.InvalidField("limit", "out_of_range", "must be from 1 to %d", maxForget)
+	}
+	if err := in.Check(); err != nil {
+		return out, err
+	}
+	if in.none() {
+		return out, fault.InvalidField("filter", "required",
+			"name what to forget: a category, tags, a namespace, metadata, a time; until now is all there is")
+	}
+	list, err := svc.List(ctx, c, projectID, in.Filter, records.Page{Limit: in.Limit, Cursor: in.Cursor})
+	if err != nil {
+		return out, err
+	}
+	out.HasMore, out.NextCursor = list.HasMore, list.NextCursor
+	deadline, timed := ctx.Deadline()
+	for i := range list.Data {
+		m := &list.Data[i]
+		one := Forgotten{Key: m.Key, Namespace: m.Namespace}
+		if timed && time.Until(deadline) < forgetMargin && len(out.Data) > 0 {
+			out.HasMore, out.NextCursor = true, nil // asking again finds the rest
+			break
+		}
+		if !in.DryRun {
+			if one, err = svc.forget(ctx, c, access.Once{}, projectID, m.ID(), &in.Filter); err != nil {
+				return out, err
+			}
+		}
+		if out.Data = append(out.Data, one); one.Forgotten {
+			out.Count++
+		}
+	}
+	if out.Count == 0 {
+		return out, nil
+	}
+	_, err = records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+		return struct{}{}, tenant.Audit(t, c, "memory.forget", projectID, fmt.Sprintf("%d memories by a filter", out.Count))
+	})
+	return out, err
+}

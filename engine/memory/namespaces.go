@@ -1,0 +1,68 @@
+package memory
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// Namespace is one in which there are memories.
+type Namespace struct {
+	Namespace []string `json:"namespace"`
+}
+
+// Namespaces pages through the namespaces at and below one that have memories of their own, each before those below
+// it. One is listed until its last memory is forgotten, or removed after it expired. That without parts is not listed.
+// It reads one key for each namespace, however many memories there are.
+func (svc *Service) Namespaces(ctx context.Context, c access.Caller, projectID string, below []string,
+	page records.Page) (records.List[Namespace], error) {
+	out := records.List[Namespace]{Data: []Namespace{}}
+	if err := ident.CheckNamespace("namespace", below); err != nil {
+		return out, err
+	}
+	limit, after, err := page.Decode()
+	if err != nil {
+		return out, err
+	}
+	if _, ok := ident.ParseNamespacePath(string(after)); !ok {
+		return out, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
+	}
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
+	if err != nil {
+		return out, err
+	}
+	all := records.Memory.Under(p.Incarnation)
+	// Names are read from their beginning on: the namespace's path, "!" or "/", and the rest.
+	from := func(name string) []byte { return append(all.From[:len(all.From):len(all.From)], name...) }
+	path := ident.NamespacePath(below)
+	rng := all
+	if rng.From, rng.To = from(path+"!"), from(path+"0"); path == "" { // "0" comes right behind "/"
+		rng.From = from("/")
+	}
+	if len(after) > 0 {
+		rng.From = from(string(after) + `"`) // behind "!"
+	}
+	for {
+		it, err := svc.db.FirstKey(ctx, c.Tenant, rng)
+		if err != nil || it == nil {
+			return out, err
+		}
+		_, id, _ := records.Memory.Split(it.Key)
+		namespace, _ := ident.SplitFullName(id)
+		at, _, _ := strings.Cut(id, "!")
+		if rng.From = from(at + `"`); !ident.InNamespace(id, path) {
+			continue // it begins alike, as /users-of does /users
+		}
+		if len(out.Data) == limit {
+			last := base64.RawURLEncoding.EncodeToString([]byte(ident.NamespacePath(out.Data[limit-1].Namespace)))
+			out.HasMore, out.NextCursor = true, &last
+			return out, nil
+		}
+		out.Data = append(out.Data, Namespace{namespace})
+	}
+}
