@@ -29,6 +29,16 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 	return svc.forget(ctx, c, once, projectID, id, nil)
 }
 
+// ForgetIf is Forget for a memory that passes a filter; another is kept, as if it were not there.
+func (svc *Service) ForgetIf(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f Filter) (
+	Forgotten, error,
+) {
+	if err := f.Check(); err != nil {
+		return Forgotten{}, err
+	}
+	return svc.forget(ctx, c, once, projectID, id, &f)
+}
+
 // forget removes a memory that passes the filter, where there is one.
 func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter) (
 	Forgotten, error,

@@ -147,7 +147,6 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 	rec := &Record{Memory: spec.memory(c)}
 	if rec.Key == "" {
 		rec.Key = svc.db.NewID("mem_", 10)
-		out.Made = rec.Key
 	}
 	old, err := svc.expect(t, p.Incarnation, rec.ID())
 	if err == nil && old != nil {
@@ -156,6 +155,16 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 	if err != nil {
 		return out, err
 	}
+	if out, err = svc.storeOver(t, p, spec, rec, old, nil, room); spec.Key == "" {
+		out.Made = rec.Key
+	}
+	return out, err
+}
+
+// storeOver collects the writes that put a record over old, which is nil where its name is free. Goes, where it is not
+// nil, is a memory that the same commit removes.
+func (svc *Service) storeOver(t *records.Tx, p *project.Record, spec *Spec, rec, old, goes *Record,
+	room *records.Reservation) (out stored, err error) {
 	rec.Version, rec.CreatedAt, rec.UpdatedAt = 1, t.Now, t.Now
 	if rec.ExpiresAt, err = svc.expiry(p, spec, t.Now); err != nil {
 		return out, err
@@ -166,7 +175,9 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 	} else if err := rec.succeed(t, p.Incarnation, old); err != nil {
 		return out, err
 	}
-	if err := svc.hold(t.Ctx, room, replacing(old, rec)); err != nil {
+	change := replacing(old, rec)
+	change.Add(replacing(goes, nil))
+	if err := svc.hold(t.Ctx, room, change); err != nil {
 		return out, err
 	}
 	out.Incarnation = rec.Incarnation

@@ -24,6 +24,9 @@ const (
 
 var categories = []string{core, Daily, Conversation}
 
+// Categories lists the categories.
+func Categories() []string { return slices.Clone(categories) }
+
 // RankCategories are the categories as the index has them.
 var RankCategories = map[string]rank.Category{core: rank.Core, Daily: rank.Daily, Conversation: rank.Conversation}
 

@@ -125,6 +125,23 @@ func (a *arguments) texts(name string) []string {
 	return out
 }
 
+// namespace reads a namespace, outermost part first.
+func (a *arguments) namespace() []string {
+	namespace := a.texts("namespace")
+	if err := ident.CheckNamespace("namespace", namespace); err != nil {
+		a.fault("namespace", "invalid_value", "must be at most 16 names of 1 to 128 bytes, outermost first")
+	}
+	return namespace
+}
+
+// limit reads how many memories are asked for.
+func (a *arguments) limit(usual int) int {
+	if n := a.number("limit"); n != nil && *n >= 1 {
+		return int(min(*n, maxLimit))
+	}
+	return usual
+}
+
 // category reads a category in lower or upper case.
 func (a *arguments) category() string {
 	return strings.ToLower(strings.TrimSpace(a.text("category")))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -35,10 +34,24 @@ type Result struct {
 // Stored is the structured answer of memory_store.
 type Stored struct {
 	Key       string     `json:"key"`
+	Namespace []string   `json:"namespace,omitempty"`
 	Category  string     `json:"category"`
 	Version   int        `json:"version"`
 	Created   bool       `json:"created"`
 	ExpiresAt *time.Time `json:"expires_at"`
+}
+
+// Shown is a memory as a model sees it. Cut says that Content is only a part.
+type Shown struct {
+	Key        string     `json:"key"`
+	Namespace  []string   `json:"namespace,omitempty"`
+	Content    string     `json:"content"`
+	Cut        bool       `json:"cut,omitempty"`
+	Category   string     `json:"category"`
+	Tags       []string   `json:"tags"`
+	SessionID  string     `json:"session_id,omitempty"`
+	OccurredAt *time.Time `json:"occurred_at,omitempty"`
+	UpdatedAt  time.Time  `json:"updated_at"`
 }
 
 // Recalled is the structured answer of memory_recall.
@@ -46,16 +59,10 @@ type Recalled struct {
 	Memories []RecalledMemory `json:"memories"`
 }
 
-// RecalledMemory is one memory found. Cut says that Content is only its beginning.
+// RecalledMemory is one memory found.
 type RecalledMemory struct {
-	Key       string    `json:"key"`
-	Content   string    `json:"content"`
-	Cut       bool      `json:"cut,omitempty"`
-	Category  string    `json:"category"`
-	Tags      []string  `json:"tags"`
-	SessionID string    `json:"session_id,omitempty"`
-	Score     float64   `json:"score"`
-	UpdatedAt time.Time `json:"updated_at"`
+	Shown
+	Score float64 `json:"score"`
 }
 
 // Failure is the structured answer of a call that failed.
@@ -83,25 +90,31 @@ func (svc *Service) Call(ctx context.Context, c access.Caller, once access.Once,
 	verb := map[string]func() (Result, error){
 		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, call.SessionID, args) },
 		nameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
+		nameGet:    func() (Result, error) { return svc.get(ctx, c, projectID, args) },
+		nameList:   func() (Result, error) { return svc.list(ctx, c, projectID, args) },
 		nameForget: func() (Result, error) { return svc.forget(ctx, c, once, projectID, args) },
+		nameFiles:  func() (Result, error) { return svc.files(ctx, c, once, projectID, call.SessionID, args) },
 	}[call.Name]
 	var out Result
 	if verb == nil {
-		err = fault.Errorf(fault.Invalid, "unknown_tool", "there is no tool %q; there are %s, %s and %s",
-			clipped(call.Name, 64), nameStore, nameRecall, nameForget)
+		err = fault.Errorf(fault.Invalid, "unknown_tool", "there is no tool %q; there are %s", clipped(call.Name, 64),
+			strings.Join([]string{nameStore, nameRecall, nameGet, nameList, nameForget}, ", "))
 	} else if err == nil {
 		out, err = verb()
 	}
 	if known, ok := errors.AsType[*fault.Error](err); ok && modelsOwn(known) {
-		var failure Failure
-		failure.Error.Code, failure.Error.Detail, failure.Error.Errors = known.Code, known.Detail, known.Fields
-		return Result{
-			Content:    fmt.Sprintf("%s failed, and nothing was changed. %s", clipped(call.Name, 64), known.Detail),
-			Structured: failure,
-			IsError:    true,
-		}, nil
+		out = failure(known)
+		out.Content = fmt.Sprintf("%s failed, and nothing was changed. %s", clipped(call.Name, 64), known.Detail)
+		return out, nil
 	}
 	return out, err
+}
+
+// failure is what a model is told of an error.
+func failure(known *fault.Error) Result {
+	var f Failure
+	f.Error.Code, f.Error.Detail, f.Error.Errors = known.Code, known.Detail, known.Fields
+	return Result{Content: known.Detail, Structured: f, IsError: true}
 }
 
 // modelsOwn tells whether a model that is told of the error can do better.
@@ -122,7 +135,7 @@ func modelsOwn(e *fault.Error) bool {
 func (svc *Service) store(ctx context.Context, c access.Caller, once access.Once, projectID, session string,
 	args *arguments) (out Result, err error) {
 	name := args.text("key")
-	spec := memory.Spec{Key: keyOf(name), Content: args.text("content"), Category: args.category(),
+	spec := memory.Spec{Key: keyOf(name), Namespace: args.namespace(), Content: args.text("content"), Category: args.category(),
 		Tags: args.texts("tags"), Importance: args.number("importance")}
 	if err := args.done(); err != nil {
 		return out, err
@@ -147,7 +160,7 @@ func (svc *Service) store(ctx context.Context, c access.Caller, once access.Once
 		fmt.Fprintf(&text, " It expires on %s.", m.ExpiresAt.Format("2006-01-02 at 15:04 UTC"))
 	}
 	out.Content = text.String()
-	out.Structured = Stored{m.Key, m.Category, m.Version, created, m.ExpiresAt}
+	out.Structured = Stored{m.Key, m.Namespace, m.Category, m.Version, created, m.ExpiresAt}
 	return out, nil
 }
 
@@ -157,10 +170,11 @@ func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Onc
 	if key == "" {
 		args.fault("key", "required", "name the memory to forget; memory_recall shows the keys")
 	}
+	id := memory.ID(args.namespace(), key)
 	if err := args.done(); err != nil {
 		return out, err
 	}
-	done, err := svc.memories.Forget(ctx, c, once, projectID, key)
+	done, err := svc.memories.Forget(ctx, c, once, projectID, id)
 	if err != nil {
 		return out, err
 	}
@@ -180,10 +194,7 @@ func (svc *Service) recall(ctx context.Context, c access.Caller, projectID strin
 	now := svc.db.Now()
 	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false),
 		Until: args.bound("until", now, true), Category: args.category(), Tags: args.texts("tags"),
-		Limit: recall.DefaultLimit}
-	if n := args.number("limit"); n != nil && *n >= 1 {
-		q.Limit = int(min(*n, maxLimit))
-	}
+		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit)}
 	if strings.TrimSpace(q.Query) == "" && q.Since == "" && q.Until == "" && len(args.faults) == 0 {
 		args.fault("query", "required",
 			`give words to search for, or "*" for the most recent memories, or a time in since or until`)
@@ -214,14 +225,10 @@ func recalled(hits []recall.Hit) []RecalledMemory {
 	out := []RecalledMemory{}
 	room := maxContents
 	for _, h := range hits {
-		m := RecalledMemory{Key: h.Key, Content: clipped(h.Content, maxContent), Category: h.Category, Tags: h.Tags,
-			SessionID: h.SessionID, Score: h.Score, UpdatedAt: h.CreatedAt}
-		m.Cut = len(m.Content) < len(h.Content)
-		if room -= len(m.Content); room < 0 && len(out) > 0 {
+		m := RecalledMemory{Shown{Key: h.Key, Namespace: h.Namespace, Content: h.Content, Category: h.Category,
+			Tags: h.Tags, SessionID: h.SessionID, OccurredAt: h.OccurredAt, UpdatedAt: h.CreatedAt}, h.Score}
+		if m.clip(maxContent, &room); room < 0 && len(out) > 0 {
 			break
-		}
-		if m.Tags == nil {
-			m.Tags = []string{}
 		}
 		out = append(out, m)
 	}
@@ -236,31 +243,12 @@ func recallText(memories []RecalledMemory, found int) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d found:\n", found)
-	for i, m := range memories {
-		fmt.Fprintf(&b, "%d. %s (%s, %s", i+1, m.Key, m.Category, m.UpdatedAt.Format("2006-01-02 15:04 UTC"))
-		if len(m.Tags) > 0 {
-			fmt.Fprintf(&b, ", tags: %s", strings.Join(m.Tags, ", "))
-		}
-		fmt.Fprintf(&b, "): %s", m.Content)
-		if m.Cut {
-			b.WriteString(" … (cut here)")
-		}
-		b.WriteByte('\n')
+	for i := range memories {
+		memories[i].say(&b, i+1)
 	}
 	if len(memories) < found {
 		fmt.Fprintf(&b, "%d more were left out for their length; ask for fewer, or more exactly.\n",
 			found-len(memories))
 	}
 	return b.String()
-}
-
-// clipped is the beginning of a text, max bytes at most, cut at a character.
-func clipped(s string, max int) string {
-	if len(s) <= max {
-		return s
-	}
-	for max > 0 && !utf8.RuneStart(s[max]) {
-		max--
-	}
-	return s[:max]
 }

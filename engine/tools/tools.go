@@ -1,5 +1,6 @@
-// Package tools has the tools that models call: memory_store, memory_recall and memory_forget. tools.go says what
-// models are told of them, call.go carries a call out, args.go reads what a model wrote as arguments.
+// Package tools has the tools that models call: memory_store, memory_recall, memory_get, memory_list and memory_forget,
+// and the memory tool that Anthropic's models know. tools.go says what models are told of them, call.go and look.go carry
+// a call out, files.go those of Anthropic's tool, args.go reads what a model wrote as arguments.
 //
 // The hard idea is whose fault it is: what the model did wrong is a Result that tells it what to do better, and only
 // what the model can do nothing about is an error.
@@ -31,6 +32,8 @@ func New(db *records.DB, projects *project.Service, memories *memory.Service, re
 const (
 	nameStore  = "memory_store"
 	nameRecall = "memory_recall"
+	nameGet    = "memory_get"
+	nameList   = "memory_list"
 	nameForget = "memory_forget"
 )
 
@@ -74,6 +77,26 @@ func All() []Tool {
 			Idempotent:   true,
 		},
 		{
+			Name:  nameGet,
+			Title: "Show a memory",
+			Description: "Show one memory whole, by its exact key. Call it where memory_recall or memory_list show only " +
+				"the beginning, or where you know the key.",
+			InputSchema:  json.RawMessage(getInput),
+			OutputSchema: json.RawMessage(getOutput),
+			ReadOnly:     true,
+			Idempotent:   true,
+		},
+		{
+			Name:  nameList,
+			Title: "List memories",
+			Description: "List what is in long-term memory, the latest first, with the beginning of each. Call it to see " +
+				"what there is at all; to find something, memory_recall is better.",
+			InputSchema:  json.RawMessage(listInput),
+			OutputSchema: json.RawMessage(listOutput),
+			ReadOnly:     true,
+			Idempotent:   true,
+		},
+		{
 			Name:  nameForget,
 			Title: "Forget a memory",
 			Description: "Remove one memory for good, with everything it held before. Call it when the user asks you " +
@@ -89,6 +112,13 @@ func All() []Tool {
 
 // The schemas of arguments and of structured answers.
 const (
+	namespaceInput = `"namespace":{"type":"array","items":{"type":"string"},"maxItems":16,"description":"Only if memories ` +
+		`are shown with a namespace: its names, outermost first. The same key in another namespace is another memory."}`
+	shownOutput = `"key":{"type":"string"},"namespace":{"type":"array","items":{"type":"string"}},` +
+		`"content":{"type":"string"},"cut":{"type":"boolean"},"category":{"type":"string"},` +
+		`"tags":{"type":"array","items":{"type":"string"}},"session_id":{"type":"string"},` +
+		`"occurred_at":{"type":"string"},"updated_at":{"type":"string"}`
+
 	storeInput = `{"type":"object","properties":{` +
 		`"key":{"type":"string","description":"Short, stable name of this one fact, such as user_language or ` +
 		`release_date. Letters, digits and . _ : @ - only, at most 128 characters."},` +
@@ -100,9 +130,9 @@ const (
 		`"tags":{"type":"array","items":{"type":"string"},"maxItems":64,"description":"A few words to filter by ` +
 		`later."},` +
 		`"importance":{"type":"number","minimum":0,"maximum":1,"description":"How much it matters, 0 to 1; 0.5 if ` +
-		`left out."}},"required":["key","content"],"additionalProperties":false}`
+		`left out."},` + namespaceInput + `},"required":["key","content"],"additionalProperties":false}`
 	storeOutput = `{"type":"object","properties":{` +
-		`"key":{"type":"string"},"category":{"type":"string"},"version":{"type":"integer"},` +
+		`"key":{"type":"string"},"namespace":{"type":"array","items":{"type":"string"}},"category":{"type":"string"},"version":{"type":"integer"},` +
 		`"created":{"type":"boolean"},` +
 		`"expires_at":{"type":["string","null"]}` +
 		`},"required":["key","category","version","created","expires_at"]}`
@@ -115,18 +145,38 @@ const (
 		`"category":{"type":"string","enum":["core","daily","conversation"],"description":"Only memories of this ` +
 		`category."},` +
 		`"tags":{"type":"array","items":{"type":"string"},"description":"Only memories with all of these tags."},` +
-		`"limit":{"type":"integer","minimum":1,"maximum":50,"default":5,"description":"How many memories at most."}` +
-		`},"additionalProperties":false}`
+		`"limit":{"type":"integer","minimum":1,"maximum":50,"default":5,"description":"How many memories at most."},` +
+		namespaceInput + `},"additionalProperties":false}`
 	recallOutput = `{"type":"object","properties":{` +
 		`"memories":{"type":"array","items":{"type":"object","properties":{` +
-		`"key":{"type":"string"},"content":{"type":"string"},"cut":{"type":"boolean"},"category":{"type":"string"},` +
-		`"tags":{"type":"array","items":{"type":"string"}},"session_id":{"type":"string"},"score":{"type":"number"},` +
-		`"updated_at":{"type":"string"}},"required":["key","content","category","tags","score","updated_at"]}}` +
-		`},"required":["memories"]}`
+		shownOutput + `,"score":{"type":"number"}},` +
+		`"required":["key","content","category","tags","score","updated_at"]}}},"required":["memories"]}`
+
+	getInput = `{"type":"object","properties":{` +
+		`"key":{"type":"string","description":"The key of the memory, exactly as it is shown."},` + namespaceInput + `,` +
+		`"offset":{"type":"integer","minimum":0,"description":"Where to begin, in bytes, if an earlier answer was cut."}` +
+		`},"required":["key"],"additionalProperties":false}`
+	getOutput = `{"type":"object","properties":{` + shownOutput + `,` +
+		`"metadata":{"type":"object"},"value":{},"version":{"type":"integer"},"expires_at":{"type":["string","null"]},` +
+		`"next_offset":{"type":"integer"}},` +
+		`"required":["key","content","category","tags","updated_at","version","expires_at"]}`
+
+	listInput = `{"type":"object","properties":{` +
+		`"category":{"type":"string","enum":["core","daily","conversation"],"description":"Only memories of this ` +
+		`category."},` +
+		`"tags":{"type":"array","items":{"type":"string"},"description":"Only memories with all of these tags."},` +
+		`"since":{"type":"string","description":"Only memories of this time or later, such as 2026-03-05 or yesterday."},` +
+		`"until":{"type":"string","description":"Only memories of this time or earlier, written likewise."},` +
+		`"limit":{"type":"integer","minimum":1,"maximum":50,"default":20,"description":"How many memories at most."},` +
+		`"cursor":{"type":"string","description":"Where an earlier answer says to go on."},` + namespaceInput +
+		`},"additionalProperties":false}`
+	listOutput = `{"type":"object","properties":{"memories":{"type":"array","items":{"type":"object","properties":{` +
+		shownOutput + `},"required":["key","content","category","tags","updated_at"]}},` +
+		`"next_cursor":{"type":["string","null"]}},"required":["memories","next_cursor"]}`
 
 	forgetInput = `{"type":"object","properties":{` +
-		`"key":{"type":"string","description":"The key of the memory, exactly as memory_recall shows it."}` +
-		`},"required":["key"],"additionalProperties":false}`
+		`"key":{"type":"string","description":"The key of the memory, exactly as memory_recall shows it."},` +
+		namespaceInput + `},"required":["key"],"additionalProperties":false}`
 	forgetOutput = `{"type":"object","properties":{` +
-		`"key":{"type":"string"},"forgotten":{"type":"boolean"}},"required":["key","forgotten"]}`
+		`"key":{"type":"string"},"namespace":{"type":"array","items":{"type":"string"}},"forgotten":{"type":"boolean"}},"required":["key","forgotten"]}`
 )

@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// ErrTaken says that there is a memory already where one was to be moved.
+var ErrTaken = errors.New("there is a memory of that name")
+
+// Spec is what stores the memory again as it is.
+func (m *Memory) Spec() Spec {
+	s := Spec{Key: m.Key, Namespace: m.Namespace, Content: m.Content, Category: m.Category, Tags: m.Tags,
+		Source: m.Source, Importance: &m.Importance, ExpiresAt: m.ExpiresAt, OccurredAt: m.OccurredAt,
+		Metadata: m.Metadata, Value: m.Value}
+	if m.SessionID != nil {
+		s.SessionID = *m.SessionID
+	}
+	return s
+}
+
+// Edit stores what change makes of a memory as it is then, under the full name to, in one commit. Change gets nil where
+// there is no memory, and may be called again where another client was first. Where to is another name the memory
+// moves: it begins anew there, its history goes, and ErrTaken is the answer where that name has a memory. Other errors
+// are those of change and of Store.
+func (svc *Service) Edit(ctx context.Context, c access.Caller, once access.Once, projectID, from, to string,
+	change func(old *Memory) (Spec, error)) error {
+	room := svc.tallies.Reserve(c.Tenant)
+	out, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (stored, error) {
+		p, err := svc.projects.Project(t, c, projectID)
+		if err != nil {
+			return stored{}, err
+		}
+		return svc.edit(t, c, p, from, to, change, room, ticket)
+	})
+	room.End(err == nil)
+	if err != nil || once.Key == "" {
+		return err
+	}
+	return svc.stillThere(ctx, c, projectID, to, out)
+}
+
+// edit collects the writes of Edit.
+func (svc *Service) edit(t *records.Tx, c access.Caller, p *project.Record, from, to string,
+	change func(old *Memory) (Spec, error), room *records.Reservation, ticket *ticket) (out stored, err error) {
+	old, err := svc.expect(t, p.Incarnation, from)
+	if err == nil && old != nil {
+		err = ticket.need(p.Incarnation)
+	}
+	if err != nil {
+		return out, err
+	}
+	var now *Memory
+	if old != nil && !old.expired(t.Now) {
+		m := old.Memory
+		now = &m
+	}
+	spec, err := change(now)
+	if err != nil {
+		return out, err
+	}
+	spec.Namespace, spec.Key = ident.SplitFullName(to)
+	if err := spec.complete(); err != nil {
+		return out, err
+	}
+	rec := &Record{Memory: spec.memory(c)}
+	if from == to {
+		return svc.storeOver(t, p, &spec, rec, old, nil, room)
+	}
+	there, err := svc.expect(t, p.Incarnation, to)
+	if err != nil {
+		return out, err
+	}
+	if there != nil && !there.expired(t.Now) {
+		return out, ErrTaken
+	}
+	if out, err = svc.storeOver(t, p, &spec, rec, there, old, room); err != nil || old == nil {
+		return out, err
+	}
+	return out, svc.delete(t, p.Incarnation, old)
+}
