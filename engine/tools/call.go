@@ -89,16 +89,16 @@ func (svc *Service) Call(ctx context.Context, c access.Caller, once access.Once,
 	args, err := readArguments(call.Arguments)
 	verb := map[string]func() (Result, error){
 		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, call.SessionID, args) },
-		nameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
-		nameGet:    func() (Result, error) { return svc.get(ctx, c, projectID, args) },
-		nameList:   func() (Result, error) { return svc.list(ctx, c, projectID, args) },
+		NameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
+		NameGet:    func() (Result, error) { return svc.get(ctx, c, projectID, args) },
+		NameList:   func() (Result, error) { return svc.list(ctx, c, projectID, args) },
 		nameForget: func() (Result, error) { return svc.forget(ctx, c, once, projectID, args) },
 		nameFiles:  func() (Result, error) { return svc.files(ctx, c, once, projectID, call.SessionID, args) },
 	}[call.Name]
 	var out Result
 	if verb == nil {
 		err = fault.Errorf(fault.Invalid, "unknown_tool", "there is no tool %q; there are %s", clipped(call.Name, 64),
-			strings.Join([]string{nameStore, nameRecall, nameGet, nameList, nameForget}, ", "))
+			strings.Join([]string{nameStore, NameRecall, NameGet, NameList, nameForget}, ", "))
 	} else if err == nil {
 		out, err = verb()
 	}

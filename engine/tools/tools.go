@@ -31,9 +31,9 @@ func New(db *records.DB, projects *project.Service, memories *memory.Service, re
 // Names of the tools.
 const (
 	nameStore  = "memory_store"
-	nameRecall = "memory_recall"
-	nameGet    = "memory_get"
-	nameList   = "memory_list"
+	NameRecall = "memory_recall"
+	NameGet    = "memory_get"
+	NameList   = "memory_list"
 	nameForget = "memory_forget"
 )
 
@@ -64,7 +64,7 @@ func All() []Tool {
 			Destructive:  true,
 		},
 		{
-			Name:  nameRecall,
+			Name:  NameRecall,
 			Title: "Recall memories",
 			Description: "Search long-term memory, best match first. Call it before you answer whatever may depend " +
 				"on earlier conversations: who the user is, what they prefer, what was decided or done. Search with " +
@@ -77,7 +77,7 @@ func All() []Tool {
 			Idempotent:   true,
 		},
 		{
-			Name:  nameGet,
+			Name:  NameGet,
 			Title: "Show a memory",
 			Description: "Show one memory whole, by its exact key. Call it where memory_recall or memory_list show only " +
 				"the beginning, or where you know the key.",
@@ -87,7 +87,7 @@ func All() []Tool {
 			Idempotent:   true,
 		},
 		{
-			Name:  nameList,
+			Name:  NameList,
 			Title: "List memories",
 			Description: "List what is in long-term memory, the latest first, with the beginning of each. Call it to see " +
 				"what there is at all; to find something, memory_recall is better.",

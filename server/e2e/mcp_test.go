@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func (s *mcpSession) converse(c client) {
 	var want struct{ Tools []any }
 	c.get("/api/v1/tools?format=mcp").want(200).into(&want)
 	slices.SortFunc(list.Tools, func(a, b *mcp.Tool) int { // the SDK sorts by name
-		names := []string{"memory_store", "memory_recall", "memory_forget"}
+		names := []string{"memory_store", "memory_recall", "memory_get", "memory_list", "memory_forget"}
 		return slices.Index(names, a.Name) - slices.Index(names, b.Name)
 	})
 	var got []any
@@ -91,6 +92,7 @@ func (s *mcpSession) converse(c client) {
 		`unknown tool "memory_erase"`) {
 		t.Errorf("%v", err)
 	}
+	s.resources()
 	for _, key := range []string{"favourite colour", "lunch"} {
 		if _, r := s.use("memory_forget",
 			object{"key": key}); r.StructuredContent.(map[string]any)["forgotten"] != true {
@@ -100,6 +102,58 @@ func (s *mcpSession) converse(c client) {
 	if text, r := s.use("memory_recall", object{"query": "*"}); r.IsError || strings.Contains(text, "teal") {
 		t.Errorf("%s", text)
 	}
+}
+
+// resources looks at memories as resources, and at the prompt.
+func (s *mcpSession) resources() {
+	t := s.t
+	t.Helper()
+	space := []string{"users", "a/b"}
+	long := strings.Repeat("wörter ", 9000)
+	s.use("memory_store", object{"key": "home", "namespace": space, "content": long})
+	templates, err := s.ListResourceTemplates(t.Context(), nil)
+	if err != nil || len(templates.ResourceTemplates) != 1 {
+		t.Errorf("templates: %+v %v", templates, err)
+	}
+	found := map[string]string{}
+	for r, err := range s.Resources(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: r.URI})
+		if err != nil || len(read.Contents) != 1 || read.Contents[0].URI != r.URI {
+			t.Fatalf("%s: %+v %v", r.URI, read, err)
+		}
+		found[r.URI] = read.Contents[0].Text
+	}
+	want := map[string]string{"memory://core/favourite_colour": "Ada's favourite colour is teal. <ünï>",
+		"memory://daily/lunch": "Ada had soup for lunch.", "memory://core/users/a%2Fb/home": long}
+	if !maps.Equal(found, want) {
+		t.Errorf("resources: %.300v", found)
+	}
+	for _, uri := range []string{"memory://core/absent", "memory://core/lunch", "memory://core/home", "memory://core",
+		"memory://core/users/a/b/home", "memory://core/%2e%2e", "other://core/lunch"} {
+		if r, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+			t.Errorf("%s: %+v", uri, r.Contents[0])
+		}
+	}
+	if _, err := s.ListResources(t.Context(), &mcp.ListResourcesParams{Cursor: "x"}); err == nil {
+		t.Error("a cursor of nobody's is taken")
+	}
+	prompts, err := s.ListPrompts(t.Context(), nil)
+	if err != nil || len(prompts.Prompts) != 1 {
+		t.Fatalf("prompts: %+v %v", prompts, err)
+	}
+	p, err := s.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: prompts.Prompts[0].Name,
+		Arguments: map[string]string{"about": "colour"}})
+	if err != nil || !strings.Contains(p.Messages[0].Content.(*mcp.TextContent).Text, "teal. <ünï>") {
+		t.Errorf("prompt: %+v %v", p, err)
+	}
+	if caps := s.InitializeResult().Capabilities; caps.Resources == nil || caps.Resources.ListChanged ||
+		caps.Resources.Subscribe || caps.Prompts == nil || caps.Prompts.ListChanged {
+		t.Errorf("capabilities: %+v", caps)
+	}
+	s.use("memory_forget", object{"key": "home", "namespace": space})
 }
 
 // TestMCPKeys: each message is its key's own. A lower role, no key or a deleted one reach nothing, whatever session

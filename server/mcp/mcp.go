@@ -1,4 +1,4 @@
-// Package mcp offers the memory tools to clients of the Model Context Protocol: over HTTP, where every message is
+// Package mcp offers the memory tools, and memories as resources, to clients of the Model Context Protocol: over HTTP, where every message is
 // independent of the others, and on stdin and stdout. It only translates. A Call, which the user of the package gives,
 // carries a tool's call out, in this process or (Remote) on a running server.
 package mcp
@@ -40,11 +40,16 @@ func New(tools []*Tool, version string, log *slog.Logger) *Server {
 	s := &Server{log: log, sdk: sdk.NewServer(&sdk.Implementation{Name: "mneme", Title: "Mneme", Version: version},
 		&sdk.ServerOptions{
 			Instructions: instructions,
-			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list of tools never changes
+			// The lists of tools and prompts never change. That of resources does, but a server that keeps nothing of its
+			// clients has nobody to tell.
+			Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{},
+				Resources: &sdk.ResourceCapabilities{}},
 		})}
 	for _, t := range tools {
 		s.sdk.AddTool(t, s.handle)
 	}
+	s.addResources()
+	s.addPrompt()
 	s.http = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: -1, // the edge bounds bodies
 	})
@@ -82,23 +87,30 @@ func with(ctx context.Context, call Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
 
-// handle carries out a client's call of a tool. The SDK runs it in a goroutine, where a panic would end the program.
+// handle carries out a client's call of a tool.
 func (s *Server) handle(ctx context.Context, req *sdk.CallToolRequest) (result *sdk.CallToolResult, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			result, err = nil, s.rpcError(req.Params.Name, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-		}
-	}()
-	call := ctx.Value(callKey{}).(Call)
-	r, err := call(ctx, tools.Call{Name: req.Params.Name, Arguments: req.Params.Arguments})
+	r, err := s.call(ctx, tools.Call{Name: req.Params.Name, Arguments: req.Params.Arguments})
 	if err != nil {
-		return nil, s.rpcError(req.Params.Name, err)
+		return nil, err
 	}
 	result = &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: r.Content}}, IsError: r.IsError}
 	if !r.IsError { // the tool's output schema, which clients check against, describes successes only
 		result.StructuredContent = r.Structured
 	}
 	return result, nil
+}
+
+// call carries out a tool's call. The SDK runs handlers in goroutines, where a panic would end the program.
+func (s *Server) call(ctx context.Context, call tools.Call) (r tools.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = s.rpcError(call.Name, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if r, err = ctx.Value(callKey{}).(Call)(ctx, call); err != nil {
+		err = s.rpcError(call.Name, err)
+	}
+	return r, err
 }
 
 // errorData is the part of an error that programs read.
@@ -124,10 +136,19 @@ func (s *Server) rpcError(tool string, err error) error {
 		s.log.Error("tool call", "tool", tool, "error", err)
 		out.Message, data.Code = "something went wrong in Mneme; its log has more", "internal"
 	}
-	raw, err := json.Marshal(data)
+	out.Data = data.encode()
+	return out
+}
+
+func (d errorData) encode() json.RawMessage {
+	raw, err := json.Marshal(d)
 	if err != nil {
 		panic("encoding an error: " + err.Error()) // strings and numbers only
 	}
-	out.Data = raw
-	return out
+	return raw
+}
+
+// invalidParams says what is wrong with a request for a resource or a prompt.
+func invalidParams(code, detail string, fields []fault.FieldError) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: detail, Data: errorData{code, fields}.encode()}
 }

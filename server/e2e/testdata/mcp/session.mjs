@@ -26,6 +26,8 @@ const hints = Object.fromEntries(tools.map(t => [t.name,
   [t.annotations.readOnlyHint, t.annotations.destructiveHint, t.annotations.idempotentHint, t.annotations.openWorldHint]]));
 assert.deepEqual(hints, {
   memory_forget: [false, true, true, false],
+  memory_get: [true, false, true, false],
+  memory_list: [true, false, true, false],
   memory_recall: [true, false, true, false],
   memory_store: [false, true, false, false],
 });

@@ -1,0 +1,42 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-0906e6bc/mneme/engine/tools"
+)
+
+// promptLimit is how many memories the prompt gives.
+const promptLimit = 10
+
+// addPrompt offers a prompt by which a user gives a model what is remembered of something.
+func (s *Server) addPrompt() {
+	s.sdk.AddPrompt(&sdk.Prompt{Name: "recall", Title: "Recall memories",
+		Description: "Gives the model what long-term memory holds about something.",
+		Arguments: []*sdk.PromptArgument{{Name: "about", Title: "About", Required: true,
+			Description: "Words to search for, or * for the most recent memories."}}}, s.prompt)
+}
+
+// prompt answers what the tool memory_recall finds, as a user's message.
+func (s *Server) prompt(ctx context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+	about := req.Params.Arguments["about"]
+	arguments, err := json.Marshal(map[string]any{"query": about, "limit": promptLimit})
+	if err != nil {
+		return nil, fmt.Errorf("encoding arguments: %w", err)
+	}
+	r, err := s.call(ctx, tools.Call{Name: tools.NameRecall, Arguments: arguments})
+	if err != nil {
+		return nil, err
+	}
+	if r.IsError {
+		return nil, invalidParams("invalid_value", r.Content, nil)
+	}
+	text := fmt.Sprintf("This is what long-term memory holds about %q. Use what fits, and ask where it contradicts "+
+		"itself.\n\n%s", about, r.Content)
+	return &sdk.GetPromptResult{Description: "Memories about " + about, Messages: []*sdk.PromptMessage{
+		{Role: "user", Content: &sdk.TextContent{Text: text}}}}, nil
+}
