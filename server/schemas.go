@@ -132,8 +132,8 @@ var namedSchemas = []namedSchema{
 	schemaOf[recall.Hit]("RecallHit", sent),
 	schemaOf[recall.Result]("RecallResult", sent),
 	schemaOf[toolList]("ToolList", sent),
-	schemaOf[openAITool]("OpenAITool", sent),
-	schemaOf[anthropicTool]("AnthropicTool", sent),
+	schemaOf[tools.ChatTool]("OpenAITool", sent),
+	schemaOf[tools.MessagesTool]("AnthropicTool", sent),
 	schemaOf[tools.Call]("ToolCall", received),
 	schemaOf[tools.Result]("ToolResult", sent),
 

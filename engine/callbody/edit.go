@@ -15,7 +15,9 @@ import (
 type Edit struct {
 	// Messages go in the place of all messages, those of the head among them; nil: they stay.
 	Messages []json.RawMessage
-	System   json.RawMessage // in the place of Anthropic's system prompt; nil: it stays
+	System   json.RawMessage   // in the place of Anthropic's system prompt; nil: it stays
+	Tools    []json.RawMessage // behind the client's own
+	NoCalls  bool              // the model must answer without calling a tool
 	// IncludeUsage asks for the usage of a chat stream.
 	IncludeUsage bool
 	// Resolved leaves out the names of what the provider keeps of the conversation, because Messages hold it.
@@ -33,6 +35,18 @@ func (b *Body) With(e Edit) []byte {
 	}
 	if e.System != nil {
 		changes["system"] = func([]byte) []byte { return e.System }
+	}
+	if len(e.Tools) > 0 {
+		all := append(b.Tools[:len(b.Tools):len(b.Tools)], e.Tools...)
+		changes["tools"] = func(was []byte) []byte { return replaceList(was, all) }
+	}
+	if e.NoCalls {
+		changes["tool_choice"] = func([]byte) []byte {
+			if b.Format == chat.AnthropicMessages {
+				return []byte(`{"type":"none"}`)
+			}
+			return []byte(`"none"`)
+		}
 	}
 	if e.IncludeUsage && b.Format == chat.OpenAIChat && b.Stream && !b.WantsUsage {
 		changes["stream_options"] = func(was []byte) []byte { return member(was, "include_usage", []byte("true")) }
@@ -96,7 +110,7 @@ func rewrite(o *rawjson.Object, changes map[string]func(was []byte) []byte) []by
 }
 
 // additions are the members that an edit may add, in the order in which they are added.
-var additions = []string{"messages", "input", "system", "stream_options", "thinking"}
+var additions = []string{"messages", "input", "system", "stream_options", "thinking", "tools", "tool_choice"}
 
 // member sets a member of an object, or makes the object.
 func member(was []byte, name string, value []byte) []byte {

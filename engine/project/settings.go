@@ -98,8 +98,8 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	if len(set) == 0 {
 		return s, nil
 	}
-	standard, upstreams := s.Pipeline, s.Upstreams
-	s.Pipeline, s.Upstreams = nil, nil // else decoding would merge what is set into the defaults' entries
+	standard, upstreams, tools := s.Pipeline, s.Upstreams, s.ProxyTools
+	s.Pipeline, s.Upstreams, s.ProxyTools = nil, nil, nil // else decoding would merge what is set into the defaults' entries
 	dec := json.NewDecoder(bytes.NewReader(set))
 	dec.DisallowUnknownFields()
 	var depths struct {
@@ -114,6 +114,9 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	}
 	if s.Upstreams == nil {
 		s.Upstreams = upstreams
+	}
+	if s.ProxyTools == nil {
+		s.ProxyTools = tools
 	}
 	return s, err
 }

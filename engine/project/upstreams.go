@@ -16,6 +16,7 @@ type ProxySettings struct {
 	ProxyOnError        string          `json:"proxy_on_error"`      // open or closed
 	ProxyOnDisconnect   string          `json:"proxy_on_disconnect"` // cancel or finish
 	ProxyRequireSession bool            `json:"proxy_require_session"`
+	ProxyTools          []string        `json:"proxy_tools"` // of ProxyTools: those that model calls get and Mneme answers
 }
 
 // The modes of the proxy.
@@ -31,6 +32,9 @@ const (
 // Modes are the values of proxy_mode.
 var Modes = []string{ModeAuto, ModeOff, ModeObserve, ModeRecall, ModeAssemble}
 
+// ProxyTools are the tools that proxy_tools may name.
+var ProxyTools = []string{"memory_recall", "memory_store", "memory_forget"}
+
 func (s *ProxySettings) check() error {
 	for _, choice := range []struct {
 		name, value string
@@ -41,6 +45,12 @@ func (s *ProxySettings) check() error {
 	} {
 		if !slices.Contains(choice.of, choice.value) {
 			return fault.InvalidField(choice.name, "invalid_value", "must be one of %q", choice.of)
+		}
+	}
+	for i, name := range s.ProxyTools {
+		if !slices.Contains(ProxyTools, name) || slices.Contains(s.ProxyTools[:i], name) {
+			return fault.InvalidField(fmt.Sprintf("proxy_tools[%d]", i), "invalid_value", "must be one of %q, each once",
+				ProxyTools)
 		}
 	}
 	if len(s.Upstreams) > upstream.MaxSpecs {

@@ -153,7 +153,7 @@ func (f *Folder) chat(o fields) {
 		f.reply.ID, f.reply.Model = id, o.text("model")
 	}
 	if u := usageOf(chat.OpenAIChat, o["usage"]); u.Known() {
-		f.reply.Usage = u
+		f.reply.Usage, f.reply.rawUsage = u, o["usage"]
 	}
 	for _, raw := range o.list("choices") {
 		var c fields
@@ -224,7 +224,7 @@ func (f *Folder) spent(part fields) {
 	if err != nil {
 		return
 	}
-	f.reply.Usage = usageOf(chat.AnthropicMessages, raw)
+	f.reply.Usage, f.reply.rawUsage = usageOf(chat.AnthropicMessages, raw), raw
 }
 
 // block changes the content block at an index, or begins it where start is given.
@@ -273,7 +273,7 @@ func (f *Folder) responses(o fields) {
 		f.state = Ended
 		body := o.object("response")
 		f.reply.ID, f.reply.Model = body.text("id"), body.text("model")
-		f.reply.Usage = usageOf(chat.OpenAIResponses, body["usage"])
+		f.reply.Usage, f.reply.rawUsage = usageOf(chat.OpenAIResponses, body["usage"]), body["usage"]
 		if f.reply.Stop = body.text("status"); f.reply.Stop == "" {
 			f.reply.Stop = "completed"
 		}

@@ -18,6 +18,8 @@ type Reply struct {
 	Stop     string // why the answer ended, in the provider's word
 	Choices  int    // Chat Completions: how many there are, of which the first is kept; elsewhere 1
 	Usage    Usage
+
+	rawUsage json.RawMessage // as the provider has it; nil: none came
 }
 
 // Usage is what the provider counted, in its tokens. Input counts all of the prompt; Cached is the part of it that was
@@ -50,7 +52,7 @@ func Parse(f chat.Format, body []byte) (*Reply, error) {
 	if failed := failure(o); failed != nil {
 		return nil, failed
 	}
-	r := &Reply{Format: f, ID: o.text("id"), Model: o.text("model"), Choices: 1, Usage: usageOf(f, o["usage"])}
+	r := &Reply{Format: f, ID: o.text("id"), Model: o.text("model"), Choices: 1, Usage: usageOf(f, o["usage"]), rawUsage: o["usage"]}
 	switch f {
 	case chat.OpenAIResponses:
 		r.Messages = o.list("output")
