@@ -79,6 +79,9 @@ func (s *Server) proxy(ctx context.Context, x *exchange) error {
 
 // sent lets go of the prompt, which the provider has taken: its answer may last for minutes.
 func (call *modelCall) sent() {
+	if t := call.turn.tools; t != nil {
+		t.prompt = call.request.Body // Another round begins with it.
+	}
 	call.request.Body = nil
 	if call.turn.out != nil {
 		call.turn.out.Sent()
@@ -225,31 +228,42 @@ func (call *modelCall) begin(x *exchange, resp *http.Response) {
 
 // whole passes an answer on that comes in one piece.
 func (call *modelCall) whole(x *exchange, resp *http.Response) error {
+	body, err := call.readWhole(resp)
+	if err == nil && call.turn.tools != nil {
+		resp, body, err = call.wholeRounds(resp, body)
+	}
+	if err != nil {
+		return err
+	}
+	call.wholeEnded(resp.StatusCode, body)
+	call.begin(x, resp)
+	x.c.Response().SwapBody(body)
+	return nil
+}
+
+// readWhole reads an answer that comes in one piece, and notes where none comes.
+func (call *modelCall) readWhole(resp *http.Response) ([]byte, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(call.timed(resp.Body), maxModelReply+1))
 	switch {
 	case errors.Is(context.Cause(call.ctx), errGone):
 		call.failed(resp.StatusCode, "client_gone", replies.Usage{})
-		return refuse(statusGone, "client_gone", "the client closed its connection")
+		return nil, refuse(statusGone, "client_gone", "the client closed its connection")
 	case err != nil || len(body) > maxModelReply:
 		call.failed(resp.StatusCode, "upstream_disconnected", replies.Usage{})
-	default:
-		call.wholeEnded(resp.StatusCode, body)
 	}
 	switch {
 	case errors.Is(context.Cause(call.ctx), errStalled):
-		return proxy.Refuse(http.StatusGatewayTimeout, "upstream_timeout",
+		return nil, proxy.Refuse(http.StatusGatewayTimeout, "upstream_timeout",
 			"The provider began to answer and then sent nothing for too long.").Again()
 	case err != nil:
-		return proxy.Refuse(http.StatusBadGateway, "upstream_disconnected",
+		return nil, proxy.Refuse(http.StatusBadGateway, "upstream_disconnected",
 			"The connection to the provider broke before its answer was whole.").Again()
 	case len(body) > maxModelReply:
-		return proxy.Refuse(http.StatusBadGateway, "upstream_answer_too_large",
+		return nil, proxy.Refuse(http.StatusBadGateway, "upstream_answer_too_large",
 			"The provider's answer has more than 64 MiB.")
 	}
-	call.begin(x, resp)
-	x.c.Response().SwapBody(body)
-	return nil
+	return body, nil
 }
 
 // errStalled is the cause of a call's end whose provider sends nothing any more.
@@ -320,6 +334,11 @@ func (call *modelCall) relay(resp *http.Response, out *stream) error {
 	relay := proxy.Relay{Format: call.route.format, Stall: proxy.IdleTime, Ping: proxy.PingTime,
 		HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
 		Commit:    func(_ context.Context, r *replies.Reply) { call.committed(resp.StatusCode, r) }}
+	if t := call.turn.tools; t != nil {
+		weave := replies.NewWeave(t.Rounds)
+		weave.HideUsage = relay.HideUsage
+		relay.Rounds = &proxy.Rounds{Weave: weave, Next: call.follow}
+	}
 	client := &leaving{out: out, stays: call.outlives()}
 	folder, err := relay.Run(call.ctx, resp.Body, client)
 	if err == nil && client.gone {

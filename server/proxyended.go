@@ -35,6 +35,9 @@ func (call *modelCall) committed(status int, r *replies.Reply) {
 	}
 	if end.Reason == "" {
 		reply := dialogue.Reply{Messages: r.Messages, Stop: r.Stop, ResponseID: r.ID, DecisionID: call.windowID()}
+		if t.tools != nil {
+			reply.Hidden = t.tools.Hidden
+		}
 		if t.forgotten {
 			reply.ResponseID = ""
 		}
@@ -89,6 +92,9 @@ func (call *modelCall) failed(status int, reason string, usage replies.Usage) {
 	if t.exchange == nil || t.ended.Swap(true) {
 		return
 	}
+	if t.tools != nil {
+		usage = t.tools.Usage().Plus(usage)
+	}
 	ctx, leave := call.toFinish()
 	defer leave()
 	call.endTurn(ctx, outbound.End{Status: status, Reason: reason, Usage: decision.Spent(usage)})
@@ -112,6 +118,9 @@ func (call *modelCall) toFinish() (ctx context.Context, leave func()) {
 
 func (call *modelCall) endTurn(ctx context.Context, end outbound.End) {
 	t := &call.turn
+	if t.tools != nil && t.tools.count > 1 {
+		end.Rounds = t.tools.count
+	}
 	t.mu.Lock()
 	t.turn = end.Turn
 	switch {
@@ -154,7 +163,12 @@ func unfinished(folder *replies.Folder, err error, ctx context.Context) string {
 	switch {
 	case errors.Is(err, proxy.ErrClientGone) || errors.Is(context.Cause(ctx), errGone):
 		return "client_gone"
+	case errors.Is(err, replies.ErrTooLarge):
+		return "too_large"
 	case err != nil:
+		if refusal, ok := errors.AsType[*proxy.Refusal](err); ok {
+			return refusal.Code
+		}
 		return "upstream_disconnected"
 	}
 	_, err = folder.Reply()

@@ -17,6 +17,7 @@ type proxyMetrics struct {
 	firstByte *prometheus.HistogramVec
 	ends      *prometheus.CounterVec
 	stored    *prometheus.CounterVec
+	tools     *prometheus.CounterVec
 }
 
 func newProxyMetrics(registry *prometheus.Registry) *proxyMetrics {
@@ -39,7 +40,11 @@ func newProxyMetrics(registry *prometheus.Registry) *proxyMetrics {
 		Name: "mneme_proxy_exchanges_total",
 		Help: "Model calls of sessions, by whether they were stored: yes, pending, or why not.",
 	}, []string{"stored"})
-	registry.MustRegister(m.calls, m.firstByte, m.ends, m.stored)
+	m.tools = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mneme_proxy_tool_calls_total",
+		Help: "Memory tools that models called through the proxy, by tool and result: ok, refused or failed.",
+	}, []string{"tool", "result"})
+	registry.MustRegister(m.calls, m.firstByte, m.ends, m.stored, m.tools)
 	return m
 }
 

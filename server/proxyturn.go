@@ -46,6 +46,7 @@ type turn struct {
 	unstored string // why nothing will be stored, whatever the answer is
 	// forgotten says that the provider is not to keep the answer, so nobody goes on from its id.
 	forgotten bool
+	tools     *toolRounds // nil: the call has no memory tools
 	ended     atomic.Bool // how the call ended is noted, or about to be
 
 	mu     sync.Mutex // guards what the end of a stream says while its headers are written
@@ -103,7 +104,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange) error {
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
 	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, dialogue.Ask{Session: id.Session,
 		Agent: id.Agent, Format: call.route.format, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
-		Delta: call.sendsNewAlone(b), Body: sha256.Sum256(call.request.Body)})
+		Delta: call.sendsNewAlone(b), Holds: len(call.setup.Settings.ProxyTools) > 0, Body: sha256.Sum256(call.request.Body)})
 	if known, ok := fault.As(err); ok && known.Code == unknownResponse && call.mode == project.ModeAssemble {
 		return refuse(http.StatusBadRequest, known.Code, "%s", known)
 	}
@@ -121,6 +122,9 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange) error {
 			t.unstored = e.Unstored
 		}
 	}
+	if b, err = call.withTools(b); err != nil {
+		return err
+	}
 	u := call.upstream
 	t.out, err = call.s.engine.Outbound.Prepare(ctx, &outbound.Ask{Caller: t.caller, Project: t.project, Mode: call.mode,
 		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
@@ -131,8 +135,11 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange) error {
 		return tooLong(call.route.format, long)
 	}
 	if err != nil {
-		t.exchange = nil
+		t.exchange, t.tools = nil, nil
 		return call.bypass(err)
+	}
+	if t.tools != nil && t.out.Mode != outbound.Assemble { // The client's own bytes go on.
+		t.tools, t.out.Body = nil, call.request.Body
 	}
 	call.goesOn(t.out)
 	return nil

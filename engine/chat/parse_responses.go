@@ -91,7 +91,7 @@ func (p *parser) callItem(index int, m Message, o *object) *problem {
 // join adds an assistant's item, with the reasoning held for it, to the group, or begins a new group. Calls that follow
 // each other are parallel and stay together, and what the provider's own tools did stays with the message or the call
 // that it led to. A second message, or reasoning behind a message, begins a new group. So does an item of another agent
-// or delegation, because a viewer may see one and not the other.
+// or delegation, because a viewer may see one and not the other, and one that is hidden where the others are not.
 func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	g := &p.group
 	for i := range g.held {
@@ -105,13 +105,13 @@ func (p *parser) join(index int, m Message, raw []byte, c content) *problem {
 	if len(g.items) > 0 {
 		own := &g.msg.Message
 		parallel := len(own.Calls) > 0 || !g.spoken || len(m.Calls) > 0 && len(g.held) == 0
-		if !parallel || own.Agent != m.Agent || own.Delegation != m.Delegation {
+		if !parallel || own.Agent != m.Agent || own.Delegation != m.Delegation || own.Hidden != m.Hidden {
 			p.emitGroup()
 		}
 	}
 	if len(g.items) == 0 {
 		g.msg = Parsed{Message: Message{Role: m.Role, Kind: m.Kind, Agent: m.Agent, Delegation: m.Delegation,
-			Format: m.Format}, Index: index}
+			Format: m.Format, Hidden: m.Hidden}, Index: index}
 		if len(g.held) > 0 {
 			g.msg.Index = g.held[0].index
 		}

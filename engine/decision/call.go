@@ -34,7 +34,8 @@ type Call struct {
 	Bypassed string `json:"bypassed,omitempty"` // why no window could be made
 	// DropsBlocks says that the provider was told to leave out thinking that is bound to another prompt.
 	DropsBlocks bool   `json:"drops_blocks,omitempty"`
-	Turn        uint32 `json:"turn,omitempty"` // that the call became part of; 0: none yet
+	Turn        uint32 `json:"turn,omitempty"`   // that the call became part of; 0: none yet
+	Rounds      int    `json:"rounds,omitempty"` // answers that memory tools took, where they took more than one
 	Counted     uint64 `json:"counted_tokens,omitempty"`
 	Usage       *Spent `json:"usage,omitempty"` // nil: the provider told none
 }

@@ -107,6 +107,9 @@ func (svc *Service) Begin(ctx context.Context, c access.Caller, projectID string
 			return nil, err
 		}
 	}
+	if err := svc.takeUp(ctx, c, projectID, x, places); err != nil {
+		return nil, err
+	}
 	if x.first, err = svc.find(c, x, places); err != nil {
 		return nil, err
 	}

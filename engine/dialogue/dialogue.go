@@ -55,6 +55,9 @@ type Ask struct {
 	Weak     bool     // Previous says the session before Session does; see resent.Identity
 	Body     [32]byte // a hash of the request's body: equal bodies are the same request, sent again
 	Retries  int      // how often the client says that it has sent the request before
+	// Holds says that answers may have calls that the client never sees. An open turn with such calls is stored, because
+	// the client cannot send all of it again.
+	Holds bool
 }
 
 // Exchange is a request whose reply is awaited.

@@ -39,6 +39,9 @@ func (l *loop) of(longer *loop) bool {
 		len(l.shown) <= len(longer.shown) && slices.Equal(l.shown, longer.shown[:len(l.shown)])
 }
 
+// holds tells whether there are messages in the loop that the client does not have.
+func (l *loop) holds() bool { return len(l.shown) < len(l.said.parsed) }
+
 // old is an open turn of which nothing was said yet: it stands for the messages before it.
 func old(p *place, agent string, keep int) *loop {
 	base, _ := p.line.Chain(keep)
@@ -147,13 +150,17 @@ func (p path) Message(i int) (resent.Hash, error) {
 }
 
 // again gives what a client sent from a message on that the loop begins with: as it was sent now, but with the hidden
-// messages between, and with the decisions of the replies.
+// messages between, and with the decisions of the replies. A reply behind hidden messages stays as it was stored, because
+// the client's has thinking that was made behind other messages.
 func (l *loop) again(said saying) (out []json.RawMessage) {
 	said.raw = slices.Clone(said.raw)
 	at, from := l.keep, l.keep
 	for i := range l.said.parsed {
-		if m := &l.said.parsed[i]; m.Hidden {
+		if m := &l.said.parsed[i]; m.Hidden || i > 0 && l.said.parsed[i-1].Hidden {
 			out = append(append(out, said.cut(from, at)...), l.said.cut(i, i+1)...)
+			if !m.Hidden {
+				at++
+			}
 			from = at
 		} else {
 			if m.Decision != "" {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
@@ -77,10 +78,14 @@ func errUnknown(id string) error {
 
 // before finds the response that a request goes on from; nil: it is unknown.
 func (svc *Service) before(ctx context.Context, c access.Caller, projectID string, a *Ask) (*Response, error) {
-	id := a.name()
-	if id == nil {
-		return nil, nil
+	if id := a.name(); id != nil {
+		return svc.response(ctx, c, projectID, id)
 	}
+	return nil, nil
+}
+
+// response reads where a response lies; nil: it is unknown.
+func (svc *Service) response(ctx context.Context, c access.Caller, projectID string, id *responseID) (*Response, error) {
 	_, items, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
 		return [][]byte{records.Response.Key(pinc, *id)}
 	})
@@ -159,8 +164,8 @@ func (svc *Service) noteResponse(ctx context.Context, c access.Caller, x *Exchan
 // noteOpen keeps an open turn for clients that may send what is new alone. It makes the session where that is yet to
 // be, so that deleting it takes the open turn with it.
 func (svc *Service) noteOpen(ctx context.Context, c access.Caller, projectID string, x *Exchange, l, before *loop, r *Reply) error {
-	alone := x.ask.Delta && x.ask.Previous == ""
-	if r.ResponseID == "" && !alone {
+	alone, held := x.ask.Delta && x.ask.Previous == "", l.holds()
+	if r.ResponseID == "" && !alone && !held {
 		return nil
 	}
 	if l.incarnation == (ident.Incarnation{}) {
@@ -197,8 +202,36 @@ func (svc *Service) noteOpen(ctx context.Context, c access.Caller, projectID str
 		if err == nil && r.ResponseID != "" {
 			err = at.put(t, x.project, id, openTurnLife)
 		}
+		if err == nil && held {
+			err = at.put(t, x.project, x.heldName(), openTurnLife)
+		}
 		return none, err
 	})
+	return err
+}
+
+// heldName is the id of an agent's newest open turn with messages that its client does not have.
+func (x *Exchange) heldName() *responseID { return idOf("held", x.base, x.Delegation) }
+
+// takeUp takes up the open turn of a request's agent that has hidden messages, where only the store remembers it.
+func (svc *Service) takeUp(ctx context.Context, c access.Caller, projectID string, x *Exchange, places []place) error {
+	if !x.ask.Holds || x.resumed != nil || slices.ContainsFunc(svc.openTurns(c, x).open, func(l *loop) bool {
+		return l.agent == x.Delegation && l.holds()
+	}) {
+		return nil
+	}
+	r, err := svc.response(ctx, c, projectID, x.heldName())
+	if r == nil || err != nil {
+		return err
+	}
+	i := slices.IndexFunc(places, func(p place) bool { return p.id == r.Session })
+	if i < 0 || places[i].line.Len() != r.Keep {
+		return nil
+	}
+	l, err := svc.goesOn(ctx, c.Tenant, x.ask.Format, r, &places[i], false)
+	if l != nil {
+		svc.remember(c, x, func(ls *loops) *loops { return ls.with(l) })
+	}
 	return err
 }
 

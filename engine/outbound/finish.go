@@ -48,6 +48,7 @@ type End struct {
 	Open   bool   // the turn goes on with the client's next call
 	Reason string // why nothing is stored; empty where Turn or Open say that all went well
 	Usage  decision.Spent
+	Rounds int // answers that Usage is of, where memory tools ran; else 0
 }
 
 // Finish notes how a call ended. It may go on behind the call's end, so ctx should not end with it.
@@ -65,6 +66,8 @@ func (svc *Service) Finish(ctx context.Context, out *Outgoing, end End) error {
 	}
 	if end.Usage != (decision.Spent{}) {
 		call.Usage = &end.Usage
+	}
+	if call.Rounds = end.Rounds; call.Usage != nil && end.Rounds < 2 { // Else the usage is not that of one prompt.
 		svc.learn(ctx, out, &end.Usage)
 	}
 	if out.DecisionID == "" {

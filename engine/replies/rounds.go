@@ -23,9 +23,11 @@ type Rounds struct {
 	last    *Reply
 	content []string          // Chat Completions: what was said
 	seen    []json.RawMessage // else: the client's blocks or items
-	stored  []json.RawMessage // Anthropic's blocks that are kept: thinking is bound to what stands before it
-	usage   Usage
-	raw     map[string]any // the sum of the usages as the provider has them
+	// stored are those that are kept. Anthropic's thinking is not among them, because it is bound to what stood before it,
+	// and items of Responses whose reasoning is hidden lose the id that asks for it.
+	stored []json.RawMessage
+	usage  Usage
+	raw    map[string]any // the sum of the usages as the provider has them
 }
 
 // NewRounds makes an answer in which calls of tools with these names are held back.
@@ -53,7 +55,7 @@ func (r *Rounds) Add(reply *Reply) (held []Held, clients bool) {
 	if r.id == "" {
 		r.id = reply.ID
 	}
-	r.usage = r.usage.plus(reply.Usage)
+	r.usage = r.usage.Plus(reply.Usage)
 	r.raw = sum(r.raw, reply.rawUsage)
 	switch r.Format {
 	case chat.OpenAIChat:
@@ -128,23 +130,36 @@ func (r *Rounds) addBlocks(blocks []json.RawMessage) (held []Held, clients bool)
 
 func (r *Rounds) addItems(items []json.RawMessage) (held []Held, clients bool) {
 	var reasoning []json.RawMessage // It belongs to the item behind it.
+	var thought, hides bool         // The newest reasoning is hidden.
 	for _, raw := range items {
 		var item fields
 		_ = json.Unmarshal(raw, &item)
-		reasoning = append(reasoning, raw)
-		switch kind := item.text("type"); {
-		case kind == "reasoning":
+		kind := item.text("type")
+		if kind == "reasoning" {
+			reasoning = append(reasoning, raw)
 			continue
-		case kind == "function_call" && r.names[item.text("name")]:
-			r.Hidden = append(r.Hidden, reasoning...)
+		}
+		ours := kind == "function_call" && r.names[item.text("name")]
+		if reasoning != nil {
+			thought, hides = true, ours
+		}
+		alone := raw
+		if thought && hides != ours {
+			delete(item, "id")
+			alone, _ = encode(item)
+		}
+		switch {
+		case ours:
+			r.Hidden = append(append(r.Hidden, reasoning...), alone)
 			held = append(held, Held{item.text("call_id"), item.text("name"), item.text("arguments")})
 		default:
-			r.seen = append(r.seen, reasoning...)
+			r.seen = append(append(r.seen, reasoning...), raw)
+			r.stored = append(append(r.stored, reasoning...), alone)
 			clients = clients || strings.HasSuffix(kind, "_call") && item.text("call_id") != ""
 		}
 		reasoning = nil
 	}
-	r.seen = append(r.seen, reasoning...)
+	r.seen, r.stored = append(r.seen, reasoning...), append(r.stored, reasoning...)
 	return held, clients
 }
 
@@ -194,7 +209,7 @@ func (r *Rounds) Reply() *Reply {
 		content, _ := encode(nonNil(r.stored))
 		out.Messages = []json.RawMessage{assistant(content)}
 	default:
-		out.Messages = r.seen
+		out.Messages = r.stored
 	}
 	return &out
 }
@@ -280,7 +295,8 @@ func nonNil(list []json.RawMessage) []json.RawMessage {
 	return list
 }
 
-func (u Usage) plus(v Usage) Usage {
+// Plus adds what the provider counted elsewhere.
+func (u Usage) Plus(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Written + v.Written, u.Output + v.Output}
 }
 

@@ -85,7 +85,10 @@ var (
 // brokenStream is what tells the client, in its protocol, that the answer is not whole. Chat Completions have no [DONE]
 // behind it, because clients take that for a whole answer.
 func brokenStream(f chat.Format, why error) []byte {
-	message := "The connection to the provider broke: " + why.Error() + "."
+	message, code := "The connection to the provider broke: "+why.Error()+".", "upstream_disconnected"
+	if refusal, ok := errors.AsType[*Refusal](why); ok {
+		message, code = refusal.Message, refusal.Code
+	}
 	switch f {
 	case chat.AnthropicMessages:
 		return event("error", map[string]any{"type": "error",
@@ -96,7 +99,7 @@ func brokenStream(f chat.Format, why error) []byte {
 			"error": map[string]any{"code": "server_error", "message": message}}})
 	}
 	return event("", map[string]any{"error": map[string]any{"message": message, "type": "server_error", "param": nil,
-		"code": "upstream_disconnected"}})
+		"code": code}})
 }
 
 func event(name string, data map[string]any) []byte {

@@ -29,6 +29,16 @@ type Relay struct {
 	HideUsage bool
 	Stall     time.Duration // at most between two bytes of the provider
 	Ping      time.Duration // between two signs of life, where the provider sends none
+	// Rounds makes one stream of several; nil: there is one, and the client gets its bytes.
+	Rounds *Rounds
+}
+
+// Rounds are what follows a whole answer before the client's stream ends.
+type Rounds struct {
+	Weave *replies.Weave
+	// Next takes a round's whole answer. It gives the stream of the next round, which Run closes, or nil and the client's
+	// answer where no round follows.
+	Next func(ctx context.Context, r *replies.Reply) (next io.ReadCloser, whole *replies.Reply, err error)
 }
 
 // CommitTime is how long the end of a stream waits for its answer to be stored.
@@ -40,6 +50,69 @@ var ErrClientGone = errors.New("the client has gone")
 // Run relays until the stream's last event, or until one side breaks off. The answer is nil with the error that says
 // why there is none; where the provider broke off, the client was told.
 func (r *Relay) Run(ctx context.Context, from io.Reader, to Sink) (*replies.Folder, error) {
+	folder, err := r.round(ctx, from, to)
+	for err == nil && r.Rounds != nil && folder.State() == replies.Ended {
+		reply, err := folder.Reply()
+		if err != nil {
+			return folder, r.tell(to, err)
+		}
+		next, err := r.follow(ctx, reply, to)
+		if next == nil || err != nil {
+			return replies.New(r.Format), err // Next has counted what the provider reported.
+		}
+		r.Rounds.Weave.Round()
+		folder, err = r.round(ctx, next, to)
+		_ = next.Close()
+		if err != nil {
+			return folder, err
+		}
+	}
+	return folder, err
+}
+
+// follow waits for the round behind a whole answer, with signs of life, or ends the client's stream.
+func (r *Relay) follow(ctx context.Context, reply *replies.Reply, to Sink) (io.ReadCloser, error) {
+	type following struct {
+		next  io.ReadCloser
+		whole *replies.Reply
+		err   error
+	}
+	done := make(chan following, 1)
+	go func() {
+		var f following
+		f.next, f.whole, f.err = r.Rounds.Next(ctx, reply)
+		done <- f
+	}()
+	ping := time.NewTicker(r.Ping)
+	defer ping.Stop()
+	var gone error
+	for {
+		select {
+		case <-ping.C:
+			if gone == nil {
+				gone = pass(to, keepAlive(r.Format))
+			}
+		case f := <-done:
+			switch {
+			case f.err != nil && ctx.Err() != nil:
+				return nil, context.Cause(ctx)
+			case f.err != nil:
+				return nil, r.tell(to, f.err)
+			case gone != nil && f.next != nil:
+				return nil, errors.Join(gone, f.next.Close())
+			case f.next == nil:
+				if r.Commit != nil {
+					r.commit(ctx, f.whole)
+				}
+				return nil, pass(to, r.Rounds.Weave.End())
+			}
+			return f.next, nil
+		}
+	}
+}
+
+// round relays one stream of the provider's.
+func (r *Relay) round(ctx context.Context, from io.Reader, to Sink) (*replies.Folder, error) {
 	folder, split := replies.New(r.Format), new(replies.Splitter)
 	chunks, stop := read(from)
 	defer stop()
@@ -71,6 +144,9 @@ func (r *Relay) Run(ctx context.Context, from io.Reader, to Sink) (*replies.Fold
 				if state, err = r.event(ctx, folder, e, to); err != nil {
 					return folder, err
 				}
+				if r.Rounds != nil && state == replies.Ended {
+					return folder, nil
+				}
 			}
 			if err != nil {
 				return folder, r.tell(to, err)
@@ -87,6 +163,12 @@ func (r *Relay) event(ctx context.Context, folder *replies.Folder, e replies.Eve
 	error) {
 	before := folder.State()
 	state := folder.Add(e)
+	if r.Rounds != nil {
+		if _, err := to.Write(r.Rounds.Weave.Add(e)); err != nil {
+			return state, ErrClientGone
+		}
+		return state, nil
+	}
 	if state == replies.Ended && before == replies.Going && r.Commit != nil {
 		if whole, err := folder.Reply(); err == nil {
 			r.commit(ctx, whole)

@@ -1,0 +1,197 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/callbody"
+	"github.com/seed-0906e6bc/mneme/engine/outbound"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
+)
+
+// Bounds of a model call whose model calls memory tools. The last round tells the model to call none.
+const (
+	maxRounds  = 8
+	roundsTime = 5 * time.Minute // behind it the next round is the last
+)
+
+// toolRounds are the rounds of a model call that has memory tools.
+type toolRounds struct {
+	*replies.Rounds
+	count  int    // answers so far
+	prompt []byte // the body of the newest round
+}
+
+// withTools gives a call's body with the memory tools that the project asks for. Those whose name a tool of the client's
+// has are left out.
+func (call *modelCall) withTools(b *callbody.Body) (*callbody.Body, error) {
+	asked := call.setup.Settings.ProxyTools
+	if call.mode != outbound.Assemble || len(asked) == 0 || call.turn.unstored != "" || b.Member("functions") != nil {
+		return b, nil
+	}
+	taken := map[string]bool{}
+	for _, raw := range b.Tools {
+		if !rawjson.IsObject(raw) {
+			continue
+		}
+		o, _, _ := rawjson.ReadObject(raw)
+		if f := o.Get("function"); rawjson.IsObject(f) {
+			o, _, _ = rawjson.ReadObject(f)
+		}
+		taken[o.Text("name")] = true
+	}
+	var names []string
+	var edit callbody.Edit
+	for _, tool := range tools.All() {
+		if taken[tool.Name] || !slices.Contains(asked, tool.Name) {
+			continue
+		}
+		raw, err := json.Marshal(tool.For(b.Format))
+		if err != nil {
+			return nil, err
+		}
+		names, edit.Tools = append(names, tool.Name), append(edit.Tools, raw)
+	}
+	if names == nil {
+		return b, nil
+	}
+	call.turn.tools = &toolRounds{Rounds: replies.NewRounds(b.Format, names)}
+	return callbody.Read(b.Format, b.With(edit))
+}
+
+// answered takes the answer of a round and runs the memory tools that it calls. It gives the messages of the next round;
+// nil: the answer was the last, or the client has calls to answer first.
+func (call *modelCall) answered(r *replies.Reply) ([]json.RawMessage, error) {
+	t := call.turn.tools
+	t.count++
+	held, clients := t.Add(r)
+	if len(held) == 0 {
+		return nil, nil
+	}
+	if t.count >= maxRounds {
+		return nil, proxy.Refuse(http.StatusBadGateway, "tool_rounds_exceeded",
+			"The model called memory tools in too many rounds, also when it was told to call none.")
+	}
+	whole := slices.Contains([]string{"", "stop", "tool_calls", "tool_use", "end_turn", "completed"}, r.Stop)
+	results := make([]replies.Result, len(held))
+	for i, h := range held {
+		if results[i] = (replies.Result{Held: h, IsError: true, Content: "The answer ended before the call was whole."}); whole {
+			results[i] = call.runTool(h)
+		}
+	}
+	next := t.Answer(results)
+	if clients || !whole {
+		return nil, nil
+	}
+	return next, nil
+}
+
+// runTool carries out a call of a memory tool.
+func (call *modelCall) runTool(h replies.Held) replies.Result {
+	ctx, leave := call.toFinish()
+	defer leave()
+	t := &call.turn
+	session := t.exchange.Session
+	if t.exchange.Fork != "" {
+		session = t.exchange.Fork
+	}
+	out, result := replies.Result{Held: h}, "ok"
+	done, err := call.s.engine.Tools.Call(ctx, t.caller, access.Once{}, t.project,
+		tools.Call{Name: h.Name, Arguments: json.RawMessage(h.Arguments), SessionID: session})
+	switch out.Content, out.IsError = done.Content, done.IsError; {
+	case err != nil:
+		result, out.IsError = "failed", true
+		out.Content = h.Name + " failed: the memory cannot be reached now. Go on without it."
+		call.log(slog.LevelError, "a memory tool failed in a model call", err)
+	case done.IsError:
+		result = "refused"
+	}
+	call.s.metrics.proxy.tools.WithLabelValues(h.Name, result).Inc()
+	return out
+}
+
+// nextRound asks the provider for the next round.
+func (call *modelCall) nextRound(messages []json.RawMessage) (*http.Response, error) {
+	t := call.turn.tools
+	b, err := callbody.Read(call.route.format, t.prompt)
+	if err != nil {
+		return nil, err
+	}
+	all := b.All()
+	last := t.count == maxRounds-1 || call.s.now().Sub(call.began) > roundsTime
+	call.request.Body = b.With(callbody.Edit{Messages: append(all[:len(all):len(all)], messages...), NoCalls: last})
+	call.request.Header.Del("Idempotency-Key") // It is that of another request.
+	resp, err := call.send()
+	if err == nil {
+		call.sent()
+	}
+	return resp, err
+}
+
+// follow goes on behind the stream of a round; see proxy.Rounds.
+func (call *modelCall) follow(_ context.Context, r *replies.Reply) (io.ReadCloser, *replies.Reply, error) {
+	messages, err := call.answered(r)
+	if err != nil || messages == nil {
+		return nil, call.turn.tools.Reply(), err
+	}
+	resp, err := call.nextRound(messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	if resp.StatusCode < http.StatusMultipleChoices && strings.Contains(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return resp.Body, nil, nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxWhole))
+	_ = resp.Body.Close()
+	call.failed(resp.StatusCode, "upstream_error", replies.Usage{})
+	message := "The provider answered no stream."
+	var said struct{ Error struct{ Message string } }
+	if json.Unmarshal(body, &said) == nil && said.Error.Message != "" {
+		message = said.Error.Message
+	}
+	return nil, nil, proxy.Refuse(http.StatusBadGateway, "upstream_error", message)
+}
+
+// wholeRounds goes on behind a whole answer, until the last round or one that fails. It gives that round's answer, with
+// the body that the client gets.
+func (call *modelCall) wholeRounds(resp *http.Response, body []byte) (*http.Response, []byte, error) {
+	for resp.StatusCode < http.StatusMultipleChoices {
+		r, err := replies.Parse(call.route.format, body)
+		if err != nil {
+			return resp, body, nil
+		}
+		messages, err := call.answered(r)
+		if err != nil {
+			call.failed(resp.StatusCode, "tool_rounds_exceeded", replies.Usage{})
+			return nil, nil, err
+		}
+		if messages == nil {
+			t := call.turn.tools
+			if t.Hidden != nil {
+				if body, err = t.Body(body); err != nil {
+					return nil, nil, err
+				}
+			}
+			call.committed(resp.StatusCode, t.Reply())
+			return resp, body, nil
+		}
+		_ = resp.Body.Close()
+		if resp, err = call.nextRound(messages); err != nil {
+			return nil, nil, err
+		}
+		if body, err = call.readWhole(resp); err != nil {
+			return nil, nil, err
+		}
+	}
+	return resp, body, nil
+}

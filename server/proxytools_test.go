@@ -1,0 +1,137 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/testdata/providers"
+)
+
+// toolModels are those of the three protocols, each strict about thinking where its provider is.
+var toolModels = map[chat.Format]string{chat.OpenAIChat: "gpt-4.1", chat.OpenAIResponses: "gpt-5.5",
+	chat.AnthropicMessages: "claude-opus-5-5"}
+
+// newToolClient is a client whose project has memory tools.
+func newToolClient(t testing.TB, f chat.Format, streams bool) *apiClient {
+	c := newClient(t, f, toolModels[f])
+	c.streams = streams
+	c.patch(`{"proxy_tools":["memory_recall","memory_store","memory_forget"]}`)
+	return c
+}
+
+// rounds sends the history, has the provider answer in rounds, and takes up the reply.
+func (c *apiClient) rounds(says ...providers.Reply) *replies.Reply {
+	c.t.Helper()
+	c.provider.Script(says...)
+	c.last = c.post()
+	r, err := c.read(c.last.body)
+	if c.last.status != 200 || err != nil {
+		c.t.Fatalf("%d %v: %s; refused: %v", c.last.status, err, c.last.body, c.provider.Refusals())
+	}
+	c.history = append(c.history, r.Messages...)
+	return r
+}
+
+// eachProtocol runs a test in the three protocols, streamed and not.
+func eachProtocol(t *testing.T, run func(t *testing.T, c *apiClient)) {
+	for f, name := range map[chat.Format]string{chat.OpenAIChat: "chat", chat.OpenAIResponses: "responses",
+		chat.AnthropicMessages: "messages"} {
+		for _, streams := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s,stream=%v", name, streams), func(t *testing.T) {
+				t.Parallel()
+				run(t, newToolClient(t, f, streams))
+			})
+		}
+	}
+}
+
+func part(text string) providers.Part { return providers.Part{Text: text} }
+
+func callPart(name, arguments string) providers.Part {
+	return providers.Part{Call: &providers.Call{Name: name, Arguments: arguments}}
+}
+
+const remember = `{"key":"drink","content":"The user likes green tea."}`
+
+// lawful holds that the provider refused nothing and that the client saw nothing of memory tools.
+func (c *apiClient) lawful() {
+	c.t.Helper()
+	for _, r := range c.provider.Refusals() {
+		c.t.Errorf("the provider refused: %v", r)
+	}
+	for _, raw := range c.history {
+		if strings.Contains(string(raw), "memory_") {
+			c.t.Errorf("the client has %s", raw)
+		}
+	}
+	if strings.Contains(string(c.last.body), "memory_") {
+		c.t.Errorf("the client got %s", c.last.body)
+	}
+}
+
+// stored are the messages of the session as they are kept, hidden ones marked.
+func (c *apiClient) stored() string {
+	c.t.Helper()
+	got := c.do("GET", "/api/v1/projects/default/sessions/"+c.session+"/messages?limit=1000", "")
+	if got.status != 200 {
+		c.t.Fatalf("%d %s", got.status, got.body)
+	}
+	return string(got.body)
+}
+
+// TestMemoryTools has models call memory tools in rounds, beside texts, thinking and the client's own calls.
+func TestMemoryTools(t *testing.T) {
+	t.Parallel()
+	eachProtocol(t, func(t *testing.T, c *apiClient) {
+		c.ask("I like green tea.")
+		r := c.rounds(providers.Think("worth keeping", providers.Reply{
+			Parts: []providers.Part{part("Let me note that."), callPart("memory_store", remember)}}),
+			providers.Think("it is kept", providers.Say("Noted.")))
+		c.lawful()
+		if usage := r.Usage; c.decisions()[0].Call.Usage.Input != int(usage.Input) && !hidesUsage(c) {
+			t.Errorf("the client got the usage %+v, the decision has %+v", usage, c.decisions()[0].Call.Usage)
+		}
+		c.ask("What do I like?")
+		c.rounds(providers.Use("memory_recall", `{"query":"likes"}`), providers.Use("memory_recall", `{"query":"tea"}`),
+			providers.Say("Green tea."))
+		c.lawful()
+		if c.last.header.Get("X-Mneme-Matched") != "extend" {
+			t.Errorf("the second turn is %v", c.last.header)
+		}
+		// Both call tools in one answer: Mneme's results wait for the client's.
+		c.ask("And where is my order?")
+		r = c.rounds(providers.Think("two things", providers.Reply{Parts: []providers.Part{part("Looking."),
+			callPart("memory_recall", `{"query":"order"}`), callPart("lookup", `{"order":7}`)}}))
+		c.lawful()
+		c.results(r, "shipped")
+		r = c.rounds(providers.Use("memory_recall", `{"query":"shipped"}`), providers.Use("lookup", `{"order":8}`))
+		c.results(r, "lost")
+		c.rounds(providers.Say("One was shipped, one is lost."))
+		c.lawful()
+		sent := c.sent()
+		last := string(sent[len(sent)-1])
+		for _, want := range []string{"likes green tea", `\"query\":\"order\"`, `\"query\":\"shipped\"`, "lost"} {
+			if c.format == chat.AnthropicMessages {
+				want = strings.ReplaceAll(want, `\`, "")
+			}
+			if !strings.Contains(last, want) {
+				t.Errorf("the provider did not get %s: %s", want, last)
+			}
+		}
+		c.ask("Thanks.")
+		c.rounds(providers.Say("You are welcome."))
+		c.lawful()
+		if c.last.header.Get("X-Mneme-Matched") != "extend" || len(c.decisions()) != 6 {
+			t.Errorf("%v, %d decisions", c.last.header, len(c.decisions()))
+		}
+		if stored := c.stored(); strings.Count(stored, `"hidden":true`) < 10 || strings.Count(stored, `"content":"Looking.`) < 1 {
+			t.Errorf("stored is %s", stored)
+		}
+	})
+}
+
+// hidesUsage tells whether the client does not get the usage because it did not ask for it.
+func hidesUsage(c *apiClient) bool { return c.streams && c.format == chat.OpenAIChat }
