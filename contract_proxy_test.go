@@ -41,8 +41,11 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 		`{"name":"a","protocol":"openai",` + local(`,"output_tokens":9,"context_tokens":9`) + `}`, `{"name":"a","protocol":"openai",` + local(`,"models":["["]`) + `}`} {
 		patch(`{"upstreams":[`+wrong+`]}`, 422)
 	}
+	for _, wrong := range []string{`["forget"]`, `["memory_recall","memory_recall"]`, `"memory_recall"`} {
+		patch(`{"proxy_tools":`+wrong+`}`, 422)
+	}
 	patch(`{"proxy_mode":"on"}`, 422)
-	patch(`{"proxy_mode":"off","proxy_on_error":"closed","proxy_on_disconnect":"finish","proxy_require_session":false}`, 200)
+	patch(`{"proxy_mode":"off","proxy_on_error":"closed","proxy_on_disconnect":"finish","proxy_require_session":false,"proxy_tools":["memory_store"]}`, 200)
 	for route, item := range c.doc["paths"].(map[string]any) {
 		if strings.HasPrefix(route, "/api/") || !strings.Contains(route, "/v1/") {
 			continue
@@ -66,5 +69,5 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 			}
 		}
 	}
-	patch(`{"upstreams":null,"proxy_mode":null,"proxy_on_error":null,"proxy_on_disconnect":null,"proxy_require_session":null}`, 200)
+	patch(`{"upstreams":null,"proxy_mode":null,"proxy_on_error":null,"proxy_on_disconnect":null,"proxy_require_session":null,"proxy_tools":null}`, 200)
 }
