@@ -44,6 +44,9 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	const in = "?namespace=users&namespace=1"
 	try(reader, "GET", memory, in, "", 200)
 	try(reader, "GET", memory, "?namespace=users", "", 404)
+	try(reader, "GET", memory, "?namespace=", "", 422)
+	try(reader, "GET", memory+"/history", "?namespace=", "", 422)
+	try(worker, "DELETE", memory, "?namespace=%01", "", 422)
 	try(reader, "GET", memory+"/history", in, "", 200)
 	try(reader, "GET", all, `?namespace=users&categories=core&categories=daily&tags_not=x&metadata={"by":"survey"}`+
 		`&value={"lang":{"$in":["no"]}}&until=1912-04-14`, "", 200)
@@ -52,6 +55,20 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(worker, "POST", all+"/recall", "", `{"query":"lang","namespace":["users"],"tags_any":[],"min_score":0.001,`+
 		`"value":{"lang":"no"},"metadata":{"n":{"$gte":2}},"categories":["core"]}`, 200)
 	try(worker, "POST", all+"/recall", "", `{"query":"*","min_score":1}`, 422)
+	shown := try(reader, "POST", "/api/v1/projects/{project}/context", "", `{"memories":{"query":"lang","limit":2}}`, 200)
+	var spaced struct {
+		DecisionID string `json:"decision_id"`
+		Memories   []struct {
+			Key       string
+			Namespace []string
+		}
+	}
+	if err := json.Unmarshal(shown.body, &spaced); err != nil || len(spaced.Memories) != 1 ||
+		len(spaced.Memories[0].Namespace) != 2 || spaced.Memories[0].Key != "user_language" {
+		t.Errorf("a window with a memory in a namespace: %v %s", err, shown.body)
+	}
+	c.check("GET", "/api/v1/projects/{project}/decisions/{decision}",
+		p.do(reader, "GET", "/api/v1/projects/default/decisions/"+spaced.DecisionID, ""))
 	const forget, spaces = all + "/forget", "/api/v1/projects/{project}/namespaces"
 	try(reader, "GET", spaces, "", "", 200)
 	try(reader, "GET", spaces, "?namespace=users&limit=1", "", 200)

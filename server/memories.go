@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -38,15 +39,26 @@ func (x *exchange) conditions(name string) (out memory.Conditions, err error) {
 	return out, err
 }
 
-// memoryID is the full name of the memory that the path and the query name.
-func (x *exchange) memoryID() string { return memory.ID(x.queries("namespace"), x.path("memory")) }
+// memoryID is the full name of the memory that the path and the query name. It answers the codes of a namespace.
+func (x *exchange) memoryID() (string, error) {
+	namespace := x.queries("namespace")
+	return memory.ID(namespace, x.path("memory")), ident.CheckNamespace("namespace", namespace)
+}
 
 func (s *Server) getMemory(ctx context.Context, c *call[nothing]) (memory.Memory, error) {
-	return s.engine.Memories.Get(ctx, c.caller, c.path("project"), c.memoryID())
+	id, err := c.memoryID()
+	if err != nil {
+		return memory.Memory{}, err
+	}
+	return s.engine.Memories.Get(ctx, c.caller, c.path("project"), id)
 }
 
 func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.Forgotten, error) {
-	return s.engine.Memories.Forget(ctx, c.caller, access.Once{}, c.path("project"), c.memoryID())
+	id, err := c.memoryID()
+	if err != nil {
+		return memory.Forgotten{}, err
+	}
+	return s.engine.Memories.Forget(ctx, c.caller, access.Once{}, c.path("project"), id)
 }
 
 func (s *Server) forgetMatching(ctx context.Context, c *call[memory.ForgetMatching]) (memory.ForgottenMatching, error) {
@@ -58,7 +70,11 @@ func (s *Server) listNamespaces(ctx context.Context, c *call[nothing]) (records.
 }
 
 func (s *Server) memoryHistory(ctx context.Context, c *call[nothing]) (records.List[memory.Version], error) {
-	return s.engine.Memories.History(ctx, c.caller, c.path("project"), c.memoryID(), c.page)
+	id, err := c.memoryID()
+	if err != nil {
+		return records.List[memory.Version]{}, err
+	}
+	return s.engine.Memories.History(ctx, c.caller, c.path("project"), id, c.page)
 }
 
 func (s *Server) recall(ctx context.Context, c *call[recall.Query]) (recall.Result, error) {

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -113,5 +114,32 @@ func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
 	group.Wait()
 	if got := len(k.ListMemories(memory.Filter{}, 50)); got != 10 || kept.Load() != 10 {
 		t.Errorf("%d memories are kept, %d were acknowledged", got, kept.Load())
+	}
+}
+
+// Bytes count values and metadata as content, so that they make no way around the quota, and give them back.
+func TestMemoryQuotaOfValues(t *testing.T) {
+	k := enginetest.Open(t, memstore.New(), enginetest.Quota(memory.Quota{Bytes: 1000}))
+	large := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
+	store := func(key string, spec memory.Spec) error {
+		spec.Key, spec.Content = key, "x"
+		_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, spec)
+		return err
+	}
+	if err := store("a", memory.Spec{Value: large(600)}); err != nil {
+		t.Fatal(err)
+	}
+	wantQuota(t, store("b", memory.Spec{Value: large(500)}))
+	wantQuota(t, store("b", memory.Spec{Metadata: map[string]json.RawMessage{"m": large(500)}}))
+	wantQuota(t, store("a", memory.Spec{Value: large(600)})) // the version before counts, too
+	move := func(m *memory.Memory) (memory.Spec, error) { return m.Spec(), nil }
+	if err := k.Memories.Edit(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, "a", "moved", move); err != nil {
+		t.Errorf("moving at the limit: %v", err)
+	}
+	if !k.Forget("moved") || k.Forget("a") {
+		t.Error("it was not moved")
+	}
+	if err := store("b", memory.Spec{Value: large(900)}); err != nil {
+		t.Errorf("after forgetting: %v", err)
 	}
 }
