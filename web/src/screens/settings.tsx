@@ -10,7 +10,7 @@ import { to } from '../state/query';
 import { mayAdminister } from '../state/session';
 
 type Settings = Schemas['Settings'];
-type Field = { name: keyof Settings; label: string; says: string; kind: 'number' | 'optional' | 'truth' | 'text' | string[] };
+type Field = { name: keyof Settings; label: string; says: string; kind: 'number' | 'optional' | 'truth' | 'text' | 'tools' | string[] };
 
 // What a person changes. The rest stands in the full JSON below, so that nothing is hidden.
 const groups: [string, Field[]][] = [
@@ -35,7 +35,12 @@ const groups: [string, Field[]][] = [
     { name: 'decision_retention_days', label: 'Decisions, in days', says: 'Then windows can no longer be explained.', kind: 'number' },
     { name: 'daily_memory_days', label: 'Daily memories, in days', says: 'Unless they say themselves when they expire.', kind: 'number' },
   ]],
+  ['Model calls through the proxy', [
+    { name: 'proxy_tools', label: 'Memory tools', says: 'The proxy adds them to calls in mode assemble, and answers them itself.', kind: 'tools' },
+  ]],
 ];
+
+const memoryTools = ['memory_recall', 'memory_store', 'memory_forget'];
 
 /** What someone else changed between two readings of the settings. */
 const others = (before: Settings, after: Settings) =>
@@ -137,6 +142,10 @@ function Value({ field: f, value, onChange }: { field: Field; value: unknown; on
   const shared = { id: `set-${f.name}`, 'aria-describedby': `set-${f.name}-says` };
   if (Array.isArray(f.kind)) return <select {...shared} value={String(value)} onChange={(e) => onChange(e.currentTarget.value)}>{f.kind.map((o) => <option key={o}>{o}</option>)}</select>;
   if (f.kind === 'truth') return <input {...shared} type="checkbox" checked={!!value} onChange={(e) => onChange(e.currentTarget.checked)} />;
+  if (f.kind === 'tools') {
+    const has = value as string[];
+    return <span {...shared} role="group" aria-label={f.label}>{memoryTools.map((tool) => <label key={tool}><input type="checkbox" checked={has.includes(tool)} onChange={(e) => onChange(e.currentTarget.checked ? [...has, tool] : has.filter((name) => name !== tool))} /> {tool}</label>)}</span>;
+  }
   if (f.kind === 'text') return <input {...shared} value={String(value ?? '')} onInput={(e) => onChange(e.currentTarget.value)} />;
   return <input {...shared} type="number" min={0} value={value === null || value === undefined ? '' : String(value)} onChange={(e) => { const v = e.currentTarget.value; if (v !== '' || f.kind === 'optional') onChange(v === '' ? null : Number(v)); }} />;
 }
