@@ -2,10 +2,12 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -196,4 +198,64 @@ func TestToolsThatAreNotAdded(t *testing.T) {
 			t.Errorf("the provider got %s", sent[len(sent)-1])
 		}
 	})
+}
+
+// TestClientsThatLeaveBetweenRounds has a client close its connection while the provider has the second round, which ends
+// then. What the first round took is noted, and nothing is stored.
+func TestClientsThatLeaveBetweenRounds(t *testing.T) {
+	t.Parallel()
+	for _, streams := range []bool{false, true} {
+		c := newToolClient(t, chat.OpenAIChat, streams)
+		var calls atomic.Int32
+		reached, ended := make(chan struct{}), make(chan struct{})
+		to, err := url.Parse(c.provider.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass := httputil.NewSingleHostReverseProxy(to)
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1) != 2 {
+				pass.ServeHTTP(w, r)
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(reached)
+			<-r.Context().Done()
+			close(ended)
+		}))
+		t.Cleanup(front.Close)
+		c.site = inFront(t, front.URL)
+		c.patch(`{"proxy_tools":["memory_recall"]}`)
+		c.ask("Do you remember?")
+		c.provider.Script(providers.Use("memory_recall", `{"query":"tea"}`))
+		ctx, leave := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://"+c.addr+c.path, strings.NewReader(c.body()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"X-Mneme-Key": c.key("agent"), "Authorization": "Bearer sk-client",
+			"Content-Type": "application/json", "X-Mneme-Session": c.session} {
+			req.Header.Set(name, value)
+		}
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		}()
+		<-reached
+		leave()
+		<-left
+		<-ended
+		var rows []decisionRow
+		for len(rows) == 0 || rows[0].Stored == nil { // It is noted behind the call.
+			rows = c.decisions()
+		}
+		if *rows[0].Stored || rows[0].Reason != "client_gone" || rows[0].Call.Usage == nil {
+			t.Errorf("stream %v: %+v", streams, rows[0])
+		}
+		c.rounds(providers.Say("I do."))
+	}
 }
