@@ -118,7 +118,7 @@ func brokenOff(t *testing.T, m *enginetest.Meddler) (k *enginetest.Kit, file []b
 	t.Helper()
 	source := enginetest.New(t)
 	asTenant(source, "one")
-	source.Post("a", enginetest.User("first"))
+	source.Post("a", enginetest.User(strings.Repeat("first", records.StagedBytes/5))) // small ones share a commit
 	source.Post("b", enginetest.User("second"))
 	file = export(source)
 	k = enginetest.Open(t, m)

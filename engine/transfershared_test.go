@@ -283,7 +283,7 @@ func TestImportOfBoardThatEndsHalfway(t *testing.T) {
 			asTenant(k, "two")
 			commits := 0
 			h.before = func() error {
-				if commits++; commits < 5 || name == "late" && commits > 5 {
+				if commits++; commits < 3 || name == "late" && commits > 3 {
 					return nil
 				}
 				return halfway(k)

@@ -6,7 +6,6 @@ package rawjson
 
 import (
 	"bytes"
-	"encoding/json"
 	"iter"
 	"unicode/utf8"
 )
@@ -210,19 +209,6 @@ func SkipValue(b []byte, i int) int {
 		i++
 	}
 	return i
-}
-
-// String returns a JSON string's value; false where the JSON is no string.
-func String(raw []byte) (string, bool) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return "", false
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1]), true
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
 }
 
 // AppendString appends a text as a JSON string. Unlike encoding/json it does not escape <, > and &, which only HTML

@@ -20,13 +20,14 @@ const (
 	StagedBytes  = 1 << 20
 )
 
-// Staging writes something that is too large for one commit where nobody sees it: under an incarnation that no record
-// names yet. A last commit that names the incarnation makes all of it seen at once; Reveal is part of that commit.
-// Until then a job stands ready that has everything swept when its time is over, because the process may die meanwhile.
+// Staging writes something that may be too large for one commit where nobody sees it: under an incarnation that no
+// record names yet. A last commit that names the incarnation makes all of it seen at once; Reveal is part of that commit
+// and writes what is still waiting. So what fits into one commit takes one. Where more than one is needed, the first
+// also holds a job that has everything swept when its time is over, because the process may die meanwhile.
 type Staging struct {
 	W     *Tx // It collects what the next commit writes.
 	live  ident.Incarnation
-	job   []byte
+	job   []byte     // the key of the job; nil: nothing is committed yet
 	sweep store.Pair // the job that removes what was written
 }
 
@@ -37,17 +38,9 @@ func (db *DB) Stage(ctx context.Context, c access.Caller, sweep store.Pair) (*St
 	if err := t.expectLive(c); err != nil {
 		return nil, err
 	}
-	s := &Staging{W: t, live: t.Live, job: stagedKey(t.Now.Add(stagingLife), sweep.Key), sweep: sweep}
-	t.Put(s.job, sweep.Value)
-	err := db.Commit(ctx, t.Tenant, t.Batch)
+	s := &Staging{W: t, live: t.Live, sweep: sweep}
 	s.clear()
-	return s, err
-}
-
-// expects are the preconditions of all that is staged: the tenant lives, and the job is there. Where the job is gone,
-// what was written before is being swept.
-func (s *Staging) expects() []store.Expect {
-	return []store.Expect{{Key: Live.Key(), Value: s.live[:]}, {Key: s.job, Value: s.sweep.Value}}
+	return s, nil
 }
 
 // clear begins the next commit.
@@ -61,24 +54,35 @@ func (s *Staging) Add(do func(w *Tx) error) error {
 	if err := do(s.W); err != nil {
 		return err
 	}
-	if s.W.Writes() < stagedWrites && s.W.Bytes() < StagedBytes {
-		return nil
+	if FillsCommit(s.W.Writes(), s.W.Bytes()) {
+		return s.Flush()
 	}
-	return s.Flush()
+	return nil
 }
+
+// FillsCommit tells whether so many writes and bytes should be committed before more is added to them.
+func FillsCommit(writes, bytes int) bool { return writes >= stagedWrites || bytes >= StagedBytes }
 
 // Read reads what was committed so far, or anything else, without expecting it unchanged.
 func (s *Staging) Read(q store.Query) (store.Result, error) {
 	return s.W.DB.Store.Read(s.W.Ctx, s.W.Tenant, q)
 }
 
-// Flush commits what is still waiting. It answers import_interrupted where the tenant or the job is gone.
+// Flush commits what is waiting, in the first commit with the job. It answers import_interrupted where the tenant or the
+// job is gone. Where the job is gone, what was written before is being swept.
 func (s *Staging) Flush() error {
 	if s.W.Writes() == 0 {
 		return nil
 	}
-	s.W.Batch.Expect = s.expects()
-	err := s.W.DB.Commit(s.W.Ctx, s.W.Tenant, s.W.Batch)
+	w := s.W
+	w.Batch.Expect = []store.Expect{{Key: Live.Key(), Value: s.live[:]}}
+	if s.job == nil {
+		s.job = stagedKey(w.DB.Now().Add(stagingLife), s.sweep.Key)
+		w.Put(s.job, s.sweep.Value)
+	} else {
+		w.Batch.Expect = append(w.Batch.Expect, s.expectJob())
+	}
+	err := w.DB.Commit(w.Ctx, w.Tenant, w.Batch)
 	s.clear()
 	if _, lost := errors.AsType[*store.ConflictError](err); lost {
 		return fault.Errorf(fault.Conflict, "import_interrupted",
@@ -87,17 +91,29 @@ func (s *Staging) Flush() error {
 	return err
 }
 
-// Reveal takes the job away in t, the commit that names the incarnation.
+func (s *Staging) expectJob() store.Expect { return store.Expect{Key: s.job, Value: s.sweep.Value} }
+
+// Reveal adds what is waiting to t, the commit that names the incarnation, and takes the job away. It may be called
+// again for another t, where the commit is tried again.
 func (s *Staging) Reveal(t *Tx) {
-	t.Batch.Expect = append(t.Batch.Expect, s.expects()[1])
-	t.Delete(s.job)
+	for _, p := range s.W.Batch.Put {
+		t.Put(p.Key, p.Value)
+	}
+	if s.job != nil {
+		t.Batch.Expect = append(t.Batch.Expect, s.expectJob())
+		t.Delete(s.job)
+	}
 }
 
 // Abandon has what was written swept now. Where that fails, the job does it later.
 func (s *Staging) Abandon(ctx context.Context) {
+	s.clear()
+	if s.job == nil {
+		return
+	}
 	db := s.W.DB
-	err := db.Commit(ctx, s.W.Tenant, store.Batch{Expect: s.expects(), Delete: [][]byte{s.job},
-		Put: []store.Pair{s.sweep}})
+	err := db.Commit(ctx, s.W.Tenant, store.Batch{Expect: []store.Expect{{Key: Live.Key(), Value: s.live[:]}, s.expectJob()},
+		Delete: [][]byte{s.job}, Put: []store.Pair{s.sweep}})
 	if err = LostRace(err); err != nil {
 		db.Log.Error("sweeping a failed import; it is tried again later", "error", err)
 	}

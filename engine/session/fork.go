@@ -69,9 +69,6 @@ func (svc *Service) Fork(ctx context.Context, c access.Caller, once access.Once,
 				size = bytes
 				return svc.checkQuota(ctx, c, bytes)
 			})
-			if err == nil {
-				err = in.Flush()
-			}
 			if err != nil {
 				return Session{}, err
 			}

@@ -53,9 +53,6 @@ func (svc *Service) Import(ctx context.Context, c access.Caller, once access.Onc
 				}
 				skipped = append(skipped, left...)
 			}
-			if err := in.Flush(); err != nil {
-				return Imported{}, err
-			}
 		}
 		h, err := in.putHead(t, p, f.Session.ID, f.Summary)
 		if err != nil {

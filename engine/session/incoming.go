@@ -2,11 +2,11 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
@@ -90,16 +90,9 @@ func (p *Part) turn(line *transfer.ImportLine) (*FileTurn, *transcript.Turn, err
 	if p.at == nil {
 		return nil, nil, fault.Errorf(fault.Invalid, "invalid_export", "a turn without a session")
 	}
-	var in turnLine
-	if err := line.Into(&in); err != nil {
+	file, err := readTurn(line)
+	if err != nil {
 		return nil, nil, err
-	}
-	file := &FileTurn{Turn: in.Turn, Continues: in.Continues, Superseded: in.Superseded}
-	for _, m := range in.Messages {
-		if m.Text != "" {
-			m.Message = json.RawMessage(m.Text)
-		}
-		file.Messages = append(file.Messages, m.FileMessage)
 	}
 	turn, _, err := file.parse(transcript.ParseMessages)
 	if err == nil {
@@ -150,22 +143,27 @@ func (p *Part) Fits(im *transfer.Importing) error {
 	return p.Sessions.checkQuota(im.Ctx, im.Caller, p.bytes)
 }
 
-// End answers invalid_export where a session has no end.
-func (p *Part) End(*transfer.Importing) error {
+// End answers invalid_export where a session has no end, and has the ended ones seen.
+func (p *Part) End(im *transfer.Importing) error {
 	if p.at != nil {
 		return fault.Errorf(fault.Invalid, "invalid_export", "the last session has no end")
 	}
-	return nil
+	return p.reveal(im)
 }
 
-// Abandon has the session swept that is half stored.
+// Abandon has the sessions swept that are half stored.
 func (p *Part) Abandon(ctx context.Context) {
-	if p.at != nil && p.at.staged != nil {
-		p.at.staged.Abandon(ctx)
+	if p.at != nil {
+		p.ended.sessions = append(p.ended.sessions, p.at)
+	}
+	for _, in := range p.ended.sessions {
+		if in.staged != nil {
+			in.staged.Abandon(ctx)
+		}
 	}
 }
 
-// Store stores a line. A session is seen once its last line is stored.
+// Store stores a line. A session is seen once its last line is stored and those that share its commit.
 func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	if line.Stored {
 		return nil
@@ -191,53 +189,91 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 		return err
 	}
 	end, err := p.end(line)
-	if err == nil {
-		err = p.reveal(im, line, end)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		p.at = nil
-	}
-	return err
-}
-
-// reveal makes the session one that is seen, or forgets one that was deleted while it was being exported. It answers
-// import_conflict where the project or the name was lost meanwhile.
-func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine, end endLine) error {
-	in, s := p.at, &p.at.begin
-	if end.Deleted {
+	in := p.at
+	if p.at = nil; end.Deleted {
 		in.staged.Abandon(im.Ctx)
 		return nil
 	}
-	if err := in.staged.Flush(); err != nil {
+	if !in.begin.LastActivity.IsZero() {
+		in.staged.head.LastActivity = in.begin.LastActivity.UTC()
+	}
+	if p.ended.add(in, line.Number); p.ended.fill() {
+		return p.reveal(im)
+	}
+	return nil
+}
+
+// ended are sessions whose last lines were read and that are seen with the next commit.
+type ended struct {
+	sessions []*incoming
+	last     int // number of the last line
+	writes   int // that wait for the commit
+	bytes    int // of all messages, so that a long session does not wait for others
+}
+
+func (e *ended) add(in *incoming, line int) {
+	e.sessions, e.last = append(e.sessions, in), line
+	e.writes, e.bytes = e.writes+in.staged.W.Writes()+headWrites, e.bytes+int(in.size)
+}
+
+// headWrites is about how many records a session has beside its messages.
+const headWrites = 3
+
+func (e *ended) fill() bool { return records.FillsCommit(e.writes, e.bytes) }
+
+// reveal makes the ended sessions ones that are seen. It answers import_conflict where a project or a name was lost
+// meanwhile.
+func (p *Part) reveal(im *transfer.Importing) error {
+	if len(p.ended.sessions) == 0 {
+		return nil
+	}
+	err := im.Commit("session", p.ended.last, func(t *records.Tx) (int, error) {
+		var of *project.Record
+		for _, in := range p.ended.sessions {
+			var err error
+			if of == nil || of.ID != in.begin.Project {
+				if of, err = p.Sessions.projects.Project(t, im.Caller, in.begin.Project); err != nil {
+					return 0, err
+				}
+			}
+			if err := in.reveal(t, of); err != nil {
+				return 0, err
+			}
+		}
+		return len(p.ended.sessions), nil
+	})
+	if err != nil {
 		return err
 	}
-	if !s.LastActivity.IsZero() {
-		in.staged.head.LastActivity = s.LastActivity.UTC()
+	size := int64(0)
+	for _, in := range p.ended.sessions {
+		size += in.size
 	}
-	err := im.Commit("session", line.Number, func(t *records.Tx) (int, error) {
-		of, err := p.Sessions.projects.Project(t, im.Caller, s.Project)
-		if err != nil {
-			return 0, err
-		}
-		if of.Incarnation != in.staged.project {
-			return 0, fault.Errorf(fault.Conflict, "import_conflict", "project %q was deleted meanwhile", of.ID)
-		}
-		before, err := records.GetTx[Head](t, records.Session.Key(of.Incarnation, s.ID))
-		if err != nil {
-			return 0, err
-		}
-		if in.taken(before) {
-			return 0, fault.Errorf(fault.Conflict, "import_conflict", "session %q was made meanwhile", s.ID)
-		}
-		if before != nil {
-			t.Put(records.SessionJob.Key(before.Incarnation), of.Incarnation[:])
-			dropUnborn(t, of.Incarnation, s.ID)
-		}
-		_, err = in.staged.putHead(t, of, s.ID, s.Summary)
-		return 1, err
-	})
-	if err == nil {
-		p.Sessions.MessageUse.Add(im.Caller.Tenant, records.Amount{Bytes: in.size})
+	p.ended = ended{}
+	p.Sessions.MessageUse.Add(im.Caller.Tenant, records.Amount{Bytes: size})
+	return nil
+}
+
+// reveal collects the writes that make the session one that is seen in its project. It answers import_conflict.
+func (in *incoming) reveal(t *records.Tx, of *project.Record) error {
+	id := in.begin.ID
+	if of.Incarnation != in.staged.project {
+		return fault.Errorf(fault.Conflict, "import_conflict", "project %q was deleted meanwhile", of.ID)
 	}
+	before, err := records.GetTx[Head](t, records.Session.Key(of.Incarnation, id))
+	if err != nil {
+		return err
+	}
+	if in.taken(before) {
+		return fault.Errorf(fault.Conflict, "import_conflict", "session %q was made meanwhile", id)
+	}
+	if before != nil {
+		t.Put(records.SessionJob.Key(before.Incarnation), of.Incarnation[:])
+		dropUnborn(t, of.Incarnation, id)
+	}
+	_, err = in.staged.putHead(t, of, id, in.begin.Summary)
 	return err
 }

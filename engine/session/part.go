@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
@@ -16,7 +17,8 @@ import (
 type Part struct {
 	Sessions *Service
 	at       *incoming // the session at hand
-	bytes    int64     // of messages, that the file adds
+	ended    ended
+	bytes    int64 // of messages, that the file adds
 }
 
 func (*Part) Types() []string { return []string{"session", "turn", "session_end"} }
@@ -31,19 +33,67 @@ type beginLine struct {
 	Summary      *FileSummary `json:"summary,omitempty"`
 }
 
-// turnLine is one turn of the session that was begun last.
+// turnLine is one turn of the session that was begun last, without its messages.
 type turnLine struct {
 	transfer.FileLine
-	Turn       uint32        `json:"turn"`
-	Continues  bool          `json:"continues,omitempty"`
-	Superseded bool          `json:"superseded,omitempty"`
-	Messages   []lineMessage `json:"messages"`
+	Turn       uint32 `json:"turn"`
+	Continues  bool   `json:"continues,omitempty"`
+	Superseded bool   `json:"superseded,omitempty"`
 }
 
-// lineMessage is a message with its JSON in place, or, where that holds a line break, as text.
-type lineMessage struct {
-	FileMessage
-	Text string `json:"text,omitempty"`
+// readTurn reads a turn's line. Its messages, which are most of it, are cut out rather than decoded: each has its JSON in
+// place, as "message", or, where that holds a line break, as "text".
+func readTurn(line *transfer.ImportLine) (*FileTurn, error) {
+	raw := bytes.Clone(line.Raw())
+	var messages []byte
+	var about turnLine
+	if err := readAround(raw, &about, map[string]*[]byte{"messages": &messages}); err != nil {
+		return nil, err
+	}
+	turn := &FileTurn{Turn: about.Turn, Continues: about.Continues, Superseded: about.Superseded}
+	if messages == nil {
+		return turn, nil
+	}
+	if !rawjson.IsArray(messages) {
+		return nil, fault.Errorf(fault.Invalid, "invalid_export", "turn: messages must be an array")
+	}
+	for from, to := range rawjson.Elements(messages) {
+		var m FileMessage
+		var message, text []byte
+		err := readAround(messages[from:to], &m, map[string]*[]byte{"message": &message, "text": &text})
+		if err != nil {
+			return nil, err
+		}
+		m.Message = message
+		if own, ok := rawjson.String(text); ok && own != "" {
+			m.Message = json.RawMessage(own)
+		} else if text != nil && !ok {
+			return nil, fault.Errorf(fault.Invalid, "invalid_export", "turn: text must be a string")
+		}
+		turn.Messages = append(turn.Messages, m)
+	}
+	return turn, nil
+}
+
+// readAround decodes an object into v without some of its members, which it gives as they stand; nil where one is absent
+// or null. It answers invalid_export for an unknown field, a wrong type, and a name that comes twice.
+func readAround(raw []byte, v any, members map[string]*[]byte) error {
+	o, twice, ok := rawjson.ReadObject(raw)
+	if !ok || twice != nil {
+		return fault.Errorf(fault.Invalid, "invalid_export", "turn: must be an object with each name once")
+	}
+	for name, to := range members {
+		*to = o.Get(name)
+	}
+	dec := json.NewDecoder(bytes.NewReader(o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool {
+		_, cut := members[string(f.Name)]
+		return cut
+	})))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fault.Errorf(fault.Invalid, "invalid_export", "turn: %s", err)
+	}
+	return nil
 }
 
 // endLine ends a session. One that was deleted while it was being exported is to be forgotten.

@@ -165,7 +165,7 @@ func (im *Importing) Conflict(line *ImportLine, format string, args ...any) {
 
 // check goes through the whole file and stores nothing.
 func (im *Importing) check(file io.ReadSeeker) error {
-	if err := im.each(file, Part.Check); err != nil {
+	if err := im.each(file, false, Part.Check); err != nil {
 		return err
 	}
 	if im.refusal != nil {
@@ -183,7 +183,7 @@ func (im *Importing) check(file io.ReadSeeker) error {
 
 // store goes through the file again and stores what it holds.
 func (im *Importing) store(file io.ReadSeeker) error {
-	err := im.each(file, Part.Store)
+	err := im.each(file, true, Part.Store)
 	if err != nil {
 		for _, part := range im.parts {
 			part.Abandon(context.WithoutCancel(im.Ctx))

@@ -20,6 +20,7 @@ type ImportLine struct {
 	Kind   string // its type
 	Number int    // the header is line 1
 	Stored bool   // an earlier import of the file, which was broken off, has stored it
+	Passed bool   // the line has been checked already
 	raw    []byte
 }
 
@@ -33,9 +34,12 @@ func (l *ImportLine) Into(v any) error {
 	return nil
 }
 
+// Raw is the line's JSON, an object, until the next line is read.
+func (l *ImportLine) Raw() []byte { return l.raw }
+
 // each goes through a file from its start: it has the part of each line do something with the line, and holds the whole
-// file against its last line.
-func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportLine) error) error {
+// file against its last line. passed says that it went through the file before.
+func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Importing, *ImportLine) error) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -57,7 +61,8 @@ func (im *Importing) each(file io.ReadSeeker, do func(Part, *Importing, *ImportL
 			return fault.Errorf(fault.Invalid, "export_incomplete",
 				"the file ends after %d lines without its last line; nothing was imported", number-1)
 		}
-		line := &ImportLine{Number: number, raw: raw, Stored: number <= im.progress.Lines}
+		line := &ImportLine{Number: number, raw: raw, Passed: passed,
+			Stored: number <= im.progress.Lines}
 		if err == nil {
 			line.Kind, err = line.begin()
 		}
@@ -103,6 +108,9 @@ func (l *ImportLine) begin() (string, error) {
 	var kind FileLine
 	if err := json.Unmarshal(l.raw, &kind); err != nil {
 		return "", fault.Errorf(fault.Invalid, "invalid_export", "not JSON: %s", err)
+	}
+	if l.Passed {
+		return kind.Type, nil
 	}
 	if !rawjson.NumbersReadable(l.raw) {
 		return "", fault.Errorf(fault.Invalid, "unreadable_number", "a number is one that many readers of JSON cannot hold")
