@@ -8,11 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
@@ -86,11 +85,11 @@ func BenchmarkImport(b *testing.B) {
 				k := enginetest.Open(b, db)
 				asTenant(k, "bench")
 				b.StartTimer()
-				before := processorTime()
+				before := benchtest.ProcessorTime()
 				if _, err := k.ImportTenant(b.Context(), k.Admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(whole)); err != nil {
 					b.Fatal(err)
 				}
-				b.ReportMetric((processorTime()-before).Seconds()*1e9/float64(len(whole)), "cpu-ns/B")
+				b.ReportMetric((benchtest.ProcessorTime()-before).Seconds()*1e9/float64(len(whole)), "cpu-ns/B")
 				b.StopTimer()
 				_ = db.Close()
 				b.StartTimer()
@@ -140,10 +139,4 @@ func recordedTalks(b *testing.B) (talks [][]string) {
 		talks = append(talks, turns)
 	}
 	return talks
-}
-
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
@@ -46,12 +47,18 @@ func BenchmarkTurns(b *testing.B) {
 			}
 			same := make([]byte, w.bytes)
 			raw := benchtest.NewRawLog(b)
+			var processor time.Duration
 			m := benchtest.Compare(b, 16*writers,
-				func(n int) { benchtest.Share(b, writers, n, turn) },
+				func(n int) {
+					before := benchtest.ProcessorTime()
+					benchtest.Share(b, writers, n, turn)
+					processor += benchtest.ProcessorTime() - before
+				},
 				func(n int) { benchtest.Share(b, writers, n, func() error { return raw.Append(same) }) })
 			b.ReportMetric(1/m.Subject.Seconds(), "turns/s")
 			b.ReportMetric(1/m.Baseline.Seconds(), "raw/s")
 			b.ReportMetric(1/m.Ratio, "of-raw")
+			b.ReportMetric(float64(processor.Microseconds())/float64(b.N), "cpu-µs/turn")
 			b.ReportMetric(float64(len(same)), "bytes/turn")
 		})
 	}
