@@ -56,11 +56,16 @@ func WithoutOwn(raw json.RawMessage) []byte {
 	return o.Without(isOwn)
 }
 
-// posted returns the message's own bytes without Mneme's fields.
-func (m *Message) posted() []byte {
+// posted returns the message's own object without Mneme's fields.
+func (m *Message) posted() object {
 	o, _ := readObject(m.Raw)
+	cut := isOwn
 	if m.Format == OpenAIChat {
-		return o.Without(isLeftOutOfChat)
+		cut = isLeftOutOfChat
 	}
-	return o.Without(isOwn)
+	raw := o.Without(cut)
+	if len(raw) < len(o.Raw) {
+		o, _ = readObject(raw)
+	}
+	return o
 }

@@ -12,7 +12,7 @@ import (
 func renderAnthropic(m *Message) Fragment {
 	var b blockList
 	if m.Raw != nil && m.Format == AnthropicMessages {
-		raw := m.posted()
+		raw := m.posted().Raw
 		legal := b.posted(m, raw)
 		fr := b.fragment(m.Role)
 		if legal && len(fr.Bytes) > 0 {

@@ -25,8 +25,7 @@ func chatID(id string) string { return callid.Short(id, callid.MostInChat) }
 
 // legalChat changes in a posted message what the format does not allow: long ids of calls, names of tools, and content
 // that is null where there is nothing else.
-func (m *Message) legalChat(raw []byte) []byte {
-	o, _ := readObject(raw)
+func (m *Message) legalChat(o object) []byte {
 	switch {
 	case m.Role == plan.RoleTool && chatID(m.CallID) != m.CallID:
 		o, _ = readObject(o.With("tool_call_id", rawjson.AppendString(nil, chatID(m.CallID))))

@@ -67,6 +67,10 @@ func others(raw []byte) [][]byte {
 	if !bytes.Contains(raw, []byte(`"type"`)) && !bytes.Contains(raw, []byte(`\u`)) {
 		return nil
 	}
+	if o, twice, ok := rawjson.ReadObject(raw); ok && twice == nil && o.Find("role") != nil && !compound(o.Get("content")) &&
+		!compound(o.Get("output")) {
+		return nil // It is a message without parts, and nothing else of it is looked at.
+	}
 	v, ok := decode(raw)
 	if !ok {
 		return nil
@@ -95,6 +99,8 @@ func others(raw []byte) [][]byte {
 	walk(v)
 	return out
 }
+
+func compound(value []byte) bool { return rawjson.IsArray(value) || rawjson.IsObject(value) }
 
 // appendPart appends a part without the members that are left out. A reference is nothing but its id, and keeps it.
 func appendPart(b []byte, part map[string]any, kind string) []byte {

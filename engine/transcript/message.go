@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -80,18 +81,33 @@ const (
 
 var errBadHeaders = errors.New("a packed header record does not parse")
 
+// fewStrings is how many names and tags are told apart without a map.
+const fewStrings = 8
+
 // appendHeaders packs the headers of one turn: version, counts, a string table, fixed-size entries, and the costs of
 // those messages that have some.
 func appendHeaders(dst []byte, hs []Header) []byte {
-	ids := map[string]uint16{"": 0}
-	strings := []string{""}
+	var ids map[string]uint16 // of many strings
+	strings := make([]string, 1, fewStrings)
 	id := func(s string) uint16 {
-		n, ok := ids[s]
-		if !ok {
-			n = uint16(len(strings))
-			ids[s], strings = n, append(strings, s)
+		if len(strings) < fewStrings {
+			if n := slices.Index(strings, s); n >= 0 {
+				return uint16(n)
+			}
+		} else {
+			if ids == nil {
+				ids = make(map[string]uint16, 2*fewStrings)
+				for n, s := range strings {
+					ids[s] = uint16(n)
+				}
+			}
+			if n, ok := ids[s]; ok {
+				return n
+			}
+			ids[s] = uint16(len(strings))
 		}
-		return n
+		strings = append(strings, s)
+		return uint16(len(strings) - 1)
 	}
 	fixed := make([]byte, 0, len(hs)*headerSize)
 	var tags, costs []byte

@@ -53,9 +53,10 @@ func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) (fail
 	if !bill.OneForAll(m) {
 		h.Costs = new(Costs)
 	}
+	flat := m.Flat()
 	for i, count := range in {
 		h.Tokens[i] = uint32(bill.Words(count) + bill.Media(tally.Current))
-		h.Content[i] = uint32(count(m.Flat()))
+		h.Content[i] = uint32(count(flat))
 		if h.Costs != nil {
 			thinking := bill.Thinking(count)
 			if thinking == 0 {
