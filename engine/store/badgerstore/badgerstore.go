@@ -118,7 +118,7 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 
 // openDatabase looks for damage, opens a database and starts its committer.
 func (s *Store) openDatabase(b badger.Options, o Options, sp space) (*database, error) {
-	found, err := examine(b, s.ledger)
+	found, err := examine(b, s.ledger, !o.Repair && len(s.ledger.list) == 0)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +134,9 @@ func (s *Store) openDatabase(b badger.Options, o Options, sp space) (*database, 
 		return nil, errors.Join(err, db.Close())
 	}
 	go d.run()
+	var reading context.Context
+	reading, d.closing = context.WithCancel(context.Background())
+	go func() { d.read <- d.readLater(reading, found.unread) }()
 	return d, nil
 }
 

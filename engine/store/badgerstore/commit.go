@@ -2,6 +2,7 @@ package badgerstore
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type database struct {
 	told      sync.Once
 	queue     chan *request
 	stopped   chan struct{}
+	closing   context.CancelFunc // ends readLater
+	read      chan bool          // what readLater tells
 	// writing is held while a transaction is committed, and by Compact while Badger takes none.
 	writing sync.Mutex
 	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
@@ -59,15 +62,22 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		space:     s,
 		queue:     make(chan *request, queueLength),
 		stopped:   make(chan struct{}),
+		read:      make(chan bool, 1),
 		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
 	}, nil
 }
 
-// close ends the committer once it has emptied the queue. No submit may run or follow.
+// close ends the committer once it has emptied the queue. No submit may run or follow. Where all is well, the database
+// gets the mark of a clean stop.
 func (d *database) close() error {
+	d.closing()
 	close(d.queue)
 	<-d.stopped
-	return errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close())
+	sound := <-d.read && d.damaged() == nil && d.failure.Err() == nil
+	if err := errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close()); err != nil || !sound {
+		return err
+	}
+	return markClean(d.db.Opts())
 }
 
 // run is the committer: it takes whatever is waiting, commits it as one transaction, and looks again.

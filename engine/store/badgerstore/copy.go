@@ -114,7 +114,7 @@ func copyFolder(from, to string) error {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if !entry.Type().IsRegular() || name == lockName {
+		if !entry.Type().IsRegular() || name == lockName || name == cleanName {
 			continue
 		}
 		// Tables are written once; all other files go on being written to, once the copy is open.

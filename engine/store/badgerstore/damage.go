@@ -153,10 +153,12 @@ type checkup struct {
 	committed committed
 	last      uint64   // the newest commit in the logs, 0 where there is none
 	torn      []string // logs with a torn end that were set aside
+	unread    []tableFile
 }
 
-// examine reads the logs of a database that is closed, corrects what can be corrected, and takes out what cannot.
-func examine(o badger.Options, l *ledger) (_ *checkup, err error) {
+// examine reads the files of a database that is closed, corrects what can be corrected, and takes out what cannot. later
+// allows it to leave tables for readLater.
+func examine(o badger.Options, l *ledger, later bool) (_ *checkup, err error) {
 	dir := o.Dir
 	c := &checkup{database: filepath.Base(dir), dir: dir, ledger: l}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -196,7 +198,7 @@ func examine(o badger.Options, l *ledger) (_ *checkup, err error) {
 			return nil, fmt.Errorf("reading %s: %w", filepath.Base(name), err)
 		}
 	}
-	return c, c.examineTables(o)
+	return c, c.examineTables(o, later)
 }
 
 func (c *checkup) examineLog(name string) error {

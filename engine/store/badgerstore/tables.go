@@ -56,31 +56,59 @@ func (s Span) overlaps(from, to []byte) bool {
 	return bytes.Compare(s.From, to) < 0 && (len(s.To) == 0 || bytes.Compare(from, s.To) < 0)
 }
 
-// examineTables reads every table of a database that is still closed, and cuts damaged blocks out.
-func (c *checkup) examineTables(o badger.Options) error {
+// tableFile is a table of a database.
+type tableFile struct {
+	name        string
+	compression options.CompressionType
+}
+
+// tablesOf lists the tables that a database's manifest names: their numbers in order, and their files.
+func tablesOf(o badger.Options) (ids []uint64, files []tableFile, err error) {
 	f, err := os.Open(filepath.Join(o.Dir, badger.ManifestFilename))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	defer f.Close()
 	manifest, read, err := badger.ReplayManifestFile(f, o.ExternalMagicVersion, o)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := checkManifestEnd(o.Dir, int(read)); err != nil {
+		return nil, nil, err
+	}
+	ids = slices.Sorted(maps.Keys(manifest.Tables))
+	for _, id := range ids {
+		files = append(files, tableFile{table.NewFilename(id, o.Dir), manifest.Tables[id].Compression})
+	}
+	return ids, files, nil
+}
+
+// examineTables reads every table of a database that is still closed, and cuts damaged blocks out. Where the tables are
+// as a process left them that closed the database in good order, it notes them as unread instead.
+func (c *checkup) examineTables(o badger.Options, later bool) error {
+	ids, files, err := tablesOf(o)
+	if err != nil {
 		return err
 	}
-	ids := slices.Sorted(maps.Keys(manifest.Tables))
+	clean, err := takeMark(o.Dir, ids)
+	if err != nil {
+		return err
+	}
+	if clean && later {
+		c.unread = files
+		return nil
+	}
 	found, errs := make([]*sparse, len(ids)), make([]error, len(ids))
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
+			var r tableReader
 			for i := int(next.Add(1)) - 1; i < len(ids); i = int(next.Add(1)) - 1 {
-				found[i], errs[i] = readTable(table.NewFilename(ids[i], o.Dir), manifest.Tables[ids[i]].Compression)
+				found[i], errs[i] = r.read(files[i])
 			}
 		})
 	}
@@ -101,23 +129,36 @@ func (c *checkup) examineTables(o badger.Options) error {
 				"is lost", len(t.lost))}); err != nil {
 			return err
 		}
-		if err := replace(t.name, t.rebuilt(o, manifest.Tables[ids[i]].Compression)); err != nil {
+		if err := replace(t.name, t.rebuilt(o, files[i].compression)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readTable reads a table, and answers what is left of it where blocks are damaged. Without its index nothing can be
-// told about a table.
-func readTable(name string, compression options.CompressionType) (*sparse, error) {
-	data, err := os.ReadFile(name)
+// tableReader reads tables one after the other, in the same memory.
+type tableReader struct {
+	file  bytes.Buffer
+	block []byte
+}
+
+// read reads a table, and answers what is left of it where blocks are damaged. Without its index nothing can be told
+// about a table.
+func (r *tableReader) read(of tableFile) (*sparse, error) {
+	name, compression := of.name, of.compression
+	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // Badger says so itself.
 	}
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
+	r.file.Reset()
+	if _, err := r.file.ReadFrom(f); err != nil {
+		return nil, err
+	}
+	data := r.file.Bytes()
 	end := len(data)
 	parts := [2][]byte{} // checksum, index
 	for i, what := range [...]string{"checksum", "index"} {
@@ -144,7 +185,8 @@ func readTable(name string, compression options.CompressionType) (*sparse, error
 		b := &blocks[i]
 		at, size := int(b.Offset()), int(b.Len())
 		if at+size <= end {
-			if _, ok := readBlock(data[at:at+size], compression); ok {
+			var ok bool
+			if r.block, _, ok = readBlock(r.block, data[at:at+size], compression); ok {
 				continue
 			}
 		}
@@ -162,7 +204,7 @@ func readTable(name string, compression options.CompressionType) (*sparse, error
 	}
 	for i := range blocks {
 		if at, size := int(blocks[i].Offset()), int(blocks[i].Len()); at+size <= end {
-			if block, ok := readBlock(data[at:at+size], compression); ok {
+			if _, block, ok := readBlock(nil, bytes.Clone(data[at:at+size]), compression); ok {
 				t.entries = append(t.entries, entriesOf(block)...)
 			}
 		}
@@ -179,24 +221,26 @@ func fits(data, checksum []byte) bool {
 	return bytes.Equal(checksum, want)
 }
 
-// readBlock decompresses a block and holds it against its checksum.
-func readBlock(raw []byte, compression options.CompressionType) (block []byte, ok bool) {
+// readBlock decompresses a block, into buffer where it fits, and holds it against its checksum. It gives the buffer back,
+// which may have grown.
+func readBlock(buffer, raw []byte, compression options.CompressionType) (_, block []byte, ok bool) {
 	if compression == options.Snappy {
 		var err error
-		if raw, err = s2.Decode(nil, raw); err != nil {
-			return nil, false
+		if raw, err = s2.Decode(buffer[:cap(buffer)], raw); err != nil {
+			return buffer, nil, false
 		}
+		buffer = raw
 	}
 	if len(raw) < 8 {
-		return nil, false
+		return buffer, nil, false
 	}
 	end := len(raw) - 4
 	n := int(binary.BigEndian.Uint32(raw[end:]))
 	if n > end-4 {
-		return nil, false
+		return buffer, nil, false
 	}
 	block = raw[:end-n]
-	return block, fits(block, raw[end-n:end])
+	return buffer, block, fits(block, raw[end-n:end])
 }
 
 // entriesOf takes a block apart that has its checksum.

@@ -1,0 +1,111 @@
+package badgerstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+func init() { readPause = 0 }
+
+// closed gives a folder that was closed in good order, and a table of its main database.
+func closed(t *testing.T) (dir, table string) {
+	t.Helper()
+	dir, _ = flipFolders(t)
+	s, err := openSmall(dir)
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "main", "*.sst"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	return dir, names[0]
+}
+
+func marked(t *testing.T, dir string) bool {
+	t.Helper()
+	_, err := os.Stat(filepath.Join(dir, "main", cleanName))
+	return err == nil
+}
+
+// Tables of a database that was closed in good order are read once it is open. The mark that says so is there only while
+// the database is closed, and not where they were not all read.
+func TestMarkOfCleanStop(t *testing.T) {
+	dir, table := closed(t)
+	if !marked(t, dir) {
+		t.Fatal("closed in good order, the database has no mark")
+	}
+	s, err := openSmall(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if marked(t, dir) {
+		t.Error("an open database has the mark, so that a killed one has it too")
+	}
+	if there, failed := standing(t, s, "k"); failed > 0 || there != flipCommits*flipPairs {
+		t.Errorf("%d pairs are read, %d fail", there, failed)
+	}
+	<-s.main.read
+	s.main.read <- false // as where it is closed before all tables are read
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if marked(t, dir) {
+		t.Error("not all tables were read, and the database has the mark")
+	}
+
+	dir, table = closed(t)
+	smash(t, table, 8_000, 1)
+	if s, err = openSmall(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if len(s.Findings()) != 1 {
+		t.Errorf("a table was written to since the stop: found %+v", s.Findings())
+	}
+}
+
+// What rots in a table while nobody looks, and the file system does not know of, is found once the database is open, and
+// cut out by the next start.
+func TestRotBehindMark(t *testing.T) {
+	dir, table := closed(t)
+	smash(t, table, 8_000, 1)
+	o := mainOptions(filepath.Join(dir, "main"))
+	if err := markClean(o); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSmall(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := <-s.main.read
+	if s.main.read <- all; all {
+		t.Error("the damaged table was read and nothing found")
+	}
+	if len(s.Findings()) > 0 {
+		t.Fatal("it was found before the store was open, so that nothing is tested")
+	}
+	if err := s.Commit(t.Context(), "acme", pair("k", "1")); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("a write: %v", err)
+	}
+	if there, failed := standing(t, s, "k"); failed == 0 || there+failed != flipCommits*flipPairs {
+		t.Errorf("%d pairs are read, %d answer an error, all are %d", there, failed, flipCommits*flipPairs)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openSmall(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if list := s.Findings(); len(list) != 1 || list[0].File != filepath.Base(table) {
+		t.Errorf("the next start finds %+v", list)
+	}
+}
