@@ -40,6 +40,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 	}
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	limitMemory(env, os.DirFS("/"), log)
+	go giveBack(ctx)
 	// Listen first: an address in use is found at once, and opening a database can take long.
 	ln, err := net.Listen("tcp", c.Listen)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // importedBytes is the size of each tenant's file that BenchmarkImport imports.
-const importedBytes = 10e6
+const importedBytes = 100e6
 
 // BenchmarkImport imports tenants' files of 100 MB into a store on disk: recorded sessions, one session that never
 // ends, and memories of 300 bytes. It reports megabytes a second, and the processor time of a megabyte.
