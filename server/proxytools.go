@@ -85,8 +85,10 @@ func (call *modelCall) answered(r *replies.Reply) ([]json.RawMessage, error) {
 	whole := slices.Contains([]string{"", "stop", "tool_calls", "tool_use", "end_turn", "completed"}, r.Stop)
 	results := make([]replies.Result, len(held))
 	for i, h := range held {
-		if results[i] = (replies.Result{Held: h, IsError: true, Content: "The answer ended before the call was whole."}); whole {
+		if whole {
 			results[i] = call.runTool(h)
+		} else {
+			results[i] = replies.Result{Held: h, IsError: true, Content: "The answer ended before the call was whole."}
 		}
 	}
 	next := t.Answer(results)
@@ -148,7 +150,8 @@ func (call *modelCall) follow(_ context.Context, r *replies.Reply) (io.ReadClose
 	if err != nil {
 		return nil, nil, err
 	}
-	if resp.StatusCode < http.StatusMultipleChoices && strings.Contains(resp.Header.Get("Content-Type"), "text/event-stream") {
+	media := resp.Header.Get("Content-Type")
+	if resp.StatusCode < http.StatusMultipleChoices && strings.Contains(media, "text/event-stream") {
 		return resp.Body, nil, nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxWhole))
