@@ -217,7 +217,7 @@ func TestImportedMemoryGoesOn(t *testing.T) {
 		t.Error("a memory outlives its expiry")
 	}
 	for _, m := range k.ListMemories(memory.Filter{}, 50) {
-		k.Forget(m.Key)
+		k.Forget(m.ID())
 	}
 	k.Drain()
 	for _, it := range k.Everything("two") {
@@ -236,13 +236,13 @@ func TestImportWithinMemoryQuota(t *testing.T) {
 	asTenant(source, "one")
 	settleMemories(source)
 	file := export(source)
-	for count, fits := range map[int]bool{26: false, 27: true} {
+	for count, fits := range map[int]bool{28: false, 29: true} {
 		k := enginetest.Open(t, memstore.New(), enginetest.Quota(memory.Quota{Count: count}))
 		k.Now = source.Clock()
 		asTenant(k, "two")
 		_, err := tryImport(k, file)
 		if fits != (err == nil) {
-			t.Errorf("27 memories, room for %d: %v", count, err)
+			t.Errorf("29 memories, room for %d: %v", count, err)
 		}
 		if n := len(k.ListMemories(memory.Filter{}, 50)); !fits && n > 0 || fits && n != count {
 			t.Errorf("room for %d: %d are there", count, n)

@@ -19,10 +19,11 @@ func (k *Kit) Remember(spec memory.Spec) memory.Memory {
 	return m
 }
 
+// Forget forgets a memory by its full name, and tells whether it was there.
 func (k *Kit) Forget(key string) bool {
 	k.Helper()
 	f, err := k.Memories.Forget(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, key)
-	if err != nil || f.Key != key {
+	if err != nil || memory.ID(f.Namespace, f.Key) != key {
 		k.Fatalf("forgetting %q: %+v %v", key, f, err)
 	}
 	return f.Forgotten

@@ -179,7 +179,7 @@ func TestListPage(t *testing.T) {
 			t.Errorf("pages of %d: %v", limit, got)
 		}
 	}
-	for _, bad := range []Page{{Limit: -1}, {Limit: maxPage + 1}, {Cursor: "?"}, {Cursor: strings.Repeat("A", 400)}} {
+	for _, bad := range []Page{{Limit: -1}, {Limit: maxPage + 1}, {Cursor: "?"}, {Cursor: strings.Repeat("A", 4*maxCursor/3+4)}} {
 		var refused *fault.Error
 		if _, err := list(bad); !errors.As(err, &refused) || refused.Kind != fault.Invalid {
 			t.Errorf("page %+v: %v", bad, err)
