@@ -1,9 +1,11 @@
 package index
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -11,10 +13,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
-
-// maxBlockRewrites bounds the blocks that one batch rewrites to take documents out. The job removes the postings of
-// documents beyond it; the documents themselves are gone at once.
-const maxBlockRewrites = 1500
 
 // StreamOf is the stream of the memories that name a session. Those that name none are in stream 0.
 func StreamOf(session string) uint64 {
@@ -99,6 +97,31 @@ func (svc *Service) DeleteDocument(t *records.Tx, project ident.Incarnation, id 
 	return err
 }
 
+// settles is how often Settle tries: each time that it loses to another one, that one has taken marks out.
+const settles = 64
+
+// Settle takes the documents that are marked as dead out of a space, so that nothing of them is left. Where others change
+// the space all the time, the job takes out the last. It is not done where the space is being dropped as a whole.
+func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bool, err error) {
+	for range settles {
+		job, err := svc.db.ReadItem(ctx, tenant, s.jobKey())
+		if err != nil || stateOf(job) == dropped {
+			return false, err
+		}
+		f, fresh, marks, err := svc.look(ctx, tenant, job)
+		if errors.Is(err, ErrBroken) {
+			return true, records.LostRace(svc.rebuild(ctx, tenant, job))
+		}
+		if err != nil || len(marks) == 0 {
+			return true, err
+		}
+		if err := f.takeOut(marks, f.oldest(fresh)); records.LostRace(err) != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
 // nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
 // random place of the millisecond in which the memory was changed, so that writers do not wait for one another.
 func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uint64, error) {
@@ -126,8 +149,7 @@ func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uin
 func (s Space) expectFree(t *records.Tx, ps *Passages) {
 	for i := range ps.Count {
 		at := ps.Place(i)
-		for _, key := range [][]byte{s.freshKey(ps.Epoch, at), s.freshKey(max(ps.Epoch, 1)-1, at), s.documentKey(at),
-			s.deadKey(at)} {
+		for _, key := range [][]byte{s.freshKey(ps.Epoch, at), s.freshKey(max(ps.Epoch, 1)-1, at), s.documentKey(at)} {
 			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: key})
 		}
 	}
@@ -192,58 +214,40 @@ func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
 	return svc.removeDocuments(t, s, ps.Epoch, places)
 }
 
-// removeDocuments takes documents out of a space, with their postings as far as one batch can. Those whose postings
-// stay are marked as dead, and the job removes them. The epoch is the one that fresh documents among them were added
-// in.
+// removeDocuments takes documents out of a space: fresh ones whole, and those in blocks by a mark, with which they count
+// for nothing. The job takes their postings out. The epoch is the one that fresh documents among them were added in.
 func (svc *Service) removeDocuments(t *records.Tx, s Space, epoch uint32, places []rank.Place) error {
-	ask, folded := [][]byte{s.corpusKey()}, make([][]byte, len(places))
+	ask := make([][]byte, 0, 2*len(places)+1)
+	for _, at := range places {
+		ask = append(ask, s.freshKey(epoch, at), s.documentKey(at))
+	}
+	got, err := t.Look(append(ask, s.epochKey())...)
+	if err != nil {
+		return err
+	}
+	now, err := readEpoch(got[len(ask)])
+	if err != nil {
+		return err
+	}
+	marked := false
 	for i, at := range places {
-		ask, folded[i] = append(ask, s.freshKey(epoch, at)), s.documentKey(at)
-	}
-	// The batch expects the fresh documents as they are. That is enough, because the job that puts a document into
-	// blocks deletes the fresh one.
-	got, err := t.Look(ask...)
-	if err != nil {
-		return err
-	}
-	corpus, err := decodeCorpus(got[0])
-	if err != nil {
-		return err
-	}
-	r, err := svc.db.Store.Read(t.Ctx, t.Tenant, store.Query{Keys: folded})
-	if err != nil {
-		return err
-	}
-	changed, blocks := false, 0
-	for i, it := range r.Keys {
-		if fresh := got[i+1]; there(fresh) {
+		if fresh := got[2*i]; there(fresh) {
 			t.Delete(fresh.Key)
 			continue
 		}
-		if !there(it) {
+		folded := got[2*i+1]
+		if !there(folded) {
 			continue
 		}
-		d := readDocument(it, true)
-		if d == nil || corpus.Documents == 0 || corpus.Terms < uint64(d.Len) {
+		d := readDocument(folded, false)
+		if d == nil {
 			return ErrBroken
 		}
-		changed = true
-		corpus.Documents--
-		corpus.Terms -= uint64(d.Len)
-		if blocks+len(d.Terms) > maxBlockRewrites {
-			t.Put(s.deadKey(places[i]), []byte{0})
-			svc.jobs.Poke(t.Tenant)
-			continue
-		}
-		blocks += len(d.Terms)
-		t.Delete(it.Key)
-		if err := s.removePostings(t, d); err != nil {
-			return err
-		}
+		t.Put(s.deadKey(now, at), deadMark(d.Len))
+		marked = true
 	}
-	if !changed {
-		return nil
+	if marked {
+		svc.jobs.Poke(t.Tenant)
 	}
-	corpus.Version++
-	return t.PutJSON(s.corpusKey(), corpus)
+	return nil
 }

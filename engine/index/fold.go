@@ -16,16 +16,18 @@ import (
 
 // Bounds of putting fresh documents into blocks.
 const (
-	foldAt     = 64      // fresh documents that are worth it
+	foldAt     = 64      // fresh documents, or dead ones, that are worth it
 	foldChunk  = 1024    // documents in one batch
 	foldWrites = 9000    // writes of one batch
 	foldTerms  = 5000    // distinct terms of one batch
 	foldBytes  = 6 << 20 // of one batch
 	foldEpoch  = 512     // documents that leave an epoch until the next begins
+	foldDead   = 256     // dead documents that one batch takes out
+	foldBlocks = 3000    // blocks that it changes for that, unless one document is in more
 )
 
 // stepSpaces does one unit of work on the first of a tenant's indexes that has some: what the index's job says, and
-// else it puts a chunk of fresh documents into blocks, or takes the postings of a dead one out.
+// else it puts a chunk of fresh documents into blocks, or takes the postings of dead ones out.
 func (svc *Service) stepSpaces(ctx context.Context, tenant string) (done bool, err error) {
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{records.FoldJob.All()}})
 	if err != nil {
@@ -47,12 +49,7 @@ func (svc *Service) stepSpace(ctx context.Context, tenant string, job store.Item
 	if state == dropped {
 		return true, records.LostRace(svc.dropPiece(ctx, tenant, job))
 	}
-	leave, err := svc.Queue(ctx, tenant, spaceOf(job.Key))
-	if err != nil {
-		return false, err
-	}
 	done, err = svc.foldSpace(ctx, tenant, job)
-	leave()
 	switch {
 	case errors.Is(err, ErrBroken):
 		return true, records.LostRace(svc.rebuild(ctx, tenant, job))
@@ -73,70 +70,60 @@ type folding struct {
 	expect []store.Expect // the space's job, its corpus and its epoch, as they were read
 }
 
-// foldSpace removes the postings of a dead document, or puts fresh documents into blocks where there are enough of
-// them, or where they have waited since an earlier epoch. Few fresh documents are searched as they are.
-func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item) (done bool, err error) {
+// look reads what waits in a space: the first fresh documents and the first marks of dead ones, by their keys.
+func (svc *Service) look(ctx context.Context, tenant string, job store.Item) (f *folding, fresh, marks []store.Item,
+	err error) {
 	s := spaceOf(job.Key)
 	record, corpus, err := svc.readCorpus(ctx, tenant, s)
 	if err != nil {
-		return false, err
+		return nil, nil, nil, err
 	}
-	fresh, dead := s.fresh(corpus.Oldest), records.RecallDead.Under2(s.Project, s.Kind)
-	fresh.Limit, fresh.KeysOnly, dead.Limit = foldAt, true, 1
-	q := store.Query{Keys: [][]byte{s.epochKey()}, Ranges: []store.Range{fresh, dead}}
+	waiting, dead := s.fresh(corpus.Oldest), s.dead(corpus.Oldest)
+	waiting.Limit, waiting.KeysOnly, dead.Limit, dead.KeysOnly = foldAt, true, foldDead+1, true
+	q := store.Query{Keys: [][]byte{s.epochKey()}, Ranges: []store.Range{waiting, dead}}
 	r, err := svc.db.Store.Read(ctx, tenant, q)
 	if err != nil {
-		return false, err
+		return nil, nil, nil, err
 	}
 	epoch, err := readEpoch(r.Keys[0])
 	if err != nil {
-		return false, err
+		return nil, nil, nil, err
 	}
-	if dead := r.Ranges[1]; len(dead) > 0 {
-		return true, svc.removeDead(ctx, tenant, s, dead[0].Key)
-	}
-	waiting := r.Ranges[0]
-	if len(waiting) < foldAt && (len(waiting) == 0 || epochOf(waiting[0].Key) >= epoch) {
-		return false, nil
-	}
-	f := &folding{Space: s, svc: svc, ctx: ctx, tenant: tenant, corpus: corpus, epoch: epoch}
+	f = &folding{Space: s, svc: svc, ctx: ctx, tenant: tenant, corpus: corpus, epoch: epoch}
 	for _, it := range []store.Item{job, record, r.Keys[0]} {
 		f.expect = append(f.expect, store.Expect{Key: it.Key, Value: it.Value})
 	}
-	return true, f.fold(foldChunk)
+	return f, r.Ranges[0], r.Ranges[1], nil
 }
 
-// removeDead takes the postings of a document that is gone out of the blocks.
-func (svc *Service) removeDead(ctx context.Context, tenant string, s Space, dead []byte) error {
-	t := svc.db.Begin(ctx, tenant)
-	_, err := svc.Change(t, s, func() error {
-		got, err := t.Look(s.documentKey(placeOf(dead)), s.corpusKey(), dead)
-		if err != nil {
-			return err
-		}
-		t.Delete(dead)
-		if !there(got[0]) {
-			return nil
-		}
-		corpus, err := decodeCorpus(got[1])
-		if err != nil {
-			return err
-		}
-		d := readDocument(got[0], true)
-		if d == nil {
-			return ErrBroken
-		}
-		if err := s.removePostings(t, d); err != nil {
-			return err
-		}
-		t.Delete(got[0].Key)
-		corpus.Version++
-		return t.PutJSON(s.corpusKey(), corpus)
-	})
-	if err != nil {
-		return err
+// oldest is the epoch of the first of what waits, or the one that the next is written in.
+func (f *folding) oldest(waiting []store.Item) uint32 {
+	if len(waiting) == 0 {
+		return f.epoch
 	}
-	return svc.db.Commit(ctx, tenant, t.Batch)
+	return epochOf(waiting[0].Key)
+}
+
+// foldSpace takes dead documents out of blocks, or puts fresh documents into them, where there are enough of them, or
+// where they have waited since an earlier epoch. Few are searched as they are.
+func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item) (done bool, err error) {
+	f, fresh, marks, err := svc.look(ctx, tenant, job)
+	if err != nil {
+		return false, err
+	}
+	if len(marks) >= foldAt || f.oldest(marks) < f.epoch {
+		return true, f.takeOut(marks, f.oldest(fresh))
+	}
+	if len(fresh) < foldAt && f.oldest(fresh) >= f.epoch {
+		return false, nil
+	}
+	for limit := foldChunk; ; limit /= 4 {
+		err := f.fold(limit)
+		if _, lost := errors.AsType[*store.ConflictError](err); !lost || limit <= foldAt {
+			return true, err
+		}
+		// Some of the documents were overwritten meanwhile, which befalls fewer of them less often.
+	}
 }
 
 // fold puts the first fresh documents into blocks, at most so many. Where the batch gets too large it begins again with
@@ -173,16 +160,9 @@ func (f *folding) fold(limit int) error {
 		b.Put = append(b.Put, store.Pair{Key: f.documentKey(d.Place), Value: it.Value})
 	}
 	documents := len(b.Put)
-	corpus.Version++
-	if corpus.Folded += documents; corpus.Folded >= foldEpoch {
-		corpus.Folded = 0
-		b.Put = append(b.Put, store.Pair{Key: f.epochKey(), Value: binary.BigEndian.AppendUint32(nil, f.epoch+1)})
-	}
-	value, err := json.Marshal(corpus)
-	if err != nil {
+	if err := f.keep(&b, corpus, documents); err != nil {
 		return err
 	}
-	b.Put = append(b.Put, store.Pair{Key: f.corpusKey(), Value: value})
 	blocks, err := f.addPostings(added)
 	if err != nil {
 		return err
@@ -194,6 +174,104 @@ func (f *folding) fold(limit int) error {
 		return f.fold(documents / 2)
 	}
 	return f.svc.db.Commit(f.ctx, f.tenant, b)
+}
+
+// keep writes the corpus as a batch leaves it, which puts so many documents into blocks or takes them out, and begins
+// the next epoch where it is time.
+func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) error {
+	corpus.Version++
+	if corpus.Folded += documents; corpus.Folded >= foldEpoch {
+		corpus.Folded = 0
+		b.Put = append(b.Put, store.Pair{Key: f.epochKey(), Value: binary.BigEndian.AppendUint32(nil, f.epoch+1)})
+	}
+	value, err := json.Marshal(corpus)
+	b.Put = append(b.Put, store.Pair{Key: f.corpusKey(), Value: value})
+	return err
+}
+
+// takeOut takes the documents of the first marks out of blocks, as far as one batch can. No fresh document is of an
+// epoch before oldest.
+func (f *folding) takeOut(marks []store.Item, oldest uint32) error {
+	keys := make([][]byte, 0, 2*len(marks))
+	for _, it := range marks {
+		keys = append(keys, it.Key, f.documentKey(placeOf(it.Key)))
+	}
+	r, err := f.svc.db.Store.Read(f.ctx, f.tenant, store.Query{Keys: keys})
+	if err != nil {
+		return err
+	}
+	b := store.Batch{Expect: slices.Clone(f.expect)}
+	corpus := f.corpus
+	corpus.Oldest = oldest
+	var gone []*rank.Document
+	blocks := 0
+	for i := 0; i < len(r.Keys); i += 2 {
+		mark, it := r.Keys[i], r.Keys[i+1]
+		if len(b.Delete) >= 2*foldDead {
+			corpus.Oldest = min(oldest, epochOf(mark.Key))
+			break
+		}
+		if there(it) {
+			d := readDocument(it, true)
+			if d == nil || corpus.Documents == 0 || corpus.Terms < uint64(d.Len) {
+				return ErrBroken
+			}
+			if blocks += len(d.Terms); len(gone) > 0 && blocks > foldBlocks {
+				corpus.Oldest = min(oldest, epochOf(mark.Key))
+				break
+			}
+			corpus.Documents--
+			corpus.Terms -= uint64(d.Len)
+			gone = append(gone, d)
+			b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
+			b.Delete = append(b.Delete, it.Key)
+		}
+		b.Delete = append(b.Delete, mark.Key)
+	}
+	if err := f.keep(&b, corpus, len(gone)); err != nil {
+		return err
+	}
+	if err := f.removePostings(&b, gone); err != nil {
+		return err
+	}
+	return f.svc.db.Commit(f.ctx, f.tenant, b)
+}
+
+// removePostings takes documents' postings out of their blocks. A block that gets empty goes.
+func (f *folding) removePostings(b *store.Batch, gone []*rank.Document) error {
+	var q store.Query
+	var places []rank.Place // by range
+	for _, d := range gone {
+		for _, term := range d.Terms {
+			q.Ranges = append(q.Ranges, f.block(term.Term, d.Place))
+			places = append(places, d.Place)
+		}
+	}
+	r, err := f.svc.db.Store.Read(f.ctx, f.tenant, q)
+	if err != nil {
+		return err
+	}
+	without := map[string][]rank.Place{} // by block
+	values := map[string][]byte{}
+	for i, items := range r.Ranges {
+		if len(items) > 0 {
+			key := string(items[0].Key)
+			without[key], values[key] = append(without[key], places[i]), items[0].Value
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(without)) {
+		block, err := rank.ReadBlock(nil, values[key])
+		if err != nil {
+			return ErrBroken
+		}
+		left := slices.DeleteFunc(block, func(p rank.Posting) bool { return slices.Contains(without[key], p.Place) })
+		if len(left) == 0 {
+			b.Delete = append(b.Delete, []byte(key))
+		} else {
+			b.Put = append(b.Put, store.Pair{Key: []byte(key), Value: rank.AppendBlock(nil, left)})
+		}
+	}
+	return nil
 }
 
 // addPostings gives the blocks that change where postings are added to terms. Each round reads, for every term that has

@@ -125,10 +125,8 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	dead := records.RecallDead.Under2(s.Project, s.Kind)
-	dead.KeysOnly = true
 	own := [][]byte{s.jobKey(), s.corpusKey()}
-	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), dead}}
+	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), s.Space.dead(oldest)}}
 	for _, w := range words {
 		for _, term := range s.terms(w) {
 			q.Ranges = append(q.Ranges, s.blocks(term))
@@ -150,7 +148,15 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 		return languages, nil // Nothing says how far its records still belong together.
 	}
 	for _, it := range r.Ranges[1] {
-		s.dead[placeOf(it.Key)] = true
+		at := placeOf(it.Key)
+		words, ok := wordsOf(it)
+		if !ok || in.Documents == 0 || in.Terms < uint64(words) {
+			s.damaged = true
+		} else if !s.dead[at] {
+			in.Documents--
+			in.Terms -= uint64(words)
+		}
+		s.dead[at] = true
 	}
 	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
@@ -48,8 +47,8 @@ func (s Space) freshKey(epoch uint32, at rank.Place) []byte {
 	return records.RecallFresh.Key(s.Project, s.Kind, epoch, at.Stream, at.Pos)
 }
 
-func (s Space) deadKey(at rank.Place) []byte {
-	return records.RecallDead.Key(s.Project, s.Kind, at.Stream, at.Pos)
+func (s Space) deadKey(epoch uint32, at rank.Place) []byte {
+	return records.RecallDead.Key(s.Project, s.Kind, epoch, at.Stream, at.Pos)
 }
 
 func (s Space) blockKey(term string, at rank.Place) []byte {
@@ -73,10 +72,25 @@ func (s Space) fresh(oldest uint32) store.Range {
 	return rng
 }
 
-// epochOf reads the epoch out of a fresh document's key.
-func epochOf(key []byte) uint32 {
-	_, _, epoch, _, _, _ := records.RecallFresh.Split(key)
-	return epoch
+// dead covers the marks of documents that are gone, from an epoch on.
+func (s Space) dead(oldest uint32) store.Range {
+	rng := records.RecallDead.Under2(s.Project, s.Kind)
+	rng.From = records.RecallDead.Under3(s.Project, s.Kind, oldest).From
+	return rng
+}
+
+// epochOf reads the epoch out of the key of a fresh document, or of the mark of a dead one.
+func epochOf(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-20:]) }
+
+// deadMark is the value of the mark of a dead document, which has so many words.
+func deadMark(words uint32) []byte { return binary.BigEndian.AppendUint32(nil, words) }
+
+// wordsOf reads how many words a dead document has.
+func wordsOf(mark store.Item) (words uint32, ok bool) {
+	if len(mark.Value) != 4 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(mark.Value), true
 }
 
 // placeOf reads the place that a key ends with.
@@ -102,10 +116,10 @@ func readEpoch(it store.Item) (uint32, error) {
 // corpusRecord says what is in the blocks of a space.
 type corpusRecord struct {
 	Version   uint64 `json:"version"`
-	Documents uint64 `json:"documents"`
-	Terms     uint64 `json:"terms"` // of all documents together
-	// Oldest is the first epoch that may have fresh documents. Folded counts those put into blocks since the epoch last
-	// moved on.
+	Documents uint64 `json:"documents"` // dead ones too
+	Terms     uint64 `json:"terms"`     // of all documents together
+	// Oldest is the first epoch that may have fresh documents, or marks of dead ones. Folded counts those put into blocks
+	// and taken out of them since the epoch last moved on.
 	Oldest uint32 `json:"oldest,omitempty"`
 	Folded int    `json:"folded,omitempty"`
 }
@@ -153,37 +167,4 @@ func (svc *Service) Change(t *records.Tx, s Space, change func() error) (done bo
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// removePostings takes a document's postings out of their blocks. A block that gets empty goes.
-func (s Space) removePostings(t *records.Tx, d *rank.Document) error {
-	q := store.Query{Ranges: make([]store.Range, len(d.Terms))}
-	for i, term := range d.Terms {
-		q.Ranges[i] = s.block(term.Term, d.Place)
-	}
-	r, err := t.DB.Store.Read(t.Ctx, t.Tenant, q)
-	if err != nil {
-		return err
-	}
-	for _, items := range r.Ranges {
-		if len(items) == 0 {
-			continue
-		}
-		it := t.Left(items[0])
-		if !there(it) {
-			continue // the batch emptied it before
-		}
-		block, err := rank.ReadBlock(nil, it.Value)
-		if err != nil {
-			return ErrBroken
-		}
-		switch left := rank.Without(slices.Clone(block), d.Place); {
-		case len(left) == len(block):
-		case len(left) == 0:
-			t.Delete(it.Key)
-		default:
-			t.Put(it.Key, rank.AppendBlock(nil, left))
-		}
-	}
-	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// sessionChunk is how many documents of a deleted session one step takes out of blocks.
-const sessionChunk = 32
+// sessionChunk is how many documents of a deleted session, or of superseded messages, one step marks as dead.
+const sessionChunk = 256
 
 // SweepTranscript removes a chunk of a deleted session from its project's index, and tells whether there may be more.
 func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project, session ident.Incarnation) (
@@ -21,22 +21,30 @@ func (svc *Service) SweepTranscript(ctx context.Context, tenant string, project,
 	if more, err := svc.sweepFresh(ctx, tenant, s, stream); more || err != nil {
 		return more, err
 	}
-	folded := records.RecallDocument.Under3(project, s.Kind, stream)
-	folded.Limit, folded.KeysOnly = sessionChunk, true
-	dead := records.RecallDead.Under3(project, s.Kind, stream)
-	dead.Limit, dead.KeysOnly = 1, true
-	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{folded, dead}})
+	t := svc.db.Begin(ctx, tenant)
+	var places []rank.Place
+	dead, err := svc.deadOf(t, s, stream)
 	if err != nil {
 		return false, err
 	}
-	if dead := r.Ranges[1]; len(dead) > 0 {
-		return true, records.LostRace(svc.removeDead(ctx, tenant, s, dead[0].Key))
+	folded := records.RecallDocument.Under3(project, s.Kind, stream)
+	folded.KeysOnly = true
+	for it, err := range svc.db.Scan(ctx, tenant, folded) {
+		if err != nil {
+			return false, err
+		}
+		if at := placeOf(it.Key); !dead[at] {
+			places = append(places, at)
+		}
+		if len(places) == sessionChunk {
+			break
+		}
 	}
-	places := make([]rank.Place, len(r.Ranges[0]))
-	for i, it := range r.Ranges[0] {
-		places[i] = placeOf(it.Key)
+	if len(places) == 0 && len(dead) > 0 {
+		if settled, err := svc.Settle(ctx, tenant, s); settled || err != nil {
+			return true, err
+		}
 	}
-	t := svc.db.Begin(ctx, tenant)
 	changed, err := svc.Change(t, s, func() error { return svc.removeDocuments(t, s, 0, places) })
 	if err != nil {
 		return false, err
@@ -139,16 +147,22 @@ func (svc *Service) RemoveDocuments(t *records.Tx, s Space, stream, oldest uint6
 	return n, n > 0, nil
 }
 
-// deadOf are the places of a stream's documents that are taken out already, but for their postings.
+// deadOf are the places of a stream's documents that are marked as dead.
 func (svc *Service) deadOf(t *records.Tx, s Space, stream uint64) (map[rank.Place]bool, error) {
-	rng := records.RecallDead.Under3(s.Project, s.Kind, stream)
+	_, corpus, err := svc.readCorpus(t.Ctx, t.Tenant, s)
+	if err != nil && !errors.Is(err, ErrBroken) {
+		return nil, err
+	}
+	rng := s.dead(corpus.Oldest)
 	rng.KeysOnly = true
 	dead := map[rank.Place]bool{}
 	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, rng) {
 		if err != nil {
 			return nil, err
 		}
-		dead[placeOf(it.Key)] = true
+		if at := placeOf(it.Key); at.Stream == stream {
+			dead[at] = true
+		}
 	}
 	return dead, nil
 }

@@ -50,12 +50,11 @@ func (s *search) addVariants(words []asked) error {
 			}
 			found = append(found, some...)
 		}
-		if found = found[:min(len(found), maxVariants)]; len(found) > 0 {
-			if err := s.load(found); err != nil {
-				return err
-			}
-		} else if w.Edits > 0 && w.length <= rareWord {
-			var err error
+		found, err := s.load(found[:min(len(found), maxVariants)])
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 && w.Edits > 0 && w.length <= rareWord {
 			if found, err = s.typos(w); err != nil {
 				return err
 			}
@@ -87,7 +86,7 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 	slices.SortStableFunc(found, func(a, b variant) int { return cmp.Compare(a.edits, b.edits) })
 	found = slices.CompactFunc(found, func(a, b variant) bool { return a.term == b.term })
 	found = found[:min(len(found), maxVariants)]
-	if err := s.load(found); err != nil {
+	if found, err = s.load(found); err != nil {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(v variant) bool { return v.count < farMore*w.length })
@@ -101,10 +100,10 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 	return found[:min(nearest, maxTypos)], nil
 }
 
-// load reads the blocks of variants, and counts their documents.
-func (s *search) load(found []variant) error {
+// load reads the blocks of variants, counts their documents, and leaves out those that only dead documents hold.
+func (s *search) load(found []variant) ([]variant, error) {
 	if len(found) == 0 {
-		return nil
+		return nil, nil
 	}
 	var q store.Query
 	for _, v := range found {
@@ -112,13 +111,13 @@ func (s *search) load(found []variant) error {
 	}
 	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range found {
 		found[i].blocks = r.Ranges[i]
 		found[i].count = s.length(found[i].term, found[i].blocks)
 	}
-	return nil
+	return slices.DeleteFunc(found, func(v variant) bool { return v.count == 0 }), nil
 }
 
 // variants gives the terms of the space that begin in some way and fit, but for the word's own.

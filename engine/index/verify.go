@@ -72,7 +72,7 @@ type Seen struct {
 	Lost     bool              // a document is damaged
 	lostBits bool              // a block is damaged
 	rec      corpusRecord
-	oldest   uint32 // epoch of a fresh document
+	oldest   uint32 // epoch of a fresh document, or of a mark
 	dead     int
 }
 
@@ -227,8 +227,15 @@ func (c *Checks) dead(s *verify.Space, it store.Item) {
 		return
 	}
 	x.dead++
+	x.oldest = min(x.oldest, epochOf(it.Key))
+	words, ok := wordsOf(it)
+	if !ok && !it.Damaged {
+		s.Malformed("the mark of a dead document has %d bytes", len(it.Value))
+	}
 	if d := x.Docs[placeOf(it.Key)]; d != nil && !d.fresh {
-		d.dead = true
+		if d.dead = true; ok && words != d.len {
+			s.Mismatch("the mark says that the dead document has %d words, it has %d", words, d.len)
+		}
 	} else if !x.Lost {
 		s.Orphan("a document is to be dead that is not there").Harmless = true
 	}
@@ -246,7 +253,7 @@ func (c *Checks) end(s *verify.Space) {
 	for _, d := range x.Docs {
 		if d.fresh {
 			fresh++
-		} else if !d.dead {
+		} else {
 			in.Documents++
 			in.Terms += uint64(d.len)
 		}

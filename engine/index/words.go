@@ -101,10 +101,19 @@ func (s *search) rarest(words []rank.Word, blocks [][]store.Item) []asked {
 	return out
 }
 
-// length counts a term's postings, those of dead documents included.
+// length counts a term's postings, but for those of dead documents.
 func (s *search) length(term string, blocks []store.Item) (n int) {
 	for _, it := range blocks {
-		n += rank.BlockLen(it.Value)
+		if len(s.dead) == 0 {
+			n += rank.BlockLen(it.Value)
+			continue
+		}
+		block, _ := rank.ReadBlock(nil, it.Value) // Where it does not parse, gathering the postings tells.
+		for i := range block {
+			if !s.dead[block[i].Place] {
+				n++
+			}
+		}
 	}
 	for _, d := range s.fresh {
 		n += int(min(d.Count(term), 1))

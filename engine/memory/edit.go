@@ -31,12 +31,12 @@ func (m *Memory) Spec() Spec {
 func (svc *Service) Edit(ctx context.Context, c access.Caller, once access.Once, projectID, from, to string,
 	change func(old *Memory) (Spec, error)) error {
 	room := svc.tallies.Reserve(c.Tenant)
-	out, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (stored, error) {
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil {
 			return stored{}, err
 		}
-		return svc.edit(t, c, p, from, to, change, room, ticket)
+		return svc.edit(t, c, p, from, to, change, room)
 	})
 	room.End(err == nil)
 	if err != nil || once.Key == "" {
@@ -47,11 +47,8 @@ func (svc *Service) Edit(ctx context.Context, c access.Caller, once access.Once,
 
 // edit collects the writes of Edit.
 func (svc *Service) edit(t *records.Tx, c access.Caller, p *project.Record, from, to string,
-	change func(old *Memory) (Spec, error), room *records.Reservation, ticket *ticket) (out stored, err error) {
+	change func(old *Memory) (Spec, error), room *records.Reservation) (out stored, err error) {
 	old, err := svc.expect(t, p.Incarnation, from)
-	if err == nil && old != nil {
-		err = ticket.need(p.Incarnation)
-	}
 	if err != nil {
 		return out, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
@@ -20,9 +21,9 @@ type Forgotten struct {
 	Forgotten bool     `json:"forgotten"`
 }
 
-// Forget removes a memory by its full name, its history and its documents in the index in one commit. Of a memory with
-// many distinct words the last postings are removed later, and count for nothing until then. Forgetting what is not
-// there succeeds, and says so.
+// Forget removes a memory by its full name and its history in one commit, in which its documents in the index are marked
+// as dead and count for nothing. They are removed before Forget returns, or by the index's job where the store fails
+// then. Forgetting what is not there succeeds, and says so.
 func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string) (
 	Forgotten, error,
 ) {
@@ -44,7 +45,8 @@ func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Onc
 	Forgotten, error,
 ) {
 	room := svc.tallies.Reserve(c.Tenant)
-	forgotten, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (bool, error) {
+	var in *project.Record // where a memory was removed
+	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil || !ident.ValidFullName(id) {
 			return false, err
@@ -54,9 +56,7 @@ func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Onc
 			return false, nil
 		}
 		if old != nil || isDamaged(err) {
-			if err := ticket.need(p.Incarnation); err != nil {
-				return false, err
-			}
+			in = p
 		}
 		if isDamaged(err) {
 			return true, svc.deleteDamaged(t, p.Incarnation, id)
@@ -70,6 +70,9 @@ func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Onc
 		return !old.expired(t.Now), svc.delete(t, p.Incarnation, old)
 	})
 	room.End(err == nil)
+	if in != nil && err == nil {
+		svc.settle(ctx, c.Tenant, in.Incarnation)
+	}
 	namespace, key := ident.SplitFullName(id)
 	return Forgotten{key, namespace, forgotten}, err
 }

@@ -100,8 +100,8 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 		return Memory{}, false, err
 	}
 	room := svc.tallies.Reserve(c.Tenant)
-	out, err := update(ctx, svc, c, once, func(t *records.Tx, ticket *ticket) (stored, error) {
-		return svc.store(t, c, projectID, &spec, room, ticket)
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
+		return svc.store(t, c, projectID, &spec, room)
 	})
 	room.End(err == nil)
 	if err != nil {
@@ -138,8 +138,8 @@ func (svc *Service) stillThere(ctx context.Context, c access.Caller, projectID, 
 }
 
 // store collects the writes that make the spec its key's next version.
-func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation,
-	ticket *ticket) (out stored, err error) {
+func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation) (
+	out stored, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
 		return out, err
@@ -149,9 +149,6 @@ func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec
 		rec.Key = svc.db.NewID("mem_", 10)
 	}
 	old, err := svc.expect(t, p.Incarnation, rec.ID())
-	if err == nil && old != nil {
-		err = ticket.need(p.Incarnation)
-	}
 	if err != nil {
 		return out, err
 	}
@@ -243,14 +240,19 @@ func (svc *Service) live(ctx context.Context, c access.Caller, projectID, id str
 	return nil, nil, err
 }
 
+// settle removes the words of memories that are gone from a project's index, also of those that were overwritten before.
+func (svc *Service) settle(ctx context.Context, tenant string, pinc ident.Incarnation) {
+	if _, err := svc.index.Settle(ctx, tenant, index.Memories(pinc)); err != nil {
+		svc.db.Log.Warn("words of a memory that is gone are still indexed; the index's job removes them", "tenant", tenant,
+			"error", err)
+	}
+}
+
 // Expire removes a memory that is past its time, whole and in one commit, with the entry of the expiry index that named
 // it. Due is the key of that entry.
 func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error {
 	pinc, key, _ := records.Memory.Split(records.SplitExpiry(due))
-	expire := func(t *records.Tx, ticket *ticket) (struct{}, error) {
-		if err := ticket.need(pinc); err != nil {
-			return struct{}{}, err
-		}
+	expire := func(t *records.Tx) (struct{}, error) {
 		rec, err := svc.expect(t, pinc, key)
 		switch {
 		case isDamaged(err):
@@ -264,6 +266,9 @@ func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error
 		}
 		return struct{}{}, err
 	}
-	_, err := update(ctx, svc, access.Caller{Tenant: tenant}, access.Once{}, expire)
+	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, expire)
+	if err == nil {
+		svc.settle(ctx, tenant, pinc)
+	}
 	return err
 }

@@ -113,11 +113,6 @@ func Merge(block, added []Posting) [][]Posting {
 	return slices.Collect(slices.Chunk(all, size))
 }
 
-// Without takes the posting at a place out of a block, in the block's own memory.
-func Without(block []Posting, at Place) []Posting {
-	return slices.DeleteFunc(block, func(p Posting) bool { return p.Place == at })
-}
-
 // reader takes numbers and strings off packed bytes. Once they do not parse, it is bad and gives zeros.
 type reader struct {
 	b   []byte

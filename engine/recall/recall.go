@@ -148,7 +148,7 @@ func (r *recalling) findMemories() error {
 // search gives the best hits of the index, those with the score that is asked for.
 func (r *recalling) search(q *index.Query) (hits []rank.Hit, incomplete bool, err error) {
 	hits, incomplete, err = r.svc.index.Search(r.ctx, r.tenant, q)
-	low := func(h rank.Hit) bool { return h.Score < r.MinScore }
+	low := func(h rank.Hit) bool { return r.MinScore > 0 && h.Score < r.MinScore } // scores may be below 0
 	return slices.DeleteFunc(hits, low), incomplete, err
 }
 

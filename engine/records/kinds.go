@@ -100,8 +100,8 @@ var (
 		u64("pos"), "document whose postings are not in blocks yet")
 	RecallEpoch = key2("recall_epoch", "v\x00", inc("project"), recallSpace("w"),
 		"epoch that documents are written in until their postings are in blocks")
-	RecallDead = key4("recall_dead", "v\x00", inc("project"), recallSpace("x"), u64("stream"), u64("pos"),
-		"the document is gone, but its postings are not")
+	RecallDead = key5("recall_dead", "v\x00", inc("project"), recallSpace("x"), u32("epoch"), u64("stream"),
+		u64("pos"), "the document is gone, but its postings are not: how many words it has")
 	RecallBlock = key5("recall_block", "v\x00", inc("project"), recallSpace("t"), term("term"), u64("stream"),
 		u64("pos"), "block of a term's postings, by the place of its first")
 	RecallMemory = key2("recall_memory", "v\x00", inc("project").then("mk"), lastFullName("key"),

@@ -138,6 +138,7 @@ func TestKeyOrder(t *testing.T) {
 		"decisions: by day, session and moment": {Decision.Key(p, 1, ident.Incarnation{9}, [14]byte{9}),
 			Decision.Key(p, 2, ident.Incarnation{1}, [14]byte{8}), Decision.Key(p, 2, ident.Incarnation{1}, [14]byte{9})},
 		"fresh documents: by epoch": {RecallFresh.Key(p, 'm', 1, 9, 9), RecallFresh.Key(p, 'm', 2, 0, 1)},
+		"dead documents: by epoch":  {RecallDead.Key(p, 'm', 1, 9, 9), RecallDead.Key(p, 'm', 2, 0, 1)},
 		"blocks: by term and place": {RecallBlock.Key(p, 'm', "a", 9, 9), RecallBlock.Key(p, 'm', "b", 0, 1)},
 		"entries by time":           {EntryTime.Key(s, early, 9), EntryTime.Key(s, late, 1)},
 	} {
