@@ -40,7 +40,7 @@ var parts = sync.OnceValues(func() (*tiktoken.Counter, *hostapi.Host) {
 	if err != nil {
 		panic(err)
 	}
-	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command()})
+	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), CacheDir: compilertest.Dir()})
 	if err != nil {
 		panic(err)
 	}

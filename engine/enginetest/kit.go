@@ -57,7 +57,8 @@ var Parts = sync.OnceValues(func() (*tiktoken.Counter, *hostapi.Host) {
 	if err != nil {
 		panic(err)
 	}
-	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), NewTimer: stoppedTimer})
+	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), CacheDir: compilertest.Dir(),
+		NewTimer: stoppedTimer})
 	if err != nil {
 		panic(err)
 	}

@@ -4,19 +4,48 @@ package compilertest
 
 import (
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
-// Main runs the tests, or compiles where the binary was started for that, and returns the exit code.
+// dirs are the folders that Dir made.
+var dirs struct {
+	sync.Mutex
+	paths []string
+}
+
+// Main runs the tests, or compiles where the binary was started for that, and returns the exit code. After the tests it
+// removes the folders that Dir made.
 func Main(m *testing.M) int {
 	if len(os.Args) > 1 && os.Args[1] == compiler.Command {
 		// Not os.Exit, which in a binary that looks for races takes another second.
 		syscall.Exit(compiler.Main(os.Args[2:], os.Stdin, os.Stderr))
 	}
-	return m.Run()
+	code := m.Run()
+	dirs.Lock()
+	defer dirs.Unlock()
+	for _, path := range dirs.paths {
+		if err := os.RemoveAll(path); err != nil {
+			panic(err)
+		}
+	}
+	return code
+}
+
+// Dir makes a folder for the machine code of a host that all tests of the process share. Nobody closes such a host,
+// which would remove a folder of its own.
+func Dir() string {
+	path, err := os.MkdirTemp("", "mneme-compiled-")
+	if err != nil {
+		panic(err)
+	}
+	dirs.Lock()
+	defer dirs.Unlock()
+	dirs.paths = append(dirs.paths, path)
+	return path
 }
 
 // Command starts this binary as a child.
