@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/seed-0906e6bc/mneme/engine/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm"
 )
@@ -89,26 +90,24 @@ func BenchmarkPipeline(b *testing.B) {
 		calls = append(calls, conversation(m.Digest, config, 50))
 		bares = append(bares, newBare(b, modules[name]))
 	}
-	var sandboxed, unprotected time.Duration
-	b.ReportAllocs()
-	for b.Loop() {
-		// In turns, so that both meet the same machine.
-		begin := time.Now()
-		for _, c := range calls {
-			if out := h.Run(b.Context(), c); out.Status != plan.StatusOK {
-				b.Fatal(out)
+	m := benchtest.Compare(b, 20, func(n int) {
+		for range n {
+			for _, c := range calls {
+				if out := h.Run(b.Context(), c); out.Status != plan.StatusOK {
+					b.Fatal(out)
+				}
 			}
 		}
-		middle := time.Now()
-		for i, c := range calls {
-			bares[i].run(b, c)
+	}, func(n int) {
+		for range n {
+			for i, c := range calls {
+				bares[i].run(b, c)
+			}
 		}
-		sandboxed += middle.Sub(begin)
-		unprotected += time.Since(middle)
-	}
-	b.ReportMetric(float64(sandboxed)/float64(b.N), "sandbox-ns/op")
-	b.ReportMetric(float64(unprotected)/float64(b.N), "bare-ns/op")
-	b.ReportMetric(float64(sandboxed)/float64(unprotected), "x-bare")
+	})
+	b.ReportMetric(m.Subject.Seconds()*1e6, "sandbox-µs")
+	b.ReportMetric(m.Baseline.Seconds()*1e6, "bare-µs")
+	b.ReportMetric(m.Ratio, "x-bare")
 }
 
 // bare is a policy without a sandbox.
