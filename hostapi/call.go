@@ -24,7 +24,7 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	if err != nil {
 		return failure(endingf(plan.StatusUnavailable, "%v", err))
 	}
-	ctx, slot, err := h.enter(ctx, call.Tenant)
+	slot, err := h.enter(ctx, call.Tenant)
 	if err != nil {
 		return failure(neverServed(err))
 	}
@@ -33,7 +33,7 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	in := h.pool.take(key)
 	if in == nil {
 		var ended *ending
-		if in, ended = h.instantiate(ctx, key); ended != nil {
+		if in, ended = h.instantiate(slot.within(ctx), key); ended != nil {
 			return failure(ended)
 		}
 	}

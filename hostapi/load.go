@@ -58,12 +58,12 @@ func (h *Host) Refuse(tenant string, digest plan.Digest) { h.modules.refuse(modu
 
 // share does work for a tenant in one of the slots of calls.
 func (h *Host) share(ctx context.Context, tenant string, work func(context.Context) error) error {
-	ctx, slot, err := h.enter(ctx, tenant)
+	slot, err := h.enter(ctx, tenant)
 	if err != nil {
 		return err
 	}
 	defer slot.leave()
-	return work(ctx)
+	return work(slot.within(ctx))
 }
 
 // Loaded reports whether a module is in memory, so that Run can call it for a tenant without Load.

@@ -21,13 +21,17 @@ type slot struct {
 
 type slotKey struct{}
 
-// enter waits for a place. The context that it answers carries the place to instances that are made in it.
-func (h *Host) enter(ctx context.Context, tenant string) (context.Context, *slot, error) {
+// enter waits for a place.
+func (h *Host) enter(ctx context.Context, tenant string) (*slot, error) {
 	if err := h.calls.Enter(ctx, tenant); err != nil {
-		return ctx, nil, err
+		return nil, err
 	}
-	p := &slot{ctx, h.calls, tenant, time.Now()}
-	return context.WithValue(ctx, slotKey{}, p), p, nil
+	return &slot{ctx, h.calls, tenant, time.Now()}, nil
+}
+
+// within carries the place to instances that are made in the context.
+func (p *slot) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, slotKey{}, p)
 }
 
 func (p *slot) leave() { p.gate.Leave(p.tenant) }
