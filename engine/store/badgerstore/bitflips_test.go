@@ -16,6 +16,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
@@ -93,20 +94,20 @@ func logClass(data []byte, at int) string {
 	if at < 8 {
 		return "key id"
 	}
-	if at < logHeader {
+	if at < wal.Header {
 		return "IV"
 	}
-	for place := logHeader; ; {
-		e, ok := readEntry(data, place)
+	for place := wal.Header; ; {
+		e, ok := wal.ReadEntry(data, place)
 		if !ok {
 			return "zeros behind the end"
 		}
-		if at >= e.end {
-			place = e.end
+		if at >= e.Next {
+			place = e.Next
 			continue
 		}
-		key, value, end, _ := frame(data, place)
-		what := map[bool]string{true: "end: ", false: "entry: "}[e.meta&entryEnd != 0]
+		key, value, end, _ := wal.Frame(data, place)
+		what := map[bool]string{true: "end: ", false: "entry: "}[e.Meta&wal.End != 0]
 		switch {
 		case at < place+2:
 			return what + "meta"
@@ -136,7 +137,7 @@ func TestCampaignBitFlips(t *testing.T) {
 			}
 			written := len(bytes.TrimRight(data, "\x00"))
 			flips := campaign.Size(1, 60)
-			if filepath.Ext(name) == logExtension {
+			if filepath.Ext(name) == wal.Extension {
 				flips = campaign.Size(12, 400)
 				written += 8
 			}
@@ -154,7 +155,7 @@ func TestCampaignBitFlips(t *testing.T) {
 				if outcome == "silent" {
 					t.Errorf("bit %d of byte %d of %s (%s) loses records and nothing tells", bit, at, name, class)
 				}
-				if filepath.Ext(name) == logExtension && strings.HasPrefix(outcome, "found, with") {
+				if filepath.Ext(name) == wal.Extension && strings.HasPrefix(outcome, "found, with") {
 					t.Errorf("bit %d of byte %d of %s (%s) is not corrected", bit, at, name, class)
 				}
 			}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 	_ "unsafe" // for go:linkname
+
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // Badger writes all its files but the manifest through shared memory maps of files that it has only made long. The
@@ -55,7 +57,7 @@ func backMap(fd int, offset, length int64) error {
 	if err != nil {
 		name = ""
 	}
-	if filepath.Ext(name) == logExtension {
+	if filepath.Ext(name) == wal.Extension {
 		length = min(length, logChunk)
 	}
 	var info syscall.Stat_t

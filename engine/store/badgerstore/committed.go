@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 )
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // commitMark is a key that no tenant has, see lengthBase. Each commit writes it, with the version of the commit before
 // as its value, so that a missing commit is noticed.
 var commitMark = []byte{lengthBase - 1, 'c', 'o', 'm', 'm', 'i', 't'}

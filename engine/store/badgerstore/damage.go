@@ -16,6 +16,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // damagedFolder lies in the data folder. It keeps damaged files as they were found, and the list of what was found.
@@ -180,7 +181,7 @@ func examine(o badger.Options, l *ledger, later bool) (_ *checkup, err error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := filepath.Glob(filepath.Join(dir, "*"+logExtension))
+	logs, err := filepath.Glob(filepath.Join(dir, "*"+wal.Extension))
 	if err != nil {
 		return nil, err
 	}
@@ -202,37 +203,37 @@ func examine(o badger.Options, l *ledger, later bool) (_ *checkup, err error) {
 }
 
 func (c *checkup) examineLog(name string) error {
-	data, err := readLog(name)
+	data, err := wal.Read(name)
 	if err != nil {
 		return err
 	}
-	s := scanLog(data, c.last)
-	if n := len(s.whole); n > 0 {
-		c.last = s.whole[n-1].version
+	s := wal.Scan(data, c.last, commitMark)
+	if n := len(s.Whole); n > 0 {
+		c.last = s.Whole[n-1].Version
 	}
-	if s.torn > 0 && c.last > 0 && c.committed.version > c.last && c.trusted() {
-		s.flaw(s.torn, true, "what was written last is damaged: commits %d to %d are lost", c.last+1,
+	if s.Torn > 0 && c.last > 0 && c.committed.version > c.last && c.trusted() {
+		s.Flawed(s.Torn, true, "what was written last is damaged: commits %d to %d are lost", c.last+1,
 			c.committed.version)
 	}
-	if len(s.flaws) == 0 && s.torn == 0 {
+	if len(s.Flaws) == 0 && s.Torn == 0 {
 		return nil
 	}
 	kept, err := c.ledger.keep(c.database, name)
 	if err != nil {
 		return fmt.Errorf("setting the damaged file aside: %w", err)
 	}
-	if len(s.flaws) == 0 {
+	if len(s.Flaws) == 0 {
 		// A process that is killed leaves such a log. Once Badger is open, compare tells whether a commit is missing.
 		c.torn = append(c.torn, kept)
 	}
-	for _, f := range s.flaws {
-		err := c.ledger.add(Finding{Database: c.database, File: filepath.Base(name), Kept: kept, Offset: f.offset,
-			Lost: f.lost, What: f.what})
+	for _, f := range s.Flaws {
+		err := c.ledger.add(Finding{Database: c.database, File: filepath.Base(name), Kept: kept, Offset: f.Offset,
+			Lost: f.Lost, What: f.What})
 		if err != nil {
 			return err
 		}
 	}
-	return replace(name, s.salvaged())
+	return replace(name, s.Salvaged())
 }
 
 // trusted tells whether a commit that is noted must be there. Unsynced commits may be missing once the machine has
@@ -252,7 +253,7 @@ func (c *checkup) compare(version uint64) (err error) {
 			return nil // It is told already.
 		}
 	}
-	return c.ledger.add(Finding{Database: c.database, File: "*" + logExtension, Kept: strings.Join(c.torn, ", "),
+	return c.ledger.add(Finding{Database: c.database, File: "*" + wal.Extension, Kept: strings.Join(c.torn, ", "),
 		Lost: true, What: fmt.Sprintf("commits %d to %d are missing", version+1, c.committed.version)})
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 const damagePairs = 400
@@ -108,7 +109,7 @@ func flip(t *testing.T, pattern string, random *rand.Rand, atEnd bool) string {
 		at = written - 1 - random.IntN(12)
 	}
 	data[at] ^= 1 << bit
-	if filepath.Ext(names[0]) == logExtension {
+	if filepath.Ext(names[0]) == wal.Extension {
 		copy(data[at:], "more than a bit, because one bit of a log is turned back")
 	}
 	if err := os.WriteFile(names[0], data, 0o600); err != nil {

@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // Where acknowledged commits cannot be saved, the store says so and takes no more until it is repaired, however
 // often it is opened. All other commits are there, and the log is kept as it was.
 func TestLostCommits(t *testing.T) {
 	_, killed := flipFolders(t)
-	log := filepath.Join("main", "00001"+logExtension)
+	log := filepath.Join("main", "00001"+wal.Extension)
 	healthy, err := os.ReadFile(filepath.Join(killed, log))
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +34,8 @@ func TestLostCommits(t *testing.T) {
 	}{
 		"in the midst":    {smashed(written/2, written/2+300), 2},
 		"at the end":      {smashed(written-300, written), 1},
-		"at the start":    {smashed(logHeader, 300), 1},
-		"all":             {smashed(logHeader, written), flipCommits / 2},
+		"at the start":    {smashed(wal.Header, 300), 1},
+		"all":             {smashed(wal.Header, written), flipCommits / 2},
 		"zeros at start":  {append(make([]byte, 1000), healthy[1000:]...), flipCommits / 2},
 		"zeros at end":    {append(bytes.Clone(healthy[:written-300]), make([]byte, 400)...), 1},
 		"without the log": {nil, flipCommits / 2},
@@ -78,7 +79,7 @@ func TestLostCommits(t *testing.T) {
 					t.Fatalf("found %+v", list)
 				}
 				if c.data != nil && list[0].Kept != "" {
-					kept, err := readLog(filepath.Join(dir, damagedFolder, list[0].Kept))
+					kept, err := wal.Read(filepath.Join(dir, damagedFolder, list[0].Kept))
 					if err != nil || !bytes.HasPrefix(kept, bytes.TrimRight(c.data, "\x00")) {
 						t.Errorf("the log was not kept, error %v", err)
 					}
@@ -110,20 +111,20 @@ func TestLostCommits(t *testing.T) {
 // A process that is killed leaves a transaction without its end. That is no damage.
 func TestTornEndIsNoDamage(t *testing.T) {
 	_, killed := flipFolders(t)
-	file := filepath.Join(killed, "main", "00001"+logExtension)
+	file := filepath.Join(killed, "main", "00001"+wal.Extension)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	written := len(bytes.TrimRight(data, "\x00"))
 	// What a next commit would have begun to write: the first half of one that is there.
-	s := scanLog(bytes.Clone(data), 0)
-	last := s.whole[len(s.whole)-1]
+	s := wal.Scan(bytes.Clone(data), 0, commitMark)
+	last := s.Whole[len(s.Whole)-1]
 	for cut := range 40 {
-		torn := append(bytes.Clone(data[:last.end]), data[last.start:last.start+(last.end-last.start)*cut/40]...)
+		torn := append(bytes.Clone(data[:last.End]), data[last.Start:last.start+(last.end-last.start)*cut/40]...)
 		torn = append(torn, make([]byte, 400)...)
-		if found := scanLog(torn, 0); len(found.flaws) > 0 || len(found.whole) != len(s.whole) {
-			t.Errorf("cut at %d of %d: %+v", cut, written, found.flaws)
+		if found := wal.Scan(torn, 0, commitMark); len(found.Flaws) > 0 || len(found.Whole) != len(s.Whole) {
+			t.Errorf("cut at %d of %d: %+v", cut, written, found.Flaws)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // logChunk is how many bytes of a log get their blocks at once. The largest transaction takes less.
@@ -31,26 +32,26 @@ func openLogBlocks(dir string, size int64) (*logBlocks, error) {
 		b.off = true
 		return b, nil
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "*"+logExtension))
+	names, err := filepath.Glob(filepath.Join(dir, "*"+wal.Extension))
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
 		var id int
-		if _, err := fmt.Sscanf(filepath.Base(name), "%d"+logExtension, &id); err == nil {
+		if _, err := fmt.Sscanf(filepath.Base(name), "%d"+wal.Extension, &id); err == nil {
 			b.id = max(b.id, id)
 		}
 	}
 	if b.log, err = os.OpenFile(b.name(b.id), os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
-	b.allocated, b.written = logChunk, logHeader+entryHeader
+	b.allocated, b.written = logChunk, wal.Header+wal.EntryHeader
 	_ = b.ready(0) // The first commit tries again.
 	return b, nil
 }
 
 func (b *logBlocks) name(id int) string {
-	return filepath.Join(b.dir, fmt.Sprintf("%05d%s", id, logExtension))
+	return filepath.Join(b.dir, fmt.Sprintf("%05d%s", id, wal.Extension))
 }
 
 // ready makes room for a commit. ErrNoSpace says that there is none.
@@ -101,7 +102,7 @@ func (b *logBlocks) wrote(bytes int64) error {
 	err = b.log.Close()
 	b.log, b.next = b.next, nil
 	b.id++
-	b.allocated, b.written = logChunk, logHeader+entryHeader+bytes
+	b.allocated, b.written = logChunk, wal.Header+wal.EntryHeader+bytes
 	return err
 }
 

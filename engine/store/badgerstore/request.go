@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // A request is a batch on its way through a committer.
@@ -31,7 +32,9 @@ func newRequest(tenant string, b store.Batch) *request {
 }
 
 // logged bounds what the writes of a request take in the log.
-func (r *request) logged() int64 { return r.size + r.writes()*(entryHeader+keyVersion+crc32.Size) }
+func (r *request) logged() int64 {
+	return r.size + r.writes()*(wal.EntryHeader+wal.KeyVersion+crc32.Size)
+}
 
 func (r *request) take() bool { return r.taken.CompareAndSwap(false, true) }
 

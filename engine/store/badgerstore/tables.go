@@ -21,6 +21,8 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
 	"github.com/klauspost/compress/s2"
+
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // A table is block…, index, its length, checksum, its length. Badger takes a block that cannot be read for the end of
@@ -272,7 +274,7 @@ func (t *sparse) rebuilt(o badger.Options, compression options.CompressionType) 
 	defer b.Close()
 	if len(t.entries) == 0 {
 		nobody := y.KeyWithTs(append(bytes.Clone(t.lost[0].From), 0), 1)
-		t.entries = []entry{{nobody, y.ValueStruct{Meta: entryDelete}}}
+		t.entries = []entry{{nobody, y.ValueStruct{Meta: wal.Delete}}}
 	}
 	for _, e := range t.entries {
 		b.Add(e.key, e.value, 0)

@@ -1,4 +1,6 @@
-package badgerstore
+// Package wal reads Badger's write-ahead logs as Badger does not: with everything that is damaged in them found, and
+// turned back where one bit was flipped.
+package wal
 
 import (
 	"bytes"
@@ -18,38 +20,38 @@ import (
 //	entry: meta, user meta, key length, value length, expiry (the last three as varints), key, value, CRC-32C
 //
 // where the last 8 bytes of a key are its version. All entries of a transaction have its version and the bit entryTxn,
-// and an entry with the bit entryEnd and the version as its value ends it.
+// and an entry with the bit End and the version as its value ends it.
 const (
-	logExtension = ".mem"
-	logHeader    = 20
-	keyVersion   = 8
+	Extension  = ".mem" // of a log's file
+	Header     = 20     // bytes before the first entry
+	KeyVersion = 8      // bytes of the version at the end of a key
 
-	entryDelete = 1 << 0
-	entryTxn    = 1 << 6
-	entryEnd    = 1 << 7
+	Delete   = 1 << 0 // meta: the key is removed
+	entryTxn = 1 << 6 // meta: the entry belongs to a transaction
+	End      = 1 << 7 // meta: the entry ends a transaction
 
-	entryHeader = 22      // what a header takes at most
-	entryMost   = 2 << 20 // is more than the key and the value of any entry have
+	EntryHeader = 22      // bytes that the header of an entry takes at most
+	entryMost   = 2 << 20 // bytes: more than the key and the value of any entry have
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// logEntry is one entry of a log. Its slices are the log's.
-type logEntry struct {
-	end     int // of the entry in the log
-	meta    byte
-	key     []byte // without its version
-	version uint64
-	value   []byte
+// Entry is one entry of a log. Its slices are the log's.
+type Entry struct {
+	Next    int // the place behind it
+	Meta    byte
+	Key     []byte // without its version
+	Version uint64
+	Value   []byte
 }
 
-// frame reads where the parts of the entry at a place lie, without looking at its checksum.
-func frame(data []byte, at int) (key, value, end int, ok bool) {
-	if at+entryHeader > len(data) {
+// Frame reads where the parts of the entry at a place lie, without looking at its checksum.
+func Frame(data []byte, at int) (key, value, end int, ok bool) {
+	if at+EntryHeader > len(data) {
 		return 0, 0, 0, false
 	}
 	switch data[at] {
-	case entryTxn, entryTxn | entryDelete, entryEnd:
+	case entryTxn, entryTxn | Delete, End:
 	default:
 		return 0, 0, 0, false
 	}
@@ -64,12 +66,12 @@ func frame(data []byte, at int) (key, value, end int, ok bool) {
 	}
 	value = key + int(lengths[0])
 	end = value + int(lengths[1]) + crc32.Size
-	return key, value, end, data[at+1] == 0 && lengths[0] > keyVersion && end <= len(data)
+	return key, value, end, data[at+1] == 0 && lengths[0] > KeyVersion && end <= len(data)
 }
 
-// readEntry reads the entry at a place, if there is a whole one.
-func readEntry(data []byte, at int) (e logEntry, ok bool) {
-	key, value, end, ok := frame(data, at)
+// ReadEntry reads the entry at a place, if there is a whole one.
+func ReadEntry(data []byte, at int) (e Entry, ok bool) {
+	key, value, end, ok := Frame(data, at)
 	if !ok {
 		return e, false
 	}
@@ -77,8 +79,8 @@ func readEntry(data []byte, at int) (e logEntry, ok bool) {
 	if crc32.Checksum(data[at:sum], castagnoli) != binary.BigEndian.Uint32(data[sum:]) {
 		return e, false
 	}
-	return logEntry{end: end, meta: data[at], key: data[key : value-keyVersion],
-		version: ^binary.BigEndian.Uint64(data[value-keyVersion:]), value: data[value:sum]}, true
+	return Entry{Next: end, Meta: data[at], Key: data[key : value-KeyVersion],
+		Version: ^binary.BigEndian.Uint64(data[value-KeyVersion:]), Value: data[value:sum]}, true
 }
 
 // correct turns back the one bit whose flip explains why the entry at a place fails its checksum, and tells which one
@@ -86,21 +88,21 @@ func readEntry(data []byte, at int) (e logEntry, ok bool) {
 func correct(data []byte, at int) (offset, bit int, ok bool) {
 	try := func(offset, bit int) bool {
 		data[offset] ^= 1 << bit
-		if _, ok := readEntry(data, at); ok {
+		if _, ok := ReadEntry(data, at); ok {
 			return true
 		}
 		data[offset] ^= 1 << bit
 		return false
 	}
 	// A flip in the lengths makes everything else of the entry look wrong, so each is tried.
-	for offset := at; offset < min(at+entryHeader, len(data)); offset++ {
+	for offset := at; offset < min(at+EntryHeader, len(data)); offset++ {
 		for bit := range 8 {
 			if try(offset, bit) {
 				return offset, bit, true
 			}
 		}
 	}
-	_, _, end, framed := frame(data, at)
+	_, _, end, framed := Frame(data, at)
 	if !framed {
 		return 0, 0, false
 	}
@@ -128,48 +130,49 @@ func correct(data []byte, at int) (offset, bit int, ok bool) {
 	return 0, 0, false
 }
 
-// transaction is a whole transaction of a log.
-type transaction struct {
-	start, end int
-	version    uint64
+// Transaction is a whole transaction of a log.
+type Transaction struct {
+	Start, End int
+	Version    uint64
 	after      uint64 // the version of the commit before it, where marked
 	marked     bool   // it was written by a version of Mneme that says so
 }
 
-// flaw is one damage of a log.
-type flaw struct {
-	offset int
-	lost   bool   // transactions are, else all could be corrected
-	what   string // for the operator
+// Flaw is one damage of a log.
+type Flaw struct {
+	Offset int
+	Lost   bool   // transactions are, else all could be corrected
+	What   string // for the operator
 }
 
-// logScan is what a log holds.
-type logScan struct {
+// Log is what a log holds.
+type Log struct {
 	data  []byte // corrected
-	whole []transaction
-	flaws []flaw
-	torn  int // where something begins that is no whole transaction and that none follows, 0 where there is none
+	mark  []byte // the key under which a transaction names the commit before it
+	Flaws []Flaw
+	Whole []Transaction
+	Torn  int // where something begins that is no whole transaction and that none follows, 0 where there is none
 }
 
-// scanLog reads a log and corrects it in place. last is the newest version in the logs before it, 0 where there are
-// none.
-func scanLog(data []byte, last uint64) *logScan {
-	s := &logScan{data: data}
-	if len(data) <= logHeader {
+// Scan reads a log and corrects it in place. last is the newest version in the logs before it, 0 where there are none.
+// mark is the key under which each transaction of Mneme names the commit before it.
+func Scan(data []byte, last uint64, mark []byte) *Log {
+	s := &Log{data: data, mark: mark}
+	if len(data) <= Header {
 		return s
 	}
 	if id := binary.BigEndian.Uint64(data); id != 0 {
 		clear(data[:8])
-		s.flaw(0, false, "the header was corrected")
+		s.Flawed(0, false, "the header was corrected")
 	}
-	for at := logHeader; ; {
+	for at := Header; ; {
 		t, bad := s.transaction(at)
-		if t.end > 0 {
+		if t.End > 0 {
 			if t.marked && last != 0 && t.after > last {
-				s.flaw(at, true, "commits %d to %d are missing", last+1, t.after)
+				s.Flawed(at, true, "commits %d to %d are missing", last+1, t.after)
 			}
-			s.whole = append(s.whole, t)
-			at, last = t.end, t.version
+			s.Whole = append(s.Whole, t)
+			at, last = t.End, t.Version
 			continue
 		}
 		if len(bytes.Trim(data[min(bad, len(data)):], "\x00")) == 0 {
@@ -177,16 +180,17 @@ func scanLog(data []byte, last uint64) *logScan {
 		}
 		next, version := s.resume(bad+1, last)
 		if next == 0 {
-			s.torn = bad
+			s.Torn = bad
 			return s
 		}
-		s.flaw(bad, true, "commits up to %d that followed commit %d are damaged and lost", version, last)
+		s.Flawed(bad, true, "commits up to %d that followed commit %d are damaged and lost", version, last)
 		at, last = next, version
 	}
 }
 
-func (s *logScan) flaw(offset int, lost bool, format string, args ...any) {
-	s.flaws = append(s.flaws, flaw{offset, lost, fmt.Sprintf(format, args...)})
+// Flawed notes a damage at a place.
+func (s *Log) Flawed(offset int, lost bool, format string, args ...any) {
+	s.Flaws = append(s.Flaws, Flaw{offset, lost, fmt.Sprintf(format, args...)})
 }
 
 // maxCorrections bounds how many bits of one transaction are turned back. Where more are wrong, the disk has written
@@ -195,7 +199,7 @@ const maxCorrections = 8
 
 // transaction reads the transaction that begins at a place. Where there is no whole one, bad is where it ends. Bits are
 // turned back only in transactions that are whole then: the last one may never have been written whole.
-func (s *logScan) transaction(at int) (t transaction, bad int) {
+func (s *Log) transaction(at int) (t Transaction, bad int) {
 	type correction struct{ offset, bit int }
 	var done []correction
 	undo := func() {
@@ -203,71 +207,71 @@ func (s *logScan) transaction(at int) (t transaction, bad int) {
 			s.data[c.offset] ^= 1 << c.bit
 		}
 	}
-	for t.start, bad = at, at; ; {
-		e, ok := readEntry(s.data, bad)
+	for t.Start, bad = at, at; ; {
+		e, ok := ReadEntry(s.data, bad)
 		if !ok {
 			offset, bit, found := correct(s.data, bad)
 			if !found || len(done) == maxCorrections {
 				undo()
-				return transaction{}, bad
+				return Transaction{}, bad
 			}
 			done = append(done, correction{offset, bit})
 			continue
 		}
 		if bad == at {
-			t.version = e.version
+			t.Version = e.Version
 		}
-		if e.version != t.version {
+		if e.Version != t.Version {
 			undo()
-			return transaction{}, bad
+			return Transaction{}, bad
 		}
-		bad = e.end
-		if bytes.Equal(e.key, commitMark) && len(e.value) == 8 {
-			t.after, t.marked = binary.BigEndian.Uint64(e.value), true
+		bad = e.Next
+		if bytes.Equal(e.Key, s.mark) && len(e.Value) == 8 {
+			t.after, t.marked = binary.BigEndian.Uint64(e.Value), true
 		}
-		if e.meta&entryEnd != 0 {
-			if version, err := strconv.ParseUint(string(e.value), 10, 64); err != nil || version != t.version {
+		if e.Meta&End != 0 {
+			if version, err := strconv.ParseUint(string(e.Value), 10, 64); err != nil || version != t.Version {
 				undo()
-				return transaction{}, bad
+				return Transaction{}, bad
 			}
 			break
 		}
 	}
 	for _, c := range done {
-		s.flaw(c.offset, false, "bit %d of byte %d was flipped and is turned back: nothing is lost", c.bit, c.offset)
+		s.Flawed(c.offset, false, "bit %d of byte %d was flipped and is turned back: nothing is lost", c.bit, c.offset)
 	}
-	t.end = bad
+	t.End = bad
 	return t, 0
 }
 
 // resume finds the end of the first transaction behind a place that has an end, and its version. That transaction may
 // lack its beginning, so it counts as lost.
-func (s *logScan) resume(at int, last uint64) (next int, version uint64) {
-	for ; at+entryHeader <= len(s.data); at++ {
+func (s *Log) resume(at int, last uint64) (next int, version uint64) {
+	for ; at+EntryHeader <= len(s.data); at++ {
 		for place := at; ; {
-			e, ok := readEntry(s.data, place)
-			if !ok || e.version <= last {
+			e, ok := ReadEntry(s.data, place)
+			if !ok || e.Version <= last {
 				break
 			}
-			if place = e.end; e.meta&entryEnd != 0 {
-				return place, e.version
+			if place = e.Next; e.Meta&End != 0 {
+				return place, e.Version
 			}
 		}
 	}
 	return 0, 0
 }
 
-// salvaged is the log without what is lost.
-func (s *logScan) salvaged() []byte {
-	out := bytes.Clone(s.data[:min(logHeader, len(s.data))])
-	for _, t := range s.whole {
-		out = append(out, s.data[t.start:t.end]...)
+// Salvaged is the log without what is lost.
+func (s *Log) Salvaged() []byte {
+	out := bytes.Clone(s.data[:min(Header, len(s.data))])
+	for _, t := range s.Whole {
+		out = append(out, s.data[t.Start:t.End]...)
 	}
-	return append(out, make([]byte, entryHeader)...)
+	return append(out, make([]byte, EntryHeader)...)
 }
 
-// readLog reads a log without the zeros at its end: a log is made long and is mostly empty.
-func readLog(name string) (data []byte, err error) {
+// Read reads a log without the zeros at its end: a log is made long and is mostly empty.
+func Read(name string) (data []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
