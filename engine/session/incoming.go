@@ -31,10 +31,11 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 	case "session":
 		return p.checkBegin(im, line)
 	case "turn":
-		return p.turn(im, line)
-	}
-	if err := p.ahead.take(true, p.follow); err != nil {
-		return err
+		file, turn, err := p.turn(line)
+		if err != nil {
+			return err
+		}
+		return p.at.follow(file, turn)
 	}
 	end, err := p.end(line)
 	if err == nil && !end.Deleted {
@@ -84,43 +85,38 @@ func (p *Part) begin(line *transfer.ImportLine) (*incoming, error) {
 	return p.at, line.Into(&p.at.begin)
 }
 
-// turn takes up the next turn of the session at hand.
-func (p *Part) turn(im *transfer.Importing, line *transfer.ImportLine) error {
+// turn reads the next turn of the session at hand.
+func (p *Part) turn(line *transfer.ImportLine) (*FileTurn, *transcript.Turn, error) {
 	if p.at == nil {
-		return fault.Errorf(fault.Invalid, "invalid_export", "a turn without a session")
+		return nil, nil, fault.Errorf(fault.Invalid, "invalid_export", "a turn without a session")
 	}
-	p.ahead.begin(im, line, p.Sessions)
-	if line.Passed {
-		return p.ahead.take(false, p.store)
+	file, err := readTurn(line)
+	if err != nil {
+		return nil, nil, err
 	}
-	return p.ahead.take(false, p.follow)
+	turn, _, err := file.parse(transcript.ParseMessages)
+	if err == nil {
+		p.at.size += turn.Bytes()
+	}
+	return file, turn, err
 }
 
 // follow finds the call that each result answers, as storing the turn will.
-func (p *Part) follow(t *aheadTurn) error {
-	in := p.at
-	in.size += t.turn.Bytes()
-	if err := in.order.Take(t.file.place(), t.turn); err != nil {
+func (in *incoming) follow(ft *FileTurn, t *transcript.Turn) error {
+	if err := in.order.Take(ft.place(), t); err != nil {
 		return err
 	}
 	var bad []chat.FieldError
-	for i := range t.turn.Messages {
+	for i := range t.Messages {
 		seq := in.seen.messages + uint64(i) + 1
-		h := &transcript.Header{Seq: seq, Call: seq, Turn: t.file.Turn}
-		if problem := in.order.Open.Follow(&t.turn.Messages[i].Message, h, t.turn.Superseded); problem != nil {
-			problem.Index = t.turn.Messages[i].Index
+		h := &transcript.Header{Seq: seq, Call: seq, Turn: ft.Turn}
+		if problem := in.order.Open.Follow(&t.Messages[i].Message, h, t.Superseded); problem != nil {
+			problem.Index = t.Messages[i].Index
 			bad = append(bad, *problem)
 		}
 	}
-	in.seen.add(in.begin.Summary, t.turn)
+	in.seen.add(in.begin.Summary, t)
 	return transcript.Refusal(bad)
-}
-
-// store writes a turn where nobody sees it yet.
-func (p *Part) store(t *aheadTurn) error {
-	p.at.size += t.turn.Bytes()
-	_, err := p.at.staged.addTurn(t.file, t.turn, "")
-	return err
 }
 
 // end reads a session's last line.
@@ -185,9 +181,11 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 		in.staged, err = p.Sessions.stage(im.Ctx, im.Caller, of, &in.begin.Spec, in.begin.Created)
 		return err
 	case "turn":
-		return p.turn(im, line)
-	}
-	if err := p.ahead.take(true, p.store); err != nil {
+		file, turn, err := p.turn(line)
+		if err != nil {
+			return err
+		}
+		_, err = p.at.staged.addTurn(file, turn, "")
 		return err
 	}
 	end, err := p.end(line)

@@ -17,7 +17,6 @@ import (
 type Part struct {
 	Sessions *Service
 	at       *incoming // the session at hand
-	ahead    ahead     // its turns
 	ended    ended
 	bytes    int64 // of messages, that the file adds
 }
@@ -43,8 +42,9 @@ type turnLine struct {
 }
 
 // readTurn reads a turn's line. Its messages, which are most of it, are cut out rather than decoded: each has its JSON in
-// place, as "message", or, where that holds a line break, as "text". They alias raw.
-func readTurn(raw []byte) (*FileTurn, error) {
+// place, as "message", or, where that holds a line break, as "text".
+func readTurn(line *transfer.ImportLine) (*FileTurn, error) {
+	raw := bytes.Clone(line.Raw())
 	var messages []byte
 	var about turnLine
 	if err := readAround(raw, &about, map[string]*[]byte{"messages": &messages}); err != nil {

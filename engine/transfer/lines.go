@@ -82,7 +82,7 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 			err = im.finish(line, sum.Sum(nil))
 		}
 		if err != nil {
-			return AtLine(number, err)
+			return atLine(number, err)
 		}
 		if last {
 			if _, err := in.next(); err != io.EOF {
@@ -137,21 +137,15 @@ func (im *Importing) finish(line *ImportLine, sum []byte) error {
 	return nil
 }
 
-// placed is an error that says which line it is about.
-type placed struct{ fault *fault.Error }
-
-func (p placed) Error() string { return p.fault.Error() }
-func (p placed) Unwrap() error { return p.fault }
-
-// AtLine puts the number of the line in front of an error's detail, once.
-func AtLine(number int, err error) error {
+// atLine puts the number of the line in front of an error's detail.
+func atLine(number int, err error) error {
 	known, ok := errors.AsType[*fault.Error](err)
-	if _, done := errors.AsType[placed](err); done || !ok {
+	if !ok {
 		return err
 	}
-	here := *known
-	here.Detail = fmt.Sprintf("line %d: %s", number, known.Detail)
-	return placed{&here}
+	placed := *known
+	placed.Detail = fmt.Sprintf("line %d: %s", number, known.Detail)
+	return &placed
 }
 
 // lineReader reads lines of at most maxImportLine bytes. A line is valid until the next.

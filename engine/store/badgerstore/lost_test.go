@@ -121,7 +121,7 @@ func TestTornEndIsNoDamage(t *testing.T) {
 	s := wal.Scan(bytes.Clone(data), 0, commitMark)
 	last := s.Whole[len(s.Whole)-1]
 	for cut := range 40 {
-		torn := append(bytes.Clone(data[:last.End]), data[last.Start:last.start+(last.end-last.start)*cut/40]...)
+		torn := append(bytes.Clone(data[:last.End]), data[last.Start:last.Start+(last.End-last.Start)*cut/40]...)
 		torn = append(torn, make([]byte, 400)...)
 		if found := wal.Scan(torn, 0, commitMark); len(found.Flaws) > 0 || len(found.Whole) != len(s.Whole) {
 			t.Errorf("cut at %d of %d: %+v", cut, written, found.Flaws)

@@ -189,6 +189,16 @@ func (c *Cluster) Set(ctx context.Context, name, value string) error {
 			return err
 		}
 	}
+	if name != "synchronous_standby_names" {
+		return nil
+	}
+	// Commits wait for a standby once the checkpointer has read the setting, too. It looks before each checkpoint, and the
+	// first one may have begun before the signal came.
+	for range 2 {
+		if _, err := conn.Exec(ctx, "CHECKPOINT"); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
