@@ -123,13 +123,15 @@ func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bo
 }
 
 // nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
-// random place of about the second behind its last change, so that writers do not wait for one another. There are 2^30
-// such places, because a file may tell of very many memories that they were changed in one millisecond.
+// random place of the millisecond in which the memory was changed, so that writers do not wait for one another. A file may
+// tell of very many memories that they were changed in one millisecond, so each time that a place is taken, twice as many
+// are tried, up to about a second.
 func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uint64, error) {
 	if ps.First.Stream == 0 {
 		var random [4]byte
 		t.DB.Random(random[:])
-		return uint64(changed.UnixMilli())<<20 + uint64(binary.BigEndian.Uint32(random[:])>>2), nil
+		bits := min(20+t.Tried, 30)
+		return uint64(changed.UnixMilli())<<20 + uint64(binary.BigEndian.Uint32(random[:])>>(32-bits)), nil
 	}
 	key := s.StreamKey(ps.First.Stream)
 	got, err := t.Look(key)

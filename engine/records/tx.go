@@ -49,6 +49,7 @@ type Tx struct {
 	Live   ident.Incarnation // of the tenant; zero in the system space
 	Now    time.Time         // one time for all that is written
 	Batch  store.Batch
+	Tried  int              // how often the change lost to another writer before
 	Done   func()           // called once it is committed; nil: nothing is
 	keys   map[string]txKey // those that it has read or writes
 }
@@ -224,6 +225,7 @@ func Update[T any](ctx context.Context, db *DB, c access.Caller, once access.Onc
 			return zero, err
 		}
 		t := db.Begin(ctx, c.Tenant)
+		t.Tried = attempt
 		if record != nil { // first, so that its conflict is index 0
 			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: record})
 		}

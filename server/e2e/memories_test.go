@@ -423,7 +423,7 @@ func TestToolShapes(t *testing.T) {
 			Tools []map[string]json.RawMessage `json:"tools"`
 		}
 		c.get("/api/v1/tools?format=" + format).want(200).into(&list)
-		if len(list.Tools) != 3 {
+		if len(list.Tools) != 5 {
 			t.Fatalf("%d tools", len(list.Tools))
 		}
 		for _, tool := range list.Tools {
