@@ -207,7 +207,7 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32) error {
 	blocks := 0
 	for i := 0; i < len(r.Keys); i += 2 {
 		mark, it := r.Keys[i], r.Keys[i+1]
-		if len(b.Delete) >= 2*foldDead {
+		if i == 2*foldDead { // There may be more behind it.
 			corpus.Oldest = min(oldest, epochOf(mark.Key))
 			break
 		}
