@@ -20,7 +20,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
-// losing is a store that counts the changes of memories that lost to another writer.
+// losing is a store that counts the changes of memories that lost to another writer, and not to the job that moves
+// documents into blocks and out of them.
 type losing struct {
 	store.Store
 	lost atomic.Int64
@@ -28,17 +29,20 @@ type losing struct {
 
 func (c *losing) Commit(ctx context.Context, tenant string, b store.Batch) error {
 	err := c.Store.Commit(ctx, tenant, b)
+	conflict, lost := errors.AsType[*store.ConflictError](err)
 	changes := slices.ContainsFunc(b.Put, func(p store.Pair) bool { return records.Memory.Is(p.Key) }) ||
 		slices.ContainsFunc(b.Delete, records.Memory.Is)
-	if _, lost := errors.AsType[*store.ConflictError](err); lost && changes {
-		c.lost.Add(1)
+	if lost && changes {
+		key := b.Expect[conflict.Index].Key
+		if !records.RecallFresh.Is(key) && !records.RecallDocument.Is(key) && !records.RecallEpoch.Is(key) {
+			c.lost.Add(1)
+		}
 	}
 	return err
 }
 
 // TestCampaignOverwrites: eight writers that overwrite and forget memories which are in blocks, beside the job that
-// puts them there and takes them out, all succeed, and none of them loses to another. One in a hundred may lose to the
-// job, which puts into blocks what is overwritten just then, and is made again.
+// puts them there and takes them out, all succeed, and none of them loses to another.
 func TestCampaignOverwrites(t *testing.T) {
 	seed, each, keys := campaign.Seed(t), campaign.Size(60, 3000), 200
 	raw := &losing{Store: memstore.New()}
@@ -81,7 +85,7 @@ func TestCampaignOverwrites(t *testing.T) {
 	stop()
 	worker.Wait()
 	t.Logf("%d changes, %d commits lost", 8*each, raw.lost.Load())
-	if lost := raw.lost.Load(); lost > int64(8*each)/100 {
+	if lost := raw.lost.Load(); lost > 0 {
 		t.Errorf("%d commits of %d changes were lost to other writers", lost, 8*each)
 	}
 	k.Drain()
