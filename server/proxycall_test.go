@@ -274,7 +274,7 @@ func TestUnreachableProviders(t *testing.T) {
 		"no HTTP":         {vanishing("SSH-2.0-x\r\n"), "upstream_unreachable", 502},
 		"half an answer":  {vanishing("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{\"id\""), "upstream_disconnected", 502},
 		"half a header":   {vanishing("HTTP/1.1 200 OK\r\nContent-Le"), "upstream_unreachable", 502},
-		"a redirect":      {vanishing("HTTP/1.1 307 Temporary Redirect\r\nContent-Length: 0\r\nLocation: " + other.URL + "\r\n\r\n"), "", 307},
+		"a redirect":      {vanishing("HTTP/1.1 307 Temporary Redirect\r\nConnection: close\r\nContent-Length: 0\r\nLocation: " + other.URL + "\r\n\r\n"), "", 307},
 		"a long redirect": {vanishing("HTTP/1.1 308 Permanent Redirect\r\nConnection: close\r\nContent-Length: 0\r\nLocation: http://169.254.169.254/\r\n\r\n"), "", 308},
 	} {
 		s := inFront(t, c.url)
