@@ -38,7 +38,7 @@ func marked(t *testing.T, dir string) bool {
 // Tables of a database that was closed in good order are read once it is open. The mark that says so is there only while
 // the database is closed, and not where they were not all read.
 func TestMarkOfCleanStop(t *testing.T) {
-	dir, table := closed(t)
+	dir, _ := closed(t)
 	if !marked(t, dir) {
 		t.Fatal("closed in good order, the database has no mark")
 	}
@@ -61,7 +61,7 @@ func TestMarkOfCleanStop(t *testing.T) {
 		t.Error("not all tables were read, and the database has the mark")
 	}
 
-	dir, table = closed(t)
+	dir, table := closed(t)
 	smash(t, table, 8_000, 1)
 	if s, err = openSmall(dir); err != nil {
 		t.Fatal(err)
