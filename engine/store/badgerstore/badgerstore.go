@@ -99,10 +99,12 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 	if s.ledger, err = openLedger(o.Dir, o.Now, o.Logger); err != nil {
 		return nil, fmt.Errorf("reading what was found damaged: %w", err)
 	}
-	if s.main, err = s.openDatabase(tuned(o.compressed(mainOptions(filepath.Join(o.Dir, "main")))), o, space); err != nil {
+	opened := make(chan struct{})
+	main, loose := mainOptions(filepath.Join(o.Dir, "main")), looseOptions(filepath.Join(o.Dir, "loose"))
+	if s.main, err = s.openDatabase(tuned(o.compressed(main)), o, space, opened); err != nil {
 		return nil, fmt.Errorf("opening the main database: %w", err)
 	}
-	s.loose, err = s.openDatabase(tuned(o.compressed(looseOptions(filepath.Join(o.Dir, "loose")))), o, space)
+	s.loose, err = s.openDatabase(tuned(o.compressed(loose)), o, space, opened)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), s.main.close())
 	}
@@ -113,11 +115,13 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 		s.main.damage = s.ledger.lost()
 		s.main.doubtful, s.loose.doubtful = s.ledger.spans("main"), s.ledger.spans("loose")
 	}
+	close(opened)
 	return s, nil
 }
 
-// openDatabase looks for damage, opens a database and starts its committer.
-func (s *Store) openDatabase(b badger.Options, o Options, sp space) (*database, error) {
+// openDatabase looks for damage, opens a database and starts its committer. Tables that are not read yet are read once
+// the store is opened.
+func (s *Store) openDatabase(b badger.Options, o Options, sp space, opened <-chan struct{}) (*database, error) {
 	found, err := examine(b, s.ledger, !o.Repair && len(s.ledger.list) == 0)
 	if err != nil {
 		return nil, err
@@ -136,7 +140,7 @@ func (s *Store) openDatabase(b badger.Options, o Options, sp space) (*database, 
 	go d.run()
 	var reading context.Context
 	reading, d.closing = context.WithCancel(context.Background())
-	go func() { d.read <- d.readLater(reading, found.unread) }()
+	go func() { d.read <- d.readLater(reading, opened, found.unread) }()
 	return d, nil
 }
 

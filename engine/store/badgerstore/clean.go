@@ -84,11 +84,16 @@ func takeMark(dir string, ids []uint64) (clean bool, err error) {
 // readPause is how long the tables of a database that is opened wait for its first readers. Tests set it.
 var readPause = time.Second
 
-// readLater reads the tables of an open database that were not read before, until ctx ends. It tells whether all were
+// readLater reads the tables that were not read before their store was opened, until ctx ends. It tells whether all were
 // read and none is damaged. One that a compaction removes meanwhile was read by the compaction.
-func (d *database) readLater(ctx context.Context, unread []tableFile) bool {
+func (d *database) readLater(ctx context.Context, opened <-chan struct{}, unread []tableFile) bool {
 	if len(unread) == 0 {
 		return true
+	}
+	select {
+	case <-opened:
+	case <-ctx.Done():
+		return false
 	}
 	select {
 	case <-time.After(readPause):
