@@ -109,13 +109,13 @@ func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bo
 			return false, err
 		}
 		f, fresh, marks, err := svc.look(ctx, tenant, job)
+		if err == nil && len(marks) > 0 {
+			err = records.LostRace(f.takeOut(marks, f.oldest(fresh), foldDead))
+		}
 		if errors.Is(err, ErrBroken) {
 			return true, records.LostRace(svc.rebuild(ctx, tenant, job))
 		}
 		if err != nil || len(marks) == 0 {
-			return true, err
-		}
-		if err := f.takeOut(marks, f.oldest(fresh)); records.LostRace(err) != nil {
 			return true, err
 		}
 	}

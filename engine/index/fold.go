@@ -16,7 +16,7 @@ import (
 
 // Bounds of putting fresh documents into blocks.
 const (
-	foldAt     = 64      // fresh documents, or dead ones, that are worth it
+	foldAt     = 64      // fresh documents that are worth it
 	foldChunk  = 1024    // documents in one batch
 	foldWrites = 9000    // writes of one batch
 	foldTerms  = 5000    // distinct terms of one batch
@@ -104,15 +104,15 @@ func (f *folding) oldest(waiting []store.Item) uint32 {
 	return epochOf(waiting[0].Key)
 }
 
-// foldSpace takes dead documents out of blocks, or puts fresh documents into them, where there are enough of them, or
-// where they have waited since an earlier epoch. Few are searched as they are.
+// foldSpace takes dead documents out of blocks, or puts fresh documents into them where there are enough of them, or
+// where they have waited since an earlier epoch. Few fresh documents are searched as they are.
 func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item) (done bool, err error) {
 	f, fresh, marks, err := svc.look(ctx, tenant, job)
 	if err != nil {
 		return false, err
 	}
-	if len(marks) >= foldAt || f.oldest(marks) < f.epoch {
-		return true, f.takeOut(marks, f.oldest(fresh))
+	if len(marks) > 0 { // What was forgotten must not stay because little else is.
+		return true, f.takeOut(marks, f.oldest(fresh), foldDead)
 	}
 	if len(fresh) < foldAt && f.oldest(fresh) >= f.epoch {
 		return false, nil
@@ -189,9 +189,9 @@ func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) error
 	return err
 }
 
-// takeOut takes the documents of the first marks out of blocks, as far as one batch can. No fresh document is of an
-// epoch before oldest.
-func (f *folding) takeOut(marks []store.Item, oldest uint32) error {
+// takeOut takes the documents of the first marks out of blocks, of at most so many and as far as one batch can. No fresh
+// document is of an epoch before oldest.
+func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	keys := make([][]byte, 0, 2*len(marks))
 	for _, it := range marks {
 		keys = append(keys, it.Key, f.documentKey(placeOf(it.Key)))
@@ -207,7 +207,7 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32) error {
 	blocks := 0
 	for i := 0; i < len(r.Keys); i += 2 {
 		mark, it := r.Keys[i], r.Keys[i+1]
-		if i == 2*foldDead { // There may be more behind it.
+		if i == 2*most { // There may be more behind it.
 			corpus.Oldest = min(oldest, epochOf(mark.Key))
 			break
 		}
@@ -234,7 +234,24 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32) error {
 	if err := f.removePostings(&b, gone); err != nil {
 		return err
 	}
+	if len(gone) > 1 && sizeOf(&b) > foldBytes {
+		return f.takeOut(marks, oldest, min(most, len(marks))/2)
+	}
 	return f.svc.db.Commit(f.ctx, f.tenant, b)
+}
+
+// sizeOf is how many bytes a batch holds.
+func sizeOf(b *store.Batch) (n int) {
+	for _, p := range b.Put {
+		n += len(p.Key) + len(p.Value)
+	}
+	for _, e := range b.Expect {
+		n += len(e.Key) + len(e.Value)
+	}
+	for _, key := range b.Delete {
+		n += len(key)
+	}
+	return n
 }
 
 // removePostings takes documents' postings out of their blocks. A block that gets empty goes.

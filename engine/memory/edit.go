@@ -31,14 +31,19 @@ func (m *Memory) Spec() Spec {
 func (svc *Service) Edit(ctx context.Context, c access.Caller, once access.Once, projectID, from, to string,
 	change func(old *Memory) (Spec, error)) error {
 	room := svc.tallies.Reserve(c.Tenant)
+	var in ident.Incarnation
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil {
 			return stored{}, err
 		}
+		in = p.Incarnation
 		return svc.edit(t, c, p, from, to, change, room)
 	})
 	room.End(err == nil)
+	if err == nil && from != to {
+		svc.settle(ctx, c.Tenant, in)
+	}
 	if err != nil || once.Key == "" {
 		return err
 	}
