@@ -154,7 +154,7 @@ func (call *modelCall) follow(_ context.Context, r *replies.Reply) (io.ReadClose
 	if resp.StatusCode < http.StatusMultipleChoices && strings.Contains(media, "text/event-stream") {
 		return resp.Body, nil, nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxWhole))
+	body, _ := io.ReadAll(io.LimitReader(call.timed(resp.Body), maxWhole))
 	_ = resp.Body.Close()
 	call.failed(resp.StatusCode, "upstream_error", replies.Usage{})
 	message := "The provider answered no stream."

@@ -342,6 +342,10 @@ describe('the operator', () => {
       await served.call('PUT', '/api/v1/projects/parts', {}, key);
       await row(page, 'acme').getByRole('button', { name: /^Work in it/ }).click();
       await page.getByRole('heading', { name: 'parts' }).waitFor();
+      await page.getByRole('button', { name: 'New project' }).click();
+      await page.getByLabel('Its id').fill('more');
+      await page.getByRole('button', { name: 'Make it' }).click();
+      await page.getByRole('heading', { name: 'more' }).waitFor();
       await page.getByRole('link', { name: 'Administration' }).click();
       await page.getByText('Tenant acme').waitFor();
       await page.getByRole('button', { name: 'Tenants', exact: true }).click();

@@ -13,9 +13,12 @@ export const api = createClient<paths>({ headers: consoleHeaders, credentials: '
 
 api.use({
   // What names no tenant is asked in the one that was chosen.
-  onRequest({ request }) {
+  async onRequest({ request }) {
     const chosen = inTenant(request.url);
-    return chosen === request.url || new URL(request.url).searchParams.has('tenant') ? undefined : new Request(chosen, request);
+    if (chosen === request.url || new URL(request.url).searchParams.has('tenant')) return undefined;
+    // A request that is made of another one streams its body, which browsers refuse over HTTP/1.1.
+    const { method, headers, credentials, signal } = request;
+    return new Request(chosen, { method, headers, credentials, signal, body: request.body ? await request.arrayBuffer() : undefined });
   },
   onResponse({ response }) {
     if (response.status === 401) signedOut();

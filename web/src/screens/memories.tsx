@@ -58,9 +58,9 @@ export default function Memories({ p }: { p: string }) {
             </thead>
             <tbody ref={body}>
               {list.rows.map((m) => (
-                <tr key={m.key}>
+                <tr key={JSON.stringify([m.namespace, m.key])}>
                   <th scope="row">
-                    <a class="row-link" href={to.memory(p, m.key)}><Hostile text={m.key} /></a>
+                    <a class="row-link" href={to.memory(p, m.key, m.namespace)}>{m.namespace && m.namespace.length > 0 && <span class="muted"><Hostile text={m.namespace.join(' / ')} /> / </span>}<Hostile text={m.key} /></a>
                     <p class="said two"><Hostile text={preview(m.content, 300)} /></p>
                   </th>
                   <td><Chip tone={tones[m.category]}>{m.category}</Chip></td>
@@ -100,7 +100,7 @@ export function StoreMemory({ project, memory, onClose, onStored }: { project: s
       await take(
         api.POST('/api/v1/projects/{project}/memories', {
           params: { path: { project } },
-          body: { key: form.key || undefined, content: form.content, category: form.category, importance: Number(form.importance), tags: form.tags.split(',').map((t) => t.trim()).filter(Boolean), source: 'console' },
+          body: { ...(memory && { namespace: memory.namespace, metadata: memory.metadata, value: memory.value, occurred_at: memory.occurred_at }), key: form.key || undefined, content: form.content, category: form.category, importance: Number(form.importance), tags: form.tags.split(',').map((t) => t.trim()).filter(Boolean), source: 'console' },
         }),
       );
       onStored();

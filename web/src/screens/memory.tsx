@@ -5,39 +5,41 @@ import { Hostile } from '../components/text';
 import { Words } from '../components/windowdiff';
 import { moment } from '../lib/format';
 import { useLoad } from '../state/load';
-import { to } from '../state/query';
+import { to, useQuery } from '../state/query';
 import { mayWrite } from '../state/session';
 import { Importance, StoreMemory, tones } from './memories';
 
 /** One memory through time: each version, who wrote it, what it changed. */
 export default function MemoryScreen({ p, memory: key }: { p: string; memory: string }) {
   const path = { project: p, memory: key };
+  const ns = useQuery().query.ns;
+  const namespace = ns ? (JSON.parse(ns) as string[]) : undefined;
   const [dialog, setDialog] = useState<'edit' | 'forget'>();
   const loaded = useLoad(
     async (signal) => {
-      const now = await take(api.GET('/api/v1/projects/{project}/memories/{memory}', { params: { path }, signal })).catch((failure: Failure) => {
+      const now = await take(api.GET('/api/v1/projects/{project}/memories/{memory}', { params: { path, query: { namespace } }, signal })).catch((failure: Failure) => {
         if (failure.status === 404) return undefined;
         throw failure;
       });
       const former = await pages<Schemas['MemoryVersion']>(1000, (cursor) =>
-        take(api.GET('/api/v1/projects/{project}/memories/{memory}/history', { params: { path, query: { limit: 100, cursor } }, signal })),
+        take(api.GET('/api/v1/projects/{project}/memories/{memory}/history', { params: { path, query: { limit: 100, cursor, namespace } }, signal })),
       ).catch((failure: Failure) => {
         if (failure.status === 404) return [];
         throw failure;
       });
       return { now, former };
     },
-    [p, key],
+    [p, key, ns],
   );
   const { now, former = [] } = loaded.data ?? {};
   const versions: Schemas['Memory'][] = [...(now ? [now] : []), ...former.filter((v) => v.version !== now?.version)].sort((a, b) => b.version - a.version);
   const forget = async () => {
-    await take(api.DELETE('/api/v1/projects/{project}/memories/{memory}', { params: { path } }));
+    await take(api.DELETE('/api/v1/projects/{project}/memories/{memory}', { params: { path, query: { namespace } } }));
     loaded.reload();
   };
   return (
     <div class="screen">
-      <Head trail={[[p, to.sessions(p)], ['Memories', to.memories(p)]]} title={<Hostile text={key} />} note={now && <><Chip tone={tones[now.category]}>{now.category}</Chip> version {now.version}, first stored <When at={now.created_at} />{now.expires_at && <>, expires <When at={now.expires_at} /></>}</>}>
+      <Head trail={[[p, to.sessions(p)], ['Memories', to.memories(p)]]} title={<>{namespace && <span class="muted"><Hostile text={namespace.join(' / ')} /> / </span>}<Hostile text={key} /></>} note={now && <><Chip tone={tones[now.category]}>{now.category}</Chip> version {now.version}, first stored <When at={now.created_at} />{now.expires_at && <>, expires <When at={now.expires_at} /></>}</>}>
         {now && mayWrite.value && <button type="button" onClick={() => setDialog('edit')}>New version</button>}
         {now && mayWrite.value && <button type="button" class="danger-quiet" onClick={() => setDialog('forget')}>Forget</button>}
       </Head>

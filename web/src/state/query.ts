@@ -26,7 +26,7 @@ export const to = {
   lab: (p: string, s: string, d?: string) => `/console/p/${e(p)}/s/${e(s)}/lab?d=${e(d ?? 'live')}`,
   decisions: (p: string) => `/console/p/${e(p)}/decisions`,
   memories: (p: string) => `/console/p/${e(p)}/memories`,
-  memory: (p: string, key: string) => `/console/p/${e(p)}/memories/${e(key)}`,
+  memory: (p: string, key: string, namespace: string[] = []) => `/console/p/${e(p)}/memories/${e(key)}` + (namespace.length ? '?ns=' + e(JSON.stringify(namespace)) : ''),
   recall: (p: string) => `/console/p/${e(p)}/recall`,
   usage: (p: string) => `/console/p/${e(p)}/usage`,
   settings: (p: string) => `/console/p/${e(p)}/settings`,
