@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -79,8 +80,22 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 			defer running.Wait()
 			defer stop()
 		}
+		defer addProcessor(env)()
 		return s.Serve(ctx, ln)
 	})
+}
+
+// addProcessor lets Go run one thread more than the machine has processors, until restore is called. Go looks for
+// requests that have arrived when a thread has nothing to do, else every ten milliseconds. Where work keeps as many
+// threads busy as there are processors, the one more has nothing to do, and the system lets it run as soon as a request
+// arrives. What is bounded by the number of processors is made before. GOMAXPROCS, which Go reads itself, wins.
+func addProcessor(env lookup) (restore func()) {
+	if said, _ := env("GOMAXPROCS"); said != "" {
+		return func() {}
+	}
+	processors := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(processors + 1)
+	return func() { runtime.GOMAXPROCS(processors) }
 }
 
 // withEngine opens everything below the edge, runs serve with it and its background work, and closes all in order.
@@ -124,7 +139,7 @@ func withEngine(
 	if err != nil {
 		return err
 	}
-	sealed := store.Seal(store.Pausing(db, c.Store != "", fair.Pause))
+	sealed := store.Seal(pausing(db, c.Store != ""))
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
 		Summariser: summariser, RootKey: c.RootKey, Defaults: c.Defaults, Upstreams: operator,
@@ -145,6 +160,15 @@ func withEngine(
 	defer running.Wait()
 	defer stop()
 	return serve(e, sealed, firstKey)
+}
+
+// pausing lets requests give up their places while they wait for the store. The disk answers soon; what waits for a
+// database over the network is bounded by its pool of connections.
+func pausing(db store.Store, shared bool) store.Store {
+	if shared {
+		return store.Pausing(db, true, fair.Pause)
+	}
+	return store.Pausing(db, false, fair.Depart)
 }
 
 // newSummariser is a nil interface where the operator named no provider; the engine then makes no summaries.

@@ -13,12 +13,14 @@ import (
 // newPlaces makes the gate that requests pass before the engine works on them. Twice as many work at once as there are
 // processors; those that wait for the disk, the database, a lock or a client have left their places meanwhile. A tenant
 // that is alone keeps all processors busy. While another one is about, it leaves one processor free, because Go lets a
-// request that runs finish its ten milliseconds before it gives the processor to one that is ready. The rest wait in
-// line, each tenant in its own, and the lines are served by turns, so that a flood costs its sender.
+// request that runs finish its ten milliseconds before it gives the processor to one that is ready. As many of its
+// requests as there are processors are inside then, those that wait for the disk included: a commit ends the waiting of
+// all that it holds at once, and they would go before whoever comes next. The rest wait in line, each tenant in its own,
+// and the lines are served by turns, so that a flood costs its sender.
 func newPlaces() *fair.Gate {
 	processors := runtime.GOMAXPROCS(0)
 	places := fair.NewGate(2*processors, min(processors+1, 2*processors-1))
-	places.Crowd(max(1, processors-1))
+	places.Crowd(max(1, processors-1), processors)
 	return places
 }
 

@@ -9,6 +9,7 @@ type Turns struct {
 	places int // in all
 	share  int // one tenant's at most
 	crowd  int // the same while another tenant is about; 0: as share
+	inside int // one tenant's at most while another one is about, counting those that departed
 
 	// Another tenant is about for some grants after a place went to another tenant than the place before.
 	grants, changed uint64
@@ -16,29 +17,32 @@ type Turns struct {
 
 	used    int
 	held    map[string]int
+	away    map[string]int    // places that were departed from, and to which their holders return
 	waiting map[string]uint64 // tenants that wait: the turn in which each was served last, or joined
 	turn    uint64            // grows with each tenant that joins or is served
 }
 
 // NewTurns makes Turns of so many places, of which one tenant holds at most share.
 func NewTurns(places, share int) *Turns {
-	return &Turns{places: places, share: max(1, share), held: map[string]int{}, waiting: map[string]uint64{}}
+	return &Turns{places: places, share: max(1, share), held: map[string]int{}, away: map[string]int{},
+		waiting: map[string]uint64{}}
 }
 
 // about is for how many grants a tenant that was given a place counts as being about.
-const about = 256
+const about = 2048
 
-// most is how many places a tenant may hold now.
-func (t *Turns) most() int {
+// full tells whether a tenant has all that it may have now.
+func (t *Turns) full(tenant string) bool {
+	held := t.held[tenant]
 	if t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about {
-		return t.crowd
+		return held >= t.crowd || held+t.away[tenant] >= t.inside
 	}
-	return t.share
+	return held >= t.share
 }
 
 // Take takes a place for a tenant at once, where one is free and the tenant does not hold its share.
 func (t *Turns) Take(tenant string) bool {
-	if t.used >= t.places || t.held[tenant] >= t.most() {
+	if t.used >= t.places || t.full(tenant) {
 		return false
 	}
 	t.grant(tenant)
@@ -65,6 +69,20 @@ func (t *Turns) Free(tenant string) {
 	if t.held[tenant]--; t.held[tenant] == 0 {
 		delete(t.held, tenant)
 	}
+}
+
+// Depart gives a place up for a short time, in which it still counts as inside.
+func (t *Turns) Depart(tenant string) {
+	t.Free(tenant)
+	t.away[tenant]++
+}
+
+// Return is Force for a holder that departed.
+func (t *Turns) Return(tenant string) {
+	if t.away[tenant]--; t.away[tenant] == 0 {
+		delete(t.away, tenant)
+	}
+	t.Force(tenant)
 }
 
 // Wait notes that a tenant has something in line. Doing so again changes nothing.
@@ -100,11 +118,10 @@ func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 	if t.used >= t.places {
 		return "", false
 	}
-	most := t.most()
 	for name, served := range t.waiting {
 		held, least := t.held[name], t.held[tenant]
 		first := !ok || held < least || held == least && served < t.waiting[tenant]
-		if held < most && first && (ready == nil || ready(name)) {
+		if first && !t.full(name) && (ready == nil || ready(name)) {
 			tenant, ok = name, true
 		}
 	}

@@ -18,12 +18,13 @@ func NewGate(places, share int) *Gate {
 	return &Gate{turns: NewTurns(places, share), lines: map[string][]chan struct{}{}}
 }
 
-// Crowd lowers the share of each tenant while another one is about. A tenant that is alone has all of its share, and
-// one that comes with little to do finds something left, and not only at the end of what the other is doing.
-func (g *Gate) Crowd(share int) {
+// Crowd lowers the share of each tenant while another one is about, and bounds how many of its holders are inside then:
+// those at work and those that departed for a short time. A tenant that is alone has all of its share. One that comes
+// with little to do finds something left, and not only at the end of what the other is doing.
+func (g *Gate) Crowd(share, inside int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.turns.crowd = share
+	g.turns.crowd, g.turns.inside = share, inside
 }
 
 // Waiting is how many wait for a place now.
@@ -105,6 +106,26 @@ func (g *Gate) Yield(ctx context.Context, tenant string) bool {
 // free gives a place back and serves those in line.
 func (g *Gate) free(tenant string) {
 	g.turns.Free(tenant)
+	g.serve()
+}
+
+// depart gives a place up that its holder will take again soon, and serves those in line.
+func (g *Gate) depart(tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turns.Depart(tenant)
+	g.serve()
+}
+
+// comeBack is reenter for a holder that departed.
+func (g *Gate) comeBack(tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turns.Return(tenant)
+}
+
+// serve gives free places to those in line.
+func (g *Gate) serve() {
 	for {
 		next, ok := g.turns.Next(nil)
 		if !ok {

@@ -12,7 +12,8 @@ type Place struct {
 	tenant string
 
 	mu    sync.Mutex
-	waits int // how many goroutines of the holder wait; the place is given up while there is one
+	waits int  // how many goroutines of the holder wait; the place is given up while there is one
+	away  bool // the first of them departed, so that the place counts as inside
 	left  bool
 }
 
@@ -38,15 +39,28 @@ func Pause(ctx context.Context) (resume func()) {
 	return p.Pause()
 }
 
+// Depart is Pause for a wait that is short whatever others do, such as that for the disk. The holder still counts as
+// inside its gate: see Crowd.
+func Depart(ctx context.Context) (resume func()) {
+	p, _ := ctx.Value(placeKey{}).(*Place)
+	return p.pause(true)
+}
+
 // Pause is as the function Pause.
-func (p *Place) Pause() (resume func()) {
+func (p *Place) Pause() (resume func()) { return p.pause(false) }
+
+func (p *Place) pause(away bool) (resume func()) {
 	if p == nil {
 		return func() {}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waits++; p.waits == 1 && !p.left {
-		p.gate.Leave(p.tenant)
+		if p.away = away; away {
+			p.gate.depart(p.tenant)
+		} else {
+			p.gate.Leave(p.tenant)
+		}
 	}
 	return p.resume
 }
@@ -55,7 +69,11 @@ func (p *Place) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waits--; p.waits == 0 && !p.left {
-		p.gate.reenter(p.tenant)
+		if p.away {
+			p.gate.comeBack(p.tenant)
+		} else {
+			p.gate.reenter(p.tenant)
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func TestEnterPausesTheOuterPlace(t *testing.T) {
 // A tenant has its whole share while it is alone, and less while another one is about.
 func TestCrowd(t *testing.T) {
 	g := NewGate(4, 3)
-	g.Crowd(1)
+	g.Crowd(1, 2)
 	turns := g.turns
 	take := func(tenant string) (n int) {
 		for turns.Take(tenant) {
@@ -111,4 +111,41 @@ func TestCrowd(t *testing.T) {
 	if n := take("b"); n != 3 {
 		t.Errorf("alone again: %d places, want 3", n)
 	}
+}
+
+// Those that departed count as inside, beside another tenant alone. They come back also where the gate is full.
+func TestDeparted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(4, 3)
+		g.Crowd(1, 2)
+		var back []func()
+		depart := func(tenant string) {
+			place, err := g.Hold(t.Context(), tenant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resume := Depart(place.With(t.Context()))
+			back = append(back, func() { resume(); place.Leave() })
+		}
+		for range 5 {
+			depart("a") // which is alone, so that any number may be away
+		}
+		depart("b")
+		entered := make(chan struct{})
+		go func() { depart("a"); close(entered) }()
+		synctest.Wait()
+		for i := range 4 {
+			if n := g.WaitingOf("a"); n != 1 {
+				t.Fatalf("%d of five came back, and %d of the tenant wait, want 1", i, n)
+			}
+			back[i]()
+		}
+		<-entered
+		for _, resume := range back[4:] {
+			resume()
+		}
+		if g.turns.used != 0 || len(g.turns.held) != 0 || len(g.turns.away) != 0 {
+			t.Errorf("left behind: %d used, %v, %v", g.turns.used, g.turns.held, g.turns.away)
+		}
+	})
 }
