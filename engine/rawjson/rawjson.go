@@ -26,6 +26,9 @@ type Field struct {
 // time.
 const manyFields = 24
 
+// usualFields is how many members a message or a part of one has, or fewer.
+const usualFields = 4
+
 // ReadObject finds the members of a valid JSON object; ok is false for another value. Where a name appears twice, it
 // stops there and gives the name.
 func ReadObject(raw []byte) (o Object, twice []byte, ok bool) {
@@ -48,7 +51,7 @@ func ReadObject(raw []byte) (o Object, twice []byte, ok bool) {
 			return o, f.Name, true
 		}
 		if o.Fields == nil {
-			o.Fields = make([]Field, 0, 8)
+			o.Fields = make([]Field, 0, usualFields)
 		}
 		o.Fields = append(o.Fields, f)
 		if i = SkipSpace(raw, f.End); raw[i] == ',' {

@@ -35,13 +35,18 @@ func (m *Memo[T]) Decode(name string, raw []byte) (*T, error) {
 	if err := json.Unmarshal(raw, value); err != nil {
 		return nil, err
 	}
+	m.Note(name, raw, value)
+	return value, nil
+}
+
+// Note remembers what Decode would give for a record's JSON, for who has just written it. Neither may change any more.
+func (m *Memo[T]) Note(name string, raw []byte, value *T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.last) >= MemoSize || m.last == nil {
 		m.last = make(map[string]memoEntry[T])
 	}
 	m.last[name] = memoEntry[T]{raw, value}
-	return value, nil
 }
 
 // Get reads one record as the function Get does. name is as in Decode.

@@ -49,23 +49,15 @@ type Tx struct {
 	Live   ident.Incarnation // of the tenant; zero in the system space
 	Now    time.Time         // one time for all that is written
 	Batch  store.Batch
-	Tried  int              // how often the change lost to another writer before
-	Done   func()           // called once it is committed; nil: nothing is
-	keys   map[string]txKey // those that it has read or writes
+	Tried  int    // how often the change lost to another writer before
+	Done   func() // called once it is committed; nil: nothing is
+	keys   txKeys
 }
 
 // Begin makes a Tx for reading, or for work that builds a batch and commits it itself. It does not expect that the
 // tenant lives.
 func (db *DB) Begin(ctx context.Context, tenant string) *Tx {
 	return &Tx{Ctx: ctx, DB: db, Tenant: tenant, Now: db.Now()}
-}
-
-// txKey is what a Tx knows of a key.
-type txKey struct {
-	read bool       // The precondition is in the batch, unless the record is damaged.
-	was  store.Item // The store held this, where it was read.
-	// The key's write stands in Batch.Put at put-1, or in Batch.Delete at deleted-1. 0 means that there is none.
-	put, deleted int
 }
 
 // expectLive makes it a precondition that the tenant is the one that the caller's key was made in. Nothing is written
@@ -103,7 +95,7 @@ func (t *Tx) Get(keys ...[]byte) ([]store.Item, error) {
 func (t *Tx) Look(keys ...[]byte) ([]store.Item, error) {
 	var ask [][]byte
 	for _, key := range keys {
-		if !t.keys[string(key)].read {
+		if k := t.keys.find(key); k == nil || !k.read {
 			ask = append(ask, key)
 		}
 	}
@@ -113,9 +105,8 @@ func (t *Tx) Look(keys ...[]byte) ([]store.Item, error) {
 			return nil, err
 		}
 		for _, it := range r.Keys {
-			k := t.keys[string(it.Key)]
-			k.read, k.was = true, it
-			t.know(it.Key, k)
+			k := t.keys.of(it.Key)
+			k.read, k.was, k.damaged = true, it.Value, it.Damaged
 			if !it.Damaged {
 				t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: it.Key, Value: it.Value})
 			}
@@ -123,14 +114,16 @@ func (t *Tx) Look(keys ...[]byte) ([]store.Item, error) {
 	}
 	out := make([]store.Item, len(keys))
 	for i, key := range keys {
-		out[i] = t.Left(t.keys[string(key)].was)
+		k := t.keys.find(key)
+		out[i] = t.Left(store.Item{Key: k.key, Value: k.was, Damaged: k.damaged})
 	}
 	return out, nil
 }
 
 // Left gives a record, which was read in another way, as the change leaves it.
 func (t *Tx) Left(it store.Item) store.Item {
-	switch k := t.keys[string(it.Key)]; {
+	switch k := t.keys.find(it.Key); {
+	case k == nil:
 	case k.put > 0:
 		return store.Item{Key: it.Key, Value: append([]byte{}, t.Batch.Put[k.put-1].Value...)}
 	case k.deleted > 0:
@@ -139,48 +132,34 @@ func (t *Tx) Left(it store.Item) store.Item {
 	return it
 }
 
-// know remembers what is known of a key.
-func (t *Tx) know(key []byte, k txKey) {
-	if t.keys == nil {
-		t.keys = make(map[string]txKey, 16)
-	}
-	t.keys[string(key)] = k
-}
-
 // Put writes a record. The last write of a key in a change is the one that counts.
 func (t *Tx) Put(key, value []byte) {
 	k := t.unwritten(key)
 	t.Batch.Put = append(t.Batch.Put, store.Pair{Key: key, Value: value})
-	k.put = len(t.Batch.Put)
-	t.know(key, k)
+	k.put = int32(len(t.Batch.Put))
 }
 
 // Delete removes a record, or does nothing where there is none.
 func (t *Tx) Delete(key []byte) {
 	k := t.unwritten(key)
 	t.Batch.Delete = append(t.Batch.Delete, key)
-	k.deleted = len(t.Batch.Delete)
-	t.know(key, k)
+	k.deleted = int32(len(t.Batch.Delete))
 }
 
 // unwritten takes an earlier write of the key out of the batch; the last write of the list takes its place.
-func (t *Tx) unwritten(key []byte) txKey {
-	k := t.keys[string(key)]
+func (t *Tx) unwritten(key []byte) *txKey {
+	k := t.keys.of(key)
 	if n := len(t.Batch.Put); k.put > 0 {
 		last := t.Batch.Put[n-1]
 		t.Batch.Put[k.put-1] = last
 		t.Batch.Put = t.Batch.Put[:n-1]
-		moved := t.keys[string(last.Key)]
-		moved.put = k.put
-		t.keys[string(last.Key)] = moved
+		t.keys.find(last.Key).put = k.put
 	}
 	if n := len(t.Batch.Delete); k.deleted > 0 {
 		last := t.Batch.Delete[n-1]
 		t.Batch.Delete[k.deleted-1] = last
 		t.Batch.Delete = t.Batch.Delete[:n-1]
-		moved := t.keys[string(last)]
-		moved.deleted = k.deleted
-		t.keys[string(last)] = moved
+		t.keys.find(last).deleted = k.deleted
 	}
 	k.put, k.deleted = 0, 0
 	return k

@@ -18,12 +18,13 @@ func TestTxReadsItsWrites(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		db := New(store.Seal(memstore.New()), nil, nil, nil, true)
 		held := map[string]string{}
+		keys := []int{12, 4 * fewTxKeys}[seed%2]
 		for range 20 {
 			x := &Tx{Ctx: t.Context(), DB: db, Tenant: "t", Now: db.Now()}
 			before, model := maps.Clone(held), maps.Clone(held)
 			done := ""
-			for range r.IntN(60) {
-				key, value := fmt.Sprint("k", r.IntN(12)), fmt.Sprint(r.IntN(100))
+			for range r.IntN(5 * keys) {
+				key, value := fmt.Sprint("k", r.IntN(keys)), fmt.Sprint(r.IntN(100))
 				switch r.IntN(3) {
 				case 0:
 					x.Put([]byte(key), []byte(value))
@@ -48,8 +49,8 @@ func TestTxReadsItsWrites(t *testing.T) {
 					t.Fatalf("seed %d:%s: %q is expected as %q, the store held %q", seed, done, expect.Key, expect.Value, want)
 				}
 			}
-			if n := x.Writes(); n > 12 {
-				t.Fatalf("seed %d:%s: %d writes of 12 keys", seed, done, n)
+			if n := x.Writes(); n > keys {
+				t.Fatalf("seed %d:%s: %d writes of %d keys", seed, done, n, keys)
 			}
 			if err := db.Store.Commit(t.Context(), "t", x.Batch); err != nil {
 				t.Fatalf("seed %d:%s: %v", seed, done, err)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"iter"
+	"maps"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
@@ -140,14 +141,27 @@ func (svc *Service) ReadHead(ctx context.Context, c access.Caller, projectID, id
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if got[0].Damaged {
-		return nil, nil, nil, records.ErrDamaged
-	}
-	if got[0].Value == nil {
-		return p, nil, nil, nil
-	}
-	h, err := svc.heads.Decode(c.Tenant+"/"+projectID+"/"+id, got[0].Value)
+	h, err := svc.KnownHead(c.Tenant, p, id, got[0])
 	return p, h, got[0].Value, err
+}
+
+// KnownHead is DecodeHead for a head that is not to be changed: one that this process has read or written before is not
+// decoded again.
+func (svc *Service) KnownHead(tenant string, p *project.Record, id string, it store.Item) (*Head, error) {
+	if it.Damaged || it.Value == nil {
+		return DecodeHead(it)
+	}
+	return svc.heads.Decode(headName(tenant, p.ID, id), it.Value)
+}
+
+// headName is under what the head of a session is remembered.
+func headName(tenant, projectID, id string) string { return tenant + "/" + projectID + "/" + id }
+
+// own is a copy of a head that may be changed.
+func (h *Head) own() *Head {
+	changed := *h
+	changed.Names = maps.Clone(h.Names)
+	return &changed
 }
 
 // Read is ReadHead for a session that must exist; `dashboard` always does. It answers not_found.

@@ -134,5 +134,5 @@ func (in *staged) putHead(t *records.Tx, p *project.Record, id string, summary *
 	if err := summary.put(t, &h); err != nil {
 		return nil, err
 	}
-	return &h, putSession(t, p, id, &h, &in.order.Open)
+	return &h, in.svc.putSession(t, p, id, &h, &in.order.Open)
 }

@@ -66,7 +66,7 @@ func (svc *Service) Rewind(ctx context.Context, c access.Caller, once access.Onc
 		taken, err := svc.rewind(t, set, h, open, *req.ToTurn, "to_turn")
 		if err == nil && taken.Turns > 0 {
 			h.Revision++
-			err = putSession(t, p, id, h, open)
+			err = svc.putSession(t, p, id, h, open)
 		}
 		if err != nil {
 			return Rewound{}, err

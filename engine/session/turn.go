@@ -186,7 +186,7 @@ func (svc *Service) append(tx *records.Tx, c access.Caller, projectID string, re
 		}
 		h.Revision++
 		out.Revision = h.Revision
-		return out, repaired, putSession(tx, p, session, h, open)
+		return out, repaired, svc.putSession(tx, p, session, h, open)
 	}
 	t.OwnNames(h.Names)
 	headers, lineage, err := svc.WriteTurn(tx, t, left, h.past(), open)
@@ -207,19 +207,26 @@ func (svc *Service) append(tx *records.Tx, c access.Caller, projectID string, re
 		svc.MessageUse.Add(tx.Tenant, records.Amount{Bytes: t.Bytes()})
 		svc.Appended(tx.Tenant, p.Incarnation, t, out.Messages)
 	}
-	return out, repaired, putSession(tx, p, session, h, open)
+	return out, repaired, svc.putSession(tx, p, session, h, open)
 }
 
 // putSession collects the writes that keep a session whose messages are written: its head, its open calls, and word
-// that it has messages to be indexed.
-func putSession(t *records.Tx, p *project.Record, id string, h *Head, open *transcript.OpenCalls) (err error) {
+// that it has messages to be indexed. The head must not be changed any more.
+func (svc *Service) putSession(t *records.Tx, p *project.Record, id string, h *Head, open *transcript.OpenCalls) (
+	err error) {
 	if h.OpenCalls, err = open.Put(t, p.Incarnation, id, h.OpenCalls); err != nil {
 		return err
 	}
 	if p.Recalls && h.Messages > 0 { // nothing is written in a project whose transcripts nobody searches
 		t.Put(records.UnindexedJob.Key(p.Incarnation, h.Incarnation), UnindexedMark(h, id))
 	}
-	return t.PutJSON(records.Session.Key(p.Incarnation, id), h)
+	raw, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	t.Put(records.Session.Key(p.Incarnation, id), raw)
+	svc.heads.Note(headName(t.Tenant, p.ID, id), raw, h)
+	return nil
 }
 
 // UnindexedMark says in a job that a session has messages to be indexed. It differs with every turn, so that who is
@@ -229,41 +236,39 @@ func UnindexedMark(h *Head, session string) []byte {
 }
 
 // forAppend reads, in one round trip, all that an append builds on, and expects it unchanged. A session that
-// does not exist yet is a new one where one may be made, and else not_found.
+// does not exist yet is a new one where one may be made, and else not_found. The record of open calls is read only where
+// the head says that there is one; they are written together, so that the head answers for both.
 func (svc *Service) forAppend(t *records.Tx, c access.Caller, projectID, session string, makes bool) (
 	*project.Record, *Head, *transcript.OpenCalls, error) {
+	last := svc.heads.Peek(headName(c.Tenant, projectID, session))
 	var keys [][]byte
 	p, got, raw, err := svc.projects.Read(t.Ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
-		keys = [][]byte{records.Session.Key(pinc, session), records.OpenCalls.Key(pinc, session)}
+		keys = append(keys[:0], records.Session.Key(pinc, session))
+		if last != nil && last.OpenCalls > 0 {
+			keys = append(keys, records.OpenCalls.Key(pinc, session))
+		}
 		return keys
 	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if got[0].Damaged || got[1].Damaged {
-		return nil, nil, nil, records.ErrDamaged
+	h, err := svc.KnownHead(c.Tenant, p, session, got[0])
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: records.Project.Key(projectID), Value: raw},
 		store.Expect{Key: keys[0], Value: got[0].Value})
-	h, open := new(Head), new(transcript.OpenCalls)
-	if got[0].Value == nil && !makes {
+	switch {
+	case h != nil:
+		h = h.own()
+	case !makes:
 		return nil, nil, nil, noSession(session)
-	}
-	if got[0].Value == nil {
+	default:
 		h = (&Spec{}).head(svc.db.NewIncarnation(), t.Now)
-	} else if err := json.Unmarshal(got[0].Value, h); err != nil {
-		return nil, nil, nil, err
 	}
 	if err := h.CheckOpen(session); err != nil {
 		return nil, nil, nil, err
 	}
-	if got[1].Value != nil {
-		if err := json.Unmarshal(got[1].Value, open); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	if open.Incarnation != h.Incarnation { // those of a session of the same name that is gone
-		open = &transcript.OpenCalls{Incarnation: h.Incarnation}
-	}
-	return p, h, open, nil
+	open, err := svc.Open(t, p.Incarnation, session, h.Incarnation, h.OpenCalls, got[1:])
+	return p, h, open, err
 }

@@ -84,78 +84,118 @@ var errBadHeaders = errors.New("a packed header record does not parse")
 // fewStrings is how many names and tags are told apart without a map.
 const fewStrings = 8
 
-// appendHeaders packs the headers of one turn: version, counts, a string table, fixed-size entries, and the costs of
-// those messages that have some.
-func appendHeaders(dst []byte, hs []Header) []byte {
-	var ids map[string]uint16 // of many strings
-	strings := make([]string, 1, fewStrings)
-	id := func(s string) uint16 {
-		if len(strings) < fewStrings {
-			if n := slices.Index(strings, s); n >= 0 {
-				return uint16(n)
-			}
-		} else {
-			if ids == nil {
-				ids = make(map[string]uint16, 2*fewStrings)
-				for n, s := range strings {
-					ids[s] = uint16(n)
-				}
-			}
-			if n, ok := ids[s]; ok {
-				return n
-			}
-			ids[s] = uint16(len(strings))
-		}
-		strings = append(strings, s)
-		return uint16(len(strings) - 1)
+// stringTable numbers the names and tags of packed headers from 1 on. 0 is the empty string.
+type stringTable struct {
+	list []string          // by number, from 1 on
+	ids  map[string]uint16 // of many strings
+}
+
+// id gives the number of a string, which it gets where it has none yet.
+func (t *stringTable) id(s string) uint16 {
+	if s == "" {
+		return 0
 	}
-	fixed := make([]byte, 0, len(hs)*headerSize)
-	var tags, costs []byte
-	le := binary.LittleEndian
+	if t.ids == nil {
+		if n := slices.Index(t.list, s); n >= 0 {
+			return uint16(n + 1)
+		}
+	} else if n, ok := t.ids[s]; ok {
+		return n
+	}
+	t.list = append(t.list, s)
+	n := uint16(len(t.list))
+	switch {
+	case t.ids != nil:
+		t.ids[s] = n
+	case len(t.list) == fewStrings:
+		t.ids = make(map[string]uint16, 2*fewStrings)
+		for i, s := range t.list {
+			t.ids[s] = uint16(i + 1)
+		}
+	}
+	return n
+}
+
+// appendHeaders packs the headers of one turn: version, counts, a string table, the numbers of all tags, fixed-size
+// entries, and what only some of the messages have.
+func appendHeaders(dst []byte, hs []Header) []byte {
+	var few [fewStrings]string
+	table, tags := stringTable{list: few[:0]}, 0
 	for i := range hs {
 		h := &hs[i]
-		fixed = le.AppendUint64(fixed, h.Seq)
-		fixed = le.AppendUint64(fixed, h.Call)
-		fixed = le.AppendUint64(fixed, uint64(h.Created))
-		fixed = le.AppendUint32(fixed, h.Turn)
-		for _, pair := range [...][2]uint32{h.Tokens, h.Content, h.Compressed} {
-			fixed = le.AppendUint32(le.AppendUint32(fixed, pair[0]), pair[1])
-		}
-		fixed = le.AppendUint32(le.AppendUint32(fixed, h.TextBytes), h.BodyBytes)
-		fixed = le.AppendUint16(le.AppendUint16(fixed, h.Calls), h.CallIndex)
-		flags := h.Flags
-		if h.Compacts {
-			flags |= flagCompacts
-		}
-		if h.Made.Known() {
-			flags |= flagMade
-			costs = h.Made.Append(costs)
-		}
-		if h.Reminder != nil {
-			flags |= flagReminder
-			costs = h.Reminder.Append(costs)
-		}
-		if h.Costs != nil {
-			flags |= flagCosts
-			costs = h.Costs.append(costs)
-		}
-		fixed = le.AppendUint16(fixed, uint16(flags))
-		fixed = append(fixed, byte(h.Role), byte(h.Kind))
-		fixed = le.AppendUint16(le.AppendUint16(le.AppendUint16(fixed, id(h.Agent)), id(h.Delegation)), id(h.Tool))
-		fixed = le.AppendUint16(le.AppendUint16(fixed, uint16(len(tags)/2)), uint16(len(h.Tags)))
-		fixed = append(fixed, h.Said[:]...)
+		table.id(h.Agent)
+		table.id(h.Delegation)
+		table.id(h.Tool)
 		for _, tag := range h.Tags {
-			tags = le.AppendUint16(tags, id(tag))
+			table.id(tag)
 		}
+		tags += len(h.Tags)
 	}
+	le := binary.LittleEndian
 	dst = append(dst, headerVersion)
 	dst = le.AppendUint16(dst, uint16(len(hs)))
-	dst = le.AppendUint16(dst, uint16(len(strings)-1))
-	dst = le.AppendUint16(dst, uint16(len(tags)/2))
-	for _, s := range strings[1:] {
+	dst = le.AppendUint16(dst, uint16(len(table.list)))
+	dst = le.AppendUint16(dst, uint16(tags))
+	for _, s := range table.list {
 		dst = append(le.AppendUint16(dst, uint16(len(s))), s...)
 	}
-	return append(append(append(dst, tags...), fixed...), costs...)
+	for i := range hs {
+		for _, tag := range hs[i].Tags {
+			dst = le.AppendUint16(dst, table.id(tag))
+		}
+	}
+	tags = 0
+	for i := range hs {
+		h := &hs[i]
+		dst = le.AppendUint64(dst, h.Seq)
+		dst = le.AppendUint64(dst, h.Call)
+		dst = le.AppendUint64(dst, uint64(h.Created))
+		dst = le.AppendUint32(dst, h.Turn)
+		for _, pair := range [...][2]uint32{h.Tokens, h.Content, h.Compressed} {
+			dst = le.AppendUint32(le.AppendUint32(dst, pair[0]), pair[1])
+		}
+		dst = le.AppendUint32(le.AppendUint32(dst, h.TextBytes), h.BodyBytes)
+		dst = le.AppendUint16(le.AppendUint16(dst, h.Calls), h.CallIndex)
+		dst = le.AppendUint16(dst, uint16(h.packedFlags()))
+		dst = append(dst, byte(h.Role), byte(h.Kind))
+		for _, name := range [...]string{h.Agent, h.Delegation, h.Tool} {
+			dst = le.AppendUint16(dst, table.id(name))
+		}
+		dst = le.AppendUint16(le.AppendUint16(dst, uint16(tags)), uint16(len(h.Tags)))
+		dst = append(dst, h.Said[:]...)
+		tags += len(h.Tags)
+	}
+	for i := range hs {
+		h := &hs[i]
+		if h.Made.Known() {
+			dst = h.Made.Append(dst)
+		}
+		if h.Reminder != nil {
+			dst = h.Reminder.Append(dst)
+		}
+		if h.Costs != nil {
+			dst = h.Costs.append(dst)
+		}
+	}
+	return dst
+}
+
+// packedFlags are the flags with those that say what stands behind the fixed-size entries.
+func (h *Header) packedFlags() plan.Flags {
+	flags := h.Flags
+	if h.Compacts {
+		flags |= flagCompacts
+	}
+	if h.Made.Known() {
+		flags |= flagMade
+	}
+	if h.Reminder != nil {
+		flags |= flagReminder
+	}
+	if h.Costs != nil {
+		flags |= flagCosts
+	}
+	return flags
 }
 
 // parseTurn unpacks the header record of a turn: the headers, and what the session was before the turn.
@@ -246,10 +286,10 @@ func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
 
 var errBadBody = errors.New("a message body does not parse")
 
-// appendBody packs a body record: the message's own header once more, its format in one byte, and its JSON as posted.
-func appendBody(dst []byte, h *Header, m *chat.Message) []byte {
-	dst = appendHeaders(dst, []Header{*h})
-	dst = append(dst, byte(m.Format))
+// appendBody packs a body record: the message's own header once more, which is the only one of hs, its format in one
+// byte, and its JSON as posted.
+func appendBody(dst []byte, hs []Header, m *chat.Message) []byte {
+	dst = append(appendHeaders(dst, hs), byte(m.Format))
 	return append(dst, m.Raw...)
 }
 

@@ -1,11 +1,14 @@
 package transcript
 
 import (
+	"encoding/json"
+
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
 // maxOpenCalls bounds the calls that a session remembers as unanswered; the oldest are given up first.
@@ -34,6 +37,26 @@ type OpenCalls struct {
 
 	// More says that there are calls that are not listed: a result that none here waits for may be theirs.
 	More bool `json:"-"`
+}
+
+// Open gives the open calls of a session that has as many as had says. Their record is read where it is not among what
+// was read already.
+func (svc *Service) Open(t *records.Tx, pinc ident.Incarnation, session string, sinc ident.Incarnation, had int,
+	read []store.Item) (open *OpenCalls, err error) {
+	switch {
+	case had == 0:
+	case len(read) == 0:
+		open, err = records.Get[OpenCalls](t.Ctx, svc.db, t.Tenant, records.OpenCalls.Key(pinc, session))
+	case read[0].Damaged:
+		err = records.ErrDamaged
+	case read[0].Value != nil:
+		open = new(OpenCalls)
+		err = json.Unmarshal(read[0].Value, open)
+	}
+	if open == nil || open.Incarnation != sinc { // those of a session of the same name that is gone
+		open = &OpenCalls{Incarnation: sinc}
+	}
+	return open, err
 }
 
 // Put collects the write that keeps the open calls of a session, which had as many as had says, and gives their number.

@@ -24,29 +24,104 @@ type Tokenizer interface {
 	CountBehind(ctx context.Context, prefix, text string) (alone, behind [2]uint32, err error)
 }
 
+// countedText is a text with its tokens in each of project.Encodings.
+type countedText struct {
+	text   string
+	tokens [2]uint32
+}
+
+// usual is what is counted for nearly every message, and always comes out the same.
+type usual struct {
+	roles    []countedText // the roles' names
+	question [2]uint32     // a user's message of no text, with what stands before the number of an earlier question's turn
+}
+
+func (svc *Service) countUsual() (u usual) {
+	for _, r := range [...]plan.Role{plan.RoleUser, plan.RoleAssistant, plan.RoleTool, plan.RoleSystem} {
+		u.roles = append(u.roles, countedText{text: chat.RoleName(r)})
+	}
+	before, _, _ := strings.Cut(plan.EarlierQuestion(0), "0")
+	for i := range project.Encodings {
+		count := svc.counter(i)
+		for j := range u.roles {
+			u.roles[j].tokens[i] = uint32(count(u.roles[j].text))
+		}
+		u.question[i] = uint32(tally.Plain(plan.RoleUser, "", count) + count(before))
+	}
+	return u
+}
+
+// counting counts the texts of one message, each once.
+type counting struct {
+	ctx    context.Context
+	svc    *Service
+	texts  []countedText
+	many   map[string][2]uint32 // of the texts; nil while there are few
+	failed error
+}
+
+// fewTexts is how many texts are told apart without a map.
+const fewTexts = 16
+
+// behind counts a text, and gives what it takes behind a prefix.
+func (c *counting) behind(prefix, text string) [2]uint32 {
+	alone, behind, err := c.svc.tokens.CountBehind(c.ctx, prefix, text)
+	if err != nil {
+		c.failed = err
+	}
+	if c.many == nil && len(c.texts) == fewTexts {
+		c.many = make(map[string][2]uint32, 2*fewTexts)
+		for _, t := range c.texts {
+			c.many[t.text] = t.tokens
+		}
+	}
+	if c.many != nil {
+		c.many[text] = alone
+	} else {
+		c.texts = append(c.texts, countedText{text, alone})
+	}
+	return behind
+}
+
+// of gives the tokens of a text. Once counting has failed, it counts no more texts.
+func (c *counting) of(text string) [2]uint32 {
+	if tokens, ok := c.known(text); ok || c.failed != nil {
+		return tokens
+	}
+	c.behind("", text)
+	tokens, _ := c.known(text)
+	return tokens
+}
+
+// known gives the tokens of a text that was counted before.
+func (c *counting) known(text string) ([2]uint32, bool) {
+	for _, t := range c.svc.usual().roles {
+		if t.text == text {
+			return t.tokens, true
+		}
+	}
+	if c.many != nil {
+		tokens, ok := c.many[text]
+		return tokens, ok
+	}
+	for i := range c.texts {
+		if c.texts[i].text == text {
+			return c.texts[i].tokens, true
+		}
+	}
+	return [2]uint32{}, false
+}
+
 // count fills in a header's counts of the message's tokens. Each text is encoded once, a user's too, which is also
 // counted as the end of an earlier question.
-func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) (failed error) {
-	texts := map[string][2]uint32{}
-	encode := func(prefix, text string) (behind [2]uint32) {
-		alone, behind, err := svc.tokens.CountBehind(ctx, prefix, text)
-		if err != nil {
-			failed = err
-		}
-		texts[text] = alone
-		return behind
-	}
+func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) error {
+	c := counting{ctx: ctx, svc: svc, texts: make([]countedText, 0, 4)}
 	if m.Role == plan.RoleUser {
-		h.Compressed = encode("): ", m.Text)
+		h.Compressed = c.behind("): ", m.Text)
 	}
 	in := [2]func(string) int{}
 	for i := range in {
-		in[i] = func(s string) int {
-			if _, ok := texts[s]; !ok && failed == nil {
-				encode("", s)
-			}
-			return int(texts[s][i])
-		}
+		in[i] = func(s string) int { return int(c.of(s)[i]) }
 	}
 	own := cmp.Or(m.Format, chat.OpenAIChat)
 	bill := tally.Of(own, m)
@@ -74,7 +149,7 @@ func (svc *Service) count(ctx context.Context, h *Header, m *chat.Message) (fail
 			h.Costs.fill(int(f), in1, in)
 		}
 	}
-	return failed
+	return c.failed
 }
 
 // countQuestion completes the count of a user's message as an earlier question, which names its turn. The tokenizers
@@ -84,10 +159,8 @@ func (svc *Service) countQuestion(h *Header) {
 		return
 	}
 	turn := strconv.FormatUint(uint64(h.Turn), 10)
-	before, _, _ := strings.Cut(plan.EarlierQuestion(h.Turn), turn)
 	for i := range project.Encodings {
-		count := svc.counter(i)
-		h.Compressed[i] += uint32(tally.Plain(plan.RoleUser, "", count) + count(before) + count(turn))
+		h.Compressed[i] += svc.usual().question[i] + uint32(svc.tokens.Count(project.Encodings[i], turn))
 	}
 }
 

@@ -11,6 +11,7 @@ package transcript
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -24,10 +25,15 @@ import (
 type Service struct {
 	db     *records.DB
 	tokens Tokenizer
+	usual  func() usual
 }
 
 // New makes the room.
-func New(db *records.DB, tokens Tokenizer) *Service { return &Service{db: db, tokens: tokens} }
+func New(db *records.DB, tokens Tokenizer) *Service {
+	svc := &Service{db: db, tokens: tokens}
+	svc.usual = sync.OnceValue(svc.countUsual)
+	return svc
+}
 
 // Extent is how far into a session a reader may look: its first turns and messages, which never change, without those
 // that were superseded.

@@ -114,11 +114,11 @@ func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Pas
 	_, _ = after.Write(before.Lineage.append(nil))
 	for i := range headers {
 		h := &headers[i]
-		body := appendBody(make([]byte, 0, int(h.BodyBytes)), h, &t.Messages[i].Message)
+		body := appendBody(make([]byte, 0, int(h.BodyBytes)), headers[i:i+1], &t.Messages[i].Message)
 		_, _ = after.Write(body)
 		tx.Put(records.Body.Key(behind.Incarnation, h.Seq), body)
 	}
-	packed := before.append(appendHeaders(nil, headers))
+	packed := before.append(appendHeaders(make([]byte, 0, len(headers)*2*headerSize), headers))
 	if len(packed) > store.MaxValue {
 		return nil, 0, fault.Errorf(fault.TooLarge, "turn_too_large",
 			"the turn's names and tags take %d bytes, at most %d are possible", len(packed), store.MaxValue)
@@ -160,8 +160,11 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 		return nil, err
 	}
 	headers := slices.Clone(t.headers) // a retry starts from what was measured
-	var bad []chat.FieldError
-	turn := behind.Turns + 1
+	var (
+		bad    []chat.FieldError
+		packed []byte
+		turn   = behind.Turns + 1
+	)
 	if t.Continues > 0 {
 		turn = t.Continues
 	}
@@ -189,7 +192,8 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 			problem.Index = t.Messages[i].Index
 			bad = append(bad, *problem)
 		}
-		h.BodyBytes = uint32(len(appendHeaders(nil, headers[i:i+1])) + 1 + len(m.Raw))
+		packed = appendHeaders(packed[:0], headers[i:i+1])
+		h.BodyBytes = uint32(len(packed) + 1 + len(m.Raw))
 	}
 	return headers, Refusal(bad)
 }
@@ -197,6 +201,9 @@ func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open
 // Measure fills in what the turn's messages alone tell, once. Counting their tokens takes most of a turn's time, so it
 // is best done before anything is locked.
 func (svc *Service) Measure(ctx context.Context, t *Turn) error {
+	if t.headers == nil {
+		t.headers = make([]Header, 0, len(t.Messages))
+	}
 	for len(t.headers) < len(t.Messages) {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -216,7 +216,7 @@ func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, s
 			continue
 		}
 		st := &state{project: p, setup: s, headRaw: got[0].Value, traces: got[1:3]}
-		if st.head, err = session.DecodeHead(got[0]); err != nil {
+		if st.head, err = svc.sessions.KnownHead(c.Tenant, p, sessionID, got[0]); err != nil {
 			return nil, err
 		}
 		st.policies, err = svc.policies.Set(c.Tenant, names, got[3:])
