@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
@@ -88,7 +89,7 @@ func newProgram(b *testing.B) (addr, key string) {
 	for _, m := range policies.BuiltIn() {
 		builtIns = append(builtIns, policy.BuiltIn(m))
 	}
-	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(db), Host: host, Tokens: counter,
+	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(store.Pausing(db, false, fair.Pause)), Host: host, Tokens: counter,
 		BuiltIns: builtIns, Logger: log})
 	must(err)
 	s, err := New(Options{Engine: e, Logger: log})
