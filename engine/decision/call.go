@@ -56,7 +56,7 @@ func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.In
 	if err != nil {
 		return err
 	}
-	row, err := json.Marshal(r.row(seen))
+	row, err := r.row(seen).encode()
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarn
 		return fmt.Errorf("%w: a decision's row", records.ErrDamaged)
 	}
 	row.OfCall = end
-	b, err := json.Marshal(row)
+	b, err := row.encode()
 	if err != nil {
 		return err
 	}

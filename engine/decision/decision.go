@@ -124,7 +124,7 @@ type Record struct {
 	Prompt    Prompt            `json:"prompt"`
 	Effective string            `json:"effective"` // hash of the settings and the pinned pipeline, in hex
 	Steps     []Step            `json:"steps"`
-	// Request is the request as it was received. It comes last, because encode appends it as it is.
+	// Request is the request as it was received. It comes last, and encode appends it as it is.
 	Request json.RawMessage `json:"request,omitzero"`
 }
 
@@ -227,22 +227,6 @@ func (s *Step) words() int {
 	return n
 }
 
-// encode gives the record's JSON. The request is appended as it was received: encoding/json would read all of it again,
-// and write it without its spaces.
-func (r Record) encode() ([]byte, error) {
-	request := r.Request
-	if len(request) == 0 {
-		request = json.RawMessage("{}")
-	}
-	r.Request = nil
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	b = append(append(b[:len(b)-1], `,"request":`...), request...)
-	return append(b, '}'), nil
-}
-
 // Keep stores a decision of a project with its row and its window's trace, and before it what it shares with others of
 // its day.
 func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
@@ -255,7 +239,7 @@ func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnat
 	if err != nil {
 		return err
 	}
-	row, err := json.Marshal(r.row(seen))
+	row, err := r.row(seen).encode()
 	if err != nil {
 		return err
 	}

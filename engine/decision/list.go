@@ -55,8 +55,8 @@ type Outcome struct {
 }
 
 // row is what lists show of a record.
-func (r *Record) row(seen Seen) Row {
-	row := Row{ForkOf: r.ForkOf, Session: r.Session, Turn: r.Extent.Turns, At: records.TimeOf(r.At), Seen: seen, Usage: r.Usage, Cut: r.Cut,
+func (r *Record) row(seen Seen) *Row {
+	row := &Row{ForkOf: r.ForkOf, Session: r.Session, Turn: r.Extent.Turns, At: records.TimeOf(r.At), Seen: seen, Usage: r.Usage, Cut: r.Cut,
 		Outcomes: make([]Outcome, len(r.Steps))}
 	for i := range r.Steps {
 		s := &r.Steps[i]

@@ -5,15 +5,13 @@ import (
 	"encoding/json"
 )
 
-// AppendMembers ends a JSON object that members were appended to by hand: it appends those of v, of which there must be
-// one, and the closing brace.
-func AppendMembers(dst []byte, v any) ([]byte, error) {
-	at := len(dst)
-	dst, err := AppendJSON(dst, v)
-	if err == nil {
-		dst[at] = ',' // in place of the opening brace
+// AppendName appends the name of the next member of an object, which must need no escapes, and what stands before it
+// and behind it.
+func AppendName(dst []byte, name string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
 	}
-	return dst, err
+	return append(append(append(dst, '"'), name...), '"', ':')
 }
 
 // AppendJSON appends the JSON of v.

@@ -2,10 +2,12 @@ package window
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/report"
 )
 
@@ -71,6 +73,33 @@ type Replayed struct {
 // explained says of a rendered window what every answer says.
 func (a *assembly) explained() Explained {
 	return Explained{Usage: a.usage(), Cut: a.result.compared.Cut, Thinking: a.sheet.Left(), Summary: a.shownSummary(), Pipeline: a.result.steps, Skipped: a.skipped}
+}
+
+// append ends a JSON object that has members with those of e, and with memories, where they are not nil.
+func (e *Explained) append(dst []byte, memories []RecalledMemory) (_ []byte, err error) {
+	dst = e.Usage.Append(rawjson.AppendName(dst, "usage"))
+	dst = strconv.AppendBool(rawjson.AppendName(dst, "cut"), e.Cut)
+	member := func(name string, v any) {
+		if err == nil {
+			dst, err = rawjson.AppendJSON(rawjson.AppendName(dst, name), v)
+		}
+	}
+	if e.Thinking != nil {
+		member("thinking", e.Thinking)
+	}
+	if e.Summary != nil {
+		member("summary", e.Summary)
+	} else {
+		dst = append(rawjson.AppendName(dst, "summary"), "null"...)
+	}
+	dst = decision.AppendSteps(rawjson.AppendName(dst, "pipeline"), e.Pipeline)
+	if len(e.Skipped) > 0 {
+		member("skipped", e.Skipped)
+	}
+	if memories != nil {
+		member("memories", memories)
+	}
+	return append(dst, '}'), err
 }
 
 // usage is what a rendered window takes.

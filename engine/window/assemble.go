@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
@@ -15,7 +16,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/recollect"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -134,11 +134,10 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 	} else if err != nil {
 		return dst, false, err
 	}
-	dst, err = rawjson.AppendMembers(dst, struct {
-		Session decision.Session `json:"session"`
-		Explained
-		Memories []RecalledMemory `json:"memories,omitzero"`
-	}{decision.Session{Exists: st.head != nil || ask.session == ident.DefaultSession}, a.explained(), a.shownMemories()})
+	dst = append(dst, `,"session":{"exists":`...)
+	dst = append(strconv.AppendBool(dst, st.head != nil || ask.session == ident.DefaultSession), '}')
+	explained := a.explained()
+	dst, err = explained.append(dst, a.shownMemories())
 	if err == nil && req.Explain {
 		dst = appendReport(dst, a.report())
 	}

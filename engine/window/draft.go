@@ -9,7 +9,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/prefix"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/report"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
@@ -111,7 +110,7 @@ func (d *Draft) Considered() []report.Row { return d.Report[:d.Usage.ConsideredM
 // AppendMembers appends the members of Rendered, of Explained and the report to a JSON object that has members already,
 // and closes it.
 func (d *Draft) AppendMembers(dst []byte) ([]byte, error) {
-	dst, err := rawjson.AppendMembers(append(append(dst, ','), d.members...), d.Explained)
+	dst, err := d.Explained.append(append(append(dst, ','), d.members...), nil)
 	return appendReport(dst, d.Report), err
 }
 
