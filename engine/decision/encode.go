@@ -181,11 +181,17 @@ func (r *Row) encode() ([]byte, error) {
 	if r.ForkOf != "" {
 		dst = appendText(dst, "fork_of", r.ForkOf)
 	}
-	dst, err := rawjson.AppendJSON(rawjson.AppendName(dst, "viewer"), &r.Viewer)
-	if err != nil {
-		return nil, err
+	dst = append(rawjson.AppendName(dst, "viewer"), '{')
+	if r.Viewer.Agent != "" {
+		dst = appendText(dst, "agent", r.Viewer.Agent)
 	}
-	dst = appendText(dst, "format", r.Format)
+	if r.Viewer.DelegationID != nil {
+		dst = appendText(dst, "delegation_id", *r.Viewer.DelegationID)
+	}
+	if r.Viewer.Alone {
+		dst = appendBool(dst, "alone", true)
+	}
+	dst = appendText(append(dst, '}'), "format", r.Format)
 	dst = appendNumber(append(rawjson.AppendName(dst, "left_out"), '{'), "count", r.LeftOut.Count)
 	dst = append(appendNumber(dst, "tokens", r.LeftOut.Tokens), '}')
 	if r.OfCall != (OfCall{}) {

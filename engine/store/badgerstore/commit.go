@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -15,10 +16,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// queueLength bounds the batches that wait for one committer; further callers wait to queue.
+// queueLength bounds the batches that wait while another is committed; further callers wait to queue.
 const queueLength = 1024
 
-// database is one Badger database and its only writer.
+// database is one Badger database. One transaction is committed at a time: by a caller who finds none under way, or else
+// by the committer. Either takes with it all batches that wait.
 type database struct {
 	db        *badger.DB
 	snapshots *snapshots
@@ -31,11 +33,13 @@ type database struct {
 	failed    int64  // blocks that had failed when the database was opened
 	told      sync.Once
 	queue     chan *request
+	queued    chan struct{} // holds one while the committer is to look at the queue
 	stopped   chan struct{}
 	closing   context.CancelFunc // ends readLater
 	read      chan bool          // what readLater tells
-	// writing is held while a transaction is committed, and by Compact while Badger takes none.
+	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
 	writing sync.Mutex
+	group   []*request // of the transaction, while writing is held
 	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
 	apply func(*badger.Txn, uint64) error
 }
@@ -61,17 +65,17 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		failed:    failedBlocks.Load(),
 		space:     s,
 		queue:     make(chan *request, queueLength),
+		queued:    make(chan struct{}, 1),
 		stopped:   make(chan struct{}),
 		read:      make(chan bool, 1),
 		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
 	}, nil
 }
 
-// close ends the committer once it has emptied the queue. No submit may run or follow. Where all is well, the database
-// gets the mark of a clean stop.
+// close ends the committer. No submit may run or follow. Where all is well, the database gets the mark of a clean stop.
 func (d *database) close() error {
 	d.closing()
-	close(d.queue)
+	close(d.queued)
 	<-d.stopped
 	sound := <-d.read && d.damaged() == nil && d.failure.Err() == nil
 	if err := errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close()); err != nil || !sound {
@@ -80,53 +84,56 @@ func (d *database) close() error {
 	return markClean(d.db.Opts())
 }
 
-// run is the committer: it takes whatever is waiting, commits it as one transaction, and looks again.
+// run is the committer: it commits what came while others committed.
 func (d *database) run() {
 	defer close(d.stopped)
-	var group []*request
-	var left *request
-	for {
-		group, left = d.gather(group[:0], left)
-		if len(group) == 0 {
-			return
-		}
-		d.commit(group)
-		clear(group)
+	for range d.queued {
+		d.writing.Lock()
+		d.commit(nil)
+		d.writing.Unlock()
 	}
 }
 
-// gather waits for one request and takes all others that are already waiting, as far as one transaction holds them.
-// The one that did not fit, taken up too, comes back as the first of the next round. An empty group is the end.
-func (d *database) gather(group []*request, left *request) ([]*request, *request) {
+// commit commits a request, which may be nil, with all that wait, as one transaction, or as several where one does not
+// hold them. It answers each. writing must be held.
+func (d *database) commit(first *request) {
+	for {
+		var left *request
+		if d.group, left = d.gather(d.group[:0], first); len(d.group) == 0 {
+			return
+		}
+		outcomes := d.outcomes(d.group)
+		for i, r := range d.group {
+			r.done <- outcomes[i]
+		}
+		clear(d.group)
+		if first = left; left == nil {
+			return
+		}
+	}
+}
+
+// gather adds a request, which may be nil, and all that wait to a group, as far as one transaction holds them. The one
+// that did not fit, taken up too, comes back. Where there is none, none waits.
+func (d *database) gather(group []*request, first *request) ([]*request, *request) {
 	var size, writes int64
 	add := func(r *request) {
 		group = append(group, r)
 		size += r.size
 		writes += r.writes()
 	}
-	if left != nil {
-		add(left)
-	}
-	for len(group) == 0 {
-		r, ok := <-d.queue
-		if !ok {
-			return group, nil
-		}
-		if r.take() {
-			add(r)
-		}
+	if first != nil {
+		add(first)
 	}
 	// Badger refuses a transaction that reaches its limits and adds an entry of its own.
 	const own = 128
 	maxSize, maxWrites := d.db.MaxBatchSize()-own, d.db.MaxBatchCount()-3
 	for {
 		select {
-		case r, ok := <-d.queue:
+		case r := <-d.queue:
 			switch {
-			case !ok:
-				return group, nil
 			case !r.take():
-			case size+r.size > maxSize || writes+r.writes() > maxWrites:
+			case len(group) > 0 && (size+r.size > maxSize || writes+r.writes() > maxWrites):
 				return group, r
 			default:
 				add(r)
@@ -137,16 +144,10 @@ func (d *database) gather(group []*request, left *request) ([]*request, *request
 	}
 }
 
-// commit answers every request of a group. Those that are refused leave nothing in the transaction.
-func (d *database) commit(group []*request) {
-	outcomes := d.outcomes(group)
-	for i, r := range group {
-		r.done <- outcomes[i]
-	}
-}
-
-func (d *database) outcomes(group []*request) []error {
-	outcomes := make([]error, len(group))
+// outcomes makes one transaction of a group and commits it. It gives the answer to each of the group's requests; those
+// that are refused leave nothing in the transaction. Where Badger panics, the commit has failed. writing must be held.
+func (d *database) outcomes(group []*request) (outcomes []error) {
+	outcomes = make([]error, len(group))
 	all := func(err error) []error {
 		for i := range outcomes {
 			if outcomes[i] == nil {
@@ -155,6 +156,12 @@ func (d *database) outcomes(group []*request) []error {
 		}
 		return outcomes
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			d.failure.set(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			all(store.ErrFailed)
+		}
+	}()
 	if d.failure.Err() != nil {
 		return all(store.ErrFailed)
 	}
@@ -166,8 +173,6 @@ func (d *database) outcomes(group []*request) []error {
 		size += r.size
 		logged += r.logged()
 	}
-	d.writing.Lock()
-	defer d.writing.Unlock()
 	room := d.space.roomFor(size)
 	if err := d.log.ready(logged + ownLogged); err != nil {
 		return all(err)
@@ -194,18 +199,22 @@ func (d *database) outcomes(group []*request) []error {
 	if writes == 0 {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
 	}
-	if err := d.applyNext(txn, version, logged); err != nil {
+	if err := d.applyNext(txn, version, logged, writes); err != nil {
 		d.failure.set(err)
 		return all(store.ErrFailed)
 	}
 	return outcomes
 }
 
-// ownLogged bounds what the mark and the end of a transaction take in the log.
-const ownLogged = 256
+// ownLogged bounds what the mark and the end of a transaction take in the log, and ownWrites counts them.
+const (
+	ownLogged = 256
+	ownWrites = 2
+)
 
-// applyNext commits a transaction as the one after a version, and notes that it did.
-func (d *database) applyNext(txn *badger.Txn, version uint64, logged int64) error {
+// applyNext commits a transaction as the one after a version, and notes that it did. Its writes take at most so many bytes
+// of the log.
+func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int64) error {
 	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
 		return err
 	}
@@ -216,7 +225,7 @@ func (d *database) applyNext(txn *badger.Txn, version uint64, logged int64) erro
 		// The commit is durable. With an older number here, fewer damages can be told.
 		d.failure.log.Warn("the number of the newest commit was not noted", "error", err)
 	}
-	if err := d.log.wrote(logged + ownLogged); err != nil {
+	if err := d.log.wrote(logged+ownLogged, writes+ownWrites); err != nil {
 		return err
 	}
 	d.db.SetDiscardTs(d.snapshots.publish(version + 1))

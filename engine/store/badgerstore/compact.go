@@ -71,7 +71,7 @@ func (d *database) flush() error {
 	if err := txn.SetEntry(badger.NewEntry(flushMark, nil)); err != nil {
 		return err
 	}
-	if err := d.applyNext(txn, version, ownLogged); err != nil {
+	if err := d.applyNext(txn, version, ownLogged, 1); err != nil {
 		d.failure.set(err)
 		return store.ErrFailed
 	}
@@ -81,5 +81,5 @@ func (d *database) flush() error {
 	if err := d.db.DropPrefix(flushMark); err != nil {
 		return err
 	}
-	return d.log.wrote(0)
+	return d.log.look()
 }

@@ -23,6 +23,7 @@ type logBlocks struct {
 	id        int      // its number
 	allocated int64    // its bytes that have blocks
 	written   int64    // bounds what is written to it
+	held      int64    // bounds what Badger holds of it in memory
 	next      *os.File // has blocks and no length, so that Badger takes it for a new file
 }
 
@@ -45,7 +46,7 @@ func openLogBlocks(dir string, size int64) (*logBlocks, error) {
 	if b.log, err = os.OpenFile(b.name(b.id), os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
-	b.allocated, b.written = logChunk, wal.Header+wal.EntryHeader
+	b.begin()
 	_ = b.ready(0) // The first commit tries again.
 	return b, nil
 }
@@ -86,13 +87,32 @@ func (b *logBlocks) ready(bytes int64) error {
 	return nil
 }
 
-// wrote tells that a commit was written, and looks whether that began the next log.
-func (b *logBlocks) wrote(bytes int64) error {
+// heldOverhead bounds what a write takes in memory beside its bytes in the log: a node of Badger's skip list of up to 20
+// levels, and alignment.
+const heldOverhead = 160
+
+// wrote tells that a commit of so many bytes and writes was written. Badger begins the next log before a commit that
+// finds as much in memory, or in the log, as half of the log's length. Before that, nobody need look for it.
+func (b *logBlocks) wrote(bytes, writes int64) error {
 	if b.off {
 		return nil
 	}
 	b.written += bytes
-	if b.next == nil {
+	held := bytes + writes*heldOverhead
+	if b.held += held; b.held < b.size/2 {
+		return nil
+	}
+	before := b.id
+	if err := b.look(); err != nil || b.id == before {
+		return err
+	}
+	b.written, b.held = b.written+bytes, b.held+held
+	return nil
+}
+
+// look tells whether Badger has begun the next log.
+func (b *logBlocks) look() error {
+	if b.off || b.next == nil {
 		return nil
 	}
 	info, err := b.next.Stat()
@@ -102,8 +122,13 @@ func (b *logBlocks) wrote(bytes int64) error {
 	err = b.log.Close()
 	b.log, b.next = b.next, nil
 	b.id++
-	b.allocated, b.written = logChunk, wal.Header+wal.EntryHeader+bytes
+	b.begin()
 	return err
+}
+
+// begin counts from the start of a log.
+func (b *logBlocks) begin() {
+	b.allocated, b.written, b.held = logChunk, wal.Header+wal.EntryHeader, heldOverhead
 }
 
 // close removes the next log, because Badger opens none that is empty.

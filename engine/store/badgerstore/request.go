@@ -9,11 +9,11 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
-// A request is a batch on its way through a committer.
+// A request is a batch on its way into a transaction.
 type request struct {
 	batch store.Batch // With stored keys.
 	size  int64       // What the writes count against Badger's transaction limit, in bytes.
-	taken atomic.Bool // By the committer, or back by a caller whose context ended: whoever is first.
+	taken atomic.Bool // By who commits it, or back by a caller whose context ended: whoever is first.
 	done  chan error  // The outcome, once taken up.
 }
 
@@ -40,12 +40,23 @@ func (r *request) take() bool { return r.taken.CompareAndSwap(false, true) }
 
 func (r *request) writes() int64 { return int64(len(r.batch.Put) + len(r.batch.Delete)) }
 
-// submit queues a request and waits for its outcome, or takes it back if ctx ends before the committer has it.
+// submit has a request committed and gives its outcome. Where nothing is being committed, the caller commits it, which
+// spares it two changes of goroutine; else it queues the request, or takes it back if ctx ends before that is taken up.
 func (d *database) submit(ctx context.Context, r *request) error {
+	if d.writing.TryLock() {
+		r.take()
+		d.commit(r)
+		d.writing.Unlock()
+		return <-r.done
+	}
 	select {
 	case d.queue <- r:
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	select {
+	case d.queued <- struct{}{}:
+	default: // The committer has yet to look.
 	}
 	select {
 	case err := <-r.done:
