@@ -126,7 +126,7 @@ func TestDepthGoesByTheBudget(t *testing.T) {
 	for i := range s.Records {
 		s.Records[i].CompressedTokens = 19 * uint32(1-i%2)
 	}
-	if ops := run(t, depthcompress.Assemble, &s.Table); len(ops) != 6 {
+	if ops := run(t, depthcompress.Assemble, &s.Table); len(ops) != 5 {
 		t.Errorf("plan %q", brief(ops))
 	}
 }
@@ -151,7 +151,7 @@ func TestDepthCompressRuns(t *testing.T) {
 		if table.BudgetTokens > 0 {
 			full.BudgetTokens = max(full.BudgetTokens, 1)
 		}
-		p := &played{t: &full, all: all, gone: make([]bool, len(all)), question: -1, share: 0.75, tokenShare: 0.875, bounded: true,
+		p := &played{t: &full, all: all, gone: make([]bool, len(all)), question: -1, share: 0.75, tokenShare: 0.9375, bounded: true,
 			notices: make([]bool, len(table.Records))}
 		for i, a := range all {
 			p.gone[i] = a.system()

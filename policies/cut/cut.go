@@ -9,6 +9,10 @@ package cut
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
 
+// FullShare is the part of a budget's tokens that turns in full may take. Beyond it the oldest become earlier questions,
+// which have the rest.
+const FullShare = 0.7
+
 // ShareOf is the share that a policy's config asks for, or absent. At 1, each cut leaves as much as fits.
 func ShareOf(req *mneme.Request, absent float64) float64 {
 	share := req.ConfigFloat("low_water", absent)

@@ -15,9 +15,6 @@ const (
 	DefaultStep  = 20
 )
 
-// fullShare is the part of the budget's tokens that full turns may take. Earlier questions have the rest.
-const fullShare = 0.7
-
 // defaultShare is what a cut leaves of max_messages where the config names nothing.
 const defaultShare = 0.75
 
@@ -62,9 +59,11 @@ func boundaries(req *mneme.Request) boundary {
 	b := boundary{depth: req.ConfigInt("depth", DefaultDepth)}
 	b.newest = newestOld(newestPlace(req), b.depth, req.ConfigInt("depth_step", DefaultStep))
 	budget := cut.Cost{Messages: uint64(req.BudgetMessages), Tokens: uint64(req.BudgetTokens)}
-	full := cut.Cost{Messages: budget.Messages, Tokens: budget.Part(fullShare).Tokens}
-	share := cut.ShareOf(req, defaultShare) // of the tokens more is left, because full turns have but a part of the budget's
-	r := cut.Replay{Records: req.Records(), Budget: full, Share: cut.Share{Messages: share, Tokens: (1 + share) / 2}}
+	full := cut.Cost{Messages: budget.Messages, Tokens: budget.Part(cut.FullShare).Tokens}
+	share := cut.ShareOf(req, defaultShare)
+	// Full turns have but a part of the budget's tokens, so a cut takes away a quarter of what it takes of the messages.
+	left := cut.Share{Messages: share, Tokens: (3 + share) / 4}
+	r := cut.Replay{Records: req.Records(), Budget: full, Share: left}
 	c := r.Run()
 	b.from, b.asked, b.most = c.From, c.Question, budget.Messages
 	if b.most == 0 {

@@ -47,10 +47,10 @@ type trim struct {
 // defaultShare is what a cut leaves of the budget where the config names nothing.
 const defaultShare = 0.7
 
-// fullShare is the part of the budget's tokens that turns in full may take before their oldest become earlier questions
-// (policy depth-compress), and fewShare what they take where there are few of them. Earlier questions have the rest as
-// their room, whatever the turns take at the moment, so that neither moves when the other grows.
-const fullShare, fewShare = 0.7, 0.175
+// fewShare is the part of the budget's tokens that turns in full take where there are few of them, and cut.FullShare what
+// they may take at most. Earlier questions have the rest as their room, whatever the turns take at the moment, so that
+// neither moves when the other grows.
+const fewShare = 0.175
 
 // cut finds where the window begins. Where everything fits, earlier questions alone may go.
 func (t *trim) cut(all sums, fits bool) cut.Cut {
@@ -62,7 +62,7 @@ func (t *trim) cut(all sums, fits bool) cut.Cut {
 	if r.Roomed = t.share < 1 && t.budget.Tokens > 0; r.Roomed {
 		full := t.budget.Part(fewShare).Tokens
 		if all.must.Plus(all.pinned).Plus(all.full).Tokens > full {
-			full = t.budget.Part(fullShare).Tokens
+			full = t.budget.Part(cut.FullShare).Tokens
 		}
 		if other := full + all.system.Tokens + t.beside.Tokens; other < t.budget.Tokens {
 			r.Room = t.budget.Tokens - other
