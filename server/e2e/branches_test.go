@@ -17,6 +17,7 @@ import (
 type branched struct {
 	client
 	decisions map[string][]string // by session
+	forks     map[string][]string // of decisions, by session
 }
 
 const branchedProject = "/api/v1/projects/default"
@@ -49,6 +50,7 @@ func (b *branched) Fork(id string, at int, as string) {
 func (b *branched) Delete(id string) {
 	b.do("DELETE", b.session(id, ""), nil).want(204)
 	delete(b.decisions, id)
+	delete(b.forks, id)
 }
 
 func (b *branched) Marks(id string) (living, stored []int) {
@@ -96,10 +98,63 @@ func (b *branched) Window(id string, asOf int) (out []int) {
 	return out
 }
 
+// formats are all that windows can be asked for in.
+var formats = []string{"openai.chat", "anthropic.messages", "openai.responses", "text"}
+
+// Ask also keeps a fork of each decision, which has fewer messages and the next format.
 func (b *branched) Ask(id string) {
-	for _, format := range []string{"openai.chat", "anthropic.messages", "openai.responses", "text"} {
+	for i, format := range formats {
 		b.window(object{"session_id": id, "format": format, "budget": object{"max_messages": 7, "max_tokens": 900}})
+		made := b.decisions[id]
+		var fork struct {
+			ID string `json:"decision_id"`
+		}
+		b.post(branchedProject+"/decisions/"+made[len(made)-1]+"/fork", object{"record": true,
+			"format": formats[(i+1)%len(formats)], "budget": object{"max_messages": 3}}).want(200).into(&fork)
+		b.forks[id] = append(b.forks[id], fork.ID)
 	}
+}
+
+// looks makes a window of each session and format that leaves no decision behind, and answers what the model would be
+// sent, by both.
+func (b *branched) looks() map[string]string {
+	var list struct{ Data []struct{ ID string } }
+	b.get(branchedProject + "/sessions?limit=1000").want(200).into(&list)
+	seen := map[string]string{}
+	for _, s := range list.Data {
+		summary := fmt.Sprint(b.Summary(s.ID)) // which may still come to be, before the kill or after
+		for _, format := range formats {
+			var w struct {
+				ID           string `json:"decision_id"`
+				System, Text json.RawMessage
+				Messages     json.RawMessage
+			}
+			b.post(branchedProject+"/context", object{"session_id": s.ID, "format": format, "record": false}).want(200).into(&w)
+			if w.ID != "" {
+				b.t.Errorf("a look is kept as %s", w.ID)
+			}
+			seen[s.ID+" "+format+" "+summary] = fmt.Sprintf("%s %s %s", w.System, w.Messages, w.Text)
+		}
+	}
+	return seen
+}
+
+// replay has decisions made again, and answers of how many that was.
+func (b *branched) replay(decisions map[string][]string) (replayed int) {
+	for _, ids := range decisions {
+		for _, id := range ids {
+			r := b.post(branchedProject+"/decisions/"+id+"/replay", nil)
+			if r.status == 404 { // decisions are not synced: a kill may lose the newest
+				continue
+			}
+			var got struct{ Equal bool }
+			if r.want(200).into(&got); !got.Equal {
+				b.t.Errorf("decision %s replays otherwise: %s", id, clip(string(r.body), 2000))
+			}
+			replayed++
+		}
+	}
+	return replayed
 }
 
 func (b *branched) Summarise(id string) {
@@ -135,8 +190,8 @@ func (b *branched) Copy(id, as string) {
 }
 
 // TestCampaignBranches drives a server's sessions at random: turns are taken back, gone on with, forked, copied and
-// summarised while the server is killed every so often. What is left is what a model says, every decision replays as it
-// was answered, and verify finds nothing.
+// summarised while the server is killed every so often. What is left is what a model says, every decision and every fork
+// of one replays as it was answered, a window that is not kept is the same before and after, and verify finds nothing.
 //
 //	scripts/campaigns -run Branches ./server/e2e
 func TestCampaignBranches(t *testing.T) {
@@ -144,16 +199,18 @@ func TestCampaignBranches(t *testing.T) {
 	data, summaries := t.TempDir(), provider(t)
 	summaries.About("zebra").Always(openaitest.Extract(4000))
 	server := summarising(t, data, summaries)
-	b := &branched{client: server.client(t), decisions: map[string][]string{}}
+	b := &branched{client: server.client(t), decisions: map[string][]string{}, forks: map[string][]string{}}
 	b.do("PATCH", branchedProject+"/settings", object{"summary_enabled": true, "summary_threshold": 4,
 		"summary_keep_last": 2}).want(200)
 	d := branches.New(b, seed)
+	replayed, forks, same := 0, 0, 0
 	for round := range rounds {
 		for range steps {
 			if err := d.Step(); err != nil {
 				t.Fatalf("round %d: %v\n%s", round, err, strings.Join(d.Log, "\n"))
 			}
 		}
+		looks := b.looks()
 		server.kill()
 		verifiedAt(t, stores.where(data)...)
 		server = summarising(t, data, summaries)
@@ -161,23 +218,19 @@ func TestCampaignBranches(t *testing.T) {
 		if err := d.Check(); err != nil {
 			t.Fatalf("round %d, after the kill: %v\n%s", round, err, strings.Join(d.Log, "\n"))
 		}
-		replayed := 0
-		for _, ids := range b.decisions {
-			for _, id := range ids {
-				r := b.post(branchedProject+"/decisions/"+id+"/replay", nil)
-				if r.status == 404 { // decisions are not synced: a kill may lose the newest
-					continue
-				}
-				var got struct{ Equal bool }
-				if r.want(200).into(&got); !got.Equal {
-					t.Errorf("round %d: decision %s replays otherwise: %s", round, id, clip(string(r.body), 2000))
-				}
-				replayed++
+		replayed += b.replay(b.decisions)
+		forks += b.replay(b.forks)
+		again := b.looks()
+		for key, window := range looks {
+			if now, ok := again[key]; ok && now != window {
+				t.Errorf("round %d: %s before the kill:\n%s\nand after:\n%s", round, key, clip(window, 2000), clip(now, 2000))
+			} else if ok {
+				same++
 			}
 		}
-		if replayed < steps/2 {
-			t.Errorf("round %d: only %d decisions were replayed", round, replayed)
-		}
+	}
+	if replayed < rounds*steps/2 || forks < rounds || same < rounds {
+		t.Errorf("replayed %d decisions and %d forks, looked again at %d windows", replayed, forks, same)
 	}
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -168,11 +169,23 @@ func TestIDsSuitTheFormat(t *testing.T) {
 	for format := range asked {
 		w := c.window(session, object{"format": format})
 		accepted(t, format, w)
+		ids := idOfCall.FindAllStringSubmatch(list(w.Messages), -1)
+		if len(ids) == 0 {
+			t.Errorf("%s shows no call: %s", format, list(w.Messages))
+		}
+		for _, id := range ids { // no length is known for Anthropic
+			if most := map[hard.Format]int{hard.Chat: 40, hard.Responses: 64}[format]; most > 0 && len(id[1]) > most {
+				t.Errorf("%s: an id of %d characters, at most %d are allowed: %s", format, len(id[1]), most, id[1])
+			}
+		}
 		if format == hard.Responses && !strings.Contains(list(w.Messages), `"call_id":"`+long+`"`) {
 			t.Errorf("an id that fits is gone: %s", list(w.Messages))
 		}
 	}
 }
+
+// idOfCall finds the ids of calls and of their results in each format.
+var idOfCall = regexp.MustCompile(`"(?:call_id|tool_call_id|tool_use_id|id)":"([^"]*)"`)
 
 // A tool whose name no format allows has a legal one in windows. What the model answers with it is the tool's again.
 func TestToolNamesAreMappedAndBack(t *testing.T) {
