@@ -38,14 +38,12 @@ type modelCall struct {
 	mode     string
 	began    time.Time
 	turn     turn
+	bytes    lease // what the prompt takes of the memory for bodies, where it is kept
 
 	// ctx ends when nobody waits for the provider any more: with cancel, or when the server stops waiting for requests.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
-
-// errGone is the cause of a call's end whose client has closed its connection.
-var errGone = errors.New("the client has gone")
 
 // proxy serves the routes of the proxy. Its place among those that work is given up while the provider is waited for.
 func (s *Server) proxy(ctx context.Context, x *exchange) error {
@@ -68,11 +66,24 @@ func (s *Server) proxy(ctx context.Context, x *exchange) error {
 		stop()
 		return err
 	}
-	x.bytes.release()
+	if call.turn.tools == nil {
+		x.bytes.release()
+	} else { // The prompt is kept for later rounds.
+		call.bytes, x.bytes = x.bytes, lease{of: x.bytes.of}
+		defer func() {
+			if !streams {
+				call.bytes.release()
+			}
+		}()
+	}
 	call.sent()
 	streams, err = call.answer(x, resp, stop)
 	if err != nil {
-		call.failed(resp.StatusCode, problemOf(err).Code, replies.Usage{})
+		reason := problemOf(err).Code
+		if refusal, ok := errors.AsType[*proxy.Refusal](err); ok {
+			reason = refusal.Code
+		}
+		call.failed(resp.StatusCode, reason, replies.Usage{})
 	}
 	return err
 }
@@ -86,20 +97,6 @@ func (call *modelCall) sent() {
 	if call.turn.out != nil {
 		call.turn.out.Sent()
 	}
-}
-
-// left is called when the client has gone: the call ends, or it goes on for its session, if that does not take long.
-func (call *modelCall) left() {
-	if call.outlives() {
-		time.AfterFunc(proxy.DrainTime, func() { call.cancel(errGone) })
-		return
-	}
-	call.cancel(errGone)
-}
-
-// outlives tells whether the call goes on although its client has gone.
-func (call *modelCall) outlives() bool {
-	return call.turn.exchange != nil && call.setup.Settings.ProxyOnDisconnect == "finish"
 }
 
 // newCall reads what a request to the proxy asks for, and finds where it goes.
@@ -166,8 +163,7 @@ func (call *modelCall) send() (*http.Response, error) {
 		if err == nil {
 			_ = resp.Body.Close()
 		}
-		call.failed(0, "client_gone", replies.Usage{})
-		return nil, refuse(statusGone, "client_gone", "the client closed its connection")
+		return nil, call.gone(0)
 	}
 	if err == nil {
 		resp, err = call.again(resp)
@@ -235,7 +231,9 @@ func (call *modelCall) whole(x *exchange, resp *http.Response) error {
 	if err != nil {
 		return err
 	}
-	call.wholeEnded(resp.StatusCode, body)
+	if call.turn.exchange != nil && !call.turn.ended.Load() {
+		call.wholeEnded(resp.StatusCode, body)
+	}
 	call.begin(x, resp)
 	x.c.Response().SwapBody(body)
 	return nil
@@ -247,8 +245,7 @@ func (call *modelCall) readWhole(resp *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(call.timed(resp.Body), maxModelReply+1))
 	switch {
 	case errors.Is(context.Cause(call.ctx), errGone):
-		call.failed(resp.StatusCode, "client_gone", replies.Usage{})
-		return nil, refuse(statusGone, "client_gone", "the client closed its connection")
+		return nil, call.gone(resp.StatusCode)
 	case err != nil || len(body) > maxModelReply:
 		call.failed(resp.StatusCode, "upstream_disconnected", replies.Usage{})
 	}
@@ -299,6 +296,7 @@ func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *
 		},
 		close: func() {
 			call.cancel(nil)
+			call.bytes.release()
 			_ = resp.Body.Close()
 		}})
 	if err == nil {
@@ -356,33 +354,4 @@ func (call *modelCall) relay(resp *http.Response, out *stream) error {
 	}
 	call.log(slog.LevelWarn, "a provider broke off", err)
 	return nil // the client was told
-}
-
-// leaving is a client that may leave without ending the call.
-type leaving struct {
-	out   *stream
-	stays bool // the call goes on without it
-	gone  bool
-}
-
-func (l *leaving) Write(b []byte) (int, error) {
-	if l.gone {
-		return len(b), nil
-	}
-	n, err := l.out.Write(b)
-	return n, l.noted(err)
-}
-
-func (l *leaving) Flush() error {
-	if l.gone {
-		return nil
-	}
-	return l.noted(l.out.Flush())
-}
-
-func (l *leaving) noted(err error) error {
-	if l.gone = err != nil && l.stays; l.gone {
-		return nil
-	}
-	return err
 }

@@ -143,9 +143,6 @@ func (call *modelCall) endTurn(ctx context.Context, end outbound.End) {
 
 // wholeEnded ends the turn of an answer that came in one piece.
 func (call *modelCall) wholeEnded(status int, body []byte) {
-	if call.turn.exchange == nil {
-		return
-	}
 	if status >= http.StatusMultipleChoices {
 		call.failed(status, "upstream_error", replies.Usage{})
 		return

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/callbody"
+	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/outbound"
 	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/replies"
@@ -22,13 +25,16 @@ import (
 // Bounds of a model call whose model calls memory tools. The last round tells the model to call none.
 const (
 	maxRounds  = 8
+	maxCalls   = 32              // of memory tools in one answer
 	roundsTime = 5 * time.Minute // behind it the next round is the last
+	mostTools  = 128             // OpenAI takes so many in a request
 )
 
 // toolRounds are the rounds of a model call that has memory tools.
 type toolRounds struct {
 	*replies.Rounds
 	count  int    // answers so far
+	last   bool   // the newest round was told to call no tools
 	prompt []byte // the body of the newest round
 }
 
@@ -62,10 +68,12 @@ func (call *modelCall) withTools(b *callbody.Body) (*callbody.Body, error) {
 		}
 		names, edit.Tools = append(names, tool.Name), append(edit.Tools, raw)
 	}
-	if names == nil {
+	if names == nil || b.Format != chat.AnthropicMessages && len(b.Tools)+len(names) > mostTools {
 		return b, nil
 	}
-	call.turn.tools = &toolRounds{Rounds: replies.NewRounds(b.Format, names)}
+	rounds := replies.NewRounds(b.Format, names)
+	rounds.Choice = b.Member("tool_choice")
+	call.turn.tools = &toolRounds{Rounds: rounds}
 	return callbody.Read(b.Format, b.With(edit))
 }
 
@@ -78,17 +86,23 @@ func (call *modelCall) answered(r *replies.Reply) ([]json.RawMessage, error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
-	if t.count >= maxRounds {
+	if t.last {
 		return nil, proxy.Refuse(http.StatusBadGateway, "tool_rounds_exceeded",
 			"The model called memory tools in too many rounds, also when it was told to call none.")
 	}
 	whole := slices.Contains([]string{"", "stop", "tool_calls", "tool_use", "end_turn", "completed"}, r.Stop)
 	results := make([]replies.Result, len(held))
 	for i, h := range held {
-		if whole {
-			results[i] = call.runTool(h)
-		} else {
+		switch {
+		case context.Cause(call.ctx) != nil:
+			return nil, context.Cause(call.ctx)
+		case !whole:
 			results[i] = replies.Result{Held: h, IsError: true, Content: "The answer ended before the call was whole."}
+		case i >= maxCalls:
+			results[i] = replies.Result{Held: h, IsError: true,
+				Content: fmt.Sprintf("One answer may call memory tools %d times. Call this one again.", maxCalls)}
+		default:
+			results[i] = call.runTool(h)
 		}
 	}
 	next := t.Answer(results)
@@ -130,8 +144,8 @@ func (call *modelCall) nextRound(messages []json.RawMessage) (*http.Response, er
 		return nil, err
 	}
 	all := b.All()
-	last := t.count == maxRounds-1 || call.s.now().Sub(call.began) > roundsTime
-	call.request.Body = b.With(callbody.Edit{Messages: append(all[:len(all):len(all)], messages...), NoCalls: last})
+	t.last = t.count == maxRounds-1 || call.s.now().Sub(call.began) > roundsTime
+	call.request.Body = b.With(callbody.Edit{Messages: append(all[:len(all):len(all)], messages...), NoCalls: t.last})
 	call.request.Header.Del("Idempotency-Key") // It is that of another request.
 	resp, err := call.send()
 	if err == nil {
@@ -157,12 +171,7 @@ func (call *modelCall) follow(_ context.Context, r *replies.Reply) (io.ReadClose
 	body, _ := io.ReadAll(io.LimitReader(call.timed(resp.Body), maxWhole))
 	_ = resp.Body.Close()
 	call.failed(resp.StatusCode, "upstream_error", replies.Usage{})
-	message := "The provider answered no stream."
-	var said struct{ Error struct{ Message string } }
-	if json.Unmarshal(body, &said) == nil && said.Error.Message != "" {
-		message = said.Error.Message
-	}
-	return nil, nil, proxy.Refuse(http.StatusBadGateway, "upstream_error", message)
+	return nil, nil, proxy.Said(body)
 }
 
 // wholeRounds goes on behind a whole answer, until the last round or one that fails. It gives that round's answer, with
@@ -171,16 +180,18 @@ func (call *modelCall) wholeRounds(resp *http.Response, body []byte) (*http.Resp
 	for resp.StatusCode < http.StatusMultipleChoices {
 		r, err := replies.Parse(call.route.format, body)
 		if err != nil {
-			return resp, body, nil
+			return resp, call.turn.tools.Unread(body), nil
 		}
 		messages, err := call.answered(r)
+		if errors.Is(err, errGone) {
+			return nil, nil, call.gone(resp.StatusCode)
+		}
 		if err != nil {
-			call.failed(resp.StatusCode, "tool_rounds_exceeded", replies.Usage{})
 			return nil, nil, err
 		}
 		if messages == nil {
 			t := call.turn.tools
-			if t.Hidden != nil {
+			if t.Hidden != nil || call.route.format == chat.OpenAIResponses { // which repeats the tools
 				if body, err = t.Body(body); err != nil {
 					return nil, nil, err
 				}

@@ -67,7 +67,7 @@ func (c *apiClient) lawful() {
 			c.t.Errorf("the client has %s", raw)
 		}
 	}
-	if strings.Contains(string(c.last.body), "memory_") {
+	if strings.Contains(string(c.last.body), "memory_") || strings.Contains(string(c.last.body), `"tool_choice":"none"`) {
 		c.t.Errorf("the client got %s", c.last.body)
 	}
 }
@@ -127,6 +127,10 @@ func TestMemoryTools(t *testing.T) {
 		if c.last.header.Get("X-Mneme-Matched") != "extend" || len(c.decisions()) != 6 {
 			t.Errorf("%v, %d decisions", c.last.header, len(c.decisions()))
 		}
+		found := c.do("POST", "/api/v1/projects/default/memories/recall", `{"query":"drink","scope":"transcript"}`)
+		if found.status != 200 || strings.Contains(string(found.body), "memory_store") {
+			t.Errorf("a hidden message is found: %d %s", found.status, found.body)
+		}
 		if stored := c.stored(); strings.Count(stored, `"hidden":true`) < 10 || strings.Count(stored, `"content":"Looking.`) < 1 {
 			t.Errorf("stored is %s", stored)
 		}
@@ -135,3 +139,72 @@ func TestMemoryTools(t *testing.T) {
 
 // hidesUsage tells whether the client does not get the usage because it did not ask for it.
 func hidesUsage(c *apiClient) bool { return c.streams && c.format == chat.OpenAIChat }
+
+// An answer that says nothing reaches the client as it came, though no tool can be looked for in it.
+func TestAnswersThatSayNothing(t *testing.T) {
+	t.Parallel()
+	eachProtocol(t, func(t *testing.T, c *apiClient) {
+		c.ask("Say nothing.")
+		c.provider.Script(providers.Reply{})
+		c.last = c.post()
+		if c.last.status != 200 || strings.Contains(string(c.last.body), "error\":{") {
+			t.Fatalf("%d %s", c.last.status, c.last.body)
+		}
+		ends := map[chat.Format]string{chat.OpenAIChat: "[DONE]", chat.OpenAIResponses: "response.completed",
+			chat.AnthropicMessages: "message_stop"}
+		if c.streams && !strings.Contains(string(c.last.body), ends[c.format]) {
+			t.Errorf("the stream has no end: %s", c.last.body)
+		}
+		c.lawful()
+	})
+}
+
+// A request with as many tools as the provider takes gets none of Mneme's. Anthropic has no such bound.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	eachProtocol(t, func(t *testing.T, c *apiClient) {
+		var many []any
+		for i := range mostTools - 2 {
+			tool := map[string]any{"name": fmt.Sprint("f", i), "parameters": map[string]any{"type": "object"}}
+			switch c.format {
+			case chat.OpenAIChat:
+				tool = map[string]any{"type": "function", "function": tool}
+			case chat.OpenAIResponses:
+				tool["type"] = "function"
+			default:
+				tool = map[string]any{"name": tool["name"], "input_schema": tool["parameters"]}
+			}
+			many = append(many, tool)
+		}
+		c.extra = map[string]any{"tools": many}
+		c.ask("Which tools are there?")
+		c.rounds(providers.Say("Many."))
+		sent := c.sent()
+		added := strings.Contains(string(sent[len(sent)-1]), "memory_recall")
+		if added != (c.format == chat.AnthropicMessages) {
+			t.Errorf("memory tools were added: %v", added)
+		}
+	})
+}
+
+// Of an answer with very many calls some run, and the model is told of the rest. What the prompt takes of the memory for
+// bodies is given back.
+func TestManyCalls(t *testing.T) {
+	t.Parallel()
+	eachProtocol(t, func(t *testing.T, c *apiClient) {
+		c.ask("Look everywhere.")
+		var parts []providers.Part
+		for range maxCalls + 8 {
+			parts = append(parts, callPart("memory_recall", `{"query":"tea"}`))
+		}
+		c.rounds(providers.Reply{Parts: parts}, providers.Say("Nothing is there."))
+		sent := c.sent()
+		if n := strings.Count(string(sent[len(sent)-1]), "may call memory tools"); n != 8 {
+			t.Errorf("%d calls were put off, want 8", n)
+		}
+		c.lawful()
+		if used := c.s.bytes.used; !c.streams && used != 0 {
+			t.Errorf("%d bytes are still counted", used)
+		}
+	})
+}

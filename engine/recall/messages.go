@@ -159,8 +159,12 @@ func (r *recalling) analyseTails(marks, held []store.Item) (found tail, err erro
 	return found, nil
 }
 
-// searchedText is what of a message is searched: its text, and the names and arguments of the tools that it calls.
+// searchedText is what of a message is searched: its text, and the names and arguments of the tools that it calls. What is
+// hidden repeats memories, which are found by themselves, and not any more once they are forgotten.
 func searchedText(m *chat.Message) string {
+	if m.Hidden {
+		return ""
+	}
 	if len(m.Calls) == 0 {
 		return m.Text
 	}

@@ -107,7 +107,7 @@ func (r *recalling) newestOf(h *session.NamedHead, budget *workBudget) (hits []H
 			budget.messages--
 			budget.bytes -= len(body)
 			hd, m, err := transcript.ParseBody(body)
-			if err != nil || m.Text == "" || r.viewer != "" && hd.Delegation != "" && hd.Delegation != r.viewer {
+			if err != nil || m.Text == "" || m.Hidden || r.viewer != "" && hd.Delegation != "" && hd.Delegation != r.viewer {
 				continue
 			}
 			d := rank.Document{Session: h.ID, Group: hd.Delegation, Tags: hd.Tags, Created: records.TimeOf(hd.Created)}

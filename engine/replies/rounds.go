@@ -17,6 +17,8 @@ type Rounds struct {
 	Format chat.Format
 	// Hidden are the calls that ran here and their results, as messages of the format.
 	Hidden []json.RawMessage
+	// Choice is the tool_choice of the client's request, which a later round may have replaced; nil: it has none.
+	Choice json.RawMessage
 
 	names   map[string]bool
 	id      string // of the first round, which the client has
@@ -262,6 +264,20 @@ func (r *Rounds) Body(last []byte) ([]byte, error) {
 	return encode(o)
 }
 
+// Unread is the body of a first answer that cannot be read as a whole: as it came, but for the tools that it repeats.
+func (r *Rounds) Unread(body []byte) []byte {
+	var o fields
+	if r.Format != chat.OpenAIResponses || json.Unmarshal(body, &o) != nil || o == nil {
+		return body
+	}
+	r.withoutTools(o)
+	out, err := encode(o)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
 // common sets what an answer and the object at the end of a stream have in common.
 func (r *Rounds) common(o fields) {
 	if r.id != "" {
@@ -273,8 +289,13 @@ func (r *Rounds) common(o fields) {
 	r.withoutTools(o)
 }
 
-// withoutTools leaves the held tools out of those that a Responses object repeats.
+// withoutTools has a Responses object repeat the client's tools and tool_choice, and not those that were sent.
 func (r *Rounds) withoutTools(o fields) {
+	if o["tool_choice"] != nil {
+		if o["tool_choice"] = r.Choice; r.Choice == nil {
+			o["tool_choice"] = json.RawMessage(`"auto"`)
+		}
+	}
 	if o["tools"] == nil {
 		return
 	}

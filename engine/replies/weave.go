@@ -103,6 +103,31 @@ func (w *Weave) End() (out []byte) {
 	return out
 }
 
+// Unread gives what ends the client's stream where the answer of the first round cannot be read as a whole. It is not ok
+// behind a later round, because the client's stream would not hold together.
+func (w *Weave) Unread() (out []byte, ok bool) {
+	if w.round > 0 {
+		return nil, false
+	}
+	out = w.flush()
+	for _, e := range w.held {
+		var o fields
+		response := fields(nil)
+		if w.rounds.Format == chat.OpenAIResponses && json.Unmarshal(e.Data, &o) == nil {
+			response = o.object("response")
+		}
+		if response == nil {
+			out = append(out, e.Raw...)
+			continue
+		}
+		w.rounds.withoutTools(response)
+		o.set("response", response)
+		w.count(o)
+		out = append(out, event(e.Name, o)...)
+	}
+	return out, true
+}
+
 // event writes an event.
 func event(name string, o fields) []byte {
 	var b bytes.Buffer

@@ -15,11 +15,31 @@ type Refusal struct {
 	Code    string // stable; OpenAI's protocol has a place for it
 	Message string
 	Retry   bool // the client may try again
+	// Kind and Said are the type and the code of the provider's own error, within a stream; empty: there are none.
+	Kind, Said string
 }
 
 // Refuse makes a refusal that sending the request again does not help against.
 func Refuse(status int, code, message string) *Refusal {
 	return &Refusal{Status: status, Code: code, Message: message}
+}
+
+// Said is what a provider answered in place of a stream that was to go on. Where it has its error's code or type, they are
+// kept.
+func Said(body []byte) *Refusal {
+	r := Refuse(http.StatusBadGateway, "upstream_error", "The provider answered no stream.")
+	var said struct {
+		Error struct {
+			Message, Type string
+			Code          any // a string, or a number of some compatible servers
+		}
+	}
+	if json.Unmarshal(body, &said) != nil || said.Error.Message == "" {
+		return r
+	}
+	r.Message, r.Kind = said.Error.Message, said.Error.Type
+	r.Said, _ = said.Error.Code.(string)
+	return r
 }
 
 // Again says that the client may send the request again.
@@ -86,19 +106,20 @@ var (
 // behind it, because clients take that for a whole answer.
 func brokenStream(f chat.Format, why error) []byte {
 	message, code := "The connection to the provider broke: "+why.Error()+".", "upstream_disconnected"
+	kind, said := "", ""
 	if refusal, ok := errors.AsType[*Refusal](why); ok {
-		message, code = refusal.Message, refusal.Code
+		message, code, kind, said = refusal.Message, cmp.Or(refusal.Said, refusal.Code), refusal.Kind, refusal.Said
 	}
 	switch f {
 	case chat.AnthropicMessages:
 		return event("error", map[string]any{"type": "error",
-			"error": map[string]any{"type": "api_error", "message": message}})
+			"error": map[string]any{"type": cmp.Or(kind, "api_error"), "message": message}})
 	case chat.OpenAIResponses:
 		return event("response.failed", map[string]any{"type": "response.failed", "response": map[string]any{
 			"object": "response", "status": "failed", "output": []any{},
-			"error": map[string]any{"code": "server_error", "message": message}}})
+			"error": map[string]any{"code": cmp.Or(said, "server_error"), "message": message}}})
 	}
-	return event("", map[string]any{"error": map[string]any{"message": message, "type": "server_error", "param": nil,
+	return event("", map[string]any{"error": map[string]any{"message": message, "type": cmp.Or(kind, "server_error"), "param": nil,
 		"code": code}})
 }
 

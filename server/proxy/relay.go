@@ -53,8 +53,12 @@ func (r *Relay) Run(ctx context.Context, from io.Reader, to Sink) (*replies.Fold
 	folder, err := r.round(ctx, from, to)
 	for err == nil && r.Rounds != nil && folder.State() == replies.Ended {
 		reply, err := folder.Reply()
-		if err != nil {
-			return folder, r.tell(to, err)
+		if err != nil { // It is the client's answer all the same, but no tool of it is known to have been called.
+			rest, ok := r.Rounds.Weave.Unread()
+			if !ok {
+				return folder, r.tell(to, err)
+			}
+			return folder, pass(to, rest)
 		}
 		next, err := r.follow(ctx, reply, to)
 		if next == nil || err != nil {
@@ -145,6 +149,9 @@ func (r *Relay) round(ctx context.Context, from io.Reader, to Sink) (*replies.Fo
 					return folder, err
 				}
 				if r.Rounds != nil && state == replies.Ended {
+					if to.Flush() != nil {
+						return folder, ErrClientGone
+					}
 					return folder, nil
 				}
 			}

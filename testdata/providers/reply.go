@@ -3,6 +3,7 @@ package providers
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 )
 
 // Reply is what the server answers a request with that it does not refuse.
@@ -92,7 +93,8 @@ type answer struct {
 	dropped []Transformation
 	breaks  *Refusal
 	stream  bool
-	bill    bool // Chat: the stream reports usage
+	bill    bool           // Chat: the stream reports usage
+	repeats map[string]any // Responses: members of the request that the answer repeats
 }
 
 // ids numbers what a server gives out.
@@ -175,7 +177,14 @@ func (r *responsesRequest) answer(reply Reply, n *ids) *answer {
 		}
 	}
 	in := r.tokens()
-	return &answer{api: Responses, id: n.take("resp_"), model: r.model.ID, stop: either(reply.Stop, "completed"),
+	// oa response: tools and tool_choice are the request's.
+	repeats := map[string]any{"tools": []any{}, "tool_choice": "auto"}
+	for name := range repeats {
+		if r.body.has(name) {
+			repeats[name] = r.body[name]
+		}
+	}
+	return &answer{api: Responses, repeats: repeats, id: n.take("resp_"), model: r.model.ID, stop: either(reply.Stop, "completed"),
 		items: items, breaks: reply.Break, stream: r.body.flag("stream"), dropped: r.removed,
 		usage: map[string]any{"input_tokens": in, "output_tokens": out,
 			"total_tokens": in + out, "input_tokens_details": map[string]any{"cached_tokens": 0},
@@ -268,6 +277,7 @@ func (a *answer) response(status string, items []map[string]any, usage map[strin
 	if len(a.dropped) > 0 {
 		out["input_transformations"] = a.dropped
 	}
+	maps.Copy(out, a.repeats)
 	return out
 }
 

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
+)
+
+// A client may leave before its call has ended.
+
+// errGone is the cause of a call's end whose client has closed its connection.
+var errGone = errors.New("the client has gone")
+
+// left is called when the client has gone: the call ends, or it goes on for its session, if that does not take long.
+func (call *modelCall) left() {
+	if call.outlives() {
+		time.AfterFunc(proxy.DrainTime, func() { call.cancel(errGone) })
+		return
+	}
+	call.cancel(errGone)
+}
+
+// outlives tells whether the call goes on although its client has gone.
+func (call *modelCall) outlives() bool {
+	return call.turn.exchange != nil && call.setup.Settings.ProxyOnDisconnect == "finish"
+}
+
+// gone ends a call whose client has closed its connection.
+func (call *modelCall) gone(status int) error {
+	call.failed(status, "client_gone", replies.Usage{})
+	return refuse(statusGone, "client_gone", "the client closed its connection")
+}
+
+// leaving is a client that may leave without ending the call.
+type leaving struct {
+	out   *stream
+	stays bool // the call goes on without it
+	gone  bool
+}
+
+func (l *leaving) Write(b []byte) (int, error) {
+	if l.gone {
+		return len(b), nil
+	}
+	n, err := l.out.Write(b)
+	return n, l.noted(err)
+}
+
+func (l *leaving) Flush() error {
+	if l.gone {
+		return nil
+	}
+	return l.noted(l.out.Flush())
+}
+
+func (l *leaving) noted(err error) error {
+	if l.gone = err != nil && l.stays; l.gone {
+		return nil
+	}
+	return err
+}
