@@ -11,10 +11,18 @@ import (
 	"strings"
 )
 
+// garbage is how much garbage may gather before it is collected, in percent of what is in use. Most of that are the
+// store's tables in memory, which the collector need not look through, so that collecting often costs little.
+const garbage = 50
+
 // limitMemory gives Go a soft limit of nine tenths of the memory that the process may use, so that the garbage
 // collector works harder before the system ends the process. The rest is for what Go does not count: memory
-// maps of the database, machine code, and the child that compiles policies. GOMEMLIMIT, which Go reads itself, wins.
+// maps of the database, machine code, and the child that compiles policies. GOMEMLIMIT and GOGC, which Go reads itself,
+// win.
 func limitMemory(env lookup, system fs.FS, log *slog.Logger) {
+	if said, _ := env("GOGC"); said == "" {
+		debug.SetGCPercent(garbage)
+	}
 	if said, _ := env("GOMEMLIMIT"); said != "" {
 		log.Info("memory limit", "bytes", debug.SetMemoryLimit(-1), "from", "GOMEMLIMIT")
 		return

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -192,7 +193,7 @@ func openStore(ctx context.Context, c config, log *slog.Logger) (store.Store, er
 		}
 		return pgstore.Open(ctx, pgstore.Options{URL: c.Store, Logger: log})
 	}
-	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log})
+	db, err := badgerstore.Open(badgerstore.Options{Dir: c.Data, Logger: log, Memory: debug.SetMemoryLimit(-1)})
 	if errors.Is(err, badgerstore.ErrLocked) {
 		return nil, fmt.Errorf("%s: %w", c.Data, badgerstore.ErrLocked)
 	}

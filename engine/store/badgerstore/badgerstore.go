@@ -26,7 +26,7 @@ import (
 
 // DefaultReserve is the free space below which writes are refused, in bytes. It holds, for both databases, what is in
 // their memtables and is still to be written to tables, and one table more.
-const DefaultReserve = 2 * (memtables + 1) * memtableSize
+const DefaultReserve = 2 * (waitingMemtables + 1) * memtableSize
 
 // opening is the part of the reserve that must be free to open a folder: making files of memory maps on a disk without
 // a free block kills the process.
@@ -45,6 +45,8 @@ type Options struct {
 	// FreeSpace tells how many bytes are free for the data folder; nil asks the file system. It is asked once for
 	// each transaction.
 	FreeSpace func(dir string) (uint64, error)
+	// Memory is how many bytes the process may use; 0 or 2 GiB and more: caches have their full size.
+	Memory int64
 	// Uncompressed keeps tables as they are, which makes what is in them visible to whoever looks into the files.
 	Uncompressed bool
 	// Repair lets commits be written though acknowledged ones are lost, which whoever opens the folder so must have
@@ -100,11 +102,10 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 		return nil, fmt.Errorf("reading what was found damaged: %w", err)
 	}
 	opened := make(chan struct{})
-	main, loose := mainOptions(filepath.Join(o.Dir, "main")), looseOptions(filepath.Join(o.Dir, "loose"))
-	if s.main, err = s.openDatabase(tuned(o.compressed(main)), o, space, opened); err != nil {
+	if s.main, err = s.openDatabase(tuned(o.main()), o, space, opened); err != nil {
 		return nil, fmt.Errorf("opening the main database: %w", err)
 	}
-	s.loose, err = s.openDatabase(tuned(o.compressed(loose)), o, space, opened)
+	s.loose, err = s.openDatabase(tuned(o.loose()), o, space, opened)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the loose database: %w", err), s.main.close())
 	}

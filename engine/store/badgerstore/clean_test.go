@@ -79,7 +79,7 @@ func TestMarkOfCleanStop(t *testing.T) {
 func TestRotBehindMark(t *testing.T) {
 	dir, table := closed(t)
 	smash(t, table, 8_000, 1)
-	o := mainOptions(filepath.Join(dir, "main"))
+	o := Options{Dir: dir}.main()
 	if err := markClean(o); err != nil {
 		t.Fatal(err)
 	}

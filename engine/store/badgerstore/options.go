@@ -3,38 +3,62 @@ package badgerstore
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 )
 
-// mainOptions keep what must survive a power cut.
-func mainOptions(dir string) badger.Options {
-	return commonOptions(dir).
+// main keeps what must survive a power cut.
+func (o Options) main() badger.Options {
+	return o.common("main").
 		WithSyncWrites(true).
-		WithBlockCacheSize(64 << 20).
-		WithIndexCacheSize(32 << 20)
+		WithBlockCacheSize(o.cache(64 << 20)).
+		WithIndexCacheSize(o.cache(32 << 20))
 }
 
-// looseOptions keep what need only survive the process: written once, seldom read, expired soon.
-func looseOptions(dir string) badger.Options {
-	return commonOptions(dir).
+// loose keeps what need only survive the process: written once, seldom read, expired soon.
+func (o Options) loose() badger.Options {
+	return o.common("loose").
 		WithSyncWrites(false).
-		WithBlockCacheSize(16 << 20).
-		WithIndexCacheSize(8 << 20)
+		WithBlockCacheSize(o.cache(16 << 20)).
+		WithIndexCacheSize(o.cache(8 << 20))
 }
 
 const (
+	// A transaction holds at most 15 % of a memtable, and a batch of store.MaxBatch must fit one.
 	memtableSize = 64 << 20
-	memtables    = 3
+	// waitingMemtables are full ones that may wait to be written to tables, beside the one that is being written.
+	waitingMemtables = 3
+	// ample is the memory from which on caches have their full size, and so many memtables may wait. With less, one may,
+	// so that writers wait sooner.
+	ample = 2 << 30
 )
 
-func commonOptions(dir string) badger.Options {
-	return badger.DefaultOptions(dir).
-		// A transaction holds at most 15 % of a memtable, and a batch of store.MaxBatch must fit one.
+// cache is the size of a cache that has so many bytes where memory is ample. It follows the memory down to an eighth.
+func (o Options) cache(full int64) int64 {
+	if o.Memory <= 0 || o.Memory >= ample {
+		return full
+	}
+	return max(full/8, full*o.Memory/ample)
+}
+
+func (o Options) waiting() int {
+	if 0 < o.Memory && o.Memory < ample {
+		return 1
+	}
+	return waitingMemtables
+}
+
+func (o Options) common(name string) badger.Options {
+	b := badger.DefaultOptions(filepath.Join(o.Dir, name))
+	if o.Uncompressed {
+		b = b.WithCompression(options.None)
+	}
+	return b.
 		WithMemTableSize(memtableSize).
-		WithNumMemtables(memtables).
+		WithNumMemtables(o.waiting()).
 		WithNumCompactors(2).
 		// Every value is shorter than the threshold, so the value log stays empty and may be small.
 		WithValueThreshold(1 << 20).
@@ -44,13 +68,6 @@ func commonOptions(dir string) badger.Options {
 		// There is one committer, so no transactions run against each other.
 		WithDetectConflicts(false).
 		WithMetricsEnabled(false)
-}
-
-func (o Options) compressed(b badger.Options) badger.Options {
-	if o.Uncompressed {
-		return b.WithCompression(options.None)
-	}
-	return b
 }
 
 // badgerLog passes on what Badger says. Its debug lines are left out: they hold keys.
