@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/callbody"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/replies"
 	"github.com/seed-0906e6bc/mneme/engine/upstream"
@@ -118,8 +119,14 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 		Query: string(x.c.Request().URI().QueryString()), Header: header, Body: x.raw}
 	x.raw = nil
 	model := ""
+	var body callbody.Object
 	if x.route.takesBody {
-		if model, err = proxy.Model(header.Get("Content-Type"), call.request.Body); err != nil {
+		if kind := header.Get("Content-Type"); proxy.IsForm(kind) {
+			model, err = proxy.ModelInForm(kind, call.request.Body)
+		} else if body, err = callbody.Open(call.request.Body); err == nil {
+			model = body.Text("model")
+		}
+		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "invalid_json", "%s", err)
 		}
 	} else if name, ok := strings.CutPrefix(call.request.Path, "/models/"); ok {
@@ -132,7 +139,7 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	if err := call.chooseMode(); err != nil {
 		return nil, err
 	}
-	return call, call.beginTurn(read, x)
+	return call, call.beginTurn(read, x, body)
 }
 
 // headers copies the request's.

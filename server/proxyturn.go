@@ -62,14 +62,14 @@ const unknownResponse = "previous_response_not_found"
 
 // beginTurn finds the session of a model call and makes what goes on to the provider. Where that is not the client's own
 // body, the call's body and headers are others then.
-func (call *modelCall) beginTurn(ctx context.Context, x *exchange) error {
+func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody.Object) error {
 	if !call.route.turns || call.mode == project.ModeOff {
 		call.mode = project.ModeOff
 		return nil
 	}
 	t := &call.turn
 	t.caller, t.project = x.caller, x.proxyProject()
-	b, err := callbody.Read(call.route.format, call.request.Body)
+	b, err := body.Read(call.route.format)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "invalid_json", "%s", err)
 	}

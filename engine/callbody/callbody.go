@@ -50,19 +50,37 @@ type Breakpoints struct {
 // errForm says of what is no body at all.
 var errForm = errors.New("the body must be a JSON object")
 
-// Read reads the body of a call. The body must stay as it is while it is used. The error says what is wrong.
-func Read(f chat.Format, raw []byte) (*Body, error) {
+// Object is a body whose members are known. The bytes must stay as they are while it is used.
+type Object struct{ rawjson.Object }
+
+// Open finds the members of a body. The error says what is wrong with one that two readers could read differently, or
+// not at all.
+func Open(raw []byte) (Object, error) {
 	if !json.Valid(raw) {
-		return nil, errForm
+		return Object{}, errForm
 	}
-	raw = raw[rawjson.SkipSpace(raw, 0):]
-	o, twice, ok := rawjson.ReadObject(raw)
-	if !ok {
-		return nil, errForm
+	o, twice, ok := rawjson.ReadObject(raw[rawjson.SkipSpace(raw, 0):])
+	switch {
+	case !ok:
+		return Object{}, errForm
+	case twice != nil:
+		return Object{}, fmt.Errorf("the body has the member %q twice", twice)
 	}
-	if twice != nil {
-		return nil, fmt.Errorf("the body has the member %q twice", twice)
+	return Object{o}, nil
+}
+
+// Read reads the body of a call. The error says what is wrong.
+func Read(f chat.Format, raw []byte) (*Body, error) {
+	o, err := Open(raw)
+	if err != nil {
+		return nil, err
 	}
+	return o.Read(f)
+}
+
+// Read reads an open body as that of a call.
+func (opened Object) Read(f chat.Format) (*Body, error) {
+	o := opened.Object
 	b := &Body{Format: f, object: o, Model: o.Text("model"), Stream: truth(&o, "stream"), Choices: 1,
 		Tools: elements(o.Get("tools"))}
 	var err error

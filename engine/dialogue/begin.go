@@ -69,7 +69,7 @@ const (
 // project that is not there, and previous_response_not_found for a request that goes on from a response which nobody
 // knows and does not bring its history. A request that will not be stored is an Exchange all the same, which says why.
 func (svc *Service) Begin(ctx context.Context, c access.Caller, projectID string, ask Ask) (*Exchange, error) {
-	said, err := listen(ask.Format, ask.Messages)
+	said, err := svc.listen(c.Tenant, projectID, &ask)
 	if err != nil {
 		return nil, err
 	}

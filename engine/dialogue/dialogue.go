@@ -30,15 +30,17 @@ type Service struct {
 	sessions  *session.Service
 	histories *kept[*history]
 	loops     *kept[*loops]
+	requests  *kept[elements]
 	queues    *fair.Lines // of those who store in one session
 }
 
-// New makes the room. What it remembers of sessions takes at most limit bytes, and so does what it remembers of open
-// turns; 0: 64 MiB.
+// New makes the room. What it remembers of sessions takes at most limit bytes, and so do what it remembers of open
+// turns and of requests; 0: 64 MiB.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, limit int) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, queues: fair.NewLines(maxWaiting),
 		histories: newKept(limit, func() *history { return new(history) }),
-		loops:     newKept(limit, func() *loops { return new(loops) })}
+		loops:     newKept(limit, func() *loops { return new(loops) }),
+		requests:  newKept(limit, func() elements { return nil })}
 }
 
 // Ask is a request for a model's reply, as far as it tells what is new.

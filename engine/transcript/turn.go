@@ -58,17 +58,17 @@ func ParseFormat(name string, output bool) (chat.Format, error) {
 	return f, nil
 }
 
-// maxPosted bounds how many messages or items are posted at once. That is more than a turn may store, because system
+// MaxPosted bounds how many messages or items are posted at once. That is more than a turn may store, because system
 // messages are not stored, and several items of OpenAI's Responses make one message. It is checked before they are
 // read, because each of them may be faulty.
-const maxPosted = 16 << 10
+const MaxPosted = 16 << 10
 
 // ParseMessages reads posted messages, without those that are not stored. It answers invalid_messages, with every
 // faulty one by its index, and turn_too_large.
 func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.Skipped, error) {
-	if len(in) > maxPosted {
+	if len(in) > MaxPosted {
 		return nil, nil, fault.Errorf(fault.TooLarge, "turn_too_large",
-			"at most %d messages or items may be posted at once, these are %d", maxPosted, len(in))
+			"at most %d messages or items may be posted at once, these are %d", MaxPosted, len(in))
 	}
 	parsed, skipped, bad := chat.ParsePosted(f, in)
 	// Package chat reads stored messages too, and older ones may have such names, so they are refused here.

@@ -1,0 +1,110 @@
+package dialogue
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/resent"
+	"github.com/seed-0906e6bc/mneme/engine/transcript"
+)
+
+// elements are what a request said: so much of each element of it as the next request needs not read again. Nothing
+// changes one.
+type elements []element
+
+// element is an element of a request that is one message and nothing else, by its bytes.
+type element struct {
+	bytes         resent.Hash // of the element as it came; zero: it has to be read again
+	said          resent.Hash
+	role          plan.Role
+	calls, spoken bool
+}
+
+// elementSize is what an element takes of memory, in bytes.
+const elementSize = 40
+
+func (e elements) weigh() int { return len(e) * elementSize }
+
+// find gives the element with these bytes: the one in the same place, else any, by all, which it makes where the places
+// are others. While they are the same, what stands behind them is new.
+func (e elements) find(i int, bytes resent.Hash, all map[resent.Hash]int) (*element, map[resent.Hash]int) {
+	if all == nil {
+		if i >= len(e) {
+			return nil, nil
+		}
+		if e[i].bytes == bytes {
+			return &e[i], nil
+		}
+		all = make(map[resent.Hash]int, len(e))
+		for at := range e {
+			all[e[at].bytes] = at
+		}
+	}
+	if at, ok := all[bytes]; ok {
+		return &e[at], all
+	}
+	return nil, all
+}
+
+// listen is the function listen for the messages of a request, which are those of the agent's request before and some
+// more: what that one said is not read again. In OpenAI's Responses items depend on those around them, so that all of
+// them are read.
+func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
+	if ask.Format == chat.OpenAIResponses || ask.Session == "" || len(ask.Messages) > transcript.MaxPosted {
+		return listen(ask.Format, ask.Messages)
+	}
+	name := strings.Join([]string{projectID, ask.Session, ask.Agent, ask.Format.String()}, "/")
+	c, unlock := svc.requests.at(svc.key(tenant, name))
+	before := c.now
+	unlock()
+	now := make(elements, len(ask.Messages))
+	known := make([]*element, len(ask.Messages))
+	var fresh []json.RawMessage
+	var at []int
+	var all map[resent.Hash]int
+	for i, raw := range ask.Messages {
+		now[i].bytes = resent.Bytes(raw)
+		if known[i], all = before.find(i, now[i].bytes, all); known[i] == nil {
+			fresh, at = append(fresh, raw), append(at, i)
+		}
+	}
+	read, err := listen(ask.Format, fresh)
+	if err != nil {
+		return listen(ask.Format, ask.Messages) // which names the elements by their places
+	}
+	s := saying{format: ask.Format, raw: ask.Messages, parsed: make([]message, 0, len(known)),
+		hashes: make([]resent.Hash, 0, len(known))}
+	next := 0
+	for i, raw := range ask.Messages {
+		if e := known[i]; e != nil {
+			now[i] = *e
+			s.parsed = append(s.parsed, message{Role: e.role, Index: i, Raw: bytes.TrimSpace(raw), calls: e.calls, spoken: e.spoken})
+			s.hashes = append(s.hashes, e.said)
+			continue
+		}
+		first := next
+		for ; next < len(read.parsed) && at[read.parsed[next].Index] == i; next++ {
+			m := read.parsed[next]
+			m.Index = i
+			s.parsed, s.hashes = append(s.parsed, m), append(s.hashes, read.hashes[next])
+		}
+		if next != first+1 || !read.parsed[first].whole(raw) {
+			now[i].bytes = resent.Hash{}
+			continue
+		}
+		m := &read.parsed[first]
+		now[i] = element{now[i].bytes, read.hashes[first], m.Role, m.calls, m.spoken}
+	}
+	c, unlock = svc.requests.at(c.key)
+	defer unlock()
+	svc.requests.keep(c, now)
+	return s, nil
+}
+
+// whole tells whether the message is all that an element says.
+func (m *message) whole(raw []byte) bool {
+	return m.Decision == "" && !m.Hidden && bytes.Equal(m.Raw, bytes.TrimSpace(raw))
+}
