@@ -270,7 +270,6 @@ func (s *Server) end(x *exchange) {
 	status, size := response.StatusCode(), 0
 	if !response.IsBodyStream() { // a stream's bytes are yet to be written
 		size = len(response.Body())
-		x.connection().split = size > writerBuffer && x.c.Method() != http.MethodHead
 	}
 	x.settle()
 

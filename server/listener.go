@@ -88,8 +88,6 @@ type conn struct {
 	line    *queue.Element // in the list of doing
 	closed  bool
 	held    lease // what the answer on its way holds
-	split   bool  // the answer that begins now comes in more than one Write
-	begun   []byte
 }
 
 // admit counts a new connection, and closes another one where there are too many. It is nil where none can be closed.
@@ -193,30 +191,6 @@ func (c *conn) Close() error {
 	return c.end()
 }
 
-// writerBuffer is how many bytes fasthttp buffers of an answer. It writes a longer one in two parts: what filled the
-// buffer, and the rest.
-const writerBuffer = 4 << 10
-
-// begins holds the first part of a long answer of one connection, for the time until the second comes.
-var begins = sync.Pool{New: func() any { return make([]byte, 0, writerBuffer) }}
-
-// Write implements net.Conn. It sends the two parts of a long answer with one system call.
-func (c *conn) Write(b []byte) (int, error) {
-	if c.split && len(b) <= writerBuffer {
-		c.split, c.begun = false, append(begins.Get().([]byte), b...)
-		return len(b), nil
-	}
-	if c.begun == nil {
-		return c.Conn.Write(b)
-	}
-	begun := c.begun
-	parts := net.Buffers{begun, b}
-	n, err := parts.WriteTo(c.Conn)
-	c.begun = nil
-	begins.Put(begun[:0])
-	return max(0, int(n)-len(begun)), err
-}
-
 // CloseWrite says to the client that nothing more comes.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -228,9 +202,6 @@ func (c *conn) CloseWrite() error {
 // changed is told by fasthttp that an answer has been written.
 func (cs *connections) changed(c net.Conn, state fasthttp.ConnState) {
 	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
-		if c.split = false; c.begun != nil {
-			_, _ = c.Write(nil) // The answer had one part.
-		}
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
 		c.held.release()
