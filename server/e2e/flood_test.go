@@ -129,7 +129,7 @@ func beNeighbour(task string) error {
 	}()
 	if task == "loop" {
 		go func() {
-			for {
+			for n := new(atomic.Int64); ; n.Add(1) {
 			}
 		}()
 		<-ended
