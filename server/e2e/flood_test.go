@@ -90,7 +90,8 @@ type neighbour struct {
 	said strings.Builder
 }
 
-// neighbourTask, in the environment, says what a neighbour does: `loop`, or a flood: URL KEY CONNECTIONS.
+// neighbourTask, in the environment, says what a neighbour does: `loop`, `provider ADDRESS`, or a flood: URL KEY
+// CONNECTIONS.
 const neighbourTask = "MNEME_E2E_NEIGHBOUR"
 
 func elsewhere(t *testing.T, task string) *neighbour {
@@ -122,6 +123,9 @@ func (n *neighbour) stop() string {
 
 // beNeighbour does a task until standard input ends.
 func beNeighbour(task string) error {
+	if addr, ok := strings.CutPrefix(task, "provider "); ok {
+		return provideSteps(addr)
+	}
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
