@@ -44,7 +44,8 @@ func (svc *Service) Commit(ctx context.Context, c access.Caller, projectID strin
 		return out, nil
 	}
 	if reply.calls() || r.Stop == "pause_turn" {
-		return out, svc.goOn(ctx, c, projectID, x, &r, &out)
+		err := svc.goOn(ctx, c, projectID, x, &r, &out)
+		return out, err
 	}
 	// Those who store in one session take turns here, so that only other servers can be first.
 	leave, err := svc.queues.Enter(ctx, c.Tenant+"\x00"+projectID+"\x00"+x.base)

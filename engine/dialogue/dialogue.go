@@ -17,6 +17,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/kept"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/resent"
@@ -28,9 +29,9 @@ type Service struct {
 	db        *records.DB
 	projects  *project.Service
 	sessions  *session.Service
-	histories *kept[*history]
-	loops     *kept[*loops]
-	requests  *kept[elements]
+	histories *kept.Map[*history]
+	loops     *kept.Map[*loops]
+	requests  *kept.Map[elements]
 	queues    *fair.Lines // of those who store in one session
 }
 
@@ -38,9 +39,9 @@ type Service struct {
 // turns and of requests; 0: 64 MiB.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, limit int) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, queues: fair.NewLines(maxWaiting),
-		histories: newKept(limit, func() *history { return new(history) }),
-		loops:     newKept(limit, func() *loops { return new(loops) }),
-		requests:  newKept(limit, func() elements { return nil })}
+		histories: kept.New(limit, func() *history { return new(history) }),
+		loops:     kept.New(limit, func() *loops { return new(loops) }),
+		requests:  kept.New(limit, func() elements { return nil })}
 }
 
 // Ask is a request for a model's reply, as far as it tells what is new.

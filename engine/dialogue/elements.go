@@ -57,8 +57,8 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 		return listen(ask.Format, ask.Messages)
 	}
 	name := strings.Join([]string{projectID, ask.Session, ask.Agent, ask.Format.String()}, "/")
-	c, unlock := svc.requests.at(svc.key(tenant, name))
-	before := c.now
+	c, unlock := svc.requests.Locked(svc.key(tenant, name))
+	before := c.Value
 	unlock()
 	now := make(elements, len(ask.Messages))
 	known := make([]*element, len(ask.Messages))
@@ -98,9 +98,9 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 		m := &read.parsed[first]
 		now[i] = element{now[i].bytes, read.hashes[first], m.Role, m.calls, m.spoken}
 	}
-	c, unlock = svc.requests.at(c.key)
+	c, unlock = svc.requests.Locked(c.Key)
 	defer unlock()
-	svc.requests.keep(c, now)
+	svc.requests.Keep(c, now, now.weigh())
 	return s, nil
 }
 

@@ -3,6 +3,7 @@ package dialogue
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/seed-0906e6bc/mneme/engine/kept"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -40,7 +41,7 @@ func pool(f chat.Format) (out []string) {
 func TestWhatIsNotReadAgain(t *testing.T) {
 	for _, f := range []chat.Format{chat.OpenAIChat, chat.AnthropicMessages} {
 		rng, from := rand.New(rand.NewPCG(1, uint64(f))), pool(f)
-		svc := &Service{db: &records.DB{Store: memstore.New()}, requests: newKept(0, func() elements { return nil })}
+		svc := &Service{db: &records.DB{Store: memstore.New()}, requests: kept.New(0, func() elements { return nil })}
 		any := func() json.RawMessage { return json.RawMessage(from[rng.IntN(len(from))]) }
 		ask := &Ask{Session: "s", Format: f}
 		refused, reused := 0, 0
@@ -78,8 +79,8 @@ func TestWhatIsNotReadAgain(t *testing.T) {
 			if len(got.parsed) != len(want.parsed) || len(got.parsed) > 0 && !reflect.DeepEqual(got, want) {
 				t.Fatalf("%s\nis\n%+v\nand read anew\n%+v", history, got, want)
 			}
-			c, unlock := svc.requests.at(svc.key("t", "p/s//"+f.String()))
-			for _, e := range c.now {
+			c, unlock := svc.requests.Locked(svc.key("t", "p/s//"+f.String()))
+			for _, e := range c.Value {
 				if e.bytes != (element{}).bytes {
 					reused++
 				}

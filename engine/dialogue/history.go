@@ -97,14 +97,14 @@ func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (
 	if h == nil || h.Messages == 0 {
 		return nil, nil
 	}
-	k, unlock := svc.histories.at(svc.key(tenant, string(h.Incarnation[:])))
+	k, unlock := svc.histories.Locked(svc.key(tenant, string(h.Incarnation[:])))
 	defer unlock()
-	if k.now.lineage == h.Lineage && k.now.messages == h.Messages {
-		return k.now.lines, nil
+	if k.Value.lineage == h.Lineage && k.Value.messages == h.Messages {
+		return k.Value.lines, nil
 	}
 	next := &history{lineage: h.Lineage, messages: h.Messages, superseded: h.Superseded, lines: map[string]line{}}
 	x := h.Extent()
-	if old := k.now; old.messages > 0 && h.Messages > old.messages && h.Superseded.Equal(old.superseded) {
+	if old := k.Value; old.messages > 0 && h.Messages > old.messages && h.Superseded.Equal(old.superseded) {
 		added := int(h.Messages - old.messages)
 		hs, behind, err := svc.sessions.ReadHeaders(ctx, tenant, x, added, nil)
 		if err != nil {
@@ -115,7 +115,7 @@ func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (
 				next.lines[name] = l
 			}
 			next.add(hs)
-			svc.histories.keep(k, next)
+			svc.histories.Keep(k, next, next.weigh())
 			return next.lines, nil
 		}
 	}
@@ -124,7 +124,7 @@ func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (
 		return nil, err
 	}
 	next.add(hs)
-	svc.histories.keep(k, next)
+	svc.histories.Keep(k, next, next.weigh())
 	return next.lines, nil
 }
 

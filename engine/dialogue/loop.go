@@ -184,16 +184,17 @@ func own(raw json.RawMessage, name, value string) json.RawMessage {
 
 // openTurns are those of a request's session.
 func (svc *Service) openTurns(c access.Caller, x *Exchange) *loops {
-	ls, unlock := svc.loops.at(svc.loopsKey(c, x))
+	ls, unlock := svc.loops.Locked(svc.loopsKey(c, x))
 	defer unlock()
-	return ls.now
+	return ls.Value
 }
 
 // remember changes what is remembered of the open turns of a request's session.
 func (svc *Service) remember(c access.Caller, x *Exchange, change func(*loops) *loops) {
-	ls, unlock := svc.loops.at(svc.loopsKey(c, x))
+	ls, unlock := svc.loops.Locked(svc.loopsKey(c, x))
 	defer unlock()
-	svc.loops.keep(ls, change(ls.now))
+	next := change(ls.Value)
+	svc.loops.Keep(ls, next, next.weigh())
 }
 
 func (svc *Service) loopsKey(c access.Caller, x *Exchange) string {

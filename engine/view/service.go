@@ -6,12 +6,11 @@ package view
 import (
 	"bytes"
 	"cmp"
-	"container/list"
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/seed-0906e6bc/mneme/engine/kept"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
@@ -23,62 +22,25 @@ import (
 type Service struct {
 	db       *records.DB
 	sessions *session.Service
-	limit    int
-
-	mu     sync.Mutex
-	bytes  int
-	places map[string]*list.Element // of *place
-	order  list.List                // most recent first
+	places   *kept.Map[*atomic.Pointer[View]]
 }
 
-// place is where the view of one session is kept.
-type place struct {
-	key  string
-	mu   sync.Mutex // one loader at a time
-	view atomic.Pointer[View]
-	size int // what bytes counts for it; under Service.mu
-}
+// place is where the view of one session is kept. Its mutex lets one load at a time.
+type place = kept.Cell[*atomic.Pointer[View]]
 
 // New makes the room. The views that it keeps take at most limit bytes; 0: 64 MiB.
 func New(db *records.DB, sessions *session.Service, limit int) *Service {
-	return &Service{db: db, sessions: sessions, limit: cmp.Or(limit, 64<<20), places: map[string]*list.Element{}}
-}
-
-func (svc *Service) place(key string) *place {
-	svc.mu.Lock()
-	defer svc.mu.Unlock()
-	if el, ok := svc.places[key]; ok {
-		svc.order.MoveToFront(el)
-		return el.Value.(*place)
-	}
-	p := &place{key: key}
-	svc.places[key] = svc.order.PushFront(p)
-	return p
-}
-
-// account sets what a session weighs and lets the least recently used go.
-func (svc *Service) account(p *place, size int) {
-	svc.mu.Lock()
-	defer svc.mu.Unlock()
-	if el, ok := svc.places[p.key]; !ok || el.Value != p {
-		return // let go meanwhile
-	}
-	svc.bytes += size - p.size
-	p.size = size
-	for svc.bytes > svc.limit && svc.order.Len() > 1 {
-		last := svc.order.Remove(svc.order.Back()).(*place)
-		delete(svc.places, last.key)
-		svc.bytes -= last.size
-	}
+	return &Service{db: db, sessions: sessions,
+		places: kept.New(limit, func() *atomic.Pointer[View] { return new(atomic.Pointer[View]) })}
 }
 
 // Current gives a view of the session at the head just read, of which raw are the bytes, holding at least the newest
 // want messages. What was read in another epoch of the store is not found any more, and goes as the least recently
 // used.
 func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*View, error) {
-	p := svc.place(store.Epoch(svc.db.Store) + "/" + tenant + "/" + string(h.Incarnation[:]))
+	p := svc.places.Cell(store.Epoch(svc.db.Store) + "/" + tenant + "/" + string(h.Incarnation[:]))
 	fresh := func() *View {
-		if v := p.view.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
+		if v := p.Value.Load(); v != nil && bytes.Equal(v.raw, raw) && v.whole(want) {
 			return v
 		}
 		return nil
@@ -86,13 +48,13 @@ func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head,
 	if v := fresh(); v != nil {
 		return v, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.Lock()
+	defer p.Unlock()
 	if v := fresh(); v != nil {
 		return v, nil
 	}
 	v := &View{Head: h, tenant: tenant, raw: raw, place: p}
-	old := p.view.Load()
+	old := p.Value.Load()
 	also := v.summaryItem(old)
 	grown, err := svc.grow(ctx, v, old, want, also)
 	if err == nil && !grown {
@@ -107,8 +69,8 @@ func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head,
 	if also != nil {
 		v.Summary = svc.sessions.ParseSummary(tenant, h.Incarnation, h.Covered().Version, *also)
 	}
-	p.view.Store(v)
-	svc.account(p, v.weigh())
+	p.Value.Store(v)
+	svc.places.Weigh(p, v.weigh())
 	return v, nil
 }
 
@@ -191,7 +153,7 @@ func (svc *Service) Load(ctx context.Context, v *View, rows []*Row) (damaged int
 		v = v.of
 	}
 	if v.place != nil {
-		svc.account(v.place, v.weigh())
+		svc.places.Weigh(v.place, v.weigh())
 	}
 	return damaged, nil
 }
