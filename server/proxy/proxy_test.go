@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -155,6 +156,20 @@ func TestRelayChangesNoByte(t *testing.T) {
 	if want := lines[0] + lines[1] + lines[3]; err != nil || c.String() != want || folder.Usage().Input != 3 {
 		t.Errorf("%v %q", err, c.String())
 	}
+}
+
+// TestConnectionThatStaysOpen holds that a provider that keeps its connection after a whole answer has not broken off.
+func TestConnectionThatStaysOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // Its clock goes on to when the provider counts as stalled.
+		r, c := relay(chat.OpenAIChat), new(client)
+		from, provider := io.Pipe()
+		defer from.Close()
+		go func() { _, _ = io.WriteString(provider, chatStream) }()
+		folder, err := r.Run(t.Context(), from, c)
+		if err != nil || folder.State() != replies.Ended || c.String() != chatStream {
+			t.Errorf("%v, state %v: %q", err, folder.State(), c.String())
+		}
+	})
 }
 
 // iotestOneByte gives one byte for each read.

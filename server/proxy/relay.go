@@ -129,6 +129,9 @@ func (r *Relay) round(ctx context.Context, from io.Reader, to Sink) (*replies.Fo
 		case <-ctx.Done():
 			return folder, context.Cause(ctx)
 		case <-stalled.C:
+			if state != replies.Going { // The answer is whole; only the connection stays open.
+				return folder, r.end(to, split, state)
+			}
 			return folder, r.tell(to, errStalled)
 		case <-ping.C:
 			if quiet && state == replies.Going && len(split.Rest()) == 0 {
