@@ -5,6 +5,7 @@ import { ConfirmTyped, Copy, Dialog, ShowMore, Trouble, Waiting, When } from '..
 import { Hostile } from '../components/text';
 import { usePages } from '../state/load';
 import { to } from '../state/query';
+import { who } from '../state/session';
 import { ask } from './signin';
 
 /** All tenants of the server, for its operator. */
@@ -50,7 +51,10 @@ export function Tenants() {
         </Dialog>
       )}
       {ending && (
-        <ConfirmTyped title="Delete a tenant" name={ending.id} action="Delete it" onClose={() => setEnding(undefined)} onConfirm={async () => { await take(api.DELETE('/api/v1/tenants/{tenant}', { params: { path: { tenant: ending.id } } })); list.reload(); }}>
+        <ConfirmTyped title="Delete a tenant" name={ending.id} action="Delete it" onClose={() => setEnding(undefined)} onConfirm={async () => { await take(api.DELETE('/api/v1/tenants/{tenant}', { params: { path: { tenant: ending.id } } }));
+          if (who.peek()?.tenant === ending.id) await ask(list.rows.find((t) => t.id !== ending.id)?.id); // Nothing can be asked for in a tenant that is gone.
+          list.reload();
+        }}>
           <p>Its projects, sessions, memories, policies, boards and keys are lost for good.</p>
         </ConfirmTyped>
       )}
