@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
