@@ -155,9 +155,6 @@ func unreached(ctx context.Context, err error) *Refusal {
 	return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider could not be reached.").Again()
 }
 
-// Returned are the headers of a provider's answer that go back to the client.
-func Returned(provider http.Header) http.Header { return responseHeaders(provider) }
-
 // IdleTime is how long a provider may send nothing once its answer began, PingTime how long a client waits for a sign of
 // life, and DrainTime how long an answer is waited for whose client has gone.
 const (

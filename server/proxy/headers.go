@@ -66,8 +66,8 @@ var returned = []string{"Content-Type", "Content-Encoding", "Request-Id", "X-Req
 // returnedPrefixes are the beginnings of further headers that go back.
 var returnedPrefixes = []string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Openai-"}
 
-// responseHeaders are those of a provider's answer that go back to the client.
-func responseHeaders(provider http.Header) http.Header {
+// Returned are those of a provider's answer that go back to the client.
+func Returned(provider http.Header) http.Header {
 	out := http.Header{}
 	for name, values := range provider {
 		if slices.Contains(returned, name) ||

@@ -60,7 +60,7 @@ func TestKeysNeverLeave(t *testing.T) {
 	if got.Get("X-Api-Key") != "sk-ant" || got.Get("Authorization") != "" || got.Get("X-Claude-Code-Session-Id") != "s" {
 		t.Errorf("%v", got)
 	}
-	back := responseHeaders(http.Header{"Content-Type": {"x"}, "Set-Cookie": {"c"}, "X-Ratelimit-Limit-Tokens": {"1"}, "Request-Id": {"r"},
+	back := Returned(http.Header{"Content-Type": {"x"}, "Set-Cookie": {"c"}, "X-Ratelimit-Limit-Tokens": {"1"}, "Request-Id": {"r"},
 		"Server": {"s"}, "Anthropic-Ratelimit-Tokens-Limit": {"1"}, "Retry-After": {"1"}, "Strict-Transport-Security": {"x"}})
 	if len(back) != 5 || back.Get("Set-Cookie") != "" {
 		t.Errorf("%v", back)
