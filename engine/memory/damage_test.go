@@ -42,7 +42,22 @@ func TestDamagedMemories(t *testing.T) {
 	_, _, err = k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
 		memory.Spec{Key: "rots", Content: "new"})
 	enginetest.WantKind(t, err, fault.Conflict)
-	if !k.Forget("rots") || k.Forget("rots") {
+	kept := map[string]memory.Filter{"another category": {Category: "daily"}, "another tag": {Tags: []string{"x"}},
+		"what only the record tells": {Metadata: memory.Conditions{"n": []byte("null")}}}
+	forgetIf := func(f memory.Filter) bool {
+		t.Helper()
+		gone, err := k.Memories.ForgetIf(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, "rots", f)
+		if err != nil {
+			t.Error(err)
+		}
+		return gone.Forgotten
+	}
+	for why, f := range kept {
+		if forgetIf(f) || len(k.ListMemories(memory.Filter{}, 9)) != 3 {
+			t.Errorf("a damaged memory is forgotten by a filter of %s", why)
+		}
+	}
+	if !forgetIf(memory.Filter{Category: "core", Tags: []string{"fruit"}}) || k.Forget("rots") {
 		t.Error("a damaged memory is not forgotten once")
 	}
 	if m := k.Remember(memory.Spec{Key: "rots", Content: "new"}); m.Version != 1 {

@@ -1,7 +1,9 @@
 package memory_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,6 +17,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // Conditions are those of LangGraph's BaseStore, on any JSON.
@@ -192,6 +197,61 @@ func TestForgetMatching(t *testing.T) {
 		if codeOf(err) != "required" {
 			t.Errorf("%+v: %v", f, err)
 		}
+	}
+}
+
+// failing is a store that counts commits and refuses, once, the one that deletes a key with the text.
+type failing struct {
+	store.Store
+	text    string
+	commits int
+}
+
+func (f *failing) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	f.commits++
+	holds := func(key []byte) bool { return f.text != "" && strings.Contains(string(key), f.text) }
+	if slices.ContainsFunc(b.Delete, holds) {
+		f.text = ""
+		return errors.New("a failing disk")
+	}
+	return f.Store.Commit(ctx, tenant, b)
+}
+
+// Forgetting by a filter settles the index and writes its audit entry once, and where the store fails on the way, for
+// what was forgotten before.
+func TestForgetMatchingEndsOnce(t *testing.T) {
+	db := &failing{Store: memstore.New()}
+	k := enginetest.Open(t, db)
+	k.Store = db.Store // which is verified
+	for i := range 100 {
+		k.Remember(memory.Spec{Key: fmt.Sprintf("k%02d", i), Content: fmt.Sprint("word", i), Tags: []string{fmt.Sprint(i / 10)}})
+	}
+	k.Drain()
+	for _, fails := range []bool{false, true} {
+		tag, want, end := "3", 10, 2
+		if db.commits = 0; fails {
+			tag, db.text = "4", "k45"
+		}
+		_, err := k.Memories.ForgetMatching(k.Context(), k.Admin, ident.DefaultProject,
+			memory.ForgetMatching{Filter: memory.Filter{Tags: []string{tag}}})
+		if (err != nil) != fails {
+			t.Fatal(err)
+		}
+		if left := len(k.ListMemories(memory.Filter{Tags: []string{tag}}, 20)); fails {
+			want, end = 10-left, 3 // one commit failed
+		}
+		if db.commits != want+end {
+			t.Errorf("%d commits for %d memories", db.commits, want)
+		}
+		audit, err := k.Tenants.ListAudit(k.Context(), k.Admin, records.Page{})
+		said := fmt.Sprintf("%d memories by a filter", want)
+		if err != nil || !slices.ContainsFunc(audit.Data, func(e tenant.AuditEntry) bool { return e.Detail == said }) {
+			t.Errorf("%q is not in the audit: %+v %v", said, audit.Data, err)
+		}
+		if want == 0 || fails && want == 10 {
+			t.Errorf("%d were forgotten", want)
+		}
+		k.Sound()
 	}
 }
 

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -27,26 +28,39 @@ type Forgotten struct {
 func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string) (
 	Forgotten, error,
 ) {
-	return svc.forget(ctx, c, once, projectID, id, nil)
+	return svc.forgetOne(ctx, c, once, projectID, id, nil)
 }
 
-// ForgetIf is Forget for a memory that passes a filter; another is kept, as if it were not there.
+// ForgetIf is Forget for a memory that passes a filter; another is kept, as if it were not there. Of a memory that is
+// damaged its entry in the index by time says whether it passes; one that only its record could tell about is kept.
 func (svc *Service) ForgetIf(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f Filter) (
 	Forgotten, error,
 ) {
 	if err := f.Check(); err != nil {
 		return Forgotten{}, err
 	}
-	return svc.forget(ctx, c, once, projectID, id, &f)
+	return svc.forgetOne(ctx, c, once, projectID, id, &f)
 }
 
-// forget removes a memory that passes the filter, where there is one.
-func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter) (
+// forgetOne removes a memory that passes the filter, where there is one, and its words from the index.
+func (svc *Service) forgetOne(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter) (
 	Forgotten, error,
 ) {
+	out, in, err := svc.forget(ctx, c, once, projectID, id, f)
+	if in != nil {
+		svc.settle(ctx, c.Tenant, in.Incarnation)
+	}
+	return out, err
+}
+
+// forget removes a memory that passes the filter, where there is one. In is the project where one was removed: the
+// memory's document is marked as dead there, and the caller settles the index.
+func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter) (
+	_ Forgotten, in *project.Record, err error,
+) {
 	room := svc.tallies.Reserve(c.Tenant)
-	var in *project.Record // where a memory was removed
 	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
+		in = nil // another try may find something else
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil || !ident.ValidFullName(id) {
 			return false, err
@@ -55,26 +69,27 @@ func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Onc
 		if old != nil && f != nil && !f.Passes(old, t.Now) {
 			return false, nil
 		}
-		if old != nil || isDamaged(err) {
-			in = p
-		}
 		if isDamaged(err) {
-			return true, svc.deleteDamaged(t, p.Incarnation, id)
+			removed, err := svc.deleteDamaged(t, p.Incarnation, id, f)
+			if removed {
+				in = p
+			}
+			return removed, err
 		}
 		if err != nil || old == nil {
 			return false, err
 		}
+		in = p
 		if err := svc.hold(t.Ctx, room, replacing(old, nil)); err != nil {
 			return false, err
 		}
 		return !old.expired(t.Now), svc.delete(t, p.Incarnation, old)
 	})
-	room.End(err == nil)
-	if in != nil && err == nil {
-		svc.settle(ctx, c.Tenant, in.Incarnation)
+	if room.End(err == nil); err != nil {
+		in = nil
 	}
 	namespace, key := ident.SplitFullName(id)
-	return Forgotten{key, namespace, forgotten}, err
+	return Forgotten{key, namespace, forgotten}, in, err
 }
 
 // The memories that one request forgets by a filter.
@@ -83,7 +98,8 @@ const (
 	maxForget     = 1000
 )
 
-// forgetMargin is how long before a request's deadline no further memory is forgotten, so that the answer arrives.
+// forgetMargin is how long before a request's deadline no further memory is forgotten, so that the answer arrives, and
+// how long the end of a request may take that was given up.
 const forgetMargin = 2 * time.Second
 
 // ForgetMatching asks to forget all memories that pass a filter, which must name something.
@@ -105,11 +121,12 @@ type ForgottenMatching struct {
 }
 
 // ForgetMatching forgets the memories that pass a filter, each in a commit of its own, in which it must still pass. It
-// answers required where the filter names nothing, and the codes of List.
+// answers required where the filter names nothing, and the codes of List. What was forgotten before an error is audited
+// and leaves the index, too.
 func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, projectID string, in ForgetMatching) (
-	ForgottenMatching, error,
+	out ForgottenMatching, err error,
 ) {
-	out := ForgottenMatching{Data: []Forgotten{}, DryRun: in.DryRun}
+	out = ForgottenMatching{Data: []Forgotten{}, DryRun: in.DryRun}
 	if in.Limit == 0 {
 		in.Limit = defaultForget
 	}
@@ -128,6 +145,18 @@ func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, project
 		return out, err
 	}
 	out.HasMore, out.NextCursor = list.HasMore, list.NextCursor
+	var changed *project.Record // where a memory was removed
+	defer func() {
+		if changed == nil {
+			return
+		}
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetMargin)
+		defer cancel()
+		svc.settle(end, c.Tenant, changed.Incarnation)
+		if out.Count > 0 {
+			err = cmp.Or(err, svc.auditForgotten(end, c, projectID, out.Count))
+		}
+	}()
 	deadline, timed := ctx.Deadline()
 	for i := range list.Data {
 		m := &list.Data[i]
@@ -137,19 +166,24 @@ func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, project
 			break
 		}
 		if !in.DryRun {
-			if one, err = svc.forget(ctx, c, access.Once{}, projectID, m.ID(), &in.Filter); err != nil {
+			var removed *project.Record
+			one, removed, err = svc.forget(ctx, c, access.Once{}, projectID, m.ID(), &in.Filter)
+			if err != nil {
 				return out, err
 			}
+			changed = cmp.Or(removed, changed)
 		}
 		if out.Data = append(out.Data, one); one.Forgotten {
 			out.Count++
 		}
 	}
-	if out.Count == 0 {
-		return out, nil
-	}
-	_, err = records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
-		return struct{}{}, tenant.Audit(t, c, "memory.forget", projectID, fmt.Sprintf("%d memories by a filter", out.Count))
+	return out, nil
+}
+
+// auditForgotten notes how many memories one request forgot by a filter.
+func (svc *Service) auditForgotten(ctx context.Context, c access.Caller, projectID string, n int) error {
+	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+		return struct{}{}, tenant.Audit(t, c, "memory.forget", projectID, fmt.Sprintf("%d memories by a filter", n))
 	})
-	return out, err
+	return err
 }

@@ -257,7 +257,7 @@ func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error
 		switch {
 		case isDamaged(err):
 			t.Delete(due)
-			err = svc.deleteDamaged(t, pinc, key)
+			_, err = svc.deleteDamaged(t, pinc, key, nil)
 		case err != nil:
 		case rec == nil || !rec.expired(t.Now):
 			t.Delete(due)

@@ -229,31 +229,39 @@ func (r *Record) expiryKey(pinc ident.Incarnation) []byte {
 	return records.Expiry.Key(*r.ExpiresAt, records.Memory.Key(pinc, r.ID()))
 }
 
-// deleteDamaged collects the writes that remove what can be found of a memory whose record cannot be read.
-func (svc *Service) deleteDamaged(t *records.Tx, pinc ident.Incarnation, key string) error {
+// deleteDamaged collects the writes that remove what can be found of a memory whose record cannot be read. With a
+// filter it keeps a memory of which no entry in the index by time tells that it passes.
+func (svc *Service) deleteDamaged(t *records.Tx, pinc ident.Incarnation, key string, f *Filter) (bool, error) {
+	passes := f == nil
+	var entries [][]byte
+	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, records.MemoryTime.Under(pinc)) {
+		if err != nil {
+			return false, err
+		}
+		if e, whole := entryOf(it); e.id == key {
+			passes = passes || whole && !f.NeedsRecord() && f.matches(&e, t.Now)
+			entries = append(entries, e.keys(pinc)...)
+		}
+	}
+	if !passes {
+		return false, nil
+	}
 	if err := svc.index.DeleteDocument(t, pinc, key); err != nil {
-		return err
+		return false, err
+	}
+	for _, key := range entries {
+		t.Delete(key)
 	}
 	t.Delete(records.Memory.Key(pinc, key))
 	versions := records.MemoryVersion.Under2(pinc, key)
 	versions.KeysOnly = true
 	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, versions) {
 		if err != nil {
-			return err
+			return false, err
 		}
 		t.Delete(it.Key)
 	}
-	for it, err := range svc.db.Scan(t.Ctx, t.Tenant, records.MemoryTime.Under(pinc)) {
-		if err != nil {
-			return err
-		}
-		if e, _ := entryOf(it); e.id == key {
-			for _, key := range e.keys(pinc) {
-				t.Delete(key)
-			}
-		}
-	}
-	return nil
+	return true, nil
 }
 
 // Sweep removes a chunk of a deleted project's memories, and tells whether there was any.

@@ -197,18 +197,27 @@ func (f *filing) edit(path string, missing error, change func(text string) (stri
 		})
 }
 
+// maxOccurrences bounds the lines that the answer to str_replace names where the text is there more than once.
+const maxOccurrences = 100
+
 // replace replaces a text that is in a file once.
 func (f *filing) replace(path, old, new string) (string, error) {
 	answer := "The memory file has been edited."
 	missing := refused("not_found", "Error: The path %s does not exist. Please provide a valid path.", path)
 	err := f.edit(path, missing, func(text string) (string, error) {
 		var lines []string
-		for at := 0; old != ""; {
+		for at, line := 0, 1; old != ""; {
 			i := strings.Index(text[at:], old)
 			if i < 0 {
 				break
 			}
-			lines = append(lines, fmt.Sprint(1+strings.Count(text[:at+i], "\n")))
+			if len(lines) == maxOccurrences {
+				lines = append(lines, "and more")
+				break
+			}
+			line += strings.Count(text[at:at+i], "\n")
+			lines = append(lines, fmt.Sprint(line))
+			line += strings.Count(text[at+i:at+i+1], "\n")
 			at += i + 1
 		}
 		switch len(lines) {

@@ -120,6 +120,24 @@ func TestMemoryFilesAreMemories(t *testing.T) {
 	k.Sound()
 }
 
+// A text that is in a file very often is refused with the first of its lines, however long it is.
+func TestMemoryFileNamesFewOccurrences(t *testing.T) {
+	k := enginetest.New(t)
+	const notes = "/memories/core/notes.md"
+	file(k, "create", "path", notes, "file_text", "one\n"+strings.Repeat("a", 1<<19)+strings.Repeat("\na", 200))
+	for _, old := range []string{"a", strings.Repeat("a", 1<<18)} {
+		r := file(k, "str_replace", "path", notes, "old_str", old, "new_str", "b")
+		if _, lines, _ := strings.Cut(r.Content, "` in lines: "); !r.IsError ||
+			lines != strings.Repeat("2, ", 100)+"and more. Please ensure it is unique" {
+			t.Errorf("%d letters: %v %.200q", len(old), r.IsError, lines)
+		}
+	}
+	r := file(k, "str_replace", "path", notes, "old_str", "\na", "new_str", "b")
+	if !strings.Contains(r.Content, "` in lines: 1, 2, 3, 4, ") {
+		t.Errorf("%.300q", r.Content)
+	}
+}
+
 // No path reaches anything but a file's own memory, however it climbs or is encoded.
 func TestMemoryFilesDoNotClimb(t *testing.T) {
 	k := enginetest.New(t)

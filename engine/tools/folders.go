@@ -176,7 +176,8 @@ func (f *filing) delete(path string) (string, error) {
 		return "", missing
 	}
 	for i := range files {
-		if _, err := f.svc.memories.Forget(f.ctx, f.caller, access.Once{}, f.project, files[i].Key); err != nil {
+		if _, err := f.svc.memories.ForgetIf(f.ctx, f.caller, access.Once{}, f.project, files[i].Key,
+			memory.Filter{Category: files[i].Category}); err != nil { // one that was renamed meanwhile is kept
 			return "", err
 		}
 	}
