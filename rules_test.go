@@ -132,6 +132,7 @@ var rooms = map[string][]string{
 	"server/proxy": {"engine/chat", "engine/rawjson", "engine/replies", "engine/resent", "engine/upstream"},
 	"web":          {},
 	"demo":         {"sdk/go"},
+	"bench":        {"testdata"},
 	"scripts":      {"testdata", "engine/tiktoken"},
 	"testdata":     {"testdata"},
 }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/testdata/hard"
+)
+
+// A what names a kind of work.
+type what string
+
+const (
+	appendTurn what = "append"
+	window     what = "window"
+	keep       what = "keep"
+	search     what = "search"
+)
+
+// A command is one call, as peers read it.
+type command struct {
+	Do       what              `json:"do"`
+	Session  string            `json:"session,omitempty"`
+	Messages []json.RawMessage `json:"messages,omitempty"` // of openai.chat
+	Tokens   int               `json:"tokens,omitempty"`   // of a window, at most
+	Limit    int               `json:"limit,omitempty"`    // of a window's messages, or of what a search finds
+	Text     string            `json:"text,omitempty"`
+}
+
+// A turn is what one user's message and all that answers it say.
+type turn []json.RawMessage
+
+// transcripts reads the recorded sessions of the folder that MNEME_TESTDATA names, or generates some. System messages are
+// left out: agents send them with each call.
+func transcripts() (all [][]turn, err error) {
+	folder := os.Getenv("MNEME_TESTDATA")
+	if folder == "" {
+		for seed := range uint64(50) {
+			all = append(all, chatTurns(hard.Generate(hard.Knobs{Seed: seed, Messages: 30})))
+		}
+		return all, nil
+	}
+	paths, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("no *.jsonl in %s", folder)
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		lines := bufio.NewScanner(bytes.NewReader(b))
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			var one struct{ Messages []json.RawMessage }
+			if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			t, err := hard.Recorded(one.Messages)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			all = append(all, chatTurns(t))
+		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return all, nil
+}
+
+// chatTurns gives a transcript's turns that begin with a user's message.
+func chatTurns(t *hard.Transcript) (turns []turn) {
+	for _, from := range t.Turns {
+		var one turn
+		for _, m := range from.Messages {
+			one = append(one, m.Posted)
+		}
+		if len(one) > 0 && from.Messages[0].Role == "user" {
+			turns = append(turns, one)
+		}
+	}
+	return turns
+}
+
+// whole gives the turns of all transcripts.
+func whole(all [][]turn) (turns []turn) {
+	for _, t := range all {
+		turns = append(turns, t...)
+	}
+	return turns
+}
+
+// appends are n turns of a round, each transcript in a session of its own.
+func appends(all [][]turn, round, n int) (out []command) {
+	for i := 0; len(out) < n; i++ {
+		for _, t := range all[i%len(all)] {
+			out = append(out, command{Do: appendTurn, Session: fmt.Sprintf("append-%d-%d", round, i), Messages: t})
+		}
+	}
+	return out[:n]
+}
+
+// fill makes a session of at least size messages.
+func fill(s system, session string, turns []turn, size int) error {
+	for i, have := 0, 0; have < size; i++ {
+		t := turns[i%len(turns)]
+		have += len(t)
+		if _, err := s.do(command{Do: appendTurn, Session: session, Messages: t}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// facts are n texts of at most 300 bytes out of what was said, each with a number of its own.
+func facts(turns []turn, n int) (texts []string) {
+	for i := 0; len(texts) < n; i++ {
+		var m struct{ Content *string }
+		if t := turns[i%len(turns)]; json.Unmarshal(t[(i/len(turns))%len(t)], &m) != nil || m.Content == nil {
+			continue
+		}
+		said := strings.Join(strings.Fields(*m.Content), " ")
+		if said == "" {
+			continue
+		}
+		if len(said) > 280 {
+			said = strings.ToValidUTF8(said[:280], "")
+		}
+		texts = append(texts, fmt.Sprintf("%s (note %d)", said, len(texts)))
+	}
+	return texts
+}
+
+// searches are n questions of a round: six words in the middle of a text.
+func searches(texts []string, round, n int) (out []command) {
+	for i := range n {
+		words := strings.Fields(texts[(round*n+i)*7919%len(texts)])
+		from := max(0, len(words)/2-3)
+		out = append(out, command{Do: search, Text: strings.Join(words[from:min(len(words), from+6)], " "), Limit: 10})
+	}
+	return out
+}
