@@ -45,6 +45,8 @@ type config struct {
 	Memories     memory.Quota
 	// Upstreams is what the operator says of the providers that the proxy calls.
 	Upstreams upstreams
+	// Embeddings is the provider that makes vectors, for projects that name a model.
+	Embeddings provider
 	// Summaries is the provider that makes summaries. Without a URL and a key, none are made.
 	Summaries provider
 }
@@ -116,6 +118,8 @@ func (r *rawConfig) options() []option {
 		{"", "MNEME_PROXY_SEAL_KEY", "proxy_seal_key", &c.Upstreams.SealKey,
 			"encrypts the providers' keys that projects set; 32 random characters or more"},
 		{"", "OPENAI_MODEL", "openai_model", &r.main.Model, "its model (default: " + openai.DefaultModel + ")"},
+		{"", "OPENAI_EMBEDDING_API_KEY", "openai_embedding_api_key", &c.Embeddings.Key, "for embeddings, another key"},
+		{"", "OPENAI_EMBEDDING_URL", "openai_embedding_url", &c.Embeddings.URL, "for embeddings, another URL"},
 		{"", "OPENAI_SUMMARY_API_KEY", "openai_summary_api_key", &c.Summaries.Key, "for summaries, another key"},
 		{"", "OPENAI_SUMMARY_URL", "openai_summary_url", &c.Summaries.URL, "for summaries, another URL"},
 		{"", "OPENAI_SUMMARY_MODEL", "openai_summary_model", &c.Summaries.Model, "for summaries, another model"},
@@ -182,7 +186,10 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	if err := r.limits.read(&r.config); err != nil {
 		return r.config, err
 	}
-	if err := r.Summaries.complete(r.main); err != nil {
+	if err := r.Summaries.complete("SUMMARY", r.main); err != nil {
+		return r.config, err
+	}
+	if err := r.Embeddings.complete("EMBEDDING", r.main); err != nil {
 		return r.config, err
 	}
 	r.Upstreams.OpenAI = provider{URL: r.main.URL, Key: r.main.Key}
@@ -256,10 +263,10 @@ func (l *tenantLimits) read(c *config) (err error) {
 	return nil
 }
 
-// complete takes from the main provider what the one for summaries leaves out, and checks the result. Errors name the
+// complete takes from the main provider what the one for summaries, or for embeddings, leaves out, and checks the result. Errors name the
 // variable, never its value.
-func (p *provider) complete(main provider) error {
-	url, key := "OPENAI_SUMMARY_URL", "OPENAI_SUMMARY_API_KEY"
+func (p *provider) complete(purpose string, main provider) error {
+	url, key := "OPENAI_"+purpose+"_URL", "OPENAI_"+purpose+"_API_KEY"
 	if p.URL == "" {
 		p.URL, url = main.URL, "OPENAI_BASE_URL"
 	}

@@ -89,7 +89,7 @@ func TestConfigOfSummaries(t *testing.T) {
 		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, provider{"http://file/v1", "file-key", "small"},
 			true},
 		// What the main provider has wrong does not matter where it is not used.
-		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here",
+		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here", "OPENAI_EMBEDDING_URL": "http://here",
 			"MNEME_PROXY_UPSTREAMS": "none"}},
 			provider{URL: "http://here"}, true},
 	} {
@@ -165,7 +165,8 @@ func TestConfigOfDefaults(t *testing.T) {
 		"history_max_messages": "8", "history_max_tokens": "9",
 		"oversized": "refuse", "summary_enabled": "true", "summary_threshold": "39", "summary_threshold_tokens": "900",
 		"summary_keep_last": "11", "summary_model": "small",
-		"summary_mode": "wait", "summary_wait_ms": "5", "conversation_retention_days": "30", "daily_memory_days": "3",
+		"summary_mode": "wait", "summary_wait_ms": "5", "embedding_model": "near", "embedding_dimensions": "64",
+		"embedding_timeout_ms": "40", "conversation_retention_days": "30", "daily_memory_days": "3",
 		"decision_retention_days": "4", "tokenizer": "cl100k_base", "token_scale": "1.5", "image_tokens": "earlier", "pipeline": `[{"policy":"tool-pair-trim"}]`,
 		"upstreams":  `[{"name":"x","protocol":"openai","base_url":"https://api.openai.com/v1","models":["gpt-*"]}]`,
 		"proxy_mode": "off", "proxy_on_error": "closed", "proxy_on_disconnect": "finish", "proxy_require_session": "true",

@@ -62,7 +62,7 @@ var rooms = map[string][]string{
 	"engine/index":      on(),
 	"engine/policy":     on("tenant", "project"),
 	"engine/memory":     on("tenant", "project", "index"),
-	"engine/recall":     on("project", "transcript", "session", "index", "memory"),
+	"engine/recall":     on("tenant", "project", "transcript", "session", "index", "memory"),
 	"engine/decision":   on("project", "transcript", "session", "policy"),
 	"engine/stats":      on("project", "decision"),
 	"engine/catalogue":  on("project", "transcript", "session", "index", "memory", "recall", "decision"),
@@ -100,6 +100,7 @@ var rooms = map[string][]string{
 	"engine/replies":       {"engine/chat", "testdata"},
 	"engine/resent":        {"engine/chat", "engine/ident", "engine/rawjson"},
 	"engine/upstream":      {},
+	"engine/vector":        {},
 	"engine/callbody": {"engine/chat", "engine/plan", "engine/rawedit", "engine/rawjson", "engine/reminder",
 		"engine/splice"},
 	"engine/plan":   {},
@@ -120,7 +121,7 @@ var rooms = map[string][]string{
 	"engine/backup":                {"engine/store"},
 	"engine/snowball":              {"engine/rank"},
 	"engine/tiktoken":              {},
-	"engine/openai":                {"engine/summary"},
+	"engine/openai":                {"engine/recall", "engine/summary"},
 	"engine/openai/openaitest":     {},
 	"hostapi":                      {"engine/fair", "engine/plan", "hostapi/wasm"},
 	"hostapi/wasm":                 {"hostapi/wasm"},
@@ -145,7 +146,7 @@ func on(below ...string) []string {
 	out := append(slices.Clone(ground), "engine/jobs", "engine/transfer", "engine/verify", "engine/chat", "engine/plan",
 		"engine/prefix", "engine/prompt", "engine/splice", "engine/tally", "engine/rank", "engine/fair",
 		"engine/callid", "engine/items", "engine/rawjson", "engine/textcut", "engine/report", "engine/reminder", "engine/span",
-		"engine/systemtext", "engine/repair", "engine/resent", "engine/upstream")
+		"engine/systemtext", "engine/repair", "engine/resent", "engine/upstream", "engine/vector")
 	for _, room := range below {
 		out = append(out, "engine/"+room)
 	}

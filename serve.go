@@ -19,6 +19,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
@@ -132,6 +133,10 @@ func withEngine(
 	if err != nil {
 		return err
 	}
+	embedder, err := newEmbedder(c.Embeddings)
+	if err != nil {
+		return err
+	}
 	key, err := reserveKey(c.Data)
 	if err != nil {
 		return err
@@ -143,7 +148,7 @@ func withEngine(
 	sealed := store.Seal(pausing(db, c.Store != ""))
 	e, made, err := engine.New(ctx, engine.Options{
 		Store: sealed, Host: host, Tokens: counter, Analyser: words, BuiltIns: builtIns(), Logger: log,
-		Summariser: summariser, RootKey: c.RootKey, Defaults: c.Defaults, Upstreams: operator,
+		Summariser: summariser, Embedder: embedder, RootKey: c.RootKey, Defaults: c.Defaults, Upstreams: operator,
 		MessageBytes: c.MessageBytes, Memories: c.Memories, SpoolDir: c.Data,
 		Alone: c.Store == "", // the embedded database locks its folder
 	})
@@ -182,6 +187,18 @@ func newSummariser(p provider) (summary.Summariser, error) {
 		return nil, fmt.Errorf("preparing the provider of summaries: %w", err)
 	}
 	return s, nil
+}
+
+// newEmbedder is a nil interface where the operator named no provider; recall then goes by words alone.
+func newEmbedder(p provider) (recall.Embedder, error) {
+	if !p.given() {
+		return nil, nil
+	}
+	e, err := openai.NewEmbedder(openai.Options{BaseURL: p.URL, APIKey: p.Key})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the provider of embeddings: %w", err)
+	}
+	return e, nil
 }
 
 // openStore opens the shared database that the configuration names, else the embedded one. It makes the data folder in

@@ -57,6 +57,7 @@ type Options struct {
 	Logger       *slog.Logger
 	Alone        bool               // no other process works on the store
 	Summariser   summary.Summariser // nil: no summaries are made
+	Embedder     recall.Embedder    // nil: no vectors are made
 	RootKey      string             // the operator's key; empty: nobody is root
 	Defaults     *project.Settings  // of projects that set none; nil: those that Mneme comes with
 	Upstreams    upstream.Operator  // what the operator says of the providers that the proxy calls
@@ -117,7 +118,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 		return nil, "", err
 	}
 	e.Memories = memory.New(db, e.Projects, e.Index, o.Memories)
-	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories)
+	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories, o.Embedder)
 	e.Decisions = decision.New(db, e.Projects)
 	e.Catalogue = catalogue.New(e.Projects, e.Sessions, e.Recall, e.Decisions)
 	e.Tail = tail.New(db, e.Sessions, e.Decisions)

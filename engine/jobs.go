@@ -28,7 +28,8 @@ func (e *Engine) setJobs() {
 		e.Decisions.Units(),
 		e.Boards.Units(),
 		e.Recall.Units(),
-		e.Index.Units())
+		e.Index.Units(),
+		e.Recall.Vectors())
 	e.Jobs.Dailies = slices.Concat(e.Sessions.Dailies(), e.Decisions.Dailies(), e.Stats.Dailies())
 	e.Jobs.SystemDailies = []jobs.Daily{{Name: "files", Piece: e.db.CompactStore}}
 }

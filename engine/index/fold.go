@@ -192,9 +192,10 @@ func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) error
 // takeOut takes the documents of the first marks out of blocks, of at most so many and as far as one batch can. No fresh
 // document is of an epoch before oldest.
 func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
-	keys := make([][]byte, 0, 2*len(marks))
+	keys := make([][]byte, 0, 3*len(marks))
 	for _, it := range marks {
-		keys = append(keys, it.Key, f.documentKey(placeOf(it.Key)))
+		bits, _ := f.vectorKeys(placeOf(it.Key))
+		keys = append(keys, it.Key, f.documentKey(placeOf(it.Key)), bits)
 	}
 	r, err := f.svc.db.Store.Read(f.ctx, f.tenant, store.Query{Keys: keys})
 	if err != nil {
@@ -205,9 +206,9 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	corpus.Oldest = oldest
 	var gone []*rank.Document
 	blocks := 0
-	for i := 0; i < len(r.Keys); i += 2 {
+	for i := 0; i < len(r.Keys); i += 3 {
 		mark, it := r.Keys[i], r.Keys[i+1]
-		if i == 2*most { // There may be more behind it.
+		if i == 3*most { // There may be more behind it.
 			corpus.Oldest = min(oldest, epochOf(mark.Key))
 			break
 		}
@@ -225,6 +226,10 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 			gone = append(gone, d)
 			b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 			b.Delete = append(b.Delete, it.Key)
+			if there(r.Keys[i+2]) {
+				bits, bytes := f.vectorKeys(d.Place)
+				b.Delete = append(b.Delete, bits, bytes)
+			}
 		}
 		b.Delete = append(b.Delete, mark.Key)
 	}

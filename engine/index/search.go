@@ -23,6 +23,7 @@ type Query struct {
 	Plain  bool      // the text was not written as a query, so nothing in it is an operator
 	Viewer string    // It sees the documents of this group and those of none. Empty: it sees all.
 	Limit  int       // of hits
+	Near   *Near     // what is near it is found, too, and counts in scores; nil: words alone
 
 	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and
 	// the languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
@@ -42,15 +43,16 @@ type search struct {
 	tenant string
 	now    time.Time
 
-	job     store.Item          // of the space
-	damaged bool                // something of the index is, which the answer leaves out
-	visible map[rank.Place]bool // of places whose group may be the viewer's: whether it is
-	fresh   []*rank.Document    // not in blocks, sorted by place
-	dead    map[rank.Place]bool
-	ranking *rank.Ranking
-	phrases []string // that hits hold
-	loose   bool     // they need not
-	capped  bool     // hits may be missing, because most of what was read says the same
+	job      store.Item          // of the space
+	damaged  bool                // something of the index is, which the answer leaves out
+	visible  map[rank.Place]bool // of places whose group may be the viewer's: whether it is
+	fresh    []*rank.Document    // not in blocks, sorted by place
+	dead     map[rank.Place]bool
+	ranking  *rank.Ranking
+	phrases  []string    // that hits hold
+	unwanted []rank.Word // that no hit holds
+	loose    bool        // they need not
+	capped   bool        // hits may be missing, because most of what was read says the same
 }
 
 // Search gives the best hits of a query, as many as it asks for, best first. It is incomplete where the index is being
@@ -121,6 +123,7 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if s.phrases = asked.Phrases; s.loose {
 		s.phrases = nil
 	}
+	s.unwanted = asked.Without
 	words, err := s.rarestOf(asked.Words, oldest)
 	if err != nil {
 		return nil, err
@@ -210,8 +213,14 @@ func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]st
 
 // best gives the best hits, as many as asked for.
 func (s *search) best() ([]rank.Hit, error) {
-	hits, capped, err := s.ranking.Best(rank.Finder{Limit: s.Limit, Read: s.documents, Accept: s.accepts})
-	s.capped = capped
+	f := rank.Finder{Limit: s.Limit, Read: s.documents, Accept: s.accepts}
+	if s.Near != nil {
+		f.Limit = max(f.Limit, fused)
+	}
+	hits, capped, err := s.ranking.Best(f)
+	if s.capped = capped; err == nil && s.Near != nil {
+		hits, err = s.fuse(hits, s.Limit)
+	}
 	return hits, err
 }
 

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"math"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/vector"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
@@ -43,6 +45,8 @@ func (c *Checks) Checks() []verify.Check {
 		{Kind: records.RecallCorpus, Record: c.counts},
 		{Kind: records.RecallBlock, Record: c.block},
 		{Kind: records.RecallDead, Record: c.dead},
+		{Kind: records.RecallBits, Record: c.bits},
+		{Kind: records.RecallVector, Record: c.vector},
 	}
 }
 
@@ -74,6 +78,7 @@ type Seen struct {
 	rec      corpusRecord
 	oldest   uint32 // epoch of a fresh document, or of a mark
 	dead     int
+	bits     map[rank.Place][]byte // of vectors whose bytes did not come yet
 }
 
 // Doc is a document, until its postings and the memory that it is of have come.
@@ -241,6 +246,44 @@ func (c *Checks) dead(s *verify.Space, it store.Item) {
 	}
 }
 
+// bits takes the signs of a document's vector.
+func (c *Checks) bits(s *verify.Space, it store.Item) {
+	x := c.Of(s, it.Key)
+	if x == nil {
+		return
+	}
+	at := placeOf(it.Key)
+	if d := x.Docs[at]; (d == nil || d.fresh) && !x.Lost {
+		s.Orphan("the vector is of a document at %d/%d that is not in blocks", at.Stream, at.Pos)
+	}
+	if x.bits == nil {
+		x.bits = map[rank.Place][]byte{}
+	}
+	if x.bits[at] = slices.Clone(it.Value); len(it.Value) <= len(Model{}) && !it.Damaged {
+		s.Malformed("the vector's bits have %d bytes", len(it.Value))
+	}
+}
+
+// vector holds the bytes of a document's vector against its bits.
+func (c *Checks) vector(s *verify.Space, it store.Item) {
+	x := c.Of(s, it.Key)
+	if x == nil {
+		return
+	}
+	at, tag := placeOf(it.Key), len(Model{})
+	bits, ok := x.bits[at]
+	delete(x.bits, at)
+	switch {
+	case it.Damaged || ok && bits == nil:
+	case !ok:
+		s.Orphan("the vector at %d/%d has no bits", at.Stream, at.Pos)
+	case len(it.Value) <= tag || len(bits) != tag+vector.BitBytes(len(it.Value)-tag):
+		s.Malformed("the vector has %d bytes for %d bytes of bits", len(it.Value), len(bits))
+	case !bytes.Equal(bits[:tag], it.Value[:tag]):
+		s.Mismatch("the vector's bits are of another model")
+	}
+}
+
 // end holds what came of a space against what was promised.
 func (c *Checks) end(s *verify.Space) {
 	x := c.now
@@ -264,6 +307,10 @@ func (c *Checks) end(s *verify.Space) {
 			at(records.RecallDocument, d.key).Mismatch("the passage of memory %q: the memory names it: %t; it is dead: %t",
 				d.ID, d.Claimed, d.dead)
 		}
+	}
+	for place := range x.bits {
+		bits, _ := x.vectorKeys(place)
+		at(records.RecallBits, bits).Missing("the vector's bytes are missing")
 	}
 	key := x.corpusKey()
 	if x.oldest < x.rec.Oldest && !x.Lost {

@@ -31,7 +31,7 @@ func fields() []reflect.StructField {
 func builtIn() Settings {
 	return Settings{SessionHistoryDepth: 20, SessionHistoryDepthStep: 20, HistoryMaxMessages: 50, HistoryMaxTokens: 8000,
 		Oversized:        "shorten",
-		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000,
+		SummaryThreshold: 40, SummaryKeepLast: 12, SummaryMode: "background", SummaryWaitMS: 10000, EmbeddingTimeoutMS: 300,
 		DailyMemoryDays: 7, DecisionRetentionDays: 7, Tokenizer: Encodings[0], TokenScale: 1, ImageTokens: "current",
 		Pipeline: []PipelineStep{{Policy: "delegation-filter", Standard: true},
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tally"
 	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/engine/vector"
 )
 
 // Settings are a project's defaults for making windows, and how long it keeps what.
@@ -33,6 +34,9 @@ type Settings struct {
 	SummaryModel              string         `json:"summary_model"`            // "": the operator's
 	SummaryMode               string         `json:"summary_mode"`             // background or wait
 	SummaryWaitMS             int            `json:"summary_wait_ms"`
+	EmbeddingModel            string         `json:"embedding_model"`             // "": no vectors
+	EmbeddingDimensions       int            `json:"embedding_dimensions"`        // 0: the model's own
+	EmbeddingTimeoutMS        int            `json:"embedding_timeout_ms"`        // of a query
 	ConversationRetentionDays *int           `json:"conversation_retention_days"` // nil: for good
 	DailyMemoryDays           int            `json:"daily_memory_days"`
 	DecisionRetentionDays     int            `json:"decision_retention_days"`
@@ -345,6 +349,8 @@ func (s *Settings) check() error {
 		{"summary_threshold_tokens", s.SummaryThresholdTokens, 0, MaxBudget},
 		{"summary_keep_last", s.SummaryKeepLast, 1, s.SummaryThreshold},
 		{"summary_wait_ms", s.SummaryWaitMS, 0, 60_000},
+		{"embedding_dimensions", s.EmbeddingDimensions, 0, vector.MaxDimensions},
+		{"embedding_timeout_ms", s.EmbeddingTimeoutMS, 1, 10_000},
 		{"daily_memory_days", s.DailyMemoryDays, 1, 36_500},
 		{"decision_retention_days", s.DecisionRetentionDays, 1, 3_650},
 		{"conversation_retention_days", retention, 1, 36_500},
@@ -361,6 +367,9 @@ func (s *Settings) check() error {
 	}
 	if len(s.SummaryModel) > 256 {
 		return fault.InvalidField("summary_model", "too_long", "must be at most 256 bytes")
+	}
+	if len(s.EmbeddingModel) > 256 {
+		return fault.InvalidField("embedding_model", "too_long", "must be at most 256 bytes")
 	}
 	if !slices.Contains(Encodings[:], s.Tokenizer) {
 		return fault.InvalidField("tokenizer", "invalid_value", "must be %s or %s", Encodings[0], Encodings[1])

@@ -171,6 +171,7 @@ type Why struct {
 	Terms                                                                         []TermShare
 	Neighbours, Session, Date, When, Speaker, Length, Question, Essay, Importance float64
 	Newer                                                                         float64 // see Best
+	Vector                                                                        float64 // of engine/index
 }
 
 // TermShare is one word's part of a score.

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
@@ -34,21 +35,23 @@ func TestRecallGate(t *testing.T) {
 	for _, way := range []struct {
 		name  string
 		talks []benchtest.Talk
-		ask   func(k *enginetest.Kit, talk *benchtest.Talk, project string) func(question string) []string
+		ask   asker
 		want  map[string]float64 // nil: only a long run measures it
 	}{
 		{"LoCoMo, plain BM25", silent, plainBM25, nil},
 		{"LoCoMo, messages without names", silent, askTranscript, map[string]float64{"all": 75}},
 		{"LoCoMo, messages", locomo, askTranscript, map[string]float64{"all": 78, "multi-hop": 46, "adversarial": 89}},
+		{"LoCoMo, messages with vectors", locomo, withVectors(askTranscript), map[string]float64{"all": 77, "adversarial": 88}},
 		{"LoCoMo, memories", locomo, askMemories, nil},
 		{"BEAM, plain BM25", beam, plainBM25, nil},
 		{"BEAM, messages", beam, askTranscript, map[string]float64{"all": 48}},
+		{"BEAM, messages with vectors", beam, withVectors(askTranscript), map[string]float64{"all": 48}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			if way.want == nil && !campaign.Long() {
 				t.Skip("it is measured in a long run")
 			}
-			k := enginetest.New(t)
+			k, _ := embedding(t, memstore.New())
 			by := map[string]*benchtest.Measured{}
 			for i := range way.talks {
 				ask := way.ask(k, &way.talks[i], fmt.Sprint("p", i))
@@ -79,6 +82,27 @@ func addMeasured(by map[string]*benchtest.Measured, q *benchtest.Question, ranke
 			by[kind] = &benchtest.Measured{}
 		}
 		by[kind].Add(q.Gold, ranked)
+	}
+}
+
+// asker asks questions of a talk that it stored in a project.
+type asker = func(k *enginetest.Kit, c *benchtest.Talk, project string) func(question string) []string
+
+// withVectors has everything embedded before the first question, by a model that knows words and parts of them alone.
+func withVectors(ask asker) asker {
+	return func(k *enginetest.Kit, c *benchtest.Talk, projectID string) func(string) []string {
+		if _, _, err := k.Projects.Put(k.Context(), k.Admin, projectID, project.Spec{}); err != nil {
+			k.Fatal(err)
+		}
+		k.SetIn(projectID, model)
+		asked := ask(k, c, projectID)
+		asked("the first question has a transcript indexed")
+		k.Advance(time.Minute)
+		k.Drain()
+		if n := vectors(k); n < len(c.Turns) {
+			k.Fatalf("%d records of vectors for %d turns", n, len(c.Turns))
+		}
+		return asked
 	}
 }
 

@@ -22,6 +22,9 @@ type Result struct {
 	// which asking again later finds, because one answer does not take more, or because something is damaged.
 	Incomplete        bool   `json:"incomplete,omitempty"`
 	UnindexedMessages uint64 `json:"unindexed_messages,omitempty"`
+	// Vectors is "used" where vectors were searched, too, and else the code of why the query could not be embedded, so that
+	// the answer is by words alone. It is left out where the project has no model.
+	Vectors string `json:"vectors,omitempty"`
 
 	bytes int // of content
 }
@@ -92,12 +95,14 @@ type Why struct {
 	Question float64 `json:"question,omitempty"`
 	Essay    float64 `json:"essay,omitempty"`
 	Newer    float64 `json:"newer,omitempty"`
+	// Vector is what it gets for meaning something near to what the query means, where the project has a model.
+	Vector float64 `json:"vector,omitempty"`
 }
 
 // Parts are all parts of the score.
 func (y *Why) Parts() []float64 {
 	parts := []float64{y.Neighbours, y.Session, y.Date, y.When, y.Speaker, y.Length, y.Question, y.Essay, y.Importance,
-		y.Newer}
+		y.Newer, y.Vector}
 	for _, t := range y.Terms {
 		parts = append(parts, t.Weight)
 	}
@@ -119,7 +124,7 @@ func (h Hit) found(by *rank.Hit) Hit {
 	y := &by.Why
 	h.Why.Neighbours, h.Why.Session, h.Why.Date, h.Why.Importance = y.Neighbours, y.Session, y.Date, y.Importance
 	h.Why.When, h.Why.Speaker, h.Why.Length, h.Why.Newer = y.When, y.Speaker, y.Length, y.Newer
-	h.Why.Question, h.Why.Essay = y.Question, y.Essay
+	h.Why.Question, h.Why.Essay, h.Why.Vector = y.Question, y.Essay, y.Vector
 	for _, t := range by.Why.Terms {
 		h.Why.Terms = append(h.Why.Terms, Term{t.Word, t.Share, t.As})
 	}

@@ -3,7 +3,8 @@
 // A reader finds here the way of a query, in query.go what may be asked, in hit.go what is answered, in messages.go and
 // recent.go how messages are found. Memories are in the index as soon as they are stored. The hard idea is how messages
 // get there, which transcript.go tells: a turn only leaves a mark, a job indexes what is marked, and a query searches
-// the messages that the job has not reached as well.
+// the messages that the job has not reached as well. Where a project names a model, embed.go makes vectors of what is in
+// the index, and of queries.
 package recall
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
 // Service finds memories and messages. Safe for concurrent use.
@@ -30,12 +32,24 @@ type Service struct {
 	sessions *session.Service
 	index    *index.Service
 	memories *memory.Service
+
+	embedding embedding
 }
 
 // New makes the room.
 func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions *session.Service,
-	documents *index.Service, memories *memory.Service) *Service {
-	return &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories}
+	documents *index.Service, memories *memory.Service, embedder Embedder) *Service {
+	return &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories,
+		embedding: embedding{embedder: embedder, passes: map[index.Space]*pass{},
+			used: map[string]tenant.EmbeddingUsage{}}}
+}
+
+// Vectors are the background work of making vectors, which goes behind that of the index.
+func (svc *Service) Vectors() []jobs.Unit {
+	if svc.embedding.embedder == nil {
+		return nil
+	}
+	return []jobs.Unit{jobs.AnyJob(records.FoldJob.All(), svc.stepVectors)}
 }
 
 // Units are the room's background work: transcripts on their way into the index.
@@ -98,6 +112,8 @@ type recalling struct {
 	out     Result
 
 	recordsRead int // of memories, by acceptMemory
+	embedded    bool
+	vector      *index.Near // of the query, once it was embedded
 }
 
 // now is the time that relative dates are meant from.
@@ -147,6 +163,9 @@ func (r *recalling) findMemories() error {
 
 // search gives the best hits of the index, those with the score that is asked for.
 func (r *recalling) search(q *index.Query) (hits []rank.Hit, incomplete bool, err error) {
+	if q.Near, err = r.near(); err != nil {
+		return nil, false, err
+	}
 	hits, incomplete, err = r.svc.index.Search(r.ctx, r.tenant, q)
 	low := func(h rank.Hit) bool { return r.MinScore > 0 && h.Score < r.MinScore } // scores may be below 0
 	return slices.DeleteFunc(hits, low), incomplete, err

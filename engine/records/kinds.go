@@ -112,6 +112,10 @@ var (
 		"the words of some document were stemmed in that language")
 	RecallCorpus = key2("recall_corpus", "v\x00", inc("project"), recallSpace("s"),
 		"how many documents are in blocks, and their length")
+	RecallBits = key4("recall_bits", "v\x00", inc("project"), recallSpace("y"), u64("stream"), u64("pos"),
+		"signs of the dimensions of a document's vector, behind the tag of its model")
+	RecallVector = key4("recall_vector", "v\x00", inc("project"), recallSpace("z"), u64("stream"), u64("pos"),
+		"a document's vector as one byte for each dimension, behind the tag of its model")
 
 	// RecallRecords are the recall indexes of a project.
 	RecallRecords = group[ident.Incarnation]{"v\x00", inc("project")}

@@ -14,7 +14,8 @@ const usageLife = 400 * 24 * time.Hour
 
 // UsageRecord is what is stored of one day.
 type UsageRecord struct {
-	Summaries SummaryUsage `json:"summaries"`
+	Summaries  SummaryUsage   `json:"summaries"`
+	Embeddings EmbeddingUsage `json:"embeddings,omitzero"`
 }
 
 // SummaryUsage counts the calls of the provider that makes summaries, and the tokens that it says it used.
@@ -25,11 +26,24 @@ type SummaryUsage struct {
 	TokensOut int64 `json:"tokens_out"`
 }
 
+// EmbeddingUsage counts the calls of the provider that makes vectors, and the tokens that it says it used.
+type EmbeddingUsage struct {
+	Calls    int64 `json:"calls"`
+	Failures int64 `json:"failures"`
+	Tokens   int64 `json:"tokens"`
+}
+
+// Add adds other usage.
+func (u *EmbeddingUsage) Add(o EmbeddingUsage) {
+	u.Calls, u.Failures, u.Tokens = u.Calls+o.Calls, u.Failures+o.Failures, u.Tokens+o.Tokens
+}
+
 func (u *UsageRecord) add(o UsageRecord) {
 	u.Summaries.Calls += o.Summaries.Calls
 	u.Summaries.Failures += o.Summaries.Failures
 	u.Summaries.TokensIn += o.Summaries.TokensIn
 	u.Summaries.TokensOut += o.Summaries.TokensOut
+	u.Embeddings.Add(o.Embeddings)
 }
 
 // Usage is what a tenant used: in all the days that are kept, 400 of them, and day by day, newest first.

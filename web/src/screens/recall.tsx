@@ -58,7 +58,7 @@ export default function Recall({ p }: { p: string }) {
       {query.q && found.data && (
         <>
           <p class="muted" aria-live="polite">
-            {many(hits.length, 'hit')}{found.data.incomplete && ', not everything could be searched'}{found.data.unindexed_messages ? `, ${many(found.data.unindexed_messages, 'message')} not indexed yet` : ''}
+            {many(hits.length, 'hit')}{found.data.vectors === 'used' ? ', by words and meaning' : found.data.vectors ? `, by words alone (${found.data.vectors})` : ''}{found.data.incomplete && ', not everything could be searched'}{found.data.unindexed_messages ? `, ${many(found.data.unindexed_messages, 'message')} not indexed yet` : ''}
           </p>
           <ol class="hits">
             {hits.map((h, i) => <RecallHit key={`${h.kind} ${h.key ?? h.message_id}`} project={p} hit={h} most={most} rank={i + 1} />)}

@@ -30,6 +30,11 @@ const groups: [string, Field[]][] = [
     { name: 'summary_mode', label: 'Mode', says: 'Whether a window waits for its summary.', kind: ['background', 'wait'] },
     { name: 'summary_model', label: 'Model', says: "Empty: the operator's.", kind: 'text' },
   ]],
+  ['Vectors', [
+    { name: 'embedding_model', label: 'Model', says: 'Recall finds by meaning, too. Empty: by words alone.', kind: 'text' },
+    { name: 'embedding_dimensions', label: 'Dimensions', says: "0: the model's own.", kind: 'number' },
+    { name: 'embedding_timeout_ms', label: 'A query waits, in ms', says: 'Then it is answered by words alone.', kind: 'number' },
+  ]],
   ['Retention', [
     { name: 'conversation_retention_days', label: 'Conversations, in days', says: 'Empty: they are kept for good.', kind: 'optional' },
     { name: 'decision_retention_days', label: 'Decisions, in days', says: 'Then windows can no longer be explained.', kind: 'number' },

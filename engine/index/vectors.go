@@ -1,0 +1,267 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/vector"
+)
+
+// A document in blocks may have a vector, in two records of its own at its place: the bits, which a query reads of all
+// documents, and the bytes, which it reads of the nearest. Both begin with the tag of the model, because vectors of two
+// models cannot be compared. Whatever takes a document out of blocks takes its vector with it.
+
+// How many documents a query looks at by their vectors.
+const (
+	nearByBits = 1000 // whose bytes are read
+	fused      = 100  // found by words, and as many found by vectors, of which hits are chosen
+)
+
+// Model is the tag of a model with its number of dimensions, 0 being the model's own.
+type Model [8]byte
+
+// ModelOf makes a model's tag of its name.
+func ModelOf(name string, dimensions int) Model {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(name+"\x00"), uint32(dimensions)))
+	return Model(sum[:8])
+}
+
+// Near asks for what is near a vector, beside what words find.
+type Near struct {
+	Model Model
+	vector.Quantised
+}
+
+// Embedding is a document with its vector.
+type Embedding struct {
+	Doc *rank.Document
+	vector.Quantised
+
+	stored store.Item // the document
+}
+
+// vectorKeys name the records of a document's vector.
+func (s Space) vectorKeys(at rank.Place) (bits, bytes []byte) {
+	return records.RecallBits.Key(s.Project, s.Kind, at.Stream, at.Pos),
+		records.RecallVector.Key(s.Project, s.Kind, at.Stream, at.Pos)
+}
+
+// Corpus tells the state of what is in a space's blocks: another one after every change, "" where nothing ever was.
+func (svc *Service) Corpus(ctx context.Context, tenant string, s Space) (string, error) {
+	it, err := svc.db.ReadItem(ctx, tenant, s.corpusKey())
+	return string(it.Value), err
+}
+
+// FoldAll puts fresh documents of a space into blocks, however few wait, and tells whether there were any.
+func (svc *Service) FoldAll(ctx context.Context, tenant string, s Space) (done bool, err error) {
+	job, err := svc.db.ReadItem(ctx, tenant, s.jobKey())
+	if err != nil || !there(job) || stateOf(job) == dropped {
+		return false, err
+	}
+	f, fresh, _, err := svc.look(ctx, tenant, job)
+	if err != nil || len(fresh) == 0 {
+		return false, err
+	}
+	return true, records.LostRace(f.fold(foldAt))
+}
+
+// WithoutVector gives documents in blocks that have no vector of a model, among the next limit ones behind a place, and
+// the place of the last that was looked at; nil where there are no more. Of the passages of one text the first counts.
+func (svc *Service) WithoutVector(ctx context.Context, tenant string, s Space, model Model, after *rank.Place, limit int) (
+	out []Embedding, last *rank.Place, err error) {
+	rng := records.RecallDocument.Under2(s.Project, s.Kind)
+	if after != nil {
+		rng.From = append(s.documentKey(*after), 0)
+	}
+	rng.Limit = limit
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil || len(r.Ranges[0]) == 0 {
+		return nil, nil, err
+	}
+	var q store.Query
+	for _, it := range r.Ranges[0] {
+		at := placeOf(it.Key)
+		bits, _ := s.vectorKeys(at)
+		q.Keys = append(q.Keys, bits, s.documentKey(rank.Place{Stream: at.Stream, Pos: at.Pos - 1}))
+	}
+	had, err := svc.db.Store.Read(ctx, tenant, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, it := range r.Ranges[0] {
+		at := placeOf(it.Key)
+		last = &at
+		d := readDocument(it, false)
+		if value := had.Keys[2*i].Value; d == nil || len(value) > len(model) && Model(value[:len(model)]) == model {
+			continue
+		}
+		if before := readDocument(had.Keys[2*i+1], false); before != nil && identityOf(before) == identityOf(d) {
+			continue
+		}
+		out = append(out, Embedding{Doc: d, stored: it})
+	}
+	return out, last, nil
+}
+
+// PutVectors collects in a batch the vectors of documents, which must still be in blocks as they were read.
+func (svc *Service) PutVectors(t *records.Tx, s Space, model Model, embeddings []Embedding) {
+	for _, e := range embeddings {
+		bits, bytes := s.vectorKeys(e.Doc.Place)
+		t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: e.stored.Key, Value: e.stored.Value})
+		t.Put(bits, slices.Concat(model[:], e.Bits))
+		t.Put(bytes, slices.Concat(model[:], e.Bytes))
+	}
+}
+
+// DeleteVectors removes a chunk of a space's vectors, and tells whether there were any.
+func (svc *Service) DeleteVectors(ctx context.Context, tenant string, s Space) (more bool, err error) {
+	for _, rng := range []store.Range{records.RecallBits.Under2(s.Project, s.Kind),
+		records.RecallVector.Under2(s.Project, s.Kind)} {
+		if more, err := svc.db.DeleteRange(ctx, tenant, rng); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
+}
+
+// identity says what a document is of. Passages of one text have the same.
+type identity struct {
+	id             string
+	stream, number uint64
+}
+
+func identityOf(d *rank.Document) identity {
+	if d.ID != "" {
+		return identity{id: d.ID}
+	}
+	return identity{stream: d.Stream, number: d.Number}
+}
+
+// nearest gives the places of the documents whose bits are nearest, nearest first.
+func (s *search) nearest() ([]rank.Place, error) {
+	rng := records.RecallBits.Under2(s.Project, s.Kind)
+	if s.Filter.Stream != 0 {
+		rng = records.RecallBits.Under3(s.Project, s.Kind, s.Filter.Stream)
+	}
+	found := vector.NewNearest[rank.Place](nearByBits)
+	for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
+		if err != nil {
+			return nil, err
+		}
+		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bits) && !s.dead[placeOf(it.Key)] {
+			found.Add(placeOf(it.Key), vector.Hamming(value, s.Near.Bits))
+		}
+	}
+	var places []rank.Place
+	for _, n := range found.All() {
+		places = append(places, n.What)
+	}
+	return places, nil
+}
+
+// of gives what a record holds of a vector of the model.
+func (n *Near) of(it store.Item) ([]byte, bool) {
+	if len(it.Value) <= len(n.Model) || Model(it.Value[:len(n.Model)]) != n.Model {
+		return nil, false
+	}
+	return it.Value[len(n.Model):], true
+}
+
+// cosines compares the bytes of vectors; a place without a vector of the model is left out.
+func (s *search) cosines(places []rank.Place) (map[rank.Place]float64, error) {
+	var q store.Query
+	for _, at := range places {
+		_, bytes := s.vectorKeys(at)
+		q.Keys = append(q.Keys, bytes)
+	}
+	out := map[rank.Place]float64{}
+	if len(q.Keys) == 0 {
+		return out, nil
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	for i, it := range r.Keys {
+		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bytes) {
+			out[places[i]] = vector.Cosine(value, s.Near.Bytes)
+		}
+	}
+	return out, nil
+}
+
+// fuse adds to the hits that words found those that lie near the query's vector, and to each score what its own
+// nearness is worth. What words did not find has 0 from them.
+func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
+	places, err := s.nearest()
+	if err != nil {
+		return nil, err
+	}
+	near := len(places)
+	seen, said := map[identity]bool{}, map[uint64]bool{}
+	for i := range hits {
+		places = append(places, hits[i].Doc.Place)
+		seen[identityOf(hits[i].Doc)], said[hits[i].Doc.Said] = true, true
+	}
+	cosines, err := s.cosines(places)
+	if err != nil {
+		return nil, err
+	}
+	places = slices.DeleteFunc(places[:near], func(at rank.Place) bool { _, ok := cosines[at]; return !ok })
+	slices.SortStableFunc(places, func(a, b rank.Place) int { return cmp.Compare(cosines[b], cosines[a]) })
+	best := 1.
+	if len(hits) > 0 && hits[0].Score > 0 {
+		best = hits[0].Score
+	}
+	accepted := 0
+	for some := range slices.Chunk(places, fused) {
+		docs, err := s.documents(some)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			if d == nil || accepted == fused || s.leftOut(d) {
+				continue
+			}
+			if ok, err := s.accepts(d); err != nil {
+				return nil, err
+			} else if !ok {
+				continue
+			}
+			accepted++
+			if id := identityOf(d); !seen[id] && !said[d.Said] {
+				seen[id], said[d.Said] = true, true
+				hits = append(hits, rank.Hit{Doc: d})
+			}
+		}
+		if accepted == fused {
+			break
+		}
+	}
+	var with []int // hits that have a vector
+	var angles []float64
+	for i := range hits {
+		if c, ok := cosines[hits[i].Doc.Place]; ok {
+			with, angles = append(with, i), append(angles, c)
+		}
+	}
+	for n, share := range vector.Shares(angles, best) {
+		hits[with[n]].Why.Vector = share
+		hits[with[n]].Score += share
+	}
+	slices.SortStableFunc(hits, func(a, b rank.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	return hits[:min(len(hits), limit)], nil
+}
+
+// leftOut tells whether a document holds a word that the query leaves out.
+func (s *search) leftOut(d *rank.Document) bool {
+	return slices.ContainsFunc(s.unwanted, func(w rank.Word) bool {
+		return slices.ContainsFunc(w.Terms, func(term string) bool { return d.Count(term) > 0 })
+	})
+}

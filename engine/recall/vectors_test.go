@@ -1,0 +1,204 @@
+package recall_test
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/openai"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
+)
+
+// embedding is an engine whose operator named a provider of embeddings.
+func embedding(t testing.TB, raw store.Store) (*enginetest.Kit, *embedserver.Server) {
+	t.Helper()
+	server := embedserver.New("a-key-of-some-length")
+	t.Cleanup(server.Close)
+	e, err := openai.NewEmbedder(openai.Options{BaseURL: server.URL + "/v1", APIKey: "a-key-of-some-length"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enginetest.Open(t, raw, func(o *engine.Options) { o.Embedder = e }), server
+}
+
+// vectors counts the records of vectors that the store holds.
+func vectors(k *enginetest.Kit) (n int) {
+	for _, it := range k.Everything(k.Admin.Tenant) {
+		if key := string(it.Key); strings.HasPrefix(key, "v\x00") && (key[11] == 'y' || key[11] == 'z') {
+			n++
+		}
+	}
+	return n
+}
+
+const model = `{"embedding_model":"near","embedding_timeout_ms":5000}`
+
+// Words that share parts are found by their vectors, and the parts of each score add up.
+func TestVectorsFindWhatWordsDoNot(t *testing.T) {
+	k, server := embedding(t, memstore.New())
+	for i, text := range []string{"Our automobiles are red", "A cake with apples", "Our tandem has two saddles"} {
+		k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: text})
+	}
+	k.Drain()
+	if server.Calls() != 0 || vectors(k) != 0 {
+		t.Fatal("a project without a model called the provider")
+	}
+	q := recall.Query{Query: "automotive", Limit: 3}
+	if r := k.Search(q); len(r.Data) != 0 || r.Vectors != "" {
+		t.Fatalf("by words: %+v", r)
+	}
+	k.SetIn("default", model)
+	k.Advance(time.Minute)
+	k.Remember(memory.Spec{Key: "m3", Content: "Tides are low at noon"})
+	k.Drain()
+	if vectors(k) != 8 {
+		t.Fatalf("%d records of vectors, want two for each of four memories", vectors(k))
+	}
+	r := k.Search(q)
+	if len(r.Data) == 0 || r.Data[0].Key != "m0" || r.Data[0].Why.Vector <= 0 || r.Vectors != "used" {
+		t.Fatalf("with vectors: %+v", r)
+	}
+	for _, h := range k.Search(recall.Query{Query: "a cake for automotive people", Limit: 3}).Data {
+		sum := 0.
+		for _, part := range h.Why.Parts() {
+			sum += part
+		}
+		if math.Abs(sum-h.Score) > 1e-6 {
+			t.Errorf("%s: the parts are %v, the score is %v", h.Key, sum, h.Score)
+		}
+	}
+	for _, h := range k.Search(recall.Query{Query: "automotive -red", Limit: 3}).Data {
+		if h.Key == "m0" {
+			t.Error("a hit holds a word that the query leaves out")
+		}
+	}
+	k.Sound()
+}
+
+// What is forgotten or overwritten leaves no vector; another model makes all anew; no model removes all.
+func TestVectorsGoWithWhatTheyAreOf(t *testing.T) {
+	k, server := embedding(t, memstore.New())
+	k.SetIn("default", model)
+	for i := range 70 {
+		k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: fmt.Sprint("fact number ", i)})
+	}
+	k.Drain()
+	if n, want := vectors(k), 140; n != want || len(server.Texts()) != 70 {
+		t.Fatalf("%d records, %d texts", n, len(server.Texts()))
+	}
+	k.Forget("m3")
+	k.Remember(memory.Spec{Key: "m4", Content: "another fact instead"})
+	k.Drain()
+	if n, want := vectors(k), 138; n != want || len(server.Texts()) != 71 {
+		t.Fatalf("%d records, want %d; %d texts", n, want, len(server.Texts()))
+	}
+	k.Sound()
+	k.SetIn("default", `{"embedding_model":"other"}`)
+	k.Remember(memory.Spec{Key: "m5", Content: "wakes the job"})
+	k.Drain()
+	if n := vectors(k); n != 138 || len(server.Texts()) != 71+69 {
+		t.Fatalf("%d records, %d texts after another model", n, len(server.Texts()))
+	}
+	k.Sound()
+	k.SetIn("default", `{"embedding_model":null}`)
+	k.Remember(memory.Spec{Key: "m6", Content: "wakes the job again"})
+	k.Drain()
+	if n := vectors(k); n != 0 {
+		t.Fatalf("%d records without a model", n)
+	}
+	k.Sound()
+}
+
+// While the provider fails, documents are found by words, the answer says why, and the job tries again later.
+func TestRecallWhileTheProviderFails(t *testing.T) {
+	k, server := embedding(t, memstore.New())
+	k.SetIn("default", `{"embedding_model":"near","embedding_timeout_ms":50}`)
+	server.Fail(http.StatusTooManyRequests)
+	k.Remember(memory.Spec{Key: "m", Content: "The tandem has two saddles"})
+	k.Drain()
+	if server.Calls() != 1 || vectors(k) != 0 {
+		t.Fatalf("%d calls, %d records", server.Calls(), vectors(k))
+	}
+	for code, status := range map[string]int{"provider_rate_limited": 429, "provider_error": 500, "provider_refused": 401} {
+		server.Fail(status)
+		r := k.Search(recall.Query{Query: "tandem"})
+		if len(r.Data) != 1 || r.Vectors != code || r.Data[0].Why.Vector != 0 {
+			t.Errorf("status %d: %+v", status, r)
+		}
+	}
+	server.Fail(0)
+	release := server.Stall()
+	if r := k.Search(recall.Query{Query: "tandem"}); len(r.Data) != 1 || r.Vectors != "provider_timeout" {
+		t.Errorf("a provider that does not answer: %+v", r)
+	}
+	release()
+	calls := server.Calls()
+	k.Drain() // the provider asked for seven seconds
+	if server.Calls() != calls {
+		t.Error("the job did not wait as the provider asked")
+	}
+	k.Advance(time.Minute)
+	k.Remember(memory.Spec{Key: "n", Content: "wakes the job"})
+	k.Drain()
+	if vectors(k) != 4 {
+		t.Errorf("%d records once the provider answers again", vectors(k))
+	}
+	u, err := k.Tenants.Usage(k.Context(), k.Admin)
+	if err != nil || u.Embeddings.Calls != int64(server.Calls()) || u.Embeddings.Failures != 5 || u.Embeddings.Tokens == 0 {
+		t.Errorf("usage %+v after %d calls, %v", u.Embeddings, server.Calls(), err)
+	}
+	k.Sound()
+}
+
+// Each damage of a vector's records is found.
+func TestVerifyKnowsVectors(t *testing.T) {
+	for name, damage := range map[string]func(it store.Item) *store.Batch{
+		"orphan": func(it store.Item) *store.Batch { // of a place where nothing is
+			key := slices.Clone(it.Key)
+			key[len(key)-1] ^= 1
+			return &store.Batch{Put: []store.Pair{{Key: key, Value: it.Value}}}
+		},
+		"missing": func(it store.Item) *store.Batch { return &store.Batch{Delete: [][]byte{it.Key}} },
+		"length": func(it store.Item) *store.Batch {
+			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value[:len(it.Value)-9]}}}
+		},
+		"model": func(it store.Item) *store.Batch {
+			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: append([]byte("8 bytes."), it.Value[8:]...)}}}
+		},
+	} {
+		for _, kind := range []byte("yz") {
+			k, _ := embedding(t, memstore.New())
+			k.SetIn("default", model)
+			k.Remember(memory.Spec{Key: "m", Content: "The tandem has two saddles"})
+			k.Drain()
+			k.Sound()
+			sealed, done := store.Seal(k.Store), false
+			for _, it := range k.Everything(k.Admin.Tenant) {
+				if !strings.HasPrefix(string(it.Key), "v\x00") || it.Key[11] != kind {
+					continue
+				}
+				got, err := sealed.Read(t.Context(), k.Admin.Tenant, store.Query{Keys: [][]byte{it.Key}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := sealed.Commit(t.Context(), k.Admin.Tenant, *damage(got.Keys[0])); err != nil {
+					t.Fatal(err)
+				}
+				done = true
+			}
+			if report := k.Verify(); !done || len(report.Findings) == 0 {
+				t.Errorf("%s of %c: done %v, nothing found", name, kind, done)
+			}
+		}
+	}
+}

@@ -1,0 +1,133 @@
+// Package vector keeps embeddings small, compares them, and says what nearness is worth in a score.
+//
+// An embedding is stored twice: as one bit for each dimension, its sign, which a first pass over all documents reads;
+// and as one signed byte for each dimension, with which the best of that pass are compared. Both are compared by the
+// angle alone, so the length of a vector and the scale of its bytes do not matter.
+package vector
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// MaxDimensions bounds a vector.
+const MaxDimensions = 8192
+
+var (
+	errDimensions = errors.New("a vector must have from 1 to 8,192 dimensions")
+	errNumber     = errors.New("a vector must hold finite numbers, not all of them 0")
+)
+
+// Quantised is a vector of len(Bytes) dimensions.
+type Quantised struct {
+	Bits  []byte // the sign of dimension i is bit i%8 of byte i/8: 1 for above 0
+	Bytes []byte // each dimension as an int8, the largest being 127 or −127
+}
+
+// Quantise makes a vector small: each dimension is a share of the largest one, in steps of 1/127.
+func Quantise(v []float32) (q Quantised, err error) {
+	if len(v) == 0 || len(v) > MaxDimensions {
+		return q, errDimensions
+	}
+	largest := 0.
+	for _, x := range v {
+		if a := math.Abs(float64(x)); a > largest || a != a {
+			largest = a
+		}
+	}
+	if !(largest > 0) || math.IsInf(largest, 0) {
+		return q, errNumber
+	}
+	q = Quantised{Bits: make([]byte, BitBytes(len(v))), Bytes: make([]byte, len(v))}
+	for i, x := range v {
+		if x > 0 {
+			q.Bits[i/8] |= 1 << (i % 8)
+		}
+		q.Bytes[i] = byte(int8(math.Round(float64(x) / largest * 127)))
+	}
+	return q, nil
+}
+
+// BitBytes is how many bytes hold the bits of so many dimensions.
+func BitBytes(dimensions int) int { return (dimensions + 7) / 8 }
+
+// Hamming is in how many bits two equally long rows of bits differ.
+func Hamming(a, b []byte) (n int) {
+	b = b[:len(a)]
+	for i := range a {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return n
+}
+
+// Cosine is the cosine of the angle between two quantised vectors of the same dimensions, from −1 to 1; 0 where one of
+// them has no length.
+func Cosine(a, b []byte) float64 {
+	b = b[:len(a)]
+	var dot, aa, bb int64
+	for i := range a {
+		x, y := int64(int8(a[i])), int64(int8(b[i]))
+		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return float64(dot) / math.Sqrt(float64(aa)*float64(bb))
+}
+
+// Near is something at a distance; less is nearer.
+type Near[T any] struct {
+	What     T
+	Distance int
+}
+
+// Nearest keeps the k nearest of what is added to it. Of equally near ones those count that came first.
+type Nearest[T any] struct {
+	k    int
+	kept []Near[T]
+}
+
+// NewNearest keeps the k nearest.
+func NewNearest[T any](k int) *Nearest[T] { return &Nearest[T]{k: k} }
+
+// Add offers one more.
+func (n *Nearest[T]) Add(what T, distance int) {
+	if n.kept = append(n.kept, Near[T]{what, distance}); len(n.kept) >= 4*n.k+64 {
+		n.cut()
+	}
+}
+
+func (n *Nearest[T]) cut() {
+	slices.SortStableFunc(n.kept, func(a, b Near[T]) int { return cmp.Compare(a.Distance, b.Distance) })
+	n.kept = n.kept[:min(len(n.kept), n.k)]
+}
+
+// All are those kept, nearest first.
+func (n *Nearest[T]) All() []Near[T] {
+	n.cut()
+	return n.kept
+}
+
+// Weight is what the nearest document gets beside a text that words fit best, which has 1.
+const Weight = .4
+
+// Shares gives each cosine its part of a score: Weight times the best score by words for the highest, nothing for the
+// lowest, and evenly between them. Where all are equal, or there is one, each gets the whole. Normalised scores are
+// summed, because ranks alone let a weak list push aside a strong one.
+func Shares(cosines []float64, best float64) []float64 {
+	out := make([]float64, len(cosines))
+	if len(cosines) == 0 {
+		return out
+	}
+	low, high := slices.Min(cosines), slices.Max(cosines)
+	for i, c := range cosines {
+		out[i] = Weight * best
+		if high > low {
+			out[i] *= (c - low) / (high - low)
+		}
+	}
+	return out
+}
