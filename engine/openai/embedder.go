@@ -16,7 +16,7 @@ func NewEmbedder(o Options) (*Embedder, error) {
 	return &Embedder{s}, err
 }
 
-// Embed makes one HTTP request; the caller decides when to try again. Its error is a *recall.EmbedError.
+// Embed makes one HTTP request; the caller decides when to try again. Its error is a *recall.ProviderError.
 func (e *Embedder) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Embedded, error) {
 	call, cancel := context.WithTimeout(ctx, e.provider.timeout)
 	defer cancel()
@@ -27,19 +27,19 @@ func (e *Embedder) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Emb
 		if status, _ := answered(err); failed.Code == "bad_reply" && status == 0 {
 			failed.Detail = "the answer is not the JSON of embeddings, or is too long"
 		}
-		return recall.Embedded{}, &recall.EmbedError{Code: failed.Code, Detail: failed.Detail,
+		return recall.Embedded{}, &recall.ProviderError{Code: failed.Code, Detail: failed.Detail,
 			RetryAfter: failed.RetryAfter}
 	}
 	out := recall.Embedded{Vectors: make([][]float32, len(r.Texts)), Tokens: used(res.Usage.TotalTokens)}
 	for _, one := range res.Data {
 		if one.Index < 0 || one.Index >= len(r.Texts) || out.Vectors[one.Index] != nil {
-			return out, &recall.EmbedError{Code: "bad_reply", Detail: "the answer's vectors are not those of the texts"}
+			return out, &recall.ProviderError{Code: "bad_reply", Detail: "the answer's vectors are not those of the texts"}
 		}
 		out.Vectors[one.Index] = one.Embedding
 	}
 	for _, v := range out.Vectors {
 		if v == nil {
-			return out, &recall.EmbedError{Code: "bad_reply", Detail: "the answer lacks the vector of a text"}
+			return out, &recall.ProviderError{Code: "bad_reply", Detail: "the answer lacks the vector of a text"}
 		}
 	}
 	return out, nil

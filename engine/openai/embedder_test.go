@@ -35,7 +35,7 @@ func TestEmbed(t *testing.T) {
 	}
 	server.Fail(http.StatusTooManyRequests)
 	_, err = e.Embed(t.Context(), recall.EmbedRequest{Model: "m", Texts: texts})
-	failed, _ := errors.AsType[*recall.EmbedError](err)
+	failed, _ := errors.AsType[*recall.ProviderError](err)
 	if failed == nil || failed.Code != "provider_rate_limited" || failed.RetryAfter != 7*time.Second {
 		t.Errorf("%+v", err)
 	}
@@ -62,7 +62,7 @@ func TestEmbedRefusesOddAnswers(t *testing.T) {
 		}
 		_, err = e.Embed(t.Context(), recall.EmbedRequest{Model: "m", Texts: []string{"a", "b"}})
 		server.Close()
-		failed, _ := errors.AsType[*recall.EmbedError](err)
+		failed, _ := errors.AsType[*recall.ProviderError](err)
 		if code == "" && err != nil || code != "" && (failed == nil || failed.Code != code) {
 			t.Errorf("%.60s: %v, want %q", body, err, code)
 		}

@@ -21,7 +21,7 @@ import (
 
 // Embedder makes vectors of texts.
 type Embedder interface {
-	// Embed makes one vector for each text, in their order, by one call. Its error is an *EmbedError.
+	// Embed makes one vector for each text, in their order, by one call. Its error is a *ProviderError.
 	Embed(ctx context.Context, r EmbedRequest) (Embedded, error)
 }
 
@@ -38,14 +38,14 @@ type Embedded struct {
 	Tokens  int
 }
 
-// EmbedError is why there are no vectors. Its words are safe to show.
-type EmbedError struct {
+// ProviderError is why there are no vectors. Its words are safe to show.
+type ProviderError struct {
 	Code       string // one of summary.ProviderError
 	Detail     string
 	RetryAfter time.Duration // 0: not said
 }
 
-func (e *EmbedError) Error() string { return e.Code + ": " + e.Detail }
+func (e *ProviderError) Error() string { return e.Code + ": " + e.Detail }
 
 // Bounds of making vectors of documents.
 const (
@@ -229,7 +229,7 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, 
 		for i := range some {
 			var err error
 			if some[i].Quantised, err = vector.Quantise(got.Vectors[i]); err != nil {
-				failed = &EmbedError{Code: "bad_reply", Detail: err.Error()}
+				failed = &ProviderError{Code: "bad_reply", Detail: err.Error()}
 				break
 			}
 		}
@@ -253,26 +253,26 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, 
 
 // embed makes one call, within a time.
 func (svc *Service) embed(ctx context.Context, within time.Duration, set *project.Settings, texts []string) (
-	Embedded, *EmbedError) {
+	Embedded, *ProviderError) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	got, err := svc.embedding.embedder.Embed(ctx, EmbedRequest{Model: set.EmbeddingModel,
 		Dimensions: set.EmbeddingDimensions, Texts: texts})
 	if err != nil {
-		failed, ok := errors.AsType[*EmbedError](err)
+		failed, ok := errors.AsType[*ProviderError](err)
 		if !ok {
-			failed = &EmbedError{Code: "provider_error", Detail: "the call failed"}
+			failed = &ProviderError{Code: "provider_error", Detail: "the call failed"}
 		}
 		return got, failed
 	}
 	if len(got.Vectors) != len(texts) {
-		return got, &EmbedError{Code: "bad_reply",
+		return got, &ProviderError{Code: "bad_reply",
 			Detail: fmt.Sprintf("%d vectors came for %d texts", len(got.Vectors), len(texts))}
 	}
 	return got, nil
 }
 
-func usageOf(got Embedded, failed *EmbedError) tenant.EmbeddingUsage {
+func usageOf(got Embedded, failed *ProviderError) tenant.EmbeddingUsage {
 	u := tenant.EmbeddingUsage{Calls: 1, Tokens: int64(got.Tokens)}
 	if failed != nil {
 		u.Failures = 1
@@ -297,7 +297,7 @@ func (r *recalling) near() (*index.Near, error) {
 	var q vector.Quantised
 	if failed == nil {
 		if q, err = vector.Quantise(got.Vectors[0]); err != nil {
-			failed = &EmbedError{Code: "bad_reply"}
+			failed = &ProviderError{Code: "bad_reply"}
 		}
 	}
 	r.svc.noteUsed(r.tenant, usageOf(got, failed))
