@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Schemas } from '../api/client';
+import { many } from '../lib/format';
 import { to } from '../state/query';
 import { Chip, When } from './basic';
 import { Hostile } from './text';
@@ -16,22 +17,24 @@ export function RecallHit({ project, hit, most, rank }: { project: string; hit: 
     ['session', 'Session', hit.why.session],
     ['date', 'Date', hit.why.date],
     ['importance', 'Importance', hit.why.importance],
+    ['vector', 'Meaning', hit.why.vector ?? 0],
   ];
   const rest = hit.score - scored.reduce((n, [, , v]) => n + v, 0);
   if (Math.abs(rest) > 1e-6) scored.push(['other', 'Other', rest]);
-  const href = hit.kind === 'memory' ? to.memory(project, hit.key ?? '') : `${to.session(project, hit.session_id ?? '')}?t=${hit.turn}`;
+  const href = hit.kind === 'memory' ? to.memory(project, hit.key ?? '', hit.namespace) : `${to.session(project, hit.session_id ?? '')}?t=${hit.turn}`;
   return (
     <li class="hit">
       <div class="item-head">
         <b class="rank">{rank}</b>
-        <a href={href}><Hostile text={hit.kind === 'memory' ? (hit.key ?? '') : `${hit.session_id} turn ${hit.turn}`} /></a>
+        <a href={href}><Hostile text={hit.kind === 'memory' ? [...(hit.namespace ?? []), hit.key].join(' / ') : `${hit.session_id} turn ${hit.turn}`} /></a>
         <Chip tone={hit.kind === 'memory' ? 'inject' : 'keep'}>{hit.kind}</Chip>
-        {hit.category && <Chip><Hostile text={hit.category} /></Chip>} {hit.role && <Chip>{hit.role}</Chip>}
-        <span class="muted"><When at={hit.created_at} /></span>
+        {hit.category && <Chip><Hostile text={hit.category} /></Chip>} {hit.role && <Chip>{hit.role}</Chip>} {hit.speaker && <Chip><Hostile text={hit.speaker} /></Chip>}
+        <span class="muted"><When at={hit.created_at} />{hit.occurred_at && <>, of <When at={hit.occurred_at} /></>}{!!hit.duplicates && `, said ${many(hit.duplicates, 'more time')}`}</span>
         <span class="grow" />
         <span class="number"><b>{hit.score.toFixed(3)}</b></span>
       </div>
       <p class="prose"><Marked text={hit.content} term={term} /></p>
+      <Extra of={hit} />
       <div class="score" role="img" aria-label={`Score ${hit.score.toFixed(3)}: ${scored.filter(([, , v]) => v !== 0).map(([, name, v]) => `${name} ${v.toFixed(3)}`).join(', ')}`}>
         {scored.filter(([, , v]) => v > 0).map(([id, name, v]) => <span key={id} class={`why-${id}`} style={{ width: `${(v / most) * 100}%` }} title={`${name} ${v.toFixed(3)}`} />)}
       </div>
@@ -44,6 +47,18 @@ export function RecallHit({ project, hit, most, rank }: { project: string; hit: 
         ))}
       </p>
     </li>
+  );
+}
+
+/** What a memory holds beside its text. */
+export function Extra({ of }: { of: { metadata?: Record<string, unknown>; value?: unknown } }) {
+  const metadata = Object.entries(of.metadata ?? {});
+  if (metadata.length === 0 && of.value === undefined) return null;
+  return (
+    <p class="parts">
+      {metadata.map(([name, v]) => <span key={name}><Hostile text={name} /> <code><Hostile text={JSON.stringify(v)} /></code></span>)}
+      {of.value !== undefined && <span>value <code><Hostile text={JSON.stringify(of.value)} /></code></span>}
+    </p>
   );
 }
 

@@ -151,6 +151,17 @@ function Summaries() {
           {days.length > 0 && <Spark values={days.map((d) => d.summaries.tokens_in + d.summaries.tokens_out)} label={`Tokens of ${many(days.length, 'day')}`} />}
         </article>
       )}
+      {u?.embeddings && (
+        <article class="card">
+          <h2>Embeddings</h2>
+          <p class="muted">Calls of the models that make vectors of memories, messages and queries, over the last 400 days.</p>
+          <dl class="figures">
+            <div><dt>Calls</dt><dd>{count(u.embeddings.calls)}</dd></div>
+            <div class={u.embeddings.failures ? 'bad' : ''}><dt>Failed</dt><dd>{count(u.embeddings.failures)}</dd></div>
+            <div><dt>Tokens</dt><dd>{brief(u.embeddings.tokens)}</dd></div>
+          </dl>
+        </article>
+      )}
     </section>
   );
 }

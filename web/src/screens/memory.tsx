@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { api, Failure, pages, take, type Schemas } from '../api/client';
 import { Chip, ConfirmTyped, Dialog, Empty, Head, Trouble, Waiting, When } from '../components/basic';
+import { Extra } from '../components/recallhit';
 import { Hostile } from '../components/text';
 import { Words } from '../components/windowdiff';
 import { moment } from '../lib/format';
@@ -64,7 +65,9 @@ export default function MemoryScreen({ p, memory: key }: { p: string; memory: st
                 <Importance value={v.importance} />
               </div>
               {before ? <Words before={before.content} after={v.content} /> : <div class="prose words"><Hostile text={v.content} /></div>}
+              <Extra of={v} />
               <p class="muted">
+                {v.occurred_at && <>of <When at={v.occurred_at} /> </>}
                 {v.tags.map((t) => <Chip key={t}><Hostile text={t} /></Chip>)} {v.session_id && <a href={to.session(p, v.session_id)}>session <Hostile text={v.session_id} /></a>}
                 {replaced && <> replaced {moment(replaced.at)}</>}
               </p>
