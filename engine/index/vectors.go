@@ -73,8 +73,8 @@ func (svc *Service) FoldAll(ctx context.Context, tenant string, s Space) (done b
 
 // WithoutVector gives documents in blocks that have no vector of a model, among the next limit ones behind a place, and
 // the place of the last that was looked at; nil where there are no more. Of the passages of one text the first counts.
-func (svc *Service) WithoutVector(ctx context.Context, tenant string, s Space, model Model, after *rank.Place, limit int) (
-	out []Embedding, last *rank.Place, err error) {
+func (svc *Service) WithoutVector(ctx context.Context, tenant string, s Space, model Model, after *rank.Place,
+	limit int) (out []Embedding, last *rank.Place, err error) {
 	rng := records.RecallDocument.Under2(s.Project, s.Kind)
 	if after != nil {
 		rng.From = append(s.documentKey(*after), 0)

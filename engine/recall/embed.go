@@ -73,11 +73,13 @@ type pass struct {
 	corpus   string // the state of the space when it began
 	after    *rank.Place
 	done     bool
+	most     int // texts in the next call: after a failure fewer, so that one text that is refused is found
 	failures int
 	paused   time.Time // no call before it
 }
 
-// stepVectors does one unit of the work of making a tenant's vectors, if there is any: of the first space that has some.
+// stepVectors does one unit of the work of making a tenant's vectors, if there is any: of the first space that has
+// some.
 func (svc *Service) stepVectors(ctx context.Context, tenantID string) (done bool, err error) {
 	if done, err := svc.writeUsed(ctx, tenantID); done || err != nil {
 		return done, err
@@ -116,7 +118,7 @@ func (svc *Service) passOf(s index.Space, model index.Model, corpus string) *pas
 	defer e.mu.Unlock()
 	p := e.passes[s]
 	if p == nil || p.model != model || p.done && p.corpus != corpus {
-		p = &pass{model: model, corpus: corpus}
+		p = &pass{model: model, corpus: corpus, most: embedTexts}
 		e.passes[s] = p
 	}
 	if p.done || svc.db.Now().Before(p.paused) {
@@ -151,7 +153,7 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 		walk.done = true
 		return false, nil
 	}
-	some, texts, behind, err := svc.textsOf(ctx, tenantID, p, s, found)
+	some, texts, behind, err := svc.textsOf(ctx, tenantID, p, s, found, walk.most)
 	if err != nil {
 		return false, err
 	}
@@ -170,10 +172,10 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	return true, nil
 }
 
-// textsOf gives the texts of some documents, as many as one call takes. Where that is not all of them, behind is the place
-// of the last that was taken.
+// textsOf gives the texts of some documents, at most so many, and as many as one call takes. Where that is not all of
+// them, behind is the place of the last that was taken.
 func (svc *Service) textsOf(ctx context.Context, tenantID string, p *project.Record, s index.Space,
-	found []index.Embedding) (some []index.Embedding, texts []string, behind *rank.Place, err error) {
+	found []index.Embedding, most int) (some []index.Embedding, texts []string, behind *rank.Place, err error) {
 	size := 0
 	for i := range found {
 		text, err := svc.textOf(ctx, tenantID, p, s, found[i].Doc)
@@ -181,7 +183,7 @@ func (svc *Service) textsOf(ctx context.Context, tenantID string, p *project.Rec
 			return nil, nil, nil, err
 		}
 		text = strings.TrimSpace(beginning(text))
-		if len(texts) == embedTexts || len(texts) > 0 && size+len(text) > embedBytes {
+		if len(texts) == most || len(texts) > 0 && size+len(text) > embedBytes {
 			return some, texts, &found[i-1].Doc.Place, nil
 		}
 		if text != "" {
@@ -220,8 +222,8 @@ func (svc *Service) textOf(ctx context.Context, tenantID string, p *project.Reco
 	return searchedText(m), nil
 }
 
-// embedSome makes one call of the provider and commits the vectors with what they cost. A failure is counted, and pauses
-// the walk; the documents are found by words meanwhile.
+// embedSome makes one call of the provider and commits the vectors with what they cost. A failure is counted, and
+// pauses the walk; the documents are found by words meanwhile.
 func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, set *project.Settings, s index.Space,
 	some []index.Embedding, texts []string) error {
 	got, failed := svc.embed(ctx, embedTimeout, set, texts)
@@ -240,13 +242,18 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, 
 	}
 	if failed != nil {
 		walk.failures++
+		if failed.Code == "provider_refused" && len(texts) == 1 {
+			// It stays without a vector, and does not keep others from theirs.
+			walk.after = &some[0].Doc.Place
+		}
+		walk.most = max(1, len(texts)/2)
 		wait := time.Duration(math.Ldexp(float64(retryFirst), min(walk.failures-1, 20)))
 		walk.paused = svc.db.Now().Add(max(min(wait, retryMost), failed.RetryAfter))
 		svc.db.Log.Error("no vectors were made; documents are found by their words alone", "tenant", tenantID,
 			"error", failed, "again", walk.paused)
 		return svc.db.Commit(ctx, tenantID, t.Batch)
 	}
-	walk.failures = 0
+	walk.failures, walk.most = 0, min(2*walk.most, embedTexts)
 	svc.index.PutVectors(t, s, walk.model, some)
 	return svc.db.Commit(ctx, tenantID, t.Batch)
 }

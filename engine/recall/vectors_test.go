@@ -160,6 +160,33 @@ func TestRecallWhileTheProviderFails(t *testing.T) {
 	k.Sound()
 }
 
+// One text that the provider refuses keeps no other from its vector.
+func TestARefusedTextHoldsUpNoOther(t *testing.T) {
+	k, server := embedding(t, memstore.New())
+	k.SetIn("default", model)
+	server.Refuse("poison")
+	for i := range 40 {
+		content := fmt.Sprint("fact number ", i)
+		if i == 20 {
+			content += " with poison"
+		}
+		k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: content})
+	}
+	for range 12 { // 32 texts, 16, 8, 4, 2, 1, and then the others
+		k.Drain()
+		k.Advance(10 * time.Minute)
+		k.Remember(memory.Spec{Key: "wakes", Content: "the job"})
+	}
+	k.Drain()
+	if n := vectors(k); n != 2*40 { // 39 of these, and the one that wakes the job
+		t.Errorf("%d records of vectors after %d calls", n, server.Calls())
+	}
+	if r := k.Search(recall.Query{Query: "poison"}); len(r.Data) == 0 || r.Data[0].Key != "m20" {
+		t.Errorf("the refused text is not found by its words: %+v", r)
+	}
+	k.Sound()
+}
+
 // Each damage of a vector's records is found.
 func TestVerifyKnowsVectors(t *testing.T) {
 	for name, damage := range map[string]func(it store.Item) *store.Batch{

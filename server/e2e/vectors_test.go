@@ -19,7 +19,8 @@ func TestVectorsOfAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := filepath.Join(t.TempDir(), "data")
-	environment := []string{"OPENAI_EMBEDDING_URL=" + provider.URL + "/v1", "OPENAI_EMBEDDING_API_KEY=sk-vectors-of-a-process"}
+	environment := []string{"OPENAI_EMBEDDING_URL=" + provider.URL + "/v1",
+		"OPENAI_EMBEDDING_API_KEY=sk-vectors-of-a-process"}
 	p, err := launchWith(binary, data, environment)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	status int
+	word   string
 	wait   chan struct{}
 	calls  int
 	texts  []string
@@ -45,6 +46,13 @@ func (s *Server) Fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status = status
+}
+
+// Refuse has every request refused that holds a word, as a provider refuses a text that is too long for its model.
+func (s *Server) Refuse(word string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.word = word
 }
 
 // Stall has every request wait until the function that it gives is called.
@@ -87,7 +95,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.calls++
-	status, wait := s.status, s.wait
+	status, wait, word := s.status, s.wait, s.word
 	s.mu.Unlock()
 	if wait != nil {
 		select {
@@ -117,6 +125,10 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		texts = []string{one}
 	case json.Unmarshal(body.Input, &texts) != nil:
 		refuse(w, http.StatusBadRequest, "invalid_request_error")
+		return
+	}
+	if word != "" && strings.Contains(strings.Join(texts, "\n"), word) {
+		refuse(w, http.StatusBadRequest, "context_length_exceeded")
 		return
 	}
 	if body.Dimensions == 0 {
