@@ -1,14 +1,18 @@
 package engine_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
+	"github.com/seed-0906e6bc/mneme/engine/backup"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/vector"
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
 )
@@ -59,6 +63,19 @@ func TestForgottenVectorsAreNowhere(t *testing.T) {
 	for i := range 80 {
 		if k.Holds("default", stored(i)) != (i >= 40) {
 			t.Errorf("a record holds vector %d: %v", i, i < 40)
+		}
+	}
+	var file bytes.Buffer
+	if _, err := backup.Write(t.Context(), &file, store.Seal(db), backup.Created(k.Clock(), "test")); err != nil {
+		t.Fatal(err)
+	}
+	restored := memstore.New()
+	if _, err := backup.Restore(t.Context(), store.Seal(restored), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range some {
+		if enginetest.Open(t, restored).Holds("default", stored(i)) != (i >= 40) {
+			t.Errorf("the backup holds vector %d: %v", i, i < 40)
 		}
 	}
 	k.Advance(enginetest.ADay + time.Minute)
