@@ -199,7 +199,7 @@ func startMneme(o options) (*mneme, error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	m.stop()
-	return nil, errors.New("Mneme is not ready after 30 seconds")
+	return nil, errors.New("not ready after 30 seconds: Mneme")
 }
 
 func (m *mneme) stop() {
