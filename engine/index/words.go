@@ -181,14 +181,21 @@ func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, erro
 	}
 	var lists [][]rank.Posting
 	for i, term := range w.Terms {
-		var list []rank.Posting
+		n := 0
+		for _, it := range blocks[i] {
+			n += rank.BlockLen(it.Value)
+		}
+		list := make([]rank.Posting, 0, n)
 		for _, it := range blocks[i] {
 			more, err := rank.ReadBlock(list, it.Value)
 			if s.damaged = s.damaged || err != nil; err == nil {
 				list = more
 			}
 		}
-		list, err := s.shown(slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] }))
+		if len(s.dead) > 0 {
+			list = slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] })
+		}
+		list, err := s.shown(list)
 		if err != nil {
 			return rank.Postings{}, err
 		}

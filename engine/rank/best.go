@@ -40,7 +40,7 @@ func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
 	seen, said := map[identity]bool{}, map[uint64]int{}
 	docs := map[Place]*Document{} // read, but not looked at yet
 	enough, looked := f.Limit+f.Limit/2+4, 0
-	for n := enough; len(hits) < enough && len(r.heap) > 0; n = min(2*n, readAtOnce) {
+	for n := enough; len(hits) < enough && (len(r.heap) > 0 || r.last != nil); n = min(2*n, readAtOnce) {
 		if looked > maxLooked {
 			capped = true
 			break
@@ -83,6 +83,11 @@ func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
 // next takes the best candidates off the heap, about n, with their documents. Candidates of which only a bound was
 // known are scored anew once their document is read, and go back for their turn.
 func (r *Ranking) next(n int, docs map[Place]*Document, read func([]Place) ([]*Document, error)) ([]Candidate, error) {
+	if len(r.heap) == 0 && r.last != nil {
+		if err := r.keepBest(); err != nil {
+			return nil, err
+		}
+	}
 	for len(r.heap) > 0 {
 		var some []Candidate
 		var ask []Place

@@ -2,8 +2,9 @@
 // documents and postings for the index that keeps them (document.go, posting.go), and reads what a query asks and a
 // text says beside its words (date.go, style.go).
 //
-// A reader finds here how postings become candidates, in score.go what a candidate's score is made of, in weights.go
-// what each part counts, and in best.go how hits are chosen among the candidates.
+// A reader finds here how postings become candidates, in plain.go how most of them are passed over, in score.go what a
+// candidate's score is made of, in weights.go what each part counts, and in best.go how hits are chosen among the
+// candidates.
 //
 // The hard idea is how a document is scored. A word counts, beside its own occurrences, a part of those in the documents
 // next to it, and each document's count is divided by the document's own length, as BM25F does with fields. The words'
@@ -103,6 +104,11 @@ type Ranking struct {
 	sessions      []float64 // by session and word: occurrences, each over its document's length
 
 	heap candidates
+
+	// Of plain documents the heap has only the best (plain.go).
+	ctx  context.Context
+	keep int        // how many come into the heap next
+	last *Candidate // the worst of those that came into it; nil: all did
 }
 
 // Rank scores all documents that hold a word of a query, and their neighbours, unless the filter leaves them out for
@@ -113,7 +119,7 @@ func Rank(ctx context.Context, q Request) (*Ranking, error) {
 		slices.SortStableFunc(q.Words, func(a, b Postings) int { return cmp.Compare(len(a.List), len(b.List)) })
 		q.Words = q.Words[:MaxWords]
 	}
-	r := &Ranking{Request: q, mean: float64(q.Corpus.Terms) / float64(max(q.Corpus.Documents, 1))}
+	r := &Ranking{Request: q, mean: float64(q.Corpus.Terms) / float64(max(q.Corpus.Documents, 1)), ctx: ctx, keep: keptFirst}
 	lens := make([]int, len(q.Words))
 	for i, w := range q.Words {
 		lens[i] = len(w.List)
@@ -124,17 +130,24 @@ func Rank(ctx context.Context, q Request) (*Ranking, error) {
 			r.shares[i] *= q.Weights.Typo
 		}
 	}
-	if err := r.unite(ctx); err != nil {
-		return nil, err
+	if r.plain() && q.Filter.Stream == 0 {
+		return r, r.keepBest()
 	}
-	streams := r.streams()
-	for i, s := range streams {
-		if q.Filter.Stream == 0 || q.Filter.Stream == r.docs[s.from].Stream {
+	return r, r.keepAll()
+}
+
+// keepAll fills the heap with all candidates. It fails where the ranking's context ends.
+func (r *Ranking) keepAll() error {
+	if err := r.unite(); err != nil {
+		return err
+	}
+	for i, s := range r.streams() {
+		if r.Filter.Stream == 0 || r.Filter.Stream == r.docs[s.from].Stream {
 			r.stream(s, i)
 		}
 	}
 	heap.Init(&r.heap)
-	return r, ctx.Err()
+	return r.ctx.Err()
 }
 
 // sharesOf says what part of the greatest possible score each word has: the rarer it is among all, the more.
@@ -152,14 +165,13 @@ func sharesOf(having []int, all float64) []float64 {
 }
 
 // unite merges the words' postings into documents.
-func (r *Ranking) unite(ctx context.Context) error {
+func (r *Ranking) unite() error {
 	total := 0
 	for _, w := range r.Words {
 		total = max(total, len(w.List))
 	}
 	r.docs, r.counts = make([]found, 0, total), make([]float64, 0, total*len(r.Words))
 	at := make([]int, len(r.Words))
-	b := r.Weights.Normalisation
 	for {
 		var first *Posting
 		for i, w := range r.Words {
@@ -170,19 +182,25 @@ func (r *Ranking) unite(ctx context.Context) error {
 		if first == nil {
 			return nil
 		}
-		if len(r.docs)%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if len(r.docs)%4096 == 0 && r.ctx.Err() != nil {
+			return r.ctx.Err()
 		}
 		r.docs = append(r.docs, found{first.Place, first.Len, first.Day, first.Attrs})
 		for i, w := range r.Words {
 			n := 0.0
 			if at[i] < len(w.List) && w.List[at[i]].Place == first.Place {
-				n = float64(w.List[at[i]].Count) / (1 - b + b*float64(first.Len)/r.mean)
+				n = r.countOf(&w.List[at[i]])
 				at[i]++
 			}
 			r.counts = append(r.counts, n)
 		}
 	}
+}
+
+// countOf is a word's count in a document over the document's length.
+func (r *Ranking) countOf(p *Posting) float64 {
+	b := r.Weights.Normalisation
+	return float64(p.Count) / (1 - b + b*float64(p.Len)/r.mean)
 }
 
 // of gives a document's count of a word. It is 0 where doc is -1.

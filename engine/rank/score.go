@@ -200,22 +200,25 @@ func (r *Ranking) Why(c *Candidate) Why {
 	return y
 }
 
-// candidates is a heap with the best first. Of two with equal scores the newer comes first, then that at the later
-// place.
+// before tells whether a candidate comes before another: the better, of two with equal scores the newer, then that at
+// the later place.
+func (c *Candidate) before(d *Candidate) bool {
+	if c.Score != d.Score {
+		return c.Score > d.Score
+	}
+	if c.day != d.day {
+		return c.day > d.day
+	}
+	return c.Compare(d.Place) > 0
+}
+
+// candidates is a heap with the best first.
 type candidates []Candidate
 
-func (h candidates) Len() int      { return len(h) }
-func (h candidates) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h candidates) Less(i, j int) bool {
-	if h[i].Score != h[j].Score {
-		return h[i].Score > h[j].Score
-	}
-	if h[i].day != h[j].day {
-		return h[i].day > h[j].day
-	}
-	return h[i].Compare(h[j].Place) > 0
-}
-func (h *candidates) Push(x any) { *h = append(*h, x.(Candidate)) }
+func (h candidates) Len() int           { return len(h) }
+func (h candidates) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h candidates) Less(i, j int) bool { return h[i].before(&h[j]) }
+func (h *candidates) Push(x any)        { *h = append(*h, x.(Candidate)) }
 func (h *candidates) Pop() any {
 	old := *h
 	c := old[len(old)-1]

@@ -1,0 +1,105 @@
+package rank
+
+import (
+	"container/heap"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// plainRequest asks for a few words of very uneven lists over documents that have no neighbours.
+func plainRequest(r *rand.Rand) Request {
+	docs := make([]Posting, 1+r.IntN(400))
+	for i := range docs {
+		attrs := Attrs(r.Uint64())
+		if r.IntN(2) == 0 {
+			attrs = 0
+		}
+		docs[i] = Posting{Place: Place{Pos: uint64(3*i + r.IntN(3))}, Len: 1 + r.Uint32N(1<<r.IntN(8)), Day: uint16(20000 + r.IntN(9)),
+			Attrs: attrs}
+	}
+	q := Request{Weights: Default, Without: map[Place]bool{}, When: r.IntN(4) == 0, Speakers: Speakers(r.Uint64N(2) * r.Uint64())}
+	for _, d := range docs {
+		q.Corpus.Documents++
+		q.Corpus.Terms += uint64(d.Len)
+		if r.IntN(20) == 0 {
+			q.Without[d.Place] = true
+		}
+	}
+	for range r.IntN(6) {
+		w := Postings{Typo: r.IntN(8) == 0}
+		for _, d := range docs {
+			if r.IntN(1+len(q.Words)*7) == 0 {
+				d.Count = 1 + r.Uint32N(1<<r.IntN(4))
+				w.List = append(w.List, d)
+			}
+		}
+		q.Words = append(q.Words, w)
+	}
+	if r.IntN(4) == 0 {
+		q.Spans = []Span{{From: 20002, To: 20004}}
+		q.Dates = []Date{{Year: 2024, Month: time.October, Day: 6}}
+	}
+	if r.IntN(4) == 0 {
+		q.Filter.Since = time.Unix(20003*86400, 0)
+	}
+	return q
+}
+
+// What is kept a few at a time comes in the same order and with the same scores and reasons as when all documents are
+// scored.
+func TestKeepingTheBestEqualsKeepingAll(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		q := plainRequest(r)
+		few, err := Rank(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		few = &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, ctx: few.ctx, keep: 1 + r.IntN(20)}
+		all := &Ranking{Request: few.Request, mean: few.mean, shares: few.shares, ctx: few.ctx}
+		if err := all.keepAll(); err != nil {
+			t.Fatal(err)
+		}
+		if err := few.keepBest(); err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; ; n++ {
+			if len(few.heap) == 0 && few.last != nil {
+				if err := few.keepBest(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(few.heap) == 0 || len(all.heap) == 0 {
+				if len(few.heap) != len(all.heap) {
+					t.Fatalf("seed %d: behind %d candidates %d are left, and %d where all are kept", seed, n, len(few.heap), len(all.heap))
+				}
+				break
+			}
+			a, b := heap.Pop(&few.heap).(Candidate), heap.Pop(&all.heap).(Candidate)
+			x, y := few.Why(&a), all.Why(&b)
+			if a.Place != b.Place || a.Score != b.Score || !slices.EqualFunc(x.Terms, y.Terms, func(s, t TermShare) bool {
+				return s.Word == t.Word && s.Share == t.Share
+			}) {
+				t.Fatalf("seed %d: candidate %d is %v %v %v, and %v %v %v where all are kept", seed, n, a.Place, a.Score, x, b.Place, b.Score, y)
+			}
+		}
+	}
+}
+
+func TestSkipTo(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 6))
+	for range 2000 {
+		list := make([]Posting, r.IntN(50))
+		for i := range list {
+			list[i].Pos = uint64(2*i + r.IntN(2))
+		}
+		pos := r.Uint64N(110)
+		want := slices.DeleteFunc(slices.Clone(list), func(p Posting) bool { return p.Pos < pos })
+		if got := skipTo(list, pos); !slices.Equal(got, want) {
+			t.Fatalf("%d behind %d, want %d", len(got), pos, len(want))
+		}
+	}
+}
