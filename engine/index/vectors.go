@@ -173,10 +173,30 @@ func (n *Near) of(it store.Item) ([]byte, bool) {
 	return it.Value[len(n.Model):], true
 }
 
-// cosines compares the bytes of vectors; a place without a vector of the model is left out.
-func (s *search) cosines(places []rank.Place) (map[rank.Place]float64, error) {
-	var q store.Query
+// What stands around a message says what it is about: a document of a stream is as near as its own vector and, by more,
+// the sum of its own and its neighbours' vectors are. RECALL.md of the design has the shares.
+const (
+	contextShare  = .7 // the rest is the own vector's
+	contextBefore = .5
+	contextBehind = .3
+)
+
+// before and behind are the places of a document's neighbours, if it has any.
+func before(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos - 1} }
+func behind(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos + 1} }
+
+// nearness compares the bytes of vectors with the query's, from −1 to 1; a place without a vector of the model is left
+// out.
+func (s *search) nearness(places []rank.Place) (map[rank.Place]float64, error) {
+	vectors := map[rank.Place][]byte{}
 	for _, at := range places {
+		vectors[at] = nil
+		if at.Stream != 0 {
+			vectors[before(at)], vectors[behind(at)] = nil, nil
+		}
+	}
+	var q store.Query
+	for at := range vectors {
 		_, bytes := s.vectorKeys(at)
 		q.Keys = append(q.Keys, bytes)
 	}
@@ -188,9 +208,23 @@ func (s *search) cosines(places []rank.Place) (map[rank.Place]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, it := range r.Keys {
-		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bytes) {
-			out[places[i]] = vector.Cosine(value, s.Near.Bytes)
+	for _, it := range r.Keys {
+		value, ok := s.Near.of(it)
+		if at := placeOf(it.Key); ok && len(value) == len(s.Near.Bytes) && !s.dead[at] {
+			vectors[at] = value
+		}
+	}
+	for _, at := range places {
+		own := vectors[at]
+		if own == nil {
+			continue
+		}
+		out[at] = vector.Cosine(own, s.Near.Bytes)
+		if at.Stream != 0 {
+			around := vector.CosineOfSum(s.Near.Bytes, vector.Part{Bytes: own, Weight: 1},
+				vector.Part{Bytes: vectors[before(at)], Weight: contextBefore},
+				vector.Part{Bytes: vectors[behind(at)], Weight: contextBehind})
+			out[at] += contextShare * (around - out[at])
 		}
 	}
 	return out, nil
@@ -209,7 +243,7 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 		places = append(places, hits[i].Doc.Place)
 		seen[identityOf(hits[i].Doc)], said[hits[i].Doc.Said] = true, true
 	}
-	cosines, err := s.cosines(places)
+	cosines, err := s.nearness(places)
 	if err != nil {
 		return nil, err
 	}
@@ -244,16 +278,15 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 			break
 		}
 	}
-	var with []int // hits that have a vector
-	var angles []float64
-	for i := range hits {
-		if c, ok := cosines[hits[i].Doc.Place]; ok {
-			with, angles = append(with, i), append(angles, c)
-		}
+	low, high := 1., -1.
+	for _, cosine := range cosines {
+		low, high = min(low, cosine), max(high, cosine)
 	}
-	for n, share := range vector.Shares(angles, best) {
-		hits[with[n]].Why.Vector = share
-		hits[with[n]].Score += share
+	for i := range hits {
+		if cosine, ok := cosines[hits[i].Doc.Place]; ok {
+			hits[i].Why.Vector = vector.Share(cosine, low, high, best)
+			hits[i].Score += hits[i].Why.Vector
+		}
 	}
 	slices.SortStableFunc(hits, func(a, b rank.Hit) int { return cmp.Compare(b.Score, a.Score) })
 	return hits[:min(len(hits), limit)], nil

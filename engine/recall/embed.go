@@ -201,7 +201,7 @@ func beginning(text string) string {
 	return strings.ToValidUTF8(text[:embedText], "")
 }
 
-// textOf is what a document was made of; "" where that is gone or damaged.
+// textOf is what a document was made of, behind the name of who said it; "" where that is gone or damaged.
 func (svc *Service) textOf(ctx context.Context, tenantID string, p *project.Record, s index.Space, d *rank.Document) (
 	string, error) {
 	if s.Kind == records.RecallMemories {
@@ -219,7 +219,11 @@ func (svc *Service) textOf(ctx context.Context, tenantID string, p *project.Reco
 	if err != nil {
 		return "", nil
 	}
-	return searchedText(m), nil
+	text := searchedText(m)
+	if m.Name != "" && text != "" {
+		text = m.Name + ": " + text
+	}
+	return text, nil
 }
 
 // embedSome makes one call of the provider and commits the vectors with what they cost. A failure is counted, and

@@ -24,11 +24,17 @@ func embedding(t testing.TB, raw store.Store) (*enginetest.Kit, *embedserver.Ser
 	t.Helper()
 	server := embedserver.New("a-key-of-some-length")
 	t.Cleanup(server.Close)
-	e, err := openai.NewEmbedder(openai.Options{BaseURL: server.URL + "/v1", APIKey: "a-key-of-some-length"})
+	return embeddingBy(t, raw, server.URL+"/v1"), server
+}
+
+// embeddingBy is an engine whose operator named the provider at a URL.
+func embeddingBy(t testing.TB, raw store.Store, url string) *enginetest.Kit {
+	t.Helper()
+	e, err := openai.NewEmbedder(openai.Options{BaseURL: url, APIKey: "a-key-of-some-length"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return enginetest.Open(t, raw, func(o *engine.Options) { o.Embedder = e }), server
+	return enginetest.Open(t, raw, func(o *engine.Options) { o.Embedder = e })
 }
 
 // vectors counts the records of vectors that the store holds.
@@ -81,6 +87,36 @@ func TestVectorsFindWhatWordsDoNot(t *testing.T) {
 		if h.Key == "m0" {
 			t.Error("a hit holds a word that the query leaves out")
 		}
+	}
+	k.Sound()
+}
+
+// A message is as near as what it says together with what stands around it and who says it. Two answers of the same
+// words, which say nothing of the question alone, differ by what they answer.
+func TestVectorsKnowWhatStandsAround(t *testing.T) {
+	k, server := embedding(t, memstore.New())
+	k.SetIn("default", model)
+	for session, texts := range map[string][]string{
+		"near": {"Our automobiles are red", "Hm, yes indeed", "Bread needs salt"},
+		"far":  {"Tides stay low", "Indeed, hm, yes", "Cats sleep long"},
+	} {
+		for _, text := range texts {
+			k.Post(session, fmt.Sprintf(`{"role":"user","name":"Tom","content":%q}`, text))
+		}
+	}
+	q := recall.Query{Query: "automotive", Scope: "transcript", Limit: 6}
+	k.Search(q)
+	k.Drain()
+	shares := map[string]float64{}
+	for _, h := range k.Search(q).Data {
+		shares[h.Content] = h.Why.Vector
+	}
+	if len(shares) != 6 || shares["Hm, yes indeed"] <= shares["Indeed, hm, yes"] ||
+		shares["Hm, yes indeed"] >= shares["Our automobiles are red"] {
+		t.Errorf("what each message's nearness is worth: %v", shares)
+	}
+	if !slices.Contains(server.Texts(), "Tom: Tides stay low") {
+		t.Errorf("nothing was embedded behind its speaker's name: %q", server.Texts())
 	}
 	k.Sound()
 }

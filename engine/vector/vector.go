@@ -66,16 +66,48 @@ func Hamming(a, b []byte) (n int) {
 // Cosine is the cosine of the angle between two quantised vectors of the same dimensions, from −1 to 1; 0 where one of
 // them has no length.
 func Cosine(a, b []byte) float64 {
-	b = b[:len(a)]
-	var dot, aa, bb int64
-	for i := range a {
-		x, y := int64(int8(a[i])), int64(int8(b[i]))
-		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
+	aa, bb := dot(a, a), dot(b, b)
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return float64(dot(a, b)) / math.Sqrt(float64(aa)*float64(bb))
+}
+
+// Part is a quantised vector with its weight in a sum. One without bytes counts for nothing.
+type Part struct {
+	Bytes  []byte
+	Weight float64
+}
+
+// CosineOfSum is the cosine of the angle between a quantised vector and a weighted sum of others, each brought to
+// length 1 first, because quantised vectors differ in scale.
+func CosineOfSum(a []byte, parts ...Part) float64 {
+	sum := make([]float64, len(a))
+	for _, p := range parts {
+		if length := math.Sqrt(float64(dot(p.Bytes, p.Bytes))); length > 0 {
+			for i, x := range p.Bytes {
+				sum[i] += p.Weight / length * float64(int8(x))
+			}
+		}
+	}
+	var ab, aa, bb float64
+	for i, b := range sum {
+		x := float64(int8(a[i]))
+		ab, aa, bb = ab+x*b, aa+x*x, bb+b*b
 	}
 	if aa == 0 || bb == 0 {
 		return 0
 	}
-	return float64(dot) / math.Sqrt(float64(aa)*float64(bb))
+	return ab / math.Sqrt(aa*bb)
+}
+
+// dot is the scalar product of two quantised vectors of the same dimensions.
+func dot(a, b []byte) (sum int64) {
+	b = b[:len(a)]
+	for i := range a {
+		sum += int64(int8(a[i])) * int64(int8(b[i]))
+	}
+	return sum
 }
 
 // Near is something at a distance; less is nearer.
@@ -114,20 +146,12 @@ func (n *Nearest[T]) All() []Near[T] {
 // Weight is what the nearest document gets beside a text that words fit best, which has 1.
 const Weight = .4
 
-// Shares gives each cosine its part of a score: Weight times the best score by words for the highest, nothing for the
-// lowest, and evenly between them. Where all are equal, or there is one, each gets the whole. Normalised scores are
-// summed, because ranks alone let a weak list push aside a strong one.
-func Shares(cosines []float64, best float64) []float64 {
-	out := make([]float64, len(cosines))
-	if len(cosines) == 0 {
-		return out
+// Share is what a cosine adds to a score: Weight times the best score by words for the highest cosine of those compared,
+// nothing for the lowest, and evenly between them. Where all are equal, each adds the whole. Normalised scores are summed,
+// because ranks alone let a weak list push aside a strong one.
+func Share(cosine, low, high, best float64) float64 {
+	if high > low {
+		best *= (cosine - low) / (high - low)
 	}
-	low, high := slices.Min(cosines), slices.Max(cosines)
-	for i, c := range cosines {
-		out[i] = Weight * best
-		if high > low {
-			out[i] *= (c - low) / (high - low)
-		}
-	}
-	return out
+	return Weight * best
 }

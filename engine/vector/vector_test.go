@@ -55,6 +55,44 @@ func TestQuantisedVectorsKeepTheirAngle(t *testing.T) {
 	}
 }
 
+// A sum's cosine is that of the vectors as they were, each of length 1, times its weight; what has no bytes adds nothing.
+func TestCosineOfSum(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		n := 8 + r.IntN(600)
+		query, sum := random(r, n), make([]float32, n)
+		var parts []vector.Part
+		for range 1 + r.IntN(4) {
+			v, weight, length, scale := random(r, n), .1+r.Float64(), 0., float32(.01+10*r.Float64())
+			for _, x := range v {
+				length += float64(x) * float64(x)
+			}
+			for i := range v {
+				sum[i] += float32(weight / math.Sqrt(length) * float64(v[i]))
+				v[i] *= scale
+			}
+			q, err := vector.Quantise(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, vector.Part{Bytes: q.Bytes, Weight: weight}, vector.Part{Weight: 1})
+		}
+		q, err := vector.Quantise(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := vector.CosineOfSum(q.Bytes, parts...), exact(query, sum); math.Abs(got-want) > .03 {
+			t.Fatalf("%d dimensions, %d parts: cosine %.4f, want %.4f", n, len(parts)/2, got, want)
+		}
+		if got, want := vector.CosineOfSum(q.Bytes, parts[0]), vector.Cosine(q.Bytes, parts[0].Bytes); math.Abs(got-want) > 1e-9 {
+			t.Fatalf("a sum of one: %.9f, want %.9f", got, want)
+		}
+	}
+	if got := vector.CosineOfSum([]byte{1, 2}); got != 0 {
+		t.Errorf("nothing at all has the cosine %f", got)
+	}
+}
+
 func TestWhatIsNoVector(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
 	for _, v := range [][]float32{nil, {}, {0, 0}, {1, nan}, {nan, 1}, {inf, 1}, make([]float32, vector.MaxDimensions+1)} {
@@ -82,14 +120,13 @@ func TestNearestEqualsASort(t *testing.T) {
 	}
 }
 
-func TestSharesOfAScore(t *testing.T) {
-	got := vector.Shares([]float64{.2, .8, .5}, 2)
-	for i, want := range []float64{0, 2 * vector.Weight, vector.Weight} {
-		if math.Abs(got[i]-want) > 1e-12 {
-			t.Errorf("share %d is %v, want %v", i, got[i], want)
+func TestShareOfAScore(t *testing.T) {
+	for cosine, want := range map[float64]float64{.2: 0, .8: 2 * vector.Weight, .5: vector.Weight} {
+		if got := vector.Share(cosine, .2, .8, 2); math.Abs(got-want) > 1e-12 {
+			t.Errorf("the share of %v is %v, want %v", cosine, got, want)
 		}
 	}
-	if one := vector.Shares([]float64{.1}, 1); one[0] != vector.Weight || len(vector.Shares(nil, 1)) != 0 {
-		t.Errorf("shares of one: %v", one)
+	if got := vector.Share(.1, .1, .1, 1); got != vector.Weight {
+		t.Errorf("the share of the only one is %v", got)
 	}
 }
