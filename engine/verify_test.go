@@ -283,13 +283,15 @@ func verifyContradictions(t *testing.T, k *enginetest.Kit) {
 		{"what a memory was", "e\x00h", "note", swap(`"version":1`, `"version":7`), "memory_version", "malformed"},
 		{"another entry by time", "e\x00t", "note", swap(`"b":`, `"b":1`), "memory_time", "mismatch"},
 		{"a passage of another", "v", "\x04note\x04talk", swap("note", "nite"), "recall_memory", "mismatch"},
-		{"a passage that is none", "v", "\x04note\x04talk", swap("version", "virsions"), "recall_fresh", "malformed"},
+		{"a passage that is none", "v", "\x04note\x04talk", swap("\x04talk", "\x7ftalk"), "recall_fresh", "malformed"},
 		{"a block of less", "v", "mtor", func(v []byte) []byte {
-			block, err := rank.ReadBlock(nil, v)
+			block, err := rank.ReadBlock(nil, rank.Place{}, v)
 			check(k, err)
-			return rank.AppendBlock(nil, block[:len(block)-1])
+			return rank.AppendBlock(nil, rank.Place{}, block[:len(block)-1])
 		}, "recall_document", "mismatch"},
-		{"passages elsewhere", "v", `"first"`, swap(`"count":`, `"count":9`), "recall_memory", "missing"},
+		{"passages elsewhere", "v", "mknote", func(v []byte) []byte { return append(v[:len(v)-1:len(v)-1], 9) }, "recall_memory",
+			"missing"},
+		{"passages that do not parse", "v", "mknote", func(v []byte) []byte { return v[:len(v)-1] }, "recall_memory", "malformed"},
 		{"a corpus of more", "v", `"documents"`, number("documents", 5), "recall_corpus", "mismatch"},
 		{"a corpus of other lengths", "v", `"documents"`, number("terms", 5), "recall_corpus", "mismatch"},
 		{"a session indexed further", "v", `"messages":2`, number("messages", 99), "recall_stream", "mismatch"},

@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -25,9 +25,37 @@ func StreamOf(session string) uint64 {
 
 // Passages is the record that says where the passages of a memory are: at adjacent places of one stream.
 type Passages struct {
-	First rank.Place `json:"first"`
-	Epoch uint32     `json:"epoch,omitempty"`
-	Count uint64     `json:"count"`
+	First rank.Place
+	Epoch uint32 // in which they were added
+	Count uint64
+}
+
+const passagesVersion = 3
+
+func (ps Passages) append(dst []byte) []byte {
+	dst = append(dst, passagesVersion)
+	for _, n := range []uint64{ps.First.Stream, ps.First.Pos, uint64(ps.Epoch), ps.Count} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	return dst
+}
+
+// ReadPassages unpacks the record of a memory's passages.
+func ReadPassages(b []byte) (ps Passages, ok bool) {
+	if len(b) == 0 || b[0] != passagesVersion {
+		return ps, false
+	}
+	var numbers [4]uint64
+	b = b[1:]
+	for i := range numbers {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			return ps, false
+		}
+		numbers[i], b = n, b[size:]
+	}
+	ps = Passages{rank.Place{Stream: numbers[0], Pos: numbers[1]}, uint32(numbers[2]), numbers[3]}
+	return ps, len(b) == 0 && numbers[2] <= math.MaxUint32
 }
 
 // Place is where the passage with a number is, counted from 0.
@@ -65,7 +93,8 @@ func (svc *Service) PutDocument(t *records.Tx, project ident.Incarnation, doc ra
 		if ps.First.Stream == 0 {
 			s.expectFree(t, &ps)
 		}
-		return t.PutJSON(records.RecallMemory.Key(project, doc.ID), ps)
+		t.Put(records.RecallMemory.Key(project, doc.ID), ps.append(nil))
+		return nil
 	})
 	return err
 }
@@ -205,8 +234,8 @@ func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
 	if err != nil || !there(got[0]) {
 		return err
 	}
-	var ps Passages
-	if got[0].Damaged || json.Unmarshal(got[0].Value, &ps) != nil {
+	ps, ok := ReadPassages(got[0].Value)
+	if got[0].Damaged || !ok {
 		return ErrBroken
 	}
 	t.Delete(key)

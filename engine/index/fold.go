@@ -282,7 +282,7 @@ func (f *folding) removePostings(b *store.Batch, gone []*rank.Document) error {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(without)) {
-		block, err := rank.ReadBlock(nil, values[key])
+		block, err := rank.ReadBlock(nil, placeOf([]byte(key)), values[key])
 		if err != nil {
 			return ErrBroken
 		}
@@ -290,7 +290,7 @@ func (f *folding) removePostings(b *store.Batch, gone []*rank.Document) error {
 		if len(left) == 0 {
 			b.Delete = append(b.Delete, []byte(key))
 		} else {
-			b.Put = append(b.Put, store.Pair{Key: []byte(key), Value: rank.AppendBlock(nil, left)})
+			b.Put = append(b.Put, store.Pair{Key: []byte(key), Value: rank.AppendBlock(nil, placeOf([]byte(key)), left)})
 		}
 	}
 	return nil
@@ -322,7 +322,7 @@ func (f *folding) addPostings(added map[string][]rank.Posting) (out []store.Pair
 			if items := r.Ranges[i]; len(items) > 0 {
 				key = items[0].Key
 				from, _ = slices.BinarySearchFunc(ps, placeOf(key), rank.Posting.Compare)
-				if block, err = rank.ReadBlock(nil, items[0].Value); err != nil {
+				if block, err = rank.ReadBlock(nil, placeOf(key), items[0].Value); err != nil {
 					return nil, ErrBroken
 				}
 			}
@@ -330,7 +330,7 @@ func (f *folding) addPostings(added map[string][]rank.Posting) (out []store.Pair
 				if n > 0 || key == nil {
 					key = f.blockKey(term, chunk[0].Place)
 				}
-				out = append(out, store.Pair{Key: key, Value: rank.AppendBlock(nil, chunk)})
+				out = append(out, store.Pair{Key: key, Value: rank.AppendBlock(nil, placeOf(key), chunk)})
 			}
 			if added[term] = ps[:from]; from > 0 {
 				rest = append(rest, term)

@@ -199,7 +199,7 @@ func (c *Checks) block(s *verify.Space, it store.Item) {
 	}
 	_, _, term, _, _, _ := records.RecallBlock.Split(it.Key)
 	at := placeOf(it.Key)
-	block, err := rank.ReadBlock(nil, it.Value)
+	block, err := rank.ReadBlock(nil, at, it.Value)
 	if err != nil || len(block) == 0 {
 		if x.lostBits = true; !it.Damaged {
 			s.Malformed("the block does not parse, or is empty")

@@ -108,7 +108,7 @@ func (s *search) length(term string, blocks []store.Item) (n int) {
 			n += rank.BlockLen(it.Value)
 			continue
 		}
-		block, _ := rank.ReadBlock(nil, it.Value) // Where it does not parse, gathering the postings tells.
+		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // Where it does not parse, gathering the postings tells.
 		for i := range block {
 			if !s.dead[block[i].Place] {
 				n++
@@ -187,7 +187,7 @@ func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, erro
 		}
 		list := make([]rank.Posting, 0, n)
 		for _, it := range blocks[i] {
-			more, err := rank.ReadBlock(list, it.Value)
+			more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
 			if s.damaged = s.damaged || err != nil; err == nil {
 				list = more
 			}

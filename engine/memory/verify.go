@@ -199,13 +199,11 @@ func (c *checks) passages(s *verify.Space, it store.Item) {
 		return
 	}
 	m.indexed = true
-	var at index.Passages
-	if !s.Decode(it, &at) {
+	at, ok := index.ReadPassages(it.Value)
+	if !ok || at.Count == 0 {
+		s.Malformed("what says where the passages of the memory %q are does not parse, or names none", name.key)
 		x.Lost = true
 		return
-	}
-	if at.Count == 0 {
-		s.Malformed("the memory %q is to have no passage", name.key)
 	}
 	for i := range at.Count {
 		d := x.Docs[at.Place(i)]

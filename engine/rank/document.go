@@ -149,7 +149,7 @@ func (d *Document) Count(term string) uint32 {
 	return d.Terms[i].Count
 }
 
-const documentVersion = 2
+const documentVersion = 3
 
 var errBadDocument = errors.New("an indexed document does not parse")
 
@@ -176,11 +176,65 @@ func (d *Document) Append(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(d.Len))
 	dst = binary.AppendUvarint(dst, uint64(len(d.Terms)))
-	for _, t := range d.Terms {
-		text(t.Term)
-		dst = binary.AppendUvarint(dst, uint64(t.Count))
+	return appendTerms(dst, d.Terms)
+}
+
+// A term begins with one byte: how many bytes it shares with the one before, whether its count follows because it is not
+// 1, and how many more bytes it has, the last of which may stand for any number from it on.
+const (
+	maxShared = 7
+	sharedBit = 5
+	countBit  = 1 << 4
+	maxMore   = 1<<4 - 1
+)
+
+func appendTerms(dst []byte, terms []TermCount) []byte {
+	last := ""
+	for _, t := range terms {
+		shared := 0
+		for shared < min(maxShared, len(last), len(t.Term)) && last[shared] == t.Term[shared] {
+			shared++
+		}
+		more := t.Term[shared:]
+		head := byte(shared<<sharedBit | min(len(more), maxMore))
+		if t.Count != 1 {
+			head |= countBit
+		}
+		dst = append(dst, head)
+		if len(more) >= maxMore {
+			dst = binary.AppendUvarint(dst, uint64(len(more)-maxMore))
+		}
+		dst = append(dst, more...)
+		if t.Count != 1 {
+			dst = binary.AppendUvarint(dst, uint64(t.Count))
+		}
+		last = t.Term
 	}
 	return dst
+}
+
+// terms reads n of what appendTerms packed.
+func (r *reader) terms(n uint64) []TermCount {
+	out := make([]TermCount, 0, min(n, PassageTerms))
+	var term []byte
+	for ; n > 0 && !r.bad; n-- {
+		head := r.byte()
+		shared, more := int(head>>sharedBit), uint64(head&maxMore)
+		if more == maxMore {
+			more += r.uvarint()
+		}
+		if shared > len(term) {
+			r.fail()
+			break
+		}
+		term = append(term[:shared], r.bytes(more)...)
+		t := TermCount{string(term), 1}
+		if head&countBit != 0 {
+			t.Count = uint32(r.uvarint())
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // ReadDocument unpacks what Append packed. Unless terms is set it leaves the terms out.
@@ -204,11 +258,7 @@ func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	}
 	d.Len = uint32(r.uvarint())
 	if terms {
-		n := r.uvarint()
-		d.Terms = make([]TermCount, 0, min(n, PassageTerms))
-		for ; n > 0 && !r.bad; n-- {
-			d.Terms = append(d.Terms, TermCount{r.text(), uint32(r.uvarint())})
-		}
+		d.Terms = r.terms(r.uvarint())
 	}
 	if r.bad {
 		return nil, errBadDocument

@@ -28,29 +28,47 @@ type Posting struct {
 // BlockSize is how many postings a block holds at most.
 const BlockSize = 256
 
-const blockVersion = 2
+const blockVersion = 3
 
 var errBadBlock = errors.New("a block of postings does not parse")
 
-// AppendBlock packs sorted postings: a version, their number, then each as the difference from the one before.
-func AppendBlock(dst []byte, ps []Posting) []byte {
+// The lowest bits of a posting's count in a block say what it has in common with the one before.
+const (
+	sameAttrs = 1 << iota
+	sameDay
+	commonBits = iota
+)
+
+// beforeBlock is what the first posting of a block is told from: one just before the place that the block's key names.
+func beforeBlock(begin Place) Posting { return Posting{Place: Place{begin.Stream, begin.Pos - 1}} }
+
+// AppendBlock packs sorted postings, none of them before the place that the block's key names: a version, their number,
+// then each as the difference from the one before.
+func AppendBlock(dst []byte, begin Place, ps []Posting) []byte {
 	dst = binary.AppendUvarint(append(dst, blockVersion), uint64(len(ps)))
-	var last Posting
-	for i, p := range ps {
-		if i == 0 || p.Stream != last.Stream {
+	last := beforeBlock(begin)
+	for _, p := range ps {
+		if p.Stream != last.Stream {
 			dst = binary.BigEndian.AppendUint64(append(dst, 0), p.Stream)
 			dst = binary.AppendUvarint(dst, p.Pos)
 		} else {
 			dst = binary.AppendUvarint(dst, p.Pos-last.Pos) // never 0
 		}
-		count := uint64(p.Count) << 1
+		head := uint64(p.Count) << commonBits
 		if p.Attrs == last.Attrs {
-			dst = binary.AppendUvarint(dst, count|1)
-		} else {
-			dst = binary.AppendUvarint(binary.AppendUvarint(dst, count), uint64(p.Attrs^last.Attrs))
+			head |= sameAttrs
+		}
+		if p.Day == last.Day {
+			head |= sameDay
+		}
+		dst = binary.AppendUvarint(dst, head)
+		if p.Attrs != last.Attrs {
+			dst = binary.AppendUvarint(dst, uint64(p.Attrs^last.Attrs))
+		}
+		if p.Day != last.Day {
+			dst = binary.AppendVarint(dst, int64(p.Day)-int64(last.Day))
 		}
 		dst = binary.AppendUvarint(dst, uint64(p.Len))
-		dst = binary.AppendVarint(dst, int64(p.Day)-int64(last.Day))
 		last = p
 	}
 	return dst
@@ -65,8 +83,8 @@ func BlockLen(b []byte) int {
 	return int(min(r.uvarint(), uint64(len(b))))
 }
 
-// ReadBlock appends the postings of a block to dst.
-func ReadBlock(dst []Posting, b []byte) ([]Posting, error) {
+// ReadBlock appends to dst the postings of the block whose key names a place.
+func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 	if len(b) == 0 || b[0] != blockVersion {
 		return dst, errBadBlock
 	}
@@ -75,7 +93,7 @@ func ReadBlock(dst []Posting, b []byte) ([]Posting, error) {
 	if n > uint64(len(b)) {
 		return dst, errBadBlock
 	}
-	var p Posting
+	p := beforeBlock(begin)
 	dst = slices.Grow(dst, int(n))
 	for range n {
 		if step := r.uvarint(); step > 0 {
@@ -83,13 +101,15 @@ func ReadBlock(dst []Posting, b []byte) ([]Posting, error) {
 		} else {
 			p.Stream, p.Pos = r.uint64(), r.uvarint()
 		}
-		count := r.uvarint()
-		p.Count = uint32(count >> 1)
-		if count&1 == 0 {
+		head := r.uvarint()
+		p.Count = uint32(head >> commonBits)
+		if head&sameAttrs == 0 {
 			p.Attrs ^= Attrs(r.uvarint())
 		}
+		if head&sameDay == 0 {
+			p.Day = uint16(int64(p.Day) + r.varint())
+		}
 		p.Len = uint32(r.uvarint())
-		p.Day = uint16(int64(p.Day) + r.varint())
 		dst = append(dst, p)
 	}
 	if r.bad {
@@ -161,13 +181,15 @@ func (r *reader) uint64() uint64 {
 	return v
 }
 
-func (r *reader) text() string {
-	n := r.uvarint()
+// bytes takes so many bytes off. They are part of what is read.
+func (r *reader) bytes(n uint64) []byte {
 	if n > uint64(len(r.b)) {
 		r.fail()
-		return ""
+		return nil
 	}
-	s := string(r.b[:n])
+	b := r.b[:n]
 	r.b = r.b[n:]
-	return s
+	return b
 }
+
+func (r *reader) text() string { return string(r.bytes(r.uvarint())) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -32,7 +33,11 @@ func TestBlocks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 300 {
 		want := randomPostings(r, n)
-		got, err := ReadBlock(nil, AppendBlock(nil, want))
+		var begin Place
+		if n > 0 && r.IntN(2) == 0 {
+			begin = want[0].Place
+		}
+		got, err := ReadBlock(nil, begin, AppendBlock(nil, begin, want))
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("%d postings: %v, %v", n, len(got), err)
 		}
@@ -41,10 +46,10 @@ func TestBlocks(t *testing.T) {
 
 // Bytes that are no block are refused, or read as one; they break nothing.
 func FuzzReadBlock(f *testing.F) {
-	f.Add(AppendBlock(nil, randomPostings(rand.New(rand.NewPCG(1, 2)), 9)))
+	f.Add(AppendBlock(nil, Place{}, randomPostings(rand.New(rand.NewPCG(1, 2)), 9)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if ps, err := ReadBlock(nil, b); err == nil {
-			again, err := ReadBlock(nil, AppendBlock(nil, ps))
+		if ps, err := ReadBlock(nil, Place{}, b); err == nil {
+			again, err := ReadBlock(nil, Place{}, AppendBlock(nil, Place{}, ps))
 			if err != nil || len(again) != len(ps) {
 				t.Fatalf("%d postings are %d when packed again: %v", len(ps), len(again), err)
 			}
@@ -120,6 +125,48 @@ func TestDocuments(t *testing.T) {
 	if again := got.Append(nil); !bytes.Equal(again, b) {
 		t.Error("packed again it is another")
 	}
+}
+
+// Terms are packed by what they share with the one before, whatever they and their counts are.
+func TestTermsOfDocuments(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	for n := range 200 {
+		counts := map[string]uint32{}
+		for range n {
+			counts[randomTerm(r)] = 1 + r.Uint32N(2)*r.Uint32N(1<<r.IntN(31))
+		}
+		want := &Document{Created: time.UnixMilli(0).UTC(), Terms: []TermCount{}}
+		for _, term := range slices.Sorted(maps.Keys(counts)) {
+			want.Terms = append(want.Terms, TermCount{term, counts[term]})
+		}
+		got, err := ReadDocument(Place{}, want.Append(nil), true)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%d terms: %+v, %v", n, got, err)
+		}
+	}
+}
+
+// randomTerm is often much like others, and sometimes long.
+func randomTerm(r *rand.Rand) string {
+	term := make([]byte, r.IntN(1+r.IntN(40)))
+	for i := range term {
+		term[i] = "ab\x00\xff"[r.IntN(1+r.IntN(4))]
+	}
+	return string(term)
+}
+
+// Bytes that are no document are refused, or read as one; they break nothing.
+func FuzzReadDocument(f *testing.F) {
+	doc := &Document{ID: "key", Tags: []string{"a"}, Terms: []TermCount{{"apple", 1}, {"apples", 2}}}
+	f.Add(doc.Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if d, err := ReadDocument(Place{}, b, true); err == nil {
+			again, err := ReadDocument(Place{}, d.Append(nil), true)
+			if err != nil || len(again.Terms) != len(d.Terms) || again.ID != d.ID {
+				t.Fatalf("%+v is %+v when packed again: %v", d, again, err)
+			}
+		}
+	})
 }
 
 func TestDates(t *testing.T) {

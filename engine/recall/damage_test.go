@@ -55,6 +55,50 @@ func TestDamagedMarksAreMadeAnew(t *testing.T) {
 	}
 }
 
+// The index of a build that packed it otherwise is built again, whichever request comes upon it first.
+func TestAnIndexOfAnEarlierBuild(t *testing.T) {
+	for name, first := range map[string]func(k *enginetest.Kit){
+		"a query":      func(k *enginetest.Kit) { k.Search(recall.Query{Query: "tandem"}) },
+		"an overwrite": func(k *enginetest.Kit) { k.Keep("m0", "a tandem with saddles") },
+		"forgetting":   func(k *enginetest.Kit) { k.Forget("m89") },
+	} {
+		k := enginetest.Open(t, memstore.New())
+		for i := range 90 {
+			k.Keep(fmt.Sprint("m", i), fmt.Sprint("tandem number ", i))
+		}
+		k.Drain()
+		k.Keep("fresh", "a tandem not in blocks yet")
+		var b store.Batch
+		earlier := 0
+		for _, it := range k.Everything(ident.DefaultTenant) {
+			switch key := string(it.Key); {
+			case !strings.HasPrefix(key, "v\x00") || it.Value[0] != 3:
+				continue
+			case strings.HasPrefix(key[10:], "mk"):
+				it.Value = []byte(`{"first":{"Stream":0,"Pos":1},"count":1}`)
+			default:
+				it.Value = append([]byte{2}, it.Value[1:]...)
+			}
+			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: it.Value})
+			earlier++
+		}
+		if err := store.Seal(k.Store).Commit(t.Context(), ident.DefaultTenant, b); err != nil || earlier < 180 {
+			t.Fatalf("%d records: %v", earlier, err)
+		}
+		first(k)
+		k.Search(recall.Query{Query: "tandem"})
+		k.Drain()
+		want := 91
+		if name == "forgetting" {
+			want--
+		}
+		if r := k.Search(recall.Query{Query: "tandem", Limit: 100}); r.Incomplete || len(r.Data) != want {
+			t.Errorf("%s: incomplete %v, %d of %d found", name, r.Incomplete, len(r.Data), want)
+		}
+		k.Sound()
+	}
+}
+
 // Words of a memory count for nothing once it is forgotten, though their postings go later.
 func TestForgottenWordsScoreNothing(t *testing.T) {
 	k := enginetest.New(t)
