@@ -55,7 +55,7 @@ func (a Attrs) byAssistant() bool { return a&4 != 0 }
 
 func (a Attrs) speaker() byte { return byte(a >> 3 & 63) }
 
-func (a Attrs) importance() float64 { return float64(a>>9&15) / 14 }
+func (a Attrs) importance() float64 { return float64(min(a>>9&15, 14)) / 14 }
 
 func (a Attrs) category() Category { return Category(a >> 13 & 3) }
 

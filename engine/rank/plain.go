@@ -14,7 +14,7 @@ import (
 
 // keptFirst is how many candidates are kept at first, and keptMore how many times more are with each further look.
 const (
-	keptFirst = 256
+	keptFirst = 64
 	keptMore  = 8
 )
 
@@ -73,6 +73,7 @@ const rounding = 1e-6
 // All documents are plain. It fails where the ranking's context ends.
 func (r *Ranking) keepBest() error {
 	leads, others, worst := r.leads(), r.others(), math.Inf(-1)
+	w, full := &r.Weights, r.Weights.Length*fullness[fullLength]
 	kept, last := worstFirst{}, r.last
 	row := make([]float64, len(r.Words))
 	slot := len(r.docs) // where the next candidate's document is put; it is used again unless the candidate is kept
@@ -90,12 +91,12 @@ func (r *Ranking) keepBest() error {
 		if doc == nil {
 			break
 		}
-		most := others
+		most := others - full + w.Length*fullness[min(doc.Len, fullLength)]
 		clear(row)
 		for i := from; i < len(leads); i++ {
 			if l := &leads[i]; len(l.list) > 0 && l.list[0].Pos == doc.Pos {
 				row[l.word] = r.countOf(&l.list[0])
-				most += l.most
+				most += r.shares[l.word] * r.saturated(row[l.word])
 				l.list = l.list[1:]
 			}
 		}
@@ -104,10 +105,10 @@ func (r *Ranking) keepBest() error {
 			l.list = skipTo(l.list, doc.Pos)
 			if len(l.list) > 0 && l.list[0].Pos == doc.Pos {
 				row[l.word] = r.countOf(&l.list[0])
-				most += l.most
+				most += r.shares[l.word] * r.saturated(row[l.word])
 			}
 		}
-		if most < worst || r.Without[doc.Place] || !r.Filter.may(doc.Day, doc.Attrs) {
+		if most < worst || len(r.Without) > 0 && r.Without[doc.Place] || !r.Filter.may(doc.Day, doc.Attrs) {
 			continue
 		}
 		if slot == len(r.docs) {
