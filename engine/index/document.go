@@ -151,16 +151,41 @@ func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bo
 	return true, nil
 }
 
+// Among how many places a memory without a session takes one at random, as powers of two. The fewer there are, the smaller
+// is the index, and the sooner two writers want the same.
+const (
+	firstDraw = 10 // within the millisecond
+	laterDraw = 20 // within about a second
+	lastDraw  = 24
+)
+
 // nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
 // random place of the millisecond in which the memory was changed, so that writers do not wait for one another. A file may
-// tell of very many memories that they were changed in one millisecond, so each time that a place is taken, twice as many
-// are tried, up to about a second.
+// tell of very many memories that they were changed in one millisecond, so where a place is taken, by an earlier document
+// of the batch or in the store, one of more places is tried.
 func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uint64, error) {
 	if ps.First.Stream == 0 {
-		var random [4]byte
-		t.DB.Random(random[:])
-		bits := min(20+t.Tried, 30)
-		return uint64(changed.UnixMilli())<<20 + uint64(binary.BigEndian.Uint32(random[:])>>(32-bits)), nil
+		got, err := t.Look(s.epochKey())
+		if err != nil {
+			return 0, err
+		}
+		epoch, err := readEpoch(got[0])
+		if err != nil {
+			return 0, err
+		}
+		at := Passages{Count: ps.Count}
+		for tried := t.Tried; ; tried++ {
+			bits := firstDraw
+			if tried > 0 {
+				bits = min(laterDraw+2*(tried-1), lastDraw)
+			}
+			var random [4]byte
+			t.DB.Random(random[:])
+			at.First.Pos = rank.Timed(changed).Pos + uint64(binary.BigEndian.Uint32(random[:])>>(32-bits))
+			if !s.taken(t, epoch, &at) {
+				return at.First.Pos, nil
+			}
+		}
 	}
 	key := s.StreamKey(ps.First.Stream)
 	got, err := t.Look(key)
@@ -175,6 +200,16 @@ func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uin
 	}
 	t.Put(key, binary.BigEndian.AppendUint64(nil, next+ps.Count))
 	return next, nil
+}
+
+// taken tells whether the batch itself puts something at one of the places.
+func (s Space) taken(t *records.Tx, epoch uint32, ps *Passages) bool {
+	for i := range ps.Count {
+		if t.Left(store.Item{Key: s.freshKey(epoch, ps.Place(i))}).Value != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // expectFree has the batch fail where something is at the places already.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"time"
 )
 
 // Place is where a document is: its stream, which is a conversation, and its position there. Documents at adjacent
@@ -14,6 +15,20 @@ type Place struct{ Stream, Pos uint64 }
 // Compare orders places by stream, then by position.
 func (p Place) Compare(q Place) int {
 	return cmp.Or(cmp.Compare(p.Stream, q.Stream), cmp.Compare(p.Pos, q.Pos))
+}
+
+// millisecondBits is the logarithm of how many places of stream 0 a millisecond has.
+const millisecondBits = 10
+
+// Timed is the first place of the millisecond in which something without a stream was said.
+func Timed(at time.Time) Place { return Place{Pos: uint64(at.UnixMilli()) << millisecondBits} }
+
+// likelyDay is the day of what is at a place behind something of another day.
+func (p Place) likelyDay(before uint16) uint16 {
+	if p.Stream == 0 {
+		return uint16(p.Pos >> millisecondBits / (24 * 60 * 60 * 1000))
+	}
+	return before
 }
 
 // Posting says that a document holds a term, and what ranking and filtering want to know of the document.
@@ -32,11 +47,15 @@ const blockVersion = 3
 
 var errBadBlock = errors.New("a block of postings does not parse")
 
-// The lowest bits of a posting's count in a block say what it has in common with the one before.
+// Most postings count once, have the attributes of the one before, and the day that their place tells. Of one that is usual
+// in all of this a block says only where it is and how long its document. Of others the lowest bits of the count say what
+// need not be told.
 const (
-	sameAttrs = 1 << iota
-	sameDay
-	commonBits = iota
+	usual      = 1 // of the length
+	usualBits  = 1
+	sameAttrs  = 1 // of the count
+	likelyDay  = 2
+	commonBits = 2
 )
 
 // beforeBlock is what the first posting of a block is told from: one just before the place that the block's key names.
@@ -54,21 +73,26 @@ func AppendBlock(dst []byte, begin Place, ps []Posting) []byte {
 		} else {
 			dst = binary.AppendUvarint(dst, p.Pos-last.Pos) // never 0
 		}
-		head := uint64(p.Count) << commonBits
+		day, common := p.likelyDay(last.Day), uint64(0)
 		if p.Attrs == last.Attrs {
-			head |= sameAttrs
+			common |= sameAttrs
 		}
-		if p.Day == last.Day {
-			head |= sameDay
+		if p.Day == day {
+			common |= likelyDay
 		}
-		dst = binary.AppendUvarint(dst, head)
+		if p.Count == 1 && common == sameAttrs|likelyDay {
+			dst = binary.AppendUvarint(dst, uint64(p.Len)<<usualBits|usual)
+			last = p
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(p.Len)<<usualBits)
+		dst = binary.AppendUvarint(dst, uint64(p.Count)<<commonBits|common)
 		if p.Attrs != last.Attrs {
 			dst = binary.AppendUvarint(dst, uint64(p.Attrs^last.Attrs))
 		}
-		if p.Day != last.Day {
-			dst = binary.AppendVarint(dst, int64(p.Day)-int64(last.Day))
+		if p.Day != day {
+			dst = binary.AppendVarint(dst, int64(p.Day)-int64(day))
 		}
-		dst = binary.AppendUvarint(dst, uint64(p.Len))
 		last = p
 	}
 	return dst
@@ -101,15 +125,18 @@ func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 		} else {
 			p.Stream, p.Pos = r.uint64(), r.uvarint()
 		}
-		head := r.uvarint()
-		p.Count = uint32(head >> commonBits)
-		if head&sameAttrs == 0 {
-			p.Attrs ^= Attrs(r.uvarint())
+		length := r.uvarint()
+		p.Len, p.Count, p.Day = uint32(length>>usualBits), 1, p.likelyDay(p.Day)
+		if length&usual == 0 {
+			head := r.uvarint()
+			p.Count = uint32(head >> commonBits)
+			if head&sameAttrs == 0 {
+				p.Attrs ^= Attrs(r.uvarint())
+			}
+			if head&likelyDay == 0 {
+				p.Day = uint16(int64(p.Day) + r.varint())
+			}
 		}
-		if head&sameDay == 0 {
-			p.Day = uint16(int64(p.Day) + r.varint())
-		}
-		p.Len = uint32(r.uvarint())
 		dst = append(dst, p)
 	}
 	if r.bad {
