@@ -257,7 +257,7 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, 
 			"error", failed, "again", walk.paused)
 		return svc.db.Commit(ctx, tenantID, t.Batch)
 	}
-	walk.failures, walk.most = 0, min(2*walk.most, embedTexts)
+	walk.failures, walk.most = 0, min(walk.most+1, embedTexts)
 	svc.index.PutVectors(t, s, walk.model, some)
 	return svc.db.Commit(ctx, tenantID, t.Batch)
 }
