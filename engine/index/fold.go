@@ -212,7 +212,8 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 			corpus.Oldest = min(oldest, epochOf(mark.Key))
 			break
 		}
-		if there(it) {
+		twice := slices.ContainsFunc(gone, func(d *rank.Document) bool { return d.Place == placeOf(mark.Key) })
+		if there(it) && !twice { // Marks of one document in two epochs take it out once.
 			d := readDocument(it, true)
 			if d == nil || corpus.Documents == 0 || corpus.Terms < uint64(d.Len) {
 				return ErrBroken
