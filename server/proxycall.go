@@ -124,7 +124,7 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 		if kind := header.Get("Content-Type"); proxy.IsForm(kind) {
 			model, err = proxy.ModelInForm(kind, call.request.Body)
 		} else if body, err = callbody.Open(call.request.Body); err == nil {
-			model = body.Text("model")
+			model, err = proxy.ModelInJSON(body.Text("model"))
 		}
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "invalid_json", "%s", err)

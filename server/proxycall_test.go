@@ -189,6 +189,8 @@ func TestProxyErrors(t *testing.T) {
 			[]string{"X-Mneme-Key", "", "Authorization", "Bearer agent"}, 401, "provider_key_missing", "", "provider's key"},
 		{"no body", "/v1/chat/completions", ``, nil, 400, "body_missing", "", ""},
 		{"no JSON", "/v1/chat/completions", `{"model"`, nil, 400, "invalid_json", "", ""},
+		{"a model with a long name", "/v1/chat/completions", `{"model":"` + strings.Repeat("m", 257) + `"}`, nil, 400,
+			"invalid_json", "", ""},
 		{"two models", "/v1/messages", `{"model":"claude-1","model":"gpt-1"}`, nil, 400, "", "invalid_request_error", "twice"},
 		{"no upstream", "/v1/chat/completions", `{"model":"o3"}`, nil, 404, "model_not_found", "", "o3"},
 		{"no upstream", "/v1/messages", `{"model":"gpt-4"}`, nil, 404, "", "not_found_error", "gpt-4"},

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
@@ -158,6 +160,26 @@ func TestPromptTooLong(t *testing.T) {
 		if got.status != 400 || !strings.Contains(string(got.body), words) || len(c.sent()) > 0 {
 			t.Errorf("%v: %d %s", f, got.status, got.body)
 		}
+	}
+}
+
+// TestBypassIsCounted: a call whose session cannot be read goes on without Mneme, and the metrics say why.
+func TestBypassIsCounted(t *testing.T) {
+	t.Parallel()
+	damaged := &enginetest.Broken{Store: memstore.New()}
+	c := newClient(t, chat.OpenAIChat, "gpt-4o", func(o *setup) { o.store = damaged })
+	c.turn(1, 0, false)
+	damaged.Spoil(func(key []byte) bool { return bytes.HasPrefix(key, []byte("h\x00")) })
+	c.ask("q")
+	c.provider.Script(providers.Say("a"))
+	got := c.post()
+	reason, no := strings.CutPrefix(got.header.Get("X-Mneme-Stored"), "no; ")
+	if !no || got.status != 200 || got.header.Get("X-Mneme-Mode") != "bypass" {
+		t.Fatalf("%d %v", got.status, got.header)
+	}
+	metrics := string(c.do("GET", "/metrics", "", "Authorization", "Bearer root").body)
+	if counted := `mneme_proxy_exchanges_total{stored="` + reason + `"} 1`; !strings.Contains(metrics, counted) {
+		t.Errorf("/metrics lacks %s", counted)
 	}
 }
 

@@ -155,7 +155,8 @@ func (call *modelCall) sendsNewAlone(b *callbody.Body) bool {
 func (call *modelCall) goesOn(out *outbound.Outgoing) {
 	call.mode, call.request.Body = out.Mode, out.Body
 	for _, beta := range out.Betas {
-		if was := call.request.Header.Get("Anthropic-Beta"); was == "" {
+		// A client may send several lines.
+		if was := strings.Join(call.request.Header.Values("Anthropic-Beta"), ","); was == "" {
 			call.request.Header.Set("Anthropic-Beta", beta)
 		} else if !strings.Contains(was, beta) {
 			call.request.Header.Set("Anthropic-Beta", was+","+beta)
@@ -191,6 +192,7 @@ func (call *modelCall) bypass(err error) error {
 		call.log(slog.LevelError, "a model call goes on without Mneme", err)
 	}
 	call.turn.stored, call.mode = reason, outbound.Bypass
+	call.s.metrics.proxy.stored.WithLabelValues(reason).Inc()
 	return nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/outbound"
 	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/server/proxy"
 	size "github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
@@ -272,4 +275,14 @@ func sharedBytes(t testing.TB, sent [][]byte) float64 {
 		before = list
 	}
 	return float64(same) / float64(all)
+}
+
+// TestBetasOfAllLines: what Mneme adds to the client's betas takes none of them away, in however many lines they come.
+func TestBetasOfAllLines(t *testing.T) {
+	t.Parallel()
+	call := &modelCall{request: proxy.Request{Header: http.Header{"Anthropic-Beta": {"one,two", "three"}}}}
+	call.goesOn(&outbound.Outgoing{Betas: []string{"three", "four"}})
+	if got := strings.Join(call.request.Header.Values("Anthropic-Beta"), ","); got != "one,two,three,four" {
+		t.Errorf("the provider gets %q", got)
+	}
 }

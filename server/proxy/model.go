@@ -8,8 +8,18 @@ import (
 	"mime/multipart"
 )
 
-// maxModel bounds the name of a model in a form, in bytes.
+// maxModel bounds the name of a model, in bytes: it stands in decisions and metrics.
 const maxModel = 256
+
+var errModel = errors.New("the name of the model must have at most 256 bytes")
+
+// ModelInJSON checks the model that a body of JSON names.
+func ModelInJSON(name string) (string, error) {
+	if len(name) > maxModel {
+		return "", errModel
+	}
+	return name, nil
+}
 
 // IsForm tells whether a body is a form with files, such as that of a transcription. All other bodies are JSON.
 func IsForm(contentType string) bool {
@@ -33,7 +43,7 @@ func ModelInForm(contentType string, body []byte) (string, error) {
 		}
 		name, err := io.ReadAll(io.LimitReader(part, maxModel+1))
 		if err != nil || len(name) > maxModel {
-			return "", errors.New("the name of the model must have at most 256 bytes")
+			return "", errModel
 		}
 		return string(name), nil
 	}
