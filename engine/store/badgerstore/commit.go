@@ -158,7 +158,11 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			d.failure.set(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			cause, ok := p.(error)
+			if !ok {
+				cause = fmt.Errorf("%v", p)
+			}
+			d.failure.set(fmt.Errorf("panic: %w\n%s", cause, debug.Stack()))
 			all(store.ErrFailed)
 		}
 	}()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
@@ -214,7 +213,7 @@ func failStop(t *testing.T, fails func(*badger.Txn, uint64) error, cause error) 
 	if err := s.Commit(t.Context(), "acme", pair("k", "2")); !errors.Is(err, store.ErrFailed) {
 		t.Errorf("the failing commit: %v", err)
 	}
-	if err := s.Failed(); !errors.Is(err, store.ErrFailed) || !strings.Contains(err.Error(), cause.Error()) {
+	if err := s.Failed(); !errors.Is(err, store.ErrFailed) || !errors.Is(err, cause) {
 		t.Errorf("Failed: %v", err)
 	}
 	s.main.apply = apply
