@@ -177,10 +177,11 @@ func (f *folding) fold(limit int) error {
 }
 
 // keep writes the corpus as a batch leaves it, which puts so many documents into blocks or takes them out, and begins
-// the next epoch where it is time.
+// the next epoch where it is time: once nothing is left of those before, so that documents wait in two epochs at most, and
+// who adds one looks for its place in both.
 func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) error {
 	corpus.Version++
-	if corpus.Folded += documents; corpus.Folded >= foldEpoch {
+	if corpus.Folded += documents; corpus.Folded >= foldEpoch && corpus.Oldest >= f.epoch {
 		corpus.Folded = 0
 		b.Put = append(b.Put, store.Pair{Key: f.epochKey(), Value: binary.BigEndian.AppendUint32(nil, f.epoch+1)})
 	}
