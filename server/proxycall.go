@@ -296,7 +296,8 @@ func (r *timedReader) Read(b []byte) (int, error) {
 // stream passes an answer on while it comes, by a function that runs until its end.
 func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *http.Response, out *stream) error) error {
 	conn := x.connection().Conn
-	err := x.startStream(streamed{contentType: resp.Header.Get("Content-Type"),
+	return x.startStream(streamed{contentType: resp.Header.Get("Content-Type"),
+		begin: func() { call.begin(x, resp) },
 		run: func(out *stream) error {
 			defer watchClient(conn, call.left)()
 			return pass(resp, out)
@@ -306,10 +307,6 @@ func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *
 			call.bytes.release()
 			_ = resp.Body.Close()
 		}})
-	if err == nil {
-		call.begin(x, resp)
-	}
-	return err
 }
 
 // copy passes bytes on as they come.

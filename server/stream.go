@@ -22,10 +22,12 @@ import (
 
 const ndjsonType = "application/x-ndjson"
 
-// streamed is a response that is written while it is being made. close frees what the response holds; it may be nil,
-// and is called once, even where run is not.
+// streamed is a response that is written while it is being made. begin, which may be nil, sets its status and headers
+// before run starts, because run may change what they say. close frees what the response holds; it may be nil, and is
+// called once, even where run is not.
 type streamed struct {
 	contentType string
+	begin       func()
 	run         func(out *stream) error
 	close       func()
 }
@@ -115,6 +117,9 @@ func (x *exchange) startStream(resp streamed) error {
 	r.Header.SetContentType(resp.contentType)
 	r.Header.Set(fiber.HeaderCacheControl, "no-cache")
 	r.Header.Set("X-Accel-Buffering", "no") // asks a proxy to pass each piece on at once
+	if resp.begin != nil {
+		resp.begin()
+	}
 	if x.c.Method() == http.MethodHead {
 		open.release()
 		resp.close()
