@@ -1,6 +1,8 @@
 package recall_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
@@ -153,6 +156,44 @@ func TestVectorsGoWithWhatTheyAreOf(t *testing.T) {
 		t.Fatalf("%d records without a model", n)
 	}
 	k.Sound()
+}
+
+// late is a store in which the commit of a vector comes just before that which takes its document out of blocks.
+type late struct {
+	store.Store
+	held *store.Batch
+}
+
+func (l *late) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	puts := func(p store.Pair) bool { return records.RecallBits.Is(p.Key) }
+	if l.held == nil && slices.ContainsFunc(b.Put, puts) {
+		l.held = &b
+		return errors.New("the store fails here")
+	}
+	if l.held != nil && slices.ContainsFunc(b.Delete, records.RecallDead.Is) {
+		vectors := *l.held
+		l.held = &store.Batch{}
+		if err := l.Store.Commit(ctx, tenant, vectors); err != nil {
+			return err
+		}
+	}
+	return l.Store.Commit(ctx, tenant, b)
+}
+
+// The vector of a text that is forgotten while the provider is asked does not stay.
+func TestVectorsDoNotOutliveTheirDocuments(t *testing.T) {
+	k, _ := embedding(t, &late{Store: memstore.New()})
+	k.SetIn("default", model)
+	k.Keep("secret", "zebrafish quagmire")
+	for range 100 { // until the vector is held
+		if _, err := k.Step(t.Context()); err != nil {
+			break
+		}
+	}
+	k.Forget("secret")
+	if n := vectors(k); n != 0 || k.Store.(*late).held == nil {
+		t.Errorf("%d records of vectors are left", n)
+	}
 }
 
 // While the provider fails, documents are found by words, the answer says why, and the job tries again later.
