@@ -173,7 +173,10 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if ask.Without, err = s.without(asked.Without, r.Ranges[wanted:]); err != nil {
 		return nil, err
 	}
-	found := s.rarest(words, r.Ranges[2:wanted])
+	found, err := s.rarest(words, r.Ranges[2:wanted])
+	if err != nil {
+		return nil, err
+	}
 	if err := s.addVariants(found); err != nil {
 		return nil, err
 	}

@@ -225,6 +225,27 @@ func TestRecallOfTranscripts(t *testing.T) {
 	}
 }
 
+// What only another delegation says neither stands for a word of the query nor tells that the word is there.
+func TestRecallNamesNoHiddenWords(t *testing.T) {
+	k := enginetest.New(t)
+	k.Post("s", enginetest.User("a narrow passage"), enginetest.User("the parcel was received"),
+		`{"role":"assistant","content":"passkey recieved passkey","delegation_id":"A"}`,
+		`{"role":"assistant","content":"password recieved","delegation_id":"A"}`)
+	other := "B"
+	for _, how := range []string{"not indexed", "in blocks"} {
+		for query, want := range map[string]string{"pass*": "passag", "recieved": "receiv"} {
+			r := k.Search(recall.Query{Query: query, Scope: "transcript", Viewer: &access.Viewer{Agent: "x", DelegationID: &other}})
+			if len(r.Data) == 0 || strings.Join(r.Data[0].Why.Terms[0].As, " ") != want {
+				t.Errorf("%s: %q finds %+v, want one as %q", how, query, r.Data, want)
+			}
+		}
+		for i := range 80 {
+			k.Post("t", enginetest.User(fmt.Sprint("chatter number", i)))
+		}
+		k.Drain()
+	}
+}
+
 // Messages beyond what one request can search are counted, and found once the job has come to them.
 func TestRecallSaysWhatItMisses(t *testing.T) {
 	k := enginetest.New(t)
