@@ -286,7 +286,7 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 			hits[i].Score += hits[i].Why.Vector
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b rank.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	rank.RaiseNewer(hits)
 	return hits[:min(len(hits), limit)], nil
 }
 

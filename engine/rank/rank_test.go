@@ -216,3 +216,35 @@ func TestRankEndsWithItsCaller(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A newer hit comes before each older one that it contradicts, whatever their scores are, also where that one comes
+// before one that is older still.
+func TestNewerHitsComeFirst(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 7))
+	for range 2000 {
+		hits := make([]Hit, 3)
+		for i := range hits {
+			terms := []TermCount{{"berlin", 1}, {"lives", 1}, {"user", 1}}
+			if i == 1 {
+				terms[0].Term = "lisbon"
+			}
+			if i == 2 { // says more of what the one before says than of the first
+				terms = []TermCount{{"lisbon", 1}, {"lives", 1}, {"not", 1}}
+			}
+			hits[i] = Hit{Doc: &Document{Terms: terms, Len: 3, Created: time.Unix(int64(i), 0)},
+				Score: float64(r.IntN(1e8)) / 1e8, Why: Why{Terms: []TermShare{{Word: "lives"}}}}
+		}
+		before := slices.Clone(hits)
+		r.Shuffle(len(hits), func(i, j int) { hits[i], hits[j] = hits[j], hits[i] })
+		for range 2 { // once for words, and once more with vectors
+			if RaiseNewer(hits); hits[0].Doc != before[2].Doc || hits[1].Doc != before[1].Doc {
+				t.Fatalf("%+v, from %+v", hits, before)
+			}
+		}
+		for _, h := range hits {
+			if own := before[h.Doc.Created.Unix()].Score; h.Why.Newer < 0 || h.Score < own || h.Score-own-h.Why.Newer > 1e-9 {
+				t.Fatalf("%+v was %v", h, own)
+			}
+		}
+	}
+}

@@ -94,6 +94,20 @@ func TestVectorsFindWhatWordsDoNot(t *testing.T) {
 	k.Sound()
 }
 
+// The newer of two memories that contradict each other comes first, although the older is nearer to the query.
+func TestVectorsLeaveNewerFactsFirst(t *testing.T) {
+	k, _ := embedding(t, memstore.New())
+	k.SetIn("default", model)
+	k.Remember(memory.Spec{Key: "old", Content: "Where the user does live: Berlin"})
+	k.Advance(time.Hour)
+	k.Remember(memory.Spec{Key: "new", Content: "The user lives, since the spring of the year, in Lisbon"})
+	k.Drain()
+	r := k.Search(recall.Query{Query: "where does the user live"})
+	if len(r.Data) != 2 || r.Data[0].Key != "new" || r.Data[0].Why.Vector >= r.Data[1].Why.Vector {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A message is as near as what it says together with what stands around it and who says it. Two answers of the same
 // words, which say nothing of the question alone, differ by what they answer.
 func TestVectorsKnowWhatStandsAround(t *testing.T) {
