@@ -278,6 +278,35 @@ func TestARefusedTextHoldsUpNoOther(t *testing.T) {
 	k.Sound()
 }
 
+// A text whose vector is none, or of other dimensions than were asked for, keeps no other from its own.
+func TestAnOddVectorHoldsUpNoOther(t *testing.T) {
+	for name, odd := range map[string][]float32{"zeros": make([]float32, 32), "empty": {}, "longer": make([]float32, 33)} {
+		k, server := embedding(t, memstore.New())
+		k.SetIn("default", `{"embedding_model":"near","embedding_dimensions":32,"embedding_timeout_ms":5000}`)
+		server.Answer("odd", odd)
+		for i := range 40 {
+			content := fmt.Sprint("fact number ", i)
+			if i == 20 {
+				content += " is odd"
+			}
+			k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: content})
+		}
+		for range 12 {
+			k.Drain()
+			k.Advance(10 * time.Minute)
+			k.Remember(memory.Spec{Key: "wakes", Content: "the job"})
+		}
+		k.Drain()
+		if n := vectors(k); n != 2*40 { // 39 of these, and the one that wakes the job
+			t.Errorf("%s: %d records of vectors after %d calls", name, n, server.Calls())
+		}
+		if r := k.Search(recall.Query{Query: "odd"}); r.Vectors != "bad_reply" || len(r.Data) != 1 || r.Data[0].Key != "m20" {
+			t.Errorf("%s: %+v", name, r)
+		}
+		k.Sound()
+	}
+}
+
 // Each damage of a vector's records is found.
 func TestVerifyKnowsVectors(t *testing.T) {
 	for name, damage := range map[string]func(it store.Item) *store.Batch{
