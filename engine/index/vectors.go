@@ -152,8 +152,9 @@ func (s *search) nearest() ([]rank.Place, error) {
 		if err != nil {
 			return nil, err
 		}
-		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bits) && !s.dead[placeOf(it.Key)] {
-			found.Add(placeOf(it.Key), vector.Hamming(value, s.Near.Bits))
+		at := placeOf(it.Key)
+		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bits) && !s.dead[at] && (s.only == nil || s.only[at]) {
+			found.Add(at, vector.Hamming(value, s.Near.Bits))
 		}
 	}
 	var places []rank.Place

@@ -26,7 +26,7 @@ type Finder struct {
 // How far Best looks beyond what it is asked for.
 const (
 	readAtOnce = 512
-	maxLooked  = 8192 // documents read, of which most say the same as hits
+	maxLooked  = 8192 // documents read, of which most are left out or say the same as hits
 )
 
 // Best gives the best hits of a ranking, best first. What several passages are of comes once, and so does what several
