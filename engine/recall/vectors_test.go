@@ -319,6 +319,13 @@ func TestVerifyKnowsVectors(t *testing.T) {
 		"length": func(it store.Item) *store.Batch {
 			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value[:len(it.Value)-9]}}}
 		},
+		"signs": func(it store.Item) *store.Batch {
+			value := slices.Clone(it.Value)
+			for i := 8; i < len(value); i++ {
+				value[i] = ^value[i]
+			}
+			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: value}}}
+		},
 		"model": func(it store.Item) *store.Batch {
 			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: append([]byte("8 bytes."), it.Value[8:]...)}}}
 		},
