@@ -100,8 +100,8 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 	return found[:min(nearest, maxTypos)], nil
 }
 
-// load reads the blocks of variants, counts their documents, and leaves out those that only dead documents hold, or such
-// as the viewer may not see.
+// load reads the blocks of variants, counts their documents, and leaves out those that only dead documents hold, or
+// such as the viewer may not see.
 func (s *search) load(found []variant) ([]variant, error) {
 	if len(found) == 0 {
 		return nil, nil

@@ -58,8 +58,8 @@ func (svc *Service) Corpus(ctx context.Context, tenant string, s Space) (string,
 	return string(it.Value), err
 }
 
-// FoldAll does a unit of what stepSpaces does with a space's documents, however few of them are fresh, and tells whether
-// there were any.
+// FoldAll does a unit of what stepSpaces does with a space's documents, however few of them are fresh, and tells
+// whether there were any.
 func (svc *Service) FoldAll(ctx context.Context, tenant string, s Space) (done bool, err error) {
 	job, err := svc.db.ReadItem(ctx, tenant, s.jobKey())
 	if err != nil || !there(job) || stateOf(job) == dropped {

@@ -239,7 +239,8 @@ func TestRecallNamesNoHiddenWords(t *testing.T) {
 	other := "B"
 	for _, how := range []string{"not indexed", "in blocks"} {
 		for query, want := range map[string]string{"pass*": "passag", "recieved": "receiv"} {
-			r := k.Search(recall.Query{Query: query, Scope: "transcript", Viewer: &access.Viewer{Agent: "x", DelegationID: &other}})
+			viewer := &access.Viewer{Agent: "x", DelegationID: &other}
+			r := k.Search(recall.Query{Query: query, Scope: "transcript", Viewer: viewer})
 			if len(r.Data) == 0 || strings.Join(r.Data[0].Why.Terms[0].As, " ") != want {
 				t.Errorf("%s: %q finds %+v, want one as %q", how, query, r.Data, want)
 			}
@@ -271,10 +272,12 @@ func TestRecallReadsOneNamespace(t *testing.T) {
 	raw := &reading{Store: memstore.New()}
 	k := enginetest.Open(t, raw)
 	for i := range 400 {
-		k.Remember(memory.Spec{Namespace: []string{"u", "bob"}, Key: fmt.Sprint("k", i), Content: fmt.Sprint("favourite food: rice ", i)})
+		k.Remember(memory.Spec{Namespace: []string{"u", "bob"}, Key: fmt.Sprint("k", i),
+			Content: fmt.Sprint("favourite food: rice ", i)})
 	}
 	for i, namespace := range [][]string{{"u", "ada"}, {"u", "ada", "x"}, {"u", "ada-b"}, {"u"}, {}} {
-		k.Remember(memory.Spec{Namespace: namespace, Key: "k", Content: fmt.Sprint("there is much food of many a sort ", i)})
+		k.Remember(memory.Spec{Namespace: namespace, Key: "k",
+			Content: fmt.Sprint("there is much food of many a sort ", i)})
 	}
 	for i := range 70 {
 		k.Keep(fmt.Sprint("other", i), "chatter")

@@ -51,8 +51,8 @@ func Quantise(v []float32) (q Quantised, err error) {
 	return q, nil
 }
 
-// Agrees tells whether the bits, of which there are enough, are the signs of the bytes. Of a dimension that is too small
-// for its byte the bit may be either.
+// Agrees tells whether the bits, of which there are enough, are the signs of the bytes. Of a dimension that is too
+// small for its byte the bit may be either.
 func (q Quantised) Agrees() bool {
 	for i, x := range q.Bytes {
 		if x != 0 && (int8(x) > 0) != (q.Bits[i/8]>>(i%8)&1 == 1) {
