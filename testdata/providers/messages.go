@@ -275,8 +275,8 @@ func serverResult(b block) bool {
 	return b.role == "assistant" && strings.HasSuffix(b.str("type"), "_tool_result")
 }
 
-// The betas by which a system message may set the effort of what follows: the documented one, and the one that Claude Code
-// sends.
+// The betas by which a system message may set the effort of what follows: the documented one, and the one that Claude
+// Code sends.
 const (
 	effortBeta = "mid-conversation-output-config-2026-07-01"
 	turnBeta   = "per-turn-control-2026-07-01"
