@@ -29,7 +29,7 @@ func BenchmarkEmptyPolicy(b *testing.B) {
 	in := started(b, h, c)
 	begin := time.Now()
 	for range b.N {
-		in.tank.fill(h.limits.Fuel, h.limits.Depth, h.limits.CallTime)
+		in.tank.fill(h.limits.Fuel, h.limits.Depth, h.limits.CallTime, h.clock())
 		in.stack = [4]uint64{}
 		if err := in.assemble.CallWithStack(in.ctx, in.stack[:]); err != nil {
 			b.Fatal(err)

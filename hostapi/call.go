@@ -3,6 +3,7 @@ package hostapi
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -30,15 +31,16 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	}
 	defer slot.leave()
 	key := poolKey{call.Tenant, m, l.size}
-	in := h.pool.take(key)
+	in, begun := h.pool.take(key), slot.since
 	if in == nil {
 		var ended *ending
 		if in, ended = h.instantiate(slot.within(ctx), key); ended != nil {
 			return failure(ended)
 		}
+		begun = h.clock()
 	}
 	in.slot = slot
-	out := in.run(&call, l)
+	out := in.run(&call, l, begun)
 	// An instance is kept after a failure too, because making a new one costs the others: it keeps the garbage
 	// collector busy. Restoring undoes all that a failed call did.
 	if !in.clean || !in.restore() {
@@ -63,9 +65,9 @@ func neverServed(err error) *ending {
 // againTimes multiplies the time of a call that ended within its time before. Its fuel is what it was.
 const againTimes = 20
 
-// run makes the call in a started instance: encode, call, decode, apply. All but the first is on the call's fuel and
-// time.
-func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
+// run makes the call in a started instance: encode, call, decode, apply. All but the first is on the call's fuel, and
+// all of it on its time, which begins at begun.
+func (in *instance) run(call *plan.Call, l layout, begun time.Time) plan.Outcome {
 	in.usage = usage{request: call.Request, texts: call.Texts, random: call.Request.Seed}
 	in.memory.refused = false
 	in.cards.Set(0)
@@ -78,7 +80,7 @@ func (in *instance) run(call *plan.Call, l layout) plan.Outcome {
 	if call.Again {
 		limit *= againTimes
 	}
-	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth, limit)
+	in.tank.fill(in.limits.Fuel+in.limits.FuelPerRecord*len(call.Request.Records), in.limits.Depth, limit, begun)
 	var ops []plan.Op
 	var ended *ending
 	if err := in.assemble.CallWithStack(in.ctx, in.stack[:]); err != nil {

@@ -9,6 +9,7 @@ package hostapi
 
 import (
 	"context"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 
@@ -24,12 +25,14 @@ type Options struct {
 	// run without compiling: slow, for tests to compare with, and not with a running timer
 	Interpreter bool
 	NewTimer    func(func()) Timer // makes a timer that does not run yet; nil: the system's
+	Clock       func() time.Time   // tells how long calls take; nil: the system's
 }
 
 // Host runs policies. It is safe for concurrent use.
 type Host struct {
 	limits   Limits
 	newTimer func(func()) Timer
+	clock    func() time.Time
 	config   wazero.RuntimeConfig
 	compiler *compiler.Compiler // nil: the interpreter
 	compiles *fair.Gate
@@ -48,9 +51,13 @@ func New(o Options) (*Host, error) {
 	if o.NewTimer == nil {
 		o.NewTimer = systemTimer
 	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
 	h := &Host{
 		limits:   o.Limits,
 		newTimer: o.NewTimer,
+		clock:    o.Clock,
 		compiles: fair.NewGate(o.Limits.Compiles, 1),
 		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls-1),
 		pool:     newPool(o.Limits.IdleBytes),

@@ -27,6 +27,7 @@ type instance struct {
 	start    *snapshot
 	tank     *tank
 	assemble api.Function
+	calls    callStack       // of assemble
 	ctx      context.Context // carries the instance to the host functions
 	stack    [4]uint64       // arguments and result of a call
 	requests uint32          // address of the request arena
@@ -53,7 +54,7 @@ type usage struct {
 	dirty                      dirty // what the host has written to, and may have
 
 	log     []plan.LogLine
-	clean   bool   // the timer of the call no longer runs
+	clean   bool   // the call ended within its time
 	failure string // the author's message
 	printed []byte // what the language runtime wrote to stderr
 	ended   *ending
@@ -135,7 +136,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 			in.close(ctx)
 		}
 	}()
-	if in.tank, err = newTank(guest, h.newTimer); err != nil {
+	if in.tank, err = newTank(guest, h); err != nil {
 		return nil, endingf(plan.StatusUnavailable, "%v", err)
 	}
 	if in.cards, _ = guest.ExportedGlobal(wasm.CardsExport).(api.MutableGlobal); in.cards == nil {
@@ -151,7 +152,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 		}
 		in.globals = append(in.globals, global)
 	}
-	in.assemble = guest.ExportedFunction(exportAssemble)
+	in.export()
 	if failed := in.settle(); failed != nil {
 		return nil, failed
 	}
@@ -160,7 +161,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 
 // begin runs _initialize and takes the arenas, with the fuel of a start.
 func (in *instance) begin() *ending {
-	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime)
+	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime, in.tank.clock())
 	defer in.tank.end()
 	if start := in.guest.ExportedFunction(exportInitialize); start != nil {
 		if _, err := start.Call(in.ctx); err != nil {
@@ -244,6 +245,9 @@ func (in *instance) changed() dirty {
 }
 
 func (in *instance) close(ctx context.Context) {
+	if in.tank != nil {
+		in.tank.close()
+	}
 	// An error changes nothing: the instance holds nothing but memory.
 	_ = in.guest.Close(ctx)
 }

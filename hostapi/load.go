@@ -192,7 +192,7 @@ func (h *Host) tryOut(ctx context.Context, m *module) error {
 
 // checkVersion asks the guest for the ABI that it speaks.
 func (in *instance) checkVersion() *ending {
-	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime)
+	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime, in.tank.clock())
 	defer in.tank.end()
 	result, err := in.guest.ExportedFunction(exportABI).Call(in.ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ func (h *Host) enter(ctx context.Context, tenant string) (*slot, error) {
 	if err := h.calls.Enter(ctx, tenant); err != nil {
 		return nil, err
 	}
-	return &slot{ctx, h.calls, tenant, time.Now()}, nil
+	return &slot{ctx, h.calls, tenant, h.clock()}, nil
 }
 
 // within carries the place to instances that are made in the context.
@@ -46,12 +46,12 @@ func slotOf(ctx context.Context) *slot {
 // call does not go on meanwhile.
 func (in *instance) rest() {
 	runtime.Gosched()
-	p := in.slot
-	if p == nil || time.Since(p.since) < quantum {
+	p, clock := in.slot, in.tank.clock
+	if p == nil || clock().Sub(p.since) < quantum {
 		return
 	}
 	in.tank.pause()
 	p.gate.Yield(p.request, p.tenant)
 	in.tank.resume()
-	p.since = time.Now()
+	p.since = clock()
 }

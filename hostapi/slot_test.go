@@ -22,7 +22,7 @@ func givesItsPlaceAway(t *testing.T, maxPages uint32) {
 	limits := DefaultLimits()
 	limits.Calls, limits.Fuel = 1, 1<<55
 	timers := &hands{}
-	h := newHost(t, Options{Limits: limits, NewTimer: timers.make})
+	h := newHost(t, Options{Limits: limits, NewTimer: timers.make, Clock: timers.now})
 	good := twoRecords(mustLoad(t, h, guest{}.build()))
 	good.Tenant = "neighbour"
 	burning := twoRecords(mustLoad(t, h, guest{maxPages: maxPages,
@@ -53,7 +53,7 @@ func givesItsPlaceAway(t *testing.T, maxPages uint32) {
 // Carrying out a plan is on the call's fuel and time, and its end is the call's.
 func TestPlanIsPartOfTheCall(t *testing.T) {
 	timers := &hands{}
-	h := newHost(t, Options{NewTimer: timers.make})
+	h := newHost(t, Options{NewTimer: timers.make, Clock: timers.now})
 	c := twoRecords(mustLoad(t, h, returnsPlan(planBytes("code", opBytes(1, 0, 0, 1, 0, 0, 48, 4))).build()))
 	read := h.Run(t.Context(), c)
 	spend := func(m plan.Meter, fuel int) error {
@@ -106,10 +106,11 @@ func TestPausedClock(t *testing.T) {
 	h.Run(t.Context(), c)
 	in := h.pool.take(poolKey{"t", h.modules.loaded[moduleKey{"", c.Module}], sizeSmall})
 	defer in.close(t.Context())
-	in.tank.fill(100, 10, time.Hour)
+	in.tank.fill(100, 10, time.Hour, timers.now())
 	in.tank.pause()
+	timers.pass(2 * time.Hour)
 	timer := timers.newest()
-	if timer.runDown() {
+	if timer.runDown(); in.tank.late {
 		t.Error("the clock runs in a pause")
 	}
 	in.tank.resume()

@@ -38,19 +38,24 @@ func systemTimer(f func()) Timer {
 // and time. The guest cannot be interrupted. When its time is up, the tank is drained, and the guest stops at its next
 // refill.
 //
+// Setting a timer costs more than a short policy does, so a call sets one only where none expires before its time is up.
+// A timer that expires early looks at the clock, and is set again for the rest of the call that it finds.
+//
 // The lock orders the host's goroutines only. The guest takes no lock, and may write back a value that it read before
 // the tank was drained, so the tank is drained again and again until the call has ended. Each global is one aligned
 // word.
 type tank struct {
 	tank, slice, depth api.MutableGlobal
 	timer              Timer
+	clock              func() time.Time
 
 	mu      sync.Mutex
 	filled  int64
 	nested  int
 	time    time.Duration // granted
-	left    time.Duration // of it, when the timer was set last
-	since   time.Time     // that was
+	left    time.Duration // of it, at since
+	since   time.Time
+	expires time.Time // when the timer does; zero: it is not set
 	running bool
 	paused  bool
 	late    bool
@@ -64,8 +69,8 @@ const (
 	drainAgain = time.Millisecond
 )
 
-func newTank(guest api.Module, newTimer func(func()) Timer) (*tank, error) {
-	t := &tank{}
+func newTank(guest api.Module, h *Host) (*tank, error) {
+	t := &tank{clock: h.clock}
 	for name, global := range map[string]*api.MutableGlobal{
 		wasm.TankExport: &t.tank, wasm.SliceExport: &t.slice, wasm.DepthExport: &t.depth,
 	} {
@@ -74,48 +79,55 @@ func newTank(guest api.Module, newTimer func(func()) Timer) (*tank, error) {
 			return nil, fmt.Errorf("the module has no global %s", name)
 		}
 	}
-	t.timer = newTimer(t.drain)
+	t.timer = h.newTimer(t.expire)
 	return t, nil
 }
 
-// fill grants fuel, depth and time until end.
-func (t *tank) fill(fuel, depth int, d time.Duration) {
+// fill grants fuel, depth and time from now on, until end.
+func (t *tank) fill(fuel, depth int, d time.Duration, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.filled, t.nested, t.time, t.running, t.late = int64(fuel), depth, d, true, false
-	t.left, t.since = d, time.Now()
+	t.filled, t.nested, t.time, t.running, t.paused, t.late = int64(fuel), depth, d, true, false, false
 	rest, slice := wasm.Fill(t.filled)
 	t.tank.Set(uint64(rest))
 	t.slice.Set(uint64(slice))
 	t.depth.Set(uint64(depth))
-	t.timer.Reset(d)
+	t.grant(d, now)
 }
 
-// end takes the grant back. Where it returns false, the time was up, and drain may still be running.
+// grant lets the call run for d from now on. The lock must be held.
+func (t *tank) grant(d time.Duration, now time.Time) {
+	t.left, t.since = d, now
+	if end := now.Add(d); t.expires.IsZero() || t.expires.After(end) {
+		t.expires = end
+		t.timer.Reset(d)
+	}
+}
+
+// end takes the grant back. It returns false where the time was up.
 func (t *tank) end() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running = false
-	return t.timer.Stop() && !t.late
+	return !t.late
 }
+
+// close is for a tank that is never filled again.
+func (t *tank) close() { t.timer.Stop() }
 
 // pause stops the clock until resume.
 func (t *tank) pause() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.left -= time.Since(t.since); t.timer.Stop() {
-		t.paused = true
-	}
+	t.paused = true
+	t.left -= t.clock().Sub(t.since)
 }
 
 func (t *tank) resume() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.since = time.Now()
-	if t.paused {
-		t.paused = false
-		t.timer.Reset(max(t.left, drainAgain))
-	}
+	t.paused = false
+	t.grant(max(t.left, drainAgain), t.clock())
 }
 
 // take takes n fuel for work that the host does in the middle of the guest's: from the tank alone, because the guest
@@ -126,18 +138,24 @@ func (t *tank) take(n int) {
 	t.tank.Set(t.tank.Get() - uint64(n))
 }
 
-// drain leaves nothing to spend.
-func (t *tank) drain() {
+// expire leaves nothing to spend where the time of a call is up.
+func (t *tank) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.running {
+	t.expires = time.Time{}
+	if !t.running || t.paused {
+		return
+	}
+	now := t.clock()
+	if left := t.left - now.Sub(t.since); left > 0 && !t.late {
+		t.grant(left, now)
 		return
 	}
 	if !t.late {
 		t.late, t.spentBy = true, t.read().Spent(t.filled)
 	}
 	t.tank.Set(uint64(1<<64 + drained))
-	t.timer.Reset(drainAgain)
+	t.grant(drainAgain, now)
 }
 
 // read is what is left. The lock must be held.

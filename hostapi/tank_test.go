@@ -11,9 +11,10 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// handTimer runs down when the test says so.
+// handTimer runs down when the test says so, and the clock of its hands is set forward by then.
 type handTimer struct {
 	mu      sync.Mutex
+	hands   *hands
 	call    func()
 	running bool
 	set     time.Duration
@@ -39,12 +40,23 @@ func (h *handTimer) Stop() bool {
 func (h *handTimer) runDown() bool {
 	h.mu.Lock()
 	was := h.running
+	if was {
+		h.hands.pass(h.set)
+	}
+	h.mu.Unlock()
+	h.expire()
+	return was
+}
+
+// expire calls the function if the timer runs, whatever the clock says.
+func (h *handTimer) expire() {
+	h.mu.Lock()
+	was := h.running
 	h.running = false
 	h.mu.Unlock()
 	if was {
 		h.call()
 	}
-	return was
 }
 
 // runs tells whether the timer runs and was set to d or less: a call that rests sets its timer again, to what is left.
@@ -54,16 +66,17 @@ func (h *handTimer) runs(d time.Duration) bool {
 	return h.running && h.set <= d
 }
 
-// hands are the timers of a host, one per instance.
+// hands are the timers of a host, one per instance, and its clock, which runs ahead of the system's.
 type hands struct {
 	mu     sync.Mutex
 	timers []*handTimer
+	ahead  time.Duration
 }
 
 func (h *hands) make(f func()) Timer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timers = append(h.timers, &handTimer{call: f})
+	h.timers = append(h.timers, &handTimer{hands: h, call: f})
 	return h.timers[len(h.timers)-1]
 }
 
@@ -73,12 +86,24 @@ func (h *hands) newest() *handTimer {
 	return h.timers[len(h.timers)-1]
 }
 
+func (h *hands) pass(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ahead += d
+}
+
+func (h *hands) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Add(h.ahead)
+}
+
 // endless is a host whose fuel never ends and whose timers the test runs down.
 func endless(t *testing.T) (*Host, *hands) {
 	limits := DefaultLimits()
 	limits.Fuel = 1 << 55
 	timers := &hands{}
-	return newHost(t, Options{Limits: limits, NewTimer: timers.make}), timers
+	return newHost(t, Options{Limits: limits, NewTimer: timers.make, Clock: timers.now}), timers
 }
 
 // signalled are texts that tell when the guest asks for one.
@@ -102,6 +127,7 @@ func TestDeadlineStopsTheGuest(t *testing.T) {
 	go func() { ended <- h.Run(context.Background(), c) }()
 	timer := timers.newest()
 	for ; !timer.runs(h.limits.CallTime); timer = timers.newest() {
+		timer.runDown() // It may be set for the instance's start, which ended before, and then for the call.
 		runtime.Gosched()
 	}
 	// The guest may put back what it read just before: so the timer must go on until the call has ended.
@@ -128,35 +154,50 @@ func TestDeadlineStopsTheGuest(t *testing.T) {
 // A call that ended within its time before gets more of it, so that a busy machine does not make a replay differ.
 func TestRepeatedCallsGetMoreTime(t *testing.T) {
 	h, timers := endless(t)
-	c := twoRecords(mustLoad(t, h, guest{}.build()))
-	for again, want := range map[bool]time.Duration{false: h.limits.CallTime, true: againTimes * h.limits.CallTime} {
-		c.Again = again
-		if out := h.Run(t.Context(), c); out.Status != plan.StatusOK || timers.newest().set != want {
-			t.Errorf("again %t: %s within %v", again, out.Status, timers.newest().set)
+	c := twoRecords(mustLoad(t, h, hostGuest(show(call(fnText, 0, 0, 64, 4))).build()))
+	for _, test := range []struct {
+		again  bool
+		takes  time.Duration
+		status plan.Status
+	}{
+		{false, h.limits.CallTime - time.Second/100, plan.StatusAuthorError},
+		{false, h.limits.CallTime, plan.StatusTimeout},
+		{true, 10 * h.limits.CallTime, plan.StatusAuthorError},
+		{true, againTimes * h.limits.CallTime, plan.StatusTimeout},
+	} {
+		c.Again = test.again
+		if out := h.takes(timers, c, test.takes); out.Status != test.status {
+			t.Errorf("again %t: a call of %v ended as %s", test.again, test.takes, out.Status)
 		}
 	}
+}
+
+// takes makes a call whose guest asks for a text, which takes some time.
+func (h *Host) takes(timers *hands, c plan.Call, d time.Duration) plan.Outcome {
+	s := signalled{c.Texts.(texts), make(chan struct{}), make(chan struct{})}
+	c.Texts = s
+	ended := make(chan plan.Outcome)
+	go func() { ended <- h.Run(context.Background(), c) }()
+	<-s.asked
+	timers.pass(d)
+	timers.newest().expire()
+	s.reply <- struct{}{}
+	return <-ended
 }
 
 // Time that a host function takes counts: the guest does not get to run on.
 func TestDeadlineCountsHostFunctions(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, hostGuest(show(call(fnText, 0, 0, 64, 4))).build()))
-	s := signalled{c.Texts.(texts), make(chan struct{}), make(chan struct{})}
-	c.Texts = s
-	ended := make(chan plan.Outcome)
-	go func() { ended <- h.Run(context.Background(), c) }()
-	<-s.asked
-	if !timers.newest().runDown() {
-		t.Error("no timer runs")
-	}
-	s.reply <- struct{}{}
-	if out := <-ended; out.Status != plan.StatusTimeout || !strings.Contains(out.Detail, "mneme.text: more than") {
+	if out := h.takes(timers, c, h.limits.CallTime); out.Status != plan.StatusTimeout ||
+		!strings.Contains(out.Detail, "mneme.text: more than") {
 		t.Errorf("%s: %s", out.Status, out.Detail)
 	}
 }
 
-// An instance whose timer ran down as its call ended is not used again: the timer might drain the next call's tank.
-func TestLateInstanceIsNotKept(t *testing.T) {
+// A timer that was set for a call does nothing to a later one of the same instance, except that it is set again for the
+// time that this one has left.
+func TestTimerOfAnEarlierCall(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
 	if out := h.Run(t.Context(), c); out.Status != plan.StatusOK || len(h.pool.top) != 1 {
@@ -164,30 +205,36 @@ func TestLateInstanceIsNotKept(t *testing.T) {
 	}
 	timer := timers.newest()
 	in := h.pool.take(poolKey{"t", h.modules.find("t", c.Module), sizeSmall})
-	in.tank.fill(100, 10, time.Second)
+	defer in.close(t.Context())
 	timer.runDown()
-	if in.tank.end() {
-		t.Error("a drained tank counts as clean")
+	if timer.running {
+		t.Error("a timer without a call is set again")
 	}
-	in.tank.fill(100, 10, time.Second)
-	timer.mu.Lock()
-	timer.running = false // it has run down, and its call is on the way
-	timer.mu.Unlock()
-	if in.tank.end() {
-		t.Error("a timer on its way counts as clean")
+	in.tank.fill(100, 10, time.Second, timers.now())
+	if !in.tank.end() {
+		t.Error("a call without a fault is not clean")
 	}
-	timer.call()
-	if timer.running || in.tank.late {
+	timers.pass(time.Second / 2)
+	in.tank.fill(100, 10, time.Second, timers.now())
+	timers.pass(time.Second / 2)
+	timer.expire()
+	if in.tank.late || timer.set > time.Second/2 || timer.set < time.Second/4 {
+		t.Errorf("late %t, and set for %v: half of the time is left", in.tank.late, timer.set)
+	}
+	timer.runDown()
+	if !in.tank.late || in.tank.end() {
+		t.Error("a call beyond its time is not drained")
+	}
+	if timer.runDown(); timer.running || in.tank.tank.Get() != uint64(1<<64+drained) {
 		t.Error("the timer did something after the end")
 	}
-	in.close(t.Context())
 }
 
 func TestDeadlineOfTheStart(t *testing.T) {
 	limits := DefaultLimits()
 	limits.StartFuel = 1 << 55
 	timers := &hands{}
-	h := newHost(t, Options{Limits: limits, NewTimer: func(f func()) Timer {
+	h := newHost(t, Options{Limits: limits, Clock: timers.now, NewTimer: func(f func()) Timer {
 		timer := timers.make(f)
 		go func() {
 			for !timer.(*handTimer).runDown() {

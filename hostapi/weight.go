@@ -39,7 +39,7 @@ func (m *module) weigh(p *wasm.Prepared) {
 
 // footprint is the memory that an idle instance takes, in bytes.
 func (in *instance) footprint() int {
-	return cap(in.memory.bytes) + in.key.module.instance + stackOf(in.assemble)
+	return cap(in.memory.bytes) + in.key.module.instance + in.calls.bytes()
 }
 
 // keptStack is the longest stack of calls, in bytes, that an idle instance keeps. A stack begins with 10 KiB, grows by
@@ -48,21 +48,38 @@ const keptStack = 64 << 10
 
 // trimStack gives an instance a new stack where a call has grown the one it has.
 func (in *instance) trimStack() {
-	if stackOf(in.assemble) > keptStack {
-		in.assemble = in.guest.ExportedFunction(exportAssemble)
+	if in.calls.bytes() > keptStack {
+		in.export()
 	}
 }
 
-// stackOf is the length of the stack that a function's calls run on, in bytes. wazero does not tell it, so it is read
-// from the engine's structure; TestStackIsSeen fails where a new version of wazero has another one.
-func stackOf(f api.Function) int {
+// export takes the function that calls go to, with a stack of its own.
+func (in *instance) export() {
+	in.assemble = in.guest.ExportedFunction(exportAssemble)
+	in.calls = stackOf(in.assemble)
+}
+
+// callStack is the stack that a function's calls run on. The zero callStack is of an engine that has none.
+type callStack struct{ of reflect.Value }
+
+// stackOf finds the stack of a function. wazero does not tell it, so it is read from the engine's structure;
+// TestStackIsSeen fails where a new version of wazero has another one.
+func stackOf(f api.Function) callStack {
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Pointer {
-		return 0
+		return callStack{}
 	}
 	stack := v.Elem().FieldByName("stack")
-	if stack.Kind() != reflect.Slice {
+	if stack.Kind() != reflect.Slice || stack.Type().Elem().Kind() != reflect.Uint8 {
+		return callStack{}
+	}
+	return callStack{stack}
+}
+
+// bytes is how long the stack is now.
+func (s callStack) bytes() int {
+	if !s.of.IsValid() {
 		return 0
 	}
-	return stack.Cap() * int(stack.Type().Elem().Size())
+	return s.of.Cap()
 }

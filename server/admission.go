@@ -87,7 +87,7 @@ const heldAnswer = 64 << 10
 // where it does not fit; any other is answered all the same.
 func (x *exchange) holdAnswer() error {
 	r := x.c.Response()
-	if x.err != nil || r.IsBodyStream() || len(r.Body()) < heldAnswer {
+	if x.err != nil || len(r.Body()) < heldAnswer {
 		return nil
 	}
 	held := lease{of: x.s.bytes, tenant: x.sender()}

@@ -161,6 +161,7 @@ func (x *exchange) settle() {
 	fast.Hijack(func(rest net.Conn) {
 		conn.is(idle)
 		linger(conn, rest, answer.Bytes())
+		_ = conn.Close()
 	})
 }
 
@@ -176,7 +177,7 @@ func linger(conn *conn, rest net.Conn, answer []byte) {
 	if err := conn.CloseWrite(); err != nil {
 		return
 	}
-	// The error does not matter: the connection is closed next in any case.
+	// The error does not matter, because the connection is closed next in any case.
 	_, _ = io.Copy(io.Discard, rest)
 }
 

@@ -267,10 +267,7 @@ func (s *Server) end(x *exchange) {
 	if epoch := x.s.engine.Epoch(); epoch != "" {
 		response.Header.Set(headerEpoch, epoch)
 	}
-	status, size := response.StatusCode(), 0
-	if !response.IsBodyStream() { // a stream's bytes are yet to be written
-		size = len(response.Body())
-	}
+	status, size := response.StatusCode(), len(response.Body()) // a stream's bytes are yet to be written
 	x.settle()
 
 	took := s.now().Sub(x.start)

@@ -87,7 +87,9 @@ type conn struct {
 	since   time.Time      // when it began to do that
 	line    *queue.Element // in the list of doing
 	closed  bool
-	held    lease // what the answer on its way holds
+	held    lease  // what the answer on its way holds
+	lost    func() // what a stream is told that was to take the connection; nil: none was
+	ahead   []byte // what was read of the next request
 }
 
 // admit counts a new connection, and closes another one where there are too many. It is nil where none can be closed.
@@ -180,6 +182,7 @@ func (c *conn) end() error {
 			delete(c.of.addresses, c.address.name)
 		}
 		c.held.release()
+		c.breakPromise()
 	}
 	return c.Conn.Close()
 }

@@ -72,6 +72,8 @@ type Server struct {
 	console     *console // nil: it is not served
 	upstreams   *proxy.Clients
 	late        sync.WaitGroup // ends of model calls that are being noted
+	streaming   sync.WaitGroup // connections that a stream has, or had last
+	pieces      sync.Pool      // of *piece
 
 	metrics   *metrics
 	exchanges sync.Pool
@@ -141,6 +143,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
 	s.upstreams = proxy.NewClients(o.Engine.Projects.Operator.Allowed, o.Engine.Tenants.HoldsKey)
 	s.exchanges.New = func() any { return new(exchange) }
+	s.pieces.New = func() any { return new(piece) }
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.streams, s.stopStreaming = context.WithCancel(s.base)
 
@@ -176,7 +179,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	}
 	s.register(d)
 	fast := s.app.Server()
-	fast.CloseOnShutdown = true
+	fast.CloseOnShutdown, fast.KeepHijackedConns = true, true
 	fast.ConnState = s.connections.changed
 	fast.HeaderReceived = func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{ReadTimeout: l.read}
@@ -193,7 +196,7 @@ func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandle
 		c := ctx.Conn().(*conn)
 		c.is(working)
 		defer func() {
-			if !ctx.Response.IsBodyStream() {
+			if !ctx.Hijacked() { // else it is a stream's, or is about to be closed
 				c.is(sending)
 			}
 		}()
@@ -230,10 +233,28 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.drain)
 	defer cancel()
 	err := s.app.ShutdownWithContext(drain)
+	if err == nil {
+		err = await(drain, &s.streaming)
+	}
 	_ = ln.Close() // Fiber closes a listener only once it serves it; closing twice does no harm
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%d requests did not finish within %s", s.metrics.inFlight.Load(), s.limits.drain)
 	}
 	<-served
 	return nil
+}
+
+// await waits for a group, or for ctx to end, whose error it then answers.
+func await(ctx context.Context, group *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		group.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -121,6 +122,6 @@ func (p *pusher) push() (int, error) {
 
 // say writes a comment or a field that is no event, and reports whether the reader is still there.
 func (p *pusher) say(text string) bool {
-	_, _ = p.out.WriteString(text)
+	_, _ = io.WriteString(p.out, text)
 	return p.out.Flush() == nil
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -11,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -32,12 +33,105 @@ type streamed struct {
 	close       func()
 }
 
-// stream is what a streamed response is written to. It outlives the exchange that began it.
+// stream is what a streamed response is written to. It outlives the exchange that began it. What is written waits for
+// Flush, or until there is a piece of it; a stream that waits for something to write holds no memory for it.
 type stream struct {
-	*bufio.Writer
 	ctx          context.Context // ends when the server begins to stop
-	conn         net.Conn
 	stall, drain time.Duration
+	pieces       *sync.Pool
+
+	conn    *conn
+	chunked bool   // the body is in chunks, as in HTTP/1.1
+	head    []byte // of the response, until it is written
+	piece   *piece // what waits to be written; nil: nothing
+	lost    error  // of the first write that failed: nobody reads any more
+}
+
+// piece is as much of a stream as is written at once, with room for what stands around a chunk.
+type piece struct {
+	bytes [pieceFront + pieceSize + pieceBack]byte
+	used  int
+}
+
+const (
+	pieceSize  = 8 << 10
+	pieceFront = len("2000\r\n") // the length in hexadecimal digits
+	pieceBack  = len("\r\n" + lastChunk)
+	lastChunk  = "0\r\n\r\n"
+)
+
+// Write implements io.Writer.
+func (s *stream) Write(b []byte) (n int, err error) {
+	for len(b) > 0 && s.lost == nil {
+		if s.piece == nil {
+			s.piece = s.pieces.Get().(*piece)
+			s.piece.used = 0
+		}
+		copied := copy(s.piece.bytes[pieceFront+s.piece.used:][:s.Available()], b)
+		s.piece.used += copied
+		n, b = n+copied, b[copied:]
+		if s.Available() == 0 {
+			if err := s.Flush(); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, s.lost
+}
+
+// Available is how many bytes can be written before they go to the reader.
+func (s *stream) Available() int {
+	if s.piece == nil {
+		return pieceSize
+	}
+	return pieceSize - s.piece.used
+}
+
+// Flush hands what was written to the reader.
+func (s *stream) Flush() error { return s.send(false) }
+
+// finish ends a response that is whole.
+func (s *stream) finish() error { return s.send(true) }
+
+// send writes the head, where it is still to be written, and the piece, and what ends the body where this is its end.
+func (s *stream) send(end bool) error {
+	if s.lost != nil {
+		return s.lost
+	}
+	p := s.piece
+	if p == nil {
+		if s.head == nil && !(end && s.chunked) {
+			return nil
+		}
+		p = s.pieces.Get().(*piece)
+		p.used = 0
+	}
+	defer func() {
+		s.piece = nil
+		s.pieces.Put(p)
+	}()
+	out := p.bytes[pieceFront : pieceFront+p.used]
+	if s.chunked {
+		from := pieceFront
+		if p.used > 0 {
+			length := strconv.AppendUint(make([]byte, 0, pieceFront), uint64(p.used), 16)
+			length = append(length, "\r\n"...)
+			from -= len(length)
+			copy(p.bytes[from:], length)
+			out = append(p.bytes[from:pieceFront+p.used], "\r\n"...)
+		}
+		if end {
+			out = append(out, lastChunk...)
+		}
+	}
+	if s.head != nil {
+		out = append(s.head, out...)
+		s.head = nil
+	}
+	if s.lost = s.extend(); s.lost == nil {
+		_, s.lost = s.conn.Write(out)
+	}
+	return s.lost
 }
 
 // written is a response that write produces piece by piece, for as long as its reader keeps reading. Where write fails
@@ -61,8 +155,7 @@ func (x *exchange) written(contentType string, write func(ctx context.Context, w
 	}}
 }
 
-// patient gives the reader new time before each piece. It must not implement io.StringWriter, because WriteString would
-// then bypass Write.
+// patient gives the reader new time before each piece.
 type patient struct {
 	out   *stream
 	place *fair.Place
@@ -91,14 +184,6 @@ func (s *stream) extend() error {
 // hurry is called when the server stops: it shortens the reader's time, so that the stream ends within limits.drain.
 func (s *stream) hurry() { _ = s.conn.SetWriteDeadline(time.Now().Add(s.drain / 4)) }
 
-// Flush hands what was written to the reader.
-func (s *stream) Flush() error {
-	if err := s.extend(); err != nil {
-		return err
-	}
-	return s.Writer.Flush()
-}
-
 // startStream begins a streamed response. Its writer must not touch the exchange, which ends before the writer does.
 func (x *exchange) startStream(resp streamed) error {
 	if resp.close == nil {
@@ -125,29 +210,34 @@ func (x *exchange) startStream(resp streamed) error {
 		resp.close()
 		return nil
 	}
-	s, conn := x.s, x.c.Context().Conn()
-	id, path := x.id, strings.Clone(x.c.Path())
+	s, id, path := x.s, x.id, strings.Clone(x.c.Path())
+	out := &stream{ctx: s.streams, stall: s.limits.stall, drain: s.limits.drain, pieces: &s.pieces}
 	s.metrics.streams.Add(1)
-	r.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer s.metrics.streams.Add(-1)
-		defer open.release()
-		defer resp.close()
-		out := &stream{w, s.streams, conn, s.limits.stall, s.limits.drain}
-		if err := guard(func() error { return resp.run(out) }); err != nil {
-			level := slog.LevelError
-			// A bufio.Writer keeps the error of its first write that failed.
-			if _, lost := w.Write(nil); lost != nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) {
-				level = slog.LevelInfo // the reader left or the server is stopping
-			}
-			s.log.Log(s.base, level, "a stream broke off", "request_id", id, "path", path, "error", err)
-			// Nothing else can tell the reader that the response is incomplete.
-			_ = conn.Close()
+	end := func() {
+		s.metrics.streams.Add(-1)
+		open.release()
+		resp.close()
+	}
+	x.handOver(out, func() (whole bool) {
+		defer end()
+		err := guard(func() error { return resp.run(out) })
+		if err == nil {
+			err = out.finish()
 		}
-	})
+		if err == nil {
+			return true
+		}
+		level := slog.LevelError
+		if out.lost != nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) {
+			level = slog.LevelInfo // the reader left or the server is stopping
+		}
+		s.log.Log(s.base, level, "a stream broke off", "request_id", id, "path", path, "error", err)
+		return false // The connection is closed: nothing else can tell the reader that the response is incomplete.
+	}, end)
 	return nil
 }
 
-// guard turns a panic into an error. A stream runs in a goroutine of Fiber's, where a panic would end the program.
+// guard turns a panic into an error. A stream runs in a goroutine of its own, where a panic would end the program.
 func guard(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -49,7 +49,7 @@ func (svc *Service) stepSpace(ctx context.Context, tenant string, job store.Item
 	if state == dropped {
 		return true, records.LostRace(svc.dropPiece(ctx, tenant, job))
 	}
-	done, err = svc.foldSpace(ctx, tenant, job)
+	done, err = svc.foldSpace(ctx, tenant, job, foldAt)
 	switch {
 	case errors.Is(err, ErrBroken):
 		return true, records.LostRace(svc.rebuild(ctx, tenant, job))
@@ -104,9 +104,10 @@ func (f *folding) oldest(waiting []store.Item) uint32 {
 	return epochOf(waiting[0].Key)
 }
 
-// foldSpace takes dead documents out of blocks, or puts fresh documents into them where there are enough of them, or
-// where they have waited since an earlier epoch. Few fresh documents are searched as they are.
-func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item) (done bool, err error) {
+// foldSpace takes dead documents out of blocks, or puts fresh documents into them where there are at least so many, or
+// where they have waited since an earlier epoch. Fewer fresh documents are searched as they are. It does not fold while
+// there are marks, because folding says that nothing is left of the epochs before.
+func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item, least int) (done bool, err error) {
 	f, fresh, marks, err := svc.look(ctx, tenant, job)
 	if err != nil {
 		return false, err
@@ -114,7 +115,7 @@ func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item
 	if len(marks) > 0 { // What was forgotten must not stay because little else is.
 		return true, f.takeOut(marks, f.oldest(fresh), foldDead)
 	}
-	if len(fresh) < foldAt && f.oldest(fresh) >= f.epoch {
+	if len(fresh) < least && f.oldest(fresh) >= f.epoch {
 		return false, nil
 	}
 	for limit := foldChunk; ; limit /= 4 {
@@ -228,9 +229,11 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 			gone = append(gone, d)
 			b.Expect = append(b.Expect, store.Expect{Key: it.Key, Value: it.Value})
 			b.Delete = append(b.Delete, it.Key)
-			if there(r.Keys[i+2]) {
+			if vector := r.Keys[i+2]; there(vector) {
 				bits, bytes := f.vectorKeys(d.Place)
 				b.Delete = append(b.Delete, bits, bytes)
+			} else { // One that is made just now must not outlive its document.
+				b.Expect = append(b.Expect, store.Expect{Key: vector.Key})
 			}
 		}
 		b.Delete = append(b.Delete, mark.Key)

@@ -24,6 +24,7 @@ type Query struct {
 	Viewer string    // It sees the documents of this group and those of none. Empty: it sees all.
 	Limit  int       // of hits
 	Near   *Near     // what is near it is found, too, and counts in scores; nil: words alone
+	Under  string    // the path of a namespace: of memories only those in it or below are hits
 
 	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and
 	// the languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
@@ -49,10 +50,11 @@ type search struct {
 	fresh    []*rank.Document    // not in blocks, sorted by place
 	dead     map[rank.Place]bool
 	ranking  *rank.Ranking
-	phrases  []string    // that hits hold
-	unwanted []rank.Word // that no hit holds
-	loose    bool        // they need not
-	capped   bool        // hits may be missing, because most of what was read says the same
+	only     map[rank.Place]bool // where hits may be; nil: anywhere
+	phrases  []string            // that hits hold
+	unwanted []rank.Word         // that no hit holds
+	loose    bool                // they need not
+	capped   bool                // hits may be missing, because most of what was read is left out or says the same
 }
 
 // Search gives the best hits of a query, as many as it asks for, best first. It is incomplete where the index is being
@@ -141,6 +143,10 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 			q.Ranges = append(q.Ranges, s.blocks(term))
 		}
 	}
+	named := len(q.Ranges)
+	if s.Under != "" {
+		q.Ranges = append(q.Ranges, s.names()...)
+	}
 	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
 	if err != nil {
 		return nil, err
@@ -170,10 +176,17 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 		ask.Corpus.Documents++
 		ask.Corpus.Terms += uint64(d.Len)
 	}
-	if ask.Without, err = s.without(asked.Without, r.Ranges[wanted:]); err != nil {
+	if ask.Without, err = s.without(asked.Without, r.Ranges[wanted:named]); err != nil {
 		return nil, err
 	}
-	found := s.rarest(words, r.Ranges[2:wanted])
+	if s.Under != "" {
+		s.only = s.placesOf(r.Ranges[named:])
+		ask.Only = s.only
+	}
+	found, err := s.rarest(words, r.Ranges[2:wanted])
+	if err != nil {
+		return nil, err
+	}
 	if err := s.addVariants(found); err != nil {
 		return nil, err
 	}
@@ -182,6 +195,39 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	}
 	s.ranking, err = rank.Rank(s.ctx, ask)
 	return languages, err
+}
+
+// maxNamed bounds the memories of a namespace that are looked up by their names. Hits among more of them are told by
+// reading what fits best.
+const maxNamed = 10_000
+
+// names cover where the memories are that lie in the namespace or below it.
+func (s *search) names() (out []store.Range) {
+	for _, behind := range []string{"!", "/"} {
+		rng := records.PrefixRange(records.RecallMemory.Key(s.Project, s.Under+behind))
+		rng.Limit = maxNamed + 1
+		out = append(out, rng)
+	}
+	return out
+}
+
+// placesOf gives the places of the memories that were found by their names; nil where they are too many.
+func (s *search) placesOf(named [][]store.Item) map[rank.Place]bool {
+	items := slices.Concat(named...)
+	if len(items) > maxNamed {
+		return nil
+	}
+	out := map[rank.Place]bool{}
+	for _, it := range items {
+		ps, ok := ReadPassages(it.Value)
+		if s.damaged = s.damaged || !ok; !ok {
+			continue
+		}
+		for i := range ps.Count {
+			out[ps.Place(i)] = true
+		}
+	}
+	return out
 }
 
 // readFresh takes up the documents that wait for their block, and those that are not indexed.

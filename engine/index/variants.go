@@ -100,7 +100,8 @@ func (s *search) typos(w *asked) (found []variant, err error) {
 	return found[:min(nearest, maxTypos)], nil
 }
 
-// load reads the blocks of variants, counts their documents, and leaves out those that only dead documents hold.
+// load reads the blocks of variants, counts their documents, and leaves out those that only dead documents hold, or
+// such as the viewer may not see.
 func (s *search) load(found []variant) ([]variant, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -115,7 +116,9 @@ func (s *search) load(found []variant) ([]variant, error) {
 	}
 	for i := range found {
 		found[i].blocks = r.Ranges[i]
-		found[i].count = s.length(found[i].term, found[i].blocks)
+		if found[i].count, err = s.length(found[i].term, found[i].blocks); err != nil {
+			return nil, err
+		}
 	}
 	return slices.DeleteFunc(found, func(v variant) bool { return v.count == 0 }), nil
 }

@@ -58,17 +58,15 @@ func (svc *Service) Corpus(ctx context.Context, tenant string, s Space) (string,
 	return string(it.Value), err
 }
 
-// FoldAll puts fresh documents of a space into blocks, however few wait, and tells whether there were any.
+// FoldAll does a unit of what stepSpaces does with a space's documents, however few of them are fresh, and tells
+// whether there were any.
 func (svc *Service) FoldAll(ctx context.Context, tenant string, s Space) (done bool, err error) {
 	job, err := svc.db.ReadItem(ctx, tenant, s.jobKey())
 	if err != nil || !there(job) || stateOf(job) == dropped {
 		return false, err
 	}
-	f, fresh, _, err := svc.look(ctx, tenant, job)
-	if err != nil || len(fresh) == 0 {
-		return false, err
-	}
-	return true, records.LostRace(f.fold(foldAt))
+	done, err = svc.foldSpace(ctx, tenant, job, 1)
+	return done, records.LostRace(err)
 }
 
 // WithoutVector gives documents in blocks that have no vector of a model, among the next limit ones behind a place, and
@@ -154,8 +152,9 @@ func (s *search) nearest() ([]rank.Place, error) {
 		if err != nil {
 			return nil, err
 		}
-		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bits) && !s.dead[placeOf(it.Key)] {
-			found.Add(placeOf(it.Key), vector.Hamming(value, s.Near.Bits))
+		at := placeOf(it.Key)
+		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bits) && !s.dead[at] && (s.only == nil || s.only[at]) {
+			found.Add(at, vector.Hamming(value, s.Near.Bits))
 		}
 	}
 	var places []rank.Place
@@ -288,7 +287,7 @@ func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
 			hits[i].Score += hits[i].Why.Vector
 		}
 	}
-	slices.SortStableFunc(hits, func(a, b rank.Hit) int { return cmp.Compare(b.Score, a.Score) })
+	rank.RaiseNewer(hits)
 	return hits[:min(len(hits), limit)], nil
 }
 

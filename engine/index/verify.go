@@ -281,6 +281,8 @@ func (c *Checks) vector(s *verify.Space, it store.Item) {
 		s.Malformed("the vector has %d bytes for %d bytes of bits", len(it.Value), len(bits))
 	case !bytes.Equal(bits[:tag], it.Value[:tag]):
 		s.Mismatch("the vector's bits are of another model")
+	case !vector.Quantised{Bits: bits[tag:], Bytes: it.Value[tag:]}.Agrees():
+		s.Mismatch("the vector's bits are not the signs of its bytes")
 	}
 }
 

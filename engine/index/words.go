@@ -76,7 +76,7 @@ type asked struct {
 
 // rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. With a
 // viewer it leaves that to ranking, because documents that the viewer may not see must not decide.
-func (s *search) rarest(words []rank.Word, blocks [][]store.Item) []asked {
+func (s *search) rarest(words []rank.Word, blocks [][]store.Item) ([]asked, error) {
 	out := make([]asked, len(words))
 	for i, w := range words {
 		out[i] = asked{Word: w, blocks: blocks[:len(w.Terms)]}
@@ -87,38 +87,51 @@ func (s *search) rarest(words []rank.Word, blocks [][]store.Item) []asked {
 	}
 	for i := range out {
 		for n, term := range out[i].Terms {
-			out[i].length += s.length(term, out[i].blocks[n])
+			length, err := s.length(term, out[i].blocks[n])
+			if err != nil {
+				return nil, err
+			}
+			out[i].length += length
 		}
 	}
 	if len(words) <= rank.MaxWords || s.Viewer != "" {
-		return out
+		return out, nil
 	}
 	out = slices.DeleteFunc(out, func(a asked) bool { return a.length == 0 })
 	if len(out) > rank.MaxWords {
 		slices.SortStableFunc(out, func(a, b asked) int { return cmp.Compare(a.length, b.length) })
 		out = out[:rank.MaxWords]
 	}
-	return out
+	return out, nil
 }
 
-// length counts a term's postings, but for those of dead documents.
-func (s *search) length(term string, blocks []store.Item) (n int) {
+// length counts a term's postings, but for those of dead documents and of what the viewer may not see.
+func (s *search) length(term string, blocks []store.Item) (n int, err error) {
 	for _, it := range blocks {
-		if len(s.dead) == 0 {
+		if len(s.dead) == 0 && s.Viewer == "" {
 			n += rank.BlockLen(it.Value)
 			continue
 		}
 		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // Where it does not parse, gathering the postings tells.
-		for i := range block {
-			if !s.dead[block[i].Place] {
-				n++
-			}
+		if block, err = s.shown(s.alive(block)); err != nil {
+			return 0, err
 		}
+		n += len(block)
 	}
 	for _, d := range s.fresh {
-		n += int(min(d.Count(term), 1))
+		if !s.hidden(d.Group) {
+			n += int(min(d.Count(term), 1))
+		}
 	}
-	return n
+	return n, nil
+}
+
+// alive leaves out the postings of dead documents.
+func (s *search) alive(list []rank.Posting) []rank.Posting {
+	if len(s.dead) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] })
 }
 
 // gatherAll puts the postings of all words together. A word may be the name of a speaker. Of somebody who says little of
@@ -129,7 +142,10 @@ func (s *search) gatherAll(q *rank.Request, words []asked) error {
 	for _, a := range words {
 		said := 0
 		if a.name != "" {
-			said = s.length(a.name, a.said)
+			var err error
+			if said, err = s.length(a.name, a.said); err != nil {
+				return err
+			}
 		}
 		if uint64(said)*commonSpeaker >= q.Corpus.Documents {
 			some, err := s.gather(rank.Word{Terms: []string{a.name}}, [][]store.Item{a.said[:min(len(a.said), 1)]})
@@ -192,10 +208,7 @@ func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, erro
 				list = more
 			}
 		}
-		if len(s.dead) > 0 {
-			list = slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] })
-		}
-		list, err := s.shown(list)
+		list, err := s.shown(s.alive(list))
 		if err != nil {
 			return rank.Postings{}, err
 		}

@@ -26,7 +26,7 @@ type Finder struct {
 // How far Best looks beyond what it is asked for.
 const (
 	readAtOnce = 512
-	maxLooked  = 8192 // documents read, of which most say the same as hits
+	maxLooked  = 8192 // documents read, of which most are left out or say the same as hits
 )
 
 // Best gives the best hits of a ranking, best first. What several passages are of comes once, and so does what several
@@ -76,7 +76,7 @@ func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
 			hits = append(hits, Hit{Doc: d, Score: some[i].Score, Why: r.Why(&some[i])})
 		}
 	}
-	raiseNewer(hits)
+	RaiseNewer(hits)
 	return hits[:min(len(hits), f.Limit)], capped, nil
 }
 
@@ -140,19 +140,21 @@ const (
 	lighter    = .35 // by how much less important the newer may be
 )
 
-// raiseNewer gives each hit at least the score of those older ones that it seems to contradict, and sorts the hits.
-func raiseNewer(hits []Hit) {
-	raised := make([]float64, len(hits))
+// RaiseNewer gives each hit at least the score of those older ones that it seems to contradict, and sorts the hits.
+func RaiseNewer(hits []Hit) {
+	oldest := make([]*Hit, len(hits))
 	for i := range hits {
-		for j := range hits {
-			if hits[j].Score > hits[i].Score+raised[i] && supersedes(&hits[i], &hits[j]) {
-				raised[i] = hits[j].Score - hits[i].Score
+		oldest[i] = &hits[i]
+	}
+	slices.SortStableFunc(oldest, func(a, b *Hit) int { return a.Doc.Created.Compare(b.Doc.Created) })
+	for i, newer := range oldest {
+		own := newer.Score - newer.Why.Newer
+		for _, older := range oldest[:i] {
+			if older.Score > newer.Score && supersedes(newer, older) {
+				newer.Score = older.Score
 			}
 		}
-	}
-	for i, by := range raised {
-		hits[i].Why.Newer = by
-		hits[i].Score += by
+		newer.Why.Newer = newer.Score - own
 	}
 	slices.SortStableFunc(hits, func(a, b Hit) int {
 		if a.Score == b.Score && (a.Why.Newer > 0 || b.Why.Newer > 0) {

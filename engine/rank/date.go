@@ -39,8 +39,11 @@ var ambiguous = []string{"may", "march", "mars", "mai", "mei", "jan", "august", 
 var introductions = []string{"in", "of", "last", "this", "next", "since", "until", "by", "during", "early", "late",
 	"mid", "before", "after"}
 
-// Dates reads the dates that a text names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023, 7.5.2023,
-// 5/7/2023.
+// links are words that may stand between a day and its month, and between a month and its year.
+var links = []string{"of", "de", "del", "di"}
+
+// Dates reads the dates that a text names: 2023-05-07, 2023-05, 2023, May 2023, 7 May, May 7th 2023, 7th of May,
+// 7 de mayo de 2023, 7.5.2023, 5/7/2023, 2023年5月7日.
 func Dates(query string) []Date {
 	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -73,11 +76,17 @@ func Dates(query string) []Date {
 			continue
 		}
 		d := Date{Month: month}
-		behind := i + 1
-		if day := dayNumber(word(i - 1)); day > 0 {
-			d.Day, used[i-1] = day, true
+		before, behind := i-1, i+1
+		if slices.Contains(links, word(before)) && dayNumber(word(before-1)) > 0 {
+			before--
+		}
+		if day := dayNumber(word(before)); day > 0 {
+			d.Day, used[before] = day, true
 		} else if day := dayNumber(word(behind)); day > 0 {
 			d.Day, used[behind] = day, true
+			behind++
+		}
+		if slices.Contains(links, word(behind)) && yearNumber(word(behind+1)) != 0 {
 			behind++
 		}
 		if d.Year = yearNumber(word(behind)); d.Year != 0 {

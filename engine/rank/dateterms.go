@@ -40,8 +40,18 @@ func DateTerms(text string) (terms []string) {
 // numericDate is a date in digits: 7.5.2023, 05/07/2023, 7-5-23.
 var numericDate = regexp.MustCompile(`\b(\d{1,2})([./-])(\d{1,2})([./-])(\d{4}|\d{2})\b`)
 
-// numericDates reads dates in digits whose year comes last. Where slashes leave open which is the month, both are meant.
+// markedDate is a date whose year, month and day say what they are, as in Chinese and Japanese: 2023年5月7日.
+var markedDate = regexp.MustCompile(`(\d{4})年(\d{1,2})月(?:(\d{1,2})日)?`)
+
+// numericDates reads dates in digits whose year comes last, and those whose parts are marked. Where slashes leave open
+// which is the month, both are meant.
 func numericDates(text string) (out []Date) {
+	for _, m := range markedDate.FindAllStringSubmatch(text, -1) {
+		d := Date{Year: yearNumber(m[1]), Month: time.Month(number(m[2], 2)), Day: number(m[3], 2)}
+		if d.Year != 0 && validDay(int(d.Month), max(d.Day, 1)) {
+			out = append(out, d)
+		}
+	}
 	for _, m := range numericDate.FindAllStringSubmatch(text, -1) {
 		a, _ := strconv.Atoi(m[1])
 		b, _ := strconv.Atoi(m[3])

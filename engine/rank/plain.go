@@ -108,7 +108,7 @@ func (r *Ranking) keepBest() error {
 				most += r.shares[l.word] * r.saturated(row[l.word])
 			}
 		}
-		if most < worst || len(r.Without) > 0 && r.Without[doc.Place] || !r.Filter.may(doc.Day, doc.Attrs) {
+		if most < worst || r.bars(doc.Place) || !r.Filter.may(doc.Day, doc.Attrs) {
 			continue
 		}
 		if slot == len(r.docs) {

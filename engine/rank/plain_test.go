@@ -28,6 +28,12 @@ func plainRequest(r *rand.Rand) Request {
 			q.Without[d.Place] = true
 		}
 	}
+	if r.IntN(4) == 0 {
+		q.Only = map[Place]bool{}
+		for _, d := range docs[:r.IntN(len(docs))] {
+			q.Only[d.Place] = true
+		}
+	}
 	for range r.IntN(6) {
 		w := Postings{Typo: r.IntN(8) == 0}
 		for _, d := range docs {

@@ -99,6 +99,7 @@ type Request struct {
 	When     bool           // the query asks when something was, or how long
 	Speakers Speakers       // whom the query names
 	Without  map[Place]bool // what hits must not hold is there
+	Only     map[Place]bool // hits may be there; nil: anywhere
 	Filter   Filter
 	Weights  Weights
 }
@@ -167,6 +168,11 @@ func (r *Ranking) keepAll() error {
 	}
 	heap.Init(&r.heap)
 	return r.ctx.Err()
+}
+
+// bars tells whether no hit may be at a place.
+func (q *Request) bars(at Place) bool {
+	return len(q.Without) > 0 && q.Without[at] || q.Only != nil && !q.Only[at]
 }
 
 // sharesOf says what part of the greatest possible score each word has: the rarer it is among all, the more.

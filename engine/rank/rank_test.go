@@ -174,6 +174,13 @@ func TestDates(t *testing.T) {
 		"what happened in May 2023?":     {{2023, time.May, 0}},
 		"on 7 May 2023":                  {{2023, time.May, 7}},
 		"on May 7th, 2023":               {{2023, time.May, 7}},
+		"the 7th of May 2023":            {{2023, time.May, 7}},
+		"the 7th of May":                 {{0, time.May, 7}},
+		"el 7 de mayo de 2023":           {{2023, time.May, 7}},
+		"in May of 2023":                 {{2023, time.May, 0}},
+		"2023年5月7日に、2024年12月":            {{2023, time.May, 7}, {2024, time.December, 0}},
+		"2023年13月7日":                     nil,
+		"2 of us may leave":              nil,
 		"2023-05-07":                     {{2023, time.May, 7}},
 		"notes of 2023-05":               {{2023, time.May, 0}},
 		"the trip of 2022":               {{2022, 0, 0}},
@@ -214,5 +221,37 @@ func TestRankEndsWithItsCaller(t *testing.T) {
 	cancel()
 	if _, err := Rank(ctx, Request{Words: words, Corpus: corpus, Weights: Default}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A newer hit comes before each older one that it contradicts, whatever their scores are, also where that one comes
+// before one that is older still.
+func TestNewerHitsComeFirst(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 7))
+	for range 2000 {
+		hits := make([]Hit, 3)
+		for i := range hits {
+			terms := []TermCount{{"berlin", 1}, {"lives", 1}, {"user", 1}}
+			if i == 1 {
+				terms[0].Term = "lisbon"
+			}
+			if i == 2 { // says more of what the one before says than of the first
+				terms = []TermCount{{"lisbon", 1}, {"lives", 1}, {"not", 1}}
+			}
+			hits[i] = Hit{Doc: &Document{Terms: terms, Len: 3, Created: time.Unix(int64(i), 0)},
+				Score: float64(r.IntN(1e8)) / 1e8, Why: Why{Terms: []TermShare{{Word: "lives"}}}}
+		}
+		before := slices.Clone(hits)
+		r.Shuffle(len(hits), func(i, j int) { hits[i], hits[j] = hits[j], hits[i] })
+		for range 2 { // once for words, and once more with vectors
+			if RaiseNewer(hits); hits[0].Doc != before[2].Doc || hits[1].Doc != before[1].Doc {
+				t.Fatalf("%+v, from %+v", hits, before)
+			}
+		}
+		for _, h := range hits {
+			if own := before[h.Doc.Created.Unix()].Score; h.Why.Newer < 0 || h.Score < own || h.Score-own-h.Why.Newer > 1e-9 {
+				t.Fatalf("%+v was %v", h, own)
+			}
+		}
 	}
 }

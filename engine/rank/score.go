@@ -21,7 +21,7 @@ var nobody = [2 * reach]int32{-1, -1, -1, -1}
 
 // add scores a candidate and takes it up unless the filter leaves it out for sure.
 func (r *Ranking) add(c Candidate) {
-	if r.Without[c.Place] {
+	if r.bars(c.Place) {
 		return
 	}
 	if c.own >= 0 {

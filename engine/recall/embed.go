@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,13 +232,20 @@ func (svc *Service) textOf(ctx context.Context, tenantID string, p *project.Reco
 func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, set *project.Settings, s index.Space,
 	some []index.Embedding, texts []string) error {
 	got, failed := svc.embed(ctx, embedTimeout, set, texts)
+	made := some[:0]
 	if failed == nil {
-		for i := range some {
-			var err error
-			if some[i].Quantised, err = vector.Quantise(got.Vectors[i]); err != nil {
-				failed = &ProviderError{Code: "bad_reply", Detail: err.Error()}
-				break
+		var bad error // of a text whose vector is none, which keeps no other from its own
+		for i, v := range got.Vectors {
+			q, err := vector.Quantise(v)
+			if err != nil {
+				bad = err
+				continue
 			}
+			some[i].Quantised = q
+			made = append(made, some[i])
+		}
+		if len(made) == 0 {
+			failed = &ProviderError{Code: "bad_reply", Detail: bad.Error()}
 		}
 	}
 	t := svc.db.Begin(ctx, tenantID)
@@ -246,7 +254,7 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, 
 	}
 	if failed != nil {
 		walk.failures++
-		if failed.Code == "provider_refused" && len(texts) == 1 {
+		if len(texts) == 1 && (failed.Code == "provider_refused" || failed.Code == "bad_reply") {
 			// It stays without a vector, and does not keep others from theirs.
 			walk.after = &some[0].Doc.Place
 		}
@@ -258,7 +266,7 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, 
 		return svc.db.Commit(ctx, tenantID, t.Batch)
 	}
 	walk.failures, walk.most = 0, min(walk.most+1, embedTexts)
-	svc.index.PutVectors(t, s, walk.model, some)
+	svc.index.PutVectors(t, s, walk.model, made)
 	return svc.db.Commit(ctx, tenantID, t.Batch)
 }
 
@@ -279,6 +287,13 @@ func (svc *Service) embed(ctx context.Context, within time.Duration, set *projec
 	if len(got.Vectors) != len(texts) {
 		return got, &ProviderError{Code: "bad_reply",
 			Detail: fmt.Sprintf("%d vectors came for %d texts", len(got.Vectors), len(texts))}
+	}
+	want := cmp.Or(set.EmbeddingDimensions, len(got.Vectors[0]))
+	for _, v := range got.Vectors {
+		if len(v) != want {
+			return got, &ProviderError{Code: "bad_reply",
+				Detail: fmt.Sprintf("a vector has %d dimensions where %d were wanted", len(v), want)}
+		}
 	}
 	return got, nil
 }

@@ -1,10 +1,13 @@
 package recall_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/index"
+	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
@@ -54,4 +57,31 @@ func TestDeadInTwoEpochsCountsOnce(t *testing.T) {
 	if left := marks(k); len(left) > 0 {
 		t.Errorf("%d marks are left", len(left))
 	}
+}
+
+// Documents come into blocks for their vectors however few there are, and leave no mark of a dead one behind.
+func TestMarksOutliveEpochs(t *testing.T) {
+	raw := &stopping{Store: memstore.New()}
+	k := enginetest.Open(t, raw)
+	inBlocks(k)
+	raw.set.Store(true)
+	k.Keep("secret", "harmless")
+	project, kind, _, _, _, _ := records.RecallDead.Split(marks(k)[0].Key)
+	raw.set.Store(false)
+	for n := range 700 {
+		k.Keep(fmt.Sprint("more", n), "talk")
+	}
+	for done := true; done; {
+		var err error
+		done, err = k.Index.FoldAll(t.Context(), k.Admin.Tenant, index.Space{Project: project, Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.Drain()
+	if got := k.Found(recall.Query{Query: "zebrafish"}); len(got) > 0 || k.Holds(ident.DefaultTenant, "quagmir\x00") {
+		t.Errorf("the words that were written over find %q", got)
+	}
+	k.Store = raw.Store // which is verified
+	k.Sound()
 }

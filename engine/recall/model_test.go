@@ -81,7 +81,7 @@ func (m *recallModel) rebuild() {
 // modelHit is a memory that a query finds, with its score.
 type modelHit struct {
 	*modelDoc
-	score, own float64
+	score      float64
 	date       float64
 	words      map[int]bool // of the query, which it holds
 	duplicates int
@@ -292,13 +292,15 @@ func (m *recallModel) chosen(hits []*modelHit) (out []*modelHit) {
 			continue
 		}
 		said[h.said] = h
-		h.own = h.score
 		out = append(out, h)
 	}
-	for _, h := range out {
-		for _, o := range out {
-			if o.own > h.score && h.supersedes(o) {
-				h.score = o.own
+	for changed := true; changed; {
+		changed = false
+		for _, h := range out {
+			for _, o := range out {
+				if o.score > h.score && h.supersedes(o) {
+					h.score, changed = o.score, true
+				}
 			}
 		}
 	}

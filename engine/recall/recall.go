@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -127,7 +128,7 @@ func (r *recalling) now() time.Time {
 // findMemories finds memories by words.
 func (r *recalling) findMemories() error {
 	q := &index.Query{Space: index.Memories(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
-		Limit: r.Limit}
+		Limit: r.Limit, Under: ident.NamespacePath(r.Namespace)}
 	q.Filter.Stream = index.StreamOf(r.SessionID)
 	q.Now, q.Plain, q.Accept = r.now(), r.Plain, r.acceptMemory
 	q.Holds = func(d *rank.Document, phrase string) (bool, error) {

@@ -1,7 +1,9 @@
 package recall_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 // fill stores memories that say nothing of interest, so many that all before them go into blocks.
@@ -222,6 +227,71 @@ func TestRecallOfTranscripts(t *testing.T) {
 	}
 	if got := query(recall.Query{Query: "piano"}); !strings.HasPrefix(got, "the piano") {
 		t.Errorf("of another session: %q", got)
+	}
+}
+
+// What only another delegation says neither stands for a word of the query nor tells that the word is there.
+func TestRecallNamesNoHiddenWords(t *testing.T) {
+	k := enginetest.New(t)
+	k.Post("s", enginetest.User("a narrow passage"), enginetest.User("the parcel was received"),
+		`{"role":"assistant","content":"passkey recieved passkey","delegation_id":"A"}`,
+		`{"role":"assistant","content":"password recieved","delegation_id":"A"}`)
+	other := "B"
+	for _, how := range []string{"not indexed", "in blocks"} {
+		for query, want := range map[string]string{"pass*": "passag", "recieved": "receiv"} {
+			viewer := &access.Viewer{Agent: "x", DelegationID: &other}
+			r := k.Search(recall.Query{Query: query, Scope: "transcript", Viewer: viewer})
+			if len(r.Data) == 0 || strings.Join(r.Data[0].Why.Terms[0].As, " ") != want {
+				t.Errorf("%s: %q finds %+v, want one as %q", how, query, r.Data, want)
+			}
+		}
+		for i := range 80 {
+			k.Post("t", enginetest.User(fmt.Sprint("chatter number", i)))
+		}
+		k.Drain()
+	}
+}
+
+// reading is a store that counts the documents that are read out of blocks.
+type reading struct {
+	store.Store
+	documents int
+}
+
+func (r *reading) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
+	for _, key := range q.Keys {
+		if records.RecallDocument.Is(key) {
+			r.documents++
+		}
+	}
+	return r.Store.Read(ctx, tenant, q)
+}
+
+// A namespace with few memories is searched without reading what fits better elsewhere, however much that is.
+func TestRecallReadsOneNamespace(t *testing.T) {
+	raw := &reading{Store: memstore.New()}
+	k := enginetest.Open(t, raw)
+	for i := range 400 {
+		k.Remember(memory.Spec{Namespace: []string{"u", "bob"}, Key: fmt.Sprint("k", i),
+			Content: fmt.Sprint("favourite food: rice ", i)})
+	}
+	for i, namespace := range [][]string{{"u", "ada"}, {"u", "ada", "x"}, {"u", "ada-b"}, {"u"}, {}} {
+		k.Remember(memory.Spec{Namespace: namespace, Key: "k",
+			Content: fmt.Sprint("there is much food of many a sort ", i)})
+	}
+	for i := range 70 {
+		k.Keep(fmt.Sprint("other", i), "chatter")
+	}
+	k.Drain()
+	raw.documents = 0
+	var got []string
+	r := k.Search(recall.Query{Query: "favourite food", Namespace: []string{"u", "ada"}})
+	for _, h := range r.Data {
+		got = append(got, strings.Join(h.Namespace, "/"))
+	}
+	slices.Sort(got)
+	if strings.Join(got, " ") != "u/ada u/ada/x" || r.Incomplete || raw.documents > 10 {
+		t.Errorf("%q, %d documents read", got, raw.documents)
 	}
 }
 

@@ -1,6 +1,8 @@
 package recall_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
@@ -91,6 +94,20 @@ func TestVectorsFindWhatWordsDoNot(t *testing.T) {
 	k.Sound()
 }
 
+// The newer of two memories that contradict each other comes first, although the older is nearer to the query.
+func TestVectorsLeaveNewerFactsFirst(t *testing.T) {
+	k, _ := embedding(t, memstore.New())
+	k.SetIn("default", model)
+	k.Remember(memory.Spec{Key: "old", Content: "Where the user does live: Berlin"})
+	k.Advance(time.Hour)
+	k.Remember(memory.Spec{Key: "new", Content: "The user lives, since the spring of the year, in Lisbon"})
+	k.Drain()
+	r := k.Search(recall.Query{Query: "where does the user live"})
+	if len(r.Data) != 2 || r.Data[0].Key != "new" || r.Data[0].Why.Vector >= r.Data[1].Why.Vector {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A message is as near as what it says together with what stands around it and who says it. Two answers of the same
 // words, which say nothing of the question alone, differ by what they answer.
 func TestVectorsKnowWhatStandsAround(t *testing.T) {
@@ -153,6 +170,44 @@ func TestVectorsGoWithWhatTheyAreOf(t *testing.T) {
 		t.Fatalf("%d records without a model", n)
 	}
 	k.Sound()
+}
+
+// late is a store in which the commit of a vector comes just before that which takes its document out of blocks.
+type late struct {
+	store.Store
+	held *store.Batch
+}
+
+func (l *late) Commit(ctx context.Context, tenant string, b store.Batch) error {
+	puts := func(p store.Pair) bool { return records.RecallBits.Is(p.Key) }
+	if l.held == nil && slices.ContainsFunc(b.Put, puts) {
+		l.held = &b
+		return errors.New("the store fails here")
+	}
+	if l.held != nil && slices.ContainsFunc(b.Delete, records.RecallDead.Is) {
+		vectors := *l.held
+		l.held = &store.Batch{}
+		if err := l.Store.Commit(ctx, tenant, vectors); err != nil {
+			return err
+		}
+	}
+	return l.Store.Commit(ctx, tenant, b)
+}
+
+// The vector of a text that is forgotten while the provider is asked does not stay.
+func TestVectorsDoNotOutliveTheirDocuments(t *testing.T) {
+	k, _ := embedding(t, &late{Store: memstore.New()})
+	k.SetIn("default", model)
+	k.Keep("secret", "zebrafish quagmire")
+	for range 100 { // until the vector is held
+		if _, err := k.Step(t.Context()); err != nil {
+			break
+		}
+	}
+	k.Forget("secret")
+	if n := vectors(k); n != 0 || k.Store.(*late).held == nil {
+		t.Errorf("%d records of vectors are left", n)
+	}
 }
 
 // While the provider fails, documents are found by words, the answer says why, and the job tries again later.
@@ -223,6 +278,35 @@ func TestARefusedTextHoldsUpNoOther(t *testing.T) {
 	k.Sound()
 }
 
+// A text whose vector is none, or of other dimensions than were asked for, keeps no other from its own.
+func TestAnOddVectorHoldsUpNoOther(t *testing.T) {
+	for name, odd := range map[string][]float32{"zeros": make([]float32, 32), "empty": {}, "longer": make([]float32, 33)} {
+		k, server := embedding(t, memstore.New())
+		k.SetIn("default", `{"embedding_model":"near","embedding_dimensions":32,"embedding_timeout_ms":5000}`)
+		server.Answer("odd", odd)
+		for i := range 40 {
+			content := fmt.Sprint("fact number ", i)
+			if i == 20 {
+				content += " is odd"
+			}
+			k.Remember(memory.Spec{Key: fmt.Sprint("m", i), Content: content})
+		}
+		for range 12 {
+			k.Drain()
+			k.Advance(10 * time.Minute)
+			k.Remember(memory.Spec{Key: "wakes", Content: "the job"})
+		}
+		k.Drain()
+		if n := vectors(k); n != 2*40 { // 39 of these, and the one that wakes the job
+			t.Errorf("%s: %d records of vectors after %d calls", name, n, server.Calls())
+		}
+		if r := k.Search(recall.Query{Query: "odd"}); r.Vectors != "bad_reply" || len(r.Data) != 1 || r.Data[0].Key != "m20" {
+			t.Errorf("%s: %+v", name, r)
+		}
+		k.Sound()
+	}
+}
+
 // Each damage of a vector's records is found.
 func TestVerifyKnowsVectors(t *testing.T) {
 	for name, damage := range map[string]func(it store.Item) *store.Batch{
@@ -234,6 +318,13 @@ func TestVerifyKnowsVectors(t *testing.T) {
 		"missing": func(it store.Item) *store.Batch { return &store.Batch{Delete: [][]byte{it.Key}} },
 		"length": func(it store.Item) *store.Batch {
 			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: it.Value[:len(it.Value)-9]}}}
+		},
+		"signs": func(it store.Item) *store.Batch {
+			value := slices.Clone(it.Value)
+			for i := 8; i < len(value); i++ {
+				value[i] = ^value[i]
+			}
+			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: value}}}
 		},
 		"model": func(it store.Item) *store.Batch {
 			return &store.Batch{Put: []store.Pair{{Key: it.Key, Value: append([]byte("8 bytes."), it.Value[8:]...)}}}

@@ -38,6 +38,7 @@ func TestRecallFindsOtherSpellings(t *testing.T) {
 		{"abc1234", "id"}, {"ABC 1234", "id"}, {"ABC-1234", "id"}, {"XYZ-9876", "joined"}, {"xyz 9876", "joined"},
 		{"1299", "price"}, {"1.299", "price"}, {"1'299,00", "price"}, {"5551234567", "phone"}, {"email", "mail"}, {"wifi", "mail"},
 		{"7 May 1987", "iso …"}, {"May 7th, 1987", "iso …"}, {"7.5.1987", "iso …"}, {"in May 1987", "iso …"},
+		{"7th of May 1987", "iso …"}, {"7 de mayo de 1987", "iso …"}, {"1987年5月7日", "iso …"}, {"1987年5月", "iso …"},
 		{"1991-06-09", "german-date …"}, {"June 9, 1991", "german-date …"}, {"2003-06-21", "us-date …"},
 		{"21.6.2003", "us-date …"}, {"31 December 2029", "slash …"},
 		{`"red door"`, "phrase"}, {`"blue door"`, "words"}, {`"door of the red house"`, "words"}, {`"red pie"`, "*"},

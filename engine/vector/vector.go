@@ -51,6 +51,17 @@ func Quantise(v []float32) (q Quantised, err error) {
 	return q, nil
 }
 
+// Agrees tells whether the bits, of which there are enough, are the signs of the bytes. Of a dimension that is too
+// small for its byte the bit may be either.
+func (q Quantised) Agrees() bool {
+	for i, x := range q.Bytes {
+		if x != 0 && (int8(x) > 0) != (q.Bits[i/8]>>(i%8)&1 == 1) {
+			return false
+		}
+	}
+	return true
+}
+
 // BitBytes is how many bytes hold the bits of so many dimensions.
 func BitBytes(dimensions int) int { return (dimensions + 7) / 8 }
 

@@ -144,13 +144,13 @@ func TestRelayChangesNoByte(t *testing.T) {
 		}
 		stored = string(whole.Messages[0])
 	}
-	_, err := r.Run(t.Context(), iotestOneByte{strings.NewReader(chatStream)}, c)
+	_, err := r.Run(t.Context(), io.NopCloser(iotestOneByte{strings.NewReader(chatStream)}), c)
 	if err != nil || c.String() != chatStream || stored != `{"content":"Hello","role":"assistant"}` {
 		t.Errorf("%v %q %s", err, c.String(), stored)
 	}
 	r, c = relay(chat.OpenAIChat), new(client)
 	r.HideUsage = true
-	folder, err := r.Run(t.Context(), strings.NewReader(chatStream), c)
+	folder, err := r.Run(t.Context(), io.NopCloser(strings.NewReader(chatStream)), c)
 	lines := strings.SplitAfter(chatStream, "\n\n")
 	if want := lines[0] + lines[1] + lines[3]; err != nil || c.String() != want || folder.Usage().Input != 3 {
 		t.Errorf("%v %q", err, c.String())
@@ -187,7 +187,7 @@ func TestBrokenStreams(t *testing.T) {
 	} {
 		r, c := relay(f), new(client)
 		r.Commit = func(context.Context, *replies.Reply) { t.Error("a broken answer was stored") }
-		_, err := r.Run(t.Context(), strings.NewReader(test.begun), c)
+		_, err := r.Run(t.Context(), io.NopCloser(strings.NewReader(test.begun)), c)
 		rest, ok := strings.CutPrefix(c.String(), test.begun)
 		if !errors.Is(err, errDied) || !ok || !strings.Contains(rest, test.told) || strings.Contains(rest, "DONE") {
 			t.Errorf("%s: %v %q", f, err, rest)
@@ -196,7 +196,7 @@ func TestBrokenStreams(t *testing.T) {
 		failed := test.begun + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n"
 		r, c = relay(f), new(client)
 		r.Commit = func(context.Context, *replies.Reply) { t.Error("a failed answer was stored") }
-		if _, err := r.Run(t.Context(), strings.NewReader(failed), c); err != nil || c.String() != failed {
+		if _, err := r.Run(t.Context(), io.NopCloser(strings.NewReader(failed)), c); err != nil || c.String() != failed {
 			t.Errorf("%s: %v %q", f, err, c.String())
 		}
 	}
@@ -233,7 +233,7 @@ func TestQuietStreams(t *testing.T) {
 		release := make(chan struct{})
 		r.Commit = func(context.Context, *replies.Reply) { <-release }
 		began := time.Now()
-		_, err := r.Run(t.Context(), strings.NewReader(chatStream), c)
+		_, err := r.Run(t.Context(), io.NopCloser(strings.NewReader(chatStream)), c)
 		if took := time.Since(began); err != nil || took != CommitTime || c.String() != chatStream {
 			t.Errorf("%v after %v", err, took)
 		}

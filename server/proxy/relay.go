@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -47,9 +48,10 @@ const CommitTime = 2 * time.Second
 // ErrClientGone says that the client reads no more.
 var ErrClientGone = errors.New("the client has gone")
 
-// Run relays until the stream's last event, or until one side breaks off. The answer is nil with the error that says
-// why there is none; where the provider broke off, the client was told.
-func (r *Relay) Run(ctx context.Context, from io.Reader, to Sink) (*replies.Folder, error) {
+// Run relays until the stream's last event, or until one side breaks off. It closes from where that, or ctx, ends before
+// what can be read does. The answer is nil with the error that says why there is none; where the provider broke off, the
+// client was told.
+func (r *Relay) Run(ctx context.Context, from io.ReadCloser, to Sink) (*replies.Folder, error) {
 	folder, err := r.round(ctx, from, to)
 	for err == nil && r.Rounds != nil && folder.State() == replies.Ended {
 		reply, err := folder.Reply()
@@ -115,56 +117,134 @@ func (r *Relay) follow(ctx context.Context, reply *replies.Reply, to Sink) (io.R
 	}
 }
 
+// chunkSize is how much of a provider's stream is read at once.
+const chunkSize = 2 << 10
+
+// flow is one stream of the provider's on its way to the client. Whoever relays waits in a read of the provider, so that
+// an idle stream needs one goroutine; timers give signs of life meanwhile, and end the read where they must by closing
+// what is read.
+type flow struct {
+	*Relay
+	to    Sink
+	from  io.Closer
+	split replies.Splitter
+
+	mu     sync.Mutex // held by who passes something to the client
+	folder *replies.Folder
+	state  replies.State
+	heard  bool  // the provider sent something since the last sign of life was due
+	over   bool  // nothing may be passed on any more
+	why    error // the reason why from was closed here
+
+	ping, stall *time.Timer
+}
+
 // round relays one stream of the provider's.
-func (r *Relay) round(ctx context.Context, from io.Reader, to Sink) (*replies.Folder, error) {
-	folder, split := replies.New(r.Format), new(replies.Splitter)
-	chunks, stop := read(from)
-	defer stop()
-	stalled, ping := time.NewTimer(r.Stall), time.NewTicker(r.Ping)
-	defer stalled.Stop()
-	defer ping.Stop()
-	state, quiet := replies.Going, true
+func (r *Relay) round(ctx context.Context, from io.ReadCloser, to Sink) (*replies.Folder, error) {
+	f := &flow{Relay: r, to: to, from: from, folder: replies.New(r.Format)}
+	defer context.AfterFunc(ctx, func() { _ = from.Close() })()
+	f.mu.Lock() // until the timers are known to their functions
+	f.ping, f.stall = time.AfterFunc(r.Ping, f.live), time.AfterFunc(r.Stall, f.stalled)
+	f.mu.Unlock()
+	defer f.end()
+	chunk := make([]byte, chunkSize)
 	for {
-		select {
-		case <-ctx.Done():
-			return folder, context.Cause(ctx)
-		case <-stalled.C:
-			if state != replies.Going { // The answer is whole; only the connection stays open.
-				return folder, r.end(to, split, state)
-			}
-			return folder, r.tell(to, errStalled)
-		case <-ping.C:
-			if quiet && state == replies.Going && len(split.Rest()) == 0 {
-				if err := pass(to, keepAlive(r.Format)); err != nil {
-					return folder, err
-				}
-			}
-			quiet = true
-		case chunk, open := <-chunks:
-			if !open {
-				return folder, r.end(to, split, state)
-			}
-			stalled.Reset(r.Stall)
-			quiet = false
-			events, err := split.Feed(chunk)
-			for _, e := range events {
-				if state, err = r.event(ctx, folder, e, to); err != nil {
-					return folder, err
-				}
-				if r.Rounds != nil && state == replies.Ended {
-					if to.Flush() != nil {
-						return folder, ErrClientGone
-					}
-					return folder, nil
-				}
-			}
-			if err != nil {
-				return folder, r.tell(to, err)
-			}
-			if err := to.Flush(); err != nil {
-				return folder, ErrClientGone
-			}
+		n, err := from.Read(chunk)
+		if over, err := f.pass(ctx, chunk[:n], err != nil); over {
+			return f.folder, err
 		}
+	}
+}
+
+// end stops the timers.
+func (f *flow) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	f.ping.Stop()
+	f.stall.Stop()
+}
+
+// pass passes on what was read, which is the last of it at the end of what can be read. It tells whether the round is
+// over, and with which error.
+func (f *flow) pass(ctx context.Context, chunk []byte, last bool) (over bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return true, context.Cause(ctx)
+	case errors.Is(f.why, errStalled) && f.state == replies.Going:
+		return true, f.tell(f.to, errStalled)
+	case f.why != nil && !errors.Is(f.why, errStalled):
+		return true, f.why
+	}
+	if len(chunk) > 0 {
+		f.stall.Reset(f.Stall)
+		f.heard = true
+		if over, err := f.feed(ctx, chunk); over {
+			return true, err
+		}
+	}
+	if last { // An answer that is whole has not broken off, though only its connection stayed open.
+		return true, f.Relay.end(f.to, &f.split, f.state)
+	}
+	return false, nil
+}
+
+// feed passes the events on that a chunk completes.
+func (f *flow) feed(ctx context.Context, chunk []byte) (over bool, err error) {
+	events, bad := f.split.Feed(chunk)
+	for _, e := range events {
+		if f.state, err = f.event(ctx, f.folder, e, f.to); err != nil {
+			return true, err
+		}
+		if f.Rounds != nil && f.state == replies.Ended {
+			if f.to.Flush() != nil {
+				return true, ErrClientGone
+			}
+			return true, nil
+		}
+	}
+	if bad != nil {
+		return true, f.tell(f.to, bad)
+	}
+	if f.to.Flush() != nil {
+		return true, ErrClientGone
+	}
+	return false, nil
+}
+
+// live gives the client a sign of life where the provider was silent since the last one was due.
+func (f *flow) live() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return
+	}
+	if !f.heard && f.state == replies.Going && len(f.split.Rest()) == 0 {
+		if err := pass(f.to, keepAlive(f.Format)); err != nil {
+			f.stop(err)
+			return
+		}
+	}
+	f.heard = false
+	f.ping.Reset(f.Ping)
+}
+
+// stalled ends the waiting for a provider that sends nothing any more.
+func (f *flow) stalled() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.over {
+		f.stop(errStalled)
+	}
+}
+
+// stop ends the read that waits. The lock must be held.
+func (f *flow) stop(why error) {
+	if f.why == nil {
+		f.why = why
+		_ = f.from.Close()
 	}
 }
 
@@ -248,32 +328,4 @@ func usageAlone(data []byte) bool {
 	}
 	return json.Unmarshal(data, &chunk) == nil && chunk.Choices != nil && len(chunk.Choices) == 0 &&
 		len(chunk.Usage) > 0 && string(chunk.Usage) != "null"
-}
-
-// chunkSize is how much of a provider's stream is read at once.
-const chunkSize = 2 << 10
-
-// read reads in a goroutine of its own, so that time passes while nothing comes. The chunks end with the stream; each
-// is valid until the next is taken. The goroutine ends once stop was called and the reader is closed, which the caller
-// does.
-func read(from io.Reader) (chunks <-chan []byte, stop func()) {
-	out, stopped := make(chan []byte), make(chan struct{})
-	go func() {
-		defer close(out)
-		var buffers [2][chunkSize]byte // one is filled while the other is passed on
-		for i := 0; ; i ^= 1 {
-			n, err := from.Read(buffers[i][:])
-			if n > 0 {
-				select {
-				case out <- buffers[i][:n]:
-				case <-stopped:
-					return
-				}
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return out, func() { close(stopped) }
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"hash/fnv"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,7 @@ type Server struct {
 	mu     sync.Mutex
 	status int
 	word   string
+	odd    map[string][]float32
 	wait   chan struct{}
 	calls  int
 	texts  []string
@@ -53,6 +55,17 @@ func (s *Server) Refuse(word string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.word = word
+}
+
+// Answer has every text that holds a word get this vector, whatever the request asks for.
+func (s *Server) Answer(word string, v []float32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.odd = maps.Clone(s.odd)
+	if s.odd == nil {
+		s.odd = map[string][]float32{}
+	}
+	s.odd[word] = v
 }
 
 // Stall has every request wait until the function that it gives is called.
@@ -95,7 +108,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.calls++
-	status, wait, word := s.status, s.wait, s.word
+	status, wait, word, odd := s.status, s.wait, s.word, s.odd
 	s.mu.Unlock()
 	if wait != nil {
 		select {
@@ -138,6 +151,11 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	tokens := 0
 	for i, text := range texts {
 		v := Embed(body.Model, text, body.Dimensions)
+		for word, other := range odd {
+			if strings.Contains(text, word) {
+				v = other
+			}
+		}
 		var shown any = v
 		if body.Encoding == "base64" {
 			var b []byte
