@@ -326,17 +326,17 @@ func (x *Exchange) compacted(f *found, s resent.Stored) error {
 	if !x.ask.Compacts || f.match.Case != resent.None && !(edits && x.ask.Compacted) {
 		return nil
 	}
-	m, err := resent.FindCompacted(s, x.said.hashes, x.said.assistant, x.ask.Compacted)
+	newest := f.line.lastStart()
+	if f.loop != nil { // Nothing behind its beginning is a turn yet.
+		newest = s.Len()
+	}
+	m, err := resent.FindCompacted(s, newest, x.said.hashes, x.said.assistant, x.ask.Compacted)
 	if err != nil || m.Case == resent.None {
 		return err
 	}
-	// A rewind takes back no more than the newest turn, whose beginning the request has to have.
-	start := f.line.start(m.Keep)
-	back := m.Case == resent.Rewind && (start < f.line.lastStart() || m.Keep-start > m.New-m.Front)
-	if back || x.ask.Windowed {
-		m = resent.Match{Case: resent.None}
+	if f.match = m; x.ask.Windowed {
+		f.match = resent.Match{Case: resent.None}
 	}
-	f.match = m
 	return nil
 }
 

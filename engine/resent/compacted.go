@@ -9,10 +9,10 @@ import "slices"
 //     new: a tail of one message, which is too short where a client may mix conversations in a session. Codex sends the
 //     user's messages in their order, then its summary and what is new. As that has no answer, it counts only where the
 //     request itself says that it was compacted.
-//   - a rewind, where it is an earlier state of the history behind a summary: a retry, or another answer is wanted. At
-//     least two messages must show it.
+//   - a rewind, where it is an earlier state of the newest turn behind a summary: a retry, or another answer is wanted. At
+//     least two messages must show it, and the request must have the turn from its beginning on, which newest gives.
 //   - else none.
-func FindCompacted(s Stored, request []Hash, assistant func(i int) bool, compacted bool) (Match, error) {
+func FindCompacted(s Stored, newest int, request []Hash, assistant func(i int) bool, compacted bool) (Match, error) {
 	history := make([]Hash, s.Len())
 	for i := range history {
 		var err error
@@ -29,7 +29,7 @@ func FindCompacted(s Stored, request []Hash, assistant func(i int) bool, compact
 			return Match{Case: Tail, Keep: stored, New: i + 1, Front: i}, nil
 		}
 	}
-	if keep, length := earlier(history, request); length >= 2 {
+	if keep, length := earlier(history, newest, request); length > 0 {
 		return Match{Case: Rewind, Keep: keep, New: len(request), Front: len(request) - length}, nil
 	}
 	if end := inOrder(history, request); compacted && end > 0 && end < len(request) {
@@ -38,15 +38,18 @@ func FindCompacted(s Stored, request []Hash, assistant func(i int) bool, compact
 	return Match{Case: None}, nil
 }
 
-// earlier finds the longest run within the history that the request ends with, the newest of equally long ones. It
-// gives where in the history the run ends, in front of its last message, and how long it is.
-func earlier(history, request []Hash) (end, length int) {
+// earlier finds the longest run that the request ends with and that ends within the newest turn, the newest of equally
+// long ones. It gives where in the history the run ends, in front of its last message, and how long it is; 0: there is
+// none that counts.
+func earlier(history []Hash, newest int, request []Hash) (end, length int) {
 	backwards := slices.Concat(request, history[:len(history)-1])
 	slices.Reverse(backwards[:len(request)])
 	slices.Reverse(backwards[len(request):])
 	for i, run := range prefixes(backwards)[len(request):] {
-		if run = min(run, len(request)); run > length {
-			end, length = len(history)-1-i, run
+		at := len(history) - 1 - i
+		run = min(run, len(request))
+		if at > newest && run >= max(2, at-newest) && run > length {
+			end, length = at, run
 		}
 	}
 	return end, length

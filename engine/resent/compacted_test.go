@@ -3,12 +3,14 @@ package resent_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/seed-0906e6bc/mneme/engine/resent"
 )
 
-// TestFindCompacted spells messages as letters: those of the model are large.
+// TestFindCompacted spells messages as letters: those of the model are large, and end turns.
 func TestFindCompacted(t *testing.T) {
 	for _, tc := range []struct {
 		name, stored, request string
@@ -27,6 +29,9 @@ func TestFindCompacted(t *testing.T) {
 		{"the user's messages, a summary, and what is new", "aBcDeF", "acesg", true,
 			resent.Match{Case: resent.Tail, Keep: 6, New: 3, Front: 3}},
 		{"without saying so", "aBcDeF", "acesg", false, resent.Match{Case: resent.None}},
+		{"a summary and a question, both said again", "aBscDeF", "acesc", true,
+			resent.Match{Case: resent.Tail, Keep: 7, New: 3, Front: 3}},
+		{"a turn without its beginning", "aBcdeF", "sde", false, resent.Match{Case: resent.None}},
 		{"one that the user says again", "aBcDeF", "acesc", true, resent.Match{Case: resent.Tail, Keep: 6, New: 3, Front: 3}},
 		{"in another order", "xaBcDeF", "acxesg", true, resent.Match{Case: resent.Tail, Keep: 7, New: 4, Front: 4}},
 		{"none of them", "aBcD", "xsg", true, resent.Match{Case: resent.None}},
@@ -34,7 +39,10 @@ func TestFindCompacted(t *testing.T) {
 	} {
 		s := &stored{messages: letters(tc.stored)}
 		large := func(i int) bool { return tc.request[i] < 'a' }
-		if got, err := resent.FindCompacted(s, letters(tc.request), large, tc.compacted); err != nil || got != tc.want {
+		last := strings.LastIndexFunc(tc.stored, unicode.IsUpper)
+		newest := 1 + strings.LastIndexFunc(tc.stored[:max(0, last)], unicode.IsUpper)
+		got, err := resent.FindCompacted(s, newest, letters(tc.request), large, tc.compacted)
+		if err != nil || got != tc.want {
 			t.Errorf("%s: %+v %v, wanted %+v", tc.name, got, err, tc.want)
 		}
 	}
@@ -48,8 +56,8 @@ func letters(s string) []resent.Hash {
 	return out
 }
 
-// TestCompactedRewinds holds that a rewind is the longest run that the request ends with, in front of the newest
-// message.
+// TestCompactedRewinds holds that a rewind is the longest run that the request ends with, in front of the newest message
+// and over all of its turn.
 func TestCompactedRewinds(t *testing.T) {
 	random, seen := rand.New(rand.NewPCG(1, 2)), 0
 	for range 50_000 {
@@ -60,13 +68,14 @@ func TestCompactedRewinds(t *testing.T) {
 			}
 		}
 		nobody := func(int) bool { return false }
-		got, err := resent.FindCompacted(&stored{messages: s}, m, nobody, false)
+		newest := random.IntN(len(s))
+		got, err := resent.FindCompacted(&stored{messages: s}, newest, m, nobody, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := resent.Match{Case: resent.None}
 		for length := 2; length <= len(m); length++ {
-			for end := length; end < len(s); end++ {
+			for end := max(length, newest+1); end < len(s) && end-newest <= length; end++ {
 				if slices.Equal(s[end-length:end], m[len(m)-length:]) {
 					want = resent.Match{Case: resent.Rewind, Keep: end, New: len(m), Front: len(m) - length}
 				}

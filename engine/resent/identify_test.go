@@ -67,7 +67,7 @@ func TestWhoseRequestsAre(t *testing.T) {
 			resent.Identity{Session: "s-1", By: "session-id", Agent: "t-2"}},
 		{"older Codex", "", "session_id: s-1\nthread_id: t-2", `{}`, resent.Identity{Session: "s-1", By: "session_id", Agent: "t-2"}},
 		{"its compaction", "",
-			codex + `X-Codex-Turn-Metadata: {"session_id":"s-1","request_kind":"compaction"}` + "\nX-Codex-Window-Id: s-1:0", `{}`,
+			codex + `X-Codex-Turn-Metadata: {"request_kind":"compaction"}` + "\nX-Codex-Window-Id: s-1:0", `{}`,
 			resent.Identity{Session: "s-1", By: "session-id", Class: "compaction"}},
 		{"its compaction, by the body", "", codex,
 			`{"client_metadata":{"x-codex-turn-metadata":"{\"request_kind\":\"compaction\"}"}}`,
