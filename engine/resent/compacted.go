@@ -9,8 +9,8 @@ import "slices"
 //     new: a tail of one message, which is too short where a client may mix conversations in a session. Codex sends the
 //     user's messages in their order, then its summary and what is new. As that has no answer, it counts only where the
 //     request itself says that it was compacted.
-//   - a rewind, where it is an earlier state of the newest turn behind a summary: a retry, or another answer is wanted. At
-//     least two messages must show it, and the request must have the turn from its beginning on, which newest gives.
+//   - a rewind, where it is an earlier state of the newest turn behind a summary: a retry, or another answer is wanted.
+//     At least two messages must show it, and the request must have the turn from its beginning on, which newest gives.
 //   - else none.
 func FindCompacted(s Stored, newest int, request []Hash, assistant func(i int) bool, compacted bool) (Match, error) {
 	history := make([]Hash, s.Len())

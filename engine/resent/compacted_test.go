@@ -56,8 +56,8 @@ func letters(s string) []resent.Hash {
 	return out
 }
 
-// TestCompactedRewinds holds that a rewind is the longest run that the request ends with, in front of the newest message
-// and over all of its turn.
+// TestCompactedRewinds holds that a rewind is the longest run that the request ends with, in front of the newest
+// message and over all of its turn.
 func TestCompactedRewinds(t *testing.T) {
 	random, seen := rand.New(rand.NewPCG(1, 2)), 0
 	for range 50_000 {
