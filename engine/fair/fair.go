@@ -39,7 +39,7 @@ const about = 2048
 func (t *Turns) full(tenant string) bool {
 	held := t.held[tenant]
 	if t.crowded() {
-		return held >= t.crowd || held+t.away[tenant] >= t.inside || t.rests(tenant)
+		return t.rests(tenant) || held >= t.crowd || held+t.away[tenant] >= t.inside
 	}
 	return held >= t.share
 }
@@ -47,8 +47,8 @@ func (t *Turns) full(tenant string) bool {
 // crowded tells whether several tenants are about, and something is to change for that.
 func (t *Turns) crowded() bool { return t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about }
 
-// Rest gives a tenant no place for some time, beside any time before that is not over. It counts while another tenant is
-// about.
+// Rest gives a tenant no place for some time, beside any time before that is not over. It counts while another tenant
+// is about.
 func (t *Turns) Rest(tenant string, d time.Duration) {
 	from := time.Now()
 	if until := t.resting[tenant]; until.After(from) {
@@ -57,6 +57,7 @@ func (t *Turns) Rest(tenant string, d time.Duration) {
 	t.resting[tenant] = from.Add(d)
 }
 
+// rests forgets a rest that is over, so that Rested does not give it.
 func (t *Turns) rests(tenant string) bool {
 	until, ok := t.resting[tenant]
 	if !ok || time.Now().Before(until) {
@@ -66,9 +67,10 @@ func (t *Turns) rests(tenant string) bool {
 	return false
 }
 
-// Rested is when the first of those that wait has rested; ok is false where none rests.
+// Rested is when the first of those that wait has rested; ok is false where none gets a place then: none rests, or none
+// is free.
 func (t *Turns) Rested() (at time.Time, ok bool) {
-	if !t.crowded() {
+	if !t.crowded() || t.used >= t.places {
 		return at, false
 	}
 	for name, until := range t.resting {

@@ -106,3 +106,32 @@ func TestPaceEnds(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// TestRestedOnce holds that a tenant that has rested, and yet gets no place, is not said to rest any more: its gate would
+// look for it again and again until a place is free.
+func TestRestedOnce(t *testing.T) {
+	for _, places := range []int{2, 4} { // none is free, or the tenant holds all that it may have
+		synctest.Test(t, func(t *testing.T) {
+			turns := NewTurns(places, places)
+			turns.crowd, turns.inside = 1, 2
+			turns.Take("quiet")
+			turns.Free("quiet")
+			turns.Take("loud")
+			turns.Force("loud")
+			turns.Wait("loud")
+			turns.Rest("loud", time.Millisecond)
+			if places > 2 {
+				if at, ok := turns.Rested(); !ok || time.Until(at) != time.Millisecond {
+					t.Errorf("it rests until %v, %t", at, ok)
+				}
+			}
+			time.Sleep(2 * time.Millisecond)
+			if name, ok := turns.Next(nil); ok {
+				t.Errorf("%s got one place of %d too many", name, places)
+			}
+			if at, ok := turns.Rested(); ok {
+				t.Errorf("of %d places, it rests until %v ago", places, time.Since(at))
+			}
+		})
+	}
+}
