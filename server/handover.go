@@ -7,11 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 )
 
-// A stream takes its connection from fasthttp for as long as it lasts. fasthttp would keep a reader of 16 KiB, a writer, a
-// pipe, the request with its headers and two goroutines with deep stacks for it, of which an idle stream needs nothing.
+// A stream takes its connection from fasthttp for as long as it lasts. fasthttp would keep a reader of 16 KiB, a writer,
+// a pipe, the request with its headers and two goroutines with deep stacks for it, of which an idle stream needs nothing.
 // Behind the stream's end fasthttp serves the connection on.
 
 // handOver has a stream run once the handler of its request has returned: out gets the response's head and the
@@ -19,7 +20,7 @@ import (
 func (x *exchange) handOver(out *stream, run func() (whole bool), lost func()) {
 	s, fast, c := x.s, x.c.Context(), x.connection()
 	s.streaming.Add(1)
-	c.promise(func() {
+	free := c.promise(func() {
 		defer s.streaming.Done()
 		lost()
 	})
@@ -39,6 +40,7 @@ func (x *exchange) handOver(out *stream, run func() (whole bool), lost func()) {
 				return
 			}
 			c.ahead = ahead
+			<-free // else fasthttp, done with the stream's request, would forget the connection that it serves again
 			s.serveOn(c)
 		}()
 	})
@@ -90,14 +92,16 @@ func (s *Server) awaitRequest(c *conn) error {
 	return c.SetDeadline(time.Time{})
 }
 
-// promise notes what is to be done where the connection is closed before its stream has taken it.
-func (c *conn) promise(lost func()) {
+// promise notes what is to be done where the connection is closed before its stream has taken it. Where the stream takes
+// it, free is closed once fasthttp has let go of it.
+func (c *conn) promise(lost func()) (free <-chan struct{}) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	c.lost = lost
+	c.lost, c.free = lost, make(chan struct{})
 	if c.closed {
 		c.breakPromise()
 	}
+	return c.free
 }
 
 // kept tells whether the stream may take the connection.
@@ -137,7 +141,8 @@ func (s *stream) begin(c *conn, h *fasthttp.ResponseHeader, http11 bool) {
 		h.SetContentLength(-1)
 		s.chunked = true
 	default:
-		h.SetConnectionClose() // which ends the body
+		h.Del(fiber.HeaderConnection) // fasthttp has written keep-alive
+		h.SetConnectionClose()        // which ends the body
 	}
 	s.conn, s.head = c, slices.Clone(h.Header())
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // exporting is a server whose export says one line.
@@ -72,6 +74,40 @@ func TestConnectionsOutliveStreams(t *testing.T) {
 	}
 }
 
+// TestServedOnOnce holds that fasthttp is not asked to serve a connection on while it still has it: it would forget which
+// connections are idle.
+func TestServedOnOnce(t *testing.T) {
+	t.Parallel()
+	let := make(chan struct{})
+	s := exporting(t, func(o *setup) {
+		o.before = func(s *Server) {
+			fast := s.app.Server()
+			changed := fast.ConnState
+			fast.ConnState = func(c net.Conn, state fasthttp.ConnState) {
+				if state == fasthttp.StateHijacked {
+					<-let
+				}
+				changed(c, state)
+			}
+		}
+	})
+	conn := s.dial()
+	in := bufio.NewReader(conn)
+	fmt.Fprint(conn, asking(s, "GET", exportPath, "1.1")+asking(s, "GET", "/healthz", "1.1"))
+	answered(t, in)
+	if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if more, err := in.Peek(1); err == nil {
+		t.Errorf("%q came although the connection is not free", more)
+	}
+	close(let)
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	answered(t, in)
+}
+
 // TestQuietBehindStreams holds that a client that sends nothing more behind a stream is not told anything, and that its
 // connection is closed after the time of idle ones.
 func TestQuietBehindStreams(t *testing.T) {
@@ -93,10 +129,12 @@ func TestStreamsOfOldClients(t *testing.T) {
 	t.Parallel()
 	s := exporting(t)
 	for _, sent := range []string{asking(s, "GET", exportPath, "1.0"),
+		strings.Replace(asking(s, "GET", exportPath, "1.0"), "Host: x", "Host: x\r\nConnection: keep-alive", 1),
 		strings.Replace(asking(s, "GET", exportPath, "1.1"), "Host: x", "Host: x\r\nConnection: close", 1)} {
 		conn := s.dial()
 		fmt.Fprint(conn, sent)
-		in := bufio.NewReader(conn)
+		var all strings.Builder
+		in := bufio.NewReader(io.TeeReader(conn, &all))
 		res, err := http.ReadResponse(in, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -108,6 +146,9 @@ func TestStreamsOfOldClients(t *testing.T) {
 		}
 		if more, err := io.ReadAll(in); len(more) > 0 || err != nil {
 			t.Errorf("behind it came %q, %v", more, err)
+		}
+		if strings.Count(all.String(), "\r\nConnection: ") != 1 {
+			t.Errorf("of the connection is said not one thing: %q", all.String())
 		}
 	}
 }

@@ -62,6 +62,7 @@ type setup struct {
 	store     store.Store
 	upstreams upstream.Operator
 	handlers  map[string]endpoint // in place of the server's own, by operationId
+	before    func(*Server)       // called before it serves
 }
 
 // limited changes the limits.
@@ -121,7 +122,7 @@ const rootKey = "root"
 func start(t testing.TB, change ...func(*setup)) *site {
 	t.Helper()
 	log := new(syncBuffer)
-	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}}
+	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}, before: func(*Server) {}}
 	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Console = builtConsole
 	o.Version, o.Random = "test", strings.NewReader("12345678")
@@ -147,6 +148,7 @@ func start(t testing.TB, change ...func(*setup)) *site {
 		i := slices.IndexFunc(s.routes, func(r *route) bool { return r.id == id })
 		s.routes[i].endpoint = h
 	}
+	o.before(s)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

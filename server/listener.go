@@ -87,9 +87,10 @@ type conn struct {
 	since   time.Time      // when it began to do that
 	line    *queue.Element // in the list of doing
 	closed  bool
-	held    lease  // what the answer on its way holds
-	lost    func() // what a stream is told that was to take the connection; nil: none was
-	ahead   []byte // what was read of the next request
+	held    lease         // what the answer on its way holds
+	lost    func()        // what a stream is told that was to take the connection; nil: none was
+	free    chan struct{} // closed once fasthttp has let go of the connection for a stream; nil: it has, or none takes it
+	ahead   []byte        // what was read of the next request
 }
 
 // admit counts a new connection, and closes another one where there are too many. It is nil where none can be closed.
@@ -202,13 +203,21 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// changed is told by fasthttp that an answer has been written.
-func (cs *connections) changed(c net.Conn, state fasthttp.ConnState) {
-	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
-		cs.mu.Lock()
-		defer cs.mu.Unlock()
+// changed is told by fasthttp that an answer has been written, or that it has let go of a connection.
+func (cs *connections) changed(of net.Conn, state fasthttp.ConnState) {
+	c, ok := of.(*conn)
+	if !ok {
+		return
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	switch {
+	case state == fasthttp.StateIdle:
 		c.held.release()
 		c.move(idle)
+	case state == fasthttp.StateHijacked && c.free != nil:
+		close(c.free)
+		c.free = nil
 	}
 }
 
