@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,6 +241,37 @@ func TestQuietStreams(t *testing.T) {
 		close(release)
 		synctest.Wait()
 	})
+}
+
+// TestSlowClients holds that a provider is not given up because its stream waits for a client that takes a sign of life
+// late. The clock is real, because the waiting is for a lock.
+func TestSlowClients(t *testing.T) {
+	t.Parallel()
+	r, c := relay(chat.OpenAIChat), new(client)
+	r.Ping, r.Stall = 10*time.Millisecond, 500*time.Millisecond
+	taking, takes := make(chan struct{}), make(chan struct{})
+	c.seen = sync.OnceFunc(func() { close(taking); <-takes })
+	from, to := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Run(t.Context(), from, c)
+		ended <- err
+	}()
+	<-taking
+	first, rest, _ := strings.Cut(chatStream, "\n\n")
+	if _, err := io.WriteString(to, first+"\n\n"); err != nil { // It is read, and waits for the client.
+		t.Fatal(err)
+	}
+	time.Sleep(r.Stall)
+	close(takes)
+	time.Sleep(r.Stall / 10)
+	if _, err := io.WriteString(to, rest); err != nil {
+		t.Error(err)
+	}
+	_ = to.Close()
+	if err := <-ended; err != nil || strings.ReplaceAll(c.String(), ": still here\n\n", "") != chatStream {
+		t.Errorf("%v: %q", err, c.String())
+	}
 }
 
 // names is a server of names that knows each of them as one address, which is what the program's resolver asks then.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -48,9 +49,8 @@ const CommitTime = 2 * time.Second
 // ErrClientGone says that the client reads no more.
 var ErrClientGone = errors.New("the client has gone")
 
-// Run relays until the stream's last event, or until one side breaks off. It closes from where that, or ctx, ends before
-// what can be read does. The answer is nil with the error that says why there is none; where the provider broke off, the
-// client was told.
+// Run relays until the stream's last event, or until one side breaks off. Where ctx or a silence ends it while from is
+// read, it closes from. The error says why there is no whole answer; where the provider broke off, the client was told.
 func (r *Relay) Run(ctx context.Context, from io.ReadCloser, to Sink) (*replies.Folder, error) {
 	folder, err := r.round(ctx, from, to)
 	for err == nil && r.Rounds != nil && folder.State() == replies.Ended {
@@ -128,13 +128,15 @@ type flow struct {
 	to    Sink
 	from  io.Closer
 	split replies.Splitter
+	read  atomic.Bool // something was read that waits to be passed on
 
 	mu     sync.Mutex // held by who passes something to the client
 	folder *replies.Folder
 	state  replies.State
-	heard  bool  // the provider sent something since the last sign of life was due
-	over   bool  // nothing may be passed on any more
-	why    error // the reason why from was closed here
+	since  time.Time // the provider was waited for
+	heard  bool      // the provider sent something since the last sign of life was due
+	over   bool      // nothing may be passed on any more
+	why    error     // the reason why from was closed here
 
 	ping, stall *time.Timer
 }
@@ -144,12 +146,14 @@ func (r *Relay) round(ctx context.Context, from io.ReadCloser, to Sink) (*replie
 	f := &flow{Relay: r, to: to, from: from, folder: replies.New(r.Format)}
 	defer context.AfterFunc(ctx, func() { _ = from.Close() })()
 	f.mu.Lock() // until the timers are known to their functions
+	f.since = time.Now()
 	f.ping, f.stall = time.AfterFunc(r.Ping, f.live), time.AfterFunc(r.Stall, f.stalled)
 	f.mu.Unlock()
 	defer f.end()
 	chunk := make([]byte, chunkSize)
 	for {
 		n, err := from.Read(chunk)
+		f.read.Store(n > 0)
 		if over, err := f.pass(ctx, chunk[:n], err != nil); over {
 			return f.folder, err
 		}
@@ -179,11 +183,13 @@ func (f *flow) pass(ctx context.Context, chunk []byte, last bool) (over bool, er
 		return true, f.why
 	}
 	if len(chunk) > 0 {
-		f.stall.Reset(f.Stall)
 		f.heard = true
 		if over, err := f.feed(ctx, chunk); over {
 			return true, err
 		}
+		f.since = time.Now()
+		f.stall.Reset(f.Stall)
+		f.read.Store(false)
 	}
 	if last { // An answer that is whole has not broken off, though only its connection stayed open.
 		return true, f.Relay.end(f.to, &f.split, f.state)
@@ -231,11 +237,12 @@ func (f *flow) live() {
 	f.ping.Reset(f.Ping)
 }
 
-// stalled ends the waiting for a provider that sends nothing any more.
+// stalled ends the waiting for a provider that sends nothing any more. It may have waited for the client itself, and so
+// be late: then the timer is set again, or is about to be.
 func (f *flow) stalled() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.over {
+	if !f.over && !f.read.Load() && time.Since(f.since) >= f.Stall {
 		f.stop(errStalled)
 	}
 }
