@@ -21,8 +21,8 @@ const shares = 4
 // holds at least the average, so that a tenant cannot push out the instances of others. What was not used between two
 // sweeps goes too, so that idle tenants keep none.
 //
-// An instance knows its shelf, and the shelf its holder, so that a call looks up one key alone. Empty ones stay until the
-// next sweep.
+// An instance knows its shelf, and the shelf its holder, so that a call looks up one key alone. Empty ones stay until
+// the next sweep.
 type pool struct {
 	mu             sync.Mutex
 	shelves        map[poolKey]*shelf
@@ -136,8 +136,8 @@ func (p *pool) put(in *instance) (evicted *instance, watch bool) {
 		}
 		out(victim)
 	}
-	watch = !p.watched && p.oldest != nil
-	p.watched = p.watched || watch
+	watch = !p.watched // also where nothing was kept, for the shelf
+	p.watched = true
 	return evicted, watch
 }
 

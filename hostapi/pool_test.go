@@ -116,6 +116,19 @@ func TestPoolModel(t *testing.T) {
 	}
 }
 
+// TestPoolTidies holds that nothing stays of an instance that is too large to be kept.
+func TestPoolTidies(t *testing.T) {
+	p := newPool(0)
+	in := &instance{key: poolKey{tenant: "a", module: &module{}}, memory: &linearMemory{bytes: make([]byte, pageBytes)}}
+	if evicted, watch := p.put(in); evicted != in || !watch {
+		t.Errorf("evicted %p, want %p; a sweep is asked for: %t", evicted, in, watch)
+	}
+	if dropped, watch := p.sweep(); dropped != nil || watch || len(p.shelves)+len(p.holders) > 0 {
+		t.Errorf("dropped %p, a sweep is due: %t, %d shelves and %d holders stay", dropped, watch, len(p.shelves),
+			len(p.holders))
+	}
+}
+
 // kinds is how many keys have idle instances.
 func (p *pool) kinds() (n int) {
 	for _, s := range p.shelves {

@@ -38,8 +38,8 @@ func systemTimer(f func()) Timer {
 // and time. The guest cannot be interrupted. When its time is up, the tank is drained, and the guest stops at its next
 // refill.
 //
-// Setting a timer costs more than a short policy does, so a call sets one only where none expires before its time is up.
-// A timer that expires early looks at the clock, and is set again for the rest of the call that it finds.
+// Setting a timer costs more than a short policy does, so a call sets one only where none expires before its time is
+// up. A timer that expires early looks at the clock, and is set again for the rest of the call that it finds.
 //
 // The lock orders the host's goroutines only. The guest takes no lock, and may write back a value that it read before
 // the tank was drained, so the tank is drained again and again until the call has ended. Each global is one aligned
@@ -83,7 +83,7 @@ func newTank(guest api.Module, h *Host) (*tank, error) {
 	return t, nil
 }
 
-// fill grants fuel, depth and time from now on, until end.
+// fill grants fuel, depth and time until end. The time begins at now, which may be a little while ago.
 func (t *tank) fill(fuel, depth int, d time.Duration, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
