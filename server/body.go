@@ -19,8 +19,8 @@ const (
 	importMaxBody = 64 << 20
 	// keptBuffer is the largest buffer, in bytes, that is kept for the body of a later request.
 	keptBuffer = 1 << 20
-	// trusted is how many bytes of the length that a call's headers promise are believed. The memory for bodies counts all of
-	// it already.
+	// trusted is how many bytes of the length that a call's headers promise are believed. The memory for bodies counts
+	// all of it already.
 	trusted = 256 << 10
 	// drainable is how many bytes of a refused body are read, so that its connection can be used again.
 	drainable = 64 << 10
@@ -74,8 +74,9 @@ func errAwaited(err error) *problem {
 	return refuse(http.StatusBadRequest, "incomplete_body", "the body ended early or is not framed as its headers say")
 }
 
-// readBody appends the request's body to dst. The buffer grows with the bytes that arrive, and hardly with the length that
-// the headers promise. A chunked body that is cut off between two chunks looks whole here; decoding its JSON finds it.
+// readBody appends the request's body to dst. The buffer grows with the bytes that arrive; of the length that the
+// headers promise, a call's gets trusted at most at once. A chunked body that is cut off between two chunks looks whole
+// here; decoding its JSON finds it.
 func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	header := &x.c.Request().Header
 	stream, length := x.c.Request().BodyStream(), header.ContentLength()

@@ -114,7 +114,8 @@ type limits struct {
 func defaultLimits() limits {
 	return limits{body: defaultMaxBody, header: 16 << 10, headers: 20 * time.Second, read: time.Minute,
 		idle: 2 * time.Minute, write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
-		wait: time.Second, patient: 10 * time.Second, taking: 5 * time.Second, connections: defaultConnections(), bytes: defaultBudget(),
+		wait: time.Second, patient: 10 * time.Second, taking: 5 * time.Second,
+		connections: defaultConnections(), bytes: defaultBudget(),
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}
 }
 

@@ -36,8 +36,9 @@ func (b *Body) With(e Edit) []byte {
 	if e.System != nil {
 		changes["system"] = func(out, _ []byte) []byte { return append(out, e.System...) }
 	}
+	var all []json.RawMessage // tools
 	if len(e.Tools) > 0 {
-		all := append(b.Tools[:len(b.Tools):len(b.Tools)], e.Tools...)
+		all = append(b.Tools[:len(b.Tools):len(b.Tools)], e.Tools...)
 		changes["tools"] = func(out, was []byte) []byte { return appendList(out, was, all) }
 	}
 	if e.NoCalls {
@@ -63,8 +64,8 @@ func (b *Body) With(e Edit) []byte {
 			}
 		}
 	}
-	added := 256 // bytes, about
-	for _, list := range [...][]json.RawMessage{e.Messages, e.Tools} {
+	added := 256 + len(e.System) // bytes, about
+	for _, list := range [...][]json.RawMessage{e.Messages, all} {
 		for _, raw := range list {
 			added += len(raw) + 1
 		}
@@ -75,8 +76,8 @@ func (b *Body) With(e Edit) []byte {
 // change appends what is to stand in the place of a member's value.
 type change func(out, was []byte) []byte
 
-// rewrite changes members of an object. A nil change leaves the member out. A member that is not there yet is put behind
-// the others. The changes add about so many bytes to all that has none.
+// rewrite changes members of an object. A nil change leaves the member out. A member that is not there yet is put
+// behind the others. The changes write about so many bytes in all.
 func rewrite(o *rawjson.Object, changes map[string]change, added int) []byte {
 	if len(changes) == 0 {
 		return o.Raw

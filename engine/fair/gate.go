@@ -33,8 +33,8 @@ func (g *Gate) Crowd(share, inside int) {
 	g.turns.crowd, g.turns.inside = share, inside
 }
 
-// Pace makes a tenant that has long or more in line, while another one is about, rest between its places: rests times as
-// long as it held each. Processors are idle meanwhile, which the others find free at once.
+// Pace makes a tenant that has long or more in line, while another one is about, rest between its places: rests times
+// as long as it held each. Processors are idle meanwhile, which the others find free at once.
 func (g *Gate) Pace(long, rests int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

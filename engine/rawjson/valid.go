@@ -8,7 +8,7 @@ import (
 // maxDepth is how deep values may be nested, as in encoding/json.
 const maxDepth = 10_000
 
-// Valid is json.Valid, some four times as quick for long texts, because each body and each message is looked at.
+// Valid is json.Valid, several times as quick for long texts, because each body and each message is looked at.
 // FuzzValid holds it against json.Valid.
 func Valid(b []byte) bool {
 	var first [64]byte
@@ -48,8 +48,8 @@ func Valid(b []byte) bool {
 	}
 }
 
-// behind goes from the end of a value to where the next one begins. There is none where more is false: then i is the end
-// of a whole text, or negative.
+// behind goes from the end of a value to where the next one begins. There is none where more is false: then next is the
+// end of a whole text, or negative.
 func behind(b []byte, i int, open []byte) (next int, left []byte, more bool) {
 	for {
 		i = space(b, i)

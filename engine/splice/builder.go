@@ -160,8 +160,8 @@ func (b *Builder) Add(fr *Fragment, seq uint64) {
 	}
 }
 
-// room doubles a buffer that lacks room for n bytes more. append alone lets long ones grow by a quarter, and so copies a
-// window four times while it is built.
+// room doubles a buffer that lacks room for n bytes more. append alone lets long ones grow by a quarter, and so copies
+// a window four times while it is built.
 func (b *Builder) room(n int) {
 	if cap(b.buf)-len(b.buf) < n {
 		b.buf = slices.Grow(b.buf, max(n, cap(b.buf)))
