@@ -115,6 +115,9 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	}
 	model := index.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions)
 	m, done, err := svc.index.Await(ctx, tenantID, s, model, svc.agreed(s, model))
+	if done {
+		svc.walked(s) // Whatever paused it was about another model, or another length.
+	}
 	if m == nil || done || err != nil {
 		return done, again, err
 	}

@@ -4,7 +4,7 @@
 // recent.go how messages are found. Memories are in the index as soon as they are stored. The hard idea is how messages
 // get there, which transcript.go tells: a turn only leaves a mark, a job indexes what is marked, and a query searches
 // the messages that the job has not reached as well. Where a project names a model, embed.go makes vectors of what is in
-// the index, and of queries.
+// the index, and of queries; line.go says which tenant's turn that is, and provider.go whether the provider is asked.
 package recall
 
 import (
