@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -30,6 +31,14 @@ func TestWork(t *testing.T) {
 		if err := json.Unmarshal(t1[0], &m); err != nil || m.Role != "user" {
 			t.Errorf("turn %d begins with %s", i, t1[0])
 		}
+		for _, m := range t1 {
+			if again, err := legible(m); err != nil || !bytes.Equal(again, m) {
+				t.Errorf("peers cannot read %s of turn %d: %v", m, i, err)
+			}
+		}
+	}
+	if len(turns) < 100 {
+		t.Errorf("there are %d turns", len(turns))
 	}
 	sessions := map[string]bool{}
 	for round := range 3 {

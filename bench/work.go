@@ -41,7 +41,15 @@ func transcripts() (all [][]turn, err error) {
 	folder := os.Getenv("MNEME_TESTDATA")
 	if folder == "" {
 		for seed := range uint64(50) {
-			all = append(all, chatTurns(hard.Generate(hard.Knobs{Seed: seed, Messages: 30})))
+			turns := chatTurns(hard.Generate(hard.Knobs{Seed: seed, Messages: 30}))
+			for _, t := range turns {
+				for i := range t {
+					if t[i], err = legible(t[i]); err != nil {
+						return nil, err
+					}
+				}
+			}
+			all = append(all, turns)
 		}
 		return all, nil
 	}
@@ -86,6 +94,38 @@ func chatTurns(t *hard.Transcript) (turns []turn) {
 		}
 	}
 	return turns
+}
+
+// legible makes a generated message one that peers read: some refuse messages without content, content in parts, and
+// arguments of calls that are no JSON. Models write all of these, and generated transcripts hold them on purpose.
+func legible(message json.RawMessage) (json.RawMessage, error) {
+	var m map[string]any
+	if err := json.Unmarshal(message, &m); err != nil {
+		return nil, err
+	}
+	switch content := m["content"].(type) {
+	case nil:
+		m["content"] = nil
+	case []any:
+		var text strings.Builder
+		for _, part := range content {
+			if part, ok := part.(map[string]any); ok {
+				said, _ := part["text"].(string)
+				text.WriteString(said)
+			}
+		}
+		m["content"] = text.String()
+	}
+	calls, _ := m["tool_calls"].([]any)
+	for _, c := range calls {
+		call, _ := c.(map[string]any)
+		function, _ := call["function"].(map[string]any)
+		var arguments map[string]any
+		if text, _ := function["arguments"].(string); json.Unmarshal([]byte(text), &arguments) != nil || arguments == nil {
+			function["arguments"] = "{}"
+		}
+	}
+	return json.Marshal(m)
 }
 
 // whole gives the turns of all transcripts.

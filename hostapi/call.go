@@ -39,7 +39,7 @@ func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 		}
 		begun = h.clock()
 	}
-	in.slot = slot
+	in.own, in.slot = slot, &in.own
 	out := in.run(&call, l, begun)
 	// An instance is kept after a failure too, because making a new one costs the others: it keeps the garbage
 	// collector busy. Restoring undoes all that a failed call did.

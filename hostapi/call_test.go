@@ -227,7 +227,7 @@ func TestFailuresDoNotSpread(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 	}
-	if n := len(h.pool.top); n != 2 {
+	if n := h.pool.kinds(); n != 2 {
 		t.Errorf("%d keys have idle instances, want both: one that failed is restored as well", n)
 	}
 }

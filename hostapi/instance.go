@@ -34,12 +34,14 @@ type instance struct {
 	plans    uint32          // address of the plan arena
 	reasons  reasons
 	slot     *slot // of the call that runs; nil: none is needed
+	own      slot  // for slot
 	usage
 
 	idle         int       // footprint while it waits for its next call
 	sweep        int       // the pool's sweeps when it began to wait
 	newer, older *instance // neighbours among all idle instances
 	above, below *instance // neighbours among the idle instances of its key
+	shelf        *shelf    // of its key; nil: it was never idle
 }
 
 // usage is the state of one call. It is reset for each call.
@@ -224,7 +226,7 @@ func (in *instance) settle() *ending {
 // restore resets the instance to its snapshot. Where it returns false, it could not, and the instance must be closed.
 func (in *instance) restore() bool {
 	changed := in.changed()
-	in.usage, in.slot = usage{}, nil // so that nothing of the call stays in memory, nor of its request
+	in.usage, in.slot, in.own = usage{}, nil, slot{} // so that nothing of the call stays in memory, nor of its request
 	in.trimStack()
 	if !in.key.module.restorable || !in.start.restore(in.memory.bytes, changed) {
 		return false

@@ -69,14 +69,14 @@ func TestUnloadedModulesComeBack(t *testing.T) {
 	if h.Loaded("t", first.Module) || !h.Loaded("t", ok.Module) {
 		t.Error("both are loaded, or the wrong one")
 	}
-	if out := h.Run(t.Context(), ok); out.Status != plan.StatusOK || len(h.pool.top) != 1 {
+	if out := h.Run(t.Context(), ok); out.Status != plan.StatusOK || h.pool.kinds() != 1 {
 		t.Errorf("%+v", out)
 	}
 	if out := h.Run(t.Context(), first); out.Status != plan.StatusUnavailable {
 		t.Errorf("%+v", out)
 	}
 	mustLoad(t, h, says(1))
-	if len(h.pool.top) != 0 || h.pool.bytes != 0 {
+	if h.pool.kinds() != 0 || h.pool.bytes != 0 {
 		t.Error("an unloaded module has idle instances")
 	}
 	if out := h.Run(t.Context(), first); out.Status != plan.StatusAuthorError {

@@ -20,29 +20,75 @@ const shares = 4
 // than its share, its oldest goes. Where all together take more than limit bytes, the oldest one goes of a tenant that
 // holds at least the average, so that a tenant cannot push out the instances of others. What was not used between two
 // sweeps goes too, so that idle tenants keep none.
+//
+// An instance knows its shelf, and the shelf its holder, so that a call looks up one key alone. Empty ones stay until the
+// next sweep.
 type pool struct {
 	mu             sync.Mutex
-	top            map[poolKey]*instance
+	shelves        map[poolKey]*shelf
+	holders        map[string]*holder // by tenant
 	newest, oldest *instance
-	held           map[string]int // bytes by tenant
+	holding        int // how many tenants hold something
 	bytes, limit   int
 	sweeps         int  // so far
 	watched        bool // a sweep is to come
 }
 
+// shelf has the idle instances of a key.
+type shelf struct {
+	top    *instance // the newest
+	holder *holder
+	gone   bool // it was empty when a sweep came
+}
+
+// holder is what a tenant's idle instances take.
+type holder struct{ bytes int }
+
 func newPool(limit int) *pool {
-	return &pool{top: map[poolKey]*instance{}, held: map[string]int{}, limit: limit}
+	return &pool{shelves: map[poolKey]*shelf{}, holders: map[string]*holder{}, limit: limit}
 }
 
 // take removes and returns the newest idle instance of a key, or nil.
 func (p *pool) take(key poolKey) *instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	in := p.top[key]
-	if in != nil {
-		p.remove(in)
+	s := p.shelves[key]
+	if s == nil || s.top == nil {
+		return nil
 	}
+	in := s.top
+	p.remove(in)
 	return in
+}
+
+// shelfOf is the shelf for a key.
+func (p *pool) shelfOf(key poolKey) *shelf {
+	s := p.shelves[key]
+	if s == nil {
+		h := p.holders[key.tenant]
+		if h == nil {
+			h = &holder{}
+			p.holders[key.tenant] = h
+		}
+		s = &shelf{holder: h}
+		p.shelves[key] = s
+	}
+	return s
+}
+
+// tidy removes the shelves that are empty and the tenants that hold nothing.
+func (p *pool) tidy() {
+	for key, s := range p.shelves {
+		if s.top == nil {
+			s.gone = true
+			delete(p.shelves, key)
+		}
+	}
+	for tenant, h := range p.holders {
+		if h.bytes == 0 {
+			delete(p.holders, tenant)
+		}
+	}
 }
 
 // put adds an idle instance and returns those that must make room, for the caller to close: a list linked by older.
@@ -51,10 +97,13 @@ func (p *pool) put(in *instance) (evicted *instance, watch bool) {
 	in.idle = in.footprint()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if in.below = p.top[in.key]; in.below != nil {
+	if in.shelf == nil || in.shelf.gone {
+		in.shelf = p.shelfOf(in.key)
+	}
+	if in.below = in.shelf.top; in.below != nil {
 		in.below.above = in
 	}
-	p.top[in.key] = in
+	in.shelf.top = in
 	if in.older = p.newest; in.older != nil {
 		in.older.newer = in
 	} else {
@@ -62,23 +111,27 @@ func (p *pool) put(in *instance) (evicted *instance, watch bool) {
 	}
 	p.newest = in
 	in.sweep = p.sweeps
+	held := in.shelf.holder
+	if held.bytes == 0 {
+		p.holding++
+	}
 	p.bytes += in.idle
-	p.held[in.key.tenant] += in.idle
+	held.bytes += in.idle
 	out := func(victim *instance) {
 		p.remove(victim)
 		victim.older = evicted
 		evicted = victim
 	}
-	for p.held[in.key.tenant] > p.limit/shares {
+	for held.bytes > p.limit/shares {
 		victim := p.oldest
-		for victim.key.tenant != in.key.tenant {
+		for victim.shelf.holder != held {
 			victim = victim.newer
 		}
 		out(victim)
 	}
 	for p.bytes > p.limit {
 		victim := p.oldest
-		for p.held[victim.key.tenant]*len(p.held) < p.bytes {
+		for victim.shelf.holder.bytes*p.holding < p.bytes {
 			victim = victim.newer
 		}
 		out(victim)
@@ -97,6 +150,7 @@ func (p *pool) sweep() (dropped *instance, watch bool) {
 		p.remove(in)
 		in.older, dropped = dropped, in
 	}
+	p.tidy()
 	p.sweeps++
 	p.watched = p.oldest != nil
 	return dropped, p.watched
@@ -118,13 +172,10 @@ func (p *pool) drop(m *module) (dropped *instance) {
 }
 
 func (p *pool) remove(in *instance) {
-	switch {
-	case in.above != nil:
+	if in.above != nil {
 		in.above.below = in.below
-	case in.below != nil:
-		p.top[in.key] = in.below
-	default:
-		delete(p.top, in.key)
+	} else {
+		in.shelf.top = in.below
 	}
 	if in.below != nil {
 		in.below.above = in.above
@@ -141,8 +192,8 @@ func (p *pool) remove(in *instance) {
 	}
 	in.above, in.below, in.newer, in.older = nil, nil, nil, nil
 	p.bytes -= in.idle
-	if p.held[in.key.tenant] -= in.idle; p.held[in.key.tenant] == 0 {
-		delete(p.held, in.key.tenant)
+	if in.shelf.holder.bytes -= in.idle; in.shelf.holder.bytes == 0 {
+		p.holding--
 	}
 }
 

@@ -103,10 +103,27 @@ func TestPoolModel(t *testing.T) {
 				t.Fatalf("seed %d, step %d: took another instance than the newest of its key", seed, step)
 			}
 		}
+		tenants := map[string]bool{}
+		for _, in := range model {
+			tenants[in.key.tenant] = true
+		}
+		if p.holding != len(tenants) {
+			t.Fatalf("seed %d, step %d: %d tenants hold something, want %d", seed, step, p.holding, len(tenants))
+		}
 		if p.bytes != sum(model) {
 			t.Fatalf("seed %d, step %d: %d bytes, want %d", seed, step, p.bytes, sum(model))
 		}
 	}
+}
+
+// kinds is how many keys have idle instances.
+func (p *pool) kinds() (n int) {
+	for _, s := range p.shelves {
+		if s.top != nil {
+			n++
+		}
+	}
+	return n
 }
 
 func sum(instances []*instance) (n int) {

@@ -22,19 +22,19 @@ type slot struct {
 type slotKey struct{}
 
 // enter waits for a place.
-func (h *Host) enter(ctx context.Context, tenant string) (*slot, error) {
+func (h *Host) enter(ctx context.Context, tenant string) (slot, error) {
 	if err := h.calls.Enter(ctx, tenant); err != nil {
-		return nil, err
+		return slot{}, err
 	}
-	return &slot{ctx, h.calls, tenant, h.clock()}, nil
+	return slot{ctx, h.calls, tenant, h.clock()}, nil
 }
 
-// within carries the place to instances that are made in the context.
-func (p *slot) within(ctx context.Context) context.Context {
-	return context.WithValue(ctx, slotKey{}, p)
+// within carries a copy of the place to instances that are made in the context.
+func (p slot) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, slotKey{}, &p)
 }
 
-func (p *slot) leave() { p.gate.Leave(p.tenant) }
+func (p slot) leave() { p.gate.Leave(p.tenant) }
 
 func slotOf(ctx context.Context) *slot {
 	p, _ := ctx.Value(slotKey{}).(*slot)

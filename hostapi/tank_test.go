@@ -146,7 +146,7 @@ func TestDeadlineStopsTheGuest(t *testing.T) {
 	if out.Fuel == 0 || out.Fuel > uint64(h.limits.Fuel) {
 		t.Errorf("%d fuel", out.Fuel)
 	}
-	if timer.runDown() || len(h.pool.top) != 0 {
+	if timer.runDown() || h.pool.kinds() != 0 {
 		t.Error("the timer or the instance outlived the call")
 	}
 }
@@ -200,7 +200,7 @@ func TestDeadlineCountsHostFunctions(t *testing.T) {
 func TestTimerOfAnEarlierCall(t *testing.T) {
 	h, timers := endless(t)
 	c := twoRecords(mustLoad(t, h, guest{}.build()))
-	if out := h.Run(t.Context(), c); out.Status != plan.StatusOK || len(h.pool.top) != 1 {
+	if out := h.Run(t.Context(), c); out.Status != plan.StatusOK || h.pool.kinds() != 1 {
 		t.Fatalf("%+v", out)
 	}
 	timer := timers.newest()

@@ -163,8 +163,8 @@ func TestCampaignIdleInstances(t *testing.T) {
 	idle := heap() - before
 	t.Logf("%d tenants: %d KiB while they are active, %d KiB of them accounted; %d KiB once they are idle", tenants,
 		busy>>10, accounted>>10, idle>>10)
-	if idle > 1<<20 || h.pool.bytes != 0 || len(h.pool.held) != 0 {
-		t.Errorf("%d bytes on the heap, %d accounted, of %d tenants", idle, h.pool.bytes, len(h.pool.held))
+	if idle > 1<<20 || h.pool.bytes != 0 || h.pool.holding != 0 {
+		t.Errorf("%d bytes on the heap, %d accounted, of %d tenants", idle, h.pool.bytes, h.pool.holding)
 	}
 }
 
@@ -180,17 +180,17 @@ func TestIdleInstancesGo(t *testing.T) {
 	}
 	run()
 	h.sweep()
-	if len(h.pool.top) != 1 || !h.pool.watched {
+	if h.pool.kinds() != 1 || !h.pool.watched {
 		t.Error("an instance that was just used is gone, or is not watched")
 	}
 	run()
 	h.sweep()
-	if len(h.pool.top) != 1 {
+	if h.pool.kinds() != 1 {
 		t.Error("an instance that was used since the sweep is gone")
 	}
 	h.sweep()
-	if len(h.pool.top) != 0 || h.pool.bytes != 0 || h.pool.watched {
-		t.Errorf("%d idle instances of %d bytes", len(h.pool.top), h.pool.bytes)
+	if h.pool.kinds() != 0 || h.pool.bytes != 0 || h.pool.watched {
+		t.Errorf("%d idle instances of %d bytes", h.pool.kinds(), h.pool.bytes)
 	}
 	run()
 	if !h.pool.watched {

@@ -19,6 +19,9 @@ const (
 	importMaxBody = 64 << 20
 	// keptBuffer is the largest buffer, in bytes, that is kept for the body of a later request.
 	keptBuffer = 1 << 20
+	// trusted is how many bytes of the length that a call's headers promise are believed. The memory for bodies counts all of
+	// it already.
+	trusted = 256 << 10
 	// drainable is how many bytes of a refused body are read, so that its connection can be used again.
 	drainable = 64 << 10
 	// lingerTime is how long the rest of a refused upload is read and discarded after its answer.
@@ -71,7 +74,7 @@ func errAwaited(err error) *problem {
 	return refuse(http.StatusBadRequest, "incomplete_body", "the body ended early or is not framed as its headers say")
 }
 
-// readBody appends the request's body to dst. The buffer grows with the bytes that arrive, never with the length that
+// readBody appends the request's body to dst. The buffer grows with the bytes that arrive, and hardly with the length that
 // the headers promise. A chunked body that is cut off between two chunks looks whole here; decoding its JSON finds it.
 func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 	header := &x.c.Request().Header
@@ -89,7 +92,7 @@ func (x *exchange) readBody(dst []byte, limit int) ([]byte, error) {
 		if len(dst) == cap(dst) {
 			more := max(4<<10, len(dst))
 			if x.route.proxied != nil && length > 0 { // it may be kept for as long as its answer lasts
-				more = min(more, length+1-len(dst))
+				more = min(max(trusted, more), length+1-len(dst))
 			}
 			dst = append(make([]byte, 0, len(dst)+more), dst...)
 		}

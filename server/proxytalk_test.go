@@ -233,6 +233,43 @@ func TestResponsesGoOnByID(t *testing.T) {
 	}
 }
 
+// TestSummariesOfCodex sends what Codex sends behind two summaries of its own. The session goes on behind each where
+// Codex's prompts are left alone, and a fork begins there where Mneme makes windows of what is stored.
+func TestSummariesOfCodex(t *testing.T) {
+	t.Parallel()
+	provider := providers.Start(t)
+	s := inFront(t, provider.URL)
+	item := func(role, text string) string { return fmt.Sprintf(`{"role":%q,"content":%q}`, role, text) }
+	for mode, want := range map[string][]string{
+		"":         {"new s", "tail s", "tail s"},
+		"assemble": {"new s", "none s~1", "none s~2"},
+	} {
+		session := "codex" + mode
+		var got []string
+		for n, input := range []string{
+			item("user", "Hi"),
+			item("user", "Hi") + "," + item("user", "Summary 1") + "," + item("user", "Second"),
+			item("user", "Hi") + "," + item("user", "Second") + "," + item("user", "Summary 2") + "," + item("user", "Third"),
+		} {
+			provider.Script(providers.Say(fmt.Sprint("Answer ", n)))
+			headers := []string{"Session-Id", session, "Thread-Id", session, "X-Codex-Window-Id", fmt.Sprint(session, ":", n)}
+			if mode != "" {
+				headers = append(headers, "X-Mneme-Mode", mode)
+			}
+			a := s.do("POST", "/v1/responses", `{"model":"gpt-5.6","input":[`+input+`]}`, callHeaders(headers...)...)
+			where := strings.Replace(a.header.Get("X-Mneme-Session"), session, "s", 1)
+			got = append(got, a.header.Get("X-Mneme-Matched")+" "+where)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in mode %q the requests were %q, want %q", mode, got, want)
+		}
+	}
+	want := []string{"1 user", "1 assistant", "2 user", "2 user", "2 assistant", "3 user", "3 user", "3 assistant"}
+	if got := s.texts("codex"); !slices.Equal(got, want) {
+		t.Errorf("stored are %q, want %q", got, want)
+	}
+}
+
 // TestNothingIsStoredOf lists calls of which nothing is stored, and holds that each says why.
 func TestNothingIsStoredOf(t *testing.T) {
 	t.Parallel()
@@ -253,6 +290,8 @@ func TestNothingIsStoredOf(t *testing.T) {
 		"an auxiliary call": {providers.Say("a"), chat(""), []string{"X-Claude-Code-Request-Class", "auxiliary"}, "request_class", true},
 		"a refusal":         {providers.Reply{Fail: providers.ServerError(providers.Chat)}, chat(""), nil, "upstream_error", true},
 		"an error within":   {providers.Reply{Parts: providers.Say("a").Parts, Break: providers.ServerError(providers.Chat)}, chat(`,"stream":true`), nil, "upstream_error", false},
+		"Codex's summary": {providers.Say("a"), chat(""),
+			[]string{"X-Codex-Turn-Metadata", `{"request_kind":"compaction"}`}, "request_class", true},
 	} {
 		provider.Script(c.reply)
 		session := strings.ReplaceAll(name, " ", "-")

@@ -88,9 +88,10 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 		t.stored, call.mode = noSession, project.ModeOff
 		return nil
 	}
+	compacts := managesItself(call.request.Header)
 	if call.mode == project.ModeAuto {
 		call.mode = project.ModeAssemble
-		if managesItself(call.request.Header) {
+		if compacts {
 			call.mode = project.ModeObserve
 		}
 	}
@@ -104,6 +105,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
 	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, dialogue.Ask{Session: id.Session,
 		Agent: id.Agent, Format: call.route.format, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
+		Compacts: compacts, Compacted: id.Compacted, Windowed: call.mode == project.ModeAssemble,
 		Delta: call.sendsNewAlone(b), Holds: len(call.setup.Settings.ProxyTools) > 0, Body: sha256.Sum256(call.request.Body)})
 	if known, ok := fault.As(err); ok && known.Code == unknownResponse && call.mode == project.ModeAssemble {
 		return refuse(http.StatusBadRequest, known.Code, "%s", known)

@@ -69,11 +69,12 @@ func Reminded(f chat.Format, client, window []json.RawMessage) (out []json.RawMe
 // Anchored is a window with the system messages that stand among its client's messages, each at its place: before the
 // question that it stands before, else as far behind one as it stands there. One whose place the window does not show
 // is left out.
-func Anchored(f chat.Format, client, window []json.RawMessage) []json.RawMessage {
-	if !slices.ContainsFunc(client, func(raw json.RawMessage) bool { return IsSystem(raw) }) {
+func (b *Body) Anchored(window []json.RawMessage) []json.RawMessage {
+	if b.anchors == 0 {
 		return window
 	}
-	pairs := align(f, client, window)
+	client := b.Messages
+	pairs := align(b.Format, client, window)
 	before := map[int][]json.RawMessage{} // by place in the window
 	for k, raw := range client {
 		if !IsSystem(raw) {

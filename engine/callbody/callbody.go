@@ -38,7 +38,8 @@ type Body struct {
 	// CacheControl says where the client has set breakpoints.
 	CacheControl Breakpoints
 
-	object rawjson.Object
+	object  rawjson.Object
+	anchors int // how many of Messages are the system's or the developer's
 }
 
 // Breakpoints are where a body of Anthropic's Messages has cache_control.
@@ -56,7 +57,7 @@ type Object struct{ rawjson.Object }
 // Open finds the members of a body. The error says what is wrong with one that two readers could read differently, or
 // not at all.
 func Open(raw []byte) (Object, error) {
-	if !json.Valid(raw) {
+	if !rawjson.Valid(raw) {
 		return Object{}, errForm
 	}
 	o, twice, ok := rawjson.ReadObject(raw[rawjson.SkipSpace(raw, 0):])
@@ -138,21 +139,27 @@ func (b *Body) readList(name string, value []byte) error {
 		return fmt.Errorf("%s must be a list", name)
 	}
 	b.Messages = elements(value)
+	var o rawjson.Object
+	systems, head := 0, 0
 	for i, raw := range b.Messages {
-		if !rawjson.IsObject(raw) {
+		twice, ok := o.Read(raw)
+		if !ok {
 			return fmt.Errorf("%s[%d] must be an object", name, i)
 		}
-		if _, twice, _ := rawjson.ReadObject(raw); twice != nil {
+		if twice != nil {
 			return fmt.Errorf("%s[%d] has the member %q twice", name, i, twice)
 		}
+		if systemRole(&o) {
+			if systems++; systems == i+1 {
+				head = systems
+			}
+		}
 	}
+	b.anchors = systems
 	if b.Format == chat.AnthropicMessages {
 		return nil
 	}
-	head := 0
-	for head < len(b.Messages) && IsSystem(b.Messages[head]) {
-		head++
-	}
+	b.anchors -= head
 	b.Head, b.Messages = b.Messages[:head:head], b.Messages[head:]
 	return nil
 }
@@ -160,6 +167,10 @@ func (b *Body) readList(name string, value []byte) error {
 // IsSystem tells whether a message is one of the system's or the developer's.
 func IsSystem(message []byte) bool {
 	o, _, _ := rawjson.ReadObject(message)
+	return systemRole(&o)
+}
+
+func systemRole(o *rawjson.Object) bool {
 	role := o.Text("role")
 	return role == "system" || role == "developer"
 }

@@ -29,30 +29,32 @@ type Edit struct {
 
 // With is the body with an edit. Where nothing changes, it is the client's own bytes.
 func (b *Body) With(e Edit) []byte {
-	changes := map[string]func(was []byte) []byte{}
+	changes := map[string]change{}
 	if e.Messages != nil {
-		changes[b.listName()] = func(was []byte) []byte { return replaceList(was, e.Messages) }
+		changes[b.listName()] = func(out, was []byte) []byte { return appendList(out, was, e.Messages) }
 	}
 	if e.System != nil {
-		changes["system"] = func([]byte) []byte { return e.System }
+		changes["system"] = func(out, _ []byte) []byte { return append(out, e.System...) }
 	}
 	if len(e.Tools) > 0 {
 		all := append(b.Tools[:len(b.Tools):len(b.Tools)], e.Tools...)
-		changes["tools"] = func(was []byte) []byte { return replaceList(was, all) }
+		changes["tools"] = func(out, was []byte) []byte { return appendList(out, was, all) }
 	}
 	if e.NoCalls {
-		changes["tool_choice"] = func([]byte) []byte {
+		changes["tool_choice"] = func(out, _ []byte) []byte {
 			if b.Format == chat.AnthropicMessages {
-				return []byte(`{"type":"none"}`)
+				return append(out, `{"type":"none"}`...)
 			}
-			return []byte(`"none"`)
+			return append(out, `"none"`...)
 		}
 	}
 	if e.IncludeUsage && b.Format == chat.OpenAIChat && b.Stream && !b.WantsUsage {
-		changes["stream_options"] = func(was []byte) []byte { return member(was, "include_usage", []byte("true")) }
+		changes["stream_options"] = func(out, was []byte) []byte {
+			return append(out, member(was, "include_usage", []byte("true"))...)
+		}
 	}
 	if e.DropBlocks && b.Format == chat.AnthropicMessages && b.Thinking == "adaptive" {
-		changes["thinking"] = dropBlocks
+		changes["thinking"] = func(out, was []byte) []byte { return append(out, dropBlocks(was)...) }
 	}
 	if e.Resolved {
 		for _, name := range [...]string{"previous_response_id", "conversation"} {
@@ -61,22 +63,37 @@ func (b *Body) With(e Edit) []byte {
 			}
 		}
 	}
-	return rewrite(&b.object, changes)
+	added := 256 // bytes, about
+	for _, list := range [...][]json.RawMessage{e.Messages, e.Tools} {
+		for _, raw := range list {
+			added += len(raw) + 1
+		}
+	}
+	return rewrite(&b.object, changes, added)
 }
 
-// rewrite changes members of an object: each is given its value and answers another one. A nil change leaves the member
-// out. A member that is not there yet is put behind the others.
-func rewrite(o *rawjson.Object, changes map[string]func(was []byte) []byte) []byte {
+// change appends what is to stand in the place of a member's value.
+type change func(out, was []byte) []byte
+
+// rewrite changes members of an object. A nil change leaves the member out. A member that is not there yet is put behind
+// the others. The changes add about so many bytes to all that has none.
+func rewrite(o *rawjson.Object, changes map[string]change, added int) []byte {
 	if len(changes) == 0 {
 		return o.Raw
 	}
-	out := make([]byte, 0, len(o.Raw)+256)
+	kept := len(o.Raw)
+	for i := range o.Fields {
+		if f := &o.Fields[i]; changes[string(f.Name)] != nil {
+			kept -= f.End - f.Value
+		}
+	}
+	out := make([]byte, 0, kept+added)
 	end := 1 // of what was copied or left out
 	if len(o.Fields) > 0 {
 		end = o.Fields[0].Start
 	}
 	out = append(out, o.Raw[:end]...)
-	kept := 0
+	members := 0
 	for i := range o.Fields {
 		f := &o.Fields[i]
 		end = f.End
@@ -84,27 +101,27 @@ func rewrite(o *rawjson.Object, changes map[string]func(was []byte) []byte) []by
 		if named && change == nil {
 			continue
 		}
-		if kept > 0 {
+		if members > 0 {
 			out = append(out, o.Raw[o.Fields[i-1].End:f.Start]...)
 		}
 		out = append(out, o.Raw[f.Start:f.Value]...)
-		value := o.Raw[f.Value:f.End]
-		if named {
-			value = change(value)
+		if value := o.Raw[f.Value:f.End]; named {
+			out = change(out, value)
+		} else {
+			out = append(out, value...)
 		}
-		out = append(out, value...)
-		kept++
+		members++
 	}
 	for _, name := range additions {
 		change := changes[name]
 		if change == nil || o.Find(name) != nil {
 			continue
 		}
-		if kept > 0 {
+		if members > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(rawjson.AppendString(out, name), ':'), change(nil)...)
-		kept++
+		out = change(append(rawjson.AppendString(out, name), ':'), nil)
+		members++
 	}
 	return append(out, o.Raw[end:]...)
 }
@@ -121,36 +138,28 @@ func member(was []byte, name string, value []byte) []byte {
 	return o.With(name, value)
 }
 
-// replaceList puts elements in the place of a list's. Those that the new list begins with as the old one did stay with
-// the white space between them, so that an edit at the end changes nothing before it.
-func replaceList(was []byte, elements []json.RawMessage) []byte {
+// appendList appends a list with other elements. Those that the new list begins with as the old one did stay with the
+// white space between them, so that an edit at the end changes nothing before it.
+func appendList(out, was []byte, elements []json.RawMessage) []byte {
 	if !rawjson.IsArray(was) {
-		return rawjson.ArrayOf(raws(elements)...)
+		return append(out, rawjson.ArrayOf(raws(elements)...)...)
 	}
-	same, end := 0, 1
+	same, end := 0, 1 // how many elements stay, and where they end
+	last, going := 1, true
 	for from, to := range rawjson.Elements(was) {
-		if same == len(elements) || !bytes.Equal(was[from:to], elements[same]) {
-			break
+		if going = going && same < len(elements) && bytes.Equal(was[from:to], elements[same]); going {
+			same, end = same+1, to
 		}
-		same, end = same+1, to
+		last = to // what follows the last element stays, too
 	}
-	out := append(make([]byte, 0, len(was)), was[:end]...)
+	out = append(out, was[:end]...)
 	for i, raw := range elements[same:] {
 		if same+i > 0 {
 			out = append(out, ',')
 		}
 		out = append(out, raw...)
 	}
-	return append(out, was[tail(was):]...)
-}
-
-// tail is where what follows an array's last element begins.
-func tail(list []byte) int {
-	end := 1
-	for _, to := range rawjson.Elements(list) {
-		end = to
-	}
-	return end
+	return append(out, was[last:]...)
 }
 
 func raws(list []json.RawMessage) [][]byte {

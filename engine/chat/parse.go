@@ -94,7 +94,7 @@ func parse(f Format, in []json.RawMessage, check func(Format, *object) *problem)
 			p.fail(i, &problem{CodeInvalidUTF8, "must be valid UTF-8; encode the text again before sending it"})
 			continue
 		}
-		if !json.Valid(raw) {
+		if !rawjson.Valid(raw) {
 			p.fail(i, &problem{CodeMalformed, "must be valid JSON"})
 			continue
 		}

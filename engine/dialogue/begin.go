@@ -302,6 +302,9 @@ func (x *Exchange) foundAt(p place, l *loop) (f found, err error) {
 	if f.match, err = resent.Find(at, x.said.hashes, x.said.assistant); err != nil {
 		return f, err
 	}
+	if err = x.compacted(&f, at); err != nil {
+		return f, err
+	}
 	whole := f.match.Case == resent.Extend || f.match.Case == resent.Tail
 	if x.ask.Delta && (!whole || f.match.Keep == 0) {
 		f.match = resent.Match{Case: resent.Delta, Keep: at.Len()}
@@ -314,6 +317,27 @@ func (x *Exchange) foundAt(p place, l *loop) (f found, err error) {
 		f.match = resent.Match{Case: resent.None} // The request goes on from before the open turn, or from elsewhere.
 	}
 	return f, nil
+}
+
+// compacted corrects what a request is whose client makes summaries by itself: they are no edits, and no other
+// conversations.
+func (x *Exchange) compacted(f *found, s resent.Stored) error {
+	edits := f.match.Case == resent.Diverge
+	if !x.ask.Compacts || f.match.Case != resent.None && !(edits && x.ask.Compacted) {
+		return nil
+	}
+	newest := f.line.lastStart()
+	if f.loop != nil { // Nothing behind its beginning is a turn yet.
+		newest = s.Len()
+	}
+	m, err := resent.FindCompacted(s, newest, x.said.hashes, x.said.assistant, x.ask.Compacted)
+	if err != nil || m.Case == resent.None {
+		return err
+	}
+	if f.match = m; x.ask.Windowed {
+		f.match = resent.Match{Case: resent.None}
+	}
+	return nil
 }
 
 // rank orders what a request may be: the lower, the better.

@@ -58,6 +58,10 @@ type Ask struct {
 	Weak     bool     // Previous says the session before Session does; see resent.Identity
 	Body     [32]byte // a hash of the request's body: equal bodies are the same request, sent again
 	Retries  int      // how often the client says that it has sent the request before
+	// Compacts says that the client summarises its history by itself and mixes no conversations in a session, and
+	// Compacted that it says so of this request. What follows a summary goes on in the session, unless Windowed says that
+	// windows are made of the stored history: all that was summarised would come back then, so it goes to a fork.
+	Compacts, Compacted, Windowed bool
 	// Holds says that answers may have calls that the client never sees. An open turn with such calls is stored, because
 	// the client cannot send all of it again.
 	Holds bool

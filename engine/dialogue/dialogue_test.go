@@ -16,12 +16,15 @@ type client struct {
 	session, agent string
 	body           [32]byte
 	history        []string
+	ask            dialogue.Ask // what a request says besides
 }
 
 func (c *client) begin() *dialogue.Exchange {
 	c.Helper()
-	x, err := c.Dialogues.Begin(c.Context(), c.Admin, ident.DefaultProject, dialogue.Ask{Session: c.session, Agent: c.agent,
-		Format: chat.OpenAIChat, Messages: enginetest.Raw(c.history...), Body: c.body})
+	ask := c.ask
+	ask.Session, ask.Agent, ask.Format, ask.Body = c.session, c.agent, chat.OpenAIChat, c.body
+	ask.Messages = enginetest.Raw(c.history...)
+	x, err := c.Dialogues.Begin(c.Context(), c.Admin, ident.DefaultProject, ask)
 	if err != nil {
 		c.Fatal(err)
 	}

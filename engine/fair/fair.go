@@ -3,6 +3,8 @@
 // goroutines wait for a place.
 package fair
 
+import "time"
+
 // Turns says whose turn it is: a free place goes to the tenant that holds the fewest, and of those to the one that was
 // served longest ago. Not safe for concurrent use.
 type Turns struct {
@@ -10,6 +12,8 @@ type Turns struct {
 	share  int // one tenant's at most
 	crowd  int // the same while another tenant is about; 0: as share
 	inside int // one tenant's at most while another one is about, counting those that departed
+
+	resting map[string]time.Time // tenants that get no place before a time
 
 	// Another tenant is about for some grants after a place went to another tenant than the place before.
 	grants, changed uint64
@@ -25,7 +29,7 @@ type Turns struct {
 // NewTurns makes Turns of so many places, of which one tenant holds at most share.
 func NewTurns(places, share int) *Turns {
 	return &Turns{places: places, share: max(1, share), held: map[string]int{}, away: map[string]int{},
-		waiting: map[string]uint64{}}
+		waiting: map[string]uint64{}, resting: map[string]time.Time{}}
 }
 
 // about is for how many grants a tenant that was given a place counts as being about.
@@ -34,10 +38,45 @@ const about = 2048
 // full tells whether a tenant has all that it may have now.
 func (t *Turns) full(tenant string) bool {
 	held := t.held[tenant]
-	if t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about {
-		return held >= t.crowd || held+t.away[tenant] >= t.inside
+	if t.crowded() {
+		return held >= t.crowd || held+t.away[tenant] >= t.inside || t.rests(tenant)
 	}
 	return held >= t.share
+}
+
+// crowded tells whether several tenants are about, and something is to change for that.
+func (t *Turns) crowded() bool { return t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about }
+
+// Rest gives a tenant no place for some time, beside any time before that is not over. It counts while another tenant is
+// about.
+func (t *Turns) Rest(tenant string, d time.Duration) {
+	from := time.Now()
+	if until := t.resting[tenant]; until.After(from) {
+		from = until
+	}
+	t.resting[tenant] = from.Add(d)
+}
+
+func (t *Turns) rests(tenant string) bool {
+	until, ok := t.resting[tenant]
+	if !ok || time.Now().Before(until) {
+		return ok
+	}
+	delete(t.resting, tenant)
+	return false
+}
+
+// Rested is when the first of those that wait has rested; ok is false where none rests.
+func (t *Turns) Rested() (at time.Time, ok bool) {
+	if !t.crowded() {
+		return at, false
+	}
+	for name, until := range t.resting {
+		if _, waits := t.waiting[name]; waits && (!ok || until.Before(at)) {
+			at, ok = until, true
+		}
+	}
+	return at, ok
 }
 
 // Take takes a place for a tenant at once, where one is free and the tenant does not hold its share.

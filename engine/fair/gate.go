@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Gate lets a bounded number of holders through, in the order of Turns.
@@ -11,6 +12,11 @@ type Gate struct {
 	mu    sync.Mutex
 	turns *Turns
 	lines map[string][]chan struct{} // by tenant, in the order of arrival; each is closed when its place is given
+
+	// A tenant with so many in line rests so many times as long as it held a place; see Pace.
+	long  int
+	rests int
+	wake  *time.Timer // serves those that have rested
 }
 
 // NewGate makes a Gate of so many places, of which one tenant holds at most share.
@@ -25,6 +31,21 @@ func (g *Gate) Crowd(share, inside int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.turns.crowd, g.turns.inside = share, inside
+}
+
+// Pace makes a tenant that has long or more in line, while another one is about, rest between its places: rests times as
+// long as it held each. Processors are idle meanwhile, which the others find free at once.
+func (g *Gate) Pace(long, rests int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.long, g.rests = long, rests
+}
+
+// held notes for how long a place was held that is given back now. The lock must be held.
+func (g *Gate) held(tenant string, d time.Duration) {
+	if g.rests > 0 && len(g.lines[tenant]) >= g.long && g.turns.crowded() {
+		g.turns.Rest(tenant, time.Duration(g.rests)*d)
+	}
 }
 
 // Waiting is how many wait for a place now.
@@ -48,6 +69,7 @@ func (g *Gate) Enter(ctx context.Context, tenant string) error {
 	given := make(chan struct{})
 	g.turns.Wait(tenant)
 	g.lines[tenant] = append(g.lines[tenant], given)
+	g.awaitRested()
 	g.mu.Unlock()
 	defer Pause(ctx)()
 	select {
@@ -110,11 +132,20 @@ func (g *Gate) free(tenant string) {
 }
 
 // depart gives a place up that its holder will take again soon, and serves those in line.
-func (g *Gate) depart(tenant string) {
+func (g *Gate) depart(tenant string, held time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.held(tenant, held)
 	g.turns.Depart(tenant)
 	g.serve()
+}
+
+// leave is Leave for a holder that knows for how long it held the place.
+func (g *Gate) leave(tenant string, held time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held(tenant, held)
+	g.free(tenant)
 }
 
 // comeBack is reenter for a holder that departed.
@@ -129,10 +160,27 @@ func (g *Gate) serve() {
 	for {
 		next, ok := g.turns.Next(nil)
 		if !ok {
+			g.awaitRested()
 			return
 		}
 		close(g.lines[next][0])
 		g.remove(next, 0)
+	}
+}
+
+// awaitRested serves again once somebody has rested who waits.
+func (g *Gate) awaitRested() {
+	at, ok := g.turns.Rested()
+	switch {
+	case !ok:
+	case g.wake == nil:
+		g.wake = time.AfterFunc(time.Until(at), func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.serve()
+		})
+	default:
+		g.wake.Reset(time.Until(at))
 	}
 }
 

@@ -3,6 +3,7 @@ package fair
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Place is a place in a Gate whose holder gives it up for as long as it waits for something: a disk, a network, a lock.
@@ -12,8 +13,9 @@ type Place struct {
 	tenant string
 
 	mu    sync.Mutex
-	waits int  // how many goroutines of the holder wait; the place is given up while there is one
-	away  bool // the first of them departed, so that the place counts as inside
+	since time.Time // the place was given, or given again
+	waits int       // how many goroutines of the holder wait; the place is given up while there is one
+	away  bool      // the first of them departed, so that the place counts as inside
 	left  bool
 }
 
@@ -24,7 +26,7 @@ func (g *Gate) Hold(ctx context.Context, tenant string) (*Place, error) {
 	if err := g.Enter(ctx, tenant); err != nil {
 		return nil, err
 	}
-	return &Place{gate: g, tenant: tenant}, nil
+	return &Place{gate: g, tenant: tenant, since: time.Now()}, nil
 }
 
 // With is a context in which Pause finds the place.
@@ -57,9 +59,9 @@ func (p *Place) pause(away bool) (resume func()) {
 	defer p.mu.Unlock()
 	if p.waits++; p.waits == 1 && !p.left {
 		if p.away = away; away {
-			p.gate.depart(p.tenant)
+			p.gate.depart(p.tenant, time.Since(p.since))
 		} else {
-			p.gate.Leave(p.tenant)
+			p.gate.leave(p.tenant, time.Since(p.since))
 		}
 	}
 	return p.resume
@@ -69,6 +71,7 @@ func (p *Place) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waits--; p.waits == 0 && !p.left {
+		p.since = time.Now()
 		if p.away {
 			p.gate.comeBack(p.tenant)
 		} else {
@@ -85,7 +88,7 @@ func (p *Place) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.left && p.waits == 0 {
-		p.gate.Leave(p.tenant)
+		p.gate.leave(p.tenant, time.Since(p.since))
 	}
 	p.left = true
 }

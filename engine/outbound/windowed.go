@@ -52,12 +52,12 @@ func assembled(b *callbody.Body, w *windowed) (messages []json.RawMessage, syste
 		if !sameSystem(b.System, w.System) {
 			system = w.System
 		}
-		return nonNil(callbody.Anchored(b.Format, b.Messages, shown)), system
+		return nonNil(b.Anchored(shown)), system
 	}
 	if p, err := systemtext.Parse(b.HeadText()); err == nil && p.Text != "" {
 		shown = shown[1:] // what the client's head says, which goes on as it came
 	}
-	shown = callbody.Anchored(b.Format, b.Messages, shown)
+	shown = b.Anchored(shown)
 	return nonNil(append(b.Head[:len(b.Head):len(b.Head)], shown...)), nil
 }
 

@@ -3,7 +3,6 @@
 package rawedit
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/items"
@@ -156,7 +155,7 @@ func AppendInput(dst []byte, arguments string) []byte {
 	switch {
 	case strings.TrimSpace(arguments) == "":
 		return append(dst, "{}"...)
-	case !json.Valid(raw) || !rawjson.NumbersReadable(raw) || rawjson.LoneSurrogate(raw):
+	case !rawjson.Valid(raw) || !rawjson.NumbersReadable(raw) || rawjson.LoneSurrogate(raw):
 		return append(rawjson.AppendString(append(dst, `{"arguments":`...), arguments), '}')
 	case raw[rawjson.SkipSpace(raw, 0)] != '{':
 		return append(append(append(dst, `{"arguments":`...), raw...), '}')
@@ -179,7 +178,7 @@ func itemWithArguments(o *object, text string) []byte {
 		if was == nil {
 			continue
 		}
-		if _, words := rawjson.String(was); !words && json.Valid([]byte(text)) {
+		if _, words := rawjson.String(was); !words && rawjson.Valid([]byte(text)) {
 			value = []byte(text)
 		}
 		return o.With(name, value)

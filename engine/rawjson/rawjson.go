@@ -32,9 +32,15 @@ const usualFields = 4
 // ReadObject finds the members of a valid JSON object; ok is false for another value. Where a name appears twice, it
 // stops there and gives the name.
 func ReadObject(raw []byte) (o Object, twice []byte, ok bool) {
-	o.Raw = raw
+	twice, ok = o.Read(raw)
+	return o, twice, ok
+}
+
+// Read is ReadObject into an Object that was used for another value, whose memory for fields is used again.
+func (o *Object) Read(raw []byte) (twice []byte, ok bool) {
+	o.Raw, o.Fields = raw, o.Fields[:0]
 	if len(raw) == 0 || raw[0] != '{' {
-		return o, nil, false
+		return nil, false
 	}
 	var seen map[string]struct{}
 	for i := SkipSpace(raw, 1); raw[i] != '}'; {
@@ -48,7 +54,7 @@ func ReadObject(raw []byte) (o Object, twice []byte, ok bool) {
 		f.Value = SkipSpace(raw, SkipSpace(raw, nameEnd)+1)
 		f.End = SkipValue(raw, f.Value)
 		if o.has(f.Name, &seen) {
-			return o, f.Name, true
+			return f.Name, true
 		}
 		if o.Fields == nil {
 			o.Fields = make([]Field, 0, usualFields)
@@ -58,7 +64,7 @@ func ReadObject(raw []byte) (o Object, twice []byte, ok bool) {
 			i = SkipSpace(raw, i+1)
 		}
 	}
-	return o, nil, true
+	return nil, true
 }
 
 // has reports whether the name was read before. It uses the map seen once there are many names.

@@ -59,7 +59,7 @@ func (p *Posted) keep(at int, raw json.RawMessage) {
 
 // read finds the members of a posted element; false where it is no object that can be read.
 func read(raw []byte) (rawjson.Object, bool) {
-	if raw = bytes.TrimSpace(raw); !json.Valid(raw) {
+	if raw = bytes.TrimSpace(raw); !rawjson.Valid(raw) {
 		return rawjson.Object{}, false
 	}
 	o, twice, ok := rawjson.ReadObject(raw)

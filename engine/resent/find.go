@@ -29,7 +29,7 @@ type Match struct {
 	Case Case
 	Keep int
 	New  int
-	// Front counts, for Tail, the messages in front of those that were found again.
+	// Front counts, for Tail and behind a summary, the messages in front of those that were found again.
 	Front int
 }
 

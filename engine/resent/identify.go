@@ -1,6 +1,7 @@
 package resent
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -25,8 +26,11 @@ type Identity struct {
 	// does, where it is known.
 	Previous string
 	Weak     bool
-	// Class is what Claude Code says of the request: main, subagent, workflow, compaction or auxiliary.
+	// Class is what Claude Code says of the request: main, subagent, workflow, compaction or auxiliary. Codex says
+	// compaction.
 	Class string
+	// Compacted says that the client has summarised the history that it sends. Codex counts how often it has.
+	Compacted bool
 }
 
 // headers name sessions, and members name them in the body; the first that is there counts. Members behind a point lie
@@ -46,6 +50,9 @@ func Identify(r Request) Identity {
 	id.Weak = id.Weak && id.Previous != ""
 	id.Session = named(id.Session, ident.CheckSession)
 	id.Agent = r.agent()
+	window := r.codex("X-Codex-Window-Id") // the thread, and behind a colon how often it was compacted
+	times, _ := strconv.Atoi(window[strings.LastIndexByte(window, ':')+1:])
+	id.Compacted = times > 0
 	return id
 }
 
@@ -119,9 +126,21 @@ func (r *Request) class() string {
 	class := strings.ToLower(r.header("X-Claude-Code-Request-Class"))
 	switch strings.ToLower(r.header("X-Claude-Code-Compaction")) {
 	case "", "0", "false":
-		return class
+	default:
+		return "compaction"
 	}
-	return "compaction"
+	var turn struct {
+		Kind string `json:"request_kind"`
+	}
+	if json.Unmarshal([]byte(r.codex("X-Codex-Turn-Metadata")), &turn) == nil && turn.Kind == "compaction" {
+		return "compaction"
+	}
+	return class
+}
+
+// codex is a header of Codex's, which it also writes into the body.
+func (r *Request) codex(name string) string {
+	return cmp.Or(r.header(name), r.text("client_metadata."+strings.ToLower(name)))
 }
 
 func (r *Request) header(name string) string {

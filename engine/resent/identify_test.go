@@ -66,6 +66,16 @@ func TestWhoseRequestsAre(t *testing.T) {
 		{"its sub-agent", "", codex + "thread-id: t-2", `{"prompt_cache_key":"s-1"}`,
 			resent.Identity{Session: "s-1", By: "session-id", Agent: "t-2"}},
 		{"older Codex", "", "session_id: s-1\nthread_id: t-2", `{}`, resent.Identity{Session: "s-1", By: "session_id", Agent: "t-2"}},
+		{"its compaction", "",
+			codex + `X-Codex-Turn-Metadata: {"request_kind":"compaction"}` + "\nX-Codex-Window-Id: s-1:0", `{}`,
+			resent.Identity{Session: "s-1", By: "session-id", Class: "compaction"}},
+		{"its compaction, by the body", "", codex,
+			`{"client_metadata":{"x-codex-turn-metadata":"{\"request_kind\":\"compaction\"}"}}`,
+			resent.Identity{Session: "s-1", By: "session-id", Class: "compaction"}},
+		{"behind its compaction", "", codex + `X-Codex-Turn-Metadata: {"request_kind":"turn"}` + "\nX-Codex-Window-Id: s-1:2",
+			`{}`, resent.Identity{Session: "s-1", By: "session-id", Compacted: true}},
+		{"behind its compaction, by the body", "", codex, `{"client_metadata":{"x-codex-window-id":"s-1:1"}}`,
+			resent.Identity{Session: "s-1", By: "session-id", Compacted: true}},
 		{"Codex by its key alone", "", "", `{"prompt_cache_key":"s-1"}`, resent.Identity{Session: "s-1", By: "prompt_cache_key"}},
 
 		{"LLMGateway", "", "X-Session-Id: a\nX-Session-Affinity: b", `{"prompt_cache_key":"c","user":"d"}`,
@@ -110,6 +120,9 @@ func TestRequestsThatAreNotStored(t *testing.T) {
 		{"X-Claude-Code-Request-Class: workflow", `{}`, ""},
 		{"X-Claude-Code-Compaction: false", `{}`, ""},
 		{"X-Claude-Code-Compaction: 1", `{}`, "request_class"},
+		{`X-Codex-Turn-Metadata: {"request_kind":"compaction"}`, `{}`, "request_class"},
+		{`X-Codex-Turn-Metadata: {"request_kind":"turn"}`, `{}`, ""},
+		{"X-Codex-Turn-Metadata: compaction", `{}`, ""},
 	} {
 		if got := resent.Passing(asked(t, "", tc.headers, tc.body)); got != tc.want {
 			t.Errorf("%s %s: %q, wanted %q", tc.headers, tc.body, got, tc.want)

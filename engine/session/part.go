@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -84,6 +85,9 @@ func readAround(raw []byte, v any, members map[string]*[]byte) error {
 	}
 	for name, to := range members {
 		*to = o.Get(name)
+	}
+	if !slices.ContainsFunc(o.Fields, func(f rawjson.Field) bool { return members[string(f.Name)] == nil }) {
+		return nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool {
 		_, cut := members[string(f.Name)]

@@ -1,6 +1,8 @@
 package splice
 
 import (
+	"slices"
+
 	"github.com/seed-0906e6bc/mneme/engine/prefix"
 	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/systemtext"
@@ -145,6 +147,7 @@ func (b *Builder) Add(fr *Fragment, seq uint64) {
 	}
 	b.ids.resolve(fr, seq)
 	b.note(fr, &b.ids, b.rendered)
+	b.room(len(fr.Bytes))
 	if b.rendered += fr.Items; len(fr.IDs) > 0 {
 		b.buf = b.ids.append(b.buf, fr, fr.Bytes)
 		return
@@ -154,6 +157,14 @@ func (b *Builder) Add(fr *Fragment, seq uint64) {
 		b.buf = append(b.buf[:len(b.buf)-1], `,"reasoning_content":`...)
 		b.buf = append(rawjson.AppendString(b.buf, fr.Reasoning), '}')
 		b.Parts[len(b.Parts)-1].Digest.Mix(prefix.Text(fr.Reasoning))
+	}
+}
+
+// room doubles a buffer that lacks room for n bytes more. append alone lets long ones grow by a quarter, and so copies a
+// window four times while it is built.
+func (b *Builder) room(n int) {
+	if cap(b.buf)-len(b.buf) < n {
+		b.buf = slices.Grow(b.buf, max(n, cap(b.buf)))
 	}
 }
 

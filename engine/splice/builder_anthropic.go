@@ -57,6 +57,7 @@ func (r *anthropicRun) end(b *Builder) {
 	}
 	defer func() { b.rendered++ }()
 	if r.held != nil && !r.edit.changed && len(r.held.Bytes) > 0 {
+		b.room(len(r.held.Bytes))
 		b.buf = append(b.buf, r.held.Bytes...)
 		r.held = nil
 		return

@@ -105,12 +105,17 @@ func (l *ImportLine) begin() (string, error) {
 		}
 		return "", nil
 	}
-	var kind FileLine
-	if err := json.Unmarshal(l.raw, &kind); err != nil {
-		return "", fault.Errorf(fault.Invalid, "invalid_export", "not JSON: %s", err)
+	if !l.Passed && !rawjson.Valid(l.raw) {
+		err := json.Unmarshal(l.raw, &FileLine{}) // which says what is wrong
+		return "", fault.Errorf(fault.Invalid, "invalid_export", "not JSON: %v", err)
+	}
+	o, twice, ok := rawjson.ReadObject(bytes.TrimSpace(l.raw))
+	kind, isText := rawjson.String(o.Get("type"))
+	if !ok || twice != nil || !isText {
+		return "", fault.Errorf(fault.Invalid, "invalid_export", "a line is an object with a type, and each name once")
 	}
 	if l.Passed {
-		return kind.Type, nil
+		return kind, nil
 	}
 	if !rawjson.NumbersReadable(l.raw) {
 		return "", fault.Errorf(fault.Invalid, "unreadable_number", "a number is one that many readers of JSON cannot hold")
@@ -118,7 +123,7 @@ func (l *ImportLine) begin() (string, error) {
 	if rawjson.LoneSurrogate(l.raw) {
 		return "", fault.Errorf(fault.Invalid, "lone_surrogate", "a text holds half of a UTF-16 pair, which is no character")
 	}
-	return kind.Type, nil
+	return kind, nil
 }
 
 // finish holds what was read against what the last line says. It answers checksum_mismatch.

@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/items"
@@ -55,6 +56,13 @@ func (a *assembly) render(dst []byte) ([]byte, error) {
 
 // build builds the window behind dst, again and again until there is nothing to amend.
 func (a *assembly) build(dst []byte) (w chat.Window, err error) {
+	about := 0
+	for i := range a.result.items {
+		const around = 96 // a message has about so many bytes beside its text
+		text := int(a.result.items[i].TextBytes)
+		about += around + text + text/8
+	}
+	dst = slices.Grow(dst, about)
 	a.builder.Edits = splice.Edits{}
 	a.beginSheet()
 	for again := true; again; again = a.sheet.Amend(&a.builder, &w) {

@@ -30,28 +30,31 @@ func BenchmarkProxyFirstByte(b *testing.B) {
 func firstBytes(b *testing.B, mode string, turns int) {
 	provider := providers.Start(b)
 	p := startProxy(b, b.TempDir(), provider.URL)
-	c := p.client(b)
-	var history []object
+	var told []object
 	for i := range turns {
-		turn := []object{user(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is said of it? ", 10))),
-			assistant(fmt.Sprintf("Answer %d: %s", i, strings.Repeat("this is what is said. ", 10)))}
-		c.post(projectPath+"/turns", object{"session_id": "s", "messages": turn}).want(201)
-		history = append(history, turn...)
+		told = append(told, user(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is said of it? ", 10))),
+			assistant(fmt.Sprintf("Answer %d: %s", i, strings.Repeat("this is what is said. ", 10))))
 	}
 	direct := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	through := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	var times [2][]time.Duration
-	for i := 0; i < b.N+5; i++ {
-		question := user(fmt.Sprintf("And question %d?", i))
-		body, err := json.Marshal(object{"model": "gpt-4.1", "stream": true, "messages": append(history, question)})
-		if err != nil {
-			b.Fatal(err)
-		}
-		took := [2]time.Duration{firstByte(b, direct, provider.URL, "", "", body), 0}
-		took[1] = firstByte(b, through, p.url, p.key, mode, body)
-		history = append(history, question, assistant("OK.")) // which is what the provider says
-		if i >= 5 {                                           // the first ones pay for what happens once
-			times[0], times[1] = append(times[0], took[0]), append(times[1], took[1])
+	// A session serves some calls alone, so that it stays about as long as it is said to be. Its first calls pay for what
+	// happens once.
+	const calls, once = 25, 5
+	for session := 0; len(times[0]) < b.N; session++ {
+		history := told[:len(told):len(told)]
+		for i := range once + min(calls, b.N-len(times[0])) {
+			question := user(fmt.Sprintf("And question %d?", i))
+			body, err := json.Marshal(object{"model": "gpt-4.1", "stream": true, "messages": append(history, question)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			took := [2]time.Duration{firstByte(b, direct, provider.URL, "", "", "", i, body), 0}
+			took[1] = firstByte(b, through, p.url, p.key, mode, fmt.Sprint("s", session), i, body)
+			history = append(history, question, assistant("OK.")) // which is what the provider says
+			if i >= once {
+				times[0], times[1] = append(times[0], took[0]), append(times[1], took[1])
+			}
 		}
 	}
 	if refused := provider.Refusals(); len(refused) > 0 {
@@ -74,8 +77,8 @@ func firstBytes(b *testing.B, mode string, turns int) {
 	b.Logf("load %s", strings.TrimSpace(string(load)))
 }
 
-// firstByte sends a model call and gives the time until the first byte of its answer's body.
-func firstByte(b *testing.B, c *http.Client, url, key, mode string, body []byte) time.Duration {
+// firstByte sends the i-th model call of a session and gives the time until the first byte of its answer's body.
+func firstByte(b *testing.B, c *http.Client, url, key, mode, session string, i int, body []byte) time.Duration {
 	req, err := http.NewRequest("POST", url+"/v1/chat/completions", strings.NewReader(string(body)))
 	if err != nil {
 		b.Fatal(err)
@@ -84,7 +87,7 @@ func firstByte(b *testing.B, c *http.Client, url, key, mode string, body []byte)
 	req.Header.Set("Authorization", "Bearer sk-client")
 	if key != "" {
 		req.Header.Set("X-Mneme-Key", key)
-		req.Header.Set("X-Mneme-Session", "s")
+		req.Header.Set("X-Mneme-Session", session)
 		req.Header.Set("X-Mneme-Mode", mode)
 	}
 	began := time.Now()
@@ -100,7 +103,9 @@ func firstByte(b *testing.B, c *http.Client, url, key, mode string, body []byte)
 	if err != nil || res.StatusCode != 200 || !strings.Contains(string(rest), "[DONE]") {
 		b.Fatalf("%d %s %v", res.StatusCode, rest, err)
 	}
-	if key != "" && (res.Header.Get("X-Mneme-Mode") != mode || mode != "off" && res.Header.Get("X-Mneme-Matched") != "extend") {
+	// The first call brings the history, which may be too long to be made into a window before it is stored.
+	said := res.Header.Get("X-Mneme-Mode") == mode && (mode == "off" || res.Header.Get("X-Mneme-Matched") == "extend")
+	if key != "" && i > 0 && !said {
 		b.Fatal(res.Header)
 	}
 	return took

@@ -1,12 +1,12 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +76,7 @@ func says(text string) func(providers.API) []providers.Reply {
 	return func(providers.API) []providers.Reply { return []providers.Reply{providers.Say(text)} }
 }
 
-// clientsFolder is where scripts/proxy-clients has installed the libraries.
+// clientsFolder is where scripts/proxy-clients has installed the libraries, Claude Code and Codex.
 func clientsFolder(t *testing.T) string {
 	t.Helper()
 	folder := os.Getenv("MNEME_CLIENTS")
@@ -125,24 +125,35 @@ func TestLibrariesOfProviders(t *testing.T) {
 					}
 				}
 			}
-			for _, refusal := range provider.Refusals() {
-				t.Error(refusal)
-			}
+			c.sawNothingOfMneme(provider)
 			retries := 0
 			for _, seen := range provider.Requests() {
 				if seen.Header.Get("X-Stainless-Retry-Count") == "1" {
 					retries++
-				}
-				for name, values := range seen.Header {
-					if strings.HasPrefix(name, "X-Mneme") || slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, c.key) }) {
-						t.Errorf("the provider saw %s: %q", name, values)
-					}
 				}
 			}
 			if retries == 0 {
 				t.Error("no library has tried again")
 			}
 		})
+	}
+}
+
+// sawNothingOfMneme fails the test where the provider refused a request, or saw a header of Mneme's or its key.
+func (c *conversation) sawNothingOfMneme(provider *providers.Server) {
+	c.t.Helper()
+	for _, refusal := range provider.Refusals() {
+		c.t.Error(refusal)
+	}
+	for _, seen := range provider.Requests() {
+		if bytes.Contains(seen.Body, []byte(c.key)) {
+			c.t.Errorf("the provider saw the key in the body of %s", seen.Path)
+		}
+		for name, values := range seen.Header {
+			if strings.HasPrefix(name, "X-Mneme") || strings.Contains(strings.Join(values, " "), c.key) {
+				c.t.Errorf("the provider saw %s: %q", name, values)
+			}
+		}
 	}
 }
 

@@ -129,10 +129,19 @@ var messagesForm = []rule[*messagesRequest]{
 		}
 		return nil
 	}},
-	// Roo-Code#11429: unknown members of messages.
+	// Roo-Code#11429: unknown members of messages. D/effort-per-message, an beta_system_message_param: with a beta, system
+	// messages have an effort.
 	{"messages/message-key", func(r *messagesRequest) *Refusal {
 		for i, m := range r.messages {
-			if refusal := extra(fmt.Sprintf("messages.%d.", i), m, "role", "content"); refusal != nil {
+			members := []string{"role", "content"}
+			if m.str("role") == "system" && (r.betas[turnBeta] || r.betas[effortBeta]) {
+				members = append(members, "output_config")
+			}
+			if refusal := extra(fmt.Sprintf("messages.%d.", i), m, members...); refusal != nil {
+				return refusal
+			}
+			at := fmt.Sprintf("messages.%d.output_config.", i)
+			if refusal := extra(at, m.object("output_config"), "effort"); refusal != nil {
 				return refusal
 			}
 			switch m["content"].(type) {
@@ -265,6 +274,13 @@ func extra(at string, o object, allowed ...string) *Refusal {
 func serverResult(b block) bool {
 	return b.role == "assistant" && strings.HasSuffix(b.str("type"), "_tool_result")
 }
+
+// The betas by which a system message may set the effort of what follows: the documented one, and the one that Claude
+// Code sends.
+const (
+	effortBeta = "mid-conversation-output-config-2026-07-01"
+	turnBeta   = "per-turn-control-2026-07-01"
+)
 
 var (
 	messagesArguments = []string{"model", "messages", "max_tokens", "cache_control", "container", "context_management",

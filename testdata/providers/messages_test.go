@@ -29,6 +29,7 @@ func TestMessagesRules(t *testing.T) {
 		hour   = `{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}`
 		search = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`
 		linked = `{"type":"image","source":{"type":"url","url":"https://a/b"}}`
+		effort = `{"role":"system","content":"s","output_config":{"effort":"low"}}`
 		found  = `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`
 	)
 	list := func(messages ...string) string {
@@ -67,6 +68,14 @@ func TestMessagesRules(t *testing.T) {
 		{rule: "messages/message-key", broken: list(ask, `{"role":"assistant","content":"a","reasoning_details":[]}`,
 			ask), kept: list(ask, reply, ask),
 			text: "messages.1.reasoning_details: Extra inputs are not permitted"},
+		{rule: "messages/message-key", model: "claude-opus-5", broken: list(ask, effort), kept: list(ask, system("s")),
+			text: "messages.1.output_config: Extra inputs are not permitted"},
+		{rule: "messages/message-key", model: "claude-opus-5", opts: []Option{Beta("per-turn-control-2026-07-01")},
+			broken: list(swap(ask, `"q"`, `"q","output_config":{"effort":"low"}`)), kept: list(ask, effort),
+			text: "messages.0.output_config: Extra inputs are not permitted"},
+		{rule: "messages/message-key", model: "claude-opus-5", opts: []Option{Beta(effortBeta)},
+			broken: list(ask, swap(effort, `"effort"`, `"format"`)), kept: list(ask, effort),
+			text: "messages.1.output_config.format: Extra inputs are not permitted"},
 		{rule: "messages/first", broken: list(reply, ask), kept: list(ask, ask, reply, reply, ask),
 			text: `messages: first message must use the "user" role`},
 		{rule: "messages/last", broken: list(ask, reply), kept: list(ask, reply, ask),

@@ -216,6 +216,9 @@ func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 	if err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock") {
 		return nil, ErrLocked
 	}
+	if err == nil {
+		leaveValueLog(db)
+	}
 	return db, err
 }
 

@@ -1,0 +1,108 @@
+package fair
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPace has a tenant with a long line work for a millisecond at a time, and counts how often it can: all the time while
+// it is alone, and a quarter of it while another tenant is about. Neither that one nor one with a short line rests.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(4, 3)
+		g.Crowd(1, 2)
+		g.Pace(8, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		var loud, few, quiet atomic.Int64
+		work := func(tenant string, n *atomic.Int64) bool {
+			p, err := g.Hold(ctx, tenant)
+			if err != nil {
+				return false
+			}
+			time.Sleep(time.Millisecond)
+			n.Add(1)
+			p.Leave()
+			return true
+		}
+		start := func(tenant string, n *atomic.Int64, many int) {
+			for range many {
+				go func() {
+					for ctx.Err() == nil && work(tenant, n) {
+					}
+				}()
+			}
+		}
+		inASecond := func(n *atomic.Int64) int64 {
+			n.Store(0)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			return n.Load()
+		}
+		start("loud", &loud, 20)
+		if n := inASecond(&loud); n != 3000 {
+			t.Errorf("alone it worked %d times in a second, in three places", n)
+		}
+		loud.Store(0)
+		for range 100 {
+			time.Sleep(9 * time.Millisecond)
+			before := time.Now()
+			work("quiet", &quiet)
+			if waited := time.Since(before) - time.Millisecond; waited > 0 {
+				t.Errorf("the quiet tenant waited for %v", waited)
+			}
+		}
+		if n := loud.Load(); n < 245 || n > 290 { // It was given three places just before.
+			t.Errorf("beside another it worked %d times in a second", n)
+		}
+		start("few", &few, 4)
+		if n := inASecond(&few); n != 1000 {
+			t.Errorf("a tenant with a short line worked %d times in a second, in one place", n)
+		}
+		cancel()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if g.turns.used != 0 || len(g.lines) != 0 {
+			t.Errorf("not empty: %+v", g.turns)
+		}
+	})
+}
+
+// TestPaceEnds holds that a tenant that was made to rest has all of its places again once it is alone.
+func TestPaceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(2, 1)
+		g.Crowd(1, 1)
+		g.Pace(1, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		var n atomic.Int64
+		for range 3 {
+			go func() {
+				for ctx.Err() == nil {
+					p, err := g.Hold(ctx, "loud")
+					if err != nil {
+						return
+					}
+					time.Sleep(time.Millisecond)
+					n.Add(1)
+					p.Leave()
+				}
+			}()
+		}
+		if p, err := g.Hold(ctx, "quiet"); err == nil {
+			p.Leave()
+		}
+		time.Sleep(4 * about * time.Millisecond)
+		synctest.Wait()
+		n.Store(0)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := n.Load(); n != 1000 {
+			t.Errorf("alone again it worked %d times", n)
+		}
+		cancel()
+		time.Sleep(time.Second)
+	})
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exporting is a server whose export says one line.
+func exporting(t *testing.T, change ...func(*setup)) *site {
+	e := &scripted{export: func(_ context.Context, w io.Writer) error {
+		_, err := io.WriteString(w, someLine)
+		return err
+	}}
+	return start(t, append(change, e.answer)...)
+}
+
+func asking(s *site, method, path, version string) string {
+	return fmt.Sprintf("%s %s HTTP/%s\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", method, path, version,
+		s.key("tenant_admin"))
+}
+
+const exportPath = "/api/v1/export"
+
+// answered reads an answer and its whole body.
+func answered(t *testing.T, in *bufio.Reader) string {
+	t.Helper()
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("%d %q, %v", res.StatusCode, body, err)
+	}
+	return string(body)
+}
+
+// TestConnectionsOutliveStreams holds that requests behind a stream are answered on its connection, whether they were sent
+// together with it, while it lasted, or later.
+func TestConnectionsOutliveStreams(t *testing.T) {
+	t.Parallel()
+	s := exporting(t)
+	conn := s.dial()
+	in := bufio.NewReader(conn)
+	together := asking(s, "GET", exportPath, "1.1") + asking(s, "GET", "/healthz", "1.1") +
+		asking(s, "GET", exportPath, "1.1") + asking(s, "GET", exportPath, "1.1")
+	if _, err := io.WriteString(conn, together+together[:40]); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{someLine, "", someLine, someLine} {
+		if got := answered(t, in); want != "" && got != want {
+			t.Errorf("answer %d is %q", i, got)
+		}
+	}
+	for _, rest := range []string{together[40:], together, asking(s, "GET", "/healthz", "1.1")} {
+		if _, err := io.WriteString(conn, rest); err != nil {
+			t.Fatal(err)
+		}
+		for range strings.Count(rest, "Host: x") {
+			answered(t, in)
+		}
+	}
+	if open, _ := s.s.connections.figures(); open != 1 {
+		t.Errorf("%d connections are open", open)
+	}
+}
+
+// TestQuietBehindStreams holds that a client that sends nothing more behind a stream is not told anything, and that its
+// connection is closed after the time of idle ones.
+func TestQuietBehindStreams(t *testing.T) {
+	t.Parallel()
+	s := exporting(t, limited(func(l *limits) { l.idle, l.headers = 200*time.Millisecond, time.Millisecond }))
+	conn := s.dial()
+	in := bufio.NewReader(conn)
+	fmt.Fprint(conn, asking(s, "GET", exportPath, "1.1"))
+	if got := answered(t, in); got != someLine {
+		t.Errorf("%q", got)
+	}
+	if more, err := io.ReadAll(in); len(more) > 0 || err != nil {
+		t.Errorf("behind the stream came %q, %v", more, err)
+	}
+}
+
+// TestStreamsOfOldClients holds that HTTP/1.0 gets a body that ends with its connection, as does who asks for that.
+func TestStreamsOfOldClients(t *testing.T) {
+	t.Parallel()
+	s := exporting(t)
+	for _, sent := range []string{asking(s, "GET", exportPath, "1.0"),
+		strings.Replace(asking(s, "GET", exportPath, "1.1"), "Host: x", "Host: x\r\nConnection: close", 1)} {
+		conn := s.dial()
+		fmt.Fprint(conn, sent)
+		in := bufio.NewReader(conn)
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if chunked := len(res.TransferEncoding) > 0; err != nil || string(body) != someLine || !res.Close ||
+			chunked != strings.Contains(sent, "1.1") {
+			t.Errorf("%+v, %q, %v", res, body, err)
+		}
+		if more, err := io.ReadAll(in); len(more) > 0 || err != nil {
+			t.Errorf("behind it came %q, %v", more, err)
+		}
+	}
+}
+
+// TestStopBehindStreams holds that a connection whose stream has ended keeps no server from stopping.
+func TestStopBehindStreams(t *testing.T) {
+	t.Parallel()
+	s := exporting(t, limited(func(l *limits) { l.drain = 5 * time.Second }))
+	conn := s.dial()
+	in := bufio.NewReader(conn)
+	fmt.Fprint(conn, asking(s, "GET", exportPath, "1.1"))
+	answered(t, in)
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if more, err := io.ReadAll(in); len(more) > 0 || err != nil {
+		t.Errorf("%q, %v", more, err)
+	}
+}
+
+// TestStreamsWithoutAConnection holds that what a stream has is let go of where its connection was closed before the
+// stream could take it.
+func TestStreamsWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	ended := make(chan string, 1)
+	s := start(t, answering("exportTenant", func(_ context.Context, c *call[nothing]) (streamed, error) {
+		if err := c.connection().Close(); err != nil {
+			return streamed{}, err
+		}
+		return streamed{contentType: ndjsonType, close: func() { ended <- "let go of" },
+			run: func(*stream) error { ended <- "run"; return nil }}, nil
+	}))
+	conn := s.dial()
+	fmt.Fprint(conn, asking(s, "GET", exportPath, "1.1"))
+	if how := <-ended; how != "let go of" {
+		t.Errorf("the stream was %s", how)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("something was answered")
+	} else if stuck, ok := err.(net.Error); ok && stuck.Timeout() {
+		t.Error(err)
+	}
+	s.drained()
+}
