@@ -66,7 +66,7 @@ export default function Memories({ p }: { p: string }) {
                     <p class="said two"><Hostile text={preview(m.content, 300)} /></p>
                   </th>
                   <td><Chip tone={tones[m.category]}>{m.category}</Chip></td>
-                  <td class="tags">{m.tags.map((t) => <button type="button" class="chip tone-plain" key={t} onClick={() => set({ tag: t })}><Hostile text={t} /></button>)}</td>
+                  <td><div class="tags">{m.tags.map((t) => <button type="button" class="chip tone-plain" key={t} onClick={() => set({ tag: t })}><Hostile text={t} /></button>)}</div></td>
                   <td class="number"><Importance value={m.importance} /></td>
                   <td class="number">{m.version}</td>
                   <td class="nowrap"><When at={m.updated_at} /></td>
