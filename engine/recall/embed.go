@@ -43,10 +43,11 @@ type embedding struct {
 
 // walk is the way through the documents of a space that wait for their vectors. One worker at a time has it.
 type walk struct {
-	after    *rank.Place // Those up to here wait no more, as far as is known.
-	most     int         // texts in the next call: after a failure fewer, so that one text that is refused is found
-	failures int         // that the texts may be the reason of
-	paused   time.Time   // no call before it
+	after    *rank.Place       // Those up to here wait no more, as far as is known.
+	most     int               // texts in the next call: after a failure fewer, so that one text that is refused is found
+	failures int               // that the texts may be the reason of
+	refused  []index.Embedding // that failed alone since the last success: what comes next tells whether by themselves
+	paused   time.Time         // no call before it
 }
 
 // stepVectors does one unit of the work of making a tenant's vectors, if there is any: of the first space that has
@@ -133,7 +134,7 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 		return svc.embedSome(ctx, tenantID, &embedded{project: p, set: set, space: s, made: m, walk: w, last: last,
 			settled: settled}, found)
 	case w.after != nil: // What came since then may lie before it.
-		w.after = nil
+		w.after, w.refused = nil, nil
 		return true, again, nil
 	}
 	svc.walked(s)
@@ -233,16 +234,19 @@ func (svc *Service) embedSome(ctx context.Context, tenantID string, e *embedded,
 		if failed != nil {
 			svc.noteUsed(tenantID, used)
 			svc.fails(tenantID, e.walk, failed, len(texts))
-			if len(texts) > 1 || failed.Code != "provider_refused" && failed.Code != "bad_reply" {
+			if len(texts) > 1 || !failed.ofTexts() {
 				return true, again, nil
 			}
-			// It stays without a vector, and does not keep others from theirs.
-			e.settled, some, used = append(e.settled, some...), nil, tenant.EmbeddingUsage{}
+			// It waits until all others were asked for, and does not keep them from theirs.
+			e.walk.refused, some, used = append(e.walk.refused, some...), nil, tenant.EmbeddingUsage{}
 		} else if some == nil {
 			svc.noteUsed(tenantID, used) // The vectors have other dimensions, so all are made anew.
 			return true, again, nil
 		} else {
-			e.walk.failures, e.walk.most = 0, min(e.walk.most+1, embedTexts)
+			if len(e.walk.refused) == 1 { // It stays without a vector. Several may have failed for another reason.
+				e.settled = append(e.settled, e.walk.refused...)
+			}
+			e.walk.failures, e.walk.refused, e.walk.most = 0, nil, min(e.walk.most+1, embedTexts)
 		}
 	}
 	if err := svc.commitVectors(ctx, tenantID, e, some, used); err != nil {
@@ -285,7 +289,7 @@ func (svc *Service) quantised(e *embedded, some []index.Embedding, vectors [][]f
 // fails notes that a call for so many texts failed. Where the texts may be why, the walk pauses.
 func (svc *Service) fails(tenantID string, w *walk, failed *ProviderError, texts int) {
 	w.most = max(1, texts/2)
-	if failed.Code == "provider_refused" || failed.Code == "bad_reply" {
+	if failed.ofTexts() {
 		w.failures++
 		w.paused = svc.db.Now().Add(backoff(w.failures, failed.RetryAfter))
 	}

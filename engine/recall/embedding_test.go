@@ -72,7 +72,7 @@ func TestVectorsOfWhatIsNewReadLittle(t *testing.T) {
 	}
 }
 
-// A text that the provider refuses is passed over once and for all, also after a restart and beside new ones, until
+// A text that the provider refuses, while it takes another, is passed over once and for all, also after a restart, until
 // another model may take it.
 func TestARefusedTextIsNotAskedAgain(t *testing.T) {
 	k, server := embedding(t, memstore.New())
@@ -85,11 +85,12 @@ func TestARefusedTextIsNotAskedAgain(t *testing.T) {
 	}
 	k.Advance(time.Hour)
 	k.Keep("n", "another fact")
-	k.Drain()
+	patiently(k)
+	calls := server.Calls()
 	again := embeddingBy(t, k.Store, server.URL+"/v1")
-	again.Advance(2 * time.Hour)
-	again.Drain()
-	if server.Calls() != 2 || vectors(k) != 2 {
+	again.Advance(5 * time.Hour)
+	patiently(again)
+	if server.Calls() != calls || calls > 5 || vectors(k) != 2 {
 		t.Errorf("%d calls, %d records", server.Calls(), vectors(k))
 	}
 	server.Refuse("")
@@ -447,6 +448,64 @@ func TestVerifyKnowsWhatWaitsForVectors(t *testing.T) {
 		patiently(k)
 		if n := vectors(k); n != 4 {
 			t.Errorf("%s: %d records of vectors in the end", name, n)
+		}
+		k.Sound()
+	}
+}
+
+// A text that is forgotten and taken out while the provider is asked keeps no other of the same call from its vector.
+func TestATextThatGoesMeanwhileHoldsUpNoOther(t *testing.T) {
+	calls := 0
+	var k *enginetest.Kit
+	k = embeddingWith(t, memstore.New(), func(_ context.Context, r recall.EmbedRequest) (recall.Embedded, error) {
+		if calls++; calls == 1 {
+			k.Forget("m7")
+			for more := true; more; {
+				var err error
+				if more, err = k.Jobs.Step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return ones(r)
+	})
+	k.SetIn("default", model)
+	for i := range 20 {
+		k.Keep(fmt.Sprint("m", i), fmt.Sprint("fact number ", i))
+	}
+	k.Drain()
+	if calls != 1 || vectors(k) != 2*19 {
+		t.Errorf("%d calls, %d records of vectors", calls, vectors(k))
+	}
+	k.Sound()
+}
+
+// While the provider takes no text, because of its key or because it answers badly, none is passed over.
+func TestAProviderThatTakesNothingLosesNoVector(t *testing.T) {
+	for name, fail := range map[string]func(recall.EmbedRequest) (recall.Embedded, error){
+		"key": func(recall.EmbedRequest) (recall.Embedded, error) {
+			return recall.Embedded{}, &recall.ProviderError{Code: "provider_refused", Detail: "the key"}
+		},
+		"texts": func(recall.EmbedRequest) (recall.Embedded, error) {
+			return recall.Embedded{}, &recall.ProviderError{Code: "provider_refused", Detail: "no", Texts: true}
+		},
+		"zeros": func(r recall.EmbedRequest) (recall.Embedded, error) {
+			return recall.Embedded{Vectors: make([][]float32, len(r.Texts))}, nil
+		},
+	} {
+		answer := fail
+		k := embeddingWith(t, memstore.New(), func(_ context.Context, r recall.EmbedRequest) (recall.Embedded, error) {
+			return answer(r)
+		})
+		k.SetIn("default", model)
+		for i := range 10 {
+			k.Keep(fmt.Sprint("m", i), fmt.Sprint("fact number ", i))
+		}
+		patiently(k)
+		answer = ones
+		patiently(k)
+		if n := vectors(k); n != 20 {
+			t.Errorf("%s: %d records of vectors", name, n)
 		}
 		k.Sound()
 	}

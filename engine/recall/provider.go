@@ -36,9 +36,13 @@ type ProviderError struct {
 	Code       string // one of summary.ProviderError
 	Detail     string
 	RetryAfter time.Duration // 0: not said
+	Texts      bool          // a text of the request may be why it was refused
 }
 
 func (e *ProviderError) Error() string { return e.Code + ": " + e.Detail }
+
+// ofTexts tells whether the texts of a request may be why there are no vectors.
+func (e *ProviderError) ofTexts() bool { return e.Texts || e.Code == "bad_reply" }
 
 // After the first failure nobody asks for retryFirst, and twice as long after each further one, up to retryMost.
 const (
@@ -178,16 +182,13 @@ func (svc *Service) embed(ctx context.Context, c *call) (got Embedded, failed *P
 	return got, failed, true, again, nil
 }
 
-// blamed are the parts that a failure says something of. What was refused, or answered badly, was answered: the text
-// may be why.
+// blamed are the parts that a failure says something of: none where the texts may be why.
 func (c *call) blamed(failed *ProviderError) []part {
-	if failed == nil {
+	if failed == nil || failed.ofTexts() {
 		return nil
 	}
 	model := part{model: c.set.EmbeddingModel}
 	switch failed.Code {
-	case "provider_refused", "bad_reply":
-		return nil
 	case "provider_timeout":
 		if c.query != "" { // Others may give the provider more time.
 			return []part{{queries: c.query}}

@@ -230,6 +230,7 @@ func TestRecallWhileTheProviderFails(t *testing.T) {
 		}
 	}
 	server.Fail(0)
+	k.Advance(10 * time.Second)
 	release := server.Stall()
 	if r := k.Search(recall.Query{Query: "tandem"}); len(r.Data) != 1 || r.Vectors != "provider_timeout" {
 		t.Errorf("a provider that does not answer: %+v", r)
