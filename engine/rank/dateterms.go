@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -46,6 +47,9 @@ var markedDate = regexp.MustCompile(`(\d{4})年(\d{1,2})月(?:(\d{1,2})日)?`)
 // numericDates reads dates in digits whose year comes last, and those whose parts are marked. Where slashes leave open
 // which is the month, both are meant.
 func numericDates(text string) (out []Date) {
+	if !strings.ContainsAny(text, "0123456789") { // Most texts have none, and searching them takes a while.
+		return nil
+	}
 	for _, m := range markedDate.FindAllStringSubmatch(text, -1) {
 		d := Date{Year: yearNumber(m[1]), Month: time.Month(number(m[2], 2)), Day: number(m[3], 2)}
 		if d.Year != 0 && validDay(int(d.Month), max(d.Day, 1)) {

@@ -1,10 +1,12 @@
 package snowball
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -49,8 +51,31 @@ func (a *Analyser) Index(text string) (terms []string, latin string) {
 	return append(append(terms, lastOfRuns(text)...), rank.DateTerms(text)...), latin
 }
 
-// identifier is letters and digits, with single separators between them.
-var identifier = regexp.MustCompile(`[\p{L}\p{N}]+(?:[-_.,/'][\p{L}\p{N}]+)*`)
+// identifiers gives the longest runs of letters and digits, with single separators between them.
+func identifiers(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		from, end := -1, 0 // where a run begins, and where its last letter or digit ends
+		for i, r := range text {
+			switch {
+			case unicode.IsLetter(r) || unicode.IsNumber(r):
+				if from < 0 {
+					from = i
+				}
+				end = i + utf8.RuneLen(r)
+			case from >= 0 && !(i == end && strings.ContainsRune(separators, r)):
+				if !yield(text[from:end]) {
+					return
+				}
+				from = -1
+			}
+		}
+		if from >= 0 {
+			yield(text[from:end])
+		}
+	}
+}
+
+const separators = "-_.,/'"
 
 // thousands is a number whose digits stand in groups of three.
 var thousands = regexp.MustCompile(`^(\d{1,3}(?:[.,']\d{3})+)(?:[.,]\d{1,2})?$`)
@@ -58,7 +83,7 @@ var thousands = regexp.MustCompile(`^(\d{1,3}(?:[.,']\d{3})+)(?:[.,]\d{1,2})?$`)
 // identifierWords gives what identifiers are otherwise: getUserDetails and get_user_details are three words and one,
 // ABC-1234 is abc1234, 1,299.00 is 1299.
 func identifierWords(text string) (out []string) {
-	for _, id := range identifier.FindAllString(norm.NFKC.String(text), -1) {
+	for id := range identifiers(norm.NFKC.String(text)) {
 		if isASCII(id) && strings.ToLower(id) == id && !strings.ContainsAny(id, "-_.,/'0123456789") {
 			continue // the usual word
 		}
@@ -69,7 +94,7 @@ func identifierWords(text string) (out []string) {
 		separated := strings.ContainsAny(id, "-_") || strings.ContainsAny(id, ".,/") && strings.ContainsAny(id, "0123456789")
 		var joined strings.Builder
 		parts := 0
-		for _, piece := range strings.FieldsFunc(id, func(r rune) bool { return strings.ContainsRune("-_.,/'", r) }) {
+		for _, piece := range strings.FieldsFunc(id, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
 			joined.WriteString(piece)
 			humps := humpsOf(piece)
 			if parts += len(humps); len(humps) > 1 {
@@ -93,6 +118,9 @@ var (
 )
 
 func spacedIdentifiers(by *regexp.Regexp, text string) (out []string) {
+	if !strings.ContainsAny(text, "0123456789") {
+		return nil
+	}
 	for _, parts := range by.FindAllStringSubmatch(text, -1) {
 		out = append(out, fold(parts[1]+parts[2]))
 	}
