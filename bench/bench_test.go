@@ -31,6 +31,9 @@ func TestWork(t *testing.T) {
 		if err := json.Unmarshal(t1[0], &m); err != nil || m.Role != "user" {
 			t.Errorf("turn %d begins with %s", i, t1[0])
 		}
+		if !t1.closed() {
+			t.Errorf("turn %d has calls without results, or results of other calls", i)
+		}
 		for _, m := range t1 {
 			if again, err := legible(m); err != nil || !bytes.Equal(again, m) {
 				t.Errorf("peers cannot read %s of turn %d: %v", m, i, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
@@ -49,7 +50,7 @@ func transcripts() (all [][]turn, err error) {
 					}
 				}
 			}
-			all = append(all, turns)
+			all = append(all, slices.DeleteFunc(turns, func(t turn) bool { return !t.closed() }))
 		}
 		return all, nil
 	}
@@ -94,6 +95,36 @@ func chatTurns(t *hard.Transcript) (turns []turn) {
 		}
 	}
 	return turns
+}
+
+// closed tells whether a turn has all results of its calls and no others, so that it can stand in any session.
+func (t turn) closed() bool {
+	open := map[string]int{}
+	for _, raw := range t {
+		var m struct {
+			Answers string `json:"tool_call_id"`
+			Calls   []struct {
+				ID string
+			} `json:"tool_calls"`
+		}
+		if json.Unmarshal(raw, &m) != nil {
+			return false
+		}
+		for _, c := range m.Calls {
+			open[c.ID]++
+		}
+		if m.Answers != "" {
+			if open[m.Answers]--; open[m.Answers] < 0 {
+				return false
+			}
+		}
+	}
+	for _, n := range open {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // legible makes a generated message one that peers read: some refuse messages without content, content in parts, and

@@ -28,16 +28,18 @@ func (e *Engine) setJobs() {
 		e.Decisions.Units(),
 		e.Boards.Units(),
 		e.Recall.Units(),
-		e.Index.Units(),
-		e.Recall.Vectors())
+		e.Index.Units())
 	e.Jobs.Dailies = slices.Concat(e.Sessions.Dailies(), e.Decisions.Dailies(), e.Stats.Dailies())
 	e.Jobs.SystemDailies = []jobs.Daily{{Name: "files", Piece: e.db.CompactStore}}
 }
 
-// Step does one unit of background work, if there is any, and tells whether there may be more. Summaries come last,
-// because a call of the provider may take long.
+// Step does one unit of background work, if there is any, and tells whether there may be more. Vectors and summaries
+// come last, because a call of a provider may take long.
 func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 	if more, err := e.Jobs.Step(ctx); more || err != nil {
+		return more, err
+	}
+	if more, _, err = e.Recall.MakeVectors(ctx); more || err != nil {
 		return more, err
 	}
 	more, _, err = e.Summaries.MakeSummary(ctx)
@@ -45,11 +47,13 @@ func (e *Engine) Step(ctx context.Context) (more bool, err error) {
 }
 
 // Run does background work until ctx ends: at once what an earlier process left, when woken what was queued, and with
-// every tick what came due meanwhile. Summaries are made beside it, several at once, and counts are written.
+// every tick what came due meanwhile. Summaries and vectors are made beside it, several at once, and counts are
+// written.
 func (e *Engine) Run(ctx context.Context, tick <-chan struct{}) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	e.Summaries.Start(ctx, &workers)
+	e.Recall.Start(ctx, &workers)
 	workers.Go(func() { e.Stats.Run(ctx) })
 	e.Jobs.Run(ctx, tick)
 }

@@ -18,7 +18,8 @@ esac
 work=$(mktemp -d)
 server=
 finish() {
-  [[ -z $server ]] || kill "$server" 2>/dev/null || true
+  # It ends before its folder goes: a store whose files are gone may never close.
+  [[ -z $server ]] || { kill "$server" 2>/dev/null && wait "$server"; } || true
   rm -rf "$work"
 }
 trap finish EXIT

@@ -62,12 +62,13 @@ func (svc *Service) stepSpace(ctx context.Context, tenant string, job store.Item
 // folding puts fresh documents of one space into blocks, as of one state of the space.
 type folding struct {
 	Space
-	svc    *Service
-	ctx    context.Context
-	tenant string
-	corpus corpusRecord
-	epoch  uint32
-	expect []store.Expect // the space's job, its corpus and its epoch, as they were read
+	svc     *Service
+	ctx     context.Context
+	tenant  string
+	corpus  corpusRecord
+	epoch   uint32
+	vectors bool           // documents in blocks get vectors
+	expect  []store.Expect // the space's job, its corpus, its epoch and its model, as they were read
 }
 
 // look reads what waits in a space: the first fresh documents and the first marks of dead ones, by their keys.
@@ -80,7 +81,7 @@ func (svc *Service) look(ctx context.Context, tenant string, job store.Item) (f 
 	}
 	waiting, dead := s.fresh(corpus.Oldest), s.dead(corpus.Oldest)
 	waiting.Limit, waiting.KeysOnly, dead.Limit, dead.KeysOnly = foldAt, true, foldDead+1, true
-	q := store.Query{Keys: [][]byte{s.epochKey()}, Ranges: []store.Range{waiting, dead}}
+	q := store.Query{Keys: [][]byte{s.epochKey(), s.modelKey()}, Ranges: []store.Range{waiting, dead}}
 	r, err := svc.db.Store.Read(ctx, tenant, q)
 	if err != nil {
 		return nil, nil, nil, err
@@ -89,8 +90,12 @@ func (svc *Service) look(ctx context.Context, tenant string, job store.Item) (f 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	f = &folding{Space: s, svc: svc, ctx: ctx, tenant: tenant, corpus: corpus, epoch: epoch}
-	for _, it := range []store.Item{job, record, r.Keys[0]} {
+	model, err := readModelled(r.Keys[1])
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	f = &folding{Space: s, svc: svc, ctx: ctx, tenant: tenant, corpus: corpus, epoch: epoch, vectors: model != nil}
+	for _, it := range []store.Item{job, record, r.Keys[0], r.Keys[1]} {
 		f.expect = append(f.expect, store.Expect{Key: it.Key, Value: it.Value})
 	}
 	return f, r.Ranges[0], r.Ranges[1], nil
@@ -171,6 +176,11 @@ func (f *folding) fold(limit int) error {
 	for _, block := range blocks {
 		size += len(block.Key) + len(block.Value)
 	}
+	if f.vectors {
+		for _, p := range b.Put[:documents] {
+			b.Put = append(b.Put, store.Pair{Key: f.unembeddedKey(placeOf(p.Key))})
+		}
+	}
 	if b.Put = append(b.Put, blocks...); documents > 1 && (size > foldBytes || len(b.Put)+len(b.Delete) > foldWrites) {
 		return f.fold(documents / 2)
 	}
@@ -194,10 +204,11 @@ func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) error
 // takeOut takes the documents of the first marks out of blocks, of at most so many and as far as one batch can. No fresh
 // document is of an epoch before oldest.
 func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
-	keys := make([][]byte, 0, 3*len(marks))
+	keys := make([][]byte, 0, 4*len(marks))
 	for _, it := range marks {
-		bits, _ := f.vectorKeys(placeOf(it.Key))
-		keys = append(keys, it.Key, f.documentKey(placeOf(it.Key)), bits)
+		at := placeOf(it.Key)
+		bits, _ := f.vectorKeys(at)
+		keys = append(keys, it.Key, f.documentKey(at), bits, f.unembeddedKey(at))
 	}
 	r, err := f.svc.db.Store.Read(f.ctx, f.tenant, store.Query{Keys: keys})
 	if err != nil {
@@ -208,9 +219,9 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	corpus.Oldest = oldest
 	var gone []*rank.Document
 	blocks := 0
-	for i := 0; i < len(r.Keys); i += 3 {
+	for i := 0; i < len(r.Keys); i += 4 {
 		mark, it := r.Keys[i], r.Keys[i+1]
-		if i == 3*most { // There may be more behind it.
+		if i == 4*most { // There may be more behind it.
 			corpus.Oldest = min(oldest, epochOf(mark.Key))
 			break
 		}
@@ -234,6 +245,9 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 				b.Delete = append(b.Delete, bits, bytes)
 			} else { // One that is made just now must not outlive its document.
 				b.Expect = append(b.Expect, store.Expect{Key: vector.Key})
+			}
+			if waits := r.Keys[i+3]; there(waits) {
+				b.Delete = append(b.Delete, waits.Key)
 			}
 		}
 		b.Delete = append(b.Delete, mark.Key)

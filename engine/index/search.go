@@ -131,6 +131,9 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 		return nil, err
 	}
 	own := [][]byte{s.jobKey(), s.corpusKey()}
+	if s.Near != nil {
+		own = append(own, s.modelKey())
+	}
 	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), s.Space.dead(oldest)}}
 	for _, w := range words {
 		for _, term := range s.terms(w) {
@@ -155,6 +158,13 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	in, err := decodeCorpus(r.Keys[1])
 	if s.damaged = s.damaged || err != nil; err != nil || stateOf(s.job) == dropped {
 		return languages, nil // Nothing says how far its records still belong together.
+	}
+	if s.Near != nil {
+		made, err := readModelled(r.Keys[2])
+		s.Near.Length = 0
+		if s.damaged = s.damaged || err != nil; made != nil && made.Model == s.Near.Model {
+			s.Near.Length = made.Length
+		}
 	}
 	for _, it := range r.Ranges[1] {
 		at := placeOf(it.Key)

@@ -45,6 +45,8 @@ func (c *Checks) Checks() []verify.Check {
 		{Kind: records.RecallCorpus, Record: c.counts},
 		{Kind: records.RecallBlock, Record: c.block},
 		{Kind: records.RecallDead, Record: c.dead},
+		{Kind: records.RecallUnembedded, Record: c.unembedded},
+		{Kind: records.RecallModel, Record: c.model},
 		{Kind: records.RecallBits, Record: c.bits},
 		{Kind: records.RecallVector, Record: c.vector},
 	}
@@ -243,6 +245,30 @@ func (c *Checks) dead(s *verify.Space, it store.Item) {
 		}
 	} else if !x.Lost {
 		s.Orphan("a document is to be dead that is not there").Harmless = true
+	}
+}
+
+// unembedded takes the mark of a document that waits for its vector.
+func (c *Checks) unembedded(s *verify.Space, it store.Item) {
+	x := c.Of(s, it.Key)
+	if x == nil {
+		return
+	}
+	at := placeOf(it.Key)
+	if d := x.Docs[at]; (d == nil || d.fresh) && !x.Lost {
+		s.Orphan("a document at %d/%d waits for its vector that is not in blocks", at.Stream, at.Pos)
+	}
+	if len(it.Value) > 0 {
+		s.Malformed("the mark of a document that waits for its vector has %d bytes", len(it.Value))
+	}
+}
+
+// model takes the model that a space's vectors are made by.
+func (c *Checks) model(s *verify.Space, it store.Item) {
+	if x := c.Of(s, it.Key); x != nil && !it.Damaged {
+		if _, err := readModelled(it); err != nil {
+			s.Malformed("the record of the vectors' model has %d bytes", len(it.Value))
+		}
 	}
 }
 

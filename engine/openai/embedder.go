@@ -2,6 +2,7 @@ package openai
 
 import (
 	"context"
+	"net/http"
 
 	openai "github.com/sashabaranov/go-openai"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
@@ -24,11 +25,12 @@ func (e *Embedder) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Emb
 		Model: openai.EmbeddingModel(r.Model), Dimensions: r.Dimensions})
 	if err != nil {
 		failed := e.provider.failure(call, ctx, err, res.Header())
-		if status, _ := answered(err); failed.Code == "bad_reply" && status == 0 {
+		status, code := answered(err)
+		if failed.Code == "bad_reply" && status == 0 {
 			failed.Detail = "the answer is not the JSON of embeddings, or is too long"
 		}
 		return recall.Embedded{}, &recall.ProviderError{Code: failed.Code, Detail: failed.Detail,
-			RetryAfter: failed.RetryAfter}
+			RetryAfter: failed.RetryAfter, Texts: ofTexts(status, code)}
 	}
 	out := recall.Embedded{Vectors: make([][]float32, len(r.Texts)), Tokens: used(res.Usage.TotalTokens)}
 	for _, one := range res.Data {
@@ -43,4 +45,13 @@ func (e *Embedder) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Emb
 		}
 	}
 	return out, nil
+}
+
+// ofTexts tells whether the texts may be why an answer says no: not the key, the model, or the account.
+func ofTexts(status int, code string) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return code != "model_not_found" && code != "invalid_api_key" && code != "insufficient_quota"
+	}
+	return false
 }

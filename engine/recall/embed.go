@@ -1,11 +1,9 @@
 package recall
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -15,183 +13,156 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 	"github.com/seed-0906e6bc/mneme/engine/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/vector"
 )
-
-// Embedder makes vectors of texts.
-type Embedder interface {
-	// Embed makes one vector for each text, in their order, by one call. Its error is a *ProviderError.
-	Embed(ctx context.Context, r EmbedRequest) (Embedded, error)
-}
-
-// EmbedRequest asks for vectors. Dimensions 0 leaves their number to the model.
-type EmbedRequest struct {
-	Model      string
-	Dimensions int
-	Texts      []string
-}
-
-// Embedded are the vectors of a request, and the tokens that the provider says it used.
-type Embedded struct {
-	Vectors [][]float32
-	Tokens  int
-}
-
-// ProviderError is why there are no vectors. Its words are safe to show.
-type ProviderError struct {
-	Code       string // one of summary.ProviderError
-	Detail     string
-	RetryAfter time.Duration // 0: not said
-}
-
-func (e *ProviderError) Error() string { return e.Code + ": " + e.Detail }
 
 // Bounds of making vectors of documents.
 const (
 	embedTexts   = 32       // in one call
 	embedText    = 8 << 10  // bytes of one text; what is behind them is not embedded
 	embedBytes   = 64 << 10 // of the texts of one call, unless one text has more
-	embedLook    = 256      // documents that one step looks at
+	embedLook    = 64       // documents that one step looks at
+	commitTries  = 5        // of a batch whose documents may change meanwhile
 	embedTimeout = 10 * time.Second
-	retryFirst   = time.Second // after the first failure; each further one doubles it
-	retryMost    = 5 * time.Minute
 )
 
 // embedding is what the room knows of making vectors. All of it can be lost: a look at the index finds it again.
 type embedding struct {
 	embedder Embedder // nil: no vectors are made or asked for
+	line     *line
+	health   health
 
-	mu     sync.Mutex
-	passes map[index.Space]*pass
-	used   map[string]tenant.EmbeddingUsage // by queries, not written yet
+	mu    sync.Mutex
+	walks map[index.Space]*walk
+	other map[index.Space]length
+	used  map[string]tenant.EmbeddingUsage // by queries, and by calls for documents that failed; not written yet
 }
 
-// pass is one walk over a space's documents for those without a vector.
-type pass struct {
-	model    index.Model
-	corpus   string // the state of the space when it began
-	after    *rank.Place
-	done     bool
-	most     int // texts in the next call: after a failure fewer, so that one text that is refused is found
-	failures int
-	paused   time.Time // no call before it
+// walk is the way through the documents of a space that wait for their vectors. One worker at a time has it.
+type walk struct {
+	after    *rank.Place       // Those up to here wait no more, as far as is known.
+	most     int               // texts in the next call: after a failure fewer, so that one text that is refused is found
+	failures int               // that the texts may be the reason of
+	refused  []index.Embedding // that failed alone since the last success: what comes next tells whether by themselves
+	paused   time.Time         // no call before it
 }
 
 // stepVectors does one unit of the work of making a tenant's vectors, if there is any: of the first space that has
-// some.
-func (svc *Service) stepVectors(ctx context.Context, tenantID string) (done bool, err error) {
+// some. Where there is none now, again says when there will be, unless it is the zero time.
+func (svc *Service) stepVectors(ctx context.Context, tenantID string) (done bool, again time.Time, err error) {
 	if done, err := svc.writeUsed(ctx, tenantID); done || err != nil {
-		return done, err
+		return done, again, err
 	}
 	for it, err := range records.Each[project.Record](ctx, svc.db, tenantID, records.Project.All()) {
 		if errors.Is(err, records.ErrDamaged) {
 			continue
 		}
 		if err != nil {
-			return false, err
+			return false, again, err
 		}
 		setup, err := svc.projects.SetupOf(it.Value)
 		if err != nil {
-			return false, err
+			return false, again, err
 		}
 		pinc := it.Value.Incarnation
 		for _, s := range []index.Space{index.Memories(pinc), index.Transcripts(pinc)} {
+			var later time.Time
 			if setup.Settings.EmbeddingModel == "" {
 				done, err = svc.index.DeleteVectors(ctx, tenantID, s)
 			} else {
-				done, err = svc.embedSpace(ctx, tenantID, it.Value, &setup.Settings, s)
+				done, later, err = svc.embedSpace(ctx, tenantID, it.Value, &setup.Settings, s)
+			}
+			if errors.Is(err, index.ErrBroken) {
+				err = nil // The index's own job meets it as well, and has it built again.
 			}
 			if done || err != nil {
-				return done, records.LostRace(err)
+				return done, again, records.LostRace(err)
+			}
+			if !later.IsZero() && (again.IsZero() || later.Before(again)) {
+				again = later
 			}
 		}
 	}
-	return false, nil
+	return false, again, nil
 }
 
-// passOf gives the walk over a space that is under way, or begins one where the space or the model changed; nil where
-// nothing changed, or while the provider is left alone after a failure.
-func (svc *Service) passOf(s index.Space, model index.Model, corpus string) *pass {
+// walkOf gives the way through a space, which begins anew where it was not under way.
+func (svc *Service) walkOf(s index.Space) *walk {
 	e := &svc.embedding
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := e.passes[s]
-	if p == nil || p.model != model || p.done && p.corpus != corpus {
-		p = &pass{model: model, corpus: corpus, most: embedTexts}
-		e.passes[s] = p
+	if e.walks[s] == nil {
+		e.walks[s] = &walk{most: embedTexts}
 	}
-	if p.done || svc.db.Now().Before(p.paused) {
-		return nil
-	}
-	return p
+	return e.walks[s]
 }
 
-// embedSpace puts fresh documents of a space into blocks, and then makes vectors of some documents that have none.
+// walked forgets the way through a space in which nothing waits.
+func (svc *Service) walked(s index.Space) {
+	e := &svc.embedding
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.walks, s)
+}
+
+// embedSpace puts fresh documents of a space into blocks, and then makes vectors of some documents that wait for them.
 func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.Record, set *project.Settings,
-	s index.Space) (done bool, err error) {
+	s index.Space) (done bool, again time.Time, err error) {
 	if done, err := svc.index.FoldAll(ctx, tenantID, s); done || err != nil {
-		if errors.Is(err, index.ErrBroken) {
-			return false, nil // the index's own job meets it as well, and has it built again
-		}
-		return done, err
-	}
-	corpus, err := svc.index.Corpus(ctx, tenantID, s)
-	if err != nil || corpus == "" {
-		return false, err
+		return done, again, err
 	}
 	model := index.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions)
-	walk := svc.passOf(s, model, corpus)
-	if walk == nil {
-		return false, nil
+	m, done, err := svc.index.Await(ctx, tenantID, s, model, svc.agreed(s, model))
+	if done {
+		svc.walked(s) // Whatever paused it was about another model, or another length.
 	}
-	found, last, err := svc.index.WithoutVector(ctx, tenantID, s, model, walk.after, embedLook)
-	if err != nil {
-		return false, err
+	if m == nil || done || err != nil {
+		return done, again, err
 	}
-	if last == nil {
-		walk.done = true
-		return false, nil
+	w := svc.walkOf(s)
+	if svc.db.Now().Before(w.paused) {
+		return false, w.paused, nil
 	}
-	some, texts, behind, err := svc.textsOf(ctx, tenantID, p, s, found, walk.most)
-	if err != nil {
-		return false, err
+	found, settled, last, err := svc.index.Unembedded(ctx, tenantID, s, m, w.after, embedLook)
+	switch {
+	case err != nil:
+		return false, again, err
+	case last != nil:
+		return svc.embedSome(ctx, tenantID, &embedded{project: p, set: set, space: s, made: m, walk: w, last: last,
+			settled: settled}, found)
+	case w.after != nil: // What came since then may lie before it.
+		w.after, w.refused = nil, nil
+		return true, again, nil
 	}
-	if behind != nil {
-		last = behind
-	}
-	if len(texts) > 0 {
-		if err := svc.embedSome(ctx, tenantID, walk, set, s, some, texts); err != nil {
-			return true, err
-		}
-		if walk.failures > 0 {
-			return false, nil
-		}
-	}
-	walk.after = last
-	return true, nil
+	svc.walked(s)
+	return false, again, nil
 }
 
 // textsOf gives the texts of some documents, at most so many, and as many as one call takes. Where that is not all of
-// them, behind is the place of the last that was taken.
+// them, behind is the place of the last that was taken. Those without a text are empty.
 func (svc *Service) textsOf(ctx context.Context, tenantID string, p *project.Record, s index.Space,
-	found []index.Embedding, most int) (some []index.Embedding, texts []string, behind *rank.Place, err error) {
+	found []index.Embedding, most int) (
+	some, empty []index.Embedding, texts []string, behind *rank.Place, err error) {
 	size := 0
 	for i := range found {
 		text, err := svc.textOf(ctx, tenantID, p, s, found[i].Doc)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, nil, nil, err
 		}
 		text = strings.TrimSpace(beginning(text))
 		if len(texts) == most || len(texts) > 0 && size+len(text) > embedBytes {
-			return some, texts, &found[i-1].Doc.Place, nil
+			return some, empty, texts, &found[i-1].Doc.Place, nil
 		}
-		if text != "" {
+		if text == "" {
+			empty = append(empty, found[i])
+		} else {
 			some, texts, size = append(some, found[i]), append(texts, text), size+len(text)
 		}
 	}
-	return some, texts, nil, nil
+	return some, empty, texts, nil, nil
 }
 
 // beginning is what of a text is embedded.
@@ -227,75 +198,164 @@ func (svc *Service) textOf(ctx context.Context, tenantID string, p *project.Reco
 	return text, nil
 }
 
-// embedSome makes one call of the provider and commits the vectors with what they cost. A failure is counted, and
-// pauses the walk; the documents are found by words meanwhile.
-func (svc *Service) embedSome(ctx context.Context, tenantID string, walk *pass, set *project.Settings, s index.Space,
-	some []index.Embedding, texts []string) error {
-	got, failed := svc.embed(ctx, embedTimeout, set, texts)
-	made := some[:0]
-	if failed == nil {
-		var bad error // of a text whose vector is none, which keeps no other from its own
-		for i, v := range got.Vectors {
-			q, err := vector.Quantise(v)
-			if err != nil {
-				bad = err
-				continue
-			}
-			some[i].Quantised = q
-			made = append(made, some[i])
-		}
-		if len(made) == 0 {
-			failed = &ProviderError{Code: "bad_reply", Detail: bad.Error()}
-		}
-	}
-	t := svc.db.Begin(ctx, tenantID)
-	if err := tenant.Use(t, tenant.UsageRecord{Embeddings: usageOf(got, failed)}); err != nil {
-		return err
-	}
-	if failed != nil {
-		walk.failures++
-		if len(texts) == 1 && (failed.Code == "provider_refused" || failed.Code == "bad_reply") {
-			// It stays without a vector, and does not keep others from theirs.
-			walk.after = &some[0].Doc.Place
-		}
-		walk.most = max(1, len(texts)/2)
-		wait := time.Duration(math.Ldexp(float64(retryFirst), min(walk.failures-1, 20)))
-		walk.paused = svc.db.Now().Add(max(min(wait, retryMost), failed.RetryAfter))
-		svc.db.Log.Error("no vectors were made; documents are found by their words alone", "tenant", tenantID,
-			"error", failed, "again", walk.paused)
-		return svc.db.Commit(ctx, tenantID, t.Batch)
-	}
-	walk.failures, walk.most = 0, min(walk.most+1, embedTexts)
-	svc.index.PutVectors(t, s, walk.model, made)
-	return svc.db.Commit(ctx, tenantID, t.Batch)
+// embedded are some documents of a space on their way to vectors.
+type embedded struct {
+	project *project.Record
+	set     *project.Settings
+	space   index.Space
+	made    *index.Modelled
+	walk    *walk
+	last    *rank.Place       // of all that were looked at
+	settled []index.Embedding // that need no vector, or get none
 }
 
-// embed makes one call, within a time.
-func (svc *Service) embed(ctx context.Context, within time.Duration, set *project.Settings, texts []string) (
-	Embedded, *ProviderError) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	got, err := svc.embedding.embedder.Embed(ctx, EmbedRequest{Model: set.EmbeddingModel,
-		Dimensions: set.EmbeddingDimensions, Texts: texts})
+// embedSome makes one call of the provider and commits the vectors with what they cost. After a failure the documents
+// wait, and are found by their words meanwhile.
+func (svc *Service) embedSome(ctx context.Context, tenantID string, e *embedded, found []index.Embedding) (
+	done bool, again time.Time, err error) {
+	some, empty, texts, behind, err := svc.textsOf(ctx, tenantID, e.project, e.space, found, e.walk.most)
 	if err != nil {
-		failed, ok := errors.AsType[*ProviderError](err)
-		if !ok {
-			failed = &ProviderError{Code: "provider_error", Detail: "the call failed"}
+		return false, again, err
+	}
+	if behind != nil {
+		e.last = behind
+	}
+	e.settled = append(e.settled, empty...)
+	var used tenant.EmbeddingUsage
+	if len(texts) > 0 {
+		got, failed, called, again, err := svc.embed(ctx, &call{set: e.set, within: embedTimeout, texts: texts})
+		if err != nil || !called {
+			return false, again, err
 		}
-		return got, failed
-	}
-	if len(got.Vectors) != len(texts) {
-		return got, &ProviderError{Code: "bad_reply",
-			Detail: fmt.Sprintf("%d vectors came for %d texts", len(got.Vectors), len(texts))}
-	}
-	want := cmp.Or(set.EmbeddingDimensions, len(got.Vectors[0]))
-	for _, v := range got.Vectors {
-		if len(v) != want {
-			return got, &ProviderError{Code: "bad_reply",
-				Detail: fmt.Sprintf("a vector has %d dimensions where %d were wanted", len(v), want)}
+		if failed == nil {
+			some, failed = svc.quantised(e, some, got.Vectors)
+		}
+		used = usageOf(got, failed)
+		if failed != nil {
+			svc.noteUsed(tenantID, used)
+			svc.fails(tenantID, e.walk, failed, len(texts))
+			if len(texts) > 1 || !failed.ofTexts() {
+				return true, again, nil
+			}
+			// It waits until all others were asked for, and does not keep them from theirs.
+			e.walk.refused, some, used = append(e.walk.refused, some...), nil, tenant.EmbeddingUsage{}
+		} else if some == nil {
+			svc.noteUsed(tenantID, used) // The vectors have other dimensions, so all are made anew.
+			return true, again, nil
+		} else {
+			if len(e.walk.refused) == 1 { // It stays without a vector. Several may have failed for another reason.
+				e.settled = append(e.settled, e.walk.refused...)
+			}
+			e.walk.failures, e.walk.refused, e.walk.most = 0, nil, min(e.walk.most+1, embedTexts)
 		}
 	}
-	return got, nil
+	if err := svc.commitVectors(ctx, tenantID, e, some, used); err != nil {
+		return true, again, err
+	}
+	e.walk.after = e.last
+	return true, again, nil
+}
+
+// quantised gives documents with their vectors, without those whose vector is none. It gives nothing where vectors have
+// other dimensions than those that the space has, and all of them are to be made anew.
+func (svc *Service) quantised(e *embedded, some []index.Embedding, vectors [][]float32) (
+	[]index.Embedding, *ProviderError) {
+	var made, none []index.Embedding
+	var bad error // of a text whose vector is none, which keeps no other from its own
+	for i, v := range vectors {
+		q, err := vector.Quantise(v)
+		if err != nil {
+			none, bad = append(none, some[i]), err
+			continue
+		}
+		some[i].Quantised = q
+		made = append(made, some[i])
+		svc.heard(e.space, e.made.Model, e.made.Length, len(v))
+	}
+	if len(made) == 0 {
+		return some, &ProviderError{Code: "bad_reply", Detail: bad.Error()}
+	}
+	if n := uint32(len(made[0].Bytes)); e.made.Length != 0 && e.made.Length != n {
+		if svc.agreed(e.space, e.made.Model) == n {
+			return nil, nil
+		}
+		return some, &ProviderError{Code: "bad_reply",
+			Detail: fmt.Sprintf("a vector has %d dimensions, those before it have %d", n, e.made.Length)}
+	}
+	e.settled = append(e.settled, none...)
+	return made, nil
+}
+
+// fails notes that a call for so many texts failed. Where the texts may be why, the walk pauses.
+func (svc *Service) fails(tenantID string, w *walk, failed *ProviderError, texts int) {
+	w.most = max(1, texts/2)
+	if failed.ofTexts() {
+		w.failures++
+		w.paused = svc.db.Now().Add(backoff(w.failures, failed.RetryAfter))
+	}
+	svc.db.Log.Error("no vectors were made; documents are found by their words alone", "tenant", tenantID, "error", failed)
+}
+
+// commitVectors writes vectors, of those documents that are still as they were when the provider was asked, with what
+// they cost.
+func (svc *Service) commitVectors(ctx context.Context, tenantID string, e *embedded, made []index.Embedding,
+	used tenant.EmbeddingUsage) (err error) {
+	for range commitTries {
+		if made, err = svc.index.Left(ctx, tenantID, made); err != nil {
+			return err
+		}
+		settled, err := svc.index.Left(ctx, tenantID, e.settled)
+		if err != nil {
+			return err
+		}
+		t := svc.db.Begin(ctx, tenantID)
+		if used != (tenant.EmbeddingUsage{}) {
+			if err := tenant.Use(t, tenant.UsageRecord{Embeddings: used}); err != nil {
+				return err
+			}
+		}
+		svc.index.PutVectors(t, e.space, e.made, made)
+		svc.index.Unmark(t, e.space, settled)
+		err = svc.db.Commit(ctx, tenantID, t.Batch)
+		if _, lost := errors.AsType[*store.ConflictError](err); !lost {
+			return err
+		}
+	}
+	svc.noteUsed(tenantID, used)
+	return nil
+}
+
+// length is how many dimensions vectors of a model have that differ from a space's.
+type length struct {
+	model  index.Model
+	length int
+	agreed bool // two vectors in a row had them
+}
+
+// heard notes how many dimensions a vector has that came for a space, which keeps vectors of some length; 0: none yet.
+// A model may change the number that it makes where none is asked for. Two vectors in a row that agree are taken for
+// that, and one for an odd text.
+func (svc *Service) heard(s index.Space, model index.Model, kept uint32, dimensions int) {
+	e := &svc.embedding
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if was := e.other[s]; kept == 0 || int(kept) == dimensions {
+		delete(e.other, s)
+	} else {
+		e.other[s] = length{model, dimensions, was.model == model && was.length == dimensions}
+	}
+}
+
+// agreed is the number of dimensions that vectors of the model have now, where they are to be made anew for that, and
+// else 0.
+func (svc *Service) agreed(s index.Space, model index.Model) uint32 {
+	e := &svc.embedding
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if now := e.other[s]; now.agreed && now.model == model {
+		return uint32(now.length)
+	}
+	return 0
 }
 
 func usageOf(got Embedded, failed *ProviderError) tenant.EmbeddingUsage {
@@ -306,8 +366,8 @@ func usageOf(got Embedded, failed *ProviderError) tenant.EmbeddingUsage {
 	return u
 }
 
-// near embeds the query, where the project has a model. Where that fails in the project's time, the answer is by words
-// alone and says so.
+// near embeds the query, where the project has a model. Where that fails in the project's time, or failed a short while
+// ago, the answer is by words alone and says so.
 func (r *recalling) near() (*index.Near, error) {
 	if r.embedded || r.svc.embedding.embedder == nil || !r.words {
 		return r.vector, nil
@@ -319,21 +379,41 @@ func (r *recalling) near() (*index.Near, error) {
 	set := &setup.Settings
 	r.embedded = true
 	text := beginning(strings.TrimSpace(r.Query.Query))
-	got, failed := r.svc.embed(r.ctx, time.Duration(set.EmbeddingTimeoutMS)*time.Millisecond, set, []string{text})
+	got, failed, called, _, err := r.svc.embed(r.ctx, &call{set: set, query: string(r.project.Incarnation[:]),
+		within: time.Duration(set.EmbeddingTimeoutMS) * time.Millisecond, texts: []string{text}})
 	var q vector.Quantised
 	if failed == nil {
 		if q, err = vector.Quantise(got.Vectors[0]); err != nil {
-			failed = &ProviderError{Code: "bad_reply"}
+			failed, err = &ProviderError{Code: "bad_reply"}, nil
 		}
 	}
-	r.svc.noteUsed(r.tenant, usageOf(got, failed))
+	if called {
+		r.svc.noteUsed(r.tenant, usageOf(got, failed))
+	}
 	if failed != nil {
 		r.out.Vectors = failed.Code
-		return nil, nil
+		return nil, err
 	}
 	r.out.Vectors = "used"
 	r.vector = &index.Near{Model: index.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions), Quantised: q}
 	return r.vector, nil
+}
+
+// notice says in the answer that a space's vectors have other dimensions than the query's, so that they count for
+// nothing, and has them made anew where the next vector says so, too.
+func (r *recalling) notice(s index.Space) {
+	if r.vector == nil || r.vector.Length == 0 {
+		return
+	}
+	dimensions := len(r.vector.Bytes)
+	r.svc.heard(s, r.vector.Model, r.vector.Length, dimensions)
+	if int(r.vector.Length) == dimensions {
+		return
+	}
+	r.out.Vectors = "dimensions_changed"
+	if r.svc.agreed(s, r.vector.Model) != 0 {
+		r.svc.embedding.line.add(r.tenant, r.svc.db.Now())
+	}
 }
 
 // noteUsed counts a query's call. The job writes it, because a query writes nothing.

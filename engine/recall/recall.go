@@ -4,7 +4,7 @@
 // recent.go how messages are found. Memories are in the index as soon as they are stored. The hard idea is how messages
 // get there, which transcript.go tells: a turn only leaves a mark, a job indexes what is marked, and a query searches
 // the messages that the job has not reached as well. Where a project names a model, embed.go makes vectors of what is in
-// the index, and of queries.
+// the index, and of queries; line.go says which tenant's turn that is, and provider.go whether the provider is asked.
 package recall
 
 import (
@@ -41,22 +41,22 @@ type Service struct {
 func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions *session.Service,
 	documents *index.Service, memories *memory.Service, embedder Embedder) *Service {
 	return &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories,
-		embedding: embedding{embedder: embedder, passes: map[index.Space]*pass{},
-			used: map[string]tenant.EmbeddingUsage{}}}
+		embedding: embedding{embedder: embedder, line: newLine(), health: health{failed: map[part]*failure{}},
+			walks: map[index.Space]*walk{}, other: map[index.Space]length{}, used: map[string]tenant.EmbeddingUsage{}}}
 }
 
-// Vectors are the background work of making vectors, which goes behind that of the index.
-func (svc *Service) Vectors() []jobs.Unit {
-	if svc.embedding.embedder == nil {
-		return nil
-	}
-	return []jobs.Unit{jobs.AnyJob(records.FoldJob.All(), svc.stepVectors)}
-}
-
-// Units are the room's background work: transcripts on their way into the index.
+// Units are the room's background work: transcripts on their way into the index. What may lack vectors is put into the
+// line of workers of their own, because a call of the provider may take long.
 func (svc *Service) Units() []jobs.Unit {
-	return []jobs.Unit{jobs.AnyJob(records.BacklogJob.All(), svc.stepTranscripts),
+	units := []jobs.Unit{jobs.AnyJob(records.BacklogJob.All(), svc.stepTranscripts),
 		jobs.AnyJob(records.UnindexedJob.All(), svc.stepTranscripts)}
+	if svc.embedding.embedder != nil {
+		units = append(units, jobs.AnyJob(records.FoldJob.All(), func(_ context.Context, tenant string) (bool, error) {
+			svc.embedding.line.add(tenant, svc.db.Now())
+			return false, nil
+		}))
+	}
+	return units
 }
 
 // memoriesAtOnce is how many memories are read together. Each may have a mebibyte.
@@ -168,6 +168,7 @@ func (r *recalling) search(q *index.Query) (hits []rank.Hit, incomplete bool, er
 		return nil, false, err
 	}
 	hits, incomplete, err = r.svc.index.Search(r.ctx, r.tenant, q)
+	r.notice(q.Space)
 	low := func(h rank.Hit) bool { return r.MinScore > 0 && h.Score < r.MinScore } // scores may be below 0
 	return slices.DeleteFunc(hits, low), incomplete, err
 }

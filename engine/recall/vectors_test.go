@@ -220,20 +220,27 @@ func TestRecallWhileTheProviderFails(t *testing.T) {
 	if server.Calls() != 1 || vectors(k) != 0 {
 		t.Fatalf("%d calls, %d records", server.Calls(), vectors(k))
 	}
-	for code, status := range map[string]int{"provider_rate_limited": 429, "provider_error": 500, "provider_refused": 401} {
+	for i, code := range []string{"provider_rate_limited", "provider_error", "provider_refused"} {
+		status := []int{429, 500, 401}[i]
 		server.Fail(status)
+		k.Advance(10 * time.Second) // so that it is tried again
 		r := k.Search(recall.Query{Query: "tandem"})
 		if len(r.Data) != 1 || r.Vectors != code || r.Data[0].Why.Vector != 0 {
 			t.Errorf("status %d: %+v", status, r)
 		}
 	}
 	server.Fail(0)
+	k.Advance(10 * time.Second)
 	release := server.Stall()
 	if r := k.Search(recall.Query{Query: "tandem"}); len(r.Data) != 1 || r.Vectors != "provider_timeout" {
 		t.Errorf("a provider that does not answer: %+v", r)
 	}
 	release()
+	server.Fail(429)
+	k.Drain()
+	server.Fail(0)
 	calls := server.Calls()
+	k.Advance(6 * time.Second)
 	k.Drain() // the provider asked for seven seconds
 	if server.Calls() != calls {
 		t.Error("the job did not wait as the provider asked")
@@ -245,7 +252,8 @@ func TestRecallWhileTheProviderFails(t *testing.T) {
 		t.Errorf("%d records once the provider answers again", vectors(k))
 	}
 	u, err := k.Tenants.Usage(k.Context(), k.Admin)
-	if err != nil || u.Embeddings.Calls != int64(server.Calls()) || u.Embeddings.Failures != 5 || u.Embeddings.Tokens == 0 {
+	used := u.Embeddings
+	if err != nil || used.Calls != int64(server.Calls()) || used.Failures != 6 || used.Tokens == 0 {
 		t.Errorf("usage %+v after %d calls, %v", u.Embeddings, server.Calls(), err)
 	}
 	k.Sound()

@@ -112,6 +112,10 @@ var (
 		"the words of some document were stemmed in that language")
 	RecallCorpus = key2("recall_corpus", "v\x00", inc("project"), recallSpace("s"),
 		"how many documents are in blocks, and their length")
+	RecallUnembedded = key4("recall_unembedded", "v\x00", inc("project"), recallSpace("u"), u64("stream"), u64("pos"),
+		"a document in blocks that waits for its vector")
+	RecallModel = key2("recall_model", "v\x00", inc("project"), recallSpace("v"),
+		"model that vectors are made by, their dimensions, and where documents are still to be told to wait for theirs")
 	RecallBits = key4("recall_bits", "v\x00", inc("project"), recallSpace("y"), u64("stream"), u64("pos"),
 		"signs of the dimensions of a document's vector, behind the tag of its model")
 	RecallVector = key4("recall_vector", "v\x00", inc("project"), recallSpace("z"), u64("stream"), u64("pos"),

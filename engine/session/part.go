@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -86,13 +85,11 @@ func readAround(raw []byte, v any, members map[string]*[]byte) error {
 	for name, to := range members {
 		*to = o.Get(name)
 	}
-	if !slices.ContainsFunc(o.Fields, func(f rawjson.Field) bool { return members[string(f.Name)] == nil }) {
+	rest := o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool { return members[string(f.Name)] != nil })
+	if string(rest) == "{}" {
 		return nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool {
-		_, cut := members[string(f.Name)]
-		return cut
-	})))
+	dec := json.NewDecoder(bytes.NewReader(rest))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return fault.Errorf(fault.Invalid, "invalid_export", "turn: %s", err)

@@ -29,6 +29,7 @@ type Server struct {
 	word   string
 	odd    map[string][]float32
 	wait   chan struct{}
+	length int
 	calls  int
 	texts  []string
 	key    string
@@ -36,7 +37,7 @@ type Server struct {
 
 // New starts a server that wants this key.
 func New(key string) *Server {
-	s := &Server{key: key}
+	s := &Server{key: key, length: Dimensions}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/embeddings", s.embeddings)
 	s.Server = httptest.NewServer(mux)
@@ -66,6 +67,13 @@ func (s *Server) Answer(word string, v []float32) {
 		s.odd = map[string][]float32{}
 	}
 	s.odd[word] = v
+}
+
+// Lengthen changes the dimensions of a vector where the request names none.
+func (s *Server) Lengthen(dimensions int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.length = dimensions
 }
 
 // Stall has every request wait until the function that it gives is called.
@@ -108,7 +116,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.calls++
-	status, wait, word, odd := s.status, s.wait, s.word, s.odd
+	status, wait, word, odd, length := s.status, s.wait, s.word, s.odd, s.length
 	s.mu.Unlock()
 	if wait != nil {
 		select {
@@ -145,7 +153,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if body.Dimensions == 0 {
-		body.Dimensions = Dimensions
+		body.Dimensions = length
 	}
 	var data []map[string]any
 	tokens := 0

@@ -43,6 +43,7 @@ const screens = (): [string, string][] => [
   ['lab', `/p/shop/s/order-17-help/lab?d=${decision}&tok=2500`],
   ['decisions', '/p/shop/decisions'],
   ['memories', '/p/shop/memories'],
+  ['memories in a namespace', '/p/shop/memories?ns=%5B%22customers%22%5D'],
   ['memory', '/p/shop/memories/ships-from'],
   ['recall', '/p/shop/recall?q=where%20do%20parcels%20leave%20from'],
   ['policies', '/policies'],
@@ -460,6 +461,30 @@ describe('what is written', () => {
       await page.getByText('It is forgotten').waitFor();
     });
     await expect(server.call('GET', `${p}/memories/opening-hours`)).rejects.toThrow(/404/);
+  });
+
+  test('namespaces lead down to their memories and up again, and a new memory lies in the one that is shown', async () => {
+    await using({}, async ({ page }) => {
+      await visit(page, server, '/p/shop/memories');
+      const namespaces = page.getByRole('navigation', { name: 'Namespaces' });
+      await namespaces.getByRole('button', { name: 'customers / ada' }).click();
+      await page.waitForURL((url) => url.searchParams.get('ns') === '["customers","ada"]');
+      const rows = page.getByRole('region', { name: 'Memories' }).getByRole('row');
+      await page.getByRole('link', { name: 'customers / ada / wrapping' }).waitFor();
+      expect(await rows.count()).toBe(2); // the first names the columns
+      await page.getByRole('button', { name: 'New memory' }).click();
+      await page.getByRole('dialog').getByText('In customers / ada').waitFor();
+      await page.getByLabel('Key').fill('phone');
+      await page.getByLabel('Content').fill('Ada is called in the evening.');
+      await page.getByRole('button', { name: 'Store' }).click();
+      await page.getByRole('link', { name: 'customers / ada / phone' }).waitFor();
+      await namespaces.getByRole('button', { name: 'customers', exact: true }).click();
+      await page.getByRole('link', { name: 'customers / ben / wrapping' }).waitFor();
+      expect(await rows.count()).toBe(4);
+      await namespaces.getByRole('button', { name: 'All' }).click();
+      await page.getByRole('link', { name: 'ships-from' }).waitFor();
+    });
+    await server.call('DELETE', `${p}/memories/phone?namespace=customers&namespace=ada`);
   });
 
   test('a session is forked, rewound and deleted', async () => {

@@ -69,6 +69,13 @@ export async function fill(server: Server) {
   await server.call('POST', `${p}/memories`, { key: 'ships-from', content: 'Parcels leave from Ghent on weekdays, no longer from Utrecht.', category: 'core', tags: ['shop', 'moved'], importance: 0.8 });
   const decision = await talk(server, 'order-17-help', 42, 'openai.chat', { max_tokens: 4000 });
   await talk(server, 'claude-desk', 12, 'anthropic.messages', { max_tokens: 3000 });
+  for (const [namespace, key, content] of [
+    [['customers', 'ada'], 'wrapping', 'Ada wants no gift wrap.'],
+    [['customers', 'ben'], 'wrapping', 'Ben wants red gift wrap.'],
+    [['carriers'], 'contact', 'The carrier answers on weekdays.'],
+  ]) {
+    await server.call('POST', `${p}/memories`, { namespace, key, content, category: 'core' });
+  }
   await server.call('POST', `${p}/sessions`, { id: 'nightly-report', kind: 'background', title: 'Nightly report' });
   await server.call('POST', `${p}/turns`, { session_id: 'nightly-report', messages: [{ role: 'user', content: 'Report of the day' }, { role: 'assistant', content: 'Nothing was lost.' }] });
   // Thinking, and a delegation to another agent.
@@ -117,6 +124,7 @@ export async function fillHostile(server: Server): Promise<string> {
         { role: 'assistant', content: [{ type: 'text', text }], reasoning: text },
       ],
     });
+    if (i === 0) await server.call('POST', `${e}/memories`, { namespace: [text, 'below'], key: 'evil', content: text });
     await server.call('POST', `${e}/memories`, { key: `evil-${i}`, content: text, category: 'core', tags: [text.slice(0, 60)], source: text.slice(0, 60) });
   }
   await server.call('POST', `${e}/turns`, {

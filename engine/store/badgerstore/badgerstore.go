@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -226,7 +227,7 @@ func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 const closeWait = 100 * time.Millisecond
 
 // closeBadger closes Badger, unless the disk is full: it would wait until there is room for what is in memory, which is
-// in the log, too, and is read from there by the next process.
+// in the log, too, and is read from there by the next process. It would wait for ever where its folder was removed.
 func (d *database) closeBadger() error {
 	before := starved.Load()
 	closed := make(chan error, 1)
@@ -240,6 +241,9 @@ func (d *database) closeBadger() error {
 		case <-tick.C:
 			if starved.Load() > before {
 				return fmt.Errorf("%w: what is in memory stays in the log only", store.ErrNoSpace)
+			}
+			if _, err := os.Stat(d.db.Opts().Dir); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("closing a store whose folder is gone: %w", err)
 			}
 		}
 	}

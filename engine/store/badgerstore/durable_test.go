@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,4 +172,17 @@ func writeUntilKilled(t *testing.T, dir string) {
 		}()
 	}
 	t.Fatal(<-failed)
+}
+
+// TestFolderRemoved holds that a store whose folder was removed under it can be closed all the same.
+func TestFolderRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	mustCommit(t, s, store.Batch{Put: []store.Pair{{Key: []byte("k"), Value: []byte("v")}}})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("closing it: %v", err)
+	}
 }

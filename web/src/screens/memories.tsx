@@ -16,19 +16,20 @@ export const tones: Record<Category, string> = { core: 'inject', daily: 'short',
 export default function Memories({ p }: { p: string }) {
   const { query, set } = useQuery();
   const [adding, setAdding] = useState(false);
+  const namespace = namespaceOf(query.ns);
   const page = (cursor?: string, signal?: AbortSignal) =>
     take(
       api.GET('/api/v1/projects/{project}/memories', {
         params: {
           path: { project: p },
-          query: { limit: 100, cursor, category: (query.category || undefined) as Category | undefined, tags: query.tag ? [query.tag] : undefined, source: query.source || undefined, session_id: query.session || undefined },
+          query: { limit: 100, cursor, category: (query.category || undefined) as Category | undefined, tags: query.tag ? [query.tag] : undefined, source: query.source || undefined, session_id: query.session || undefined, namespace },
         },
         signal,
       }),
     );
   const body = useRows('Memories', 'memory');
-  const list = usePages(page, [p, query.category, query.tag, query.source, query.session]);
-  const filtered = !!(query.category || query.tag || query.source || query.session);
+  const list = usePages(page, [p, query.category, query.tag, query.source, query.session, query.ns]);
+  const filtered = !!(query.category || query.tag || query.source || query.session || namespace);
   return (
     <div class="screen">
       <Head trail={[['Projects', to.projects()]]} title={<>Memories of <Hostile text={p} /></>} note={<>Facts that outlive a session. <a href={to.recall(p)}>Try what a question would recall.</a></>}>
@@ -47,6 +48,7 @@ export default function Memories({ p }: { p: string }) {
         <input aria-label="Source" placeholder="Source" value={query.source ?? ''} onInput={(e) => set({ source: e.currentTarget.value })} />
         <input aria-label="Session" placeholder="Session" value={query.session ?? ''} onInput={(e) => set({ session: e.currentTarget.value })} />
       </form>
+      <Namespaces project={p} under={namespace} choose={(ns) => set({ ns: ns && JSON.stringify(ns) })} />
       {list.error && <Trouble error={list.error} retry={list.reload} />}
       {!list.loaded && list.loading && <Waiting rows={8} />}
       {list.loaded && list.rows.length === 0 && (filtered ? <p class="nothing">No memory answers that.</p> : <Empty title="No memory yet"><p>Agents store memories with the tool memory_store, or with POST …/memories.</p></Empty>)}
@@ -64,7 +66,7 @@ export default function Memories({ p }: { p: string }) {
                     <p class="said two"><Hostile text={preview(m.content, 300)} /></p>
                   </th>
                   <td><Chip tone={tones[m.category]}>{m.category}</Chip></td>
-                  <td class="tags">{m.tags.map((t) => <button type="button" class="chip tone-plain" key={t} onClick={() => set({ tag: t })}><Hostile text={t} /></button>)}</td>
+                  <td><div class="tags">{m.tags.map((t) => <button type="button" class="chip tone-plain" key={t} onClick={() => set({ tag: t })}><Hostile text={t} /></button>)}</div></td>
                   <td class="number"><Importance value={m.importance} /></td>
                   <td class="number">{m.version}</td>
                   <td class="nowrap"><When at={m.updated_at} /></td>
@@ -76,8 +78,45 @@ export default function Memories({ p }: { p: string }) {
         </div>
       )}
       <ShowMore next={list.next} />
-      {adding && <StoreMemory project={p} onClose={() => setAdding(false)} onStored={list.reload} />}
+      {adding && <StoreMemory project={p} namespace={namespace} onClose={() => setAdding(false)} onStored={list.reload} />}
     </div>
+  );
+}
+
+/** The namespace that an address names; undefined where it names none. */
+export function namespaceOf(ns: string | undefined): string[] | undefined {
+  try {
+    const parts: unknown = JSON.parse(ns ?? '[]');
+    return Array.isArray(parts) && parts.length > 0 && parts.every((part) => typeof part === 'string') ? parts : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The namespaces below the one whose memories are listed, to go down, and those above it, to go up. */
+function Namespaces({ project, under = [], choose }: { project: string; under?: string[]; choose: (namespace?: string[]) => void }) {
+  const page = (cursor?: string, signal?: AbortSignal) =>
+    take(api.GET('/api/v1/projects/{project}/namespaces', { params: { path: { project }, query: { limit: 50, cursor, namespace: under } }, signal }));
+  const list = usePages(page, [project, JSON.stringify(under)]);
+  const below = list.rows.filter((row) => row.namespace.length > under.length);
+  if (list.error) return <Trouble error={list.error} retry={list.reload} />;
+  if (under.length === 0 && below.length === 0) return null;
+  return (
+    <nav class="namespaces" aria-label="Namespaces">
+      <p>
+        <span class="muted">Namespace</span>
+        {under.length > 0 && <button type="button" onClick={() => choose()}>All</button>}
+        {under.map((part, i) => (i < under.length - 1 ? <button type="button" key={i} onClick={() => choose(under.slice(0, i + 1))}><Hostile text={part} /></button> : <strong key={i} aria-current="page"><Hostile text={part} /></strong>))}
+      </p>
+      {below.length > 0 && (
+        <ul class="tags">
+          {below.map(({ namespace }) => (
+            <li key={JSON.stringify(namespace)}><button type="button" class="chip tone-plain" onClick={() => choose(namespace)}><Hostile text={namespace.slice(under.length).join(' / ')} /></button></li>
+          ))}
+        </ul>
+      )}
+      <ShowMore next={list.next} />
+    </nav>
   );
 }
 
@@ -90,7 +129,7 @@ export function Importance({ value }: { value: number }) {
 }
 
 /** Stores a memory, or the next version of one. */
-export function StoreMemory({ project, memory, onClose, onStored }: { project: string; memory?: Memory; onClose: () => void; onStored: () => void }) {
+export function StoreMemory({ project, memory, namespace, onClose, onStored }: { project: string; memory?: Memory; namespace?: string[]; onClose: () => void; onStored: () => void }) {
   const [form, setForm] = useState({ key: memory?.key ?? '', content: memory?.content ?? '', category: memory?.category ?? ('core' as Category), tags: memory?.tags.join(', ') ?? '', importance: String(memory?.importance ?? 0) });
   const [error, setError] = useState<Failure>();
   const change = (part: Partial<typeof form>) => setForm({ ...form, ...part });
@@ -100,7 +139,7 @@ export function StoreMemory({ project, memory, onClose, onStored }: { project: s
       await take(
         api.POST('/api/v1/projects/{project}/memories', {
           params: { path: { project } },
-          body: { ...(memory && { namespace: memory.namespace, metadata: memory.metadata, value: memory.value, occurred_at: memory.occurred_at }), key: form.key || undefined, content: form.content, category: form.category, importance: Number(form.importance), tags: form.tags.split(',').map((t) => t.trim()).filter(Boolean), source: 'console' },
+          body: { namespace, ...(memory && { namespace: memory.namespace, metadata: memory.metadata, value: memory.value, occurred_at: memory.occurred_at }), key: form.key || undefined, content: form.content, category: form.category, importance: Number(form.importance), tags: form.tags.split(',').map((t) => t.trim()).filter(Boolean), source: 'console' },
         }),
       );
       onStored();
@@ -112,6 +151,7 @@ export function StoreMemory({ project, memory, onClose, onStored }: { project: s
   return (
     <Dialog title={memory ? 'New version' : 'New memory'} onClose={onClose}>
       <form onSubmit={submit}>
+        {namespace && <p class="muted">In <Hostile text={namespace.join(' / ')} /></p>}
         <label>Key<input value={form.key} disabled={!!memory} placeholder="left out: one is made" onInput={(e) => change({ key: e.currentTarget.value })} /></label>
         <label>Content<textarea autoFocus required rows={5} value={form.content} onInput={(e) => change({ content: e.currentTarget.value })} /></label>
         <div class="actions">

@@ -8,13 +8,13 @@ import { moment } from '../lib/format';
 import { useLoad } from '../state/load';
 import { to, useQuery } from '../state/query';
 import { mayWrite } from '../state/session';
-import { Importance, StoreMemory, tones } from './memories';
+import { Importance, namespaceOf, StoreMemory, tones } from './memories';
 
 /** One memory through time: each version, who wrote it, what it changed. */
 export default function MemoryScreen({ p, memory: key }: { p: string; memory: string }) {
   const path = { project: p, memory: key };
   const ns = useQuery().query.ns;
-  const namespace = ns ? (JSON.parse(ns) as string[]) : undefined;
+  const namespace = namespaceOf(ns);
   const [dialog, setDialog] = useState<'edit' | 'forget'>();
   const loaded = useLoad(
     async (signal) => {
