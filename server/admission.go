@@ -22,7 +22,8 @@ func newPlaces() *fair.Gate {
 	places := fair.NewGate(2*processors, min(processors+1, 2*processors-1))
 	places.Crowd(max(1, processors-1), processors)
 	// What the database and the collector do for a flood takes about as much again as its requests, so those may take
-	// half of the time. Where processors are few, that work falls on the one that is left free, and the flood rests longer.
+	// half of the time. Where processors are few, that work falls on the one that is left free, and the flood rests
+	// longer.
 	places.Pace(flood, max(1, 5-processors))
 	return places
 }

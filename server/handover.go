@@ -11,9 +11,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A stream takes its connection from fasthttp for as long as it lasts. fasthttp would keep a reader of 16 KiB, a writer,
-// a pipe, the request with its headers and two goroutines with deep stacks for it, of which an idle stream needs nothing.
-// Behind the stream's end fasthttp serves the connection on.
+// A stream takes its connection from fasthttp for as long as it lasts. fasthttp would keep a reader of 16 KiB, a
+// writer, a pipe, the request with its headers and two goroutines with deep stacks for it, of which an idle stream needs
+// nothing. Behind the stream's end fasthttp serves the connection on.
 
 // handOver has a stream run once the handler of its request has returned: out gets the response's head and the
 // connection, and run says whether the response is whole. Where the connection breaks before, lost is called instead.
@@ -92,8 +92,8 @@ func (s *Server) awaitRequest(c *conn) error {
 	return c.SetDeadline(time.Time{})
 }
 
-// promise notes what is to be done where the connection is closed before its stream has taken it. Where the stream takes
-// it, free is closed once fasthttp has let go of it.
+// promise notes what is to be done where the connection is closed before its stream has taken it. Where the stream
+// takes it, free is closed once fasthttp has let go of it.
 func (c *conn) promise(lost func()) (free <-chan struct{}) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -74,8 +74,8 @@ func TestConnectionsOutliveStreams(t *testing.T) {
 	}
 }
 
-// TestServedOnOnce holds that fasthttp is not asked to serve a connection on while it still has it: it would forget which
-// connections are idle.
+// TestServedOnOnce holds that fasthttp is not asked to serve a connection on while it still has it: it would forget
+// which connections are idle.
 func TestServedOnOnce(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})

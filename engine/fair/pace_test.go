@@ -107,8 +107,8 @@ func TestPaceEnds(t *testing.T) {
 	})
 }
 
-// TestRestedOnce holds that a tenant that has rested, and yet gets no place, is not said to rest any more: its gate would
-// look for it again and again until a place is free.
+// TestRestedOnce holds that a tenant that has rested, and yet gets no place, is not said to rest any more: its gate
+// would look for it again and again until a place is free.
 func TestRestedOnce(t *testing.T) {
 	for _, places := range []int{2, 4} { // none is free, or the tenant holds all that it may have
 		synctest.Test(t, func(t *testing.T) {
