@@ -303,6 +303,7 @@ func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *
 			return pass(resp, out)
 		},
 		close: func() {
+			call.failed(resp.StatusCode, "client_gone", replies.Usage{}) // where the stream never ran
 			call.cancel(nil)
 			call.bytes.release()
 			_ = resp.Body.Close()

@@ -239,7 +239,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	_ = ln.Close() // Fiber closes a listener only once it serves it; closing twice does no harm
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%d requests did not finish within %s", s.metrics.inFlight.Load(), s.limits.drain)
+		return fmt.Errorf("%d requests and %d streams did not finish within %s", s.metrics.inFlight.Load(),
+			s.metrics.streams.Load(), s.limits.drain)
 	}
 	<-served
 	return nil

@@ -17,6 +17,7 @@ type Turns struct {
 
 	// Another tenant is about for some grants after a place went to another tenant than the place before.
 	grants, changed uint64
+	changedAt       time.Time
 	last            string
 
 	used    int
@@ -32,8 +33,12 @@ func NewTurns(places, share int) *Turns {
 		waiting: map[string]uint64{}, resting: map[string]time.Time{}}
 }
 
-// about is for how many grants a tenant that was given a place counts as being about.
-const about = 2048
+// A tenant that was given a place counts as being about for so many grants, and no longer than aboutTime: a tenant that is
+// slowed down for its sake makes few grants.
+const (
+	about     = 2048
+	aboutTime = 5 * time.Second
+)
 
 // full tells whether a tenant has all that it may have now.
 func (t *Turns) full(tenant string) bool {
@@ -45,7 +50,9 @@ func (t *Turns) full(tenant string) bool {
 }
 
 // crowded tells whether several tenants are about, and something is to change for that.
-func (t *Turns) crowded() bool { return t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about }
+func (t *Turns) crowded() bool {
+	return t.crowd > 0 && t.changed > 0 && t.grants-t.changed < about && time.Since(t.changedAt) < aboutTime
+}
 
 // Rest gives a tenant no place for some time, beside any time before that is not over. It counts while another tenant
 // is about.
@@ -93,7 +100,7 @@ func (t *Turns) Take(tenant string) bool {
 
 func (t *Turns) grant(tenant string) {
 	if t.grants++; tenant != t.last && t.grants > 1 {
-		t.changed = t.grants
+		t.changed, t.changedAt = t.grants, time.Now()
 	}
 	t.last = tenant
 }

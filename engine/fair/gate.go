@@ -41,10 +41,13 @@ func (g *Gate) Pace(long, rests int) {
 	g.long, g.rests = long, rests
 }
 
+// longestRest bounds the rest behind a place that was held for long.
+const longestRest = 50 * time.Millisecond
+
 // held notes for how long a place was held that is given back now. The lock must be held.
 func (g *Gate) held(tenant string, d time.Duration) {
 	if g.rests > 0 && len(g.lines[tenant]) >= g.long && g.turns.crowded() {
-		g.turns.Rest(tenant, time.Duration(g.rests)*d)
+		g.turns.Rest(tenant, min(time.Duration(g.rests)*d, longestRest))
 	}
 }
 
