@@ -56,7 +56,7 @@ func (s *Server) enter(ctx context.Context, who string) (*fair.Place, error) {
 
 // refused gives the reason why a key opens nothing, after the address that sent it has waited for its turn.
 func (s *Server) refused(x *exchange, reason error) error {
-	place, err := s.enter(s.base, "\x00"+addressOf(x.c.Context().Conn()).String())
+	place, err := s.enter(s.base, fair.Nobody+addressOf(x.c.Context().Conn()).String())
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,9 @@ func (x *exchange) sender() string {
 	case x.caller.Tenant != "":
 		return x.caller.Tenant
 	case x.caller.Role == access.RoleRoot:
-		return "\x00root"
+		return fair.Nobody + "root"
 	}
-	return "\x00" + addressOf(x.c.Context().Conn()).String()
+	return fair.Nobody + addressOf(x.c.Context().Conn()).String()
 }
 
 // connection is the one that the request came on.

@@ -3,7 +3,10 @@
 // goroutines wait for a place.
 package fair
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Turns says whose turn it is: a free place goes to the tenant that holds the fewest, and of those to the one that was
 // served longest ago. Not safe for concurrent use.
@@ -98,8 +101,16 @@ func (t *Turns) Take(tenant string) bool {
 	return true
 }
 
+// Nobody begins the names of holders that are no tenants, such as senders without a key. They take their turns, but do not
+// count as being about: anybody could slow a tenant down otherwise.
+const Nobody = "\x00"
+
 func (t *Turns) grant(tenant string) {
-	if t.grants++; tenant != t.last && t.grants > 1 {
+	t.grants++
+	if strings.HasPrefix(tenant, Nobody) {
+		return
+	}
+	if tenant != t.last && t.last != "" {
 		t.changed, t.changedAt = t.grants, time.Now()
 	}
 	t.last = tenant

@@ -70,7 +70,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestPaceEnds holds that a tenant that was made to rest has all of its places again once it is alone.
+// TestPaceEnds holds that a tenant that was made to rest has all of its places again once it is alone, and that only
+// tenants make another one rest.
 func TestPaceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(2, 1)
@@ -91,15 +92,28 @@ func TestPaceEnds(t *testing.T) {
 				}
 			}()
 		}
-		if p, err := g.Hold(ctx, "quiet"); err == nil {
-			p.Leave()
+		inASecond := func() int64 {
+			synctest.Wait()
+			n.Store(0)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			return n.Load()
 		}
-		time.Sleep(4 * about * time.Millisecond)
-		synctest.Wait()
-		n.Store(0)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if n := n.Load(); n != 1000 {
+		visit := func(name string) {
+			if p, err := g.Hold(ctx, name); err == nil {
+				p.Leave()
+			}
+		}
+		visit(Nobody + "address")
+		if n := inASecond(); n != 1000 {
+			t.Errorf("behind somebody without a key it worked %d times", n)
+		}
+		visit("quiet")
+		if n := inASecond(); n > 300 {
+			t.Errorf("behind another tenant it worked %d times", n)
+		}
+		time.Sleep(aboutTime)
+		if n := inASecond(); n != 1000 {
 			t.Errorf("alone again it worked %d times", n)
 		}
 		cancel()
