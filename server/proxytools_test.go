@@ -203,7 +203,8 @@ func TestManyCalls(t *testing.T) {
 			t.Errorf("%d calls were put off, want 8", n)
 		}
 		c.lawful()
-		if used := c.s.bytes.used; !c.streams && used != 0 {
+		c.drained()
+		if used := c.s.bytes.held(); used != 0 {
 			t.Errorf("%d bytes are still counted", used)
 		}
 	})

@@ -214,9 +214,9 @@ func (x *exchange) startStream(resp streamed) error {
 	out := &stream{ctx: s.streams, stall: s.limits.stall, drain: s.limits.drain, pieces: &s.pieces}
 	s.metrics.streams.Add(1)
 	end := func() {
-		s.metrics.streams.Add(-1)
-		open.release()
 		resp.close()
+		open.release()
+		s.metrics.streams.Add(-1) // A stream counts as open until it holds nothing.
 	}
 	x.handOver(out, func() (whole bool) {
 		defer end()
