@@ -112,7 +112,7 @@ func TestServedOnOnce(t *testing.T) {
 // connection is closed after the time of idle ones.
 func TestQuietBehindStreams(t *testing.T) {
 	t.Parallel()
-	s := exporting(t, limited(func(l *limits) { l.idle, l.headers = 200*time.Millisecond, time.Millisecond }))
+	s := exporting(t, limited(func(l *limits) { l.idle = 200 * time.Millisecond }))
 	conn := s.dial()
 	in := bufio.NewReader(conn)
 	fmt.Fprint(conn, asking(s, "GET", exportPath, "1.1"))

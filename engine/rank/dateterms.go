@@ -2,6 +2,7 @@ package rank
 
 import (
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -47,16 +48,48 @@ var markedDate = regexp.MustCompile(`(\d{4})年(\d{1,2})月(?:(\d{1,2})日)?`)
 // numericDates reads dates in digits whose year comes last, and those whose parts are marked. Where slashes leave open
 // which is the month, both are meant.
 func numericDates(text string) (out []Date) {
-	if !strings.ContainsAny(text, "0123456789") { // Most texts have none, and searching them takes a while.
-		return nil
-	}
-	for _, m := range markedDate.FindAllStringSubmatch(text, -1) {
-		d := Date{Year: yearNumber(m[1]), Month: time.Month(number(m[2], 2)), Day: number(m[3], 2)}
-		if d.Year != 0 && validDay(int(d.Month), max(d.Day, 1)) {
-			out = append(out, d)
+	if strings.Contains(text, "年") { // Expressions take a while, so they are asked where something can be found.
+		for _, m := range markedDate.FindAllStringSubmatch(text, -1) {
+			d := Date{Year: yearNumber(m[1]), Month: time.Month(number(m[2], 2)), Day: number(m[3], 2)}
+			if d.Year != 0 && validDay(int(d.Month), max(d.Day, 1)) {
+				out = append(out, d)
+			}
 		}
 	}
-	for _, m := range numericDate.FindAllStringSubmatch(text, -1) {
+	for run := range numericRuns(text) {
+		out = append(out, datesOfRun(run)...)
+	}
+	return out
+}
+
+// shortestNumeric is the length of the shortest date in digits: 7.5.23.
+const shortestNumeric = 6
+
+// numericRuns gives the runs of digits and their separators that a date in digits may stand in, each with the bytes
+// beside it, which tell whether a word goes on there.
+func numericRuns(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		from, separators := 0, 0
+		for i := 0; i <= len(text); i++ {
+			if i < len(text) {
+				switch c := text[i]; {
+				case '0' <= c && c <= '9':
+					continue
+				case c == '.', c == '/', c == '-':
+					separators++
+					continue
+				}
+			}
+			if separators >= 2 && i-from >= shortestNumeric && !yield(text[max(from-1, 0):min(i+1, len(text))]) {
+				return
+			}
+			from, separators = i+1, 0
+		}
+	}
+}
+
+func datesOfRun(run string) (out []Date) {
+	for _, m := range numericDate.FindAllStringSubmatch(run, -1) {
 		a, _ := strconv.Atoi(m[1])
 		b, _ := strconv.Atoi(m[3])
 		year, _ := strconv.Atoi(m[5])

@@ -82,6 +82,9 @@ func wordSet(words string) map[string]bool {
 
 // endsWord tells whether a character is part of no word. Emoji, currencies and what tells C++ from C are.
 func endsWord(r rune) bool {
+	if 'a' <= r && r <= 'z' { // the usual character
+		return false
+	}
 	return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.So, unicode.Sc) && !strings.ContainsRune("'+#%", r)
 }
 

@@ -4,6 +4,7 @@ package snowball
 
 import (
 	"embed"
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode"
@@ -34,51 +35,58 @@ import (
 //go:embed stopwords/*.txt
 var lists embed.FS
 
-// language is a way of stemming, with the words that say nothing in it.
+// language is a way of stemming.
 type language struct {
 	name   string
 	stem   func(*snowballstem.Env) bool
 	script *unicode.RangeTable
-	stop   map[string]bool // stop words as they are written, case-folded; nil for Tamil, of which none are known
+	bit    languages
 }
+
+// languages is a set of languages, each a bit.
+type languages uint32
+
+// has tells whether a language is in the set, which nil is in none.
+func (s languages) has(l *language) bool { return l != nil && s&l.bit != 0 }
 
 // Analyser makes terms. Safe for concurrent use.
 type Analyser struct {
 	latin []*language // in Latin script; English comes first, and is meant where no stop word speaks for another
 	other map[*unicode.RangeTable]*language
+	stops map[string]languages // the words that say nothing, case-folded, with the languages of which that holds
 }
 
 // New reads the lists of stop words that come with the package.
 func New() (*Analyser, error) {
-	a := &Analyser{other: map[*unicode.RangeTable]*language{}}
-	for _, l := range []*language{
-		{"english", english.Stem, unicode.Latin, nil},
-		{"german", german.Stem, unicode.Latin, nil},
-		{"french", french.Stem, unicode.Latin, nil},
-		{"spanish", spanish.Stem, unicode.Latin, nil},
-		{"italian", italian.Stem, unicode.Latin, nil},
-		{"portuguese", portuguese.Stem, unicode.Latin, nil},
-		{"dutch", dutch.Stem, unicode.Latin, nil},
-		{"swedish", swedish.Stem, unicode.Latin, nil},
-		{"danish", danish.Stem, unicode.Latin, nil},
-		{"norwegian", norwegian.Stem, unicode.Latin, nil},
-		{"finnish", finnish.Stem, unicode.Latin, nil},
-		{"hungarian", hungarian.Stem, unicode.Latin, nil},
-		{"romanian", romanian.Stem, unicode.Latin, nil},
-		{"turkish", turkish.Stem, unicode.Latin, nil},
-		{"irish", irish.Stem, unicode.Latin, nil},
-		{"russian", russian.Stem, unicode.Cyrillic, nil},
-		{"arabic", arabic.Stem, unicode.Arabic, nil},
-		{"tamil", tamil.Stem, unicode.Tamil, nil},
+	a := &Analyser{other: map[*unicode.RangeTable]*language{}, stops: map[string]languages{}}
+	for i, l := range []*language{
+		{name: "english", stem: english.Stem, script: unicode.Latin},
+		{name: "german", stem: german.Stem, script: unicode.Latin},
+		{name: "french", stem: french.Stem, script: unicode.Latin},
+		{name: "spanish", stem: spanish.Stem, script: unicode.Latin},
+		{name: "italian", stem: italian.Stem, script: unicode.Latin},
+		{name: "portuguese", stem: portuguese.Stem, script: unicode.Latin},
+		{name: "dutch", stem: dutch.Stem, script: unicode.Latin},
+		{name: "swedish", stem: swedish.Stem, script: unicode.Latin},
+		{name: "danish", stem: danish.Stem, script: unicode.Latin},
+		{name: "norwegian", stem: norwegian.Stem, script: unicode.Latin},
+		{name: "finnish", stem: finnish.Stem, script: unicode.Latin},
+		{name: "hungarian", stem: hungarian.Stem, script: unicode.Latin},
+		{name: "romanian", stem: romanian.Stem, script: unicode.Latin},
+		{name: "turkish", stem: turkish.Stem, script: unicode.Latin},
+		{name: "irish", stem: irish.Stem, script: unicode.Latin},
+		{name: "russian", stem: russian.Stem, script: unicode.Cyrillic},
+		{name: "arabic", stem: arabic.Stem, script: unicode.Arabic},
+		{name: "tamil", stem: tamil.Stem, script: unicode.Tamil},
 	} {
-		if l.name != "tamil" {
+		l.bit = 1 << i
+		if l.name != "tamil" { // No list of its stop words is known.
 			list, err := lists.ReadFile("stopwords/" + l.name + ".txt")
 			if err != nil {
 				return nil, err
 			}
-			l.stop = map[string]bool{}
 			for _, w := range strings.Fields(string(list)) {
-				l.stop[fold(w)] = true
+				a.stops[fold(w)] |= l.bit
 			}
 		}
 		if l.script == unicode.Latin {
@@ -93,22 +101,43 @@ func New() (*Analyser, error) {
 // Document gives a text's terms in reading order without stop words, and the language that its Latin words were stemmed
 // in, "" where it has none. In a text of nothing but stop words they count as words.
 func (a *Analyser) Document(text string) (terms []string, latin string) {
+	d := a.read(text)
+	return d.terms, d.latin
+}
+
+// words cuts a text into words, which know where they say nothing.
+func (a *Analyser) words(text string) []word {
 	words := split(fold(text))
-	lang := a.languageOf(words, a.latin)
-	s := newStemmer()
-	terms = make([]string, 0, len(words))
-	for pass := 0; pass < 2 && len(terms) == 0; pass++ {
+	for i := range words {
+		words[i].stops = a.stops[words[i].text]
+	}
+	return words
+}
+
+// reading is a text's words with what Document makes of them, and with what it was made by.
+type reading struct {
+	words []word
+	terms []string
+	latin string
+	lang  *language // that Latin words are stemmed in
+	stems *stemmer
+}
+
+func (a *Analyser) read(text string) reading {
+	words := a.words(text)
+	r := reading{words: words, terms: make([]string, 0, len(words)), lang: languageOf(words, a.latin), stems: newStemmer()}
+	for pass := 0; pass < 2 && len(r.terms) == 0; pass++ {
 		for _, w := range words {
-			l := a.stemming(w, lang)
-			if pass > 0 || l == nil || !l.stop[w.text] {
-				terms = append(terms, s.term(l, w))
+			l := a.stemming(w, r.lang)
+			if pass > 0 || !w.stops.has(l) {
+				r.terms = append(r.terms, r.stems.term(l, w))
 			}
-			if l == lang {
-				latin = lang.name
+			if l == r.lang {
+				r.latin = r.lang.name
 			}
 		}
 	}
-	return terms, latin
+	return r
 }
 
 // Query gives the words of a query that say something, each once, with their terms in English and in all of the Latin
@@ -120,15 +149,15 @@ func (a *Analyser) Query(text string, languages []string) []rank.Word {
 			known = append(known, l)
 		}
 	}
-	words := split(fold(text))
-	own := a.languageOf(words, known)
+	words := a.words(text)
+	own := languageOf(words, known)
 	s := newStemmer()
 	var out []rank.Word
 	seen := map[string]bool{}
 	for pass := 0; pass < 2 && len(out) == 0; pass++ {
 		clear(seen)
 		for _, w := range words {
-			if l := a.stemming(w, own); pass == 0 && l != nil && l.stop[w.text] {
+			if pass == 0 && w.stops.has(a.stemming(w, own)) {
 				continue
 			}
 			q := rank.Word{Text: w.text}
@@ -137,7 +166,7 @@ func (a *Analyser) Query(text string, languages []string) []rank.Word {
 				ways = []*language{a.stemming(w, nil)}
 			}
 			for _, l := range ways {
-				if pass == 0 && l != nil && l.stop[w.text] {
+				if pass == 0 && w.stops.has(l) {
 					continue // texts in that language were indexed without the word
 				}
 				if term := s.term(l, w); !seen[term] {
@@ -165,27 +194,22 @@ func (a *Analyser) stemming(w word, latin *language) *language {
 // guessWords is how many words of a text its language is guessed by.
 const guessWords = 4096
 
-// languageOf guesses the language of a text's Latin words by the stop words among them.
-func (a *Analyser) languageOf(words []word, of []*language) *language {
-	if len(of) == 1 {
-		return of[0]
-	}
-	hits := make([]int, len(of))
-	for _, w := range words[:min(len(words), guessWords)] {
-		if w.script != unicode.Latin {
+// languageOf guesses which of some languages a text's Latin words are of, by the stop words among them.
+func languageOf(words []word, of []*language) *language {
+	var hits [32]int // by the language's bit
+	for i := range words[:min(len(words), guessWords)] {
+		if words[i].script != unicode.Latin {
 			continue
 		}
-		for j, l := range of {
-			if l.stop[w.text] {
-				hits[j]++
-			}
+		for left := words[i].stops; left != 0; left &= left - 1 {
+			hits[bits.TrailingZeros32(uint32(left))]++
 		}
 	}
-	best := 0
-	for i, n := range hits {
-		if n > hits[best] {
-			best = i
+	best := of[0]
+	for _, l := range of[1:] {
+		if hits[bits.TrailingZeros32(uint32(l.bit))] > hits[bits.TrailingZeros32(uint32(best.bit))] {
+			best = l
 		}
 	}
-	return of[best]
+	return best
 }

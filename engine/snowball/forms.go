@@ -29,26 +29,21 @@ var compounding = []string{"german", "dutch", "swedish", "danish", "norwegian"}
 
 // Index gives the terms of a text as the index has them: those of Document, and the text's forms.
 func (a *Analyser) Index(text string) (terms []string, latin string) {
-	terms, latin = a.Document(text)
-	lang := a.latin[0]
-	for _, l := range a.latin {
-		if l.name == latin {
-			lang = l
-		}
-	}
-	s := newStemmer()
+	r := a.read(text)
+	terms, lang := r.terms, r.lang
 	for _, w := range append(identifierWords(text), spacedIdentifiers(spacedIdentifier, text)...) {
-		if !lang.stop[w] {
-			terms = append(terms, s.term(lang, word{w, unicode.Latin}))
+		if !a.stops[w].has(lang) {
+			terms = append(terms, r.stems.term(lang, word{text: w, script: unicode.Latin}))
 		}
 	}
-	compounds := slices.Contains(compounding, latin)
-	for _, w := range split(fold(text)) {
-		if compounds && w.script == unicode.Latin && len(w.text) >= compoundLength {
-			terms = append(terms, rank.BackwardsMark+reverse(s.term(lang, w)))
+	if slices.Contains(compounding, r.latin) {
+		for _, w := range r.words {
+			if w.script == unicode.Latin && len(w.text) >= compoundLength {
+				terms = append(terms, rank.BackwardsMark+reverse(r.stems.term(lang, w)))
+			}
 		}
 	}
-	return append(append(terms, lastOfRuns(text)...), rank.DateTerms(text)...), latin
+	return append(append(terms, lastOfRuns(text)...), rank.DateTerms(text)...), r.latin
 }
 
 // identifiers gives the longest runs of letters and digits, with single separators between them.
@@ -87,9 +82,11 @@ func identifierWords(text string) (out []string) {
 		if isASCII(id) && strings.ToLower(id) == id && !strings.ContainsAny(id, "-_.,/'0123456789") {
 			continue // the usual word
 		}
-		if digits := thousands.FindStringSubmatch(id); digits != nil {
-			out = append(out, strings.Map(onlyDigits, digits[1]))
-			continue
+		if '0' <= id[0] && id[0] <= '9' {
+			if digits := thousands.FindStringSubmatch(id); digits != nil {
+				out = append(out, strings.Map(onlyDigits, digits[1]))
+				continue
+			}
 		}
 		separated := strings.ContainsAny(id, "-_") || strings.ContainsAny(id, ".,/") && strings.ContainsAny(id, "0123456789")
 		var joined strings.Builder
@@ -118,13 +115,25 @@ var (
 )
 
 func spacedIdentifiers(by *regexp.Regexp, text string) (out []string) {
-	if !strings.ContainsAny(text, "0123456789") {
-		return nil
+	// Searching a text takes a while, so only words with a number behind them are searched, with what stands beside them.
+	before, at := 0, 0 // where the space before the word is, or the text begins, and where the one behind it is
+	for {
+		next := strings.IndexByte(text[at:], ' ')
+		if next < 0 {
+			return out
+		}
+		at += next + 1
+		end := at
+		for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+			end++
+		}
+		if end-at >= 2 {
+			if parts := by.FindStringSubmatch(text[before:min(end+1, len(text))]); parts != nil {
+				out = append(out, fold(parts[1]+parts[2]))
+			}
+		}
+		before = at - 1
 	}
-	for _, parts := range by.FindAllStringSubmatch(text, -1) {
-		out = append(out, fold(parts[1]+parts[2]))
-	}
-	return out
 }
 
 func onlyDigits(r rune) rune {

@@ -1,6 +1,7 @@
 package snowball
 
 import (
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"testing"
@@ -21,4 +22,25 @@ func FuzzIdentifiers(f *testing.F) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	})
+}
+
+// TestSpacedIdentifiers holds that searching words alone finds what searching the whole text would.
+func TestSpacedIdentifiers(t *testing.T) {
+	pieces := []string{"ABC", "AB", "x", "é", "É", "ABCDEF", " ", " ", " ", "12", "7", "345", "-", "猫", "\n", "\xff", "_", "٣"}
+	rng := rand.New(rand.NewPCG(16, 6))
+	for range 50_000 {
+		text := ""
+		for range rng.IntN(12) {
+			text += pieces[rng.IntN(len(pieces))]
+		}
+		for _, by := range []*regexp.Regexp{spacedIdentifier, spacedAsked} {
+			var want []string
+			for _, parts := range by.FindAllStringSubmatch(text, -1) {
+				want = append(want, fold(parts[1]+parts[2]))
+			}
+			if got := spacedIdentifiers(by, text); !slices.Equal(got, want) {
+				t.Fatalf("%q has %q, found are %q", text, want, got)
+			}
+		}
+	}
 }

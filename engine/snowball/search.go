@@ -77,10 +77,11 @@ func (a *Analyser) Search(query string, languages []string, withOperators bool) 
 // members gives the stems of a word in the languages that write compounds, without those that begin with another.
 func (a *Analyser) members(s *stemmer, text string, languages []string) (out []string) {
 	for _, l := range a.latin {
-		if !slices.Contains(languages, l.name) || !slices.Contains(compounding, l.name) || l.stop[text] {
+		if !slices.Contains(languages, l.name) || !slices.Contains(compounding, l.name) ||
+			a.stops[text].has(l) {
 			continue
 		}
-		if stem := s.term(l, word{text, unicode.Latin}); utf8.RuneCountInString(stem) >= memberLength {
+		if stem := s.term(l, word{text: text, script: unicode.Latin}); utf8.RuneCountInString(stem) >= memberLength {
 			out = append(out, stem)
 		}
 	}

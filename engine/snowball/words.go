@@ -17,6 +17,7 @@ const maxWord = 64
 type word struct {
 	text   string
 	script *unicode.RangeTable
+	stops  languages // in which it is a stop word; see Analyser.words
 }
 
 // fold makes texts equal that differ only in case or in how their characters are encoded.
