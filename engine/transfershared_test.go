@@ -250,6 +250,49 @@ func TestImportWithinMemoryQuota(t *testing.T) {
 	}
 }
 
+// TestImportOfOneMillisecond imports more memories than one commit takes, all changed in one millisecond and in two
+// projects, with an import that breaks off between them. Each is there and is found once the same file is sent again.
+func TestImportOfOneMillisecond(t *testing.T) {
+	const n = 700
+	file := []string{`{"mneme_export":1,"tenant":"one","created_at":"2026-03-05T12:00:00Z"}`}
+	for _, project := range []string{"left", "right"} {
+		file = append(file, fmt.Sprintf(`{"type":"project","id":%q,"name":""}`, project))
+	}
+	for i := range 2 * n {
+		file = append(file, fmt.Sprintf(`{"type":"memory","project":%q,"key":"k%d","content":"number%d","category":"core",`+
+			`"importance":0.5,"created_at":"2026-03-05T12:00:00Z","updated_at":"2026-03-05T12:00:00Z","version":1}`,
+			[]string{"left", "right"}[i/n], i, i))
+	}
+	h := &hooked{Store: memstore.New()}
+	k := enginetest.Open(t, h)
+	asTenant(k, "two")
+	commits := 0
+	h.before = func() error {
+		if commits++; commits == 6 {
+			return errors.New("broken")
+		}
+		return nil
+	}
+	if _, err := tryImport(k, sealed(file)); err == nil {
+		t.Fatal("it did not break")
+	}
+	h.before = nil
+	if r := imported(k, sealed(file)); r.Imported["memory"] != 2*n {
+		t.Errorf("%+v", r)
+	}
+	k.Drain()
+	if r := enginetest.Verified(t, h.Store); !r.Clean() {
+		t.Errorf("%+v", r)
+	}
+	for i := range 2 * n {
+		r, err := k.Recall.Recall(t.Context(), k.Admin, []string{"left", "right"}[i/n],
+			recall.Query{Query: fmt.Sprint("number", i)})
+		if err != nil || len(r.Data) == 0 || r.Data[0].Key != fmt.Sprint("k", i) {
+			t.Fatalf("memory %d: %+v, %v", i, r, err)
+		}
+	}
+}
+
 // hooked is a store that calls before each commit.
 type hooked struct {
 	store.Store

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
@@ -63,40 +62,78 @@ func (ps Passages) Place(i uint64) rank.Place {
 	return rank.Place{Stream: ps.First.Stream, Pos: ps.First.Pos + i}
 }
 
-// PutDocument makes a memory's text findable, in the batch that writes the memory and in place of what its id had
-// before. doc says all but places and terms.
-func (svc *Service) PutDocument(t *records.Tx, project ident.Incarnation, doc rank.Document, text string) error {
+// Analysed is all of a memory's document that can be made without the store.
+type Analysed struct {
+	of       rank.Document
+	passages []rank.Document
+	latin    string // the language that Latin words were stemmed in; "" where there are none
+}
+
+// Analyse reads a memory's text. doc says all but places and terms.
+func (svc *Service) Analyse(doc rank.Document, text string) Analysed {
+	passages, latin := svc.Passages(doc, text)
+	return Analysed{doc, passages, latin}
+}
+
+// PutDocuments makes memories' texts findable, in the batch that writes the memories and in place of what their ids had
+// before.
+func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs ...Analysed) error {
 	s := Memories(project)
-	parts, latin := svc.Passages(doc, text)
-	ps := Passages{First: rank.Place{Stream: StreamOf(doc.Session)}, Count: uint64(len(parts))}
-	keys := append(s.noteKeys(latin), records.RecallMemory.Key(project, doc.ID), s.epochKey())
-	if ps.First.Stream != 0 {
-		keys = append(keys, s.StreamKey(ps.First.Stream))
+	keys := [][]byte{s.epochKey()}
+	for _, d := range docs {
+		keys = append(append(keys, records.RecallMemory.Key(project, d.of.ID)), s.noteKeys(d.latin)...)
+		if d.of.Session != "" {
+			keys = append(keys, s.StreamKey(StreamOf(d.of.Session)))
+		}
 	}
 	if _, err := t.Look(keys...); err != nil { // all that follows needs, in one round trip
 		return err
 	}
 	_, err := svc.Change(t, s, func() error {
-		err := svc.removePassages(t, s, doc.ID)
-		if err != nil {
-			return err
+		var r run
+		for i, d := range docs {
+			if start := rank.Timed(d.of.Created).Pos; i == 0 || start != r.start {
+				sameTime := func(d Analysed) bool { return rank.Timed(d.of.Created).Pos == start }
+				r = run{start: start, long: i+longRun <= len(docs) && sameTime(docs[i+longRun-1])}
+			}
+			if err := svc.putDocument(t, s, d, &r); err != nil {
+				return err
+			}
 		}
-		if ps.First.Pos, err = s.nextPosition(t, &ps, doc.Created); err != nil {
-			return err
-		}
-		for i := range parts {
-			parts[i].Place = ps.Place(uint64(i))
-		}
-		if ps.Epoch, err = svc.AddDocuments(t, s, parts, latin); err != nil {
-			return err
-		}
-		if ps.First.Stream == 0 {
-			s.expectFree(t, &ps)
-		}
-		t.Put(records.RecallMemory.Key(project, doc.ID), ps.append(nil))
 		return nil
 	})
 	return err
+}
+
+// run is where documents go that one batch puts one behind the other, all changed in one millisecond.
+type run struct {
+	start uint64 // the first place of the millisecond
+	long  bool   // they are longRun or more
+	next  uint64 // the place behind the last one; 0 before the first
+}
+
+const longRun = 16
+
+func (svc *Service) putDocument(t *records.Tx, s Space, d Analysed, r *run) error {
+	err := svc.removePassages(t, s, d.of.ID)
+	if err != nil {
+		return err
+	}
+	ps := Passages{First: rank.Place{Stream: StreamOf(d.of.Session)}, Count: uint64(len(d.passages))}
+	if ps.First.Pos, err = s.nextPosition(t, &ps, r); err != nil {
+		return err
+	}
+	for i := range d.passages {
+		d.passages[i].Place = ps.Place(uint64(i))
+	}
+	if ps.Epoch, err = svc.AddDocuments(t, s, d.passages, d.latin); err != nil {
+		return err
+	}
+	if ps.First.Stream == 0 {
+		s.expectFree(t, &ps)
+	}
+	t.Put(records.RecallMemory.Key(s.Project, d.of.ID), ps.append(nil))
+	return nil
 }
 
 // Passages makes the documents of a text, one for each passage, and tells the language that its Latin words were
@@ -161,9 +198,10 @@ const (
 
 // nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
 // random place of the millisecond in which the memory was changed, so that writers do not wait for one another. A file may
-// tell of very many memories that they were changed in one millisecond, so where a place is taken, by an earlier document
-// of the batch or in the store, one of more places is tried.
-func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uint64, error) {
+// tell of very many memories that they were changed in one millisecond. They go one behind the other, because few runs of
+// places meet where as many single places would, and where a place is taken, by an earlier document of the batch or in
+// the store, one of more places is tried.
+func (s Space) nextPosition(t *records.Tx, ps *Passages, r *run) (uint64, error) {
 	if ps.First.Stream == 0 {
 		got, err := t.Look(s.epochKey())
 		if err != nil {
@@ -173,19 +211,21 @@ func (s Space) nextPosition(t *records.Tx, ps *Passages, changed time.Time) (uin
 		if err != nil {
 			return 0, err
 		}
-		at := Passages{Count: ps.Count}
-		for tried := t.Tried; ; tried++ {
+		at := Passages{First: rank.Place{Pos: r.next}, Count: ps.Count}
+		for tried := t.Tried; at.First.Pos == 0 || s.taken(t, epoch, &at); tried++ {
 			bits := firstDraw
-			if tried > 0 {
+			switch {
+			case r.long:
+				bits = lastDraw
+			case tried > 0:
 				bits = min(laterDraw+2*(tried-1), lastDraw)
 			}
 			var random [4]byte
 			t.DB.Random(random[:])
-			at.First.Pos = rank.Timed(changed).Pos + uint64(binary.BigEndian.Uint32(random[:])>>(32-bits))
-			if !s.taken(t, epoch, &at) {
-				return at.First.Pos, nil
-			}
+			at.First.Pos = r.start + uint64(binary.BigEndian.Uint32(random[:])>>(32-bits))
 		}
+		r.next = at.First.Pos + at.Count
+		return at.First.Pos, nil
 	}
 	key := s.StreamKey(ps.First.Stream)
 	got, err := t.Look(key)

@@ -27,6 +27,11 @@ func (r *Record) document() rank.Document {
 	return d
 }
 
+// analyse makes the documents of a memory.
+func (svc *Service) analyse(rec *Record) index.Analysed {
+	return svc.index.Analyse(rec.document(), rec.Content)
+}
+
 // Index indexes some of a project's memories again after its index was dropped: an index.Source. Those of the
 // earliest time come first, because in a session they stand in that order. One that is damaged is left out, and
 // one that was changed since the index was dropped is there already.
@@ -59,7 +64,7 @@ func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarna
 				continue
 			}
 			if err == nil && rec != nil && !there {
-				err = svc.index.PutDocument(t, pinc, rec.document(), rec.Content)
+				err = svc.index.PutDocuments(t, pinc, svc.analyse(rec))
 			}
 			if err != nil {
 				return "", err

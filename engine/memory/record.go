@@ -170,26 +170,47 @@ func (svc *Service) readAll(ctx context.Context, tenant string, p *project.Recor
 
 // expect reads a memory to change it, expired or not, and expects it unchanged at commit. It answers memory_damaged.
 func (svc *Service) expect(t *records.Tx, pinc ident.Incarnation, key string) (*Record, error) {
-	expect := store.Expect{Key: records.Memory.Key(pinc, key)}
-	found, err := svc.Load(t.Ctx, t.Tenant, [][]byte{expect.Key})
+	found, err := svc.expectAll(t, pinc, key)
 	if err != nil {
 		return nil, err
 	}
-	rec := found[0]
-	if rec != nil {
-		if rec.Damaged {
-			return nil, errDamaged(key)
-		}
-		expect.Value = rec.stored
-	}
-	t.Batch.Expect = append(t.Batch.Expect, expect)
-	return rec, nil
+	return found[0], nil
 }
 
-// put collects the writes that store a record over old, which is nil where the key is free: the record, its entries in
-// the index by time and in the expiry index, and its documents in the index that recall searches. The earlier versions
-// are apart.
+// expectAll is expect for several memories; nil stands for one that there is not.
+func (svc *Service) expectAll(t *records.Tx, pinc ident.Incarnation, keys ...string) ([]*Record, error) {
+	stored := make([][]byte, len(keys))
+	for i, key := range keys {
+		stored[i] = records.Memory.Key(pinc, key)
+	}
+	found, err := svc.Load(t.Ctx, t.Tenant, stored)
+	if err != nil {
+		return nil, err
+	}
+	for i, rec := range found {
+		expect := store.Expect{Key: stored[i]}
+		if rec != nil {
+			if rec.Damaged {
+				return nil, errDamaged(keys[i])
+			}
+			expect.Value = rec.stored
+		}
+		t.Batch.Expect = append(t.Batch.Expect, expect)
+	}
+	return found, nil
+}
+
+// put collects the writes that store a record over old, which is nil where the key is free: the record with its entries,
+// and its documents in the index that recall searches. The earlier versions are apart.
 func (svc *Service) put(t *records.Tx, pinc ident.Incarnation, rec, old *Record) error {
+	if err := svc.putRecord(t, pinc, rec, old); err != nil {
+		return err
+	}
+	return svc.index.PutDocuments(t, pinc, svc.analyse(rec))
+}
+
+// putRecord collects the writes of a record and of its entries in the index by time and in the expiry index.
+func (svc *Service) putRecord(t *records.Tx, pinc ident.Incarnation, rec, old *Record) error {
 	value, err := rec.encode()
 	if err != nil {
 		return err
@@ -204,7 +225,7 @@ func (svc *Service) put(t *records.Tx, pinc ident.Incarnation, rec, old *Record)
 	if rec.ExpiresAt != nil {
 		t.Put(rec.expiryKey(pinc), []byte{0})
 	}
-	return svc.index.PutDocument(t, pinc, rec.document(), rec.Content)
+	return nil
 }
 
 // delete collects the writes that leave nothing of a memory.

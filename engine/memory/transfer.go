@@ -1,10 +1,14 @@
 package memory
 
 import (
+	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
@@ -12,8 +16,11 @@ import (
 
 const lineType = "memory"
 
-// atOnce bounds the memories that an export reads, or an import writes, together.
-const atOnce = 32
+// Memories that an export reads, and that an import writes, together.
+const (
+	readAtOnce  = 32
+	writeAtOnce = 256
+)
 
 // maxPlaced bounds the time, in ms since 1970, by which the index can place a memory.
 const maxPlaced = 1 << 43
@@ -31,14 +38,16 @@ type part struct {
 	transfer.SimplePart
 	svc   *Service
 	adds  records.Amount // of the lines checked so far
-	batch batch
+	batch *batch         // that the next line may join; nil: none
+	under chan error     // gets what becomes of the batch that is being stored; nil: none is
 }
 
-// batch gathers memories that one commit stores.
+// batch is the memories of one project that one commit stores. While it is stored, the next one is read.
 type batch struct {
-	lines []*line
-	last  int // number of the last line
-	bytes int64
+	lines     []*line
+	documents []index.Analysed // of the lines
+	last      int              // number of the last line
+	bytes     int64
 }
 
 // Part is what one tenant's file holds of memories.
@@ -52,14 +61,14 @@ func (p *part) Export(x *transfer.Exporting) error {
 	seen := transfer.NameSet{}
 	return project.Each(x, func(project *project.Record) error {
 		rng := records.MemoryTime.Under(project.Incarnation)
-		rng.Limit, rng.KeysOnly, rng.Reverse = atOnce, true, true
+		rng.Limit, rng.KeysOnly, rng.Reverse = readAtOnce, true, true
 		var keys []string
 		for it, err := range p.svc.db.Scan(x.Ctx, x.Caller.Tenant, rng) {
 			if err != nil {
 				return err
 			}
 			_, _, key, _ := records.MemoryTime.Split(it.Key)
-			if keys = append(keys, key); len(keys) == atOnce {
+			if keys = append(keys, key); len(keys) == readAtOnce {
 				if err := p.exportMemories(x, project, keys, seen); err != nil {
 					return err
 				}
@@ -236,35 +245,68 @@ func (p *part) Store(im *transfer.Importing, from *transfer.ImportLine) error {
 	if err != nil || from.Stored {
 		return err
 	}
-	if len(p.batch.lines) == atOnce || p.batch.bytes+in.bytes() > records.StagedBytes {
-		if err := p.End(im); err != nil {
+	if b := p.batch; b != nil && (len(b.lines) == writeAtOnce || b.bytes+in.bytes() > records.StagedBytes ||
+		b.lines[0].Project != in.Project) {
+		if err := p.flush(im); err != nil {
 			return err
 		}
 	}
-	b := &p.batch
+	if p.batch == nil {
+		p.batch = new(batch)
+	}
+	b := p.batch
 	b.lines, b.bytes, b.last = append(b.lines, in), b.bytes+in.bytes(), from.Number
+	b.documents = append(b.documents, p.svc.analyse(&Record{Memory: in.Memory}))
 	return nil
 }
 
-// End commits the batch at hand.
-func (p *part) End(im *transfer.Importing) error {
-	b := p.batch
-	if p.batch = (batch{}); len(b.lines) == 0 {
+// flush begins to store the batch at hand, once the one before is stored.
+func (p *part) flush(im *transfer.Importing) error {
+	if err := p.wait(); err != nil || p.batch == nil {
+		return err
+	}
+	b, under := p.batch, make(chan error, 1)
+	go func() {
+		defer func() {
+			if defect := recover(); defect != nil { // It fails this import, and ends nothing else.
+				under <- fmt.Errorf("storing memories of a file: %v\n%s", defect, debug.Stack())
+			}
+		}()
+		under <- p.commit(im, b)
+	}()
+	p.batch, p.under = nil, under
+	return nil
+}
+
+// wait waits until no batch is being stored.
+func (p *part) wait() error {
+	if p.under == nil {
 		return nil
 	}
+	under := p.under
+	p.under = nil
+	return <-under
+}
+
+// End waits until all lines are stored.
+func (p *part) End(im *transfer.Importing) error {
+	if err := p.flush(im); err != nil {
+		return err
+	}
+	return p.wait()
+}
+
+// Abandon waits for what is being stored, so that nothing changes any more once the import is answered.
+func (p *part) Abandon(context.Context) {
+	_ = p.wait() // The import has failed already.
+}
+
+func (p *part) commit(im *transfer.Importing, b *batch) error {
 	room := p.svc.tallies.Reserve(im.Caller.Tenant)
 	err := im.Commit(lineType, b.last, func(t *records.Tx) (stored int, err error) {
-		var adds records.Amount
-		for _, in := range b.lines {
-			if in.expired(t.Now) {
-				continue
-			}
-			added, err := p.put(im, t, in)
-			if err != nil {
-				return 0, err
-			}
-			adds.Add(added)
-			stored++
+		adds, stored, err := p.putAll(im, t, b)
+		if err != nil {
+			return 0, err
 		}
 		return stored, p.svc.hold(t.Ctx, room, adds)
 	})
@@ -272,21 +314,42 @@ func (p *part) End(im *transfer.Importing) error {
 	return err
 }
 
-// put collects the writes of one memory, and says what it adds. An expired memory may still be there under its key.
-func (p *part) put(im *transfer.Importing, t *records.Tx, in *line) (adds records.Amount, err error) {
-	project, err := p.svc.projects.Project(t, im.Caller, in.Project)
+// putAll collects the writes of a batch's memories that have not expired, and says what they add. An expired one may
+// still be there under a memory's key.
+func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds records.Amount, stored int, err error) {
+	project, err := p.svc.projects.Project(t, im.Caller, b.lines[0].Project)
 	if err != nil {
-		return adds, err
+		return adds, 0, err
 	}
-	pinc := project.Incarnation
-	old, err := p.svc.expect(t, pinc, in.ID())
+	keys := make([]string, len(b.lines))
+	for i, in := range b.lines {
+		keys[i] = in.ID()
+	}
+	found, err := p.svc.expectAll(t, project.Incarnation, keys...)
 	if err != nil {
-		return adds, err
+		return adds, 0, err
 	}
-	if old != nil && !old.expired(t.Now) {
-		return adds, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile",
-			in.ID(), in.Project)
+	var documents []index.Analysed
+	for i, in := range b.lines {
+		if in.expired(t.Now) {
+			continue
+		}
+		if found[i] != nil && !found[i].expired(t.Now) {
+			return adds, 0, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile",
+				keys[i], in.Project)
+		}
+		added, err := p.put(t, project.Incarnation, in, found[i])
+		if err != nil {
+			return adds, 0, err
+		}
+		adds.Add(added)
+		documents = append(documents, b.documents[i])
 	}
+	return adds, len(documents), p.svc.index.PutDocuments(t, project.Incarnation, documents...)
+}
+
+// put collects the writes of one memory but its documents, over old, which has expired, and says what it adds.
+func (p *part) put(t *records.Tx, pinc ident.Incarnation, in *line, old *Record) (adds records.Amount, err error) {
 	old.deleteHistory(t, pinc)
 	rec := &Record{Memory: in.Memory, Incarnation: p.svc.db.NewIncarnation()}
 	for i := range in.History {
@@ -299,5 +362,5 @@ func (p *part) put(im *transfer.Importing, t *records.Tx, in *line) (adds record
 		rec.History = append(rec.History, keptVersion{Version: v.Version, Bytes: kept.size()})
 		t.Put(rec.History[i].record(pinc, in.ID()), value)
 	}
-	return replacing(old, rec), p.svc.put(t, pinc, rec, old)
+	return replacing(old, rec), p.svc.putRecord(t, pinc, rec, old)
 }

@@ -54,11 +54,12 @@ type Analyser struct {
 	latin []*language // in Latin script; English comes first, and is meant where no stop word speaks for another
 	other map[*unicode.RangeTable]*language
 	stops map[string]languages // the words that say nothing, case-folded, with the languages of which that holds
+	stems *stems
 }
 
 // New reads the lists of stop words that come with the package.
 func New() (*Analyser, error) {
-	a := &Analyser{other: map[*unicode.RangeTable]*language{}, stops: map[string]languages{}}
+	a := &Analyser{other: map[*unicode.RangeTable]*language{}, stops: map[string]languages{}, stems: newStems()}
 	for i, l := range []*language{
 		{name: "english", stem: english.Stem, script: unicode.Latin},
 		{name: "german", stem: german.Stem, script: unicode.Latin},
@@ -120,17 +121,16 @@ type reading struct {
 	terms []string
 	latin string
 	lang  *language // that Latin words are stemmed in
-	stems *stemmer
 }
 
 func (a *Analyser) read(text string) reading {
 	words := a.words(text)
-	r := reading{words: words, terms: make([]string, 0, len(words)), lang: languageOf(words, a.latin), stems: newStemmer()}
+	r := reading{words: words, terms: make([]string, 0, len(words)), lang: languageOf(words, a.latin)}
 	for pass := 0; pass < 2 && len(r.terms) == 0; pass++ {
 		for _, w := range words {
 			l := a.stemming(w, r.lang)
 			if pass > 0 || !w.stops.has(l) {
-				r.terms = append(r.terms, r.stems.term(l, w))
+				r.terms = append(r.terms, a.stems.term(l, w.text))
 			}
 			if l == r.lang {
 				r.latin = r.lang.name
@@ -151,7 +151,6 @@ func (a *Analyser) Query(text string, languages []string) []rank.Word {
 	}
 	words := a.words(text)
 	own := languageOf(words, known)
-	s := newStemmer()
 	var out []rank.Word
 	seen := map[string]bool{}
 	for pass := 0; pass < 2 && len(out) == 0; pass++ {
@@ -169,7 +168,7 @@ func (a *Analyser) Query(text string, languages []string) []rank.Word {
 				if pass == 0 && w.stops.has(l) {
 					continue // texts in that language were indexed without the word
 				}
-				if term := s.term(l, w); !seen[term] {
+				if term := a.stems.term(l, w.text); !seen[term] {
 					seen[term] = true
 					q.Terms = append(q.Terms, term)
 				}

@@ -33,13 +33,13 @@ func (a *Analyser) Index(text string) (terms []string, latin string) {
 	terms, lang := r.terms, r.lang
 	for _, w := range append(identifierWords(text), spacedIdentifiers(spacedIdentifier, text)...) {
 		if !a.stops[w].has(lang) {
-			terms = append(terms, r.stems.term(lang, word{text: w, script: unicode.Latin}))
+			terms = append(terms, a.stems.term(lang, w))
 		}
 	}
 	if slices.Contains(compounding, r.latin) {
 		for _, w := range r.words {
 			if w.script == unicode.Latin && len(w.text) >= compoundLength {
-				terms = append(terms, rank.BackwardsMark+reverse(r.stems.term(lang, w)))
+				terms = append(terms, rank.BackwardsMark+reverse(a.stems.term(lang, w.text)))
 			}
 		}
 	}

@@ -59,9 +59,8 @@ func (a *Analyser) Search(query string, languages []string, withOperators bool) 
 			add(q)
 		}
 	}
-	stems := newStemmer()
 	for i := range out.Words {
-		complete(&out.Words[i], a.members(stems, out.Words[i].Text, languages))
+		complete(&out.Words[i], a.members(out.Words[i].Text, languages))
 	}
 	for _, d := range rank.Dates(plainText) {
 		if term := d.Term(); term != "" {
@@ -75,13 +74,13 @@ func (a *Analyser) Search(query string, languages []string, withOperators bool) 
 }
 
 // members gives the stems of a word in the languages that write compounds, without those that begin with another.
-func (a *Analyser) members(s *stemmer, text string, languages []string) (out []string) {
+func (a *Analyser) members(text string, languages []string) (out []string) {
 	for _, l := range a.latin {
 		if !slices.Contains(languages, l.name) || !slices.Contains(compounding, l.name) ||
 			a.stops[text].has(l) {
 			continue
 		}
-		if stem := s.term(l, word{text: text, script: unicode.Latin}); utf8.RuneCountInString(stem) >= memberLength {
+		if stem := a.stems.term(l, text); utf8.RuneCountInString(stem) >= memberLength {
 			out = append(out, stem)
 		}
 	}

@@ -1,7 +1,10 @@
 package snowball
 
 import (
+	"hash/maphash"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
@@ -178,36 +181,42 @@ func scriptOf(run []rune) *unicode.RangeTable {
 	return nil
 }
 
-// stemmer makes terms of words, and remembers those that it made.
-type stemmer struct {
-	env   *snowballstem.Env
-	known map[*language]map[string]string // terms by word
+// stems remembers the terms of words. A word has one place in it, which is that of the last word that came to it: most
+// words of most texts are few.
+type stems struct {
+	places [1 << 13]atomic.Pointer[stem]
+	seed   maphash.Seed
+	envs   sync.Pool // of *snowballstem.Env
 }
 
-func newStemmer() *stemmer {
-	return &stemmer{env: snowballstem.NewEnv(""), known: map[*language]map[string]string{}}
+type stem struct {
+	of         *language
+	word, term string
+}
+
+func newStems() *stems {
+	return &stems{seed: maphash.MakeSeed(), envs: sync.Pool{New: func() any { return snowballstem.NewEnv("") }}}
 }
 
 // term is the stem of a word without its accents. A nil language stems nothing.
-func (s *stemmer) term(l *language, w word) string {
-	of := s.known[l]
-	if of == nil {
-		of = map[string]string{}
-		s.known[l] = of
+func (s *stems) term(l *language, w string) string {
+	if l == nil {
+		return plain(w)
 	}
-	if term, ok := of[w.text]; ok {
-		return term
+	place := &s.places[(maphash.String(s.seed, w)+uint64(l.bit))%uint64(len(s.places))]
+	if known := place.Load(); known != nil && known.of == l && known.word == w {
+		return known.term
 	}
-	term := w.text
-	if l != nil {
-		s.env.SetCurrent(term)
-		l.stem(s.env)
-		if stemmed := s.env.Current(); stemmed != "" {
-			term = stemmed
-		}
+	env := s.envs.Get().(*snowballstem.Env)
+	defer s.envs.Put(env)
+	env.SetCurrent(w)
+	l.stem(env)
+	term := env.Current()
+	if term == "" {
+		term = w
 	}
 	term = plain(term)
-	of[w.text] = term
+	place.Store(&stem{l, w, term})
 	return term
 }
 

@@ -41,6 +41,7 @@ type Importing struct {
 	parts     []Part
 	digest    [sha256.Size]byte
 	progress  ImportProgress
+	resumed   int            // lines that an earlier import of the file has stored
 	records   map[string]int // read so far, by type
 	conflicts int            // names that are taken
 	refusal   *fault.Error   // of the file, because of them; nil: there are none
@@ -73,6 +74,7 @@ func (svc *Service) ImportFile(ctx context.Context, c access.Caller, once access
 	if im.progress, err = importProgress(im.Tx(), im.digest); err != nil {
 		return ImportReport{}, err
 	}
+	im.resumed = im.progress.Lines
 	if err := im.check(file); err != nil {
 		return ImportReport{}, err
 	}

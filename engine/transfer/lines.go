@@ -62,7 +62,7 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 				"the file ends after %d lines without its last line; nothing was imported", number-1)
 		}
 		line := &ImportLine{Number: number, raw: raw, Passed: passed,
-			Stored: number <= im.progress.Lines}
+			Stored: number <= im.resumed}
 		if err == nil {
 			line.Kind, err = line.begin()
 		}
