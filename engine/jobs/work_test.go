@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,43 +24,50 @@ func TestWork(t *testing.T) {
 		db := records.New(memstore.New(), slog.New(slog.NewTextHandler(&log, nil)), nil, nil, true)
 		ctx, end := context.WithCancel(t.Context())
 		var bell jobs.Bell
-		began, left := time.Now(), 3
-		var looked []time.Duration
-		soon := func() time.Time { return time.Time{} }
-		var failure error
-		ended := make(chan struct{})
+		began := time.Now()
+		looks, ended := make(chan time.Duration, 10), make(chan struct{})
 		go func() {
 			defer close(ended)
-			jobs.Work(ctx, db, &bell, "testing", func(context.Context) (bool, time.Time, error) {
-				looked = append(looked, time.Since(began))
-				left--
-				return left >= 0, soon(), failure
+			look := 0
+			jobs.Work(ctx, db, &bell, "testing", func(context.Context) (done bool, next time.Time, err error) {
+				looks <- time.Since(began)
+				switch look++; look {
+				case 1, 2, 3:
+					return true, next, nil
+				case 5:
+					return false, db.Now().Add(time.Minute), nil
+				case 7:
+					return false, next, errors.New("a broken store")
+				}
+				return false, next, nil
 			})
 		}()
-		wait := func(what string, looks int, at time.Duration) {
+		wants := func(what string, times ...time.Duration) {
 			t.Helper()
 			synctest.Wait()
-			if len(looked) != looks || looked[looks-1] != at {
-				t.Errorf("%s: looked at %v, want %d looks, the last at %v", what, looked, looks, at)
+			var got []time.Duration
+			for range len(looks) {
+				got = append(got, <-looks)
+			}
+			if !slices.Equal(got, times) {
+				t.Errorf("%s: looked at %v, want %v", what, got, times)
 			}
 		}
-		wait("three units and a look in vain", 4, 0)
+		wants("three units and a look in vain", 0, 0, 0, 0)
 		time.Sleep(time.Hour)
-		wait("nothing comes due", 4, 0)
-		soon = func() time.Time { return db.Now().Add(time.Minute) }
+		wants("nothing comes due")
 		bell.Ring()
-		wait("the bell", 5, time.Hour)
+		wants("the bell", time.Hour)
 		time.Sleep(time.Minute)
-		wait("what came due", 6, time.Hour+time.Minute)
-		failure = errors.New("a broken store")
+		wants("what came due", time.Hour+time.Minute)
 		bell.Ring()
-		wait("a failure", 7, time.Hour+time.Minute)
-		if !strings.Contains(log.String(), "testing failed; it is tried again later") ||
-			!strings.Contains(log.String(), "a broken store") {
-			t.Errorf("the log: %s", log.String())
-		}
+		wants("a failure", time.Hour+time.Minute)
 		end()
 		<-ended
+		if said := log.String(); !strings.Contains(said, "testing failed; it is tried again later") ||
+			!strings.Contains(said, "a broken store") {
+			t.Errorf("the log: %s", said)
+		}
 	})
 }
 

@@ -53,6 +53,7 @@ type decidedAt struct {
 // acknowledged turn is lost or doubled, each session has one order, windows keep the law, every reader sees each entry
 // once, and what is left is sound. The troubles last ten minutes in the long form.
 func TestCampaignCluster(t *testing.T) {
+	t.Parallel()
 	own := &pgtest.Shared{}
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {

@@ -112,7 +112,7 @@ func long(t testing.TB, number int) hard.Turn {
 func TestCampaignPrefix(t *testing.T) {
 	all := transcripts(t)
 	ids := slices.Sorted(maps.Keys(all))
-	ids = ids[:size.Size(12, len(ids))]
+	ids = ids[:size.Size(6, len(ids))]
 	server := shared(t)
 	tally := &refusals{count: map[string]int{}, example: map[string]string{}}
 	sums := &prefixes{sums: map[string]*kept{}}

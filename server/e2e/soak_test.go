@@ -19,7 +19,7 @@ import (
 //	scripts/campaigns -run Soak ./server/e2e
 func TestCampaignSoak(t *testing.T) {
 	const limit, beside = 384 << 10, 256 << 10 // KiB
-	seed, requests := campaign.Seed(t), campaign.Size(800, 240_000)
+	seed, requests := campaign.Seed(t), campaign.Size(400, 240_000)
 	t.Setenv("GOMEMLIMIT", fmt.Sprint(limit, "KiB"))
 	data := t.TempDir()
 	server := summarising(t, data, provider(t))
