@@ -61,7 +61,7 @@ func TestCampaignCluster(t *testing.T) {
 		}
 	})
 	c := &clusterRun{cluster: newCluster(t, own, 3), seed: campaign.Seed(t),
-		lasting: time.Duration(campaign.Size(12, 600)) * time.Second, calm: make(chan struct{}),
+		lasting: time.Duration(campaign.Size(6, 600)) * time.Second, calm: make(chan struct{}),
 		shared: map[int]string{}, contents: map[string]bool{}, histories: map[string]*history{}}
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)
 	told := c.at(0).get("/metrics")

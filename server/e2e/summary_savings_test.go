@@ -28,7 +28,7 @@ type setup struct {
 // must be lawful and must replay. What it logs is the table of docs/BENCHMARKS.md.
 func TestCampaignSummarySavings(t *testing.T) {
 	all := transcripts(t)
-	for _, id := range slices.Sorted(maps.Keys(all))[campaign.Size(12, len(all)):] {
+	for _, id := range slices.Sorted(maps.Keys(all))[campaign.Size(16, len(all)):] {
 		delete(all, id)
 	}
 	p := provider(t)
