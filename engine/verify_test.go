@@ -152,8 +152,8 @@ func names(r *verify.Report, one rawRecord, code string) bool {
 	})
 }
 
-// TestCampaignVerifyFinds holds that what is wrong with a store is found, whichever record it is. The long form tries more
-// records of each kind.
+// TestCampaignVerifyFinds holds that what is wrong with a store is found, whichever record it is. The long form tries
+// more records of each kind.
 func TestCampaignVerifyFinds(t *testing.T) {
 	k := household(t)
 	for name, test := range map[string]func(*testing.T, *enginetest.Kit){"damaged": verifyDamaged, "lost": verifyLost,

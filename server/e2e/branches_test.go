@@ -195,6 +195,7 @@ func (b *branched) Copy(id, as string) {
 //
 //	scripts/campaigns -run Branches ./server/e2e
 func TestCampaignBranches(t *testing.T) {
+	t.Parallel()
 	seed, rounds, steps := campaign.Seed(t), campaign.Size(3, 60), campaign.Size(35, 80)
 	data, summaries := t.TempDir(), provider(t)
 	summaries.About("zebra").Always(openaitest.Extract(4000))

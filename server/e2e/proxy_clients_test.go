@@ -215,8 +215,8 @@ func (c *conversation) library(folder, runtime, name string, scenarios []string)
 	return out
 }
 
-// stored is roles, once they are those that are wanted: the client of a stream has its end after two seconds, even where
-// the exchange is stored later.
+// stored is roles, once they are those that are wanted: the client of a stream has its end after two seconds, even
+// where the exchange is stored later.
 func (c *conversation) stored(session, want string) (roles string) {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if roles = c.roles(session); roles == want || time.Now().After(end) {

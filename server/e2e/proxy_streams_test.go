@@ -80,7 +80,8 @@ func idleStreams(t *testing.T, mode, body string, streams int) {
 	await(t, func() bool { // until the collector has come by, which other requests have it do
 		return open(streams) && each() <= most
 	}, func() string { return fmt.Sprintf("a stream takes %d bytes, want at most %d", each(), most) })
-	t.Logf("prompts of %d bytes: %d MiB without streams; each of %d takes %d KiB", len(body), without>>10, streams, each()>>10)
+	t.Logf("prompts of %d bytes: %d MiB without streams; each of %d takes %d KiB", len(body), without>>10, streams,
+		each()>>10)
 }
 
 // prompt is a model call whose history has some messages of 200 bytes.

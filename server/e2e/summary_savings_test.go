@@ -24,9 +24,11 @@ type setup struct {
 	joined          bool // all of them in one session, one after the other
 }
 
-// TestCampaignSummarySavings posts the recorded sessions, some of them in its short form, with summaries off and on. After each turn it asks for a window, which
-// must be lawful and must replay. What it logs is the table of docs/BENCHMARKS.md.
+// TestCampaignSummarySavings posts the recorded sessions, some of them in its short form, with summaries off and on.
+// After each turn it asks for a window, which must be lawful and must replay. What it logs is the table of
+// docs/BENCHMARKS.md.
 func TestCampaignSummarySavings(t *testing.T) {
+	t.Parallel()
 	all := transcripts(t)
 	for _, id := range slices.Sorted(maps.Keys(all))[campaign.Size(16, len(all)):] {
 		delete(all, id)

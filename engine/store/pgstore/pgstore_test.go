@@ -41,7 +41,8 @@ func openEmptied(t testing.TB, url string) *Store {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.PgConn().Exec(t.Context(), "DROP SCHEMA public CASCADE; CREATE SCHEMA public").ReadAll(); err != nil {
+	const empty = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+	if _, err := conn.PgConn().Exec(t.Context(), empty).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	return openURL(t, url)
