@@ -26,6 +26,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
 
 // wantClean fails where a report has findings.
@@ -97,7 +98,7 @@ func (r rawRecord) kind() string {
 // samples are some records of each kind, those of different places among them.
 func samples(t testing.TB, s store.Store) (some []rawRecord) {
 	t.Helper()
-	const most = 12
+	most := campaign.Size(8, 12)
 	of := map[string][]rawRecord{}
 	for _, one := range rawRecords(t, s) {
 		kind := one.kind()
@@ -151,8 +152,9 @@ func names(r *verify.Report, one rawRecord, code string) bool {
 	})
 }
 
-// What is wrong with a store is found, whichever record it is.
-func TestVerifyFinds(t *testing.T) {
+// TestCampaignVerifyFinds holds that what is wrong with a store is found, whichever record it is. The long form tries
+// more records of each kind.
+func TestCampaignVerifyFinds(t *testing.T) {
 	k := household(t)
 	for name, test := range map[string]func(*testing.T, *enginetest.Kit){"damaged": verifyDamaged, "lost": verifyLost,
 		"contradictions": verifyContradictions, "anything": verifyAnything} {
@@ -381,7 +383,7 @@ func verifyAnything(t *testing.T, k *enginetest.Kit) {
 			noise[i] = byte(random.Uint32())
 		}
 		odd := [][]byte{{}, cut, noise, []byte("{}"), []byte("null"), bytes.Repeat([]byte{0xff}, 100)}
-		for range 2 {
+		for range campaign.Size(1, 2) {
 			write(t, k.Store, one.tenant, one.key, odd[random.IntN(len(odd))])
 			enginetest.Verified(t, k.Store)
 		}

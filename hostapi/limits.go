@@ -24,7 +24,7 @@ type Limits struct {
 	StartTime time.Duration
 
 	// Compiling a module, in a child process. Real modules take less than two seconds.
-	CompileTime   time.Duration // computing time, in whole seconds; by the clock three times as much
+	CompileTime   time.Duration // computing time, in whole seconds; by the clock ten times as much
 	CompileMemory int           // bytes
 
 	// All tenants together. One tenant may have at most all but one of Calls, so that another tenant's first call never

@@ -37,7 +37,7 @@ func wantBusy(t *testing.T, a answer) {
 func TestPlacesAreFair(t *testing.T) {
 	t.Parallel()
 	began, end := make(chan struct{}, 100), make(chan struct{})
-	s := start(t, limited(func(l *limits) { l.wait = 50 * time.Millisecond }), blocking(began, end))
+	s := start(t, limited(func(l *limits) { l.patient = 50 * time.Millisecond }), blocking(began, end))
 	held := s.s.places
 	places := 0
 	for ; ; places++ { // until no more begin

@@ -24,8 +24,6 @@ const (
 	trusted = 256 << 10
 	// drainable is how many bytes of a refused body are read, so that its connection can be used again.
 	drainable = 64 << 10
-	// lingerTime is how long the rest of a refused upload is read and discarded after its answer.
-	lingerTime = 5 * time.Second
 )
 
 // receive checks the body's type and reads all of it into raw, for a route that takes a body; a route that streams
@@ -160,19 +158,19 @@ func (x *exchange) settle() {
 	if _, err := fast.Response.WriteTo(&answer); err != nil {
 		return
 	}
-	conn := x.connection()
+	conn, within := x.connection(), x.s.limits.linger
 	fast.HijackSetNoResponse(true)
 	fast.Hijack(func(rest net.Conn) {
 		conn.is(idle)
-		linger(conn, rest, answer.Bytes())
+		linger(conn, rest, answer.Bytes(), within)
 		_ = conn.Close()
 	})
 }
 
-// linger sends the answer, closes our side of the connection, and reads on for lingerTime. rest reads the connection
-// and the bytes of it that are buffered already.
-func linger(conn *conn, rest net.Conn, answer []byte) {
-	if err := conn.SetDeadline(time.Now().Add(lingerTime)); err != nil {
+// linger sends the answer, closes our side of the connection, and reads on for some time. rest reads the connection and
+// the bytes of it that are buffered already.
+func linger(conn *conn, rest net.Conn, answer []byte, within time.Duration) {
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		return
 	}
 	if _, err := conn.Write(answer); err != nil {

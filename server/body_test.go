@@ -56,7 +56,7 @@ func TestBodyLimit(t *testing.T) {
 // A client that writes all it has before it reads must still get its answer, whether or not it may write at all.
 func TestRefusedUploadsGetTheirAnswer(t *testing.T) {
 	t.Parallel()
-	s := start(t, anyTurn, small)
+	s := start(t, anyTurn, small, limited(func(l *limits) { l.linger = time.Minute }))
 	for _, c := range []struct{ key, framing string }{
 		{"agent", "Content-Length: 20000000"}, {"agent", "Transfer-Encoding: chunked"},
 		{"nobody", "Content-Length: 20000000"}, {"nobody", "Transfer-Encoding: chunked"},

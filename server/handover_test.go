@@ -69,6 +69,10 @@ func TestConnectionsOutliveStreams(t *testing.T) {
 			answered(t, in)
 		}
 	}
+	fmt.Fprint(conn, asking(s, "HEAD", exportPath, "1.1"))
+	if res, err := http.ReadResponse(in, &http.Request{Method: "HEAD"}); err != nil || res.StatusCode != 200 {
+		t.Errorf("HEAD: %v, %v", res, err)
+	}
 	if open, _ := s.s.connections.figures(); open != 1 {
 		t.Errorf("%d connections are open", open)
 	}
@@ -102,7 +106,7 @@ func TestServedOnOnce(t *testing.T) {
 		t.Errorf("%q came although the connection is not free", more)
 	}
 	close(let)
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	answered(t, in)
@@ -156,7 +160,7 @@ func TestStreamsOfOldClients(t *testing.T) {
 // TestStopBehindStreams holds that a connection whose stream has ended keeps no server from stopping.
 func TestStopBehindStreams(t *testing.T) {
 	t.Parallel()
-	s := exporting(t, limited(func(l *limits) { l.drain = 5 * time.Second }))
+	s := exporting(t)
 	conn := s.dial()
 	in := bufio.NewReader(conn)
 	fmt.Fprint(conn, asking(s, "GET", exportPath, "1.1"))

@@ -18,42 +18,16 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
-	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
 	"github.com/seed-0906e6bc/mneme/engine/upstream"
 	"github.com/seed-0906e6bc/mneme/engine/window"
-	"github.com/seed-0906e6bc/mneme/hostapi"
-	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
-	"github.com/seed-0906e6bc/mneme/policies"
 )
-
-// parts are what all engines of the tests share, because they only read it.
-var parts = sync.OnceValues(func() (*tiktoken.Counter, *hostapi.Host) {
-	counter, err := tiktoken.New()
-	if err != nil {
-		panic(err)
-	}
-	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), CacheDir: compilertest.Dir()})
-	if err != nil {
-		panic(err)
-	}
-	return counter, host
-})
-
-var analyser = sync.OnceValue(func() *snowball.Analyser {
-	a, err := snowball.New()
-	if err != nil {
-		panic(err)
-	}
-	return a
-})
 
 // setup is what a site is made of. Tests change it before the server starts.
 type setup struct {
@@ -123,19 +97,16 @@ func start(t testing.TB, change ...func(*setup)) *site {
 	t.Helper()
 	log := new(syncBuffer)
 	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}, before: func(*Server) {}}
+	o.limits.commit = time.Minute // What a stream's client was told is stored, however busy the machine is.
 	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Console = builtConsole
 	o.Version, o.Random = "test", strings.NewReader("12345678")
 	for _, c := range change {
 		c(&o)
 	}
-	var builtIns []policy.BuiltIn
-	for _, m := range policies.BuiltIn() {
-		builtIns = append(builtIns, policy.BuiltIn(m))
-	}
-	counter, host := parts()
+	counter, host := enginetest.Parts()
 	e, first, err := engine.New(t.Context(), engine.Options{Store: store.Seal(o.store), Host: host, Tokens: counter,
-		Analyser: analyser(), BuiltIns: builtIns, RootKey: rootKey, Upstreams: o.upstreams})
+		Analyser: enginetest.Analyser(), BuiltIns: enginetest.BuiltIns(), RootKey: rootKey, Upstreams: o.upstreams})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +270,7 @@ func read(t testing.TB, res *http.Response) answer {
 	return answer{res.StatusCode, res.Header, body, res.Close}
 }
 
-// dial opens a connection on which a test speaks HTTP by hand. Nothing on it takes longer than ten seconds.
+// dial opens a connection on which a test speaks HTTP by hand. Nothing on it takes longer than a minute.
 func (s *site) dial() net.Conn {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.addr)
@@ -307,7 +278,7 @@ func (s *site) dial() net.Conn {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		s.t.Fatal(err)
 	}
 	return conn

@@ -335,8 +335,8 @@ func (call *modelCall) copy(resp *http.Response, out *stream) error {
 // relay passes a model's events on.
 func (call *modelCall) relay(resp *http.Response, out *stream) error {
 	relay := proxy.Relay{Format: call.route.format, Stall: proxy.IdleTime, Ping: proxy.PingTime,
-		HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
-		Commit:    func(_ context.Context, r *replies.Reply) { call.committed(resp.StatusCode, r) }}
+		Patience: call.s.limits.commit, HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
+		Commit: func(_ context.Context, r *replies.Reply) { call.committed(resp.StatusCode, r) }}
 	if t := call.turn.tools; t != nil {
 		weave := replies.NewWeave(t.Rounds)
 		weave.HideUsage = relay.HideUsage

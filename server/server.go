@@ -98,6 +98,8 @@ type limits struct {
 	idle    time.Duration // between two requests on a connection
 	write   time.Duration // from a response's first byte to its last
 	request time.Duration // for the engine
+	commit  time.Duration // for a streamed answer to be stored, before its client gets its end
+	linger  time.Duration // for the rest of a refused upload, which is read and discarded after its answer
 	drain   time.Duration // for requests in flight, when the server stops
 	wait    time.Duration // for a request's turn to be worked on, where many of its sender's wait
 	patient time.Duration // the same where few do, which is no flood
@@ -113,7 +115,8 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{body: defaultMaxBody, header: 16 << 10, headers: 20 * time.Second, read: time.Minute,
-		idle: 2 * time.Minute, write: 2 * time.Minute, request: 30 * time.Second, drain: 20 * time.Second,
+		idle: 2 * time.Minute, write: 2 * time.Minute, request: 30 * time.Second,
+		commit: 2 * time.Second, linger: 5 * time.Second, drain: 20 * time.Second,
 		wait: time.Second, patient: 10 * time.Second, taking: 5 * time.Second,
 		connections: defaultConnections(), bytes: defaultBudget(),
 		heartbeat: 15 * time.Second, poll: 500 * time.Millisecond, stall: 30 * time.Second}

@@ -57,8 +57,10 @@ var Parts = sync.OnceValues(func() (*tiktoken.Counter, *hostapi.Host) {
 	if err != nil {
 		panic(err)
 	}
+	limits := hostapi.DefaultLimits()
+	limits.CompileTime = time.Minute // a binary that looks for races compiles ten times as slowly
 	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), CacheDir: compilertest.Dir(),
-		NewTimer: stoppedTimer})
+		Limits: limits, NewTimer: stoppedTimer})
 	if err != nil {
 		panic(err)
 	}

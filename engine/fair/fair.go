@@ -192,3 +192,18 @@ func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 	}
 	return tenant, ok
 }
+
+// NextDue is Next among the tenants whose work is due by now; due tells of each when its work is due, and whether it
+// has any. Where no tenant is next, NextDue says when to look again: at the zero time where nothing waits for time to
+// pass.
+func (t *Turns) NextDue(now time.Time, due func(tenant string) (at time.Time, any bool)) (tenant string,
+	next time.Time, ok bool) {
+	tenant, ok = t.Next(func(tenant string) bool {
+		at, any := due(tenant)
+		if any && at.After(now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		return any && !at.After(now)
+	})
+	return tenant, next, ok
+}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // line sends tenants into a gate, in this order, and notes who comes through.
@@ -185,4 +186,28 @@ func TestGateYield(t *testing.T) {
 			t.Errorf("not empty: %+v", g)
 		}
 	})
+}
+
+// TestNextDue holds that a tenant gets its turn when its work is due, and that the first time to come is told.
+func TestNextDue(t *testing.T) {
+	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
+	due := map[string]time.Time{"late": now.Add(time.Hour), "soon": now.Add(time.Minute), "now": now}
+	turns := NewTurns(2, 1)
+	for _, tenant := range []string{"late", "soon", "none", "now"} {
+		turns.Wait(tenant)
+	}
+	when := func(tenant string) (at time.Time, any bool) {
+		at, any = due[tenant]
+		return at, any
+	}
+	if tenant, _, ok := turns.NextDue(now, when); tenant != "now" || !ok {
+		t.Errorf("%q, %t", tenant, ok)
+	}
+	if tenant, next, ok := turns.NextDue(now, when); ok || !next.Equal(due["soon"]) {
+		t.Errorf("%q, %v, %t", tenant, next, ok)
+	}
+	due = map[string]time.Time{}
+	if tenant, next, ok := turns.NextDue(now, when); ok || !next.IsZero() {
+		t.Errorf("%q, %v, %t", tenant, next, ok)
+	}
 }

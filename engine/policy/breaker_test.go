@@ -117,6 +117,7 @@ func TestOnErrorCounts(t *testing.T) {
 func TestBreakerSeesTimeouts(t *testing.T) {
 	limits := hostapi.DefaultLimits()
 	limits.Fuel, limits.CallTime = 1<<55, time.Millisecond
+	limits.StartTime, limits.CompileTime = time.Hour, time.Minute // which must not end, however busy the machine is
 	host, err := hostapi.New(hostapi.Options{Compiler: compilertest.Command(), Limits: limits})
 	if err != nil {
 		t.Fatal(err)

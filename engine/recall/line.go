@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
 )
 
 // embedWorkers are how many calls of the provider run at once for documents, each of them for another tenant.
@@ -17,7 +18,7 @@ type line struct {
 	mu      sync.Mutex
 	turns   *fair.Turns
 	tenants map[string]*inLine
-	changed chan struct{} // closed when something may have come due
+	bell    jobs.Bell
 }
 
 // inLine is one tenant in line.
@@ -28,7 +29,7 @@ type inLine struct {
 }
 
 func newLine() *line {
-	return &line{turns: fair.NewTurns(embedWorkers, 1), tenants: map[string]*inLine{}, changed: make(chan struct{})}
+	return &line{turns: fair.NewTurns(embedWorkers, 1), tenants: map[string]*inLine{}}
 }
 
 // add puts a tenant into the line, due at once.
@@ -48,20 +49,7 @@ func (l *line) add(tenant string, now time.Time) {
 	default:
 		return
 	}
-	l.signal()
-}
-
-// signal wakes all who wait. mu must be locked.
-func (l *line) signal() {
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
-
-// watch gives a channel that is closed when something may have come due.
-func (l *line) watch() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changed
+	l.bell.Ring()
 }
 
 // take gives the tenant whose turn it is, among those that are due. Where there is none, it says when to look again;
@@ -69,13 +57,7 @@ func (l *line) watch() <-chan struct{} {
 func (l *line) take(now time.Time) (tenant string, next time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	tenant, ok = l.turns.Next(func(tenant string) bool {
-		due := l.tenants[tenant].due
-		if due.After(now) && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
-		return !due.After(now)
-	})
+	tenant, next, ok = l.turns.NextDue(now, func(tenant string) (time.Time, bool) { return l.tenants[tenant].due, true })
 	if ok {
 		l.tenants[tenant].running = true
 	}
@@ -95,7 +77,7 @@ func (l *line) give(tenant string, due, now time.Time) {
 		delete(l.tenants, tenant)
 		l.turns.Leave(tenant)
 	}
-	l.signal()
+	l.bell.Ring()
 }
 
 // MakeVectors does one unit of the work of making vectors, with one call of the provider at most, for the first tenant
@@ -129,29 +111,6 @@ func (svc *Service) Start(ctx context.Context, running *sync.WaitGroup) {
 		return
 	}
 	for range embedWorkers {
-		running.Go(func() { svc.makeVectors(ctx) })
-	}
-}
-
-// makeVectors makes vectors, one call at a time, until ctx ends.
-func (svc *Service) makeVectors(ctx context.Context) {
-	for ctx.Err() == nil {
-		changed := svc.embedding.line.watch()
-		done, next, err := svc.MakeVectors(ctx)
-		if err != nil && ctx.Err() == nil {
-			svc.db.Log.Error("making vectors failed; it is tried again later", "error", err)
-		}
-		if done {
-			continue
-		}
-		var due <-chan time.Time
-		if !next.IsZero() {
-			due = time.After(max(time.Millisecond, next.Sub(svc.db.Now())))
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-due:
-		}
+		running.Go(func() { jobs.Work(ctx, svc.db, &svc.embedding.line.bell, "making vectors", svc.MakeVectors) })
 	}
 }

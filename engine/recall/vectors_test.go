@@ -213,7 +213,7 @@ func TestVectorsDoNotOutliveTheirDocuments(t *testing.T) {
 // While the provider fails, documents are found by words, the answer says why, and the job tries again later.
 func TestRecallWhileTheProviderFails(t *testing.T) {
 	k, server := embedding(t, memstore.New())
-	k.SetIn("default", `{"embedding_model":"near","embedding_timeout_ms":50}`)
+	k.SetIn("default", model)
 	server.Fail(http.StatusTooManyRequests)
 	k.Remember(memory.Spec{Key: "m", Content: "The tandem has two saddles"})
 	k.Drain()
@@ -231,6 +231,7 @@ func TestRecallWhileTheProviderFails(t *testing.T) {
 	}
 	server.Fail(0)
 	k.Advance(10 * time.Second)
+	k.SetIn("default", `{"embedding_timeout_ms":50}`)
 	release := server.Stall()
 	if r := k.Search(recall.Query{Query: "tandem"}); len(r.Data) != 1 || r.Vectors != "provider_timeout" {
 		t.Errorf("a provider that does not answer: %+v", r)

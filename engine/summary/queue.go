@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/fair"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -33,7 +34,7 @@ type queue struct {
 	waiting map[ident.Incarnation]*entry
 	holds   map[string]time.Time // by model: the provider wants no calls before that time
 	pages   map[string][]byte    // by tenant: the last key that a look has read; without one, the next look begins anew
-	changed chan struct{}        // closed when something may have come due
+	bell    jobs.Bell
 }
 
 // entry is one session whose summary is to be made.
@@ -63,7 +64,7 @@ func (q *queue) add(tenant string, session ident.Incarnation, due time.Time) *en
 	if e := q.waiting[session]; e != nil {
 		if due.Before(e.due) && !e.running {
 			e.due = due
-			q.signal()
+			q.bell.Ring()
 		}
 		return e
 	}
@@ -74,21 +75,8 @@ func (q *queue) add(tenant string, session ident.Incarnation, due time.Time) *en
 	q.waiting[session] = e
 	q.lines[tenant] = append(q.lines[tenant], e)
 	q.turns.Wait(tenant)
-	q.signal()
+	q.bell.Ring()
 	return e
-}
-
-// signal wakes all who wait. mu must be locked.
-func (q *queue) signal() {
-	close(q.changed)
-	q.changed = make(chan struct{})
-}
-
-// watch gives a channel that is closed when something may have come due.
-func (q *queue) watch() <-chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.changed
 }
 
 // nextTasks are the tasks that the next look at a tenant reads. A look that finds none is followed by one from the
@@ -142,13 +130,12 @@ func (q *queue) looked(tenant string, found []store.Item) {
 func (q *queue) take(now time.Time) (*entry, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var next time.Time
-	tenant, ok := q.turns.Next(func(tenant string) bool {
+	tenant, next, ok := q.turns.NextDue(now, func(tenant string) (due time.Time, any bool) {
 		e := q.due(tenant, now)
-		if e != nil && e.due.After(now) && (next.IsZero() || e.due.Before(next)) {
-			next = e.due
+		if e == nil {
+			return due, false
 		}
-		return e != nil && !e.due.After(now)
+		return e.due, true
 	})
 	if !ok {
 		return nil, next
@@ -192,7 +179,7 @@ func (q *queue) give(e *entry, due time.Time) {
 		delete(q.lines, e.tenant)
 		q.turns.Leave(e.tenant)
 	}
-	q.signal()
+	q.bell.Ring()
 }
 
 // hold keeps calls of a model back until a time.
@@ -240,27 +227,4 @@ func (svc *Service) MakeSummary(ctx context.Context) (done bool, next time.Time,
 	}
 	svc.queue.give(entry, due)
 	return true, time.Time{}, err
-}
-
-// run makes summaries, one at a time, until ctx ends.
-func (svc *Service) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		changed := svc.queue.watch()
-		done, next, err := svc.MakeSummary(ctx)
-		if err != nil && ctx.Err() == nil {
-			svc.db.Log.Error("making a summary failed; it is tried again later", "error", err)
-		}
-		if done {
-			continue
-		}
-		var due <-chan time.Time
-		if !next.IsZero() {
-			due = time.After(max(time.Millisecond, next.Sub(svc.db.Now())))
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-due:
-		}
-	}
 }

@@ -38,8 +38,7 @@ func New(db *records.DB, projects *project.Service, sessions *session.Service, w
 	s Summariser) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, windows: windows, summariser: s,
 		queue: queue{turns: fair.NewTurns(workers, perTenant), lines: map[string][]*entry{},
-			waiting: map[ident.Incarnation]*entry{}, holds: map[string]time.Time{}, pages: map[string][]byte{},
-			changed: make(chan struct{})}}
+			waiting: map[ident.Incarnation]*entry{}, holds: map[string]time.Time{}, pages: map[string][]byte{}}}
 }
 
 // Units are the background work of summaries: it queues tasks that this process may not know yet.
@@ -57,7 +56,7 @@ func (svc *Service) Start(ctx context.Context, running *sync.WaitGroup) {
 		return
 	}
 	for range workers {
-		running.Go(func() { svc.run(ctx) })
+		running.Go(func() { jobs.Work(ctx, svc.db, &svc.queue.bell, "making a summary", svc.MakeSummary) })
 	}
 }
 

@@ -37,7 +37,8 @@ type Options struct {
 // Compiler makes machine code and keeps it. Safe for concurrent use.
 type Compiler struct {
 	command []string
-	time    time.Duration
+	time    time.Duration // computing time of a child
+	wall    time.Duration // the same by the clock
 	memory  int64
 	own     string // a folder to remove at Close; empty: none
 	disk    *disk
@@ -50,7 +51,7 @@ func Open(o Options) (_ *Compiler, err error) {
 	if len(o.Command) == 0 {
 		return nil, errors.New("no command to compile with")
 	}
-	c := &Compiler{command: o.Command, time: o.Time, memory: o.Memory}
+	c := &Compiler{command: o.Command, time: o.Time, wall: wallTimes * o.Time, memory: o.Memory}
 	if o.Dir == "" {
 		if c.own, err = os.MkdirTemp("", "mneme-compiled-"); err != nil {
 			return nil, err

@@ -55,6 +55,7 @@ func open(t *testing.T, o Options) *kit {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.wall = time.Hour // Beside busy tests a child gets less of the processor than the limit takes for granted.
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, Config().WithCompilationCache(c.Cache()))
 	t.Cleanup(func() {

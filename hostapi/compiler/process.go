@@ -26,7 +26,7 @@ const wallTimes = 10
 
 // run compiles a module in a child, into a folder. The error is a *plan.Refusal where the module is at fault.
 func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
-	wall, cancel := context.WithTimeout(ctx, wallTimes*c.time)
+	wall, cancel := context.WithTimeout(ctx, c.wall)
 	defer cancel()
 	args := childArgs{dir: dir, memory: c.memory, seconds: int64((c.time + time.Second - 1) / time.Second)}
 	words := &head{room: 1 << 10}

@@ -89,6 +89,7 @@ func verifiedAt(t testing.TB, where ...string) (kinds map[string]int) {
 // TestBackupAmidWriters takes backups while eight writers run. Each restores to sessions that are a prefix of what was
 // acknowledged, and hold all that was acknowledged before the backup began; keys and decisions work there as before.
 func TestBackupAmidWriters(t *testing.T) {
+	t.Parallel()
 	data, folder := t.TempDir(), t.TempDir()
 	server := embedded(t, data)
 	const writers = 8
@@ -186,6 +187,7 @@ func TestBackupAmidWriters(t *testing.T) {
 
 // TestBackupOfAStoppedFolder backs a killed server's folder up without touching it.
 func TestBackupOfAStoppedFolder(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	file := filepath.Join(t.TempDir(), "backup")
 	server := embedded(t, data)

@@ -195,6 +195,7 @@ func (b *branched) Copy(id, as string) {
 //
 //	scripts/campaigns -run Branches ./server/e2e
 func TestCampaignBranches(t *testing.T) {
+	t.Parallel()
 	seed, rounds, steps := campaign.Seed(t), campaign.Size(3, 60), campaign.Size(35, 80)
 	data, summaries := t.TempDir(), provider(t)
 	summaries.About("zebra").Always(openaitest.Extract(4000))
@@ -234,21 +235,22 @@ func TestCampaignBranches(t *testing.T) {
 	}
 }
 
-// TestForkIsWholeOrNot kills the server while long forks are being made. A session is there whole or not at all, and
+// TestCampaignForks kills the server while long forks are being made. A session is there whole or not at all, and
 // what a fork had written is swept.
-func TestForkIsWholeOrNot(t *testing.T) {
+func TestCampaignForks(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data)
 	c := server.client(t)
 	var messages []object
 	for n := range 400 {
-		messages = append(messages, object{"role": "user", "content": fmt.Sprintf("#%d %s", n, strings.Repeat("word ", 400))})
+		messages = append(messages, object{"role": "user", "content": fmt.Sprintf("#%d %s", n, strings.Repeat("word ", 40))})
 	}
 	for range 10 {
 		c.post(branchedProject+"/turns", object{"session_id": "long", "messages": messages}).want(201)
 	}
 	met := 0
-	for round := range 4 {
+	for round := range campaign.Size(2, 20) {
 		var group sync.WaitGroup
 		done := make(chan struct{}, 8)
 		for w := range 8 {

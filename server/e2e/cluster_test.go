@@ -53,6 +53,7 @@ type decidedAt struct {
 // acknowledged turn is lost or doubled, each session has one order, windows keep the law, every reader sees each entry
 // once, and what is left is sound. The troubles last ten minutes in the long form.
 func TestCampaignCluster(t *testing.T) {
+	t.Parallel()
 	own := &pgtest.Shared{}
 	t.Cleanup(func() {
 		if err := own.Close(); err != nil {
@@ -60,7 +61,7 @@ func TestCampaignCluster(t *testing.T) {
 		}
 	})
 	c := &clusterRun{cluster: newCluster(t, own, 3), seed: campaign.Seed(t),
-		lasting: time.Duration(campaign.Size(12, 600)) * time.Second, calm: make(chan struct{}),
+		lasting: time.Duration(campaign.Size(6, 600)) * time.Second, calm: make(chan struct{}),
 		shared: map[int]string{}, contents: map[string]bool{}, histories: map[string]*history{}}
 	c.at(0).do("PUT", clusterBoard, object{}).want(201)
 	told := c.at(0).get("/metrics")

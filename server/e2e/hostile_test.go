@@ -86,6 +86,7 @@ func TestTurnBounds(t *testing.T) {
 // TestDeletionUnderLoad: sessions, projects and tenants vanish and come back while others write to them and read them.
 // Nobody gets an error that is the server's, and nothing of what was deleted shows again.
 func TestDeletionUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := own(t)
 	root := c.as(rootKey)
 	path := c.path("")

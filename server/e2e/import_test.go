@@ -10,6 +10,7 @@ import (
 // places. The same file sent again goes on where the last attempt broke off: everything is stored once. Another file
 // that names the same things is refused meanwhile.
 func TestTenantImportGoesOnAfterACrash(t *testing.T) {
+	t.Parallel()
 	const sessions, turns, memories = 120, 4, 60
 	const at = "2026-01-02T03:04:05Z"
 	records := []object{{"type": "project", "id": "moved", "name": "", "created_at": at}}

@@ -19,6 +19,7 @@ import (
 //
 //	scripts/campaigns -run Kills ./server/e2e
 func TestCampaignKills(t *testing.T) {
+	t.Parallel()
 	seed, rounds := campaign.Seed(t), campaign.Size(4, 200)
 	data, summaries := t.TempDir(), provider(t)
 	met := map[string]bool{}

@@ -8,6 +8,7 @@ import (
 
 // Over HTTP recall finds what it finds in process: the evidence of LoCoMo's questions, in the transcripts of sessions.
 func TestLocomo(t *testing.T) {
+	t.Parallel()
 	all := &benchtest.Measured{}
 	for _, said := range benchtest.ReadLocomo(t) {
 		c, ids := own(t), map[string]string{}

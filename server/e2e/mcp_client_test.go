@@ -13,6 +13,7 @@ import (
 // TestMCPWithAnotherClient drives a session over each transport with the protocol's TypeScript client, which shares no
 // code with the SDK that Mneme uses. It needs Node and npm's registry, or what npm kept of it; CI has them.
 func TestMCPWithAnotherClient(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json", "session.mjs"} {
 		content, err := os.ReadFile(filepath.Join("testdata", "mcp", name))

@@ -289,6 +289,7 @@ func TestMemoryIdempotency(t *testing.T) {
 // TestAcknowledgedMemoriesSurviveACrash kills the server amid writers: what was acknowledged is there and recallable at
 // once, and what was forgotten stays so.
 func TestAcknowledgedMemoriesSurviveACrash(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data)
 	var mu sync.Mutex

@@ -110,9 +110,10 @@ func long(t testing.TB, number int) hard.Turn {
 // TestCampaignPrefix plays the recorded sessions, each alone and all of them in one, and one turn of 60 tool steps behind
 // them. Each window begins with most of the one before it, and the budget is used.
 func TestCampaignPrefix(t *testing.T) {
+	t.Parallel()
 	all := transcripts(t)
 	ids := slices.Sorted(maps.Keys(all))
-	ids = ids[:size.Size(12, len(ids))]
+	ids = ids[:size.Size(6, len(ids))]
 	server := shared(t)
 	tally := &refusals{count: map[string]int{}, example: map[string]string{}}
 	sums := &prefixes{sums: map[string]*kept{}}

@@ -120,7 +120,7 @@ func TestLibrariesOfProviders(t *testing.T) {
 					if got[name] != want {
 						t.Errorf("%s: %s came to %q, want %q", l.name, name, got[name], want)
 					}
-					if roles := c.roles("run-" + l.name + "-" + name); roles != talks[name].stored {
+					if roles := c.stored("run-"+l.name+"-"+name, talks[name].stored); roles != talks[name].stored {
 						t.Errorf("%s: of %s is stored %q, want %q", l.name, name, roles, talks[name].stored)
 					}
 				}
@@ -213,6 +213,16 @@ func (c *conversation) library(folder, runtime, name string, scenarios []string)
 		out[scenario] = result
 	}
 	return out
+}
+
+// stored is roles, once they are those that are wanted: the client of a stream has its end after two seconds, even
+// where the exchange is stored later.
+func (c *conversation) stored(session, want string) (roles string) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if roles = c.roles(session); roles == want || time.Now().After(end) {
+			return roles
+		}
+	}
 }
 
 // roles are those of a session's stored messages, in order.

@@ -56,7 +56,7 @@ func TestLibrariesWithMemoryTools(t *testing.T) {
 					if got[name] != talks[name].want {
 						t.Errorf("%s: %s came to %q, want %q", l.name, name, got[name], talks[name].want)
 					}
-					if roles := c.roles("run-" + l.name + "-" + name); roles != stored[name] {
+					if roles := c.stored("run-"+l.name+"-"+name, stored[name]); roles != stored[name] {
 						t.Errorf("%s: of %s is stored %q, want %q", l.name, name, roles, stored[name])
 					}
 				}

@@ -14,6 +14,7 @@ import (
 // does, started, killed, and started again: each reader sees every entry exactly once, in order, and nothing that was
 // acknowledged is lost.
 func TestReadersOverRestarts(t *testing.T) {
+	t.Parallel()
 	const readers, writers, each = 200, 8, 30
 	const board = "/api/v1/boards/b"
 	data := t.TempDir()

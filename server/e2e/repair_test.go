@@ -85,6 +85,7 @@ func isClosed(c client) bool {
 // and says so. Then what may have lost something takes no more: everything, where a log is damaged; what the tenant of
 // a table's damaged block stored, where it is a table. All that is there is read, and new things are made.
 func TestRepair(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, pattern string
 		kill          bool

@@ -153,6 +153,7 @@ func TestPages(t *testing.T) {
 // TestImportSurvivesACrash kills the server amid imports: each session is there whole or not at all, can be imported
 // where it is not, and what was acknowledged with an Idempotency-Key is answered again after the restart.
 func TestImportSurvivesACrash(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data)
 	const turns = 40

@@ -19,7 +19,7 @@ import (
 //	scripts/campaigns -run Soak ./server/e2e
 func TestCampaignSoak(t *testing.T) {
 	const limit, beside = 384 << 10, 256 << 10 // KiB
-	seed, requests := campaign.Seed(t), campaign.Size(800, 240_000)
+	seed, requests, every := campaign.Seed(t), campaign.Size(400, 240_000), campaign.Size(50, 100)
 	t.Setenv("GOMEMLIMIT", fmt.Sprint(limit, "KiB"))
 	data := t.TempDir()
 	server := summarising(t, data, provider(t))
@@ -31,7 +31,7 @@ func TestCampaignSoak(t *testing.T) {
 	var done atomic.Int64
 	count := func() bool {
 		n := int(done.Add(1))
-		if n%100 == 0 {
+		if n%every == 0 {
 			held, quarter := server.anonymous(t), min(4*n/requests, 3)
 			mu.Lock()
 			seen[quarter] = append(seen[quarter], held)

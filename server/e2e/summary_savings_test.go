@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
+	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 
@@ -23,10 +24,15 @@ type setup struct {
 	joined          bool // all of them in one session, one after the other
 }
 
-// TestSummarySavings posts the recorded sessions with summaries off and on. After each turn it asks for a window, which
-// must be lawful and must replay. What it logs is the table of docs/BENCHMARKS.md.
-func TestSummarySavings(t *testing.T) {
+// TestCampaignSummarySavings posts the recorded sessions, some of them in its short form, with summaries off and on.
+// After each turn it asks for a window, which must be lawful and must replay. What it logs is the table of
+// docs/BENCHMARKS.md.
+func TestCampaignSummarySavings(t *testing.T) {
+	t.Parallel()
 	all := transcripts(t)
+	for _, id := range slices.Sorted(maps.Keys(all))[campaign.Size(16, len(all)):] {
+		delete(all, id)
+	}
 	p := provider(t)
 	p.Always(openaitest.Extract(summaryBytes))
 	server := summarising(t, t.TempDir(), p)

@@ -49,6 +49,7 @@ func transcripts(t *testing.T) map[string]*hard.Transcript {
 // TestRecordedSessions posts every recorded session turn by turn. After each turn it asks for windows in every
 // format at three budgets, holds them against the law and replays them at once, at the end, and after a crash.
 func TestRecordedSessions(t *testing.T) {
+	t.Parallel()
 	all := transcripts(t)
 	data := t.TempDir()
 	server := start(t, data)

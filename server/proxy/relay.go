@@ -24,9 +24,10 @@ type Sink interface {
 type Relay struct {
 	Format chat.Format
 	// Commit is called with the whole answer before the event that ends it is passed on, so that a client that goes on
-	// at once finds what it was told. The event waits for it no longer than CommitTime. It may go on behind the end of
+	// at once finds what it was told. The event waits for it no longer than Patience. It may go on behind the end of
 	// Run, so ctx must not end with the request.
-	Commit func(ctx context.Context, r *replies.Reply)
+	Commit   func(ctx context.Context, r *replies.Reply)
+	Patience time.Duration
 	// HideUsage takes the chunk with the usage out of a chat stream, because the client did not ask for it.
 	HideUsage bool
 	Stall     time.Duration // at most between two bytes of the provider
@@ -42,9 +43,6 @@ type Rounds struct {
 	// answer where no round follows.
 	Next func(ctx context.Context, r *replies.Reply) (next io.ReadCloser, whole *replies.Reply, err error)
 }
-
-// CommitTime is how long the end of a stream waits for its answer to be stored.
-const CommitTime = 2 * time.Second
 
 // ErrClientGone says that the client reads no more.
 var ErrClientGone = errors.New("the client has gone")
@@ -287,7 +285,7 @@ func (r *Relay) commit(ctx context.Context, whole *replies.Reply) {
 		defer close(done)
 		r.Commit(ctx, whole)
 	}()
-	late := time.NewTimer(CommitTime)
+	late := time.NewTimer(r.Patience)
 	defer late.Stop()
 	select {
 	case <-done:

@@ -2,10 +2,8 @@ package storetest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -40,80 +38,6 @@ func RunLong(t *testing.T, open func(*testing.T) store.Store) {
 			})
 			d.test(t, k)
 		})
-	}
-}
-
-// LongKeys tells which keys of the tests may have long values: those with an r, or with an o where they are put once.
-// Among those of the model, which have neither, all but what begins with an a.
-func LongKeys(key []byte) store.Length {
-	switch {
-	case bytes.IndexByte(key, 'o') >= 0:
-		return store.Once
-	case bytes.IndexByte(key, 'r') >= 0, len(key) < 4 && !bytes.HasPrefix(key, b("a")):
-		return store.Rewritten
-	}
-	return store.Plain
-}
-
-// ModelPiece makes values long that a model writes.
-const ModelPiece = 32
-
-type longKit struct {
-	store.Store
-	raw     store.Store // what lies beneath the seal
-	watched *watched
-}
-
-// watched counts what reaches the store beneath, and runs something before a call.
-type watched struct {
-	store.Store
-	reads, commits       int
-	beforeRead, beforeIt func(n int)
-}
-
-func (w *watched) Read(ctx context.Context, tenant string, q store.Query) (store.Result, error) {
-	if w.reads++; w.beforeRead != nil {
-		w.beforeRead(w.reads)
-	}
-	return w.Store.Read(ctx, tenant, q)
-}
-
-func (w *watched) Commit(ctx context.Context, tenant string, batch store.Batch) error {
-	if w.commits++; w.beforeIt != nil {
-		w.beforeIt(w.commits)
-	}
-	return w.Store.Commit(ctx, tenant, batch)
-}
-
-func (w *watched) Snapshot(ctx context.Context, fn func(tenant string, it store.Item) error) error {
-	return store.Snapshot(ctx, w.Store, fn)
-}
-
-// longValue is some value of that length.
-func longValue(seed uint64, size int) string {
-	random := rand.New(rand.NewPCG(seed, 1))
-	v := make([]byte, size)
-	for i := range v {
-		v[i] = byte(random.Uint32())
-	}
-	return string(v)
-}
-
-// records are the keys of all that lies beneath in the tenant's space.
-func (k *longKit) records(t *testing.T) [][]byte {
-	t.Helper()
-	var keys [][]byte
-	for _, it := range scan(t, k.raw, tenant, store.Range{KeysOnly: true})[0] {
-		keys = append(keys, it.Key)
-	}
-	return keys
-}
-
-// same is want without printing what is long.
-func (k *longKit) same(t *testing.T, key, value string) {
-	t.Helper()
-	if got, ok := get(t, k, tenant, key); !ok || got != value {
-		t.Fatalf("key %q holds %d bytes (present: %t), want %d others", key, len(got), ok, len(value))
 	}
 }
 
