@@ -59,10 +59,11 @@ func New(o Options) (*Host, error) {
 		newTimer: o.NewTimer,
 		clock:    o.Clock,
 		compiles: fair.NewGate(o.Limits.Compiles, 1),
-		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls-1),
+		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls),
 		pool:     newPool(o.Limits.IdleBytes),
 		buffers:  buffers{limit: o.Limits.IdleBytes / 4},
 	}
+	h.calls.Crowd(max(1, o.Limits.Calls-1), max(1, o.Limits.Calls-1))
 	h.sweeper = o.NewTimer(h.sweep)
 	h.modules = newModules(o.Limits.CodeBytes, h.unload)
 	if o.Interpreter {

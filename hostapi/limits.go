@@ -27,8 +27,8 @@ type Limits struct {
 	CompileTime   time.Duration // computing time, in whole seconds; by the clock ten times as much
 	CompileMemory int           // bytes
 
-	// All tenants together. One tenant may have at most all but one of Calls, so that another tenant's first call never
-	// waits, and one of Compiles.
+	// All tenants together. While another tenant is about, one tenant may have all but one of Calls, so that the other's
+	// calls need not wait; its first one waits for a millisecond at most. One tenant may have one of Compiles.
 	Calls     int           // at once: one per processor, because guests compute and never wait
 	Compiles  int           // at once, at a low priority
 	IdleBytes int           // memory of instances that wait for their next call, one tenant's a quarter of it at most

@@ -8,8 +8,13 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fair"
 )
 
-// quantum is how long a call keeps its place while another tenant waits for one.
-const quantum = time.Millisecond
+// quantum is how long a call keeps its place while another tenant waits for one, and breath how long it keeps its
+// processor while something else waits for that. Most calls end sooner: they would let others run while they hold a
+// place that others wait for.
+const (
+	quantum = time.Millisecond
+	breath  = 50 * time.Microsecond
+)
 
 // slot is what a tenant holds of Limits.Calls while it computes.
 type slot struct {
@@ -17,6 +22,7 @@ type slot struct {
 	gate    *fair.Gate
 	tenant  string
 	since   time.Time // it was given, or given again
+	ran     time.Time // when others were last let run
 }
 
 type slotKey struct{}
@@ -26,7 +32,8 @@ func (h *Host) enter(ctx context.Context, tenant string) (slot, error) {
 	if err := h.calls.Enter(ctx, tenant); err != nil {
 		return slot{}, err
 	}
-	return slot{ctx, h.calls, tenant, h.clock()}, nil
+	now := h.clock()
+	return slot{ctx, h.calls, tenant, now, now}, nil
 }
 
 // within carries a copy of the place to instances that are made in the context.
@@ -45,9 +52,18 @@ func slotOf(ctx context.Context) *slot {
 // one. Where another tenant waits for a place, this call gives its own away for that tenant's turn. The time of the
 // call does not go on meanwhile.
 func (in *instance) rest() {
-	runtime.Gosched()
 	p, clock := in.slot, in.tank.clock
-	if p == nil || clock().Sub(p.since) < quantum {
+	if p == nil {
+		runtime.Gosched()
+		return
+	}
+	now := clock()
+	if now.Sub(p.ran) < breath {
+		return
+	}
+	runtime.Gosched()
+	p.ran = now
+	if now.Sub(p.since) < quantum {
 		return
 	}
 	in.tank.pause()

@@ -1,6 +1,7 @@
 package hostapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,6 +48,38 @@ func givesItsPlaceAway(t *testing.T, maxPages uint32) {
 			return
 		default:
 		}
+	}
+}
+
+// TestOnePlaceIsLeft holds that a tenant has all places while it is alone, and leaves one while another is about.
+func TestOnePlaceIsLeft(t *testing.T) {
+	limits := DefaultLimits()
+	limits.Calls = 3
+	h := newHost(t, Options{Limits: limits})
+	atOnce, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing is waited for
+	fill := func(tenant string) (n int) {
+		var held []slot
+		for {
+			p, err := h.enter(atOnce, tenant)
+			if err != nil {
+				break
+			}
+			held = append(held, p)
+		}
+		for _, p := range held {
+			p.leave()
+		}
+		return len(held)
+	}
+	if n := fill("one"); n != 3 {
+		t.Errorf("alone it has %d places", n)
+	}
+	if n := fill("two"); n != 2 {
+		t.Errorf("beside another it has %d places", n)
+	}
+	if n := fill("one"); n != 2 {
+		t.Errorf("behind another it has %d places", n)
 	}
 }
 
