@@ -51,10 +51,7 @@ func (p *place) revision() uint64 {
 }
 
 // base is the hash of the chain that the pending messages stand behind.
-func (f *found) base() resent.Hash {
-	h, _ := f.line.Chain(f.keep)
-	return h
-}
+func (f *found) base() resent.Hash { return f.line.chained(f.keep) }
 
 // Reasons for which an exchange is not stored.
 const (

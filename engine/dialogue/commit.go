@@ -156,7 +156,7 @@ func (svc *Service) again(c access.Caller, x *Exchange, places []place) (found, 
 		if p.id != out.id || p.line.Len() < out.keep {
 			continue
 		}
-		if h, _ := p.line.Chain(out.keep); h == out.base() {
+		if p.line.chained(out.keep) == out.base() {
 			out.place, out.back, out.copies = *p, new(p.line.turn[out.keep-1]), true
 			return out, nil
 		}
