@@ -146,7 +146,7 @@ func (svc *Service) resume(ctx context.Context, tenant string, a *Ask, r *Respon
 	if i >= 0 {
 		p := &places[i]
 		p.line = p.all[r.Agent]
-		repeated := a.Previous == "" && a.Retries > 0 && r.Body == a.Body
+		repeated := a.Previous == "" && a.Retries > 0 && r.Body == a.body()
 		if l, err = svc.goesOn(ctx, tenant, a.Format, r, p, repeated); err != nil {
 			return nil, err
 		}
@@ -269,7 +269,7 @@ func (x *Exchange) repeats(p *place, start int, l *loop, ls *loops) bool {
 		return false
 	}
 	made, known := ls.body(p.id, p.line.lastTurn())
-	return !known || made == x.ask.Body
+	return !known || made == x.ask.body()
 }
 
 // apart is a request that belongs to none of the places: it begins a fork. Where there are too many, it has no place.

@@ -28,9 +28,6 @@ func Roll(chain, next Hash) Hash {
 	return sum(both[:])
 }
 
-// Bytes is the hash of a message as it came.
-func Bytes(raw []byte) Hash { return sum(raw) }
-
 func sum(b []byte) Hash {
 	s := sha256.Sum256(b)
 	return Hash(s[:len(Hash{})])
