@@ -91,12 +91,13 @@ func (s *Server) proxy(ctx context.Context, x *exchange) error {
 
 // sent lets go of the prompt, which the provider has taken: its answer may last for minutes.
 func (call *modelCall) sent() {
+	taken := call.request.Taken()
 	if t := call.turn.tools; t != nil {
-		t.prompt = call.request.Body // Another round begins with it.
+		t.prompt, taken = call.request.Body, false // Another round begins with it.
 	}
 	call.request.Body = nil
 	if call.turn.out != nil {
-		call.turn.out.Sent()
+		call.s.engine.Outbound.Sent(call.turn.out, taken)
 	}
 }
 

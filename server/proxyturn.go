@@ -102,11 +102,13 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 		t.stored, call.mode = t.unstored, project.ModeOff
 		return nil
 	}
+	raw := call.request.Body
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
 	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, dialogue.Ask{Session: id.Session,
 		Agent: id.Agent, Format: call.route.format, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
 		Compacts: compacts, Compacted: id.Compacted, Windowed: call.mode == project.ModeAssemble,
-		Delta: call.sendsNewAlone(b), Holds: len(call.setup.Settings.ProxyTools) > 0, Body: sha256.Sum256(call.request.Body)})
+		Delta: call.sendsNewAlone(b), Holds: len(call.setup.Settings.ProxyTools) > 0,
+		Body: sync.OnceValue(func() [32]byte { return sha256.Sum256(raw) })})
 	if known, ok := fault.As(err); ok && known.Code == unknownResponse && call.mode == project.ModeAssemble {
 		return refuse(http.StatusBadRequest, known.Code, "%s", known)
 	}

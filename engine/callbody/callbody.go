@@ -39,7 +39,8 @@ type Body struct {
 	CacheControl Breakpoints
 
 	object  rawjson.Object
-	anchors int // how many of Messages are the system's or the developer's
+	all     []json.RawMessage // Head and Messages
+	anchors int               // how many of Messages are the system's or the developer's
 }
 
 // Breakpoints are where a body of Anthropic's Messages has cache_control.
@@ -130,7 +131,8 @@ func (b *Body) readInput(value []byte) error {
 	if _, ok := rawjson.String(value); !ok {
 		return errors.New("input must be a text or a list of items")
 	}
-	b.Messages = []json.RawMessage{append(append([]byte(`{"role":"user","content":`), value...), '}')}
+	b.all = []json.RawMessage{append(append([]byte(`{"role":"user","content":`), value...), '}')}
+	b.Messages = b.all
 	return nil
 }
 
@@ -138,10 +140,11 @@ func (b *Body) readList(name string, value []byte) error {
 	if value != nil && !rawjson.IsArray(value) {
 		return fmt.Errorf("%s must be a list", name)
 	}
-	b.Messages = elements(value)
+	b.all = elements(value)
+	b.Messages = b.all
 	var o rawjson.Object
 	systems, head := 0, 0
-	for i, raw := range b.Messages {
+	for i, raw := range b.all {
 		twice, ok := o.Read(raw)
 		if !ok {
 			return fmt.Errorf("%s[%d] must be an object", name, i)
@@ -160,7 +163,7 @@ func (b *Body) readList(name string, value []byte) error {
 		return nil
 	}
 	b.anchors -= head
-	b.Head, b.Messages = b.Messages[:head:head], b.Messages[head:]
+	b.Head, b.Messages = b.all[:head:head], b.all[head:]
 	return nil
 }
 
@@ -266,7 +269,5 @@ func number(o *rawjson.Object, name string) *int {
 // Member is a member of the body as the client wrote it; nil: it has none.
 func (b *Body) Member(name string) []byte { return b.object.Get(name) }
 
-// All are the messages with those of the head.
-func (b *Body) All() []json.RawMessage {
-	return append(b.Head[:len(b.Head):len(b.Head)], b.Messages...)
-}
+// All are the messages with those of the head. Nobody changes the list.
+func (b *Body) All() []json.RawMessage { return b.all[:len(b.all):len(b.all)] }

@@ -3,6 +3,7 @@ package callbody
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -29,7 +30,22 @@ type Edit struct {
 
 // With is the body with an edit. Where nothing changes, it is the client's own bytes.
 func (b *Body) With(e Edit) []byte {
-	changes := map[string]change{}
+	changes, added := b.changes(&e)
+	if len(changes) == 0 {
+		return b.object.Raw
+	}
+	return rewrite(nil, &b.object, changes, added)
+}
+
+// Append appends the body with an edit to dst, which shares no memory with the body or the edit.
+func (b *Body) Append(dst []byte, e Edit) []byte {
+	changes, added := b.changes(&e)
+	return rewrite(dst, &b.object, changes, added)
+}
+
+// changes are those of an edit by the names of the members, and about how many bytes they write in all.
+func (b *Body) changes(e *Edit) (changes map[string]change, added int) {
+	changes = map[string]change{}
 	if e.Messages != nil {
 		changes[b.listName()] = func(out, was []byte) []byte { return appendList(out, was, e.Messages) }
 	}
@@ -64,31 +80,28 @@ func (b *Body) With(e Edit) []byte {
 			}
 		}
 	}
-	added := 256 + len(e.System) // bytes, about
+	added = 256 + len(e.System)
 	for _, list := range [...][]json.RawMessage{e.Messages, all} {
 		for _, raw := range list {
 			added += len(raw) + 1
 		}
 	}
-	return rewrite(&b.object, changes, added)
+	return changes, added
 }
 
 // change appends what is to stand in the place of a member's value.
 type change func(out, was []byte) []byte
 
-// rewrite changes members of an object. A nil change leaves the member out. A member that is not there yet is put
-// behind the others. The changes write about so many bytes in all.
-func rewrite(o *rawjson.Object, changes map[string]change, added int) []byte {
-	if len(changes) == 0 {
-		return o.Raw
-	}
+// rewrite appends an object to dst with changes to its members. A nil change leaves the member out. A member that is not
+// there yet is put behind the others. The changes write about so many bytes in all.
+func rewrite(dst []byte, o *rawjson.Object, changes map[string]change, added int) []byte {
 	kept := len(o.Raw)
 	for i := range o.Fields {
 		if f := &o.Fields[i]; changes[string(f.Name)] != nil {
 			kept -= f.End - f.Value
 		}
 	}
-	out := make([]byte, 0, kept+added)
+	out := slices.Grow(dst, kept+added)
 	end := 1 // of what was copied or left out
 	if len(o.Fields) > 0 {
 		end = o.Fields[0].Start

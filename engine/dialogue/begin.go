@@ -102,7 +102,7 @@ func (svc *Service) resume(ctx context.Context, tenant string, a *Ask, r *Respon
 	if i >= 0 {
 		p := &places[i]
 		p.line = p.all[r.Agent]
-		repeated := a.Previous == "" && a.Retries > 0 && r.Body == a.Body
+		repeated := a.Previous == "" && a.Retries > 0 && r.Body == a.body()
 		if l, err = svc.goesOn(ctx, tenant, a.Format, r, p, repeated); err != nil {
 			return nil, err
 		}

@@ -156,7 +156,7 @@ func (svc *Service) again(c access.Caller, x *Exchange, places []place) (found, 
 		if p.id != out.id || p.line.Len() < out.keep {
 			continue
 		}
-		if h, _ := p.line.Chain(out.keep); h == out.base() {
+		if p.line.chained(out.keep) == out.base() {
 			out.place, out.back, out.copies = *p, new(p.line.turn[out.keep-1]), true
 			return out, nil
 		}
@@ -170,7 +170,7 @@ func (svc *Service) twin(c access.Caller, x *Exchange, f *found) bool {
 		return false
 	}
 	made, known := svc.openTurns(c, x).body(f.id, f.line.lastTurn())
-	return !known || made == x.ask.Body
+	return !known || made == x.ask.body()
 }
 
 // withoutDecisions gives messages that name no decisions, because those are of another session.
@@ -226,7 +226,7 @@ func (svc *Service) store(ctx context.Context, c access.Caller, projectID string
 		req.RewindTo, req.IfRevision = nil, &done.Revision
 	}
 	svc.remember(c, x, func(ls *loops) *loops {
-		return ls.stored(x.loop(f, all), body{session: f.to, turn: out.Turn, hash: x.ask.Body})
+		return ls.stored(x.loop(f, all), body{session: f.to, turn: out.Turn, hash: x.ask.body()})
 	})
 	return nil
 }

@@ -160,7 +160,7 @@ func TestCampaignDeaths(t *testing.T) {
 				if sort == "by response" {
 					reply.ResponseID = fmt.Sprintf("resp_%d_%t", n, died)
 				}
-				ask.Body[0] = byte(n)
+				ask.Body = func() [32]byte { return [32]byte{byte(n)} }
 				if retries {
 					ask.Retries = 1
 				}

@@ -54,10 +54,12 @@ type Ask struct {
 	// Delta says that Messages are the new ones alone. A Previous that is known says so too, unless Messages turn out to
 	// hold the history all the same.
 	Delta    bool
-	Previous string   // the id of the provider's response that the request goes on from; empty: it names none
-	Weak     bool     // Previous says the session before Session does; see resent.Identity
-	Body     [32]byte // a hash of the request's body: equal bodies are the same request, sent again
-	Retries  int      // how often the client says that it has sent the request before
+	Previous string // the id of the provider's response that the request goes on from; empty: it names none
+	Weak     bool   // Previous says the session before Session does; see resent.Identity
+	// Body gives a hash of the request's body: equal bodies are the same request, sent again. It is seldom asked for before
+	// the reply has come. nil: all requests are the same.
+	Body    func() [32]byte
+	Retries int // how often the client says that it has sent the request before
 	// Compacts says that the client summarises its history by itself and mixes no conversations in a session, and
 	// Compacted that it says so of this request. What follows a summary goes on in the session, unless Windowed says that
 	// windows are made of the stored history: all that was summarised would come back then, so it goes to a fork.
@@ -65,6 +67,13 @@ type Ask struct {
 	// Holds says that answers may have calls that the client never sees. An open turn with such calls is stored, because
 	// the client cannot send all of it again.
 	Holds bool
+}
+
+func (a *Ask) body() (hash [32]byte) {
+	if a.Body != nil {
+		hash = a.Body()
+	}
+	return hash
 }
 
 // Exchange is a request whose reply is awaited.

@@ -22,7 +22,8 @@ type client struct {
 func (c *client) begin() *dialogue.Exchange {
 	c.Helper()
 	ask := c.ask
-	ask.Session, ask.Agent, ask.Format, ask.Body = c.session, c.agent, chat.OpenAIChat, c.body
+	ask.Session, ask.Agent, ask.Format = c.session, c.agent, chat.OpenAIChat
+	ask.Body = func() [32]byte { return c.body }
 	ask.Messages = enginetest.Raw(c.history...)
 	x, err := c.Dialogues.Begin(c.Context(), c.Admin, ident.DefaultProject, ask)
 	if err != nil {

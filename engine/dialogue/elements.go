@@ -3,6 +3,7 @@ package dialogue
 import (
 	"bytes"
 	"encoding/json"
+	"hash/maphash"
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -17,10 +18,21 @@ type elements []element
 
 // element is an element of a request that is one message and nothing else, by its bytes.
 type element struct {
-	bytes         resent.Hash // of the element as it came; zero: it has to be read again
+	bytes         fingerprint // zero: it has to be read again
 	said          resent.Hash
 	role          plan.Role
 	calls, spoken bool
+}
+
+// fingerprint stands for the bytes of an element as it came, within this process. All elements of all requests are
+// fingerprinted, and SHA-256 would take most of the time. The seeds are secret, so that nobody can make two elements with
+// one fingerprint.
+type fingerprint [2]uint64
+
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func fingerprintOf(raw []byte) fingerprint {
+	return fingerprint{maphash.Bytes(seeds[0], raw), maphash.Bytes(seeds[1], raw)}
 }
 
 // elementSize is what an element takes of memory, in bytes.
@@ -30,7 +42,7 @@ func (e elements) weigh() int { return len(e) * elementSize }
 
 // find gives the element with these bytes: the one in the same place, else any, by all, which it makes where the places
 // are others. While they are the same, what stands behind them is new.
-func (e elements) find(i int, bytes resent.Hash, all map[resent.Hash]int) (*element, map[resent.Hash]int) {
+func (e elements) find(i int, bytes fingerprint, all map[fingerprint]int) (*element, map[fingerprint]int) {
 	if all == nil {
 		if i >= len(e) {
 			return nil, nil
@@ -38,7 +50,7 @@ func (e elements) find(i int, bytes resent.Hash, all map[resent.Hash]int) (*elem
 		if e[i].bytes == bytes {
 			return &e[i], nil
 		}
-		all = make(map[resent.Hash]int, len(e))
+		all = make(map[fingerprint]int, len(e))
 		for at := range e {
 			all[e[at].bytes] = at
 		}
@@ -61,13 +73,15 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	before := c.Value
 	unlock()
 	now := make(elements, len(ask.Messages))
-	known := make([]*element, len(ask.Messages))
 	var fresh []json.RawMessage
 	var at []int
-	var all map[resent.Hash]int
+	var all map[fingerprint]int
 	for i, raw := range ask.Messages {
-		now[i].bytes = resent.Bytes(raw)
-		if known[i], all = before.find(i, now[i].bytes, all); known[i] == nil {
+		now[i].bytes = fingerprintOf(raw)
+		var known *element
+		if known, all = before.find(i, now[i].bytes, all); known != nil {
+			now[i] = *known
+		} else {
 			fresh, at = append(fresh, raw), append(at, i)
 		}
 	}
@@ -75,24 +89,24 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	if err != nil {
 		return listen(ask.Format, ask.Messages) // which names the elements by their places
 	}
-	s := saying{format: ask.Format, raw: ask.Messages, parsed: make([]message, 0, len(known)),
-		hashes: make([]resent.Hash, 0, len(known))}
-	next := 0
+	s := saying{format: ask.Format, raw: ask.Messages, parsed: make([]message, 0, len(now)),
+		hashes: make([]resent.Hash, 0, len(now))}
+	next, nth := 0, 0 // of read, and of fresh
 	for i, raw := range ask.Messages {
-		if e := known[i]; e != nil {
-			now[i] = *e
+		if e := &now[i]; nth == len(at) || at[nth] != i {
 			s.parsed = append(s.parsed, message{Role: e.role, Index: i, Raw: bytes.TrimSpace(raw), calls: e.calls, spoken: e.spoken})
 			s.hashes = append(s.hashes, e.said)
 			continue
 		}
 		first := next
-		for ; next < len(read.parsed) && at[read.parsed[next].Index] == i; next++ {
+		for ; next < len(read.parsed) && read.parsed[next].Index == nth; next++ {
 			m := read.parsed[next]
 			m.Index = i
 			s.parsed, s.hashes = append(s.parsed, m), append(s.hashes, read.hashes[next])
 		}
+		nth++
 		if next != first+1 || !read.parsed[first].whole(raw) {
-			now[i].bytes = resent.Hash{}
+			now[i].bytes = fingerprint{}
 			continue
 		}
 		m := &read.parsed[first]

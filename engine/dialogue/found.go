@@ -51,10 +51,7 @@ func (p *place) revision() uint64 {
 }
 
 // base is the hash of the chain that the pending messages stand behind.
-func (f *found) base() resent.Hash {
-	h, _ := f.line.Chain(f.keep)
-	return h
-}
+func (f *found) base() resent.Hash { return f.line.chained(f.keep) }
 
 // places reads the session that was asked for and its forks, with their chains.
 func (svc *Service) places(ctx context.Context, c access.Caller, projectID string, x *Exchange) ([]place, error) {
@@ -154,7 +151,7 @@ func (x *Exchange) repeats(p *place, start int, l *loop, ls *loops) bool {
 		return false
 	}
 	made, known := ls.body(p.id, p.line.lastTurn())
-	return !known || made == x.ask.Body
+	return !known || made == x.ask.body()
 }
 
 // apart is a request that belongs to none of the places: it begins a fork. Where there are too many, it has no place.

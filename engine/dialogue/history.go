@@ -19,21 +19,21 @@ type line struct {
 	turn  []uint32
 }
 
-// Len, Chain and Message make a line a resent.Stored.
-func (l line) Len() int { return len(l.said) }
-
-func (l line) Chain(n int) (resent.Hash, error) {
+// chained is the hash of the first n messages, rolled one after another.
+func (l line) chained(n int) resent.Hash {
 	if n == 0 {
-		return resent.Hash{}, nil
+		return resent.Hash{}
 	}
-	return l.chain[n-1], nil
+	return l.chain[n-1]
 }
+
+// Len and Message make a line a resent.Stored.
+func (l line) Len() int { return len(l.said) }
 
 func (l line) Message(i int) (resent.Hash, error) { return l.said[i], nil }
 
 func (l line) with(said resent.Hash, turn uint32) line {
-	end, _ := l.Chain(len(l.said))
-	return line{append(l.said, said), append(l.chain, resent.Roll(end, said)), append(l.turn, turn)}
+	return line{append(l.said, said), append(l.chain, resent.Roll(l.chained(len(l.said)), said)), append(l.turn, turn)}
 }
 
 // start is where the turn begins that goes on behind so many messages; the number itself where none does.

@@ -29,8 +29,7 @@ func (l *loop) behind(p *place) bool {
 	if l.keep > p.line.Len() || l.incarnation != p.incarnation() && l.keep > 0 {
 		return false
 	}
-	h, _ := p.line.Chain(l.keep)
-	return h == l.base
+	return p.line.chained(l.keep) == l.base
 }
 
 // of tells whether the loop holds nothing but the beginning of another one, which may have moved to a fork meanwhile.
@@ -44,8 +43,8 @@ func (l *loop) holds() bool { return len(l.shown) < len(l.said.parsed) }
 
 // old is an open turn of which nothing was said yet: it stands for the messages before it.
 func old(p *place, agent string, keep int) *loop {
-	base, _ := p.line.Chain(keep)
-	return &loop{session: p.id, agent: agent, incarnation: p.incarnation(), keep: keep, base: base, given: p.line.lastTurn()}
+	return &loop{session: p.id, agent: agent, incarnation: p.incarnation(), keep: keep, base: p.line.chained(keep),
+		given: p.line.lastTurn()}
 }
 
 // loops are the open turns of a session and its forks, the newest first, and which requests made the newest turns.
@@ -114,33 +113,19 @@ func (ls *loops) body(session string, turn uint32) (hash [32]byte, known bool) {
 
 // path is a line up to some message, with a loop behind it. It is a resent.Stored.
 type path struct {
-	line
+	line  line
 	keep  int
 	shown []resent.Hash
-	chain []resent.Hash // of the line's messages and so many of shown
 }
 
 func pathOf(in line, l *loop) path {
 	if l == nil {
 		return path{line: in, keep: in.Len()}
 	}
-	p := path{line: in, keep: l.keep, shown: l.shown}
-	at := l.base
-	for _, h := range l.shown {
-		at = resent.Roll(at, h)
-		p.chain = append(p.chain, at)
-	}
-	return p
+	return path{line: in, keep: l.keep, shown: l.shown}
 }
 
 func (p path) Len() int { return p.keep + len(p.shown) }
-
-func (p path) Chain(n int) (resent.Hash, error) {
-	if n > p.keep {
-		return p.chain[n-p.keep-1], nil
-	}
-	return p.line.Chain(n)
-}
 
 func (p path) Message(i int) (resent.Hash, error) {
 	if i >= p.keep {

@@ -141,7 +141,7 @@ func (svc *Service) noteResponse(ctx context.Context, c access.Caller, x *Exchan
 	if r.ResponseID == "" && !alone {
 		return nil
 	}
-	at := Response{Session: f.to, Agent: x.Delegation, Keep: f.keep, Chain: f.base(), Body: x.ask.Body}
+	at := Response{Session: f.to, Agent: x.Delegation, Keep: f.keep, Chain: f.base(), Body: x.ask.body()}
 	for _, h := range all.shown() {
 		at.Keep, at.Chain = at.Keep+1, resent.Roll(at.Chain, h)
 	}
@@ -185,7 +185,7 @@ func (svc *Service) noteOpen(ctx context.Context, c access.Caller, projectID str
 		id = idOf("part", svc.db.NewID("", 16))
 	}
 	l.response = id
-	at := Response{Session: l.session, Agent: l.agent, Keep: l.keep, Chain: l.base, Open: id, Body: x.ask.Body}
+	at := Response{Session: l.session, Agent: l.agent, Keep: l.keep, Chain: l.base, Open: id, Body: x.ask.body()}
 	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (none struct{}, err error) {
 		h, err := records.GetTx[session.Head](t, records.Session.Key(x.project, l.session))
 		if err != nil || h == nil {

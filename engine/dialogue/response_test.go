@@ -84,7 +84,7 @@ type responses struct {
 func (c *responses) try(previous, id, reply string, messages ...string) (*dialogue.Exchange, dialogue.Stored, error) {
 	c.Helper()
 	x, err := c.Dialogues.Begin(c.Context(), c.Admin, ident.DefaultProject, dialogue.Ask{Session: "s", Weak: true, Previous: previous,
-		Format: chat.OpenAIResponses, Messages: enginetest.Raw(messages...), Body: c.body})
+		Format: chat.OpenAIResponses, Messages: enginetest.Raw(messages...), Body: func() [32]byte { return c.body }})
 	if err != nil {
 		return nil, dialogue.Stored{}, err
 	}

@@ -21,10 +21,10 @@ type saying struct {
 
 // message is as much of a message as an exchange keeps, which waits for its reply for minutes.
 type message struct {
-	Role     plan.Role
 	Index    int // of its element
 	Raw      []byte
 	Decision string
+	Role     plan.Role
 	Hidden   bool
 	calls    bool // it calls tools
 	spoken   bool // it says or calls something

@@ -28,7 +28,7 @@ func (out *Outgoing) Again(status int, answer []byte) (body []byte, ok bool) {
 	for _, words := range refusals {
 		if bytes.Contains(answer, words) {
 			if body, ok = callbody.WithoutThinking(out.Body); ok {
-				out.Body, out.call.Retried = body, "thinking_refused"
+				out.Body, out.buffer, out.call.Retried = body, nil, "thinking_refused"
 			}
 			return body, ok
 		}
@@ -36,8 +36,13 @@ func (out *Outgoing) Again(status int, answer []byte) (body []byte, ok bool) {
 	return nil, false
 }
 
-// Sent lets go of the body and of what it was made from, once the provider has taken it for good.
-func (out *Outgoing) Sent() {
+// Sent lets go of the body and of what it was made from, once the provider has begun to answer. taken says that nobody
+// reads the body any more, so that its memory may serve another call.
+func (svc *Service) Sent(out *Outgoing, taken bool) {
+	if taken && out.buffer != nil {
+		svc.buffers.give(out.buffer)
+	}
+	out.buffer = nil
 	out.Body, out.ask.Pending, out.ask.Body = nil, nil, &callbody.Body{Format: out.ask.Body.Format}
 }
 

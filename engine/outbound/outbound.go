@@ -50,6 +50,8 @@ type Service struct {
 	mu     sync.Mutex
 	sticky map[string]bool // by agent: whether its provider leaves out thinking that is bound to another prompt
 	gauges gauges
+
+	buffers buffers
 }
 
 // New makes the room.
@@ -93,6 +95,7 @@ type Outgoing struct {
 	Betas         []string // values that anthropic-beta must have
 	HideUsage     bool     // the client did not ask for the usage that its stream will have
 
+	buffer  *[]byte // that Body is in, where it is not the client's; nil: it is, or is kept
 	ask     *Ask
 	project *project.Record
 	head    *session.Head
@@ -162,11 +165,12 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	if err != nil {
 		return err
 	}
-	answer, err := svc.windows.Assemble(ctx, out.ask.Caller, out.ask.Project, req, raw, nil)
-	if err != nil {
+	answer := svc.buffers.take() // Nothing of it is read once the body is made.
+	defer svc.buffers.give(answer)
+	if *answer, err = svc.windows.Assemble(ctx, out.ask.Caller, out.ask.Project, req, raw, *answer); err != nil {
 		return tooLong(err, out.ask, req)
 	}
-	w, err := readWindow(answer)
+	w, err := readWindow(*answer)
 	if err != nil {
 		return err
 	}
@@ -187,7 +191,9 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 		out.Betas = []string{callbody.BindingBeta}
 	}
 	out.HideUsage = out.ask.Body.Format == chat.OpenAIChat && out.ask.Body.Stream && !out.ask.Body.WantsUsage
-	out.Body = out.ask.Body.With(e)
+	out.buffer = svc.buffers.take()
+	*out.buffer = out.ask.Body.Append(*out.buffer, e)
+	out.Body = *out.buffer
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/callbody"
 	"github.com/seed-0906e6bc/mneme/engine/chat"
@@ -33,6 +34,10 @@ func readWindow(answer []byte) (*windowed, error) {
 		return nil, errors.New("the answer of a window has no messages")
 	}
 	w := &windowed{DecisionID: o.Text("decision_id"), System: o.Get("system"), Cut: string(o.Get("cut")) == "true"}
+	if err := json.Unmarshal(o.Get("usage"), &w.Usage); err != nil {
+		return nil, err
+	}
+	w.Messages = make([]json.RawMessage, 0, w.Usage.Messages)
 	for from, to := range rawjson.Elements(messages) {
 		w.Messages = append(w.Messages, messages[from:to:to])
 	}
@@ -41,7 +46,7 @@ func readWindow(answer []byte) (*windowed, error) {
 			return nil, err
 		}
 	}
-	return w, json.Unmarshal(o.Get("usage"), &w.Usage)
+	return w, nil
 }
 
 // assembled are the messages and the system prompt that go on instead of a client's. The client's own head stands in
@@ -57,8 +62,10 @@ func assembled(b *callbody.Body, w *windowed) (messages []json.RawMessage, syste
 	if p, err := systemtext.Parse(b.HeadText()); err == nil && p.Text != "" {
 		shown = shown[1:] // what the client's head says, which goes on as it came
 	}
-	shown = b.Anchored(shown)
-	return nonNil(append(b.Head[:len(b.Head):len(b.Head)], shown...)), nil
+	if shown = b.Anchored(shown); len(b.Head) == 0 {
+		return nonNil(shown), nil
+	}
+	return slices.Concat(b.Head, shown), nil
 }
 
 // nonNil is a list that is there, even where it is empty.

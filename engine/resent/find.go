@@ -1,11 +1,9 @@
 package resent
 
-// Stored is a stored history as a chain. Its methods may read from a store.
+// Stored is a stored history. Its methods may read from a store.
 type Stored interface {
 	// Len is the number of messages.
 	Len() int
-	// Chain is the hash of the first n messages, rolled one after another.
-	Chain(n int) (Hash, error)
 	// Message is the hash of one message, from 0.
 	Message(i int) (Hash, error)
 }
@@ -39,31 +37,19 @@ type Match struct {
 // A tail is a run of at least two messages, one of them the model's, with which the stored history ends. It is looked
 // for before a divergence: who edits a message has no answer behind it yet, so the stored history's end shows that a
 // front was trimmed, even one that begins as the stored history does.
-//
-// A request that extends costs one read of the chain, whatever the history's length.
 func Find(s Stored, request []Hash, assistant func(i int) bool) (Match, error) {
 	stored := s.Len()
 	if stored == 0 {
 		return Match{Case: New}, nil
 	}
-	chains := make([]Hash, len(request)+1)
-	for i, h := range request {
-		chains[i+1] = Roll(chains[i], h)
-	}
-	n := min(stored, len(request))
-	at, err := s.Chain(n)
-	if err != nil {
+	common, err := commonPrefix(s, request)
+	switch {
+	case err != nil:
 		return Match{}, err
-	}
-	if at == chains[n] {
-		if n == stored {
-			return Match{Case: Extend, Keep: stored, New: stored}, nil
-		}
-		return Match{Case: Rewind, Keep: n, New: n}, nil
-	}
-	common, err := commonPrefix(s, chains[:n])
-	if err != nil {
-		return Match{}, err
+	case common == stored:
+		return Match{Case: Extend, Keep: stored, New: stored}, nil
+	case common == len(request):
+		return Match{Case: Rewind, Keep: common, New: common}, nil
 	}
 	end, length, err := longestTail(s, request, assistant)
 	switch {
@@ -77,23 +63,15 @@ func Find(s Stored, request []Hash, assistant func(i int) bool) (Match, error) {
 	return Match{Case: None}, nil
 }
 
-// commonPrefix is the number of messages with which both begin. chains are the request's, by length, of which the
-// longest is not common.
-func commonPrefix(s Stored, chains []Hash) (int, error) {
-	common, differs := 0, len(chains)
-	for common+1 < differs {
-		n := (common + differs) / 2
-		at, err := s.Chain(n)
-		if err != nil {
-			return 0, err
-		}
-		if at == chains[n] {
-			common = n
-		} else {
-			differs = n
+// commonPrefix is the number of messages with which both begin.
+func commonPrefix(s Stored, request []Hash) (int, error) {
+	n := min(s.Len(), len(request))
+	for i := range n {
+		if h, err := s.Message(i); err != nil || h != request[i] {
+			return i, err
 		}
 	}
-	return common, nil
+	return n, nil
 }
 
 // longestTail finds the longest run of the request with which the stored history ends, the last of equally long ones.

@@ -23,11 +23,10 @@ type Hash [16]byte
 
 // Roll is the hash of a chain with one more message. The chain of no messages is the zero Hash.
 func Roll(chain, next Hash) Hash {
-	return sum(append(chain[:len(chain):len(chain)], next[:]...))
+	var both [2 * len(Hash{})]byte
+	copy(both[copy(both[:], chain[:]):], next[:])
+	return sum(both[:])
 }
-
-// Bytes is the hash of a message as it came.
-func Bytes(raw []byte) Hash { return sum(raw) }
 
 func sum(b []byte) Hash {
 	s := sha256.Sum256(b)

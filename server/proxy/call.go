@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,9 +37,15 @@ type Request struct {
 	Path   string // below the upstream's base
 	Query  string
 	Header http.Header // all of the client's
-	// Body must stay as it is until the answer's body is closed; the field may be cleared once the answer has begun.
+	// Body must stay as it is until it is Taken; the field may be cleared once the answer has begun.
 	Body []byte
+
+	reading atomic.Int32 // how many readers of Body there are that may still be read
 }
+
+// Taken tells, once Do has given an answer, whether the body's bytes are read no more. A provider may answer before it has
+// read all of a body, which goes on being sent then.
+func (r *Request) Taken() bool { return r.reading.Load() == 0 }
 
 // Do sends a request to an upstream. The error is a *Refusal.
 func (c *Clients) Do(ctx context.Context, u *upstream.Upstream, r *Request) (*http.Response, error) {
@@ -62,9 +68,9 @@ func (c *Clients) Do(ctx context.Context, u *upstream.Upstream, r *Request) (*ht
 			keyPlace(u.Protocol)+", beside Mneme's in X-Mneme-Key.")
 	}
 	if len(r.Body) > 0 {
-		out.Body, out.ContentLength = newBody(r.Body), int64(len(r.Body))
+		out.Body, out.ContentLength = r.newBody(), int64(len(r.Body))
 		// A connection from the pool may have been closed meanwhile. Then nothing was sent, and it is sent again.
-		out.GetBody = func() (io.ReadCloser, error) { return newBody(r.Body), nil }
+		out.GetBody = func() (io.ReadCloser, error) { return r.newBody(), nil }
 	}
 	resp, err := client.Do(out.WithContext(ctx))
 	if err != nil {
@@ -73,32 +79,46 @@ func (c *Clients) Do(ctx context.Context, u *upstream.Upstream, r *Request) (*ht
 	return resp, nil
 }
 
-// body is a request's body, which is let go of once it is sent: the request itself lives as long as its answer.
-type body struct{ left atomic.Pointer[bytes.Reader] }
+// body reads a request's body, which it lets go of once that is sent: the request of net/http lives as long as its answer.
+type body struct {
+	mu      sync.Mutex // The transport may close a body while it reads.
+	left    []byte     // nil: nothing is read any more
+	reading *atomic.Int32
+}
 
-func newBody(b []byte) *body {
-	out := new(body)
-	out.left.Store(bytes.NewReader(b))
-	return out
+func (r *Request) newBody() *body {
+	r.reading.Add(1)
+	return &body{left: r.Body, reading: &r.reading}
 }
 
 // Read implements io.Reader.
 func (b *body) Read(to []byte) (int, error) {
-	from := b.left.Load()
-	if from == nil {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left == nil {
 		return 0, io.EOF
 	}
-	n, err := from.Read(to)
-	if err != nil {
-		b.left.Store(nil)
+	n := copy(to, b.left)
+	if b.left = b.left[n:]; len(b.left) == 0 {
+		b.end()
 	}
-	return n, err
+	return n, nil
 }
 
-// Close implements io.Closer. The transport may call it while it reads.
+// Close implements io.Closer.
 func (b *body) Close() error {
-	b.left.Store(nil)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end()
 	return nil
+}
+
+// end lets go of the bytes. The lock must be held.
+func (b *body) end() {
+	if b.left != nil {
+		b.left = nil
+		b.reading.Add(-1)
+	}
 }
 
 // client is the one that may call an upstream.
