@@ -3,6 +3,7 @@ package rank
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -55,6 +56,23 @@ func FuzzReadBlock(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Numbers are read as binary.Uvarint reads them.
+func TestNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for range 20_000 {
+		b := make([]byte, r.IntN(12))
+		for i := range b {
+			b[i] = byte(r.Uint32()) | byte(r.IntN(4)/3^1)<<7 // long numbers, most of them
+		}
+		want, n := binary.Uvarint(b)
+		in := reader{b: b}
+		got := in.uvarint()
+		if n <= 0 && (!in.bad || got != 0) || n > 0 && (in.bad || got != want || in.at != n) {
+			t.Fatalf("%x is %d, bad %v, and %d of %d bytes by binary", b, got, in.bad, want, n)
+		}
+	}
 }
 
 // Postings of several terms are put together as if each document had had all its occurrences in one.
