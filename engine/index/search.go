@@ -49,6 +49,7 @@ type search struct {
 	visible  map[rank.Place]bool // of places whose group may be the viewer's: whether it is
 	fresh    []*rank.Document    // not in blocks, sorted by place
 	dead     map[rank.Place]bool
+	buffer   *rank.Buffer // of the postings of ranking
 	ranking  *rank.Ranking
 	only     map[rank.Place]bool // where hits may be; nil: anywhere
 	phrases  []string            // that hits hold
@@ -60,7 +61,9 @@ type search struct {
 // Search gives the best hits of a query, as many as it asks for, best first. It is incomplete where the index is being
 // built again, or is found damaged, which has it built again.
 func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits []rank.Hit, incomplete bool, err error) {
-	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{}}
+	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{},
+		buffer: rank.NewBuffer()}
+	defer s.buffer.Release() // Hits hold no postings.
 	languages, err := s.languages()
 	if err != nil {
 		return nil, false, err
@@ -114,6 +117,7 @@ func (s *search) languages() (out []string, err error) {
 // rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It
 // answers the languages with those of the documents that are not indexed.
 func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
+	s.buffer.Reset()
 	asked := s.svc.analyser.Search(s.Text, languages, !s.Plain)
 	dates, spans, counting := rank.Relative(s.Text, s.Now)
 	asked.Words = slices.DeleteFunc(asked.Words, func(w rank.Word) bool { return slices.Contains(counting, w.Text) })

@@ -195,36 +195,35 @@ func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, erro
 	if err := s.ctx.Err(); err != nil {
 		return rank.Postings{}, err
 	}
-	var lists [][]rank.Posting
-	for i, term := range w.Terms {
-		n := 0
-		for _, it := range blocks[i] {
+	n := len(s.fresh)
+	for _, items := range blocks {
+		for _, it := range items {
 			n += rank.BlockLen(it.Value)
 		}
-		list := make([]rank.Posting, 0, n)
+	}
+	list := s.buffer.Room(n)
+	for i, term := range w.Terms {
+		before := len(list)
 		for _, it := range blocks[i] {
 			more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
 			if s.damaged = s.damaged || err != nil; err == nil {
 				list = more
 			}
 		}
-		list, err := s.shown(s.alive(list))
+		stored, err := s.shown(s.alive(list[before:]))
 		if err != nil {
 			return rank.Postings{}, err
 		}
-		var fresh []rank.Posting
+		list = s.buffer.Unite(list[:before+len(stored)], before)
+		before = len(list)
 		for _, d := range s.fresh {
 			if n := d.Count(term); n > 0 && !s.hidden(d.Group) {
-				fresh = append(fresh, d.Posting(n))
+				list = append(list, d.Posting(n))
 			}
 		}
-		for _, l := range [][]rank.Posting{list, fresh} {
-			if len(l) > 0 {
-				lists = append(lists, l)
-			}
-		}
+		list = s.buffer.Unite(list, before)
 	}
-	return rank.Gather(w.Text, lists...), nil
+	return rank.Postings{Word: w.Text, List: s.buffer.Keep(list)}, nil
 }
 
 // hidden tells whether the viewer may not see documents of a group.

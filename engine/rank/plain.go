@@ -11,11 +11,16 @@ import (
 // looked for once these are used up. What cannot be among the best is passed over without being scored, as in MaxScore
 // (H. Turtle, J. Flood: Query evaluation: strategies and optimizations, 1995): each word gives at most so much, and words
 // that together give too little do not lead to documents, but only add to those that other words lead to.
+//
+// A glance at some documents with the word that gives most tells how good the best are at least. Without it a common
+// word would lead to thousands of documents until a rarer one had led to enough good ones.
 
-// keptFirst is how many candidates are kept at first, and keptMore how many times more are with each further look.
+// keptFirst is how many candidates are kept at first, keptMore how many times more are with each further look, and
+// glance how many documents are glanced at.
 const (
 	keptFirst = 64
 	keptMore  = 8
+	glance    = 512
 )
 
 // plain tells whether no document has neighbours.
@@ -35,11 +40,7 @@ type lead struct {
 func (r *Ranking) leads() []lead {
 	out := make([]lead, len(r.Words))
 	for i, w := range r.Words {
-		n := 0.0
-		for k := range w.List {
-			n = max(n, r.countOf(&w.List[k]))
-		}
-		out[i] = lead{word: i, list: w.List, most: r.shares[i] * r.saturated(n)}
+		out[i] = lead{word: i, list: w.List, most: r.shares[i] * r.saturated(r.mostOf(w.List))}
 	}
 	slices.SortFunc(out, func(a, b lead) int { return cmp.Compare(a.most, b.most) })
 	sum := 0.0
@@ -50,10 +51,30 @@ func (r *Ranking) leads() []lead {
 	return out
 }
 
-// others is the most that all but its words give to the score of a document without neighbours.
-func (r *Ranking) others() float64 {
+// mostOf is the most that countOf gives for a posting of a list. Of documents with the same count the shortest gives
+// most, so nearly all postings cost no division.
+func (r *Ranking) mostOf(list []Posting) (most float64) {
+	var shortest [8]*Posting // by count
+	for i := range list {
+		switch p := &list[i]; {
+		case p.Count >= uint32(len(shortest)):
+			most = max(most, r.countOf(p))
+		case shortest[p.Count] == nil || p.Len < shortest[p.Count].Len:
+			shortest[p.Count] = p
+		}
+	}
+	for _, p := range shortest {
+		if p != nil {
+			most = max(most, r.countOf(p))
+		}
+	}
+	return most
+}
+
+// others is the most that all but its words, its length and its importance give to the score of a document without
+// neighbours.
+func (r *Ranking) others() (most float64) {
 	w := &r.Weights
-	most := w.Length*fullness[fullLength] + w.Important/2
 	if len(r.Dates)+len(r.Spans) > 0 {
 		most += w.Date * bestMatch
 	}
@@ -72,83 +93,129 @@ const rounding = 1e-6
 // keepBest fills the heap with the best documents that come behind the last candidate of the heap before, at most r.keep.
 // All documents are plain. It fails where the ranking's context ends.
 func (r *Ranking) keepBest() error {
-	leads, others, worst := r.leads(), r.others(), math.Inf(-1)
-	w, full := &r.Weights, r.Weights.Length*fullness[fullLength]
-	kept, last := worstFirst{}, r.last
-	row := make([]float64, len(r.Words))
-	slot := len(r.docs) // where the next candidate's document is put; it is used again unless the candidate is kept
-	from := 0           // leads before it lead to no document that could be kept
-	for n := 0; ; n++ {
-		if n%4096 == 0 && r.ctx.Err() != nil {
-			return r.ctx.Err()
+	w := walk{Ranking: r, others: r.others(), worst: math.Inf(-1), row: make([]float64, len(r.Words))}
+	all, before := r.leads(), len(r.docs)
+	if last := len(all) - 1; last > 0 { // glance
+		w.leads, w.from = slices.Clone(all), last
+		w.leads[last].list = all[last].list[:min(len(all[last].list), glance)]
+		if err := w.run(); err != nil {
+			return err
 		}
-		var doc *Posting
-		for i := range leads[from:] {
-			if l := leads[from+i].list; len(l) > 0 && (doc == nil || l[0].Pos < doc.Pos) {
-				doc = &l[0]
-			}
-		}
-		if doc == nil {
-			break
-		}
-		most := others - full + w.Length*fullness[min(doc.Len, fullLength)]
-		clear(row)
-		for i := from; i < len(leads); i++ {
-			if l := &leads[i]; len(l.list) > 0 && l.list[0].Pos == doc.Pos {
-				row[l.word] = r.countOf(&l.list[0])
-				most += r.shares[l.word] * r.saturated(row[l.word])
-				l.list = l.list[1:]
-			}
-		}
-		for i := from - 1; i >= 0 && most+leads[i].upTo >= worst; i-- {
-			l := &leads[i]
-			l.list = skipTo(l.list, doc.Pos)
-			if len(l.list) > 0 && l.list[0].Pos == doc.Pos {
-				row[l.word] = r.countOf(&l.list[0])
-				most += r.shares[l.word] * r.saturated(row[l.word])
-			}
-		}
-		if most < worst || r.bars(doc.Place) || !r.Filter.may(doc.Day, doc.Attrs) {
-			continue
-		}
-		if slot == len(r.docs) {
-			r.docs, r.counts = append(r.docs, found{}), append(r.counts, row...)
-		}
-		r.docs[slot] = found{doc.Place, doc.Len, doc.Day, doc.Attrs}
-		copy(r.counts[slot*len(row):], row)
-		c := Candidate{Place: doc.Place, own: int32(slot), near: nobody, session: -1}
-		c.know(doc.Len, doc.Day, doc.Attrs)
-		if r.score(&c); last != nil && !last.before(&c) {
-			continue
-		}
-		switch {
-		case len(kept.candidates) < r.keep:
-			kept.candidates = append(kept.candidates, c)
-			slot = len(r.docs)
-			if len(kept.candidates) < r.keep {
-				continue
-			}
-			heap.Init(&kept)
-		case c.before(&kept.candidates[0]):
-			slot = int(kept.candidates[0].own)
-			kept.candidates[0] = c
-			heap.Fix(&kept, 0)
-		default:
-			continue
-		}
-		worst = kept.candidates[0].Score - rounding
-		for from < len(leads) && others+leads[from].upTo < worst {
-			from++
-		}
+		r.docs, r.counts = r.docs[:before], r.counts[:before*len(w.row)]
 	}
-	if r.last = nil; len(kept.candidates) == r.keep {
-		worst := kept.candidates[0]
+	// What the glance kept is kept again, if it is among the best. Only the score that it showed to be needed stays.
+	w.leads, w.from, w.kept.candidates = all, 0, w.kept.candidates[:0]
+	if err := w.run(); err != nil {
+		return err
+	}
+	if r.last = nil; len(w.kept.candidates) == r.keep {
+		worst := w.kept.candidates[0]
 		r.last = &worst
 	}
 	r.keep *= keptMore
-	r.heap = kept.candidates
+	r.heap = w.kept.candidates
 	heap.Init(&r.heap)
 	return nil
+}
+
+// walk goes through the lists of all words and keeps the best documents.
+type walk struct {
+	*Ranking
+	leads  []lead
+	from   int        // leads before it lead to no document that could be kept
+	others float64    // see Ranking.others
+	worst  float64    // the score that a document needs to be kept
+	kept   worstFirst // at most Ranking.keep
+	row    []float64  // what Ranking.counts says of the document at hand
+}
+
+// run walks until no list leads further. It fails where the ranking's context ends.
+func (w *walk) run() error {
+	slot := len(w.docs) // where the next candidate's document is put; it is used again unless the candidate is kept
+	w.raise(w.worst)
+	for n := 0; ; n++ {
+		if n%4096 == 0 && w.ctx.Err() != nil {
+			return w.ctx.Err()
+		}
+		doc, most := w.next()
+		if doc == nil {
+			return nil
+		}
+		if most < w.worst || w.bars(doc.Place) || !w.Filter.may(doc.Day, doc.Attrs) {
+			continue
+		}
+		if slot == len(w.docs) {
+			w.docs, w.counts = append(w.docs, found{}), append(w.counts, w.row...)
+		}
+		w.docs[slot] = found{doc.Place, doc.Len, doc.Day, doc.Attrs}
+		copy(w.counts[slot*len(w.row):], w.row)
+		c := Candidate{Place: doc.Place, own: int32(slot), near: nobody, session: -1}
+		c.know(doc.Len, doc.Day, doc.Attrs)
+		if w.score(&c); w.last != nil && !w.last.before(&c) {
+			continue
+		}
+		switch {
+		case len(w.kept.candidates) < w.keep:
+			w.kept.candidates = append(w.kept.candidates, c)
+			slot = len(w.docs)
+			if len(w.kept.candidates) < w.keep {
+				continue
+			}
+			heap.Init(&w.kept)
+		case c.before(&w.kept.candidates[0]):
+			slot = int(w.kept.candidates[0].own)
+			w.kept.candidates[0] = c
+			heap.Fix(&w.kept, 0)
+		default:
+			continue
+		}
+		w.raise(w.kept.candidates[0].Score - rounding)
+	}
+}
+
+// raise says what score a document needs to be kept, and has the words that lead to none lead no more.
+func (w *walk) raise(worst float64) {
+	w.worst = max(w.worst, worst)
+	most := w.others + w.Weights.Length*fullness[fullLength] + w.Weights.Important/2
+	for w.from < len(w.leads) && most+w.leads[w.from].upTo < w.worst {
+		w.from++
+	}
+}
+
+// next gives the next document that the lists lead to, nil behind the last one, and the most that its score may be.
+// Words that do not lead are looked up only where they can matter.
+func (w *walk) next() (doc *Posting, most float64) {
+	for i := range w.leads[w.from:] {
+		if l := w.leads[w.from+i].list; len(l) > 0 && (doc == nil || l[0].Pos < doc.Pos) {
+			doc = &l[0]
+		}
+	}
+	if doc == nil {
+		return nil, 0
+	}
+	most = w.others + w.Weights.Length*fullness[min(doc.Len, fullLength)] + w.importanceOf(doc.Attrs)
+	clear(w.row)
+	for i := w.from; i < len(w.leads); i++ {
+		if l := &w.leads[i]; len(l.list) > 0 && l.list[0].Pos == doc.Pos {
+			most += w.take(l)
+			l.list = l.list[1:]
+		}
+	}
+	for i := w.from - 1; i >= 0 && most+w.leads[i].upTo >= w.worst; i-- {
+		l := &w.leads[i]
+		if l.list = skipTo(l.list, doc.Pos); len(l.list) > 0 && l.list[0].Pos == doc.Pos {
+			most += w.take(l)
+		}
+	}
+	return doc, most
+}
+
+// take notes how often the document at hand holds a word, whose list begins with it, and gives the word's part of the
+// score.
+func (w *walk) take(l *lead) float64 {
+	n := w.countOf(&l.list[0])
+	w.row[l.word] = n
+	return w.shares[l.word] * w.saturated(n)
 }
 
 // skipTo drops the postings before a position.
@@ -157,11 +224,15 @@ func skipTo(list []Posting, pos uint64) []Posting {
 	for step < len(list) && list[step].Pos < pos {
 		step *= 2
 	}
-	list = list[step/2:]
-	at, _ := slices.BinarySearchFunc(list[:min(len(list), step+1)], pos, func(p Posting, pos uint64) int {
-		return cmp.Compare(p.Pos, pos)
-	})
-	return list[at:]
+	low, high := step/2, min(len(list), step+1)
+	for low < high {
+		if middle := (low + high) / 2; list[middle].Pos < pos {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return list[low:]
 }
 
 // worstFirst is a heap with the worst first.

@@ -44,44 +44,6 @@ type Postings struct {
 	List []Posting
 }
 
-// Gather puts the postings of a word's terms together. Each list is sorted; a document that is in several counts once,
-// with all its occurrences.
-func Gather(word string, lists ...[]Posting) Postings {
-	for len(lists) > 1 {
-		var merged [][]Posting
-		for two := range slices.Chunk(lists, 2) {
-			merged = append(merged, united(two...))
-		}
-		lists = merged
-	}
-	return Postings{Word: word, List: united(lists...)}
-}
-
-// united merges up to two sorted lists.
-func united(lists ...[]Posting) []Posting {
-	switch len(lists) {
-	case 0:
-		return nil
-	case 1:
-		return lists[0]
-	}
-	a, b := lists[0], lists[1]
-	out := make([]Posting, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		switch c := a[0].Compare(b[0].Place); {
-		case c < 0:
-			out, a = append(out, a[0]), a[1:]
-		case c > 0:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			out = append(out, a[0])
-			out[len(out)-1].Count += b[0].Count
-			a, b = a[1:], b[1:]
-		}
-	}
-	return append(append(out, a...), b...)
-}
-
 // Corpus says over how many documents a query ranks, and how many terms they have together.
 type Corpus struct {
 	Documents, Terms uint64

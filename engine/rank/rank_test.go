@@ -3,6 +3,7 @@ package rank
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -55,6 +56,55 @@ func FuzzReadBlock(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Numbers are read as binary.Uvarint reads them.
+func TestNumbers(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for range 20_000 {
+		b := make([]byte, r.IntN(12))
+		for i := range b {
+			b[i] = byte(r.Uint32()) | byte(r.IntN(4)/3^1)<<7 // long numbers, most of them
+		}
+		want, n := binary.Uvarint(b)
+		in := reader{b: b}
+		got := in.uvarint()
+		if n <= 0 && (!in.bad || got != 0) || n > 0 && (in.bad || got != want || in.at != n) {
+			t.Fatalf("%x is %d, bad %v, and %d of %d bytes by binary", b, got, in.bad, want, n)
+		}
+	}
+}
+
+// Postings of several terms are put together as if each document had had all its occurrences in one.
+func TestUnite(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	var buffer Buffer
+	for range 2000 {
+		counts := map[Place]uint32{}
+		var list []Posting
+		for range r.IntN(4) {
+			before := len(list)
+			for _, p := range randomPostings(r, r.IntN(20)) {
+				p.Stream, p.Pos, p.Count = p.Stream%2, p.Pos%64, p.Count%8
+				list = append(list, p)
+			}
+			slices.SortFunc(list[before:], func(a, b Posting) int { return a.Compare(b.Place) })
+			single := slices.CompactFunc(list[before:], func(a, b Posting) bool { return a.Place == b.Place })
+			list = list[:before+len(single)]
+			for _, p := range list[before:] {
+				counts[p.Place] += p.Count
+			}
+			list = buffer.Unite(list, before)
+		}
+		if !slices.IsSortedFunc(list, func(a, b Posting) int { return a.Compare(b.Place) }) || len(list) != len(counts) {
+			t.Fatalf("%d postings of %d documents: %v", len(list), len(counts), list)
+		}
+		for _, p := range list {
+			if p.Count != counts[p.Place] {
+				t.Fatalf("%v has %d occurrences, want %d", p.Place, p.Count, counts[p.Place])
+			}
+		}
+	}
 }
 
 // Blocks to which postings are added, and from which some are taken, hold what a sorted list would, in order and in

@@ -156,13 +156,17 @@ func (r *Ranking) essay(c *Candidate) float64 {
 
 // importance is that of a memory: messages have none.
 func (r *Ranking) importance(c *Candidate) float64 {
-	switch {
-	case !c.known:
+	if !c.known {
 		return r.Weights.Important / 2
-	case c.attrs.category() == Message:
+	}
+	return r.importanceOf(c.attrs)
+}
+
+func (r *Ranking) importanceOf(a Attrs) float64 {
+	if a.category() == Message {
 		return 0
 	}
-	return r.Weights.Important * (c.attrs.importance() - .5)
+	return r.Weights.Important * (a.importance() - .5)
 }
 
 // Why takes a score apart: its parts add up to it. Terms are the words that the document itself holds, Neighbours what

@@ -14,6 +14,7 @@ import (
 
 // talkIndex is a talk as documents and postings in memory, so that it can be ranked with any weights.
 type talkIndex struct {
+	buffer   rank.Buffer
 	docs     map[rank.Place]*rank.Document
 	postings map[string][]rank.Posting
 	corpus   rank.Corpus
@@ -57,13 +58,11 @@ func (x *talkIndex) ask(t *testing.T, question string, w rank.Weights) (ranked [
 	q := rank.Request{Corpus: x.corpus, Dates: rank.Dates(question), When: rank.AsksWhen(question), Weights: w}
 	var kept, named []rank.Postings
 	for _, word := range enginetest.Analyser().Search(question, nil, true).Words {
-		var lists [][]rank.Posting
+		p := rank.Postings{Word: word.Text}
 		for _, term := range word.Terms {
-			if l := x.postings[term]; len(l) > 0 {
-				lists = append(lists, l)
-			}
+			before := len(p.List)
+			p.List = x.buffer.Unite(append(p.List, x.postings[term]...), before)
 		}
-		p := rank.Gather(word.Text, lists...)
 		if said := x.postings[rank.SpeakerTerm(word.Text)]; len(said) > 0 {
 			for i := range said {
 				q.Speakers.Add(&said[i])
