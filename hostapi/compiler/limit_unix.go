@@ -15,17 +15,18 @@ const niceness = 10
 // limitSelf bounds this process until its end. The bound on time also ends a child whose parent is gone.
 func limitSelf(memory, seconds int64) error {
 	for _, l := range []struct {
-		resource int
-		value    uint64
+		resource  int
+		soft, max uint64
 	}{
 		// RLIMIT_DATA bounds memory that can be written to. Go reserves far more address space than it uses.
-		{syscall.RLIMIT_DATA, uint64(memory)},
-		{syscall.RLIMIT_CPU, uint64(seconds)},
-		{syscall.RLIMIT_CORE, 0},
+		{syscall.RLIMIT_DATA, uint64(memory), uint64(memory)},
+		// At the soft limit Go's runtime ends the process, and says why; at the other one the kernel kills it.
+		{syscall.RLIMIT_CPU, uint64(seconds), uint64(seconds) + 1},
+		{syscall.RLIMIT_CORE, 0, 0},
 	} {
-		limit := syscall.Rlimit{Cur: l.value, Max: l.value}
+		limit := syscall.Rlimit{Cur: l.soft, Max: l.max}
 		if err := syscall.Setrlimit(l.resource, &limit); err != nil {
-			return fmt.Errorf("limiting resource %d to %d: %w", l.resource, l.value, err)
+			return fmt.Errorf("limiting resource %d to %d: %w", l.resource, l.soft, err)
 		}
 	}
 	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness)

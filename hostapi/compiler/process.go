@@ -47,7 +47,10 @@ func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	code := cmd.ProcessState.ExitCode()
 	switch {
-	case wall.Err() != nil, killed(cmd.ProcessState) && used >= c.time*9/10:
+	case words.says("SIGXCPU"), killed(cmd.ProcessState) && used >= c.time*9/10:
+		used = max(used, c.time) // The kernel, whose clock for limits is coarser, found so much.
+		fallthrough
+	case wall.Err() != nil:
 		return &plan.Refusal{Check: checkTime, Found: used.Milliseconds(), Limit: c.time.Milliseconds(),
 			Detail: fmt.Sprintf("stopped after computing for %v; the limit is %v", used.Round(time.Millisecond),
 				c.time)}
