@@ -2,7 +2,6 @@ package index
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -12,15 +11,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
-
-// StreamOf is the stream of the memories that name a session. Those that name none are in stream 0.
-func StreamOf(session string) uint64 {
-	if session == "" {
-		return 0
-	}
-	sum := sha256.Sum256([]byte("session " + session))
-	return max(binary.BigEndian.Uint64(sum[:8]), 1)
-}
 
 // Passages is the record that says where the passages of a memory are: at adjacent places of one stream.
 type Passages struct {
@@ -62,17 +52,23 @@ func (ps Passages) Place(i uint64) rank.Place {
 	return rank.Place{Stream: ps.First.Stream, Pos: ps.First.Pos + i}
 }
 
-// Analysed is all of a memory's document that can be made without the store.
+// Analysed is a text as far as it can be indexed without the store: a document for each passage, without its place.
 type Analysed struct {
-	of       rank.Document
-	passages []rank.Document
-	latin    string // the language that Latin words were stemmed in; "" where there are none
+	Passages []rank.Document
+	Latin    string // the language that Latin words were stemmed in; "" where there are none
 }
 
-// Analyse reads a memory's text. doc says all but places and terms.
+// Analyse reads a text. doc says all of its documents but places and what the text says.
 func (svc *Service) Analyse(doc rank.Document, text string) Analysed {
-	passages, latin := svc.Passages(doc, text)
-	return Analysed{doc, passages, latin}
+	terms, latin := svc.analyser.Index(text)
+	parts, lens := rank.Passages(terms)
+	doc.Style = rank.StyleOf(text)
+	docs := make([]rank.Document, len(parts))
+	for i := range docs {
+		docs[i] = doc
+		docs[i].Len, docs[i].Terms = lens[i], rank.WithSpeaker(parts[i], doc.Speaker)
+	}
+	return Analysed{docs, latin}
 }
 
 // PutDocuments makes memories' texts findable, in the batch that writes the memories and in place of what their ids had
@@ -81,20 +77,21 @@ func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs 
 	s := Memories(project)
 	keys := [][]byte{s.epochKey()}
 	for _, d := range docs {
-		keys = append(append(keys, records.RecallMemory.Key(project, d.of.ID)), s.noteKeys(d.latin)...)
-		if d.of.Session != "" {
-			keys = append(keys, s.StreamKey(StreamOf(d.of.Session)))
+		first := &d.Passages[0] // There is one, however short the text is.
+		keys = append(append(keys, records.RecallMemory.Key(project, first.ID)), s.noteKeys(d.Latin)...)
+		if first.Session != "" {
+			keys = append(keys, s.StreamKey(rank.StreamOf(first.Session)))
 		}
 	}
 	if _, err := t.Look(keys...); err != nil { // all that follows needs, in one round trip
 		return err
 	}
 	_, err := svc.Change(t, s, func() error {
+		start := func(d Analysed) uint64 { return rank.Timed(d.Passages[0].Created).Pos }
 		var r run
 		for i, d := range docs {
-			if start := rank.Timed(d.of.Created).Pos; i == 0 || start != r.start {
-				sameTime := func(d Analysed) bool { return rank.Timed(d.of.Created).Pos == start }
-				r = run{start: start, long: i+longRun <= len(docs) && sameTime(docs[i+longRun-1])}
+			if at := start(d); i == 0 || at != r.start {
+				r = run{start: at, long: i+longRun <= len(docs) && start(docs[i+longRun-1]) == at}
 			}
 			if err := svc.putDocument(t, s, d, &r); err != nil {
 				return err
@@ -112,42 +109,27 @@ type run struct {
 	next  uint64 // the place behind the last one; 0 before the first
 }
 
-const longRun = 16
-
 func (svc *Service) putDocument(t *records.Tx, s Space, d Analysed, r *run) error {
-	err := svc.removePassages(t, s, d.of.ID)
+	id := d.Passages[0].ID
+	err := svc.removePassages(t, s, id)
 	if err != nil {
 		return err
 	}
-	ps := Passages{First: rank.Place{Stream: StreamOf(d.of.Session)}, Count: uint64(len(d.passages))}
+	ps := Passages{First: rank.Place{Stream: rank.StreamOf(d.Passages[0].Session)}, Count: uint64(len(d.Passages))}
 	if ps.First.Pos, err = s.nextPosition(t, &ps, r); err != nil {
 		return err
 	}
-	for i := range d.passages {
-		d.passages[i].Place = ps.Place(uint64(i))
+	for i := range d.Passages {
+		d.Passages[i].Place = ps.Place(uint64(i))
 	}
-	if ps.Epoch, err = svc.AddDocuments(t, s, d.passages, d.latin); err != nil {
+	if ps.Epoch, err = svc.AddDocuments(t, s, d.Passages, d.Latin); err != nil {
 		return err
 	}
 	if ps.First.Stream == 0 {
 		s.expectFree(t, &ps)
 	}
-	t.Put(records.RecallMemory.Key(s.Project, d.of.ID), ps.append(nil))
+	t.Put(records.RecallMemory.Key(s.Project, id), ps.append(nil))
 	return nil
-}
-
-// Passages makes the documents of a text, one for each passage, and tells the language that its Latin words were
-// stemmed in. doc says all of them but places and what the text says.
-func (svc *Service) Passages(doc rank.Document, text string) (docs []rank.Document, latin string) {
-	terms, latin := svc.analyser.Index(text)
-	parts, lens := rank.Passages(terms)
-	doc.Style = rank.StyleOf(text)
-	docs = make([]rank.Document, len(parts))
-	for i := range docs {
-		docs[i] = doc
-		docs[i].Len, docs[i].Terms = lens[i], rank.WithSpeaker(parts[i], doc.Speaker)
-	}
-	return docs, latin
 }
 
 // HasDocument tells whether a memory is in the index.
@@ -193,7 +175,8 @@ func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bo
 const (
 	firstDraw = 10 // within the millisecond
 	laterDraw = 20 // within about a second
-	lastDraw  = 24
+	lastDraw  = 24 // and at once for so many of a batch that go one behind the other:
+	longRun   = 16
 )
 
 // nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
@@ -213,12 +196,11 @@ func (s Space) nextPosition(t *records.Tx, ps *Passages, r *run) (uint64, error)
 		}
 		at := Passages{First: rank.Place{Pos: r.next}, Count: ps.Count}
 		for tried := t.Tried; at.First.Pos == 0 || s.taken(t, epoch, &at); tried++ {
-			bits := firstDraw
-			switch {
-			case r.long:
+			bits := min(laterDraw+2*(tried-1), lastDraw)
+			if r.long {
 				bits = lastDraw
-			case tried > 0:
-				bits = min(laterDraw+2*(tried-1), lastDraw)
+			} else if tried == 0 {
+				bits = firstDraw
 			}
 			var random [4]byte
 			t.DB.Random(random[:])

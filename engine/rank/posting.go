@@ -2,6 +2,7 @@ package rank
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -11,6 +12,15 @@ import (
 // Place is where a document is: its stream, which is a conversation, and its position there. Documents at adjacent
 // positions of one stream are neighbours. Those of stream 0 have no neighbours.
 type Place struct{ Stream, Pos uint64 }
+
+// StreamOf is the stream of the memories that name a session. Those that name none are in stream 0.
+func StreamOf(session string) uint64 {
+	if session == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte("session " + session))
+	return max(binary.BigEndian.Uint64(sum[:8]), 1)
+}
 
 // Compare orders places by stream, then by position.
 func (p Place) Compare(q Place) int {

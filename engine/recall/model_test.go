@@ -15,7 +15,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/index"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/recall"
@@ -282,8 +281,8 @@ func (m *recallModel) chosen(hits []*modelHit) (out []*modelHit) {
 			return cmp.Compare(b.score, a.score)
 		}
 		return cmp.Or(b.at.Truncate(24*time.Hour).Compare(a.at.Truncate(24*time.Hour)),
-			-rank.Place{Stream: index.StreamOf(a.spec.SessionID), Pos: uint64(a.pos)}.Compare(
-				rank.Place{Stream: index.StreamOf(b.spec.SessionID), Pos: uint64(b.pos)}))
+			-rank.Place{Stream: rank.StreamOf(a.spec.SessionID), Pos: uint64(a.pos)}.Compare(
+				rank.Place{Stream: rank.StreamOf(b.spec.SessionID), Pos: uint64(b.pos)}))
 	})
 	said := map[string]*modelHit{}
 	for _, h := range hits {

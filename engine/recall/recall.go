@@ -129,7 +129,7 @@ func (r *recalling) now() time.Time {
 func (r *recalling) findMemories() error {
 	q := &index.Query{Space: index.Memories(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
 		Limit: r.Limit, Under: ident.NamespacePath(r.Namespace)}
-	q.Filter.Stream = index.StreamOf(r.SessionID)
+	q.Filter.Stream = rank.StreamOf(r.SessionID)
 	q.Now, q.Plain, q.Accept = r.now(), r.Plain, r.acceptMemory
 	q.Holds = func(d *rank.Document, phrase string) (bool, error) {
 		recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, []string{d.ID})

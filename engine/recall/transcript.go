@@ -299,14 +299,15 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 			if err != nil {
 				continue // Damaged ones are reported where they are listed.
 			}
-			parts, latin := svc.index.Passages(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
+			read := svc.index.Analyse(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
 				Tags: hd.Tags, Created: records.TimeOf(hd.Created), Speaker: msg.Name,
 				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg))
+			parts := read.Passages
 			if parts[0].Len == 0 {
 				continue
 			}
-			if latin != "" && !slices.Contains(languages, latin) {
-				languages = append(languages, latin)
+			if read.Latin != "" && !slices.Contains(languages, read.Latin) {
+				languages = append(languages, read.Latin)
 			}
 			for i := range parts {
 				parts[i].Place = rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next}
