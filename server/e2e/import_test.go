@@ -33,8 +33,9 @@ func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 	path := "/api/v1/projects/moved"
 
 	data := t.TempDir()
-	send := func(c client, file []byte) (reply, error) {
-		return c.try("POST", "/api/v1/import", file, "Content-Type", "application/x-ndjson")
+	// The key has an import answered once more that came to the end before the server was killed.
+	send := func(c client, file []byte, key string) (reply, error) {
+		return c.try("POST", "/api/v1/import", file, "Content-Type", "application/x-ndjson", "Idempotency-Key", key)
 	}
 	stored := func(c client) (n int) { // sessions, as far as they are listed
 		var list struct{ Data []json.RawMessage }
@@ -48,7 +49,7 @@ func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = send(server.client(t), file) // The server is killed amid it, or the import ends before.
+			_, _ = send(server.client(t), file, "whole") // The server is killed amid it, or the import ends before.
 		}()
 		watch := server.client(t)
 		before := func() bool {
@@ -67,10 +68,10 @@ func TestTenantImportGoesOnAfterACrash(t *testing.T) {
 
 	server := start(t, data)
 	c := server.client(t)
-	if r, err := send(c, clash); err != nil || r.status != 409 {
+	if r, err := send(c, clash, "clash"); err != nil || r.status != 409 {
 		t.Fatalf("another file of the same names is answered %d %s %v", r.status, r.body, err)
 	}
-	r, err := send(c, file)
+	r, err := send(c, file, "whole")
 	if err != nil || r.status != 200 {
 		t.Fatalf("the same file again is answered %d %s %v", r.status, r.body, err)
 	}
