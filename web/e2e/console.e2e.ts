@@ -467,9 +467,12 @@ describe('what is written', () => {
     await using({}, async ({ page }) => {
       await visit(page, server, '/p/shop/memories');
       const namespaces = page.getByRole('navigation', { name: 'Namespaces' });
+      const outside = page.getByRole('link', { name: 'ships-from' });
+      await outside.waitFor();
       await namespaces.getByRole('button', { name: 'customers / ada' }).click();
       await page.waitForURL((url) => url.searchParams.get('ns') === '["customers","ada"]');
       const rows = page.getByRole('region', { name: 'Memories' }).getByRole('row');
+      await outside.waitFor({ state: 'detached' });
       await page.getByRole('link', { name: 'customers / ada / wrapping' }).waitFor();
       expect(await rows.count()).toBe(2); // the first names the columns
       await page.getByRole('button', { name: 'New memory' }).click();
@@ -482,7 +485,7 @@ describe('what is written', () => {
       await page.getByRole('link', { name: 'customers / ben / wrapping' }).waitFor();
       expect(await rows.count()).toBe(4);
       await namespaces.getByRole('button', { name: 'All' }).click();
-      await page.getByRole('link', { name: 'ships-from' }).waitFor();
+      await outside.waitFor();
     });
     await server.call('DELETE', `${p}/memories/phone?namespace=customers&namespace=ada`);
   });
