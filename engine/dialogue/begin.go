@@ -63,9 +63,7 @@ func (svc *Service) Begin(ctx context.Context, c access.Caller, projectID string
 	if err := svc.takeUp(ctx, c, projectID, x, places); err != nil {
 		return nil, err
 	}
-	if x.first, err = svc.find(c, x, places); err != nil {
-		return nil, err
-	}
+	x.first = svc.find(c, x, places)
 	f := &x.first
 	if ask.Previous != "" && !ask.Delta && (f.match.Keep == 0 || f.match.Case != resent.Extend && f.match.Case != resent.Tail) {
 		return nil, errUnknown(ask.Previous)

@@ -68,9 +68,7 @@ func (svc *Service) Commit(ctx context.Context, c access.Caller, projectID strin
 		if err != nil {
 			return out, err
 		}
-		if f, err = svc.again(c, x, places); err != nil {
-			return out, err
-		}
+		f = svc.again(c, x, places)
 		if f.to == "" {
 			out.Reason = tooManyForks
 			return out, nil
@@ -136,20 +134,20 @@ func heard(f chat.Format, pending []json.RawMessage, r *Reply) (saying, error) {
 // again finds an exchange once more, because its session went on while the reply was awaited. It takes back only what
 // was there when the request began, or what the same request has stored meanwhile: of two that were sent at once one
 // turn is left. Anything else goes to a fork.
-func (svc *Service) again(c access.Caller, x *Exchange, places []place) (found, error) {
-	f, err := svc.find(c, x, places)
-	if err != nil || f.copies || f.back == nil && f.match.Case != resent.None {
-		return f, err
+func (svc *Service) again(c access.Caller, x *Exchange, places []place) found {
+	f := svc.find(c, x, places)
+	if f.copies || f.back == nil && f.match.Case != resent.None {
+		return f
 	}
 	if f.back != nil && f.id == x.first.id && !f.others(x.Delegation, max(*f.back, x.given[f.id])) &&
 		(f.line.lastTurn() <= x.given[f.id] || svc.twin(c, x, &f)) {
-		return f, nil
+		return f
 	}
 	out := x.first
 	out.to = freeFork(places)
 	if out.pending = withoutDecisions(out.pending); out.keep == 0 { // Nothing is stored before it.
 		out.place, out.line, out.back, out.copies = place{id: out.to}, line{}, nil, false
-		return out, nil
+		return out
 	}
 	for i := range places { // It goes to a copy of the session as it was.
 		p := &places[i]
@@ -158,10 +156,10 @@ func (svc *Service) again(c access.Caller, x *Exchange, places []place) (found, 
 		}
 		if p.line.chained(out.keep) == out.base() {
 			out.place, out.back, out.copies = *p, new(p.line.turn[out.keep-1]), true
-			return out, nil
+			return out
 		}
 	}
-	return x.apart(places), nil
+	return x.apart(places)
 }
 
 // twin tells whether what a request would take back is one turn, which the same request has made.

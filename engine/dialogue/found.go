@@ -85,7 +85,7 @@ func (svc *Service) places(ctx context.Context, c access.Caller, projectID strin
 }
 
 // find holds a request against the places as they are.
-func (svc *Service) find(c access.Caller, x *Exchange, places []place) (found, error) {
+func (svc *Service) find(c access.Caller, x *Exchange, places []place) found {
 	ls := svc.openTurns(c, x)
 	var all []found
 	for i := range places {
@@ -94,10 +94,7 @@ func (svc *Service) find(c access.Caller, x *Exchange, places []place) (found, e
 			continue
 		}
 		for _, l := range p.loops(ls, x) {
-			f, err := x.foundAt(*p, l)
-			if err != nil {
-				return f, err
-			}
+			f := x.foundAt(*p, l)
 			elsewhere := f.match.Case == resent.New && p.fork > 0 && p.id != x.ask.Session
 			if f.match.Case != resent.None && !elsewhere {
 				all = append(all, f)
@@ -105,11 +102,11 @@ func (svc *Service) find(c access.Caller, x *Exchange, places []place) (found, e
 		}
 	}
 	if len(all) == 0 {
-		return x.apart(places), nil
+		return x.apart(places)
 	}
 	f := slices.MinFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), x.better(&a, &b)) })
 	x.settle(&f, places, ls)
-	return f, nil
+	return f
 }
 
 // loops gives the open turns of a place that a request may go on from; nil stands for what is stored.
@@ -175,48 +172,42 @@ func freeFork(places []place) string {
 }
 
 // foundAt holds a request against one place, or against an open turn there.
-func (x *Exchange) foundAt(p place, l *loop) (f found, err error) {
-	f = found{place: p, loop: l, keep: p.line.Len()}
+func (x *Exchange) foundAt(p place, l *loop) found {
 	at := pathOf(p.line, l)
-	if f.match, err = resent.Find(at, x.said.hashes, x.said.assistant); err != nil {
-		return f, err
-	}
-	if err = x.compacted(&f, at); err != nil {
-		return f, err
-	}
+	f := found{place: p, loop: l, match: resent.Find(at, x.said.hashes, x.said.assistant)}
+	x.compacted(&f, at)
 	whole := f.match.Case == resent.Extend || f.match.Case == resent.Tail
 	if x.ask.Delta && (!whole || f.match.Keep == 0) {
 		f.match = resent.Match{Case: resent.Delta, Keep: at.Len()}
 	}
 	if l == nil {
 		f.keep = f.match.Keep
-		return f, nil
+		return f
 	}
 	if f.keep = l.keep; !whole && f.match.Case != resent.Delta {
 		f.match = resent.Match{Case: resent.None} // The request goes on from before the open turn, or from elsewhere.
 	}
-	return f, nil
+	return f
 }
 
 // compacted corrects what a request is whose client makes summaries by itself: they are no edits, and no other
 // conversations.
-func (x *Exchange) compacted(f *found, s resent.Stored) error {
+func (x *Exchange) compacted(f *found, s resent.Stored) {
 	edits := f.match.Case == resent.Diverge
 	if !x.ask.Compacts || f.match.Case != resent.None && !(edits && x.ask.Compacted) {
-		return nil
+		return
 	}
 	newest := f.line.lastStart()
 	if f.loop != nil { // Nothing behind its beginning is a turn yet.
 		newest = s.Len()
 	}
-	m, err := resent.FindCompacted(s, newest, x.said.hashes, x.said.assistant, x.ask.Compacted)
-	if err != nil || m.Case == resent.None {
-		return err
+	m := resent.FindCompacted(s, newest, x.said.hashes, x.said.assistant, x.ask.Compacted)
+	if m.Case == resent.None {
+		return
 	}
 	if f.match = m; x.ask.Windowed {
 		f.match = resent.Match{Case: resent.None}
 	}
-	return nil
 }
 
 // rank orders what a request may be: the lower, the better.

@@ -30,7 +30,7 @@ func (l line) chained(n int) resent.Hash {
 // Len and Message make a line a resent.Stored.
 func (l line) Len() int { return len(l.said) }
 
-func (l line) Message(i int) (resent.Hash, error) { return l.said[i], nil }
+func (l line) Message(i int) resent.Hash { return l.said[i] }
 
 func (l line) with(said resent.Hash, turn uint32) line {
 	return line{append(l.said, said), append(l.chain, resent.Roll(l.chained(len(l.said)), said)), append(l.turn, turn)}

@@ -127,9 +127,9 @@ func pathOf(in line, l *loop) path {
 
 func (p path) Len() int { return p.keep + len(p.shown) }
 
-func (p path) Message(i int) (resent.Hash, error) {
+func (p path) Message(i int) resent.Hash {
 	if i >= p.keep {
-		return p.shown[i-p.keep], nil
+		return p.shown[i-p.keep]
 	}
 	return p.line.Message(i)
 }

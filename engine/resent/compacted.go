@@ -12,30 +12,27 @@ import "slices"
 //   - a rewind, where it is an earlier state of the newest turn behind a summary: a retry, or another answer is wanted.
 //     At least two messages must show it, and the request must have the turn from its beginning on, which newest gives.
 //   - else none.
-func FindCompacted(s Stored, newest int, request []Hash, assistant func(i int) bool, compacted bool) (Match, error) {
+func FindCompacted(s Stored, newest int, request []Hash, assistant func(i int) bool, compacted bool) Match {
 	history := make([]Hash, s.Len())
 	for i := range history {
-		var err error
-		if history[i], err = s.Message(i); err != nil {
-			return Match{}, err
-		}
+		history[i] = s.Message(i)
 	}
 	stored := len(history)
 	if stored == 0 {
-		return Match{Case: None}, nil
+		return Match{Case: None}
 	}
 	for i := len(request) - 2; i > 0; i-- {
 		if request[i] == history[stored-1] && assistant(i) {
-			return Match{Case: Tail, Keep: stored, New: i + 1, Front: i}, nil
+			return Match{Case: Tail, Keep: stored, New: i + 1, Front: i}
 		}
 	}
 	if keep, length := earlier(history, newest, request); length > 0 {
-		return Match{Case: Rewind, Keep: keep, New: len(request), Front: len(request) - length}, nil
+		return Match{Case: Rewind, Keep: keep, New: len(request), Front: len(request) - length}
 	}
 	if end := inOrder(history, request); compacted && end > 0 && end < len(request) {
-		return Match{Case: Tail, Keep: stored, New: end, Front: end}, nil
+		return Match{Case: Tail, Keep: stored, New: end, Front: end}
 	}
-	return Match{Case: None}, nil
+	return Match{Case: None}
 }
 
 // earlier finds the longest run that the request ends with and that ends within the newest turn, the newest of equally

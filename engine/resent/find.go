@@ -1,11 +1,11 @@
 package resent
 
-// Stored is a stored history. Its methods may read from a store.
+// Stored is a stored history.
 type Stored interface {
 	// Len is the number of messages.
 	Len() int
 	// Message is the hash of one message, from 0.
-	Message(i int) (Hash, error)
+	Message(i int) Hash
 }
 
 // Case says what a request is to the stored history.
@@ -37,41 +37,37 @@ type Match struct {
 // A tail is a run of at least two messages, one of them the model's, with which the stored history ends. It is looked
 // for before a divergence: who edits a message has no answer behind it yet, so the stored history's end shows that a
 // front was trimmed, even one that begins as the stored history does.
-func Find(s Stored, request []Hash, assistant func(i int) bool) (Match, error) {
+func Find(s Stored, request []Hash, assistant func(i int) bool) Match {
 	stored := s.Len()
 	if stored == 0 {
-		return Match{Case: New}, nil
+		return Match{Case: New}
 	}
-	common, err := commonPrefix(s, request)
-	switch {
-	case err != nil:
-		return Match{}, err
-	case common == stored:
-		return Match{Case: Extend, Keep: stored, New: stored}, nil
-	case common == len(request):
-		return Match{Case: Rewind, Keep: common, New: common}, nil
+	common := commonPrefix(s, request)
+	switch common {
+	case stored:
+		return Match{Case: Extend, Keep: stored, New: stored}
+	case len(request):
+		return Match{Case: Rewind, Keep: common, New: common}
 	}
-	end, length, err := longestTail(s, request, assistant)
+	end, length := longestTail(s, request, assistant)
 	switch {
-	case err != nil:
-		return Match{}, err
 	case length > 0:
-		return Match{Case: Tail, Keep: stored, New: end, Front: end - length}, nil
+		return Match{Case: Tail, Keep: stored, New: end, Front: end - length}
 	case common > 0:
-		return Match{Case: Diverge, Keep: common, New: common}, nil
+		return Match{Case: Diverge, Keep: common, New: common}
 	}
-	return Match{Case: None}, nil
+	return Match{Case: None}
 }
 
 // commonPrefix is the number of messages with which both begin.
-func commonPrefix(s Stored, request []Hash) (int, error) {
+func commonPrefix(s Stored, request []Hash) int {
 	n := min(s.Len(), len(request))
 	for i := range n {
-		if h, err := s.Message(i); err != nil || h != request[i] {
-			return i, err
+		if s.Message(i) != request[i] {
+			return i
 		}
 	}
-	return n, nil
+	return n
 }
 
 // longestTail finds the longest run of the request with which the stored history ends, the last of equally long ones.
@@ -79,15 +75,11 @@ func commonPrefix(s Stored, request []Hash) (int, error) {
 //
 // Read backwards, the run is where the stored end's beginning occurs in the request: the Z-algorithm (Gusfield,
 // Algorithms on Strings, Trees and Sequences, 1997, section 1.3) finds all of them in one pass.
-func longestTail(s Stored, request []Hash, assistant func(i int) bool) (end, length int, err error) {
+func longestTail(s Stored, request []Hash, assistant func(i int) bool) (end, length int) {
 	size := min(s.Len(), len(request))
 	backwards := make([]Hash, 0, size+len(request))
 	for i := range size {
-		h, err := s.Message(s.Len() - 1 - i)
-		if err != nil {
-			return 0, 0, err
-		}
-		backwards = append(backwards, h)
+		backwards = append(backwards, s.Message(s.Len()-1-i))
 	}
 	for i := range request {
 		backwards = append(backwards, request[len(request)-1-i])
@@ -99,7 +91,7 @@ func longestTail(s Stored, request []Hash, assistant func(i int) bool) (end, len
 			end, length = last, run
 		}
 	}
-	return end, length, nil
+	return end, length
 }
 
 func anyOf(from, to int, is func(i int) bool) bool {

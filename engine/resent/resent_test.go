@@ -19,9 +19,9 @@ type stored struct {
 
 func (s *stored) Len() int { return len(s.messages) }
 
-func (s *stored) Message(i int) (resent.Hash, error) {
+func (s *stored) Message(i int) resent.Hash {
 	s.reads++
-	return s.messages[i], nil
+	return s.messages[i]
 }
 
 // TestFindAgainstItsWords holds Find against the cases as their words define them, on short random histories of few
@@ -42,10 +42,7 @@ func TestFindAgainstItsWords(t *testing.T) {
 			m = slices.Concat(messages()[:0:0], s.messages[random.IntN(len(s.messages)+1):], m)
 		}
 		assistant := func(i int) bool { return m[i][0] == 2 }
-		got, err := resent.Find(s, m, assistant)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := resent.Find(s, m, assistant)
 		if want := words(s.messages, m, assistant); got != want {
 			t.Fatalf("stored %v request %v: %+v, wanted %+v", s.messages, m, got, want)
 		}
@@ -96,8 +93,8 @@ func TestExtendingReadsOnce(t *testing.T) {
 		s.messages = append(s.messages, resent.Hash{byte(i), byte(i >> 8), 1})
 	}
 	request := append(slices.Clone(s.messages), resent.Hash{9, 9, 9})
-	if got, err := resent.Find(s, request, func(int) bool { return true }); err != nil || got.New != 5000 || s.reads != 5000 {
-		t.Errorf("%+v %v, %d reads", got, err, s.reads)
+	if got := resent.Find(s, request, func(int) bool { return true }); got.New != 5000 || s.reads != 5000 {
+		t.Errorf("%+v, %d reads", got, s.reads)
 	}
 }
 
@@ -191,7 +188,7 @@ func FuzzOf(f *testing.F) {
 func ExampleFind() {
 	history := &stored{messages: []resent.Hash{{1}, {2}, {3}, {4}}}
 	summarised := []resent.Hash{{9}, {3}, {4}, {5}}
-	match, _ := resent.Find(history, summarised, func(i int) bool { return i%2 == 0 })
+	match := resent.Find(history, summarised, func(i int) bool { return i%2 == 0 })
 	fmt.Printf("%+v\n", match)
 	// Output: {Case:tail Keep:4 New:3 Front:1}
 }
