@@ -120,7 +120,7 @@ func BlockLen(b []byte) int {
 	return int(min(r.uvarint(), uint64(len(b))))
 }
 
-// ReadBlock appends to dst the postings of the block whose key names a place.
+// ReadBlock appends to dst the postings of the block whose key names a place. It refuses one whose places do not ascend.
 func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 	if len(b) == 0 || b[0] != blockVersion {
 		return dst, errBadBlock
@@ -136,10 +136,13 @@ func ReadBlock(dst []Posting, begin Place, b []byte) ([]Posting, error) {
 	last := beforeBlock(begin)
 	at, day, attrs := last.Place, last.Day, last.Attrs
 	for i := range dst[old:] {
+		before := at
 		if step := r.uvarint(); step > 0 {
 			at.Pos += step
+			r.bad = r.bad || at.Pos < before.Pos && i > 0 // The first may be at 0, which is behind the place before it.
 		} else {
 			at.Stream, at.Pos = r.uint64(), r.uvarint()
+			r.bad = r.bad || at.Stream <= before.Stream
 		}
 		length, count := r.uvarint(), uint32(1)
 		day = at.likelyDay(day)
