@@ -28,7 +28,7 @@ type Limits struct {
 	CompileMemory int           // bytes
 
 	// All tenants together. While another tenant is about, one tenant may have all but one of Calls, so that the other's
-	// calls need not wait; its first one waits for a millisecond at most. One tenant may have one of Compiles.
+	// calls need not wait; its first one waits for a millisecond and a slice of fuel. One tenant may have one of Compiles.
 	Calls     int           // at once: one per processor, because guests compute and never wait
 	Compiles  int           // at once, at a low priority
 	IdleBytes int           // memory of instances that wait for their next call, one tenant's a quarter of it at most
