@@ -50,9 +50,25 @@ func TestCampaignIdleStreams(t *testing.T) {
 
 func idleStreams(t *testing.T, mode, body string, streams int) {
 	p := startProxy(t, t.TempDir(), silent(t))
-	for i := range 32 { // what happens once
-		_ = openStream(t, p, fmt.Sprint("first-", i), mode, body).Close()
+	opened := func(prefix string, n int) []net.Conn { // from eight clients at once
+		conns := make([]net.Conn, n)
+		var group sync.WaitGroup
+		for from := range 8 {
+			group.Go(func() {
+				for i := from; i < n; i += 8 {
+					conns[i] = openStream(t, p, fmt.Sprint(prefix, i), mode, body)
+				}
+			})
+		}
+		group.Wait()
+		return conns
 	}
+	closed := func(conns []net.Conn) {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+	closed(opened("first-", 32)) // what happens once, such as instances of policies for calls at the same time
 	c := p.client(t)
 	open := func(n int) bool {
 		return strings.Contains(string(c.get("/metrics").body), fmt.Sprintf("mneme_http_streams_open %d\n", n))
@@ -60,21 +76,7 @@ func idleStreams(t *testing.T, mode, body string, streams int) {
 	for !open(0) { // until the server has seen that the first ones are gone
 	}
 	without := p.anonymous(t)
-	conns := make([]net.Conn, streams)
-	var group sync.WaitGroup
-	for n := range 8 {
-		group.Go(func() {
-			for i := n; i < streams; i += 8 {
-				conns[i] = openStream(t, p, fmt.Sprint("s", i), mode, body)
-			}
-		})
-	}
-	group.Wait()
-	defer func() {
-		for _, conn := range conns {
-			_ = conn.Close()
-		}
-	}()
+	defer closed(opened("s", streams))
 	each := func() int { return (p.anonymous(t) - without) * 1024 / streams }
 	most := 48<<10 + 4*len(body)
 	await(t, func() bool { // until the collector has come by, which other requests have it do
