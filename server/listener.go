@@ -91,6 +91,9 @@ type conn struct {
 	lost    func()        // what a stream is told that was to take the connection; nil: none was
 	free    chan struct{} // closed once fasthttp has let go of the connection for a stream; nil: it has, or none takes it
 	ahead   []byte        // what was read of the next request
+	// overflows says that fasthttp is about to write a full buffer and more behind it, and begun is that buffer.
+	overflows bool
+	begun     *[responseBuffer]byte
 }
 
 // admit counts a new connection, and closes another one where there are too many. It is nil where none can be closed.

@@ -170,6 +170,7 @@ func newServer(o Options, l limits) (*Server, error) {
 		DisablePreParseMultipartForm: true,
 		BodyLimit:                    l.body,
 		ReadBufferSize:               l.header,
+		WriteBufferSize:              responseBuffer,
 		ReadTimeout:                  l.headers,
 		IdleTimeout:                  l.idle,
 		WriteTimeout:                 l.write,
@@ -203,6 +204,7 @@ func (s *Server) wellFormed(next fasthttp.RequestHandler) fasthttp.RequestHandle
 			if !ctx.Hijacked() { // else it is a stream's, or is about to be closed
 				c.is(sending)
 			}
+			c.overflows = overflows(ctx)
 		}()
 		err := checkFraming(&ctx.Request)
 		if err != nil {

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+// counting counts the buffers that are written by themselves. Go's vectored writes go past it.
+type counting struct {
+	*net.TCPConn
+	alone *atomic.Int64
+}
+
+func (c counting) Write(b []byte) (int, error) {
+	c.alone.Add(1)
+	return c.TCPConn.Write(b)
+}
+
+type countingListener struct {
+	net.Listener
+	alone *atomic.Int64
+}
+
+func (l countingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return counting{c.(*net.TCPConn), l.alone}, nil
+}
+
+// Answers of all lengths arrive whole and in their order, also behind one another and without their bodies, and a long
+// one is not written in parts.
+func TestAnswersOfAllLengths(t *testing.T) {
+	t.Parallel()
+	beneath, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := bytes.Repeat([]byte("0123456789abcde\n"), 8<<10)
+	server := &fasthttp.Server{WriteBufferSize: responseBuffer, Handler: func(ctx *fasthttp.RequestCtx) {
+		n, err := strconv.Atoi(string(ctx.Path()[1:]))
+		if err != nil {
+			t.Error(err)
+		}
+		ctx.SetBody(text[:n])
+		ctx.Conn().(*conn).overflows = overflows(ctx)
+	}}
+	var alone atomic.Int64
+	cs := &connections{log: slog.New(slog.DiscardHandler), max: 10, addresses: map[netip.Prefix]*address{}}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener{countingListener{beneath, &alone}, cs}) }()
+	defer func() {
+		if err := server.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	client, err := net.Dial("tcp", beneath.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	in := bufio.NewReader(client)
+	exchange := func(method string, lengths ...int) {
+		t.Helper()
+		var requests strings.Builder
+		for _, n := range lengths {
+			fmt.Fprintf(&requests, "%s /%d HTTP/1.1\r\nHost: x\r\n\r\n", method, n)
+		}
+		if _, err := io.WriteString(client, requests.String()); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range lengths {
+			res, err := http.ReadResponse(in, &http.Request{Method: method})
+			if err != nil {
+				t.Fatalf("answer %d of %v: %v", i, lengths, err)
+			}
+			want := text[:n]
+			if method == http.MethodHead {
+				want = nil
+			}
+			if body, err := io.ReadAll(res.Body); err != nil || !bytes.Equal(body, want) {
+				t.Fatalf("answer %d of %v: %d bytes, %v", i, lengths, len(body), err)
+			}
+		}
+	}
+	for n := responseBuffer - 256; n <= responseBuffer+256; n++ {
+		exchange(http.MethodGet, n)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		lengths := make([]int, 1+random.IntN(5))
+		for i := range lengths {
+			lengths[i] = random.IntN(1 << (4 + random.IntN(13)))
+		}
+		method := http.MethodGet
+		if random.IntN(4) == 0 {
+			method = http.MethodHead
+		}
+		exchange(method, lengths...)
+	}
+	alone.Store(0)
+	for range 10 {
+		exchange(http.MethodGet, 20_000)
+	}
+	if n := alone.Load(); n > 0 {
+		t.Errorf("10 long answers took %d writes more than one each", n)
+	}
+}
