@@ -23,6 +23,7 @@ const queueLength = 1024
 // by the committer. Either takes with it all batches that wait.
 type database struct {
 	db        *badger.DB
+	synced    bool
 	snapshots *snapshots
 	failure   *failure
 	space     space
@@ -58,6 +59,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 	}
 	return &database{
 		db:        db,
+		synced:    o.SyncWrites,
 		log:       log,
 		committed: committed,
 		snapshots: newSnapshots(version),
@@ -89,17 +91,17 @@ func (d *database) run() {
 	defer close(d.stopped)
 	for range d.queued {
 		d.writing.Lock()
-		d.commit(nil)
+		d.commit()
 		d.writing.Unlock()
 	}
 }
 
-// commit commits a request, which may be nil, with all that wait, as one transaction, or as several where one does not
-// hold them. It answers each. writing must be held.
-func (d *database) commit(first *request) {
+// commit commits all that wait as one transaction, or as several where one does not hold them, and answers each. writing
+// must be held.
+func (d *database) commit() {
+	var left *request
 	for {
-		var left *request
-		if d.group, left = d.gather(d.group[:0], first); len(d.group) == 0 {
+		if d.group, left = d.gather(d.group[:0], left); len(d.group) == 0 {
 			return
 		}
 		outcomes := d.outcomes(d.group)
@@ -107,7 +109,7 @@ func (d *database) commit(first *request) {
 			r.done <- outcomes[i]
 		}
 		clear(d.group)
-		if first = left; left == nil {
+		if left == nil {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package badgerstore
 import (
 	"context"
 	"hash/crc32"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -40,23 +41,27 @@ func (r *request) take() bool { return r.taken.CompareAndSwap(false, true) }
 
 func (r *request) writes() int64 { return int64(len(r.batch.Put) + len(r.batch.Delete)) }
 
-// submit has a request committed and gives its outcome. Where nothing is being committed, the caller commits it, which
-// spares it two changes of goroutine; else it queues the request, or takes it back if ctx ends before that is taken up.
+// submit has a request committed and gives its outcome, or takes it back if ctx ends before it is taken up. Where nothing
+// is being committed, the caller commits what waits, which spares it two changes of goroutine.
 func (d *database) submit(ctx context.Context, r *request) error {
-	if d.writing.TryLock() {
-		r.take()
-		d.commit(r)
-		d.writing.Unlock()
-		return <-r.done
-	}
 	select {
 	case d.queue <- r:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	select {
-	case d.queued <- struct{}{}:
-	default: // The committer has yet to look.
+	if !d.synced {
+		// While one commit is synced, others come and share the next. Without a sync, those who are about to commit have
+		// to be let run first: a transaction costs more by itself than each of them adds.
+		runtime.Gosched()
+	}
+	if d.writing.TryLock() {
+		d.commit()
+		d.writing.Unlock()
+	} else {
+		select {
+		case d.queued <- struct{}{}:
+		default: // The committer has yet to look.
+		}
 	}
 	select {
 	case err := <-r.done:
