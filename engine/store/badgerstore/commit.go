@@ -25,6 +25,7 @@ type database struct {
 	db        *badger.DB
 	synced    bool
 	snapshots *snapshots
+	cache     *cache
 	failure   *failure
 	space     space
 	log       *logBlocks
@@ -40,7 +41,8 @@ type database struct {
 	read      chan bool          // what readLater tells
 	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
 	writing sync.Mutex
-	group   []*request // of the transaction, while writing is held
+	// group are the requests of the transaction, while writing is held, and written those that are in it.
+	group, written []*request
 	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
 	apply func(*badger.Txn, uint64) error
 }
@@ -63,6 +65,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		log:       log,
 		committed: committed,
 		snapshots: newSnapshots(version),
+		cache:     newCache(version, cacheSize),
 		failure:   f,
 		failed:    failedBlocks.Load(),
 		space:     s,
@@ -186,7 +189,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	version := d.snapshots.current()
 	txn := d.db.NewTransactionAt(version, true)
 	defer txn.Discard()
-	writes := int64(0)
+	writes, written := int64(0), d.written[:0]
 	for i, r := range group {
 		if outcomes[i] = room.allows(r.batch); outcomes[i] != nil {
 			continue
@@ -198,14 +201,17 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 			return all(err) // The transaction is dropped with whatever it holds.
 		}
 		writes += r.writes()
+		written = append(written, r)
 	}
+	d.written = written
+	defer clear(written)
 	if err := d.damaged(); err != nil {
 		return all(err) // A precondition that holds may do so because a block could not be read.
 	}
 	if writes == 0 {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
 	}
-	if err := d.applyNext(txn, version, logged, writes); err != nil {
+	if err := d.applyNext(txn, version, logged, writes, written); err != nil {
 		d.failure.set(err)
 		return all(store.ErrFailed)
 	}
@@ -218,9 +224,9 @@ const (
 	ownWrites = 2
 )
 
-// applyNext commits a transaction as the one after a version, and notes that it did. Its writes take at most so many bytes
-// of the log.
-func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int64) error {
+// applyNext commits a transaction as the one after a version, and notes that it did. It holds what was written, whose
+// writes take at most so many bytes of the log.
+func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int64, written []*request) error {
 	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
 		return err
 	}
@@ -234,6 +240,7 @@ func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int
 	if err := d.log.wrote(logged+ownLogged, writes+ownWrites); err != nil {
 		return err
 	}
+	d.cache.commit(version+1, written)
 	d.db.SetDiscardTs(d.snapshots.publish(version + 1))
 	return nil
 }

@@ -71,7 +71,7 @@ func (d *database) flush() error {
 	if err := txn.SetEntry(badger.NewEntry(flushMark, nil)); err != nil {
 		return err
 	}
-	if err := d.applyNext(txn, version, ownLogged, 1); err != nil {
+	if err := d.applyNext(txn, version, ownLogged, 1, nil); err != nil {
 		d.failure.set(err)
 		return store.ErrFailed
 	}

@@ -72,29 +72,38 @@ type reader struct {
 	out    arena
 }
 
-// view is a pinned snapshot, opened when first asked for.
+// view is a snapshot of a database that is pinned when it is first asked for, and opened where the cache does not know.
 type view struct {
-	txn      *badger.Txn
+	of       *database
 	snapshot *snapshot
+	txn      *badger.Txn
 }
 
-func (r *reader) txn(loose bool) *badger.Txn {
+func (r *reader) view(loose bool) *view {
 	v := &r.views[0]
 	if loose {
 		v = &r.views[1]
 	}
+	if v.snapshot == nil {
+		v.of = r.store.database(loose)
+		v.snapshot = v.of.snapshots.pin()
+	}
+	return v
+}
+
+func (v *view) open() *badger.Txn {
 	if v.txn == nil {
-		d := r.store.database(loose)
-		v.snapshot = d.snapshots.pin()
-		v.txn = d.db.NewTransactionAt(v.snapshot.version, false)
+		v.txn = v.of.db.NewTransactionAt(v.snapshot.version, false)
 	}
 	return v.txn
 }
 
 func (r *reader) close() {
-	for i, loose := range []bool{false, true} {
-		if v := r.views[i]; v.txn != nil {
-			r.store.database(loose).snapshots.unpin(v.snapshot)
+	for _, v := range r.views {
+		if v.snapshot != nil {
+			v.of.snapshots.unpin(v.snapshot)
+		}
+		if v.txn != nil {
 			v.txn.Discard()
 		}
 	}
@@ -102,17 +111,30 @@ func (r *reader) close() {
 
 func (r *reader) get(key []byte) (store.Item, error) {
 	r.key = appendKey(r.key[:0], r.tenant, key)
-	if r.store.database(store.IsLoose(key)).doubts(r.key, append(r.key, 0)) {
+	v := r.view(store.IsLoose(key))
+	if v.of.doubts(r.key, append(r.key, 0)) {
 		return store.Item{}, errUnreadable
 	}
-	item, err := r.txn(store.IsLoose(key)).Get(r.key)
-	if errors.Is(err, badger.ErrKeyNotFound) {
-		return store.Item{Key: key}, nil
+	version := v.snapshot.version
+	if value, ok := v.of.cache.get(r.key, version); ok {
+		if value != nil {
+			value = r.out.copy(value)
+		}
+		return store.Item{Key: key, Value: value}, nil
 	}
-	if err != nil {
-		return store.Item{}, errUnreadable
+	item, err := v.open().Get(r.key)
+	var value []byte
+	switch {
+	case err == nil:
+		value, err = r.value(item)
+	case errors.Is(err, badger.ErrKeyNotFound):
+		err = nil
+	default:
+		err = errUnreadable
 	}
-	value, err := r.value(item)
+	if err == nil && v.of.damaged() == nil { // else a block may have been taken for the end of its table
+		v.of.cache.note(r.key, bytes.Clone(value), version)
+	}
 	return store.Item{Key: key, Value: value}, err
 }
 
@@ -157,7 +179,7 @@ func (r *reader) scanPart(p part, rg store.Range, items []store.Item) ([]store.I
 	if r.store.database(p.loose).doubts(from, to) {
 		return nil, errUnreadable
 	}
-	it := r.txn(p.loose).NewIterator(badger.IteratorOptions{
+	it := r.view(p.loose).open().NewIterator(badger.IteratorOptions{
 		Reverse: rg.Reverse,
 		// Whatever lies between the ends shares what they share; tables without it are not opened.
 		Prefix: from[:commonPrefix(from, to)],

@@ -1,0 +1,83 @@
+package badgerstore
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Whatever the cache answers at a version stood under the key at that version: readers note what they read some versions
+// ago, commits come between, and values are of all lengths, so that some are not held and the cache is emptied at times.
+func TestCacheIsExact(t *testing.T) {
+	t.Parallel()
+	const versions, keys, room = 3000, 40, 64 << 10
+	random := rand.New(rand.NewPCG(3, 4))
+	key := func() []byte { return fmt.Append(nil, "key", random.IntN(keys)) }
+	states := []map[string][]byte{{}} // by version: all that stands there
+	c := newCache(0, room)
+	hits := 0
+	for version := uint64(1); version <= versions; version++ {
+		var requests []*request
+		for range 1 + random.IntN(3) {
+			r := &request{}
+			for _, k := range [][]byte{key(), key()} {
+				switch random.IntN(8) {
+				case 0, 1:
+					r.batch.Delete = append(r.batch.Delete, k)
+				case 2: // stands there, and is empty
+					r.batch.Put = append(r.batch.Put, store.Pair{Key: k})
+				default:
+					value := bytes.Repeat([]byte{byte(version)}, random.IntN(1<<random.IntN(16)))
+					r.batch.Put = append(r.batch.Put, store.Pair{Key: k, Value: value})
+				}
+			}
+			requests = append(requests, r)
+		}
+		state := replay(states[version-1], requests)
+		states = append(states, state)
+		c.commit(version, requests)
+		for range 10 {
+			at := version - min(version, uint64(random.IntN(3)))
+			k := key()
+			stands := states[at][string(k)]
+			if value, ok := c.get(k, at); !ok {
+				c.note(k, stands, at)
+			} else if hits++; !bytes.Equal(value, stands) || (value == nil) != (stands == nil) {
+				t.Fatalf("version %d of %d: %q is %d bytes (nil: %t), want %d (nil: %t)", at, version, k, len(value),
+					value == nil, len(stands), stands == nil)
+			}
+		}
+		if size := c.held(); size != c.size || size > room {
+			t.Fatalf("%d bytes are held, %d counted", size, c.size)
+		}
+	}
+	if hits < versions {
+		t.Errorf("only %d reads were answered from memory", hits)
+	}
+}
+
+// replay gives the state behind requests.
+func replay(before map[string][]byte, requests []*request) map[string][]byte {
+	state := maps.Clone(before)
+	for _, r := range requests {
+		for _, p := range r.batch.Put {
+			state[string(p.Key)] = append([]byte{}, p.Value...)
+		}
+		for _, k := range r.batch.Delete {
+			delete(state, string(k))
+		}
+	}
+	return state
+}
+
+// held counts the bytes of all entries.
+func (c *cache) held() (size int) {
+	for k, v := range c.values {
+		size += len(k) + len(v.value) + cachedOverhead
+	}
+	return size
+}
