@@ -14,10 +14,14 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/cache"
 )
 
 // queueLength bounds the batches that wait while another is committed; further callers wait to queue.
 const queueLength = 1024
+
+// cacheSize bounds what is kept in memory of each database's keys and values, in bytes.
+const cacheSize = 4 << 20
 
 // database is one Badger database. One transaction is committed at a time: by a caller who finds none under way, or else
 // by the committer. Either takes with it all batches that wait.
@@ -25,7 +29,7 @@ type database struct {
 	db        *badger.DB
 	synced    bool
 	snapshots *snapshots
-	cache     *cache
+	cache     *cache.Cache
 	failure   *failure
 	space     space
 	log       *logBlocks
@@ -41,8 +45,8 @@ type database struct {
 	read      chan bool          // what readLater tells
 	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
 	writing sync.Mutex
-	// group are the requests of the transaction, while writing is held, and written those that are in it.
-	group, written []*request
+	group   []*request    // of the transaction, while writing is held
+	written []store.Batch // what of it is in the transaction
 	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
 	apply func(*badger.Txn, uint64) error
 }
@@ -65,7 +69,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		log:       log,
 		committed: committed,
 		snapshots: newSnapshots(version),
-		cache:     newCache(version, cacheSize),
+		cache:     cache.New(version, cacheSize),
 		failure:   f,
 		failed:    failedBlocks.Load(),
 		space:     s,
@@ -201,7 +205,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 			return all(err) // The transaction is dropped with whatever it holds.
 		}
 		writes += r.writes()
-		written = append(written, r)
+		written = append(written, r.batch)
 	}
 	d.written = written
 	defer clear(written)
@@ -226,7 +230,7 @@ const (
 
 // applyNext commits a transaction as the one after a version, and notes that it did. It holds what was written, whose
 // writes take at most so many bytes of the log.
-func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int64, written []*request) error {
+func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int64, written []store.Batch) error {
 	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
 		return err
 	}
@@ -240,7 +244,7 @@ func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int
 	if err := d.log.wrote(logged+ownLogged, writes+ownWrites); err != nil {
 		return err
 	}
-	d.cache.commit(version+1, written)
+	d.cache.Commit(version+1, written)
 	d.db.SetDiscardTs(d.snapshots.publish(version + 1))
 	return nil
 }

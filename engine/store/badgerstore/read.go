@@ -116,7 +116,7 @@ func (r *reader) get(key []byte) (store.Item, error) {
 		return store.Item{}, errUnreadable
 	}
 	version := v.snapshot.version
-	if value, ok := v.of.cache.get(r.key, version); ok {
+	if value, ok := v.of.cache.Get(r.key, version); ok {
 		if value != nil {
 			value = r.out.copy(value)
 		}
@@ -133,7 +133,7 @@ func (r *reader) get(key []byte) (store.Item, error) {
 		err = errUnreadable
 	}
 	if err == nil && v.of.damaged() == nil { // else a block may have been taken for the end of its table
-		v.of.cache.note(r.key, bytes.Clone(value), version)
+		v.of.cache.Note(r.key, value, version)
 	}
 	return store.Item{Key: key, Value: value}, err
 }

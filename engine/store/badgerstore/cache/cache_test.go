@@ -1,4 +1,4 @@
-package badgerstore
+package cache
 
 import (
 	"bytes"
@@ -18,34 +18,34 @@ func TestCacheIsExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	key := func() []byte { return fmt.Append(nil, "key", random.IntN(keys)) }
 	states := []map[string][]byte{{}} // by version: all that stands there
-	c := newCache(0, room)
+	c := New(0, room)
 	hits := 0
 	for version := uint64(1); version <= versions; version++ {
-		var requests []*request
+		var batches []store.Batch
 		for range 1 + random.IntN(3) {
-			r := &request{}
+			var b store.Batch
 			for _, k := range [][]byte{key(), key()} {
 				switch random.IntN(8) {
 				case 0, 1:
-					r.batch.Delete = append(r.batch.Delete, k)
+					b.Delete = append(b.Delete, k)
 				case 2: // stands there, and is empty
-					r.batch.Put = append(r.batch.Put, store.Pair{Key: k})
+					b.Put = append(b.Put, store.Pair{Key: k})
 				default:
 					value := bytes.Repeat([]byte{byte(version)}, random.IntN(1<<random.IntN(16)))
-					r.batch.Put = append(r.batch.Put, store.Pair{Key: k, Value: value})
+					b.Put = append(b.Put, store.Pair{Key: k, Value: value})
 				}
 			}
-			requests = append(requests, r)
+			batches = append(batches, b)
 		}
-		state := replay(states[version-1], requests)
+		state := replay(states[version-1], batches)
 		states = append(states, state)
-		c.commit(version, requests)
+		c.Commit(version, batches)
 		for range 10 {
 			at := version - min(version, uint64(random.IntN(3)))
 			k := key()
 			stands := states[at][string(k)]
-			if value, ok := c.get(k, at); !ok {
-				c.note(k, stands, at)
+			if value, ok := c.Get(k, at); !ok {
+				c.Note(k, stands, at)
 			} else if hits++; !bytes.Equal(value, stands) || (value == nil) != (stands == nil) {
 				t.Fatalf("version %d of %d: %q is %d bytes (nil: %t), want %d (nil: %t)", at, version, k, len(value),
 					value == nil, len(stands), stands == nil)
@@ -60,14 +60,14 @@ func TestCacheIsExact(t *testing.T) {
 	}
 }
 
-// replay gives the state behind requests.
-func replay(before map[string][]byte, requests []*request) map[string][]byte {
+// replay gives the state behind batches.
+func replay(before map[string][]byte, batches []store.Batch) map[string][]byte {
 	state := maps.Clone(before)
-	for _, r := range requests {
-		for _, p := range r.batch.Put {
+	for _, b := range batches {
+		for _, p := range b.Put {
 			state[string(p.Key)] = append([]byte{}, p.Value...)
 		}
-		for _, k := range r.batch.Delete {
+		for _, k := range b.Delete {
 			delete(state, string(k))
 		}
 	}
@@ -75,9 +75,9 @@ func replay(before map[string][]byte, requests []*request) map[string][]byte {
 }
 
 // held counts the bytes of all entries.
-func (c *cache) held() (size int) {
+func (c *Cache) held() (size int) {
 	for k, v := range c.values {
-		size += len(k) + len(v.value) + cachedOverhead
+		size += len(k) + len(v.value) + overhead
 	}
 	return size
 }
