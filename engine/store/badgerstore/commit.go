@@ -14,6 +14,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // queueLength bounds the batches that wait while another is committed; further callers wait to queue.
@@ -40,8 +41,9 @@ type database struct {
 	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
 	writing sync.Mutex
 	group   []*request // of the transaction, while writing is held
-	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
-	apply func(*badger.Txn, uint64) error
+	writes  entries    // of the transaction, while writing is held
+	// apply writes a transaction with a version. It is that of entries, except where a test holds it up or lets it fail.
+	apply func(*entries, uint64) error
 }
 
 func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
@@ -68,7 +70,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		queued:    make(chan struct{}, 1),
 		stopped:   make(chan struct{}),
 		read:      make(chan bool, 1),
-		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
+		apply:     func(e *entries, version uint64) error { return e.apply(db, version) },
 	}, nil
 }
 
@@ -182,8 +184,9 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		return all(err)
 	}
 	version := d.snapshots.current()
-	txn := d.db.NewTransactionAt(version, true)
+	txn := d.db.NewTransactionAt(version, len(group) > 1) // For preconditions alone: it is not committed.
 	defer txn.Discard()
+	defer d.writes.reset()
 	writes := int64(0)
 	for i, r := range group {
 		if outcomes[i] = room.allows(r.batch); outcomes[i] != nil {
@@ -192,9 +195,12 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		if outcomes[i] = check(txn, r.batch.Expect); outcomes[i] != nil {
 			continue
 		}
-		if err := write(txn, r.batch); err != nil {
-			return all(err) // The transaction is dropped with whatever it holds.
+		if i < len(group)-1 { // Those that follow see what this one writes.
+			if err := write(txn, r.batch); err != nil {
+				return all(err)
+			}
 		}
+		d.writes.addBatch(r.batch, version+1)
 		writes += r.writes()
 	}
 	if err := d.damaged(); err != nil {
@@ -203,7 +209,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	if writes == 0 {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
 	}
-	if err := d.applyNext(txn, version, logged, writes); err != nil {
+	if err := d.applyNext(version, logged, writes); err != nil {
 		d.failure.set(err)
 		return all(store.ErrFailed)
 	}
@@ -216,13 +222,11 @@ const (
 	ownWrites = 2
 )
 
-// applyNext commits a transaction as the one after a version, and notes that it did. Its writes take at most so many bytes
-// of the log.
-func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int64) error {
-	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
-		return err
-	}
-	if err := d.apply(txn, version+1); err != nil {
+// applyNext commits the writes as the transaction after a version, and notes that it did. They take at most so many
+// bytes of the log.
+func (d *database) applyNext(version uint64, logged, writes int64) error {
+	d.writes.add(commitMark, binary.BigEndian.AppendUint64(nil, version), wal.Txn, version+1)
+	if err := d.apply(&d.writes, version+1); err != nil {
 		return err
 	}
 	if err := d.committed.write(version + 1); err != nil {

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dgraph-io/badger/v4"
-
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/wal"
 )
 
 // flushMark is a key that no tenant has, see lengthBase. Badger flushes its memtables when it is told to drop a prefix
@@ -66,12 +65,9 @@ func (d *database) flush() error {
 		return err
 	}
 	version := d.snapshots.current()
-	txn := d.db.NewTransactionAt(version, true)
-	defer txn.Discard()
-	if err := txn.SetEntry(badger.NewEntry(flushMark, nil)); err != nil {
-		return err
-	}
-	if err := d.applyNext(txn, version, ownLogged, 1); err != nil {
+	defer d.writes.reset()
+	d.writes.add(flushMark, nil, wal.Txn, version+1)
+	if err := d.applyNext(version, ownLogged, 1); err != nil {
 		d.failure.set(err)
 		return store.ErrFailed
 	}
