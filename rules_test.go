@@ -22,7 +22,7 @@ type importer struct {
 	Imports    []string
 }
 
-// libraries names who may import a library of others: one room each.
+// libraries names who may import a library of others: one room each, with the rooms in it.
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":           "server",
 	"github.com/google/jsonschema-go":    "server", // it describes Go types for openapi.json
@@ -108,26 +108,28 @@ var rooms = map[string][]string{
 	"engine/prompt": {"engine/chat", "engine/plan", "engine/prefix", "engine/splice"},
 	"engine/splice": {"engine/callid", "engine/plan", "engine/prefix", "engine/rawjson",
 		"engine/systemtext"},
-	"engine/rank":                    {},
-	"engine/report":                  {"engine/plan", "engine/rawjson"},
-	"engine/reminder":                {"engine/chat", "engine/ident", "engine/splice"},
-	"engine/span":                    {},
-	"engine/store":                   {},
-	"engine/store/storetest":         {"engine/store", "engine/store/memstore"},
-	"engine/store/memstore":          {"engine/store"},
-	"engine/store/badgerstore":       {"engine/store", "engine/store/badgerstore/cache", "engine/store/badgerstore/wal"},
-	"engine/store/badgerstore/cache": {"engine/store"},
-	"engine/store/badgerstore/wal":   {},
-	"engine/store/pgstore":           {"engine/store"},
-	"engine/backup":                  {"engine/store"},
-	"engine/snowball":                {"engine/rank"},
-	"engine/tiktoken":                {},
-	"engine/openai":                  {"engine/recall", "engine/summary"},
-	"engine/openai/openaitest":       {},
-	"hostapi":                        {"engine/fair", "engine/plan", "hostapi/wasm"},
-	"hostapi/wasm":                   {"hostapi/wasm"},
-	"policies":                       {"policies", "sdk/go"},
-	"sdk/go":                         {"sdk/go"},
+	"engine/rank":            {},
+	"engine/report":          {"engine/plan", "engine/rawjson"},
+	"engine/reminder":        {"engine/chat", "engine/ident", "engine/splice"},
+	"engine/span":            {},
+	"engine/store":           {},
+	"engine/store/storetest": {"engine/store", "engine/store/memstore"},
+	"engine/store/memstore":  {"engine/store"},
+	"engine/store/badgerstore": {"engine/store", "engine/store/badgerstore/cache", "engine/store/badgerstore/direct",
+		"engine/store/badgerstore/wal"},
+	"engine/store/badgerstore/cache":  {"engine/store"},
+	"engine/store/badgerstore/direct": {"engine/store", "engine/store/badgerstore/wal"},
+	"engine/store/badgerstore/wal":    {},
+	"engine/store/pgstore":            {"engine/store"},
+	"engine/backup":                   {"engine/store"},
+	"engine/snowball":                 {"engine/rank"},
+	"engine/tiktoken":                 {},
+	"engine/openai":                   {"engine/recall", "engine/summary"},
+	"engine/openai/openaitest":        {},
+	"hostapi":                         {"engine/fair", "engine/plan", "hostapi/wasm"},
+	"hostapi/wasm":                    {"hostapi/wasm"},
+	"policies":                        {"policies", "sdk/go"},
+	"sdk/go":                          {"sdk/go"},
 	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "catalogue", "tail", "recollect", "window", "trial",
 		"summary", "dialogue", "tools", "outbound", "stats", "board"), "engine", "engine/callbody", "engine/feed", "engine/replies", "server/mcp", "server/proxy"),
 	"server/mcp":   {"engine/access", "engine/fault", "engine/tools"},
@@ -249,7 +251,7 @@ func forbidden(room string, allowed []string, imported string) string {
 	}
 	for library, home := range libraries {
 		if strings.HasPrefix(imported, library) {
-			if home == room {
+			if room == home || strings.HasPrefix(room, home+"/") {
 				return ""
 			}
 			return "that library belongs to " + home

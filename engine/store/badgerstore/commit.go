@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/cache"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/direct"
 )
 
 // queueLength bounds the batches that wait while another is committed; further callers wait to queue.
@@ -45,10 +46,11 @@ type database struct {
 	read      chan bool          // what readLater tells
 	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
 	writing sync.Mutex
-	group   []*request    // of the transaction, while writing is held
-	written []store.Batch // what of it is in the transaction
-	// apply commits a transaction at a version. It is Badger's CommitAt, except where a test lets it fail.
-	apply func(*badger.Txn, uint64) error
+	group   []*request     // of the transaction, while writing is held
+	written []store.Batch  // what of it is in the transaction
+	entries direct.Entries // of the transaction
+	// apply commits entries at a version. It is their Commit, except where a test holds it up or lets it fail.
+	apply func(*direct.Entries, uint64) error
 }
 
 func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
@@ -77,7 +79,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		queued:    make(chan struct{}, 1),
 		stopped:   make(chan struct{}),
 		read:      make(chan bool, 1),
-		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
+		apply:     func(e *direct.Entries, version uint64) error { return e.Commit(db, version) },
 	}, nil
 }
 
@@ -191,8 +193,9 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		return all(err)
 	}
 	version := d.snapshots.current()
-	txn := d.db.NewTransactionAt(version, true)
+	txn := d.db.NewTransactionAt(version, len(group) > 1) // For preconditions alone: it is not committed.
 	defer txn.Discard()
+	defer d.entries.Reset()
 	writes, written := int64(0), d.written[:0]
 	for i, r := range group {
 		if outcomes[i] = room.allows(r.batch); outcomes[i] != nil {
@@ -201,9 +204,12 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		if outcomes[i] = check(txn, r.batch.Expect); outcomes[i] != nil {
 			continue
 		}
-		if err := write(txn, r.batch); err != nil {
-			return all(err) // The transaction is dropped with whatever it holds.
+		if i < len(group)-1 { // Those that follow see what this one writes.
+			if err := write(txn, r.batch); err != nil {
+				return all(err)
+			}
 		}
+		d.entries.Add(r.batch, version+1)
 		writes += r.writes()
 		written = append(written, r.batch)
 	}
@@ -215,7 +221,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	if writes == 0 {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
 	}
-	if err := d.applyNext(txn, version, logged, writes, written); err != nil {
+	if err := d.applyNext(version, logged, writes, written); err != nil {
 		d.failure.set(err)
 		return all(store.ErrFailed)
 	}
@@ -228,13 +234,11 @@ const (
 	ownWrites = 2
 )
 
-// applyNext commits a transaction as the one after a version, and notes that it did. It holds what was written, whose
-// writes take at most so many bytes of the log.
-func (d *database) applyNext(txn *badger.Txn, version uint64, logged, writes int64, written []store.Batch) error {
-	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
-		return err
-	}
-	if err := d.apply(txn, version+1); err != nil {
+// applyNext commits the writes as the transaction after a version, and notes that it did. They are those of the batches,
+// and take at most so many bytes of the log.
+func (d *database) applyNext(version uint64, logged, writes int64, written []store.Batch) error {
+	d.entries.Put(commitMark, binary.BigEndian.AppendUint64(nil, version), version+1)
+	if err := d.apply(&d.entries, version+1); err != nil {
 		return err
 	}
 	if err := d.committed.write(version + 1); err != nil {

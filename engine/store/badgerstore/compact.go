@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dgraph-io/badger/v4"
-
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -66,12 +64,9 @@ func (d *database) flush() error {
 		return err
 	}
 	version := d.snapshots.current()
-	txn := d.db.NewTransactionAt(version, true)
-	defer txn.Discard()
-	if err := txn.SetEntry(badger.NewEntry(flushMark, nil)); err != nil {
-		return err
-	}
-	if err := d.applyNext(txn, version, ownLogged, 1, nil); err != nil {
+	defer d.entries.Reset()
+	d.entries.Put(flushMark, nil, version+1)
+	if err := d.applyNext(version, ownLogged, 1, nil); err != nil {
 		d.failure.set(err)
 		return store.ErrFailed
 	}

@@ -19,16 +19,16 @@ import (
 //	key id (8 bytes, zero), IV (12 bytes, unused), entry…, zeros
 //	entry: meta, user meta, key length, value length, expiry (the last three as varints), key, value, CRC-32C
 //
-// where the last 8 bytes of a key are its version. All entries of a transaction have its version and the bit entryTxn,
+// where the last 8 bytes of a key are its version. All entries of a transaction have its version and the bit Txn,
 // and an entry with the bit End and the version as its value ends it.
 const (
 	Extension  = ".mem" // of a log's file
 	Header     = 20     // bytes before the first entry
 	KeyVersion = 8      // bytes of the version at the end of a key
 
-	Delete   = 1 << 0 // meta: the key is removed
-	entryTxn = 1 << 6 // meta: the entry belongs to a transaction
-	End      = 1 << 7 // meta: the entry ends a transaction
+	Delete = 1 << 0 // meta: the key is removed
+	Txn    = 1 << 6 // meta: the entry belongs to a transaction
+	End    = 1 << 7 // meta: the entry ends a transaction
 
 	EntryHeader = 22      // bytes that the header of an entry takes at most
 	entryMost   = 2 << 20 // bytes: more than the key and the value of any entry have
@@ -51,7 +51,7 @@ func Frame(data []byte, at int) (key, value, end int, ok bool) {
 		return 0, 0, 0, false
 	}
 	switch data[at] {
-	case entryTxn, entryTxn | Delete, End:
+	case Txn, Txn | Delete, End:
 	default:
 		return 0, 0, 0, false
 	}
