@@ -59,7 +59,7 @@ var rooms = map[string][]string{
 	"engine/project":    on("tenant"),
 	"engine/transcript": on("project"),
 	"engine/session":    on("tenant", "project", "transcript"),
-	"engine/index":      on(),
+	"engine/index":      append(on(), "engine/index/tails", "engine/index/typing"),
 	"engine/policy":     on("tenant", "project"),
 	"engine/memory":     on("tenant", "project", "index"),
 	"engine/recall":     on("tenant", "project", "transcript", "session", "index", "memory"),
@@ -80,6 +80,8 @@ var rooms = map[string][]string{
 	"engine/board":      append(on("tenant", "entry"), "engine/feed"),
 
 	"engine/entry/postings": {},
+	"engine/index/tails":    {"engine/store"},
+	"engine/index/typing":   {},
 	"engine/enginetest": append(on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary",
 		"dialogue", "tools", "board"), "engine", "engine/store/memstore", "engine/store/badgerstore", "engine/snowball",
 		"engine/tiktoken", "hostapi", "hostapi/wasm", "policies"),

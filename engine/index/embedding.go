@@ -40,7 +40,7 @@ func (s Space) unembeddedKey(at rank.Place) []byte {
 // Modelled says by which model a space's vectors are made. While a space has such a record, every document that is put
 // into blocks is marked as waiting for its vector. Documents that were there before are marked from Rest on.
 type Modelled struct {
-	Model  Model
+	Model  vector.Model
 	Length uint32      // dimensions of its vectors; 0: none was made yet
 	Rest   *rank.Place // the first document that may lack its mark; nil: none does
 
@@ -65,7 +65,7 @@ func readModelled(it store.Item) (*Modelled, error) {
 	if len(it.Value) != rest && len(it.Value) != rest+16 {
 		return nil, ErrBroken
 	}
-	m.Model, m.Length = Model(it.Value), binary.BigEndian.Uint32(it.Value[len(m.Model):])
+	m.Model, m.Length = vector.Model(it.Value), binary.BigEndian.Uint32(it.Value[len(m.Model):])
 	if len(it.Value) > rest {
 		at := placeOf(it.Value)
 		m.Rest = &at
@@ -90,7 +90,7 @@ const marksAtOnce = 1000
 // Await has a space's documents wait for vectors of a model. It does a unit of that and tells that it did, or gives how
 // far the space is: nil where nothing is in blocks, or where the space is being dropped. Where the vectors have other
 // dimensions than so many, they are all made anew; 0 leaves them as they are.
-func (svc *Service) Await(ctx context.Context, tenant string, s Space, model Model, length uint32) (
+func (svc *Service) Await(ctx context.Context, tenant string, s Space, model vector.Model, length uint32) (
 	m *Modelled, done bool, err error) {
 	documents := records.RecallDocument.Under2(s.Project, s.Kind)
 	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Keys: [][]byte{s.jobKey(), s.corpusKey(), s.modelKey()}})
@@ -179,8 +179,8 @@ func (svc *Service) Unembedded(ctx context.Context, tenant string, s Space, m *M
 
 // has tells whether a record holds the bytes of a vector as the space's are now.
 func (m *Modelled) has(it store.Item) bool {
-	n := len(m.Model)
-	return len(it.Value) > n && Model(it.Value) == m.Model && len(it.Value) == n+int(m.Length)
+	value := m.Model.Of(it.Value)
+	return value != nil && len(value) == int(m.Length)
 }
 
 // Left are those of some documents that are stored as they were when they were read.

@@ -1,14 +1,13 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/index/tails"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -67,14 +66,16 @@ type folding struct {
 	tenant  string
 	corpus  corpusRecord
 	epoch   uint32
-	vectors bool           // documents in blocks get vectors
+	vectors bool   // documents in blocks get vectors
+	history string // of the store, before the state was read
+	tails   *tails.Tails
 	expect  []store.Expect // the space's job, its corpus, its epoch and its model, as they were read
 }
 
 // look reads what waits in a space: the first fresh documents and the first marks of dead ones, by their keys.
 func (svc *Service) look(ctx context.Context, tenant string, job store.Item) (f *folding, fresh, marks []store.Item,
 	err error) {
-	s := spaceOf(job.Key)
+	s, history := spaceOf(job.Key), store.Epoch(svc.db.Store)
 	record, corpus, err := svc.readCorpus(ctx, tenant, s)
 	if err != nil {
 		return nil, nil, nil, err
@@ -94,7 +95,8 @@ func (svc *Service) look(ctx context.Context, tenant string, job store.Item) (f 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	f = &folding{Space: s, svc: svc, ctx: ctx, tenant: tenant, corpus: corpus, epoch: epoch, vectors: model != nil}
+	f = &folding{Space: s, svc: svc, ctx: ctx, tenant: tenant, corpus: corpus, epoch: epoch, vectors: model != nil,
+		history: history}
 	for _, it := range []store.Item{job, record, r.Keys[0], r.Keys[1]} {
 		f.expect = append(f.expect, store.Expect{Key: it.Key, Value: it.Value})
 	}
@@ -123,6 +125,7 @@ func (svc *Service) foldSpace(ctx context.Context, tenant string, job store.Item
 	if len(fresh) < least && f.oldest(fresh) >= f.epoch {
 		return false, nil
 	}
+	f.tails = svc.tails.Take(f.state(f.expect[1].Value))
 	for limit := foldChunk; ; limit /= 4 {
 		err := f.fold(limit)
 		if _, lost := errors.AsType[*store.ConflictError](err); !lost || limit <= foldAt {
@@ -156,8 +159,10 @@ func (f *folding) fold(limit int) error {
 			corpus.Oldest = epochOf(it.Key)
 			break
 		}
+		posting := d.Posting(0)
 		for _, t := range d.Terms {
-			added[t.Term] = append(added[t.Term], d.Posting(t.Count))
+			posting.Count = t.Count
+			added[t.Term] = append(added[t.Term], posting)
 		}
 		corpus.Documents++
 		corpus.Terms += uint64(d.Len)
@@ -169,22 +174,23 @@ func (f *folding) fold(limit int) error {
 	if err := f.keep(&b, corpus, documents); err != nil {
 		return err
 	}
-	blocks, err := f.addPostings(added)
+	kept := b.Put[len(b.Put)-1].Value
+	blocks, ends, err := f.addPostings(added)
 	if err != nil {
 		return err
-	}
-	for _, block := range blocks {
-		size += len(block.Key) + len(block.Value)
 	}
 	if f.vectors {
 		for _, p := range b.Put[:documents] {
 			b.Put = append(b.Put, store.Pair{Key: f.unembeddedKey(placeOf(p.Key))})
 		}
 	}
-	if b.Put = append(b.Put, blocks...); documents > 1 && (size > foldBytes || len(b.Put)+len(b.Delete) > foldWrites) {
+	if b.Put = append(b.Put, blocks...); documents > 1 && (b.Bytes() > foldBytes || len(b.Put)+len(b.Delete) > foldWrites) {
 		return f.fold(documents / 2)
 	}
-	return f.svc.db.Commit(f.ctx, f.tenant, b)
+	if err = f.svc.db.Commit(f.ctx, f.tenant, b); err == nil {
+		f.svc.tails.Leave(f.tails, f.state(kept), ends)
+	}
+	return err
 }
 
 // keep writes the corpus as a batch leaves it, which puts so many documents into blocks or takes them out, and begins
@@ -258,105 +264,8 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 	if err := f.removePostings(&b, gone); err != nil {
 		return err
 	}
-	if len(gone) > 1 && sizeOf(&b) > foldBytes {
+	if len(gone) > 1 && b.Bytes() > foldBytes {
 		return f.takeOut(marks, oldest, min(most, len(marks))/2)
 	}
 	return f.svc.db.Commit(f.ctx, f.tenant, b)
-}
-
-// sizeOf is how many bytes a batch holds.
-func sizeOf(b *store.Batch) (n int) {
-	for _, p := range b.Put {
-		n += len(p.Key) + len(p.Value)
-	}
-	for _, e := range b.Expect {
-		n += len(e.Key) + len(e.Value)
-	}
-	for _, key := range b.Delete {
-		n += len(key)
-	}
-	return n
-}
-
-// removePostings takes documents' postings out of their blocks. A block that gets empty goes.
-func (f *folding) removePostings(b *store.Batch, gone []*rank.Document) error {
-	var q store.Query
-	var places []rank.Place // by range
-	for _, d := range gone {
-		for _, term := range d.Terms {
-			q.Ranges = append(q.Ranges, f.block(term.Term, d.Place))
-			places = append(places, d.Place)
-		}
-	}
-	r, err := f.svc.db.Store.Read(f.ctx, f.tenant, q)
-	if err != nil {
-		return err
-	}
-	without := map[string][]rank.Place{} // by block
-	values := map[string][]byte{}
-	for i, items := range r.Ranges {
-		if len(items) > 0 {
-			key := string(items[0].Key)
-			without[key], values[key] = append(without[key], places[i]), items[0].Value
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(without)) {
-		block, err := rank.ReadBlock(nil, placeOf([]byte(key)), values[key])
-		if err != nil {
-			return ErrBroken
-		}
-		left := slices.DeleteFunc(block, func(p rank.Posting) bool { return slices.Contains(without[key], p.Place) })
-		if len(left) == 0 {
-			b.Delete = append(b.Delete, []byte(key))
-		} else {
-			b.Put = append(b.Put, store.Pair{Key: []byte(key), Value: rank.AppendBlock(nil, placeOf([]byte(key)), left)})
-		}
-	}
-	return nil
-}
-
-// addPostings gives the blocks that change where postings are added to terms. Each round reads, for every term that has
-// postings left, the block that its last posting belongs in.
-func (f *folding) addPostings(added map[string][]rank.Posting) (out []store.Pair, err error) {
-	terms := slices.Sorted(maps.Keys(added))
-	for _, ps := range added {
-		slices.SortFunc(ps, func(a, b rank.Posting) int { return a.Compare(b.Place) })
-	}
-	for len(terms) > 0 {
-		q := store.Query{Ranges: make([]store.Range, len(terms))}
-		for i, term := range terms {
-			ps := added[term]
-			q.Ranges[i] = f.block(term, ps[len(ps)-1].Place)
-		}
-		r, err := f.svc.db.Store.Read(f.ctx, f.tenant, q)
-		if err != nil {
-			return nil, err
-		}
-		rest := terms[:0]
-		for i, term := range terms {
-			ps := added[term]
-			var block []rank.Posting
-			var key []byte
-			from := 0 // postings before it belong in earlier blocks
-			if items := r.Ranges[i]; len(items) > 0 {
-				key = items[0].Key
-				from, _ = slices.BinarySearchFunc(ps, placeOf(key), rank.Posting.Compare)
-				if block, err = rank.ReadBlock(nil, placeOf(key), items[0].Value); err != nil {
-					return nil, ErrBroken
-				}
-			}
-			for n, chunk := range rank.Merge(block, ps[from:]) {
-				if n > 0 || key == nil {
-					key = f.blockKey(term, chunk[0].Place)
-				}
-				out = append(out, store.Pair{Key: key, Value: rank.AppendBlock(nil, placeOf(key), chunk)})
-			}
-			if added[term] = ps[:from]; from > 0 {
-				rest = append(rest, term)
-			}
-		}
-		terms = rest
-	}
-	slices.SortFunc(out, func(a, b store.Pair) int { return cmp.Compare(string(a.Key), string(b.Key)) })
-	return out, nil
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/seed-0906e6bc/mneme/engine/index/tails"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -30,6 +31,7 @@ type Service struct {
 	jobs     *jobs.Service
 	analyser Analyser
 	added    atomic.Uint32 // batches with fresh documents: every so many wake the job
+	tails    tails.Kept
 
 	// Sources make a damaged index again, by the kind of space.
 	Sources map[byte]Source

@@ -2,8 +2,6 @@ package index
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/rank"
@@ -18,19 +16,10 @@ const (
 	fused      = 100  // found by words, and as many found by vectors, of which hits are chosen
 )
 
-// Model is the tag of a model with its number of dimensions, 0 being the model's own.
-type Model [8]byte
-
-// ModelOf makes a model's tag of its name.
-func ModelOf(name string, dimensions int) Model {
-	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(name+"\x00"), uint32(dimensions)))
-	return Model(sum[:8])
-}
-
 // Near asks for what is near a vector, beside what words find. The search says in Length how many dimensions the
 // space's vectors of the model have, 0 where there are none. Those of another number than the query's count for nothing.
 type Near struct {
-	Model Model
+	Model vector.Model
 	vector.Quantised
 	Length uint32
 }
@@ -60,7 +49,7 @@ func (s *search) nearest() ([]rank.Place, error) {
 			return nil, err
 		}
 		at := placeOf(it.Key)
-		if value, ok := s.Near.of(it); ok && len(value) == len(s.Near.Bits) && !s.dead[at] && (s.only == nil || s.only[at]) {
+		if value := s.Near.Model.Of(it.Value); len(value) == len(s.Near.Bits) && !s.dead[at] && (s.only == nil || s.only[at]) {
 			found.Add(at, vector.Hamming(value, s.Near.Bits))
 		}
 	}
@@ -70,22 +59,6 @@ func (s *search) nearest() ([]rank.Place, error) {
 	}
 	return places, nil
 }
-
-// of gives what a record holds of a vector of the model.
-func (n *Near) of(it store.Item) ([]byte, bool) {
-	if len(it.Value) <= len(n.Model) || Model(it.Value[:len(n.Model)]) != n.Model {
-		return nil, false
-	}
-	return it.Value[len(n.Model):], true
-}
-
-// What stands around a message says what it is about: a document of a stream is as near as its own vector and, by more,
-// the sum of its own and its neighbours' vectors are. These shares found most.
-const (
-	contextShare  = .7 // the rest is the own vector's
-	contextBefore = .5
-	contextBehind = .3
-)
 
 // before and behind are the places of a document's neighbours, if it has any.
 func before(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos - 1} }
@@ -115,8 +88,8 @@ func (s *search) nearness(places []rank.Place) (map[rank.Place]float64, error) {
 		return nil, err
 	}
 	for _, it := range r.Keys {
-		value, ok := s.Near.of(it)
-		if at := placeOf(it.Key); ok && len(value) == len(s.Near.Bytes) && !s.dead[at] {
+		value := s.Near.Model.Of(it.Value)
+		if at := placeOf(it.Key); len(value) == len(s.Near.Bytes) && !s.dead[at] {
 			vectors[at] = value
 		}
 	}
@@ -125,12 +98,8 @@ func (s *search) nearness(places []rank.Place) (map[rank.Place]float64, error) {
 		if own == nil {
 			continue
 		}
-		out[at] = vector.Cosine(own, s.Near.Bytes)
-		if at.Stream != 0 {
-			around := vector.CosineOfSum(s.Near.Bytes, vector.Part{Bytes: own, Weight: 1},
-				vector.Part{Bytes: vectors[before(at)], Weight: contextBefore},
-				vector.Part{Bytes: vectors[behind(at)], Weight: contextBehind})
-			out[at] += contextShare * (around - out[at])
+		if out[at] = vector.Cosine(own, s.Near.Bytes); at.Stream != 0 {
+			out[at] = vector.Among(s.Near.Bytes, own, vectors[before(at)], vectors[behind(at)])
 		}
 	}
 	return out, nil

@@ -285,7 +285,7 @@ func (c *Checks) bits(s *verify.Space, it store.Item) {
 	if x.bits == nil {
 		x.bits = map[rank.Place][]byte{}
 	}
-	if x.bits[at] = slices.Clone(it.Value); len(it.Value) <= len(Model{}) && !it.Damaged {
+	if x.bits[at] = slices.Clone(it.Value); len(it.Value) <= len(vector.Model{}) && !it.Damaged {
 		s.Malformed("the vector's bits have %d bytes", len(it.Value))
 	}
 }
@@ -296,7 +296,7 @@ func (c *Checks) vector(s *verify.Space, it store.Item) {
 	if x == nil {
 		return
 	}
-	at, tag := placeOf(it.Key), len(Model{})
+	at, tag := placeOf(it.Key), len(vector.Model{})
 	bits, ok := x.bits[at]
 	delete(x.bits, at)
 	switch {

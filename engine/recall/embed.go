@@ -114,7 +114,7 @@ func (svc *Service) embedSpace(ctx context.Context, tenantID string, p *project.
 	if done, err := svc.index.FoldAll(ctx, tenantID, s); done || err != nil {
 		return done, again, err
 	}
-	model := index.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions)
+	model := vector.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions)
 	m, done, err := svc.index.Await(ctx, tenantID, s, model, svc.agreed(s, model))
 	if done {
 		svc.walked(s) // Whatever paused it was about another model, or another length.
@@ -327,7 +327,7 @@ func (svc *Service) commitVectors(ctx context.Context, tenantID string, e *embed
 
 // length is how many dimensions vectors of a model have that differ from a space's.
 type length struct {
-	model  index.Model
+	model  vector.Model
 	length int
 	agreed bool // two vectors in a row had them
 }
@@ -335,7 +335,7 @@ type length struct {
 // heard notes how many dimensions a vector has that came for a space, which keeps vectors of some length; 0: none yet.
 // A model may change the number that it makes where none is asked for. Two vectors in a row that agree are taken for
 // that, and one for an odd text.
-func (svc *Service) heard(s index.Space, model index.Model, kept uint32, dimensions int) {
+func (svc *Service) heard(s index.Space, model vector.Model, kept uint32, dimensions int) {
 	e := &svc.embedding
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -348,7 +348,7 @@ func (svc *Service) heard(s index.Space, model index.Model, kept uint32, dimensi
 
 // agreed is the number of dimensions that vectors of the model have now, where they are to be made anew for that, and
 // else 0.
-func (svc *Service) agreed(s index.Space, model index.Model) uint32 {
+func (svc *Service) agreed(s index.Space, model vector.Model) uint32 {
 	e := &svc.embedding
 	e.mu.Lock()
 	defer e.mu.Unlock()

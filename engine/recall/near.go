@@ -37,7 +37,7 @@ func (r *recalling) near() (*index.Near, error) {
 		return nil, err
 	}
 	r.out.Vectors = "used"
-	r.vector = &index.Near{Model: index.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions), Quantised: q}
+	r.vector = &index.Near{Model: vector.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions), Quantised: q}
 	return r.vector, nil
 }
 

@@ -44,15 +44,7 @@ func (b Batch) check(tenant string, length func(key []byte) Length) error {
 	if b.sealed {
 		m.seal = sealSize
 	}
-	for _, e := range b.Expect {
-		m.add(e.Key, e.Value)
-	}
-	for _, p := range b.Put {
-		m.add(p.Key, p.Value)
-	}
-	for _, key := range b.Delete {
-		m.add(key, nil)
-	}
+	m.addAll(b)
 	switch {
 	case m.tooLarge || m.bytes > most && !b.split:
 		return ErrTooLarge
@@ -84,6 +76,25 @@ type meter struct {
 	bytes         int
 	tooLarge      bool
 	loose, synced bool
+}
+
+// Bytes is what MaxBatch bounds.
+func (b Batch) Bytes() int {
+	var m meter
+	m.addAll(b)
+	return m.bytes
+}
+
+func (m *meter) addAll(b Batch) {
+	for _, e := range b.Expect {
+		m.add(e.Key, e.Value)
+	}
+	for _, p := range b.Put {
+		m.add(p.Key, p.Value)
+	}
+	for _, key := range b.Delete {
+		m.add(key, nil)
+	}
 }
 
 func (m *meter) add(key, value []byte) {

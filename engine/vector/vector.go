@@ -7,6 +7,8 @@ package vector
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"math"
 	"math/bits"
@@ -62,6 +64,23 @@ func (q Quantised) Agrees() bool {
 	return true
 }
 
+// Model is the tag of a model with its number of dimensions, 0 being the model's own.
+type Model [8]byte
+
+// ModelOf makes a model's tag of its name.
+func ModelOf(name string, dimensions int) Model {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(name+"\x00"), uint32(dimensions)))
+	return Model(sum[:8])
+}
+
+// Of gives what stands behind the model's tag; nil where the tag is another one, or nothing stands behind it.
+func (m Model) Of(tagged []byte) []byte {
+	if len(tagged) <= len(m) || Model(tagged) != m {
+		return nil
+	}
+	return tagged[len(m):]
+}
+
 // BitBytes is how many bytes hold the bits of so many dimensions.
 func BitBytes(dimensions int) int { return (dimensions + 7) / 8 }
 
@@ -110,6 +129,22 @@ func CosineOfSum(a []byte, parts ...Part) float64 {
 		return 0
 	}
 	return ab / math.Sqrt(aa*bb)
+}
+
+// What stands around a message says what it is about: it is as near as its own vector and, by more, the sum of its own
+// and its neighbours' vectors are. These shares found most.
+const (
+	contextShare  = .7 // the rest is the own vector's
+	contextBefore = .5
+	contextBehind = .3
+)
+
+// Among is how near to a quantised vector one is that stands between two others, from −1 to 1. A neighbour without bytes
+// counts for nothing.
+func Among(a, own, before, behind []byte) float64 {
+	alone := Cosine(own, a)
+	among := CosineOfSum(a, Part{own, 1}, Part{before, contextBefore}, Part{behind, contextBehind})
+	return alone + contextShare*(among-alone)
 }
 
 // dot is the scalar product of two quantised vectors of the same dimensions.
