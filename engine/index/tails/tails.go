@@ -4,7 +4,7 @@
 package tails
 
 import (
-	"maps"
+	"bytes"
 	"sync/atomic"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -42,7 +42,11 @@ func (k *Kept) Leave(t *Tails, state string, changed map[string]Tail) {
 	if len(t.of) > maxTerms {
 		clear(t.of)
 	}
-	maps.Copy(t.of, changed)
+	for term, tail := range changed {
+		// What was read shares its memory with all that the same read gave.
+		tail.Key, tail.Value = bytes.Clone(tail.Key), bytes.Clone(tail.Value)
+		t.of[term] = tail
+	}
 	t.state = state
 	k.latest.Store(t)
 }
