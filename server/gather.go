@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"net/http"
 	"sync"
 
 	"github.com/valyala/fasthttp"
@@ -13,11 +14,13 @@ const responseBuffer = 4 << 10
 // beginnings has buffers for what Write keeps back.
 var beginnings = sync.Pool{New: func() any { return new([responseBuffer]byte) }}
 
-// overflows tells whether a response is longer than fasthttp's buffer, whatever its head is: fasthttp then writes a full
-// buffer first, and the rest of the body behind it.
+// overflows tells whether a response has a body that is longer than fasthttp's buffer, whatever its head is: fasthttp then
+// writes a full buffer first, and the rest of the body behind it.
 func overflows(ctx *fasthttp.RequestCtx) bool {
 	r := &ctx.Response
-	return !ctx.Hijacked() && !ctx.IsHead() && !r.SkipBody && !r.IsBodyStream() && len(r.Body()) >= responseBuffer
+	bodyless := ctx.IsHead() || r.SkipBody || r.StatusCode() < 200 || r.StatusCode() == http.StatusNoContent ||
+		r.StatusCode() == http.StatusNotModified
+	return !ctx.Hijacked() && !bodyless && !r.IsBodyStream() && len(r.Body()) >= responseBuffer
 }
 
 // Write implements net.Conn. The full buffer that a response begins with where it overflows waits for what follows it,

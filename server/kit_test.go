@@ -37,6 +37,7 @@ type setup struct {
 	upstreams upstream.Operator
 	handlers  map[string]endpoint // in place of the server's own, by operationId
 	before    func(*Server)       // called before it serves
+	listener  func(net.Listener) net.Listener
 }
 
 // limited changes the limits.
@@ -96,7 +97,8 @@ const rootKey = "root"
 func start(t testing.TB, change ...func(*setup)) *site {
 	t.Helper()
 	log := new(syncBuffer)
-	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}, before: func(*Server) {}}
+	o := setup{limits: defaultLimits(), store: memstore.New(), handlers: map[string]endpoint{}, before: func(*Server) {},
+		listener: func(ln net.Listener) net.Listener { return ln }}
 	o.limits.commit = time.Minute // What a stream's client was told is stored, however busy the machine is.
 	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	o.Console = builtConsole
@@ -126,7 +128,7 @@ func start(t testing.TB, change ...func(*setup)) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, ln) }()
+	go func() { served <- s.Serve(ctx, o.listener(ln)) }()
 	stop := sync.OnceValue(func() error { cancel(); return <-served })
 	t.Cleanup(func() { _ = stop() })
 	keys := new(sync.Map)

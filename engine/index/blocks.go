@@ -144,5 +144,7 @@ func (f *folding) lastBlocks(terms []string, added map[string][]rank.Posting, en
 // state tells a space with a corpus apart from every other one: what changes blocks raises the corpus's version, and
 // where versions begin again, the space has another generation, or the store another history.
 func (f *folding) state(corpus []byte) string {
-	return fmt.Sprintf("%q %q %q %q %q", f.tenant, f.history, f.expect[0].Key, f.expect[0].Value, corpus)
+	job := f.expect[0]
+	generation := job.Value[:min(len(job.Value), 1+generationSize)] // without how far a rebuild is
+	return fmt.Sprintf("%q %q %q %q %q", f.tenant, f.history, job.Key, generation, corpus)
 }

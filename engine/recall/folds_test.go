@@ -66,6 +66,9 @@ func TestFoldsGoOnFromOneAnother(t *testing.T) {
 			for i := range 300 {
 				put(fmt.Sprintf("m%dn%d", round, 300*again+i), "", round)
 			}
+			for range 40 { // of the same words in another space, which is folded between the folds of this one
+				k.Post("talk", fmt.Sprintf(`{"role":"user","content":"common and round%d"}`, round))
+			}
 			k.Advance(time.Minute)
 			check(b.what)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/direct"
 )
 
 // DefaultReserve is the free space below which writes are refused, in bytes. It holds, for both databases, what is in
@@ -118,6 +119,9 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 		s.main.doubtful, s.loose.doubtful = s.ledger.spans("main"), s.ledger.spans("loose")
 	}
 	close(opened)
+	if !direct.Known() {
+		o.Logger.Warn("this program was built with a Badger that is not known here, so commits take longer")
+	}
 	return s, nil
 }
 
@@ -135,7 +139,7 @@ func (s *Store) openDatabase(b badger.Options, o Options, sp space, opened <-cha
 	if err := found.compare(db.MaxVersion()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	d, err := newDatabase(db, s.failure, sp)
+	d, err := newDatabase(db, o.cache(valuesSize), s.failure, sp)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -21,14 +21,11 @@ import (
 // queueLength bounds the batches that wait while another is committed; further callers wait to queue.
 const queueLength = 1024
 
-// cacheSize bounds what is kept in memory of each database's keys and values, in bytes.
-const cacheSize = 4 << 20
-
 // database is one Badger database. One transaction is committed at a time: by a caller who finds none under way, or else
 // by the committer. Either takes with it all batches that wait.
 type database struct {
 	db        *badger.DB
-	synced    bool
+	synced    bool // before a commit is acknowledged
 	snapshots *snapshots
 	cache     *cache.Cache
 	failure   *failure
@@ -53,7 +50,7 @@ type database struct {
 	apply func(*direct.Entries, uint64) error
 }
 
-func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
+func newDatabase(db *badger.DB, cached int64, f *failure, s space) (_ *database, err error) {
 	version := db.MaxVersion()
 	db.SetDiscardTs(version)
 	o := db.Opts()
@@ -71,7 +68,7 @@ func newDatabase(db *badger.DB, f *failure, s space) (_ *database, err error) {
 		log:       log,
 		committed: committed,
 		snapshots: newSnapshots(version),
-		cache:     cache.New(version, cacheSize),
+		cache:     cache.New(version, int(cached)),
 		failure:   f,
 		failed:    failedBlocks.Load(),
 		space:     s,
@@ -136,9 +133,7 @@ func (d *database) gather(group []*request, first *request) ([]*request, *reques
 	if first != nil {
 		add(first)
 	}
-	// Badger refuses a transaction that reaches its limits and adds an entry of its own.
-	const own = 128
-	maxSize, maxWrites := d.db.MaxBatchSize()-own, d.db.MaxBatchCount()-3
+	maxSize, maxWrites := d.limits()
 	for {
 		select {
 		case r := <-d.queue:
@@ -155,8 +150,15 @@ func (d *database) gather(group []*request, first *request) ([]*request, *reques
 	}
 }
 
+// limits are what the requests of one transaction may take, in bytes and in entries. A memtable has room for so much when
+// it is about to be changed, and Badger ends the process where more is put into it.
+func (d *database) limits() (size, writes int64) {
+	const own = 128 // bytes of the mark and of the end
+	return d.db.MaxBatchSize() - own, d.db.MaxBatchCount() - ownWrites - 1
+}
+
 // outcomes makes one transaction of a group and commits it. It gives the answer to each of the group's requests; those
-// that are refused leave nothing in the transaction. Where Badger panics, the commit has failed. writing must be held.
+// that are refused leave nothing in the transaction. writing must be held.
 func (d *database) outcomes(group []*request) (outcomes []error) {
 	outcomes = make([]error, len(group))
 	all := func(err error) []error {
@@ -167,16 +169,6 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		}
 		return outcomes
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			cause, ok := p.(error)
-			if !ok {
-				cause = fmt.Errorf("%v", p)
-			}
-			d.failure.set(fmt.Errorf("panic: %w\n%s", cause, debug.Stack()))
-			all(store.ErrFailed)
-		}
-	}()
 	if d.failure.Err() != nil {
 		return all(store.ErrFailed)
 	}
@@ -197,7 +189,16 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 	defer txn.Discard()
 	defer d.entries.Reset()
 	writes, written := int64(0), d.written[:0]
+	defer func() {
+		clear(written)
+		d.written = written
+	}()
+	maxSize, maxWrites := d.limits()
 	for i, r := range group {
+		if r.size > maxSize || r.writes() > maxWrites {
+			outcomes[i] = store.ErrTooLarge
+			continue
+		}
 		if outcomes[i] = room.allows(r.batch); outcomes[i] != nil {
 			continue
 		}
@@ -213,8 +214,6 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		writes += r.writes()
 		written = append(written, r.batch)
 	}
-	d.written = written
-	defer clear(written)
 	if err := d.damaged(); err != nil {
 		return all(err) // A precondition that holds may do so because a block could not be read.
 	}
@@ -222,8 +221,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		return outcomes // Versions are given to what is in the log only, so that a missing one tells of damage.
 	}
 	if err := d.applyNext(version, logged, writes, written); err != nil {
-		d.failure.set(err)
-		return all(store.ErrFailed)
+		return all(err)
 	}
 	return outcomes
 }
@@ -234,9 +232,23 @@ const (
 	ownWrites = 2
 )
 
-// applyNext commits the writes as the transaction after a version, and notes that it did. They are those of the batches,
-// and take at most so many bytes of the log.
-func (d *database) applyNext(version uint64, logged, writes int64, written []store.Batch) error {
+// applyNext commits the entries as the transaction after a version, and notes that it did. They are those of the batches,
+// and take at most so many bytes of the log. Where that fails, or Badger panics, nothing more is written: a part of the
+// transaction may be in the log.
+func (d *database) applyNext(version uint64, logged, writes int64, written []store.Batch) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			cause, ok := p.(error)
+			if !ok {
+				cause = fmt.Errorf("%v", p)
+			}
+			err = fmt.Errorf("panic: %w\n%s", cause, debug.Stack())
+		}
+		if err != nil {
+			d.failure.set(err)
+			err = store.ErrFailed
+		}
+	}()
 	d.entries.Put(commitMark, binary.BigEndian.AppendUint64(nil, version), version+1)
 	if err := d.apply(&d.entries, version+1); err != nil {
 		return err

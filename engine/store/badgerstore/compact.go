@@ -67,8 +67,7 @@ func (d *database) flush() error {
 	defer d.entries.Reset()
 	d.entries.Put(flushMark, nil, version+1)
 	if err := d.applyNext(version, ownLogged, 1, nil); err != nil {
-		d.failure.set(err)
-		return store.ErrFailed
+		return err
 	}
 	if err := d.log.ready(0); err != nil { // The commit may have begun the next log, and so does what follows.
 		return err

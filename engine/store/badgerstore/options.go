@@ -29,6 +29,8 @@ func (o Options) loose() badger.Options {
 const (
 	// A transaction holds at most 15 % of a memtable, and a batch of store.MaxBatch must fit one.
 	memtableSize = 64 << 20
+	// valuesSize bounds what is kept in memory of a database's keys and values that were read lately, in bytes.
+	valuesSize = 4 << 20
 	// waitingMemtables are full ones that may wait to be written to tables, beside the one that is being written.
 	waitingMemtables = 3
 	// ample is the memory from which on caches have their full size, and so many memtables may wait. With less, one may,

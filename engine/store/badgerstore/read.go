@@ -34,7 +34,7 @@ func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res sto
 	if s.closed {
 		return store.Result{}, store.ErrClosed
 	}
-	r := reader{ctx: ctx, store: s, tenant: tenant}
+	r := reader{ctx: ctx, store: s, tenant: tenant, notes: len(q.Keys) <= mostNoted}
 	defer r.close()
 	failed := failedBlocks.Load()
 	defer func() {
@@ -62,6 +62,10 @@ func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res sto
 	return res, nil
 }
 
+// mostNoted bounds the keys of a query that is remembered. Requests begin with a few keys, the same each time; who reads many
+// reads other ones the next time.
+const mostNoted = 16
+
 // reader answers one query from one snapshot of each database it needs.
 type reader struct {
 	ctx    context.Context
@@ -69,6 +73,7 @@ type reader struct {
 	tenant string
 	views  [2]view // Main, loose.
 	key    []byte  // The stored key at hand.
+	notes  bool    // What it finds under single keys is worth remembering.
 	out    arena
 }
 
@@ -132,7 +137,7 @@ func (r *reader) get(key []byte) (store.Item, error) {
 	default:
 		err = errUnreadable
 	}
-	if err == nil && v.of.damaged() == nil { // else a block may have been taken for the end of its table
+	if r.notes && err == nil && v.of.damaged() == nil { // else a block may have been taken for the end of its table
 		v.of.cache.Note(r.key, value, version)
 	}
 	return store.Item{Key: key, Value: value}, err

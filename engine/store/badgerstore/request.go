@@ -53,6 +53,11 @@ func (d *database) submit(ctx context.Context, r *request) error {
 		// While one commit is synced, others come and share the next. Without a sync, those who are about to commit have
 		// to be let run first: a transaction costs more by itself than each of them adds.
 		runtime.Gosched()
+		select {
+		case err := <-r.done:
+			return err
+		default:
+		}
 	}
 	if d.writing.TryLock() {
 		d.commit()

@@ -64,22 +64,24 @@ func (c *Cache) Commit(version uint64, batches []store.Batch) {
 	c.version = version
 	for i := range batches {
 		for _, p := range batches[i].Put {
-			c.change(p.Key, append([]byte{}, p.Value...))
+			c.change(p.Key, p.Value, false)
 		}
 		for _, key := range batches[i].Delete {
-			c.change(key, nil)
+			c.change(key, nil, true)
 		}
 	}
 }
 
 // change notes what stands under a key from now on, where somebody has read that key.
-func (c *Cache) change(key, value []byte) {
+func (c *Cache) change(key, value []byte, deleted bool) {
 	switch _, known := c.values[string(key)]; {
 	case !known:
+	case deleted:
+		c.put(key, nil)
 	case len(value) > maxValue:
 		c.drop(key)
 	default:
-		c.put(key, value)
+		c.put(key, append([]byte{}, value...))
 	}
 }
 

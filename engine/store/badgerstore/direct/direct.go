@@ -9,9 +9,11 @@ package direct
 
 import (
 	"math"
+	"path/filepath"
 	"reflect"
-	"runtime/debug"
+	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	_ "unsafe" // for go:linkname
@@ -57,16 +59,12 @@ type entry struct {
 	valThreshold int64
 }
 
-// known tells whether Badger is the one that this was written for.
-var known = sync.OnceValue(func() bool {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == module && (m.Version != release || m.Replace != nil) {
-				return false
-			}
-		}
-	}
-	return fits()
+// Known tells whether Badger is the release that this was written for. The compiler notes in a program from which file each
+// function comes, and a module's files lie in a folder with its release.
+var Known = sync.OnceValue(func() bool {
+	open := runtime.FuncForPC(reflect.ValueOf(badger.Open).Pointer())
+	file, _ := open.FileLine(open.Entry())
+	return strings.Contains(filepath.ToSlash(file), module+"@"+release+"/") && fits()
 })
 
 // fits holds the types against Badger's.
@@ -139,7 +137,7 @@ var txnKey = []byte("!badger!txn")
 
 // Commit writes what was added as one transaction, and waits until it is synced where the database syncs.
 func (e *Entries) Commit(db *badger.DB, version uint64) error {
-	if !known() {
+	if !Known() {
 		return e.commitAt(db, version)
 	}
 	e.add(txnKey, strconv.AppendUint(nil, version, 10), wal.End, version)

@@ -26,7 +26,7 @@ func TestRelease(t *testing.T) {
 	if !strings.Contains(string(required), module+" "+release+"\n") {
 		t.Errorf("go.mod does not require %s %s", module, release)
 	}
-	if !known() {
+	if !Known() {
 		t.Error("transactions go through Badger's goroutines")
 	}
 	if same(reflect.TypeFor[struct{ Key, Value []byte }](), reflect.TypeFor[struct{ Value, Key []byte }]()) {
