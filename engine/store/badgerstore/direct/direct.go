@@ -7,6 +7,8 @@
 // was written for, transactions go through CommitAt.
 package direct
 
+//lint:file-ignore U1000 The types below have all fields that Badger's have.
+
 import (
 	"math"
 	"path/filepath"
