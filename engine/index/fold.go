@@ -171,10 +171,10 @@ func (f *folding) fold(limit int) error {
 		b.Put = append(b.Put, store.Pair{Key: f.documentKey(d.Place), Value: it.Value})
 	}
 	documents := len(b.Put)
-	if err := f.keep(&b, corpus, documents); err != nil {
+	kept, err := f.keep(&b, corpus, documents)
+	if err != nil {
 		return err
 	}
-	kept := b.Put[len(b.Put)-1].Value
 	blocks, ends, err := f.addPostings(added)
 	if err != nil {
 		return err
@@ -193,18 +193,18 @@ func (f *folding) fold(limit int) error {
 	return err
 }
 
-// keep writes the corpus as a batch leaves it, which puts so many documents into blocks or takes them out, and begins
-// the next epoch where it is time: once nothing is left of those before, so that documents wait in two epochs at most, and
-// who adds one looks for its place in both.
-func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) error {
+// keep writes the corpus as a batch leaves it, which puts so many documents into blocks or takes them out, and gives its
+// record. It begins the next epoch where it is time: once nothing is left of those before, so that documents wait in two
+// epochs at most, and who adds one looks for its place in both.
+func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) (value []byte, err error) {
 	corpus.Version++
 	if corpus.Folded += documents; corpus.Folded >= foldEpoch && corpus.Oldest >= f.epoch {
 		corpus.Folded = 0
 		b.Put = append(b.Put, store.Pair{Key: f.epochKey(), Value: binary.BigEndian.AppendUint32(nil, f.epoch+1)})
 	}
-	value, err := json.Marshal(corpus)
+	value, err = json.Marshal(corpus)
 	b.Put = append(b.Put, store.Pair{Key: f.corpusKey(), Value: value})
-	return err
+	return value, err
 }
 
 // takeOut takes the documents of the first marks out of blocks, of at most so many and as far as one batch can. No fresh
@@ -258,7 +258,7 @@ func (f *folding) takeOut(marks []store.Item, oldest uint32, most int) error {
 		}
 		b.Delete = append(b.Delete, mark.Key)
 	}
-	if err := f.keep(&b, corpus, len(gone)); err != nil {
+	if _, err := f.keep(&b, corpus, len(gone)); err != nil {
 		return err
 	}
 	if err := f.removePostings(&b, gone); err != nil {

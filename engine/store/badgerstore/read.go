@@ -62,8 +62,8 @@ func (s *Store) Read(ctx context.Context, tenant string, q store.Query) (res sto
 	return res, nil
 }
 
-// mostNoted bounds the keys of a query that is remembered. Requests begin with a few keys, the same each time; who reads many
-// reads other ones the next time.
+// mostNoted bounds the keys of a query whose values the cache gets. Requests begin with a few keys, the same each time. A
+// query of many is for other keys the next time.
 const mostNoted = 16
 
 // reader answers one query from one snapshot of each database it needs.
