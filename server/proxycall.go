@@ -178,7 +178,7 @@ func (call *modelCall) send() (*http.Response, error) {
 	}
 	call.s.metrics.proxy.called(call, resp, call.s.now().Sub(began))
 	if err != nil {
-		if refusal, ok := err.(*proxy.Refusal); !ok || refusal.Status >= http.StatusInternalServerError {
+		if refusal, ok := errors.AsType[*proxy.Refusal](err); !ok || refusal.Status >= http.StatusInternalServerError {
 			call.log(slog.LevelWarn, "a provider gave no answer", err)
 		}
 		call.failed(0, "upstream_unreachable", replies.Usage{})
