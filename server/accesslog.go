@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
 )
 
 // accessLog writes a line for each request, or for a sample of those that succeed.
@@ -66,7 +66,7 @@ func (x *exchange) logLine() logLine {
 // isInternal reports whether err is a failure of the server whose cause the client does not see.
 func isInternal(err error, status int) bool {
 	_, isProblem := errors.AsType[*problem](err)
-	_, isRefusal := errors.AsType[*proxy.Refusal](err)
+	_, isRefusal := errors.AsType[*relay.Refusal](err)
 	return err != nil && !isProblem && !isRefusal && status >= http.StatusInternalServerError
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
@@ -43,13 +42,13 @@ type exchange struct {
 	id    string
 	start time.Time
 
-	caller access.Caller
+	caller ident.Caller
 	bears  credential // by which the caller is known
-	once   access.Once
+	once   ident.Once
 	page   records.Page
 	raw    []byte // the body as received
 	bytes  lease  // what the body takes of the memory for bodies
-	place  *fair.Place
+	place  *admission.Place
 	unread bool // a part of the body may still be on the connection
 
 	decision string // the id of the decision that the handler made, for the log
