@@ -163,6 +163,8 @@ var ErrorCodes = []ErrorCode{
 	{"uploads_waiting", Unavailable, "Too many uploads of policies are waiting.", "Send the module again."},
 	{"unreadable_number", Invalid, "A number is one that many readers of JSON cannot hold.",
 		"Send it as a string, or one of the size of a 64-bit float."},
+	{"version_mismatch", Precondition, "The memory is at another version than the request expects; version and etag say " +
+		"which.", "Read it again, and change what it says now."},
 	{"wrong_format", Invalid, "A message is evidently of another format than the request says.",
 		"Give the format that the detail names."},
 	{"wrong_type", Invalid, "A field has the wrong JSON type.", "Send the type that the detail names."},

@@ -2,14 +2,12 @@ package transcript
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -48,7 +46,7 @@ const pageBytes = 4 << 20
 func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent span.Runs, page records.Page, order Order,
 	encoding int) (out records.List[Message], damaged bool, err error) {
 	out.Data = []Message{}
-	limit, cursor, err := page.Decode()
+	limit, cursor, err := page.Decode([]byte("messages"), x.Incarnation[:])
 	if err != nil {
 		return out, damaged, err
 	}
@@ -59,7 +57,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent sp
 	first, last := uint64(1), x.Messages // those still to be listed
 	if cursor != nil {
 		if len(cursor) != 8 {
-			return out, damaged, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
+			return out, damaged, records.ErrCursor()
 		}
 		if at := binary.BigEndian.Uint64(cursor); descending {
 			last = min(last, max(at, 1)-1)
@@ -117,8 +115,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent sp
 		if descending {
 			at = last + 1
 		}
-		next := base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, at))
-		out.NextCursor = &next
+		out.NextCursor = records.Cursor(binary.BigEndian.AppendUint64(nil, at), []byte("messages"), x.Incarnation[:])
 	}
 	return out, damaged, nil
 }
