@@ -155,6 +155,8 @@ var ErrorCodes = []ErrorCode{
 	{"unknown_field", Invalid, "A JSON object has a field that is not known.", "Leave it out, or correct its name."},
 	{"unknown_item", Invalid, "The type of an item of the message's list is no string.", "See the format's types."},
 	{"unknown_key", Unauthorized, "The API key is unknown, expired or deleted.", "Ask for a new key."},
+	{"unknown_operator", Invalid, "A condition has an operator that is not known, or in a place where none can be.",
+		"Use the operators that the detail names."},
 	{"unknown_policy", Invalid, "There is no policy of that name.", "Upload it, or correct the name."},
 	{"unknown_record", Invalid, "The file has a record of a type that is not known.", "Import it into a newer server."},
 	{"unknown_role", Invalid, "A message's role is not known in its format.", "Correct the role or name the format."},

@@ -50,14 +50,16 @@ func TestConditions(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []string{`{"n":{"$near":1}}`, `{"n":{"$gt":null}}`, `{"n":{"$in":1}}`, `{"n":{"$eq":1,"x":2}}`,
-		strings.Repeat(`{"n":`, 9) + `1` + strings.Repeat(`}`, 9)} {
+	for wrong, code := range map[string]string{`{"n":{"$near":1}}`: "unknown_operator", `{"n":{"$gt":null}}`: "invalid_value",
+		`{"n":{"$in":1}}`: "invalid_value", `{"n":{"$eq":1,"x":2}}`: "unknown_operator", `{"$or":[{"n":5}]}`: "unknown_operator",
+		`{"n":{"x":{"$eq":1,"$and":[]}}}`:                          "unknown_operator",
+		strings.Repeat(`{"n":`, 9) + `1` + strings.Repeat(`}`, 9): "too_many"} {
 		var c memory.Conditions
 		if err := json.Unmarshal([]byte(wrong), &c); err != nil {
 			t.Fatal(err)
 		}
 		f := memory.Filter{Metadata: c}
-		if err := f.Check(); codeOf(err) != "invalid_value" && codeOf(err) != "too_many" {
+		if err := f.Check(); codeOf(err) != code {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

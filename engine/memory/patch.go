@@ -50,16 +50,17 @@ func (svc *Service) Patch(ctx context.Context, c access.Caller, projectID, id st
 	return out.Memory, err
 }
 
-// Merge patches a memory by its full name, or stores start with the patch where there is none.
-func (svc *Service) Merge(ctx context.Context, c access.Caller, once access.Once, projectID, id string, patch Patch,
+// Merge patches the memory that start names by its namespace and key, or stores a new memory if there is none; without a
+// key it makes one. Start's session is that of a conversation memory without a session, and of a new daily one.
+func (svc *Service) Merge(ctx context.Context, c access.Caller, once access.Once, projectID string, patch Patch,
 	expected Precondition, start Spec) (Patched, error) {
-	return svc.patch(ctx, c, once, projectID, id, patch, expected, &start)
+	return svc.patch(ctx, c, once, projectID, ID(start.Namespace, start.Key), patch, expected, &start)
 }
 
 // patch is Patch where start is nil, else Merge.
 func (svc *Service) patch(ctx context.Context, c access.Caller, once access.Once, projectID, id string, patch Patch,
 	expected Precondition, start *Spec) (Patched, error) {
-	var made *Record // nil where the same request was answered before
+	var put *Record // by the last attempt
 	room := svc.tallies.Reserve(c.Tenant)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
 		p, err := svc.projects.Project(t, c, projectID)
@@ -68,6 +69,11 @@ func (svc *Service) patch(ctx context.Context, c access.Caller, once access.Once
 		}
 		if !ident.ValidFullName(id) && start == nil {
 			return stored{}, noMemory(id)
+		}
+		made := ""
+		if start != nil && start.Key == "" {
+			made = svc.db.NewID("mem_", 10)
+			id = ID(start.Namespace, made)
 		}
 		old, err := svc.expect(t, p.Incarnation, id)
 		if err == nil {
@@ -80,16 +86,19 @@ func (svc *Service) patch(ctx context.Context, c access.Caller, once access.Once
 			return stored{}, noMemory(id)
 		}
 		out, rec, err := svc.putPatched(t, c, p, id, patch, start, old, room)
-		made = rec
+		put, out.Made = rec, made
 		return out, err
 	})
 	room.End(err == nil)
 	if err != nil {
 		return Patched{}, err
 	}
-	if made != nil {
-		made.ETag = etag(out.Version, out.Incarnation)
-		return Patched{made.Memory, out.Created, out.Changed}, nil
+	if put != nil && put.Incarnation == out.Incarnation && put.Version == out.Version { // else it is the answer to an earlier request
+		put.ETag = etag(out.Version, out.Incarnation)
+		return Patched{put.Memory, out.Created, out.Changed}, nil
+	}
+	if out.Made != "" {
+		id = ID(start.Namespace, out.Made)
 	}
 	m, err := svc.version(ctx, c, projectID, id, out)
 	return Patched{m, out.Created, out.Changed}, err
@@ -104,10 +113,13 @@ func (svc *Service) putPatched(t *records.Tx, c access.Caller, p *project.Record
 	var spec Spec
 	if live != nil {
 		spec = live.Spec()
-	} else {
-		spec = *start
 	}
-	if err := patch.apply(&spec); err != nil {
+	err = patch.apply(&spec)
+	if ofSession := spec.Category == Conversation || spec.Category == Daily && live == nil; start != nil && ofSession &&
+		spec.SessionID == "" {
+		spec.SessionID = start.SessionID
+	}
+	if err != nil {
 		return out, nil, err
 	}
 	spec.Namespace, spec.Key = ident.SplitFullName(id)
