@@ -52,7 +52,7 @@ func TestConditions(t *testing.T) {
 	}
 	for wrong, code := range map[string]string{`{"n":{"$near":1}}`: "unknown_operator", `{"n":{"$gt":null}}`: "invalid_value",
 		`{"n":{"$in":1}}`: "invalid_value", `{"n":{"$eq":1,"x":2}}`: "unknown_operator", `{"$or":[{"n":5}]}`: "unknown_operator",
-		`{"n":{"x":{"$eq":1,"$and":[]}}}`:                          "unknown_operator",
+		`{"n":{"x":{"$eq":1,"$and":[]}}}`:                         "unknown_operator",
 		strings.Repeat(`{"n":`, 9) + `1` + strings.Repeat(`}`, 9): "too_many"} {
 		var c memory.Conditions
 		if err := json.Unmarshal([]byte(wrong), &c); err != nil {
