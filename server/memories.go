@@ -8,11 +8,10 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
@@ -143,7 +142,7 @@ func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.For
 	if err != nil {
 		return memory.Forgotten{}, err
 	}
-	return s.engine.Memories.ForgetIf(ctx, c.caller, access.Once{}, c.path("project"), id, c.precondition())
+	return s.engine.Memories.ForgetIf(ctx, c.caller, ident.Once{}, c.path("project"), id, c.precondition())
 }
 
 func (s *Server) forgetMatching(ctx context.Context, c *call[memory.ForgetMatching]) (memory.ForgottenMatching, error) {

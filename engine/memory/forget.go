@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Forgotten answers a request to forget. Forgotten is false where there was no such memory, or where it is only looked
@@ -25,21 +24,21 @@ type Forgotten struct {
 // Forget removes a memory by its full name and its history in one commit, in which its documents in the index are marked
 // as dead and count for nothing. They are removed before Forget returns, or by the index's job where the store fails
 // then. Forgetting what is not there succeeds, and says so.
-func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string) (
+func (svc *Service) Forget(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string) (
 	Forgotten, error,
 ) {
 	return svc.forgetOne(ctx, c, once, projectID, id, nil, Precondition{})
 }
 
 // ForgetIf is Forget with a precondition. It answers version_mismatch where the memory is not as expected.
-func (svc *Service) ForgetIf(ctx context.Context, c access.Caller, once access.Once, projectID, id string,
+func (svc *Service) ForgetIf(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	expected Precondition) (Forgotten, error) {
 	return svc.forgetOne(ctx, c, once, projectID, id, nil, expected)
 }
 
 // ForgetPassing is Forget for a memory that passes a filter; another is kept, as if it were not there. A damaged memory
 // is judged by its entry in the index by time; it is kept where only its record could tell.
-func (svc *Service) ForgetPassing(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f Filter) (
+func (svc *Service) ForgetPassing(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f Filter) (
 	Forgotten, error,
 ) {
 	if err := f.Check(); err != nil {
@@ -49,7 +48,7 @@ func (svc *Service) ForgetPassing(ctx context.Context, c access.Caller, once acc
 }
 
 // forgetOne removes a memory that passes the filter, where there is one, and its words from the index.
-func (svc *Service) forgetOne(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter,
+func (svc *Service) forgetOne(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter,
 	expected Precondition) (Forgotten, error) {
 	var in *project.Record // where the memory was removed
 	room := svc.tallies.Reserve(c.Tenant)
@@ -133,7 +132,7 @@ type ForgottenMatching struct {
 // an audit entry with its count. A memory is forgotten only if it still passes in that commit. Recall finds none of them
 // from then on; the index's job removes their words. It answers required where the filter names nothing, and the codes
 // of List.
-func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, projectID string, in ForgetMatching) (
+func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectID string, in ForgetMatching) (
 	out ForgottenMatching, err error,
 ) {
 	out = ForgottenMatching{Data: []Forgotten{}, DryRun: in.DryRun}
@@ -184,7 +183,7 @@ func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, project
 
 // forgetSome forgets those of some memories that still pass the filter, in one commit with its audit entry, and tells
 // which they were.
-func (svc *Service) forgetSome(ctx context.Context, c access.Caller, projectID string, some []Memory, f *Filter) (
+func (svc *Service) forgetSome(ctx context.Context, c ident.Caller, projectID string, some []Memory, f *Filter) (
 	gone []bool, err error,
 ) {
 	ids := make([]string, len(some))
@@ -192,7 +191,7 @@ func (svc *Service) forgetSome(ctx context.Context, c access.Caller, projectID s
 		ids[i] = some[i].ID()
 	}
 	room := svc.tallies.Reserve(c.Tenant)
-	_, err = records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+	_, err = records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		gone = make([]bool, len(some)) // another try may find something else
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil {

@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // What one page of a list may cost. A page that ends early says has_more.
@@ -49,7 +48,7 @@ func ParseOrder(s string) (Order, error) {
 
 // List pages through a project's memories that pass a filter. It answers the field that is invalid, and not_found where
 // there is no such project.
-func (svc *Service) List(ctx context.Context, c access.Caller, projectID string, f Filter, order Order,
+func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, f Filter, order Order,
 	page records.Page) (records.List[Memory], error) {
 	l := listing{svc: svc, ctx: ctx, tenant: c.Tenant, f: &f, now: svc.db.Now(), entries: maxScan, bytes: maxPageBytes,
 		out: records.List[Memory]{Data: []Memory{}}}

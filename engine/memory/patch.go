@@ -9,12 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Changes are the fields that a patch may name.
@@ -44,21 +43,21 @@ type Patched struct {
 
 // Patch changes a memory by its full name. A patch that changes nothing makes no version. It answers not_found,
 // version_mismatch, and the codes of Store.
-func (svc *Service) Patch(ctx context.Context, c access.Caller, projectID, id string, patch Patch,
+func (svc *Service) Patch(ctx context.Context, c ident.Caller, projectID, id string, patch Patch,
 	expected Precondition) (Memory, error) {
-	out, err := svc.patch(ctx, c, access.Once{}, projectID, id, patch, expected, nil)
+	out, err := svc.patch(ctx, c, ident.Once{}, projectID, id, patch, expected, nil)
 	return out.Memory, err
 }
 
 // Merge patches the memory that start names by its namespace and key, or stores a new memory if there is none; without a
 // key it makes one. Start's session is that of a conversation memory without a session, and of a new daily one.
-func (svc *Service) Merge(ctx context.Context, c access.Caller, once access.Once, projectID string, patch Patch,
+func (svc *Service) Merge(ctx context.Context, c ident.Caller, once ident.Once, projectID string, patch Patch,
 	expected Precondition, start Spec) (Patched, error) {
 	return svc.patch(ctx, c, once, projectID, ID(start.Namespace, start.Key), patch, expected, &start)
 }
 
 // patch is Patch where start is nil, else Merge.
-func (svc *Service) patch(ctx context.Context, c access.Caller, once access.Once, projectID, id string, patch Patch,
+func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, patch Patch,
 	expected Precondition, start *Spec) (Patched, error) {
 	var put *Record // by the last attempt
 	room := svc.tallies.Reserve(c.Tenant)
@@ -107,7 +106,7 @@ func (svc *Service) patch(ctx context.Context, c access.Caller, once access.Once
 func noMemory(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no memory %q", id) }
 
 // putPatched collects the writes of a patch of old, or of start where no memory is live.
-func (svc *Service) putPatched(t *records.Tx, c access.Caller, p *project.Record, id string, patch Patch, start *Spec,
+func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record, id string, patch Patch, start *Spec,
 	old *Record, room *records.Reservation) (out stored, rec *Record, err error) {
 	live := old.live(t.Now)
 	var spec Spec
@@ -144,7 +143,7 @@ func (svc *Service) putPatched(t *records.Tx, c access.Caller, p *project.Record
 
 // version is the memory as the request left it, or as it is now where that version is not kept any more. It answers
 // memory_forgotten.
-func (svc *Service) version(ctx context.Context, c access.Caller, projectID, id string, out stored) (Memory, error) {
+func (svc *Service) version(ctx context.Context, c ident.Caller, projectID, id string, out stored) (Memory, error) {
 	if err := svc.stillThere(ctx, c, projectID, id, out); err != nil {
 		return Memory{}, err
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -143,12 +142,12 @@ func TestPreconditions(t *testing.T) {
 		}
 	}
 	stale := memory.Precondition{Version: number(2)}
-	_, err := k.Memories.ForgetIf(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, "k", stale)
+	_, err := k.Memories.ForgetIf(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "k", stale)
 	enginetest.RefusedWith(t, err, fault.Precondition, "version_mismatch")
-	_, _, err = k.Memories.StoreIf(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	_, _, err = k.Memories.StoreIf(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		memory.Spec{Content: "x"}, memory.Precondition{Match: []string{"*"}})
 	enginetest.RefusedWith(t, err, fault.Invalid, "required")
-	done, err := k.Memories.ForgetIf(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, "k",
+	done, err := k.Memories.ForgetIf(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "k",
 		memory.Precondition{Match: []string{m.ETag}})
 	if err != nil || !done.Forgotten {
 		t.Fatalf("%+v: %v", done, err)
@@ -159,7 +158,7 @@ func TestPreconditions(t *testing.T) {
 	k.Advance(24 * time.Hour)
 	k.Remember(memory.Spec{Key: "short", Content: "x", Category: "daily"})
 	k.Advance(8 * 24 * time.Hour)
-	if _, _, err := k.Memories.StoreIf(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	if _, _, err := k.Memories.StoreIf(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		memory.Spec{Key: "short", Content: "y"}, memory.Precondition{NoneMatch: []string{"*"}}); err != nil {
 		t.Errorf("an expired memory counts as there: %v", err)
 	}
@@ -181,7 +180,7 @@ func TestWritersLoseNothing(t *testing.T) {
 				}
 				n := 0
 				fmt.Sscan(m.Content, &n)
-				_, _, err = k.Memories.StoreIf(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+				_, _, err = k.Memories.StoreIf(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 					memory.Spec{Key: "k", Content: fmt.Sprint(n + 1)}, memory.Precondition{Match: []string{m.ETag}})
 				if known, _ := err.(*fault.Error); known != nil && known.Code == "version_mismatch" {
 					continue
