@@ -18,7 +18,11 @@ import (
 // assemble makes the window for the next model call. The engine gets the body as it was received too, because the
 // decision stores it.
 func (s *Server) assemble(ctx context.Context, c *call[window.Request]) (spliced[window.Answer], error) {
-	return s.engine.Windows.Assemble(ctx, c.caller, c.path("project"), &c.body, c.raw, c.buffer())
+	answer, err := s.engine.Windows.Assemble(ctx, c.caller, c.path("project"), &c.body, c.raw, c.buffer())
+	if err != nil {
+		return nil, err
+	}
+	return answer.JSON()
 }
 
 // listDecisions answers the newest decisions first. It refuses a wrong time with invalid_time.
