@@ -22,6 +22,7 @@ func (s *Server) assemble(ctx context.Context, c *call[window.Request]) (spliced
 	if err != nil {
 		return nil, err
 	}
+	c.decision = answer.DecisionID
 	return answer.JSON()
 }
 
