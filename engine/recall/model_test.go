@@ -46,9 +46,11 @@ func (m *recallModel) remove(gone func(*modelDoc) bool) { m.docs = slices.Delete
 
 func (m *recallModel) store(spec memory.Spec, at, expires time.Time) {
 	m.remove(func(d *modelDoc) bool { return d.spec.Key == spec.Key })
-	terms, latin := enginetest.Analyser().Index(spec.Content)
-	m.languages[latin] = true
-	for part := range slices.Chunk(terms, 1000) {
+	read := enginetest.Analyser().Index(spec.Content)
+	for _, l := range read.Languages {
+		m.languages[l] = true
+	}
+	for part := range slices.Chunk(read.Terms, 1000) {
 		m.next[spec.SessionID]++
 		d := &modelDoc{spec: spec, at: at, expires: expires, pos: m.next[spec.SessionID], counts: map[string]float64{},
 			length: float64(len(part)), asks: strings.HasSuffix(spec.Content, "?"),
@@ -72,8 +74,9 @@ func (m *recallModel) rebuild() {
 	for _, d := range m.docs {
 		m.next[d.spec.SessionID]++
 		d.pos = m.next[d.spec.SessionID]
-		_, latin := enginetest.Analyser().Document(d.spec.Content)
-		m.languages[latin] = true
+		for _, l := range enginetest.Analyser().Index(d.spec.Content).Languages {
+			m.languages[l] = true
+		}
 	}
 }
 

@@ -76,6 +76,9 @@ func (svc *Service) Recall(ctx context.Context, c access.Caller, project string,
 	}
 	r := &recalling{request: req, svc: svc, ctx: ctx, caller: c, tenant: c.Tenant, project: p,
 		out: Result{Data: []Hit{}}}
+	if r.words {
+		r.out.Breadth = rank.BreadthOf(r.Query.Query).String()
+	}
 	memories, messages := r.findMemories, r.findMessages
 	if !r.words {
 		memories, messages = r.recentMemories, r.recentMessages

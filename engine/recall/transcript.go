@@ -306,8 +306,10 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 			if parts[0].Len == 0 {
 				continue
 			}
-			if read.Latin != "" && !slices.Contains(languages, read.Latin) {
-				languages = append(languages, read.Latin)
+			for _, l := range read.Languages {
+				if !slices.Contains(languages, l) {
+					languages = append(languages, l)
+				}
 			}
 			for i := range parts {
 				parts[i].Place = rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next}
