@@ -58,10 +58,15 @@ type Analysed struct {
 	Languages []string // that queries must know to find the text
 }
 
-// Analyse reads a text. doc has all fields of its documents that do not depend on the text or its place.
-func (svc *Service) Analyse(doc rank.Document, text string) Analysed {
-	read := svc.analyser.Index(text)
+// Analyse reads a text, with what is searched beside it. doc has all fields of its documents that do not depend on the
+// text or its place.
+func (svc *Service) Analyse(doc rank.Document, text, beside string) Analysed {
 	doc.Style = rank.StyleOf(text)
+	if beside != "" {
+		text = text + "\n" + beside
+		doc.Said = rank.StyleOf(text).Said
+	}
+	read := svc.analyser.Index(text)
 	var docs []rank.Document
 	for _, p := range rank.Passages(read.Terms, read.Stops, rank.SpeakerTerms(doc.Speaker)) {
 		doc.Len, doc.Terms, doc.Order = p.Len, p.Terms, p.Order

@@ -102,6 +102,9 @@ func (s *search) otherwise(w *asked) (found []variant, err error) {
 // is taken to be right.
 func (s *search) typos(w *asked) (found []variant, err error) {
 	for _, own := range w.Terms {
+		if strings.HasPrefix(own, rank.StopMark) {
+			continue
+		}
 		_, size := utf8.DecodeRuneInString(own)
 		some, err := s.variants(w, own[:size], func(term string) (int, bool) {
 			n := typing.Edits(own, term, w.Edits)

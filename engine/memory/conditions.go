@@ -47,6 +47,9 @@ func (c Conditions) readAll(field string, depth int, left *int) (condition, erro
 	}
 	all := map[string]condition{}
 	for name, raw := range c {
+		if strings.HasPrefix(name, "$") {
+			return nil, unknownOperator(field, name)
+		}
 		one, err := readCondition(field, raw, depth, left)
 		if err != nil {
 			return nil, err
@@ -77,18 +80,19 @@ func readCondition(field string, raw json.RawMessage, depth int, left *int) (con
 	if err := json.Unmarshal(raw, &nested); err != nil {
 		return nil, fault.InvalidField(field, "invalid_value", "must be JSON")
 	}
-	operators := 0
+	some := false
 	for name := range parts {
-		if strings.HasPrefix(name, "$") {
-			operators++
-		}
+		some = some || strings.HasPrefix(name, "$")
 	}
-	if operators == 0 {
+	if !some {
 		return nested.readAll(field, depth-1, left)
 	}
 	var all []condition
 	for name, operand := range parts {
 		one := operator(name, operand)
+		if one == nil && strings.HasPrefix(name, "$") && !slices.Contains(operators, name) {
+			return nil, unknownOperator(field, name)
+		}
 		if one == nil {
 			return nil, fault.InvalidField(field, "invalid_value", "%s: there are $eq, $ne, $gt, $gte, $lt and $lte "+
 				"with a number or a text to compare with, and $in with a list; other names cannot stand beside them", name)
@@ -98,6 +102,14 @@ func readCondition(field string, raw json.RawMessage, depth int, left *int) (con
 	return func(v any) bool {
 		return !slices.ContainsFunc(all, func(holds condition) bool { return !holds(v) })
 	}, nil
+}
+
+// operators are all that there are.
+var operators = []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in"}
+
+func unknownOperator(field, name string) error {
+	return fault.InvalidField(field, "unknown_operator", "%s: it must be one of %s, as in {\"size\":{\"$gt\":3}}", name,
+		strings.Join(operators, ", "))
 }
 
 // operator is nil where there is no such operator, or not with that operand.

@@ -39,13 +39,13 @@ var (
 		"chronolog*|sequence of|in sequence|timeline|over time|throughout our|across our|"+
 		"in welcher reihenfolge|der reihe nach|dans quel ordre|par ordre|en qué orden|en que orden|cronológic*", "|")
 	summaryCues = strings.Split("summar*|overview|recap|recapitulate|everything we|progressed|progression|evol*|developed|"+
-		"zusammenfassung|zusammenfassen|zusammengefasst|fasse zusammen|überblick|verlauf|résum*|aperçu|évolu*|resum*|"+
+		"zusammenfassung|zusammenfassen|zusammengefasst|fasse zusammen|überblick|verlauf|résum*|aperçu|évolu*|resumen|resúmenes|resumir|resúmeme|"+
 		"panorama general", "|")
 )
 
 // notCues are phrases that hold a cue and mean something else.
 var notCues = strings.Split("in order to|in order that|in order for|out of order|in order please|the order of the day|"+
-	"in working order|the order in progress", "|")
+	"in working order|my timeline|your timeline", "|")
 
 // BreadthOf reads whether a query asks for a summary or an order.
 func BreadthOf(query string) Breadth {

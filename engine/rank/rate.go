@@ -12,6 +12,8 @@ type Analyser interface {
 	Index(text string) Indexed
 	// Search reads a query for what Index made. Operators are "a phrase", -without, -"a phrase" and begins*.
 	Search(query string, languages []string, operators bool) Search
+	// SaysNothing tells whether a text has no words but stop words.
+	SaysNothing(text string) bool
 	// Holds reports whether a text contains a phrase.
 	Holds(text, phrase string) bool
 }

@@ -301,7 +301,7 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 			}
 			read := svc.index.Analyse(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
 				Tags: hd.Tags, Created: records.TimeOf(hd.Created), Speaker: msg.Name,
-				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg))
+				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg), "")
 			parts := read.Passages
 			if parts[0].Len == 0 {
 				continue

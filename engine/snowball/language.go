@@ -82,7 +82,11 @@ func (a *Analyser) guess(words []word, of []*language) (g guess) {
 		if l != english {
 			possible++
 		}
-		if best == nil || n > g.stops || n == g.stops && g.letters && best == english {
+		better := best == nil || n > g.stops || n == g.stops && g.letters && best == english
+		if !better && n == g.stops && n > 0 && best != english {
+			better = inflected(words, l) > inflected(words, best)
+		}
+		if better {
 			best, g.stops = l, n
 		}
 	}
@@ -99,20 +103,25 @@ func (a *Analyser) guess(words []word, of []*language) (g guess) {
 // endingsOf gives the language whose case endings enough words have; nil where there is none.
 func endingsOf(words []word, of []*language, allowed languages) *language {
 	for _, l := range of {
-		endings, found := caseEndings[l.name], 0
-		if endings == nil || !allowed.has(l) {
-			continue
-		}
-		for _, w := range words {
-			if len(w.text) >= caseLetters && slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w.text, e) }) {
-				found++
-			}
-		}
-		if found >= caseWords {
+		if allowed.has(l) && inflected(words, l) >= caseWords {
 			return l
 		}
 	}
 	return nil
+}
+
+// inflected counts the long words that have one of the case endings of a language.
+func inflected(words []word, l *language) (n int) {
+	endings := caseEndings[l.name]
+	if endings == nil {
+		return 0
+	}
+	for _, w := range words {
+		if len(w.text) >= caseLetters && slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w.text, e) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // stemmers gives the languages that the Latin words of a clause are stemmed in: its own, if its words show it, and else

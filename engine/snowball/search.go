@@ -130,8 +130,8 @@ type asking struct {
 	latin     []*language // English comes first
 	ukrainian bool
 	turkish   bool
-	compounds bool // words of any language are indexed by their ends
-	inflected []*language
+	compounds bool        // words of any language are indexed by their ends
+	inflected []*language // known to inflect words by long endings
 }
 
 func (a *Analyser) asking(names []string) *asking {
@@ -182,6 +182,13 @@ func (q *asking) words(text string) (out []rank.Word, pairs []rank.Pair) {
 		}
 	}
 	return out, pairs
+}
+
+// SaysNothing tells whether a text has no words but stop words of one language.
+func (a *Analyser) SaysNothing(text string) bool {
+	words := a.wordsOf(text)
+	lang := a.languageOfText(words, a.latin)
+	return !slices.ContainsFunc(words, func(w word) bool { return w.script != unicode.Latin || !w.stops.has(lang) })
 }
 
 // ways gives the languages that a word may have been indexed in.
@@ -311,7 +318,7 @@ func (q *asking) completeWord(w *rank.Word, letters int) {
 			w.Begins = append(w.Begins, rank.Beginning{Term: stem, More: 1, Most: inflection})
 		}
 	}
-	if other := contracted(w.Text); other != "" {
+	for _, other := range contracted(w.Text) {
 		for _, l := range q.latin {
 			if term := q.stems.indexTerm(l, other); !slices.Contains(w.Otherwise, term) && !slices.Contains(w.Terms, term) {
 				w.Otherwise = append(w.Otherwise, term)

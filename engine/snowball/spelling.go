@@ -73,15 +73,29 @@ func (x *indexing) cutNames() (terms []string) {
 
 // suffixedNames gives the names of a text that have a Turkish suffix, folded and without it.
 func suffixedNames(text string) (names []string) {
-	if !hasApostrophe(text) {
-		return nil
-	}
-	for _, m := range suffixed.FindAllStringSubmatch(text, -1) {
-		if utf8.RuneCountInString(m[1]) >= 3 && slices.Contains(turkishSuffixes, foldForIndex(m[2])) {
+	for at, r := range text {
+		if r != '\'' && r != '’' || !longWord(text[:at]) {
+			continue
+		}
+		m := suffixed.FindStringSubmatch(text[strings.LastIndexFunc(text[:at], notLetter)+1:])
+		if m != nil && utf8.RuneCountInString(m[1]) >= 3 && slices.Contains(turkishSuffixes, foldForIndex(m[2])) {
 			names = append(names, foldForIndex(m[1]))
 		}
 	}
 	return names
+}
+
+func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
+
+// longWord tells whether a text ends with a word of three letters or more that begins with a capital.
+func longWord(text string) bool {
+	begin := strings.LastIndexFunc(text, notLetter) + 1
+	if begin > 0 {
+		_, size := utf8.DecodeRuneInString(text[begin-1:])
+		begin = max(begin, begin-1+size)
+	}
+	first, _ := utf8.DecodeRuneInString(text[begin:])
+	return unicode.IsUpper(first) && utf8.RuneCountInString(text[begin:]) >= 3
 }
 
 // Hebrew writes some short words together with the next.
@@ -108,9 +122,9 @@ func hebrewForms(w string) (forms []string) {
 var digraphs = []string{"ä", "ae", "ö", "oe", "ü", "ue", "ø", "oe", "å", "aa", "æ", "ae"}
 
 var (
-	spellOut  = strings.NewReplacer(digraphs...)
-	contract  = strings.NewReplacer("ae", "ä", "oe", "ö", "ue", "ü")
-	contracts = []string{"ae", "oe", "ue"}
+	spellOut = strings.NewReplacer(digraphs...)
+	contract = []*strings.Replacer{strings.NewReplacer("ae", "ä", "oe", "ö", "ue", "ü"),
+		strings.NewReplacer("ae", "æ", "oe", "ø", "aa", "å")}
 )
 
 // spelledOut is a word with two letters for each umlaut; "" where it has none.
@@ -121,12 +135,14 @@ func spelledOut(w string) string {
 	return ""
 }
 
-// contracted is a word with umlauts for ae, oe and ue; "" where it has none of these.
-func contracted(w string) string {
-	if slices.ContainsFunc(contracts, func(c string) bool { return strings.Contains(w, c) }) {
-		return contract.Replace(w)
+// contracted gives a word with the letters of German, and of Nordic languages, that are also spelled with two.
+func contracted(w string) (out []string) {
+	for _, by := range contract {
+		if other := by.Replace(w); other != w {
+			out = append(out, other)
+		}
 	}
-	return ""
+	return out
 }
 
 // phoneRun is digits with what separates the groups of a telephone number. It begins with +, a bracket or 0.
@@ -140,10 +156,7 @@ const (
 
 // numbersOf gives the telephone numbers of a text as digits.
 func numbersOf(text string) (out []string) {
-	if strings.IndexFunc(text, unicode.IsDigit) < 0 {
-		return nil
-	}
-	for _, run := range phoneRun.FindAllString(text, -1) {
+	for _, run := range phoneRun.FindAllString(numerals(text), -1) {
 		digits := strings.Map(onlyDigits, run)
 		if n := len(digits); n < fewestDigits || n > mostDigits || isDate.MatchString(run) {
 			continue
@@ -151,6 +164,46 @@ func numbersOf(text string) (out []string) {
 		out = append(out, digits)
 	}
 	return out
+}
+
+// numerals are the parts of a text that may hold a telephone number, one in each line. Searching them costs less than
+// searching the text.
+func numerals(text string) string {
+	var out strings.Builder
+	from, digits := -1, 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) {
+			switch c := text[i]; {
+			case '0' <= c && c <= '9':
+				if from < 0 {
+					from = i
+				}
+				digits++
+				continue
+			case c == '+', c == '(':
+				if from < 0 {
+					from = i
+				}
+				continue
+			case c == ' ' && from >= 0, c == ')', c == '.', c == '/', c == '-':
+				continue
+			}
+		}
+		if digits >= fewestDigits {
+			if from > 0 && asciiWord(text[from-1]) {
+				out.WriteByte(text[from-1])
+			}
+			out.WriteString(text[from:i])
+			out.WriteByte('\n')
+		}
+		from, digits = -1, 0
+	}
+	return out.String()
+}
+
+// asciiWord tells whether a byte is part of a word where it stands before a number.
+func asciiWord(c byte) bool {
+	return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf
 }
 
 // isDate matches what begins with a date in digits.

@@ -82,7 +82,7 @@ func split(text string) []word {
 	s := splitter{out: make([]word, 0, len(text)/6+1)}
 	for _, r := range text {
 		c := classOf(r)
-		if c == between && strings.ContainsRune(clauseEnds, r) {
+		if c == between && r != ' ' && endsClause(r) {
 			s.end()
 			s.class = c
 			s.clause++
@@ -106,8 +106,14 @@ func split(text string) []word {
 	return s.out
 }
 
-// clauseEnds are characters that end a clause, in folded text.
-const clauseEnds = ".!?;:,()\n"
+// endsClause tells whether a character ends a clause, in folded text.
+func endsClause(r rune) bool {
+	switch r {
+	case '.', '!', '?', ';', ':', ',', '(', ')', '\n':
+		return true
+	}
+	return false
+}
 
 type splitter struct {
 	out    []word
