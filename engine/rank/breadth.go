@@ -36,7 +36,9 @@ var broadPenalty = [...]float64{Order: .3, Summary: .1}
 // end of the word.
 var (
 	orderCues = strings.Split("in what order|in which order|the order in which|the order in|the order of|in order|"+
-		"chronolog*|sequence of|in sequence|timeline|over time|throughout our|across our|"+
+		"chronolog*|sequence of|in sequence|timeline|over time|"+
+		"throughout our conv*|throughout our chat*|throughout our disc*|throughout our talk*|throughout our sess*|"+
+		"across our conv*|across our chat*|across our disc*|across our talk*|across our sess*|"+
 		"in welcher reihenfolge|der reihe nach|dans quel ordre|par ordre|en qué orden|en que orden|cronológic*", "|")
 	summaryCues = strings.Split("summar*|overview|recap|recapitulate|everything we|progressed|progression|evol*|developed|"+
 		"zusammenfassung|zusammenfassen|zusammengefasst|fasse zusammen|überblick|verlauf|résum*|aperçu|évolu*|resumen|resúmenes|resumir|resúmeme|"+

@@ -467,7 +467,7 @@ func TestRecallEqualsModel(t *testing.T) {
 func (m *recallModel) compareTimes(t *testing.T, q recall.Query, got []recall.Hit, now time.Time, month string) bool {
 	t.Helper()
 	words := q
-	words.Query = strings.TrimPrefix(strings.TrimSuffix(q.Query, " in "+month), "when ")
+	words.Query = strings.TrimSuffix(q.Query, month)
 	if !enginetest.Analyser().SaysNothing(words.Query) && len(m.hits(words, now, "")) > 0 {
 		return false
 	}
@@ -480,7 +480,7 @@ func (m *recallModel) compareTimes(t *testing.T, q recall.Query, got []recall.Hi
 	if len(want) == 0 {
 		return false
 	}
-	if len(got) != len(want) {
+	if len(got) != min(len(want), 100) {
 		t.Fatalf("%+v: %d found, the model finds %d of the month", q, len(got), len(want))
 	}
 	for i, h := range got {

@@ -1,6 +1,7 @@
 package snowball
 
 import (
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
@@ -184,9 +185,13 @@ func (q *asking) words(text string) (out []rank.Word, pairs []rank.Pair) {
 	return out, pairs
 }
 
-// SaysNothing tells whether a text has no words but stop words of one language.
+// SaysNothing tells whether a text has no words but stop words of one language. A single word may be another language's
+// word for something, as the Danish "dog" is, so it must be a stop word in English or in two languages.
 func (a *Analyser) SaysNothing(text string) bool {
 	words := a.wordsOf(text)
+	if len(words) == 1 {
+		return words[0].stops.has(a.latin[0]) || bits.OnesCount32(uint32(words[0].stops)) > 1
+	}
 	lang := a.languageOfText(words, a.latin)
 	return !slices.ContainsFunc(words, func(w word) bool { return w.script != unicode.Latin || !w.stops.has(lang) })
 }
