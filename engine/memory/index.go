@@ -4,11 +4,10 @@ import (
 	"context"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/index"
-	"github.com/seed-0906e6bc/mneme/engine/rank"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -92,5 +91,5 @@ func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarna
 		}
 		return last, nil
 	}
-	return records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, again)
+	return records.Update(ctx, svc.db, ident.Caller{Tenant: tenant}, ident.Once{}, again)
 }
