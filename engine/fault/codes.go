@@ -153,6 +153,7 @@ var ErrorCodes = []ErrorCode{
 		"Split it into several."},
 	{"unknown_argument", Invalid, "A tool has no such argument.", "Use one that the detail names."},
 	{"unknown_field", Invalid, "A JSON object has a field that is not known.", "Leave it out, or correct its name."},
+	{"unknown_operator", Invalid, "A filter has a name that begins with $ and is no operator.", "Use one that the detail lists."},
 	{"unknown_item", Invalid, "The type of an item of the message's list is no string.", "See the format's types."},
 	{"unknown_key", Unauthorized, "The API key is unknown, expired or deleted.", "Ask for a new key."},
 	{"unknown_policy", Invalid, "There is no policy of that name.", "Upload it, or correct the name."},
