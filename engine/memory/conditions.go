@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ func (c Conditions) readAll(field string, depth int, left *int) (condition, erro
 	all := map[string]condition{}
 	for name, raw := range c {
 		if strings.HasPrefix(name, "$") {
-			return nil, unknownOperator(field, name)
+			return nil, errOperator(field, name)
 		}
 		one, err := readCondition(field, raw, depth, left)
 		if err != nil {
@@ -80,22 +81,19 @@ func readCondition(field string, raw json.RawMessage, depth int, left *int) (con
 	if err := json.Unmarshal(raw, &nested); err != nil {
 		return nil, fault.InvalidField(field, "invalid_value", "must be JSON")
 	}
-	some := false
-	for name := range parts {
-		some = some || strings.HasPrefix(name, "$")
-	}
-	if !some {
+	isOperator := func(name string) bool { return strings.HasPrefix(name, "$") }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(parts)), isOperator) {
 		return nested.readAll(field, depth-1, left)
 	}
 	var all []condition
 	for name, operand := range parts {
 		one := operator(name, operand)
-		if one == nil && strings.HasPrefix(name, "$") && !slices.Contains(operators, name) {
-			return nil, unknownOperator(field, name)
+		if one == nil && !slices.Contains(operators, name) {
+			return nil, errOperator(field, name)
 		}
 		if one == nil {
-			return nil, fault.InvalidField(field, "invalid_value", "%s: there are $eq, $ne, $gt, $gte, $lt and $lte "+
-				"with a number or a text to compare with, and $in with a list; other names cannot stand beside them", name)
+			return nil, fault.InvalidField(field, "invalid_value", "%s: $gt, $gte, $lt and $lte take a number or a text, "+
+				"$in takes a list", name)
 		}
 		all = append(all, one)
 	}
@@ -104,12 +102,13 @@ func readCondition(field string, raw json.RawMessage, depth int, left *int) (con
 	}, nil
 }
 
-// operators are all that there are.
+// operators are those of conditions.
 var operators = []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in"}
 
-func unknownOperator(field, name string) error {
-	return fault.InvalidField(field, "unknown_operator", "%s: it must be one of %s, as in {\"size\":{\"$gt\":3}}", name,
-		strings.Join(operators, ", "))
+// errOperator refuses a name that is no operator, or where an operator cannot be.
+func errOperator(field, name string) error {
+	return fault.InvalidField(field, "unknown_operator", "%s cannot be here; the condition of a name is JSON that it "+
+		"equals, or an object of %s alone; all conditions must hold, there is no $or", name, strings.Join(operators, ", "))
 }
 
 // operator is nil where there is no such operator, or not with that operand.
