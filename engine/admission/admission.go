@@ -52,13 +52,13 @@ type Turns struct {
 	limits  limits
 	active  activity
 	used    int
-	tenants map[string]standing // those with anything to know
-	turn    uint64              // grows when a tenant begins to wait or is served
+	tenants map[string]*standing // those with anything to know
+	turn    uint64               // grows when a tenant begins to wait or is served
 }
 
 // NewTurns returns Turns with so many places, of which one tenant holds at most share.
 func NewTurns(places, share int) *Turns {
-	return &Turns{limits: limits{places: places, share: max(1, share)}, tenants: map[string]standing{}}
+	return &Turns{limits: limits{places: places, share: max(1, share)}, tenants: map[string]*standing{}}
 }
 
 // activity tells whether several tenants are active: a place went to another tenant than the one before within the last
@@ -98,59 +98,67 @@ func (a *activity) several(now time.Time) bool {
 // crowded reports whether the limits for several active tenants apply.
 func (t *Turns) crowded(now time.Time) bool { return t.limits.crowd > 0 && t.active.several(now) }
 
-// set notes what is known of a tenant, and forgets it if there is nothing to know.
-func (t *Turns) set(tenant string, s standing) {
+// of returns what is known of a tenant, to be changed. drop must follow any change that can leave nothing to know.
+func (t *Turns) of(tenant string) *standing {
+	s := t.tenants[tenant]
+	if s == nil {
+		s = &standing{}
+		t.tenants[tenant] = s
+	}
+	return s
+}
+
+// drop forgets a tenant if there is nothing to know of it.
+func (t *Turns) drop(tenant string, s *standing) {
 	if s.held == 0 && s.away == 0 && s.joined == 0 && (s.rests.IsZero() || !s.rests.After(time.Now())) {
 		delete(t.tenants, tenant)
-		return
 	}
-	t.tenants[tenant] = s
 }
 
 // Take takes a place for a tenant if it may have one now.
 func (t *Turns) Take(tenant string) bool {
 	now := time.Now()
-	if !t.limits.admits(t.tenants[tenant], t.used, t.crowded(now), now) {
+	s := t.of(tenant)
+	if !t.limits.admits(*s, t.used, t.crowded(now), now) {
+		t.drop(tenant, s)
 		return false
 	}
 	t.active.granted(tenant, now)
-	t.Force(tenant)
+	s.held++
+	t.used++
 	return true
 }
 
 // Force takes a place for a tenant, even if none is free. Those that wait then wait longer.
 func (t *Turns) Force(tenant string) {
-	s := t.tenants[tenant]
-	s.held++
+	t.of(tenant).held++
 	t.used++
-	t.set(tenant, s)
 }
 
 // Free gives a place back.
 func (t *Turns) Free(tenant string) {
-	s := t.tenants[tenant]
+	s := t.of(tenant)
 	s.held--
 	t.used--
-	t.set(tenant, s)
+	t.drop(tenant, s)
 }
 
 // Away notes that so many more of a tenant's holders left for a short time, or with a negative n that they are back.
 func (t *Turns) Away(tenant string, n int) {
-	s := t.tenants[tenant]
+	s := t.of(tenant)
 	s.away += n
-	t.set(tenant, s)
+	t.drop(tenant, s)
 }
 
 // Rest gives a tenant no place for a duration, which begins when its last rest ends. It applies while several tenants
 // are active.
 func (t *Turns) Rest(tenant string, d time.Duration) {
-	s := t.tenants[tenant]
+	s := t.of(tenant)
 	from := time.Now()
 	if s.rests.After(from) {
 		from = s.rests
 	}
 	s.rests = from.Add(d)
-	t.set(tenant, s)
 }
 
 // Rested returns when the first waiting tenant has rested. It is not ok if no tenant would get a place then.
@@ -170,31 +178,29 @@ func (t *Turns) Rested() (at time.Time, ok bool) {
 
 // Wait notes that a tenant waits. If it waits already, nothing changes.
 func (t *Turns) Wait(tenant string) {
-	if t.tenants[tenant].joined == 0 {
+	if t.of(tenant).joined == 0 {
 		t.WaitLast(tenant)
 	}
 }
 
 // WaitLast notes that a tenant waits, and puts it behind all others.
 func (t *Turns) WaitLast(tenant string) {
-	s := t.tenants[tenant]
 	t.turn++
-	s.joined = t.turn
-	t.set(tenant, s)
+	t.of(tenant).joined = t.turn
 }
 
 // Leave notes that a tenant no longer waits.
 func (t *Turns) Leave(tenant string) {
-	s := t.tenants[tenant]
+	s := t.of(tenant)
 	s.joined = 0
-	t.set(tenant, s)
+	t.drop(tenant, s)
 }
 
 // Behind reports whether another tenant waits that holds fewer places than this one.
 func (t *Turns) Behind(tenant string) bool {
-	held := t.tenants[tenant].held
-	for name, s := range t.tenants {
-		if name != tenant && s.joined > 0 && s.held < held {
+	own := t.tenants[tenant]
+	for _, s := range t.tenants {
+		if own != nil && s.joined > 0 && s.held < own.held {
 			return true
 		}
 	}
@@ -209,9 +215,9 @@ func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 	}
 	now := time.Now()
 	crowded := t.crowded(now)
-	var first standing
+	var first *standing
 	for name, s := range t.tenants {
-		if s.joined > 0 && (!ok || s.before(first)) && t.limits.admits(s, t.used, crowded, now) &&
+		if s.joined > 0 && (!ok || s.before(*first)) && t.limits.admits(*s, t.used, crowded, now) &&
 			(ready == nil || ready(name)) {
 			tenant = name
 			first = s
@@ -219,9 +225,11 @@ func (t *Turns) Next(ready func(tenant string) bool) (tenant string, ok bool) {
 		}
 	}
 	if ok {
-		t.WaitLast(tenant)
+		t.turn++
+		t.used++
+		first.joined = t.turn
+		first.held++
 		t.active.granted(tenant, now)
-		t.Force(tenant)
 	}
 	return tenant, ok
 }
