@@ -151,6 +151,8 @@ func (s *Server) table() []line {
 		{"listMemories", "GET", memories, reader, 200, handle(s.listMemories), list},
 		{"recall", "POST", memories + "/recall", agent, 200, handle(s.recall), plain},
 		{"getMemory", "GET", memory, reader, 200, handle(s.getMemory), plain},
+		{"putMemory", "PUT", memory, agent, 200, handle(s.putMemory), plain},
+		{"patchMemory", "PATCH", memory, agent, 200, handle(s.patchMemory), plain},
 		{"forgetMemory", "DELETE", memory, agent, 200, handle(s.forgetMemory), plain},
 		{"forgetMatching", "POST", memories + "/forget", agent, 200, handle(s.forgetMatching), plain},
 		{"listNamespaces", "GET", project + "/namespaces", reader, 200, handle(s.listNamespaces), list},
