@@ -23,7 +23,6 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore/direct"
 )
 
 // DefaultReserve is the free space below which writes are refused, in bytes. It holds, for both databases, what is in
@@ -119,9 +118,6 @@ func openTuned(o Options, tuned func(badger.Options) badger.Options) (*Store, er
 		s.main.doubtful, s.loose.doubtful = s.ledger.spans("main"), s.ledger.spans("loose")
 	}
 	close(opened)
-	if !direct.Known() {
-		o.Logger.Warn("this program was built with a Badger that is not known here, so commits take longer")
-	}
 	return s, nil
 }
 
@@ -220,9 +216,6 @@ func openBadger(o badger.Options, log *slog.Logger) (db *badger.DB, err error) {
 	// Badger's errors hide their cause from errors.Is.
 	if err != nil && strings.Contains(err.Error(), "Cannot acquire directory lock") {
 		return nil, ErrLocked
-	}
-	if err == nil {
-		leaveValueLog(db)
 	}
 	return db, err
 }

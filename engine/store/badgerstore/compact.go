@@ -64,9 +64,12 @@ func (d *database) flush() error {
 		return err
 	}
 	version := d.snapshots.current()
-	defer d.entries.Reset()
-	d.entries.Put(flushMark, nil, version+1)
-	if err := d.applyNext(version, ownLogged, 1, nil); err != nil {
+	txn := d.db.NewTransactionAt(version, true)
+	defer txn.Discard()
+	if err := txn.Set(flushMark, nil); err != nil {
+		return err
+	}
+	if err := d.applyNext(txn, version, ownLogged, 1, nil); err != nil {
 		return err
 	}
 	if err := d.log.ready(0); err != nil { // The commit may have begun the next log, and so does what follows.
