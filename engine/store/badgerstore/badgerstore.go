@@ -181,9 +181,12 @@ func (s *Store) Commit(ctx context.Context, tenant string, b store.Batch) error 
 	return s.database(b.IsLoose()).submit(ctx, newRequest(tenant, b))
 }
 
-// Failed is nil while commits are taken. After one without a known outcome it wraps store.ErrFailed with the cause,
-// which is for the operator: it may name files. Where files are damaged it is store.ErrDamaged.
-func (s *Store) Failed() error { return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged()) }
+// Failed returns nil while commits are accepted. After a commit of unknown outcome it wraps store.ErrFailed with the
+// cause, which is for the operator because it may name files. If files are damaged it is store.ErrDamaged, and if no file
+// descriptor is left, store.ErrNoDescriptors.
+func (s *Store) Failed() error {
+	return cmp.Or(s.failure.Err(), s.main.damaged(), s.loose.damaged(), s.main.log.spares.err(), s.loose.log.spares.err())
+}
 
 // Close implements store.Store.
 func (s *Store) Close() error {

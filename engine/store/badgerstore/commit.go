@@ -179,7 +179,7 @@ func (d *database) outcomes(group []*request) (outcomes []error) {
 		logged += r.logged()
 	}
 	room := d.space.roomFor(size)
-	if err := d.log.ready(logged + ownLogged); err != nil {
+	if err := d.log.ready(logged+ownLogged, d.log.rotates()); err != nil {
 		return all(err)
 	}
 	version := d.snapshots.current()
@@ -247,6 +247,9 @@ func (d *database) applyNext(
 	}()
 	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
 		return err
+	}
+	if d.log.rotates() {
+		d.log.spares.release() // which ready takes again before the next commit that may rotate
 	}
 	if err := d.apply(txn, version+1); err != nil {
 		return err
