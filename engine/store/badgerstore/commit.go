@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,6 +39,9 @@ type database struct {
 	stopped   chan struct{}
 	closing   context.CancelFunc // ends readLater
 	read      chan bool          // what readLater tells
+	lister    *lister
+	listed    chan struct{} // the lister has ended
+	main      *snapshots    // of the main database; nil: this is it
 	// writing is held while a transaction is made and committed, and by Compact while Badger takes none.
 	writing sync.Mutex
 	group   []*request    // of the transaction, while writing is held
@@ -74,6 +76,7 @@ func newDatabase(db *badger.DB, cached int64, f *failure, s space) (_ *database,
 		queued:    make(chan struct{}, 1),
 		stopped:   make(chan struct{}),
 		read:      make(chan bool, 1),
+		listed:    make(chan struct{}),
 		apply:     func(txn *badger.Txn, version uint64) error { return txn.CommitAt(version, nil) },
 	}, nil
 }
@@ -83,8 +86,12 @@ func (d *database) close() error {
 	d.closing()
 	close(d.queued)
 	<-d.stopped
+	<-d.listed
 	sound := <-d.read && d.damaged() == nil && d.failure.Err() == nil
-	if err := errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close()); err != nil || !sound {
+	if err := errors.Join(d.closeBadger(), d.log.close(), d.committed.file.Close()); err != nil {
+		return err
+	}
+	if err := d.lister.update(); err != nil || !sound {
 		return err
 	}
 	return markClean(d.db.Opts())
@@ -245,7 +252,7 @@ func (d *database) applyNext(
 			err = store.ErrFailed
 		}
 	}()
-	if err := txn.Set(commitMark, binary.BigEndian.AppendUint64(nil, version)); err != nil {
+	if err := txn.Set(commitMark, d.mark(version)); err != nil {
 		return err
 	}
 	if d.log.rotates() {

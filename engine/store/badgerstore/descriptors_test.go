@@ -63,7 +63,9 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-func tiny(o badger.Options) badger.Options { return o.WithMemTableSize(1 << 20).WithValueThreshold(100 << 10) }
+func tiny(o badger.Options) badger.Options {
+	return o.WithMemTableSize(1 << 20).WithValueThreshold(100 << 10)
+}
 
 func withoutDescriptors(t *testing.T, what string) {
 	dir := t.TempDir()
