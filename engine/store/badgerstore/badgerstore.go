@@ -192,8 +192,8 @@ func checkTraces(o Options) error {
 	}
 	for _, name := range append([]string{filepath.Join("loose", badger.ManifestFilename)}, o.Traces...) {
 		if exists(filepath.Join(o.Dir, name)) {
-			return refuse("main", "the database is missing beside %s: restore a backup, or remove %s to begin with an "+
-				"empty store", name, name)
+			return &RefusedError{File: "main", What: fmt.Sprintf("the database is missing beside %s", name),
+				Remedy: fmt.Sprintf("restore a backup, or remove %s to begin with an empty store", name)}
 		}
 	}
 	return nil
@@ -226,8 +226,9 @@ func (s *Store) compareDatabases() error {
 		return err
 	}
 	if newest := s.main.snapshots.current(); seen > newest {
-		return refuse("loose", "it is newer than main, which ends with commit %d where loose knows of commit %d: the folder "+
-			"was copied while a server ran", newest, seen)
+		return &RefusedError{File: "loose", What: fmt.Sprintf("it is newer than main, which ends with commit %d, while "+
+			"loose knows of commit %d: the folder was copied while a server ran, or main was set back", newest, seen),
+			Remedy: "copy the folder while no server runs, or restore a backup"}
 	}
 	return nil
 }

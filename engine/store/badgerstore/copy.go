@@ -52,17 +52,8 @@ func OpenCopy(o Options) (_ *Copy, err error) {
 	if c.scratch, err = scratchFolder(o.Dir); err != nil {
 		return nil, err
 	}
-	for _, name := range [...]string{identityName, beginningName} {
-		if exists(filepath.Join(o.Dir, name)) {
-			if err := copyFile(filepath.Join(o.Dir, name), filepath.Join(c.scratch, name)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, part := range databases {
-		if err := copyFolder(filepath.Join(o.Dir, part), filepath.Join(c.scratch, part)); err != nil {
-			return nil, fmt.Errorf("copying what the store has open: %w", err)
-		}
+	if err := copyStore(o.Dir, c.scratch); err != nil {
+		return nil, fmt.Errorf("copying what the store has open: %w", err)
 	}
 	if list := filepath.Join(damagedFolder, findingsName); copyable(filepath.Join(o.Dir, list)) {
 		if err := os.Mkdir(filepath.Join(c.scratch, damagedFolder), 0o700); err != nil {
@@ -112,6 +103,24 @@ func scratchFolder(dir string) (string, error) {
 func copyable(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
+}
+
+// copyStore copies what says what a folder is, and both databases.
+func copyStore(from, to string) error {
+	for _, name := range [...]string{identityName, beginningName} {
+		if !exists(filepath.Join(from, name)) {
+			continue
+		}
+		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			return err
+		}
+	}
+	for _, part := range databases {
+		if err := copyFolder(filepath.Join(from, part), filepath.Join(to, part)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func copyFolder(from, to string) error {

@@ -17,19 +17,19 @@ import (
 )
 
 // RefusedError says that a data folder is not what a process left there, so that opening it would lose acknowledged
-// writes. Nothing in the folder was changed.
+// writes.
 type RefusedError struct {
-	File string // in the data folder
-	What string
+	File   string // in the data folder
+	What   string
+	Remedy string
 }
 
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s: %s; nothing was changed. Run `mneme repair --data FOLDER`, which makes the manifest again "+
-		"where that loses nothing; otherwise restore a backup", e.File, e.What)
-}
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s; %s", e.File, e.What, e.Remedy) }
 
+// refuse is the refusal of a check that is made before anything is changed.
 func refuse(file, format string, args ...any) error {
-	return &RefusedError{File: file, What: fmt.Sprintf(format, args...)}
+	return &RefusedError{File: file, What: fmt.Sprintf(format, args...), Remedy: "nothing was changed. Run `mneme repair " +
+		"--data FOLDER`, which makes the manifest again if that loses nothing; otherwise restore a backup"}
 }
 
 // checkup is what is found out about a database before Badger opens it.
