@@ -48,11 +48,9 @@ func (s *spares) err() error {
 	if !s.short.Load() {
 		return nil
 	}
-	f, err := os.Open(os.DevNull)
-	if err != nil {
-		return fmt.Errorf("%w: %w", store.ErrNoDescriptors, err)
-	}
-	return f.Close()
+	var probe spares // as many as making the next log takes
+	defer probe.release()
+	return probe.take()
 }
 
 // shortage tells what the store lacks where a file cannot be made or extended: descriptors, or else space.
