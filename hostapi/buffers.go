@@ -10,7 +10,7 @@ type buffers struct {
 	bytes, limit int
 }
 
-// take gives a zeroed memory of this capacity.
+// take returns a zeroed memory of this capacity.
 func (b *buffers) take(capacity int) []byte {
 	if found := b.find(capacity); found != nil {
 		return found[:capacity]

@@ -13,7 +13,7 @@ import (
 // Run makes one policy call. It always returns an outcome, whatever the guest does. Fuel and time bound the call
 // itself; ctx bounds the wait for a free slot.
 //
-// The outcome is StatusUnavailable where the policy is not at fault: the module is not loaded, the request does not fit
+// The outcome is StatusUnavailable if the policy is not at fault: the module is not loaded, the request does not fit
 // the largest arena, or a text cannot be read.
 func (h *Host) Run(ctx context.Context, call plan.Call) plan.Outcome {
 	m := h.modules.use(call.Tenant, call.Module)

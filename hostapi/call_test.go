@@ -133,7 +133,7 @@ func TestStateDoesNotSurvive(t *testing.T) {
 	}
 }
 
-// A request leaves nothing behind that a shorter one could see.
+// A request leaves nothing after that a shorter one could see.
 func TestRequestsDoNotMix(t *testing.T) {
 	h := newHost(t, Options{})
 	b := planBytes("....", opBytes(6, 0, 0, 0, 48, 4))

@@ -63,11 +63,11 @@ type fetched struct {
 	text         []byte
 }
 
-// text is a record's text, or false where the table has no such record.
+// text is a record's text, or false if the table has no such record.
 func (in *instance) text(record int32) ([]byte, bool) { return in.part(fetchText, record, 0) }
 
-// part is something of a record, or false where there is no such thing. What was fetched last is kept, so that a guest
-// can read it in pieces. Anything else is charged again in full, because the host makes all of it.
+// part is something of a record, or false if there is no such thing. What was fetched last is kept, so that a guest can
+// read it in pieces. Anything else is charged again in full, because the host makes all of it.
 func (in *instance) part(what fetch, record, call int32) ([]byte, bool) {
 	in.during()
 	if record < 0 || int(record) >= len(in.request.Records) || call < 0 {

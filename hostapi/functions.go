@@ -172,7 +172,7 @@ func hostTokens(in *instance, stack []uint64) {
 		in.rest()
 		return in.tank.charge(0) != nil
 	})
-	in.spend(0) // where the time was up, the count is not a whole one
+	in.spend(0) // if the time was up, the count is not a whole one
 	stack[0] = api.EncodeI32(int32(n))
 }
 

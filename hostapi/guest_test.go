@@ -120,12 +120,12 @@ type guest struct {
 	pages      uint32
 	maxPages   uint32
 	globals    []int32 // mutable i32 globals by start value, not exported
-	table      uint32  // entries of a table whose entry 0 is mneme_abi; 0: no table
+	table      uint32  // entries of a table whose entry 0 is mneme_abi; 0 means no table
 	data       []datum
 	abi        []byte // code; nil: the version of this host
-	arena      []byte // code; nil: requestArena and behind it
+	arena      []byte // code; nil: requestArena and after it
 	assemble   []byte // code; nil: an empty plan
-	initialize []byte // code; nil: not exported
+	initialize []byte // code; nil means not exported
 	more       []fn
 	drop       string          // an export to leave out
 	results    map[string]byte // results by function, where they differ
@@ -139,7 +139,7 @@ const (
 	planArena    = 131072
 )
 
-// arenaCode answers requestArena for the request and the bytes behind it for the plan, growing for the large size.
+// arenaCode answers requestArena for the request and the bytes after it for the plan, growing for the large size.
 func arenaCode() []byte {
 	return cat(
 		ins(opLocalGet, 1), konst(65536), ins(opGtU), ins(opIf, void), grow(10), ins(opEnd),
@@ -307,7 +307,7 @@ func twoRecords(d plan.Digest) plan.Call {
 	}
 }
 
-// planBytes is a plan of the ops given, each as its 32 bytes, with texts behind them.
+// planBytes is a plan of the ops given, each as its 32 bytes, with texts after them.
 func planBytes(texts string, ops ...[]byte) []byte {
 	b := []byte("MNP1")
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(ops)))

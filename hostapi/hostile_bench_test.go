@@ -82,8 +82,8 @@ func calling(h *Host, c plan.Call) func(context.Context) {
 	}
 }
 
-// rush is what an attacker does until told to stop: uploads where the module is refused, else calls with as many
-// records as a request may have.
+// rush is what an attacker does until told to stop: uploads if the module is refused, else calls with as many records
+// as a request may have.
 func rush(b *testing.B, h *Host, a hostile.Attack) func(context.Context) {
 	code := a.Build()
 	if a.Check != "" {

@@ -33,7 +33,7 @@ type instance struct {
 	requests uint32          // address of the request arena
 	plans    uint32          // address of the plan arena
 	reasons  reasons
-	slot     *slot // of the call that runs; nil: none is needed
+	slot     *slot // of the call that runs; nil means none is needed
 	own      slot  // for slot
 	usage
 
@@ -41,7 +41,7 @@ type instance struct {
 	sweep        int       // the pool's sweeps when it began to wait
 	newer, older *instance // neighbours among all idle instances
 	above, below *instance // neighbours among the idle instances of its key
-	shelf        *shelf    // of its key; nil: it was never idle
+	shelf        *shelf    // of its key; nil means it was never idle
 }
 
 // usage is the state of one call. It is reset for each call.

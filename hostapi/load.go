@@ -16,10 +16,10 @@ import (
 
 // Load admits, instruments and compiles a module and starts it once in each arena size; after that, Run can call it.
 // Loading the same bytes again is cheap while the module is in memory; one that was not used for long is unloaded. The
-// error is a *plan.Refusal where the module is at fault, and a refused module leaves nothing behind.
+// error is a *plan.Refusal if the module is at fault, and a refused module leaves nothing behind.
 //
-// Tenants share no module but those of tenant "", which come with Mneme: how long an upload takes must not tell whether
-// another tenant has the same bytes.
+// Tenants share no module but those of tenant "", which come with Mneme: how long an upload takes must not report
+// whether another tenant has the same bytes.
 //
 // The work counts against the tenant: compiling takes one of Limits.Compiles, all else one of Limits.Calls.
 func (h *Host) Load(ctx context.Context, tenant string, code []byte) (plan.Policy, error) {
@@ -122,7 +122,7 @@ func ownedBy(tenant string, code []byte) []byte {
 	return append(append(code, name...), sum[:]...)
 }
 
-// compile gives a module its machine code, from the cache or made now.
+// compile returns a module its machine code, from the cache or made now.
 func (h *Host) compile(ctx context.Context, m *module, code []byte) (err error) {
 	if h.compiler == nil {
 		m.code, err = interpret(ctx, m.runtime, code)
@@ -161,7 +161,7 @@ func (h *Host) make(ctx context.Context, tenant string, code []byte) error {
 	return h.compiler.Compile(ctx, code)
 }
 
-// cached loads machine code that was made before. It is nil where there is none.
+// cached loads machine code that was made before. It is nil if there is none.
 func (h *Host) cached(ctx context.Context, m *module, code []byte) (loaded *compiler.Code, err error) {
 	err = h.share(ctx, m.tenant, func(ctx context.Context) (err error) {
 		loaded, err = h.compiler.Load(ctx, m.runtime, code)

@@ -51,7 +51,7 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 	return grown
 }
 
-// Free gives the memory to the next instance of its size.
+// Free returns the memory to the next instance of its size.
 func (m *linearMemory) Free() {
 	if m.bytes != nil {
 		m.buffers.put(m.bytes)
@@ -63,7 +63,7 @@ func (m *linearMemory) Free() {
 // arena size start alike, so they share one.
 type snapshot struct {
 	size    int
-	cards   [][]byte // the bytes of each card; nil: all are zero, as most are
+	cards   [][]byte // the bytes of each card; nil means all are zero, as most are
 	globals []uint64
 }
 
@@ -120,7 +120,7 @@ type dirty struct {
 
 const allCards = 1<<64 - 1
 
-// restore resets what a call may have changed of a memory. It returns false where the memory has grown, which cannot be
+// restore resets what a call may have changed of a memory. It returns false if the memory has grown, which cannot be
 // undone.
 func (s *snapshot) restore(memory []byte, d dirty) bool {
 	if len(memory) != s.size {

@@ -62,7 +62,7 @@ func (s *modules) find(tenant string, d plan.Digest) *module {
 	return s.loaded[moduleKey{tenant, d}]
 }
 
-// use finds a module and keeps it loaded until done. It returns nil where the module is not loaded.
+// use finds a module and keeps it loaded until done. It returns nil if the module is not loaded.
 func (s *modules) use(tenant string, d plan.Digest) *module {
 	s.mu.Lock()
 	defer s.mu.Unlock()

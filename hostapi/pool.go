@@ -136,7 +136,7 @@ func (p *pool) put(in *instance) (evicted *instance, watch bool) {
 		}
 		out(victim)
 	}
-	watch = !p.watched // also where nothing was kept, for the shelf
+	watch = !p.watched // also if nothing was kept, for the shelf
 	p.watched = true
 	return evicted, watch
 }

@@ -146,8 +146,8 @@ func sum(instances []*instance) (n int) {
 	return n
 }
 
-// putBack fails the test where an idle instance is not as it was after its start: all of its memory is compared, not
-// only what it has marked. Every test's host is looked at when the test ends.
+// putBack fails the test if an idle instance is not as it was after its start: all of its memory is compared, not only
+// what it has marked. Every test's host is looked at when the test ends.
 func (h *Host) putBack(t testing.TB) {
 	t.Helper()
 	h.pool.mu.Lock()

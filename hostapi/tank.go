@@ -55,7 +55,7 @@ type tank struct {
 	time    time.Duration // granted
 	left    time.Duration // of it, at since
 	since   time.Time
-	expires time.Time // when the timer does; zero: it is not set
+	expires time.Time // when the timer does; zero means it is not set
 	running bool
 	paused  bool
 	late    bool
@@ -104,7 +104,7 @@ func (t *tank) grant(d time.Duration, now time.Time) {
 	}
 }
 
-// end takes the grant back. It returns false where the time was up.
+// end takes the grant back. It returns false if the time was up.
 func (t *tank) end() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -59,7 +59,8 @@ func (h *handTimer) expire() {
 	}
 }
 
-// runs tells whether the timer runs and was set to d or less: a call that rests sets its timer again, to what is left.
+// runs reports whether the timer runs and was set to d or less: a call that rests sets its timer again, to what is
+// left.
 func (h *handTimer) runs(d time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -63,7 +63,7 @@ func wasiFunctions() []hostFunction {
 func wasiNothing(_ *instance, stack []uint64) { answer(stack, wasiSuccess) }
 func wasiNoFile(_ *instance, stack []uint64)  { answer(stack, wasiBadFile) }
 
-// answer puts a result on the stack, which has room for it even where a function has no parameters.
+// answer puts a result on the stack, which has room for it even if a function has no parameters.
 func answer(stack []uint64, errno uint64) { stack[0] = errno }
 
 func wasiNoSizes(in *instance, stack []uint64) {

@@ -46,7 +46,7 @@ func (in *instance) footprint() int {
 // doubling up to 50 MB, and never shrinks.
 const keptStack = 64 << 10
 
-// trimStack gives an instance a new stack where a call has grown the one it has.
+// trimStack returns an instance a new stack if a call has grown the one it has.
 func (in *instance) trimStack() {
 	if in.calls.bytes() > keptStack {
 		in.export()

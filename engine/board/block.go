@@ -45,7 +45,7 @@ func (b *Block) AndNot(other *Block) {
 	}
 }
 
-// Between keeps the numbers from first to last, where the set is of the given block.
+// Between keeps the numbers from first to last, if the set is of the given block.
 func (b *Block) Between(block, first, last uint64) {
 	for i := range b {
 		low := block*Size + uint64(i*64)
@@ -63,7 +63,7 @@ func (b *Block) Between(block, first, last uint64) {
 	}
 }
 
-// Numbers gives the elements in ascending order, where the set is of the given block.
+// Numbers returns the elements in ascending order, if the set is of the given block.
 func (b *Block) Numbers(block uint64) []uint64 {
 	out := make([]uint64, 0, b.Count())
 	for i, word := range b {

@@ -6,7 +6,7 @@
 // expects it unchanged, so all changes of one board have one order. What a change reads beside the record therefore
 // needs no precondition, numbers and times of entries never go back, and the counts in the record are exact.
 //
-// Every method that names a board answers not_found where the board is absent or the caller's key does not reach it.
+// Every method that names a board returns not_found if the board is absent or the caller's key does not reach it.
 package board
 
 import (
@@ -32,7 +32,7 @@ type Service struct {
 	followers broadcast // feeds of boards and inboxes
 }
 
-// New makes the room. The background work of boards is done by work, which Units is given to.
+// New returns a Service. The background work of boards is done by work, which Units is given to.
 func New(db *records.DB, work *jobs.Service) *Service { return &Service{db: db, jobs: work} }
 
 // Spec is what a client may say of a board. A field that is left out is emptied, but Projects then stay as they are.
@@ -72,7 +72,7 @@ func (s *Spec) check(c ident.Caller) error {
 // Board is a board as clients see it.
 type Board struct {
 	ID            string    `json:"id"`
-	Name          string    `json:"name"` // the id, where the board was given no name
+	Name          string    `json:"name"` // the id, if the board was given no name
 	RetentionDays *int      `json:"retention_days"`
 	Projects      []string  `json:"projects"`
 	Entries       uint64    `json:"entries"`
@@ -110,8 +110,8 @@ func (b *boardRecord) title() string {
 	return b.ID
 }
 
-// reaches tells whether a caller's key reaches a board. A key that is narrowed to projects reaches the boards that name
-// one of them.
+// reaches reports whether a caller's key reaches a board. A key that is narrowed to projects reaches the boards that
+// name one of them.
 func reaches(c ident.Caller, b *boardRecord) bool {
 	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
 }
@@ -216,8 +216,8 @@ func change[T any](ctx context.Context, svc *Service, c ident.Caller, once ident
 	return out, err
 }
 
-// Put makes a board or changes what is said of it. Created tells which. It answers invalid_id, too_long, too_many or
-// out_of_range where the spec cannot be, and not_found for a project that the caller's key does not reach.
+// Put makes a board or changes what is said of it. Created tells which. It returns invalid_id, too_long, too_many or
+// out_of_range if the spec cannot be, and not_found for a project that the caller's key does not reach.
 func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spec) (out Board, created bool,
 	err error) {
 	if err := spec.check(c); err != nil {
@@ -254,7 +254,7 @@ func (svc *Service) Get(ctx context.Context, c ident.Caller, id string) (Board, 
 	return b.shown(), nil
 }
 
-// List pages through the boards that the caller's key reaches, by id. It answers out_of_range for a limit and
+// List pages through the boards that the caller's key reaches, by id. It returns out_of_range for a limit and
 // invalid_cursor for a cursor that cannot be.
 func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page) (records.List[Board], error) {
 	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page,

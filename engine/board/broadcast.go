@@ -44,7 +44,7 @@ func (b *broadcast) leave(name string) {
 	}
 }
 
-// news gives a channel that is closed when something happens from now on.
+// news returns a channel that is closed when something happens from now on.
 func (b *broadcast) news(t *topic) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

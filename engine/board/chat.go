@@ -19,7 +19,7 @@ const (
 	ellipsis      = "..."
 )
 
-// commandOf gives the control command that a chat is, or "".
+// commandOf returns the control command that a chat is, or "".
 func commandOf(content string) string {
 	switch command := strings.ToLower(strings.TrimSpace(content)); command {
 	case commandPause, commandResume:
@@ -28,7 +28,7 @@ func commandOf(content string) string {
 	return ""
 }
 
-// mentionsIn gives the names that follow an @, in lower case, each once. A name has at most 64 bytes.
+// mentionsIn returns the names that follow an @, in lower case, each once. A name has at most 64 bytes.
 func mentionsIn(content string) (out []string) {
 	for i := strings.IndexByte(content, '@'); i >= 0; {
 		content = content[i+1:]
@@ -44,7 +44,7 @@ func mentionsIn(content string) (out []string) {
 	return out
 }
 
-// mentionable tells whether a mention may hold a byte, or begin with it.
+// mentionable reports whether a mention may hold a byte, or begin with it.
 func mentionable(c byte, first bool) bool {
 	switch {
 	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
@@ -53,7 +53,7 @@ func mentionable(c byte, first bool) bool {
 	return !first && (c == '_' || c == '-')
 }
 
-// mentioned tells whether one of the names means the agent: its id, the first word of its display name, or "lead".
+// mentioned reports whether one of the names means the agent: its id, the first word of its display name, or "lead".
 func (a *agentRecord) mentioned(names []string) bool {
 	if slices.Contains(names, strings.ToLower(a.ID)) || a.Lead && slices.Contains(names, leadName) {
 		return true

@@ -65,8 +65,8 @@ type Page struct {
 // maxListBytes bounds the content of one page, in bytes.
 const maxListBytes = 32 << 20
 
-// ListEntries gives a page of a board's entries, which the index alone finds. It answers too_many, invalid_value or
-// out_of_range where the query cannot be, and page_too_large where the page holds more than 32 MiB of content.
+// ListEntries returns a page of a board's entries, which the index alone finds. It returns too_many, invalid_value or
+// out_of_range if the query cannot be, and page_too_large where the page holds more than 32 MiB of content.
 func (svc *Service) ListEntries(ctx context.Context, c ident.Caller, id string, q Query) (out Page, err error) {
 	limit, _, err := records.Page{Limit: q.Limit}.Decode()
 	if err != nil {

@@ -1,9 +1,9 @@
 package board
 
-// This part of the package keeps the entries of boards: it stores them, and finds them by number, tags, words and time. It knows
-// nothing of boards but what their entries share, a Series.
+// This part of the package keeps the entries of boards: it stores them, and finds them by number, tags, words and time.
+// It knows nothing of boards but what their entries share, a Series.
 //
-// The one hard idea is that entries are numbered, and that their times never go back. A filter is therefore a range of
+// The main idea is that entries are numbered, and that their times never go back. A filter is therefore a range of
 // numbers and some terms, and package postings answers which numbers have a term. An entry is read only when its number
 // is chosen, in a read of its own. Where it was deleted in between, Read answers ErrGone, and the caller begins again
 // with the series as it is then.
@@ -33,7 +33,7 @@ type Series struct {
 	Chat        uint64            `json:"chat"`    // how many of them are chat
 }
 
-// Add counts an entry that is made now, and gives it its number and its time.
+// Add counts an entry that is made now, and returns it its number and its time.
 func (s *Series) Add(e *Stored, now time.Time) {
 	if s.Last++; now.After(s.LastAt) {
 		s.LastAt = now
@@ -69,7 +69,7 @@ type Notified struct {
 	Kind  string            `json:"kind"`
 }
 
-// IsChat tells whether the entry has the tag chat.
+// IsChat reports whether the entry has the tag chat.
 func (r *Record) IsChat() bool { return slices.Contains(r.Tags, ChatTag) }
 
 // Put collects the writes of the entry and of its place among the entries by time. Places writes what it is found by.

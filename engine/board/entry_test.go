@@ -66,7 +66,7 @@ func (s *shelf) remove(e *board.Stored) {
 	})
 }
 
-// TestSelectionsAreFilters holds pages of selections against a plain loop over all entries, over more than one block of
+// TestSelectionsAreFilters compares pages of selections with a plain loop over all entries, over more than one block of
 // postings and with entries that were deleted.
 func TestSelectionsAreFilters(t *testing.T) {
 	const n = 1100
@@ -124,7 +124,7 @@ func TestSelectionsAreFilters(t *testing.T) {
 	}
 }
 
-// holds tells whether the terms of an entry hold all words of a text.
+// holds reports whether the terms of an entry hold all words of a text.
 func holds(terms []string, text string) bool {
 	for _, term := range (&board.Stored{Content: text}).Terms() {
 		if !slices.Contains(terms, term) {

@@ -14,7 +14,7 @@ import (
 // An export gives a Value, too, whose ID is its key.
 type Event = records.Event
 
-// Feed gives at most 64 events of a board at once.
+// Feed returns at most 64 events of a board at once.
 type Feed = records.Feed
 
 // A feed gives at most feedEvents events and feedBytes bytes of content at once.
@@ -34,8 +34,8 @@ type follower struct {
 	next  nextEvents
 }
 
-// nextEvents gives some of the events behind a feed's position, moves the position on, and tells whether there may be
-// more. Lost is as in readSteadily.
+// nextEvents returns some of the events after a feed's position, moves the position on, and reports whether there may
+// be more. Lost is as in readSteadily.
 type nextEvents func(ctx context.Context, f *follower, b *boardRecord, lost bool) (out []Event, more bool, err error)
 
 func (svc *Service) follow(c ident.Caller, b *boardRecord, after uint64, next nextEvents) Feed {
@@ -60,7 +60,7 @@ func (f *follower) Next(ctx context.Context) (out []Event, err error) {
 	return out, err
 }
 
-// Follow says where a stream of entries begins: behind the entry After, else with the entries made at Since or later,
+// Follow says where a stream of entries begins: after the entry After, else with the entries made at Since or later,
 // else with the next entry.
 type Follow struct {
 	After  string
@@ -68,7 +68,7 @@ type Follow struct {
 	IsChat *bool
 }
 
-// Follow streams a board's entries. It answers invalid_id where After is no id of an entry.
+// Follow streams a board's entries. It returns invalid_id where After is no id of an entry.
 func (svc *Service) Follow(ctx context.Context, c ident.Caller, id string, from Follow) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -97,7 +97,7 @@ func (svc *Service) Follow(ctx context.Context, c ident.Caller, id string, from 
 	return svc.follow(c, b, after, next), nil
 }
 
-// Export gives all entries that a board has now, oldest first, and then its values, by key. The feed ends with the
+// Export returns all entries that a board has now, oldest first, and then its values, by key. The feed ends with the
 // first Next that gives nothing.
 func (svc *Service) Export(ctx context.Context, c ident.Caller, id string) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
@@ -117,7 +117,7 @@ func (svc *Service) Export(ctx context.Context, c ident.Caller, id string) (Feed
 	}), nil
 }
 
-// entries gives some of the entries behind the feed's position, up to the number last. Entries made before since are
+// entries returns some of the entries after the feed's position, up to the number last. Entries made before since are
 // passed over, because a time that lies ahead is waited for.
 func (f *follower) entries(ctx context.Context, b *boardRecord, filter *Filter, last uint64, since *time.Time, lost bool) (
 	out []Event, more bool, err error) {
@@ -143,7 +143,7 @@ func (f *follower) entries(ctx context.Context, b *boardRecord, filter *Filter, 
 	return out, len(entries) > 0, nil
 }
 
-// upcoming reads some of the entries behind the feed's position, up to the number last. A few are read by number, as a
+// upcoming reads some of the entries after the feed's position, up to the number last. A few are read by number, as a
 // feed does that keeps up. Over a longer way, or where some are gone, the index leads.
 func (f *follower) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) (
 	[]*Stored, error) {
@@ -176,7 +176,7 @@ type InboxFollow struct {
 	Base  string
 }
 
-// FollowInbox streams an agent's notifications. It answers not_found where the board has no such agent, and invalid_id
+// FollowInbox streams an agent's notifications. It returns not_found if the board has no such agent, and invalid_id
 // where After is no id of a notification.
 func (svc *Service) FollowInbox(ctx context.Context, c ident.Caller, id, agent string, from InboxFollow) (Feed,
 	error) {
@@ -206,7 +206,7 @@ func (svc *Service) FollowInbox(ctx context.Context, c ident.Caller, id, agent s
 	}), nil
 }
 
-// notifications gives some of those behind the feed's position, and whether there may be more.
+// notifications returns some of those after the feed's position, and whether there may be more.
 func (f *follower) notifications(ctx context.Context, b *boardRecord, a *agentRecord, from InboxFollow) (
 	out []Event, more bool, err error) {
 	if f.after >= a.Last {

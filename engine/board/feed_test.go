@@ -81,7 +81,7 @@ func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 	}
 }
 
-// A feed begins where it is asked to, goes on behind the last event, and is woken by what happens in this process.
+// A feed begins if it is asked to, goes on after the last event, and is woken by what happens in this process.
 func TestFeedPositions(t *testing.T) {
 	k := enginetest.New(t)
 	var all []board.Entry

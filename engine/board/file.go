@@ -61,8 +61,7 @@ type Part struct {
 // Types are the types of the lines that are the part's own.
 func (*Part) Types() []string { return []string{boardType, agentType, entryType, valueType, endType} }
 
-// Export writes all boards. It answers storage_damaged where an entry cannot be read, because the file would not be
-// whole.
+// Export writes all boards. It returns storage_damaged if an entry cannot be read, because the file would not be whole.
 func (p *Part) Export(x *transfer.Exporting) error {
 	return transfer.EachExported(x, records.Board.All(), func(b *boardRecord) error { return p.exportBoard(x, b) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
-// maxEntryNumber bounds the numbers that a file may give to entries, so that there is room for more behind them.
+// maxEntryNumber bounds the numbers that a file may give to entries, so that there is room for more after them.
 const maxEntryNumber = 1 << 48
 
 // boardImport is a board on its way in.
@@ -37,7 +37,7 @@ func (b *boardImport) last() uint64 {
 	return b.entry.Seq
 }
 
-// read reads a line of a board and holds it against all that does not depend on the store.
+// read reads a line of a board and compares it with all that does not depend on the store.
 func (p *Part) read(im *transfer.Importing, line *transfer.ImportLine) error {
 	b := p.at
 	switch {
@@ -114,7 +114,7 @@ func (b *boardImport) readAgent(line *transfer.ImportLine) error {
 	return checkDisplayName(in.DisplayName)
 }
 
-// readEntry reads the next entry. Its id is kept, so that an agent that has read up to it goes on behind it.
+// readEntry reads the next entry. Its id is kept, so that an agent that has read up to it goes on after it.
 func (b *boardImport) readEntry(line *transfer.ImportLine) error {
 	var in entryLine
 	if err := line.Into(&in); err != nil {
@@ -179,7 +179,7 @@ func (b *boardImport) readValue(line *transfer.ImportLine) error {
 	return nil
 }
 
-// Check holds a line against what must be, and notes the names of boards that are taken.
+// Check compares a line with what must be, and notes the names of boards that are taken.
 func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 	if err := p.read(im, line); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (p *Part) Abandon(ctx context.Context) {
 	}
 }
 
-// reveal makes the staged board one that is seen, or has it swept where it was deleted while it was exported.
+// reveal makes the staged board one that is seen, or has it swept if it was deleted while it was exported.
 func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 	b := p.at
 	if b.deleted {

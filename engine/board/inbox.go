@@ -80,7 +80,7 @@ type InboxPage struct {
 	Unread  uint64         `json:"unread"`
 }
 
-// Inbox gives a page of an agent's notifications, oldest first. It answers not_found where the board has no such agent,
+// Inbox returns a page of an agent's notifications, oldest first. It returns not_found if the board has no such agent,
 // invalid_id where After is no id of a notification, and out_of_range for a limit that cannot be.
 func (svc *Service) Inbox(ctx context.Context, c ident.Caller, id, agent string, q InboxQuery) (InboxPage, error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
@@ -111,7 +111,7 @@ func (svc *Service) Inbox(ctx context.Context, c ident.Caller, id, agent string,
 	return out, nil
 }
 
-// notices reads the notifications behind the number after, oldest first. Last is the number of the last that it gives.
+// notices reads the notifications after the number after, oldest first. Last is the number of the last that it gives.
 func (svc *Service) notices(ctx context.Context, tenant string, b *boardRecord, a *agentRecord, after uint64, limit int,
 	base string) (out []Notification, last uint64, err error) {
 	out = []Notification{}
@@ -129,7 +129,7 @@ func (svc *Service) notices(ctx context.Context, tenant string, b *boardRecord, 
 	return out, last, nil
 }
 
-// noticeRange covers an agent's notifications behind the number after, up to the number last.
+// noticeRange covers an agent's notifications after the number after, up to the number last.
 func noticeRange(b *boardRecord, a *agentRecord, after, last uint64) store.Range {
 	return store.Range{From: records.Notice.Key(b.Incarnation, a.Inbox, after+1),
 		To: records.Notice.Key(b.Incarnation, a.Inbox, last+1)}
@@ -146,8 +146,8 @@ type InboxAcked struct {
 	Unread uint64 `json:"unread"`
 }
 
-// AckInbox marks an agent's notifications up to one as read. One that is read already changes nothing. It answers
-// not_found where the board has no such agent, and required, invalid_id or out_of_range where UpTo names none of its
+// AckInbox marks an agent's notifications up to one as read. One that is read already changes nothing. It returns
+// not_found if the board has no such agent, and required, invalid_id or out_of_range where UpTo names none of its
 // notifications.
 func (svc *Service) AckInbox(ctx context.Context, c ident.Caller, once ident.Once, id, agent string, ack InboxAck) (
 	InboxAcked, error) {

@@ -22,7 +22,7 @@ const (
 // maxWords bounds the words by which one entry is found, because all are written in one commit.
 const maxWords = 8000
 
-// Terms gives the terms that the entry is found by.
+// Terms returns the terms that the entry is found by.
 func (e *Stored) Terms() []string {
 	out := []string{TermAll}
 	for _, tag := range e.Tags {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
-// Post is an entry to be written. It is chat where it has the tag chat or IsChat, which adds the tag.
+// Post is an entry to be written. It is chat if it has the tag chat or IsChat, which adds the tag.
 type Post struct {
 	Content string   `json:"content"`
 	Tags    []string `json:"tags,omitempty"`
@@ -78,7 +78,7 @@ func validTag(tag string) bool {
 }
 
 // PostEntry writes an entry, what it is found by and the notifications that it raises in one commit. The first entry
-// makes the board. It answers required, too_long, too_many or invalid_tag where the post cannot be.
+// makes the board. It answers required, too_long, too_many or invalid_tag if the post cannot be.
 func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.Once, id string, post Post) (Entry,
 	error) {
 	parsed, err := post.parse()
@@ -101,7 +101,7 @@ func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.On
 	return out, err
 }
 
-// write collects the writes that put the entry on its board, and gives the entry as it is shown.
+// write collects the writes that put the entry on its board, and returns the entry as it is shown.
 func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry, err error) {
 	if b.Closed {
 		return out, fault.Errorf(fault.Conflict, "board_closed", "the board may have lost entries to damaged files "+

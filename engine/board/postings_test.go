@@ -41,7 +41,7 @@ func TestWordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBlockIsASet holds a block against a sorted list, and reads back what it writes, at every count of elements where
+// TestBlockIsASet compares a block with a sorted list, and reads back what it writes, at every count of elements where
 // the encoding changes.
 func TestBlockIsASet(t *testing.T) {
 	for seed := range uint64(200) {

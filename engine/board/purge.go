@@ -34,7 +34,7 @@ const (
 )
 
 // Purge deletes entries by age, with the notifications that they raised. What is written while it runs stays. It works
-// in steps: where it fails halfway, the rest is still there and may be asked for again. It answers out_of_range for
+// in steps: where it fails halfway, the rest is still there and may be asked for again. It returns out_of_range for
 // days that cannot be.
 func (svc *Service) Purge(ctx context.Context, c ident.Caller, id string, p Purge) (Purged, error) {
 	out := Purged{OlderThanDays: p.OlderThanDays}

@@ -51,8 +51,8 @@ type Selection struct {
 	total   uint64 // where Counted
 }
 
-// Choose turns a filter into a selection of what a series holds now. It answers too_many or invalid_value where the
-// filter cannot be.
+// Choose turns a filter into a selection of what a series holds now. It returns too_many or invalid_value if the filter
+// cannot be.
 func Choose(ctx context.Context, db *records.DB, tenant string, of *Series, f *Filter) (*Selection, error) {
 	words, err := f.check()
 	if err != nil {
@@ -182,8 +182,8 @@ func blockOf(it store.Item) uint64 {
 	return block
 }
 
-// Page gives the numbers that a selection chooses, in order, and how many it chooses in all. Where that is Counted, it
-// reads no more of the index than the page needs: one block, then four, then sixteen.
+// Page returns the numbers that a selection chooses, in order, and how many it chooses in all. Where that is Counted,
+// it reads no more of the index than the page needs: one block, then four, then sixteen.
 func (s *Selection) Page(ctx context.Context, ascending bool, skip, limit int) (seqs []uint64, total uint64,
 	err error) {
 	if s.First > s.Last {

@@ -15,7 +15,7 @@ type Stats struct {
 	Entries     uint64       `json:"entries"`
 	ChatEntries uint64       `json:"chat_entries"`
 	Values      int          `json:"values"`
-	OldestAt    *time.Time   `json:"oldest_at"` // nil where the board has no entries, as NewestAt is
+	OldestAt    *time.Time   `json:"oldest_at"` // nil if the board has no entries, as NewestAt is
 	NewestAt    *time.Time   `json:"newest_at"`
 	Agents      []AgentStats `json:"agents"` // by id
 }

@@ -47,7 +47,7 @@ func (v *valueRecord) put(t *records.Tx, board ident.Incarnation) error {
 	return t.PutJSON(records.BoardValue.Key(board, v.Key), v)
 }
 
-// compact gives the value without the blanks between its tokens.
+// compact returns the value without the blanks between its tokens.
 func (s *ValueSpec) compact() (json.RawMessage, error) {
 	if len(s.Value) == 0 {
 		return nil, fault.InvalidField("value", "required", "must be JSON of any kind")
@@ -69,7 +69,7 @@ func noValue(b *boardRecord, key string) *fault.Error {
 	return fault.Errorf(fault.NotFound, "not_found", "no value %q on board %q", key, b.ID)
 }
 
-// value reads a value of a board. It gives nil where there is none.
+// value reads a value of a board. It returns nil if there is none.
 func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, key string) (*valueRecord, error) {
 	if !ident.ValidID(key) {
 		return nil, nil
@@ -77,9 +77,9 @@ func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, ke
 	return records.Get[valueRecord](ctx, svc.db, tenant, records.BoardValue.Key(b.Incarnation, key))
 }
 
-// PutValue keeps a value on a board under a key, in the place of the one before. Created tells whether there was none.
-// The first value makes the board. It answers invalid_id, required or too_long where the value cannot be, and
-// too_many_values where the board has 1,024 of them.
+// PutValue keeps a value on a board under a key, in the place of the one before. Created reports whether there was
+// none. The first value makes the board. It returns invalid_id, required or too_long if the value cannot be, and
+// too_many_values if the board has 1,024 of them.
 func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string, spec ValueSpec) (out Value,
 	created bool, err error) {
 	if err := ident.CheckID("key", key); err != nil {
@@ -109,7 +109,7 @@ func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string
 	return out, created, err
 }
 
-// GetValue gives the value that a board keeps under a key. It answers not_found where there is none.
+// GetValue returns the value that a board keeps under a key. It returns not_found if there is none.
 func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string) (Value, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -125,7 +125,7 @@ func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string
 	return v.shown(b), nil
 }
 
-// ListValues pages through the values of a board, by key. It answers out_of_range for a limit and invalid_cursor for a
+// ListValues pages through the values of a board, by key. It returns out_of_range for a limit and invalid_cursor for a
 // cursor that cannot be.
 func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, page records.Page) (records.List[Value],
 	error) {
@@ -137,7 +137,7 @@ func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, p
 		func(_ []byte, v *valueRecord) (Value, bool) { return v.shown(b), true })
 }
 
-// DeleteValue removes the value that a board keeps under a key. It answers not_found where there is none.
+// DeleteValue removes the value that a board keeps under a key. It returns not_found if there is none.
 func (svc *Service) DeleteValue(ctx context.Context, c ident.Caller, id, key string) error {
 	_, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		v, err := svc.value(ctx, c.Tenant, b, key)
@@ -154,7 +154,7 @@ func (svc *Service) DeleteValue(ctx context.Context, c ident.Caller, id, key str
 	return err
 }
 
-// valueEvents gives the values behind a key, as many as a feed gives at once.
+// valueEvents returns the values after a key, as many as a feed gives at once.
 func (svc *Service) valueEvents(ctx context.Context, tenant string, b *boardRecord, behind string) (out []Event,
 	err error) {
 	all := records.BoardValue.Under(b.Incarnation)

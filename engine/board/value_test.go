@@ -101,7 +101,7 @@ func TestBoardValueInput(t *testing.T) {
 	enginetest.RefusedWith(t, err, fault.Conflict, "too_many_values")
 }
 
-// An export gives the values behind the entries, each once, however many there are.
+// An export gives the values after the entries, each once, however many there are.
 func TestExportGivesValues(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 150 {

@@ -19,7 +19,7 @@ type checks struct {
 	lost   bool              // a board's record cannot be read
 	swept  map[string]bool   // prefixes to be swept
 	strays map[string]*stray // records of no board or of no agent, by the prefix that a sweep would name
-	now    *seen             // the board that records come of; nil where there is none
+	now    *seen             // the board that records come of; nil if there is none
 }
 
 // stray counts records that nothing but a sweep may still have to do with.
@@ -106,7 +106,7 @@ func (c *checks) board(s *verify.Space, it store.Item) {
 	}
 }
 
-// on gives the board of the record at hand. Where there is none, it counts the record as a stray and gives nil.
+// on returns the board of the record at hand. Where there is none, it counts the record as a stray and gives nil.
 func (c *checks) on(s *verify.Space, board ident.Incarnation, key []byte) *seen {
 	if c.now == nil || c.now.Incarnation != board {
 		c.end(s)
@@ -150,7 +150,7 @@ func (c *checks) time(s *verify.Space, it store.Item) {
 	b.entries = append(b.entries, entrySeen{seq: seq, ms: at.UnixMilli()})
 }
 
-// entry holds an entry against the index by time, and notes what it must be found by.
+// entry compares an entry with the index by time, and notes what it must be found by.
 func (c *checks) entry(s *verify.Space, it store.Item) {
 	board, seq, _ := records.Entry.Split(it.Key)
 	b := c.on(s, board, it.Key)
@@ -225,7 +225,7 @@ func (c *checks) value(s *verify.Space, it store.Item) {
 	}
 }
 
-// end holds what came of a board against what its record promises.
+// end compares what came of a board with what its record promises.
 func (c *checks) end(s *verify.Space) {
 	b := c.now
 	if c.now = nil; b == nil {

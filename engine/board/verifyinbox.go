@@ -79,7 +79,7 @@ func (c *checks) notice(s *verify.Space, it store.Item) {
 	}
 }
 
-// inboxes holds what agents' records count against the notifications that came, and those against what entries say that
+// inboxes compares what agents' records count with the notifications that came, and those against what entries say that
 // they raised.
 func (b *seen) inboxes(s *verify.Space) {
 	for inbox, a := range b.agents {

@@ -15,7 +15,7 @@ const firstUnspaced = 0x0e00
 var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
 	unicode.Khmer, unicode.Myanmar}
 
-// Words gives the distinct words of a text, at most limit, in the order in which they first occur. A word is a run of
+// Words returns the distinct words of a text, at most limit, in the order in which they first occur. A word is a run of
 // letters, marks and digits in lower case, of which the first 64 bytes count. A character of a script that is written
 // without spaces is a word by itself.
 func Words(text string, limit int) []string {

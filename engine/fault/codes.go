@@ -9,7 +9,7 @@ type ErrorCode struct {
 }
 
 // ErrorCodes lists every code that the engine answers, of a whole request or of one field in it. docs/ERRORS.md is made
-// from it, and a test holds it against the sources.
+// from it, and a test compares it with the sources.
 var ErrorCodes = []ErrorCode{
 	{"blank", Invalid, "A text holds no visible character.", "Send a text that says something."},
 	{"board_closed", Conflict, "The board may have lost entries to damaged files, so it takes no more.",

@@ -45,7 +45,7 @@ type Error struct {
 
 // FieldError is one fault inside a request.
 type FieldError struct {
-	Index   *int   `json:"index,omitempty"` // of the message in its list; nil where the fault is in no message
+	Index   *int   `json:"index,omitempty"` // of the message in its list; nil if the fault is in no message
 	Field   string `json:"field,omitempty"`
 	Pointer string `json:"pointer,omitempty"` // the place in the body, as of RFC 6901
 	Code    string `json:"code"`
@@ -101,10 +101,10 @@ func MustStay(unit string, needed, allowed int) *Error {
 		"the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit, allowed))
 }
 
-// As gives the error of ours in an error, if there is one.
+// As returns the error of ours in an error, if there is one.
 func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
 
-// IsNotFound tells whether an error says that something is absent, or not the caller's to know of.
+// IsNotFound reports whether an error says that something is absent, or not the caller's to know of.
 func IsNotFound(err error) bool {
 	known, ok := errors.AsType[*Error](err)
 	return ok && known.Kind == NotFound

@@ -1,7 +1,7 @@
 package ident
 
-// This part of the package is who asks: the identity behind an API key and what it may reach. The edge finds out who it is, and
-// every call of the engine gets it as an argument.
+// This part of the package is who asks: the identity after an API key and what it may reach. The edge finds out who it
+// is, and every call of the engine gets it as an argument.
 
 import (
 	"slices"
@@ -30,30 +30,30 @@ func ParseRole(s string) (Role, bool) {
 	return Role(max(i, 0)), i > 0
 }
 
-// Caller is who asks: the identity behind a key. It is an argument of every call, never a context value.
+// Caller is who asks: the identity after a key. It is an argument of every call, never a context value.
 type Caller struct {
 	Tenant        string
 	Incarnation   Incarnation // of the tenant that the key was made in; zero: whichever tenant has the name now
 	KeyID         string
 	Name          string // of the key
 	Role          Role
-	Projects      []string // those that the key is narrowed to; nil: all of the tenant
+	Projects      []string // those that the key is narrowed to; nil means all of the tenant
 	Agent         string   // the agent that the key is for; empty: none
 	PreferredName string   // what the agent likes to be called
 }
 
-// MaySee tells whether the key reaches a project.
+// MaySee reports whether the key reaches a project.
 func (c Caller) MaySee(project string) bool {
 	return c.Projects == nil || slices.Contains(c.Projects, project)
 }
 
-// Covers tells whether the key reaches all that a key narrowed to these projects reaches.
+// Covers reports whether the key reaches all that a key narrowed to these projects reaches.
 func (c Caller) Covers(projects []string) bool {
 	beyond := func(p string) bool { return !c.MaySee(p) }
 	return c.Projects == nil || projects != nil && !slices.ContainsFunc(projects, beyond)
 }
 
-// WholeTenant answers key_narrowed where the key is narrowed to projects, for what reaches all of them.
+// WholeTenant returns key_narrowed if the key is narrowed to projects, for what reaches all of them.
 func (c Caller) WholeTenant() error {
 	if c.Projects != nil {
 		return fault.Errorf(fault.Forbidden, "key_narrowed",

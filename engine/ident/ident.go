@@ -42,7 +42,7 @@ func Hashed(id string) string {
 	return "x-" + hex.EncodeToString(sum[:16])
 }
 
-// Forked gives the session that an id of a fork names, and which fork it is; 0: the id is no fork's.
+// Forked returns the session that an id of a fork names, and which fork it is; 0: the id is no fork's.
 func Forked(id string) (session string, n int) {
 	session, suffix, _ := strings.Cut(id, "~")
 	n, err := strconv.Atoi(suffix)
@@ -52,8 +52,8 @@ func Forked(id string) (session string, n int) {
 	return session, n
 }
 
-// ValidID tells whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}, which may end with the number of
-// a fork. It is for looking things up. Ids that a client chooses go through CheckID, which asks for more.
+// ValidID reports whether something may be stored under this id: [A-Za-z0-9._:@-]{1,128}, which may end with the number
+// of a fork. It is for looking things up. Ids that a client chooses go through CheckID, which asks for more.
 func ValidID(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
 		return false
@@ -70,11 +70,11 @@ func ValidID(s string) bool {
 	return true
 }
 
-// PathSegment tells whether an id is "." or "..". Clients and proxies take such a segment for a step up the path, so
+// PathSegment reports whether an id is "." or "..". Clients and proxies take such a segment for a step up the path, so
 // that a request to delete the memory ".." would arrive as one to delete its project. Nothing may be called so.
 func PathSegment(id string) bool { return id == "." || id == ".." }
 
-// CheckID answers invalid_id for an id that a client may not choose: where ValidID says no, and for "." and "..".
+// CheckID returns invalid_id for an id that a client may not choose: where ValidID says no, and for "." and "..".
 func CheckID(field, id string) error {
 	if PathSegment(id) {
 		return fault.InvalidField(field, "invalid_id",
@@ -112,7 +112,7 @@ func (i *Incarnation) UnmarshalText(b []byte) error {
 // Stream is the incarnation as a number, by which the recall index knows a session.
 func (i Incarnation) Stream() uint64 { return binary.BigEndian.Uint64(i[:]) }
 
-// IncarnationOf gives back the incarnation whose Stream this is.
+// IncarnationOf returns back the incarnation whose Stream this is.
 func IncarnationOf(stream uint64) (i Incarnation) {
 	binary.BigEndian.PutUint64(i[:], stream)
 	return i

@@ -34,7 +34,7 @@ func NamespacePath(namespace []string) string {
 	return path.String()
 }
 
-// ParseNamespacePath is the namespace with that path. It is not ok where there is none.
+// ParseNamespacePath is the namespace with that path. It is not ok if there is none.
 func ParseNamespacePath(path string) (namespace []string, ok bool) {
 	if path == "" {
 		return nil, true
@@ -63,7 +63,7 @@ func SplitFullName(name string) (namespace []string, id string) {
 	return namespace, id
 }
 
-// ValidFullName tells whether something may be stored under this full name.
+// ValidFullName reports whether something may be stored under this full name.
 func ValidFullName(name string) bool {
 	path, id, ok := strings.Cut(name, "!")
 	if !ok {
@@ -73,13 +73,13 @@ func ValidFullName(name string) bool {
 	return valid && path != "" && ValidID(id)
 }
 
-// InNamespace tells whether a full name lies in the namespace with that path, or below it.
+// InNamespace reports whether a full name lies in the namespace with that path, or below it.
 func InNamespace(name, path string) bool {
 	rest, ok := strings.CutPrefix(name, path)
 	return ok && (path == "" || strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "!"))
 }
 
-// CheckNamespace answers too_many, too_long or invalid_value for a tuple that cannot be a namespace.
+// CheckNamespace returns too_many, too_long or invalid_value for a tuple that cannot be a namespace.
 func CheckNamespace(field string, namespace []string) error {
 	blank := func(part string) bool {
 		return strings.TrimSpace(part) == "" || len(part) > maxNamespacePart || !utf8.ValidString(part) ||

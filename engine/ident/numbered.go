@@ -19,8 +19,8 @@ func Numbered(prefix string, inc Incarnation, number uint64) string {
 
 func series(inc Incarnation) string { return Alphabet.EncodeToString(inc[:numberedBytes]) }
 
-// ParseNumbered gives the number that an id names. An id of another incarnation is 0, because it is of an earlier one,
-// and all there is now is newer. It answers invalid_id, for the field, where the id is none that Numbered makes.
+// ParseNumbered returns the number that an id names. An id of another incarnation is 0, because it is of an earlier
+// one, and all there is now is newer. It returns invalid_id, for the field, if the id is none that Numbered makes.
 func ParseNumbered(prefix, field, id string, inc Incarnation) (uint64, error) {
 	of, number, ok := splitNumbered(prefix, id)
 	if !ok {
@@ -33,8 +33,8 @@ func ParseNumbered(prefix, field, id string, inc Incarnation) (uint64, error) {
 	return number, nil
 }
 
-// SplitNumbered gives how the incarnation of an id begins, and the number. It is false for an id that Numbered does not
-// make.
+// SplitNumbered returns how the incarnation of an id begins, and the number. It is false for an id that Numbered does
+// not make.
 func SplitNumbered(prefix, id string) (begin []byte, number uint64, ok bool) {
 	of, number, ok := splitNumbered(prefix, id)
 	begin, err := Alphabet.DecodeString(of)

@@ -2,7 +2,7 @@
 // age.
 //
 // Work is records in the store, so that a crash loses none of it: a unit that was interrupted is found and done again.
-// Rooms list their Units and Dailies; this package goes through the tenants and gives each unit its turn. The hard idea
+// Rooms list their Units and Dailies; this package goes through the tenants and gives each unit its turn. The main idea
 // is that a process with nothing to do reads nothing: it knows the tenants that it queued work for itself, and a look
 // at all tenants, now and then, finds the rest.
 package jobs
@@ -33,7 +33,7 @@ type Service struct {
 	wake         chan struct{} // a job was queued
 }
 
-// New makes the room. livingTenant reads a tenant's record: its id, empty where the tenant is being deleted.
+// New returns a Service. livingTenant reads a tenant's record: its id, empty if the tenant is being deleted.
 func New(db *records.DB, livingTenant func(record []byte) (id string, err error)) *Service {
 	svc := &Service{db: db, wake: make(chan struct{}, 1), livingTenant: livingTenant}
 	db.Committed = svc.queueWork
@@ -105,8 +105,8 @@ func (svc *Service) Poke(tenant string) {
 	}
 }
 
-// Step does one unit of background work, if there is any, and tells whether there may be more. What this process queued
-// comes first. Then a look at all tenants finds what came due by time, and what other processes left.
+// Step does one unit of background work, if there is any, and reports whether there may be more. What this process
+// queued comes first. Then a look at all tenants finds what came due by time, and what other processes left.
 func (svc *Service) Step(ctx context.Context) (more bool, err error) {
 	if more, err := svc.stepQueued(ctx); more || err != nil {
 		return more, err

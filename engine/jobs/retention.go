@@ -58,7 +58,7 @@ type RetentionState struct {
 	Failing bool      `json:"failing,omitempty"` // something could not be removed in this run
 }
 
-// stepRetention does some of the tenant's daily job, where it is due. found is the job's record.
+// stepRetention does some of the tenant's daily job, if it is due. found is the job's record.
 func (svc *Service) stepRetention(ctx context.Context, tenant string, found store.Item) (done bool, err error) {
 	var s RetentionState
 	if found.Value != nil {
@@ -122,8 +122,8 @@ func (svc *Service) retentionPiece(ctx context.Context, tenant string, s *Retent
 // errRetentionElsewhere says that another process moved the job on meanwhile.
 var errRetentionElsewhere = errors.New("another process does the daily job")
 
-// saveRetention stores s. With found it does so only where the record is as it was found, and answers
-// errRetentionElsewhere where it is not.
+// saveRetention stores s. With found it does so only if the record is as it was found, and answers
+// errRetentionElsewhere if it is not.
 func (svc *Service) saveRetention(ctx context.Context, tenant string, s *RetentionState, found *store.Item) error {
 	type none = struct{}
 	c, key := ident.Caller{Tenant: tenant}, records.DailyJob.Key()
@@ -143,7 +143,7 @@ func (svc *Service) saveRetention(ctx context.Context, tenant string, s *Retenti
 }
 
 // RunRetention does the daily job's work now, without changing when the job is due. Where that is too much for one
-// request, the background goes on at once, and Finished is false. It answers key_narrowed.
+// request, the background goes on at once, and Finished is false. It returns key_narrowed.
 func (svc *Service) RunRetention(ctx context.Context, c ident.Caller) (RetentionRun, error) {
 	out := RetentionRun{Removed: map[string]int{}, AsOf: svc.db.AsOf()}
 	if err := c.WholeTenant(); err != nil {

@@ -24,7 +24,7 @@ func (b *Bell) Ring() {
 	}
 }
 
-// next gives a channel that is closed when the bell is rung from now on.
+// next returns a channel that is closed when the bell is rung from now on.
 func (b *Bell) next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

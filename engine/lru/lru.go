@@ -35,7 +35,7 @@ func New[T any](limit int, fresh func() T) *Map[T] {
 	return &Map[T]{limit: cmp.Or(limit, 64<<20), fresh: fresh, cells: map[string]*list.Element{}}
 }
 
-// Cell gives the cell of a key, not locked.
+// Cell returns the cell of a key, not locked.
 func (m *Map[T]) Cell(key string) *Cell[T] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *Map[T]) Cell(key string) *Cell[T] {
 	return c
 }
 
-// Locked gives the cell of a key, locked.
+// Locked returns the cell of a key, locked.
 func (m *Map[T]) Locked(key string) (c *Cell[T], unlock func()) {
 	c = m.Cell(key)
 	c.Lock()

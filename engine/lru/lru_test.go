@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBound holds a map against its bound, whatever is asked for, kept and weighed again.
+// TestBound compares a map with its bound, whatever is asked for, kept and weighed again.
 func TestBound(t *testing.T) {
 	const limit = 20_000
 	m, random := New(limit, func() int { return -1 }), rand.New(rand.NewPCG(1, 2))

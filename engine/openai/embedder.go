@@ -47,7 +47,7 @@ func (e *Embedder) Embed(ctx context.Context, r recall.EmbedRequest) (recall.Emb
 	return out, nil
 }
 
-// ofTexts tells whether the texts may be why an answer says no: not the key, the model, or the account.
+// ofTexts reports whether the texts may be why an answer says no: not the key, the model, or the account.
 func ofTexts(status int, code string) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:

@@ -97,7 +97,7 @@ func refusal(status int, code string) *summary.ProviderError {
 	return e
 }
 
-// retryAfter is how long the provider asks to wait, 0 where it does not say.
+// retryAfter is how long the provider asks to wait, 0 if it does not say.
 func retryAfter(h http.Header) time.Duration {
 	wait := time.Duration(0)
 	value := strings.TrimSpace(h.Get("Retry-After"))

@@ -31,8 +31,8 @@ func readPrompt(file string) (prompt, error) {
 	return prompt{version, texts}, err
 }
 
-// summaryLine is the first line of the data: the running summary, null where there is none yet. Each line is JSON, so
-// that no text can end its line, whatever it holds.
+// summaryLine is the first line of the data: the running summary, null if there is none yet. Each line is JSON, so that
+// no text can end its line, whatever it holds.
 type summaryLine struct {
 	Summary *string `json:"running_summary"`
 }
@@ -44,7 +44,7 @@ type messageLine struct {
 	Text    string `json:"text"`
 }
 
-// write gives the two messages that one call sends: system says what to do, data with what.
+// write returns the two messages that one call sends: system says what to do, data with what.
 func (p prompt) write(r summary.Request, maxTokens int) (system, data string, err error) {
 	// Half as many words as tokens: most languages need more tokens for a word than English.
 	values := struct {

@@ -2,7 +2,7 @@
 // request of a call and reads its answer, prompt.go words it, transport.go bounds what the provider can do with it, and
 // failure.go names what goes wrong.
 //
-// The hard idea is that the provider is not trusted: no word of it reaches a tenant or a log but the summary itself.
+// The main idea is that the provider is not trusted: no word of it reaches a tenant or a log but the summary itself.
 package openai
 
 import (
@@ -24,7 +24,7 @@ const DefaultModel = "gpt-4o-mini"
 const (
 	// defaultTimeout bounds one call.
 	defaultTimeout = time.Minute
-	// defaultMaxTokens bounds a reply where the request does not.
+	// defaultMaxTokens bounds a reply if the request does not.
 	defaultMaxTokens = 1000
 	// thinkingTokens are added for models whose thinking counts as part of their reply.
 	thinkingTokens = 4096
@@ -34,7 +34,7 @@ const (
 	bytesPerToken = 16
 )
 
-// Options say where the provider is. A key and an address that are both empty mean that there is none.
+// Options say if the provider is. A key and an address that are both empty mean that there is none.
 type Options struct {
 	BaseURL string        // with its version, as https://api.openai.com/v1; "": OpenAI's
 	APIKey  string        // "": none is sent
@@ -175,13 +175,13 @@ func (s *Summariser) read(response openai.ChatCompletionResponse, r summary.Requ
 	return reply, nil
 }
 
-// repeatsKey tells whether a text would show the key to tenants. A short key is no secret: servers that need none often
-// want some word in its place.
+// repeatsKey reports whether a text would show the key to tenants. A short key is no secret: servers that need none
+// often want some word in its place.
 func (s *Summariser) repeatsKey(text string) bool {
 	return len(s.key) >= minSecret && strings.Contains(text, s.key)
 }
 
-// says tells whether a rune can be part of a word or a number.
+// says reports whether a rune can be part of a word or a number.
 func says(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
 // modelName is the model that says it answered, if that can be a model's name, else the one that was asked.

@@ -214,7 +214,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// A model's name is believed only where it can be one.
+// A model's name is believed only if it can be one.
 func TestModelNames(t *testing.T) {
 	server, s := provider(t, openai.Options{Model: "small"})
 	for name, want := range map[string]string{"small-2026-01-01": "small-2026-01-01", "": "small", secret: "small",

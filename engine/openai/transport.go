@@ -40,7 +40,7 @@ func newTransport() *transport {
 	}}
 }
 
-// Do is http.Client.Do with a bounded body. The body of a failure is read at once, so that its status counts even where
+// Do is http.Client.Do with a bounded body. The body of a failure is read at once, so that its status counts even if
 // the rest is cut.
 func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	res, err := t.client.Do(req)

@@ -9,7 +9,7 @@ type Result struct {
 	Items []Item
 	// Fates holds, for the considered rows that this step touched, what became of them.
 	Fates []RowFate
-	// AskSummary is the last stored message that the step would have a summary cover; 0: it asks for none.
+	// AskSummary is the last stored message that the step would have a summary cover; 0 means it asks for none.
 	AskSummary uint64
 }
 
@@ -170,7 +170,7 @@ func (a *applier) apply(n int, op *Op, in, behind []Item) error {
 	return nil
 }
 
-// retext gives each item of the range another text. It looks at fuel and clock for each of them.
+// retext returns each item of the range another text. It looks at fuel and clock for each of them.
 func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, string) string) error {
 	for i := range in {
 		it := in[i]

@@ -19,7 +19,7 @@ type Argument struct {
 	Text string
 }
 
-// ArgumentsOf gives the new arguments of a call, false where they are those that are stored.
+// ArgumentsOf returns the new arguments of a call, false where they are those that are stored.
 func (e *Edit) ArgumentsOf(call int) (string, bool) {
 	if e == nil {
 		return "", false
@@ -51,7 +51,7 @@ func (e *Edit) with(change func(*Edit)) *Edit {
 	return out
 }
 
-// CallOf is a call of an item with all changes so far, false where there is none.
+// CallOf is a call of an item with all changes so far, false if there is none.
 func CallOf(it *Item, call int, src Source) (Called, bool, error) {
 	if it.Change == Notice || it.Change == Compressed || call < 0 {
 		return Called{}, false, nil

@@ -94,7 +94,7 @@ func TestMalformedPlansOfNewerOps(t *testing.T) {
 	}
 }
 
-// Only what holds such parts is changed; its text stays, and where nothing is left a placeholder stands.
+// Only what holds such parts is changed; its text stays, and if nothing is left a placeholder stands.
 func TestStrip(t *testing.T) {
 	before := window("uaua")
 	for i, f := range []plan.Flags{plan.FlagImage, plan.FlagImage | plan.FlagThinking, 0, plan.FlagAudio} {

@@ -24,8 +24,8 @@ type Item struct {
 	Change Change  // Unchanged: the content is the row's
 	Call   uint16  // of an Answer: which of the call's calls it answers
 	Rows   []int32 // of a Compressed item: the rows of its user messages; of the summary: the rows that it replaces
-	Text   string  // the text where it is not the row's; of a Compressed item "" until TextOf makes it
-	Edit   *Edit   // what else differs from the row; nil: nothing does
+	Text   string  // the text if it is not the row's; of a Compressed item "" until TextOf makes it
+	Edit   *Edit   // what else differs from the row; nil means nothing does
 	Step   int16   // the pipeline step that changed it last; -1: the host
 	Reason string  // that step's words
 }
@@ -69,8 +69,8 @@ type Source interface {
 	RowText(row int32) (string, error)
 	// Tool is the name of the tool that an item answers for.
 	Tool(*Item) string
-	// Call is a call of a stored message, false where there is none. That of a result is the one that it answers, 0.
-	// index counts the calls of the message that makes it.
+	// Call is a call of a stored message, false if there is none. That of a result is the one that it answers, 0. index
+	// counts the calls of the message that makes it.
 	Call(it *Item, call int) (c Called, index int, ok bool, err error)
 	// Edited is what a message with an edit shows: its text, its tokens, and whether that is nothing at all.
 	Edited(*Item) (text string, tokens uint32, empty bool, err error)
@@ -78,7 +78,7 @@ type Source interface {
 	TokensWith(*Item, string) (uint32, error)
 	// NoticeTokens counts a system-class message.
 	NoticeTokens(text string) uint32
-	// QuestionTokens counts a user message that is EarlierQuestion of a turn with this text behind it.
+	// QuestionTokens counts a user message that is EarlierQuestion of a turn with this text after it.
 	QuestionTokens(turn uint32, text string) uint32
 	// Summary is the running summary as a window shows it. It covers the messages without a delegation whose Seq is at
 	// most covers. Text is "" where none is stored.
@@ -142,7 +142,7 @@ func questionOf(it *Item, src Source) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// AsStored tells whether all items are messages as they are stored.
+// AsStored reports whether all items are messages as they are stored.
 func AsStored(items []Item) bool {
 	return !slices.ContainsFunc(items, func(it Item) bool { return it.Change != Unchanged })
 }

@@ -44,8 +44,8 @@ func window(letters string) []plan.Item {
 	return items
 }
 
-// source gives every row the text "text N" and counts a token a letter. Its summary covers what has a seq up to covers;
-// 0: there is none.
+// source returns every row the text "text N" and counts a token a letter. Its summary covers what has a seq up to
+// covers; 0 means there is none.
 type source struct{ covers uint64 }
 
 func (s source) Summary() (covers uint64, text string, tokens uint32) {

@@ -59,7 +59,7 @@ type Texts interface {
 	Text(record int) ([]byte, error)
 	// Tokens counts the tokens of a text. Between parts of it, it asks whether to stop, and answers anything then.
 	Tokens(text []byte, stop func() bool) int
-	// Call returns the name and the arguments of a record's call as they stand before this step, false where there is
+	// Call returns the name and the arguments of a record's call as they stand before this step, false if there is
 	// none. Calls count from 0; the call that a result answers is 0.
 	Call(record, call int) (Called, bool, error)
 	// Score says how well a text answers a query, from 0 to MaxScore.

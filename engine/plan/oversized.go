@@ -24,7 +24,8 @@ func Shorten(items []Item, law Law, src Source) (fates []RowFate, fits bool, err
 		target int64
 		least  uint32
 	}{{budget - budget/4, ShortLength}, {budget, ShortLength}, {budget, 1}} {
-		// A sender's name may share a token with the text behind it, so a cut can cost a little more than was worked out.
+		// A sender's name may share a token with the text after it, so a cut can cost a little more than was worked
+		// out.
 		for target := attempt.target; s.lengths(target, attempt.least); {
 			if err := s.cut(); err != nil {
 				return nil, false, err
@@ -138,7 +139,7 @@ func lower(texts []shortened, room int64, least uint32) bool {
 	return total <= room
 }
 
-// cut gives the items their texts at the lengths worked out.
+// cut returns the items their texts at the lengths worked out.
 func (s *shortening) cut() error {
 	for _, texts := range [...][]shortened{s.results, s.texts} {
 		for i := range texts {

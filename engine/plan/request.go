@@ -56,7 +56,7 @@ type Record struct {
 	Turn             uint32
 	Place            uint32 // of the turn among those that live, from 1; 0 for system-class records
 	Tokens           uint32 // of the rendering asked for
-	CompressedTokens uint32 // as an earlier question; 0 where there is none
+	CompressedTokens uint32 // as an earlier question; 0 if there is none
 	TextBytes        uint32
 	Atom             uint32 // dense id, equal for all records of an atom
 	Delegation       uint32 // dense id, 0 none
@@ -87,7 +87,7 @@ type Request struct {
 	SummaryCovers    uint64
 	SummaryTokens    uint32
 	OlderTokens      uint64 // of the session's messages that are older than the table
-	MemoryBudget     uint32 // what memories may take; 0: no bound, or none are asked for
+	MemoryBudget     uint32 // what memories may take; 0 means no bound, or none are asked for
 }
 
 // ConfigEntry is one flattened, validated setting of a policy. Value is an int64, float64, bool or string.

@@ -51,7 +51,7 @@ func (a *applier) showSummary() {
 }
 
 // lastAsked is the highest Seq up to which every stored message of the table is in the range or before it. Messages
-// behind the range can be older than its newest, because a late result stands with its call.
+// after the range can be older than its newest, because a late result stands with its call.
 func lastAsked(in, behind []Item) uint64 {
 	last := newestStored(in)
 	for i := range behind {
@@ -62,7 +62,7 @@ func lastAsked(in, behind []Item) uint64 {
 	return last
 }
 
-// newestStored is the highest Seq of the stored messages among items, 0 where there are none.
+// newestStored is the highest Seq of the stored messages among items, 0 if there are none.
 func newestStored(items []Item) uint64 {
 	newest := uint64(0)
 	for i := range items {

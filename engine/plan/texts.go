@@ -6,7 +6,7 @@ import "strings"
 type ItemTexts struct {
 	Items  []Item
 	Source Source
-	// Count counts the tokens of a text, or answers false where it was told to stop.
+	// Count counts the tokens of a text, or answers false if it was told to stop.
 	Count func(text string, stop func() bool) (tokens int, whole bool)
 	// Rate says how well a text answers a query, from 0 to MaxScore.
 	Rate func(text, query string) int
@@ -29,7 +29,7 @@ func (t *ItemTexts) Tokens(text []byte, stop func() bool) int {
 	return n
 }
 
-// Call is a record's call, false where there is none.
+// Call is a record's call, false if there is none.
 func (t *ItemTexts) Call(record, call int) (Called, bool, error) {
 	c, ok, err := CallOf(&t.Items[record], call, t.Source)
 	if err != nil {

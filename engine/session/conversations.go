@@ -18,13 +18,13 @@ import (
 type ConversationStats struct {
 	ProjectID string     `json:"project_id"`
 	Total     int        `json:"total"`
-	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil where there is none
+	OldestAt  *time.Time `json:"oldest_at"` // when the oldest conversation began; nil if there is none
 }
 
 // PurgeSpec asks for a project's conversations to be deleted for good.
 type PurgeSpec struct {
 	ProjectID     string
-	OlderThanDays int  // since the last activity; 0: all conversations
+	OlderThanDays int  // since the last activity; 0 means all conversations
 	DryRun        bool // count only
 }
 
@@ -37,7 +37,7 @@ type Purged struct {
 	AsOf *time.Time `json:"as_of,omitempty"`
 }
 
-// Conversations tells how many conversations a project has, and since when, or answers not_found.
+// Conversations tells how many conversations a project has, and since when, or returns not_found.
 func (svc *Service) Conversations(ctx context.Context, c ident.Caller, projectID string) (ConversationStats, error) {
 	out := ConversationStats{ProjectID: projectID}
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
@@ -62,7 +62,7 @@ func (svc *Service) Conversations(ctx context.Context, c ident.Caller, projectID
 type purge struct {
 	caller  ident.Caller
 	project string
-	before  time.Time // what had its last activity before; zero: all
+	before  time.Time // what had its last activity before; zero means all
 	dryRun  bool
 	action  string // for the audit log
 }
@@ -75,8 +75,8 @@ func (p *purge) due(id string, h *Head) bool {
 const maxPurgeDays = 36_500
 
 // PurgeConversations deletes a project's conversations that had no turn for so many days, with their turns and
-// decisions. They are gone with the answer; a sweep removes what they held. A conversation that gets a turn
-// meanwhile stays. It answers out_of_range for the age, and not_found.
+// decisions. They are gone with the answer; a sweep removes what they held. A conversation that gets a turn meanwhile
+// stays. It returns out_of_range for the age, and not_found.
 func (svc *Service) PurgeConversations(ctx context.Context, c ident.Caller, spec PurgeSpec) (Purged, error) {
 	out := Purged{OlderThanDays: spec.OlderThanDays, DryRun: spec.DryRun}
 	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {
@@ -109,8 +109,8 @@ func daysAgo(now time.Time, days int) time.Time {
 	return now.Add(-time.Duration(days) * 24 * time.Hour)
 }
 
-// purgeSome removes what is due among the next headsAtOnce sessions behind an id. It says how many conversations went,
-// and gives the id to go on behind; nil at the end.
+// purgeSome removes what is due among the next headsAtOnce sessions after an id. It says how many conversations went,
+// and returns the id to go on behind; nil at the end.
 func (svc *Service) purgeSome(ctx context.Context, p *purge, pinc ident.Incarnation, after []byte) (
 	n int, next []byte, err error) {
 	var due []string

@@ -51,7 +51,7 @@ func TestConversationStats(t *testing.T) {
 	enginetest.WantKind(t, err, fault.NotFound)
 }
 
-// Age counts from the last turn's commit to the millisecond, from its making where a session has none.
+// Age counts from the last turn's commit to the millisecond, from its making if a session has none.
 func TestPurgeByAge(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("old", enginetest.User("first"))

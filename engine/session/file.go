@@ -43,8 +43,8 @@ type FileMessage struct {
 	Agent      string        `json:"agent,omitempty"`
 	Delegation string        `json:"delegation_id,omitempty"`
 	CreatedAt  time.Time     `json:"created_at"`
-	Made       *prefix.Place `json:"made,omitempty"` // behind which prompt a model made it; nil: nobody knows
-	// Reminder is what was shown before the message, or before an earlier one; nil: nothing.
+	Made       *prefix.Place `json:"made,omitempty"` // behind which prompt a model made it; nil means unknown
+	// Reminder is what was shown before the message, or before an earlier one; nil means nothing.
 	Reminder *reminder.Bound `json:"reminder,omitempty"`
 	Message  json.RawMessage `json:"message"`
 }
@@ -55,7 +55,7 @@ const maxFile = 64 << 20
 // messageOverhead is what a file says of a message beside its JSON, in bytes, generously.
 const messageOverhead = 512
 
-// Export gives a session as the file state/sessions/<session_id>.json. It answers not_found, storage_damaged where a
+// Export returns a session as the file state/sessions/<session_id>.json. It returns not_found, storage_damaged if a
 // message cannot be read, and session_too_large.
 func (svc *Service) Export(ctx context.Context, c ident.Caller, projectID, id string) (File, error) {
 	_, h, err := svc.Existing(ctx, c, projectID, id)
@@ -92,8 +92,8 @@ func (h *Head) spec(id string) Spec {
 	return Spec{ID: id, Kind: h.Kind, Agent: h.Agent, Title: h.Title}
 }
 
-// eachTurn visits the turns of a session as files keep them, in the order in which their messages came. It answers
-// storage_damaged where a message cannot be read.
+// eachTurn visits the turns of a session as files keep them, in the order in which their messages came. It returns
+// storage_damaged if a message cannot be read.
 func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, visit func(FileTurn) error) error {
 	var turn FileTurn
 	given := uint32(0) // turns so far
@@ -103,7 +103,7 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 				return err
 			}
 		}
-		for ; given+1 < next.Turn; given++ { // Nothing is stored of turns that were superseded where this is a copy.
+		for ; given+1 < next.Turn; given++ { // Nothing is stored of turns that were superseded if this is a copy.
 			if err := visit(FileTurn{Turn: given + 1, Superseded: true, Messages: []FileMessage{}}); err != nil {
 				return err
 			}
@@ -134,8 +134,8 @@ func (svc *Service) eachTurn(ctx context.Context, tenant string, head *Head, vis
 	return err
 }
 
-// Parse checks all of a file that does not depend on the store, and gives its turns and what its mode left out. It
-// answers invalid_value where version or mode is another, invalid_turn, invalid_messages, session_too_large, and what
+// Parse checks all of a file that does not depend on the store, and returns its turns and what its mode left out. It
+// returns invalid_value where version or mode is another, invalid_turn, invalid_messages, session_too_large, and what
 // is wrong with the summary.
 func (f *File) Parse() ([]*transcript.Turn, []chat.Skipped, error) {
 	if f.Version != 1 {

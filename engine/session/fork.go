@@ -12,16 +12,16 @@ import (
 // ForkRequest asks for a session like another one up to a turn.
 type ForkRequest struct {
 	AtTurn *uint32 `json:"at_turn,omitempty"` // nil: all of it
-	As     string  `json:"as,omitempty"`      // the new session's id; "": it gets one
+	As     string  `json:"as,omitempty"`      // the new session's id; "" means it gets one
 }
 
 // maxForked bounds the messages of a fork.
 const maxForked = 10_000
 
 // Fork makes a session of the living turns of another one up to a turn, whole or not at all. Turns and messages keep
-// their numbers, and the newest summary of that part comes along. It answers not_found, out_of_range for a turn that the
-// session never had, session_exists where the id is taken, session_too_large, quota_exceeded, and storage_damaged where
-// a message cannot be read.
+// their numbers, and the newest summary of that part comes along. It returns not_found, out_of_range for a turn that
+// the session never had, session_exists if the id is taken, session_too_large, quota_exceeded, and storage_damaged if a
+// message cannot be read.
 func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	req ForkRequest) (Session, error) {
 	if req.As != "" {

@@ -34,7 +34,7 @@ type Head struct {
 	Created      time.Time         `json:"created_at"`
 	LastActivity time.Time         `json:"last_activity_at"`
 	Summary      *SummaryHead      `json:"summary,omitempty"`
-	Asked        uint64            `json:"asked,omitempty"` // the newest user message of no delegation
+	Asked        uint64            `json:"asked,omitempty"` // the newest user message outside delegations
 	// Closed says that later turns may be lost, so that their numbers must not be given once more.
 	Closed bool `json:"closed,omitempty"`
 	// Lineage names the session's history, so that what a process remembers of turns that the store has lost in a
@@ -66,7 +66,7 @@ func (h *Head) Supersede(t *transcript.Turn) {
 func (h *Head) past() transcript.Past { return transcript.Past{Lineage: h.Lineage, Tokens: h.Tokens} }
 
 // AsOf is the part of the session that ends with a turn, or with the newest living one before it, and the tokens of its
-// messages. It answers out_of_range for a turn that the session never had.
+// messages. It returns out_of_range for a turn that the session never had.
 func (svc *Service) AsOf(ctx context.Context, tenant string, h *Head, turn uint32, field string) (
 	transcript.Extent, [2]uint64, error) {
 	if turn > h.Turns {
@@ -76,7 +76,7 @@ func (svc *Service) AsOf(ctx context.Context, tenant string, h *Head, turn uint3
 	return svc.Until(ctx, tenant, h.Extent(), h.Tokens, turn)
 }
 
-// CheckOpen answers session_closed where a session takes no more.
+// CheckOpen returns session_closed where a session takes no more.
 func (h *Head) CheckOpen(id string) error {
 	if h.Closed {
 		return fault.Errorf(fault.Conflict, "session_closed", "session %q may have lost turns to damaged files and takes "+
@@ -85,7 +85,7 @@ func (h *Head) CheckOpen(id string) error {
 	return nil
 }
 
-// DecodeHead reads a session's head; nil where there is none.
+// DecodeHead reads a session's head; nil if there is none.
 func DecodeHead(it store.Item) (*Head, error) {
 	if it.Damaged {
 		return nil, records.ErrDamaged
@@ -109,7 +109,7 @@ func (h *Head) Session(id string, encoding int) Session {
 	return s
 }
 
-// Counts tells whether a session is a conversation: `dashboard` is one only once it has a turn.
+// Counts reports whether a session is a conversation: `dashboard` is one only once it has a turn.
 func (h *Head) Counts(id string) bool { return id != ident.DefaultSession || h.Turns > 0 }
 
 // grow counts the messages of the session's next turn, or of a part that is added to one, which leads to a lineage.
@@ -129,8 +129,8 @@ func (h *Head) grow(turn []transcript.Header, lineage transcript.Lineage) {
 	}
 }
 
-// ReadHead gives a session's project, its head, which must not be changed, and the head as it is stored. The head is
-// nil where there is none. It answers not_found where the project is not there.
+// ReadHead returns a session's project, its head, which must not be changed, and the head as it is stored. The head is
+// nil if there is none. It returns not_found if the project is not there.
 func (svc *Service) ReadHead(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
 	p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
@@ -162,7 +162,7 @@ func (h *Head) own() *Head {
 	return &changed
 }
 
-// Read is ReadHead for a session that must exist; `dashboard` always does. It answers not_found.
+// Read is ReadHead for a session that must exist; `dashboard` always does. It returns not_found.
 func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
 	if !ident.ValidID(id) {
@@ -185,7 +185,7 @@ func (svc *Service) Existing(ctx context.Context, c ident.Caller, projectID, id 
 	return p, h, err
 }
 
-// replaced tells whether a session that seemed damaged is another one by now; not_found says that it is gone. Whoever
+// replaced reports whether a session that seemed damaged is another one by now; not_found says that it is gone. Whoever
 // found its head before may still be reading its messages while they are swept.
 func (svc *Service) replaced(ctx context.Context, c ident.Caller, projectID, id string, was ident.Incarnation) (
 	bool, error) {
@@ -202,7 +202,7 @@ type NamedHead struct {
 // headsAtOnce is how many sessions one commit of a purge removes at most.
 const headsAtOnce = 500
 
-// Heads visits the heads of a project behind a session's id, in the order of ids; "" is before the first. A damaged one
+// Heads visits the heads of a project after a session's id, in the order of ids; "" is before the first. A damaged one
 // is left out: whoever asks for the session is told.
 func (svc *Service) Heads(ctx context.Context, tenant string, pinc ident.Incarnation, after string) iter.Seq2[
 	NamedHead, error] {

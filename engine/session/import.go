@@ -18,7 +18,7 @@ type Imported struct {
 	Skipped []chat.Skipped `json:"skipped,omitempty"`
 }
 
-// Import makes a session out of a file, whole or not at all. It answers session_exists where the id is taken,
+// Import makes a session out of a file, whole or not at all. It returns session_exists if the id is taken,
 // quota_exceeded, what File.Parse answers, and import_interrupted where the project or the tenant was deleted
 // meanwhile.
 func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once, projectID string, f File) (

@@ -21,10 +21,11 @@ type incoming struct {
 	staged *staged // this while it is stored
 }
 
-// taken tells whether the session's id is another's. An empty dashboard is nobody's, unless it may have lost its turns.
+// taken reports whether the session's id is another's. An empty dashboard is nobody's, unless it may have lost its
+// turns.
 func (in *incoming) taken(h *Head) bool { return h != nil && (h.Counts(in.begin.ID) || h.Closed) }
 
-// Check holds a line against what must be, and notes a session whose name is taken. It answers invalid_export where the
+// Check compares a line with what must be, and notes a session whose name is taken. It returns invalid_export if the
 // lines are out of order, invalid_turn, invalid_messages, and what is wrong with the summary.
 func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 	switch line.Kind {
@@ -138,12 +139,12 @@ func (p *Part) end(line *transfer.ImportLine) (end endLine, err error) {
 	return end, nil
 }
 
-// Fits answers quota_exceeded where the file's messages are more than the tenant may keep.
+// Fits returns quota_exceeded where the file's messages are more than the tenant may keep.
 func (p *Part) Fits(im *transfer.Importing) error {
 	return p.Sessions.checkQuota(im.Ctx, im.Caller, p.bytes)
 }
 
-// End answers invalid_export where a session has no end, and has the ended ones seen.
+// End returns invalid_export if a session has no end, and has the ended ones seen.
 func (p *Part) End(im *transfer.Importing) error {
 	if p.at != nil {
 		return fault.Errorf(fault.Invalid, "invalid_export", "the last session has no end")
@@ -224,7 +225,7 @@ const headWrites = 3
 
 func (e *ended) fill() bool { return records.FillsCommit(e.writes, e.bytes) }
 
-// reveal makes the ended sessions ones that are seen. It answers import_conflict where a project or a name was lost
+// reveal makes the ended sessions ones that are seen. It returns import_conflict where a project or a name was lost
 // meanwhile.
 func (p *Part) reveal(im *transfer.Importing) error {
 	if len(p.ended.sessions) == 0 {
@@ -257,7 +258,7 @@ func (p *Part) reveal(im *transfer.Importing) error {
 	return nil
 }
 
-// reveal collects the writes that make the session one that is seen in its project. It answers import_conflict.
+// reveal collects the writes that make the session one that is seen in its project. It returns import_conflict.
 func (in *incoming) reveal(t *records.Tx, of *project.Record) error {
 	id := in.begin.ID
 	if of.Incarnation != in.staged.project {

@@ -27,7 +27,8 @@ func (svc *Service) Dailies() []jobs.Daily {
 	return []jobs.Daily{{Name: "conversations", Piece: svc.projects.OfEach(svc.expire)}}
 }
 
-// SweepHeads turns a chunk of a deleted project's sessions into jobs that sweep them, and tells whether there was any.
+// SweepHeads turns a chunk of a deleted project's sessions into jobs that sweep them, and reports whether there was
+// any.
 func (svc *Service) SweepHeads(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	rng := records.Session.Under(pinc)
 	rng.Limit = records.SweepChunk / 4

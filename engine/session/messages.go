@@ -14,8 +14,8 @@ type (
 	MessageOrder = transcript.Order
 )
 
-// ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged,
-// never left out. It answers not_found where there is no such session.
+// ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged, never
+// left out. It returns not_found if there is no such session.
 func (svc *Service) ListMessages(ctx context.Context, c ident.Caller, projectID, id string, page records.Page,
 	order MessageOrder) (records.List[Message], error) {
 	none := records.List[Message]{Data: []Message{}}

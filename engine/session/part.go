@@ -75,8 +75,8 @@ func readTurn(line *transfer.ImportLine) (*FileTurn, error) {
 	return turn, nil
 }
 
-// readAround decodes an object into v without some of its members, which it gives as they stand; nil where one is absent
-// or null. It answers invalid_export for an unknown field, a wrong type, and a name that comes twice.
+// readAround decodes an object into v without some of its members, which it gives as they stand; nil if one is absent
+// or null. It returns invalid_export for an unknown field, a wrong type, and a name that comes twice.
 func readAround(raw []byte, v any, members map[string]*[]byte) error {
 	o, twice, ok := rawjson.ReadObject(raw)
 	if !ok || twice != nil {

@@ -31,7 +31,7 @@ func (svc *Service) newTallies() *records.Tallies {
 	return u
 }
 
-// checkQuota answers quota_exceeded where so many more bytes of messages would be more than the tenant may keep.
+// checkQuota returns quota_exceeded where so many more bytes of messages would be more than the tenant may keep.
 // Requests at the same moment may pass it together: the bound is held about, not to the byte.
 func (svc *Service) checkQuota(ctx context.Context, c ident.Caller, more int64) error {
 	if svc.MessageUse == nil {

@@ -3,7 +3,7 @@
 // how a session travels in a file of its own (file.go) or in its tenant's (part.go). How messages are stored is the
 // business of package transcript.
 //
-// The hard idea: a session is its head, one small record that names the incarnation under which its messages lie. A
+// The main idea: a session is its head, one small record that names the incarnation under which its messages lie. A
 // session is there once its head is, and gone once its head is; what lies under an incarnation that no head names is
 // removed by jobs. So a session of any size is imported and deleted in one commit.
 package session
@@ -28,17 +28,16 @@ type Service struct {
 	projects *project.Service
 
 	heads        records.Memo[Head]
-	messageQuota int64            // of a tenant, in bytes; 0: no bound
-	MessageUse   *records.Tallies // what each tenant has of the quota; nil where there is none
+	messageQuota int64            // of a tenant, in bytes; 0 means no bound
+	MessageUse   *records.Tallies // what each tenant has of the quota; nil if there is none
 
-	// Decided finds the decision that a turn names; nil where there is none, or none any more. Whoever makes the rooms
-	// sets it.
+	// Decided finds the decision that a turn names; nil if there is none, or none any more. The engine sets it.
 	Decided func(ctx context.Context, c ident.Caller, projectID, id string) (*transcript.Kept, error)
-	// Appended is told of what AppendTurn has committed. Whoever makes the rooms sets it, too.
+	// Appended is told of what AppendTurn has committed. The engine sets it.
 	Appended func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []TurnMessage)
 }
 
-// New makes the room. MessageBytes bounds what the messages of each tenant may take, in bytes; 0: no bound.
+// New returns a Service. MessageBytes bounds what the messages of each tenant may take, in bytes; 0 means no bound.
 func New(db *records.DB, projects *project.Service, tokens transcript.Tokenizer, messageBytes int64) *Service {
 	svc := &Service{Service: transcript.New(db, tokens), db: db, projects: projects, messageQuota: messageBytes}
 	svc.MessageUse = svc.newTallies()
@@ -115,7 +114,7 @@ func noSession(id string) error {
 	return fault.Errorf(fault.NotFound, "not_found", "no session %q", id)
 }
 
-// Create makes an empty session. Without an id it gets one. It answers session_exists where the id is taken.
+// Create makes an empty session. Without an id it gets one. It returns session_exists if the id is taken.
 func (svc *Service) Create(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec) (
 	Session, error) {
 	if err := spec.check(); err != nil {
@@ -145,8 +144,8 @@ func (s Session) Untitled() Session {
 	return s
 }
 
-// placeFor gives the project where a session is to be made, and its settings. It answers session_exists, with a hint
-// behind the sentence that says so.
+// placeFor returns the project if a session is to be made, and its settings. It returns session_exists, with a hint
+// after the sentence that says so.
 func (svc *Service) placeFor(t *records.Tx, c ident.Caller, projectID, id, hint string) (
 	*project.Record, *project.Setup, error) {
 	p, err := svc.projects.Project(t, c, projectID)
@@ -164,7 +163,7 @@ func (svc *Service) placeFor(t *records.Tx, c ident.Caller, projectID, id, hint 
 	return p, set, err
 }
 
-// Get describes a session. It answers not_found where there is none.
+// Get describes a session. It returns not_found if there is none.
 func (svc *Service) Get(ctx context.Context, c ident.Caller, projectID, id string) (Session, error) {
 	p, h, err := svc.Existing(ctx, c, projectID, id)
 	if err != nil {
@@ -208,8 +207,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 }
 
 // Delete removes a session at once; its messages and decisions are swept in the background. A session whose head is
-// damaged can be deleted too. It answers not_found where there is none, but for `dashboard`, which then is empty
-// already.
+// damaged can be deleted too. It returns not_found if there is none, but for `dashboard`, which then is empty already.
 func (svc *Service) Delete(ctx context.Context, c ident.Caller, projectID, id string) error {
 	if !ident.ValidID(id) {
 		return noSession(id)

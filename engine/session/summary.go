@@ -23,7 +23,7 @@ import (
 type SummaryHead struct {
 	// Version counts the summaries that the session ever had. After a reset it stays, with Covers 0.
 	Version uint32 `json:"version"`
-	// Covers is a message's number: every message of no delegation up to it is covered; 0: there is no summary.
+	// Covers is a message's number: every message outside delegations up to it is covered; 0 means there is no summary.
 	Covers uint64 `json:"covers"`
 	// Count is how many messages that is.
 	Count uint64 `json:"count"`
@@ -33,7 +33,7 @@ type SummaryHead struct {
 	Since uint32 `json:"since,omitempty"`
 }
 
-// HeadOf is what a head says of a summary that it is to have, as the version behind the one before.
+// HeadOf is what a head says of a summary that it is to have, as the version after the one before.
 func (r *SummaryRecord) HeadOf(before SummaryHead) *SummaryHead {
 	sum := sha256.Sum256([]byte(r.Text))
 	return &SummaryHead{Version: before.Version + 1, Covers: r.Covers, Count: r.Count,
@@ -46,13 +46,13 @@ func (h *Head) Retire(t *records.Tx, set *project.Setup) {
 	t.Put(records.Expiry.Key(until, records.Summary.Key(h.Incarnation, h.Summary.Version)), []byte{0})
 }
 
-// Within tells whether a summary up to a message covers nothing that was superseded. Where one of the messages that it
-// covers was, the last of them was, too, because a rewind takes back all that came later.
+// Within reports whether a summary up to a message covers nothing that was superseded. Where one of the messages that
+// it covers was, the last of them was, too, because a rewind takes back all that came later.
 func Within(covers uint64, x transcript.Extent) bool {
 	return covers <= x.Messages && !x.Superseded.Message(covers)
 }
 
-// fallBack gives a session that was rewound the newest version of its summary that covers living messages alone, as a
+// fallBack returns a session that was rewound the newest version of its summary that covers living messages alone, as a
 // version of its own, or none.
 func (svc *Service) fallBack(t *records.Tx, set *project.Setup, h *Head) error {
 	now, x := h.Covered(), h.Extent()
@@ -76,7 +76,7 @@ func (svc *Service) fallBack(t *records.Tx, set *project.Setup, h *Head) error {
 const summariesAtOnce = 8
 
 // newestWithin finds the newest version of a summary that covers nothing but what lives in an extent. now is what the
-// session's head says of it. It is nil where there is none, or none that can be read.
+// session's head says of it. It is nil if there is none, or none that can be read.
 func (svc *Service) newestWithin(ctx context.Context, tenant string, now SummaryHead, x transcript.Extent) (
 	*SummaryRecord, uint32, error) {
 	if now.Version == 0 {
@@ -97,8 +97,8 @@ func (svc *Service) newestWithin(ctx context.Context, tenant string, now Summary
 	return nil, 0, nil
 }
 
-// SummaryWithin gives the newest version of a session's summary that covers nothing but what lives in an extent of it,
-// or nil where there is none.
+// SummaryWithin returns the newest version of a session's summary that covers nothing but what lives in an extent of
+// it, or nil if there is none.
 func (svc *Service) SummaryWithin(ctx context.Context, tenant string, h *Head, x transcript.Extent) (*Summary, error) {
 	if h.Covered().Covers == 0 {
 		return nil, nil
@@ -116,7 +116,7 @@ func (r *SummaryRecord) shown(version uint32) *Summary {
 		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
 }
 
-// Covered is what a head says of its summary; the zero value where there is none.
+// Covered is what a head says of its summary; the zero value if there is none.
 func (h *Head) Covered() SummaryHead {
 	if h.Summary == nil {
 		return SummaryHead{}
@@ -131,7 +131,7 @@ type SummaryRecord struct {
 	LastTurn  uint32    `json:"last_turn"`
 	Covers    uint64    `json:"covers"` // as in SummaryHead
 	Count     uint64    `json:"count"`
-	Folded    uint32    `json:"folded"` // the version that it goes on from; 0: none
+	Folded    uint32    `json:"folded"` // the version that it goes on from; 0 means none
 	Model     string    `json:"model"`  // that made it
 	Prompt    string    `json:"prompt"` // that it was asked with, by name
 	Created   time.Time `json:"created_at"`
@@ -142,7 +142,7 @@ type Summary struct {
 	*SummaryRecord
 	Version uint32
 	Notice  string // its text as a window shows it
-	// Tokens are the notice's, as a message and as flat text, by encoding, plus one; 0: not counted yet.
+	// Tokens are the notice's, as a message and as flat text, by encoding, plus one; 0 means not counted yet.
 	Tokens [2][2]atomic.Int64
 }
 
@@ -176,7 +176,7 @@ func (svc *Service) ShowSummaries(ctx context.Context, tenant string, shown []Su
 	return nil
 }
 
-// ReadSummary gives a version of a session's summary, or nil where it cannot be read: the window then goes without it,
+// ReadSummary returns a version of a session's summary, or nil if it cannot be read: the window then goes without it,
 // and nothing is lost.
 func (svc *Service) ReadSummary(ctx context.Context, tenant string, sinc ident.Incarnation, version uint32) (
 	*Summary, error) {
@@ -202,7 +202,7 @@ func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version 
 type FileSummary struct {
 	Text  string    `json:"text"`
 	Turns [2]uint32 `json:"covers_turns"` // the first and the last
-	// Covers is how many of the file's first messages are behind the summary; Count those of them that it covers: all
+	// Covers is how many of the file's first messages are after the summary; Count those of them that it covers: all
 	// but delegations'.
 	Covers uint64 `json:"covers"`
 	Count  uint64 `json:"covers_messages"`
@@ -210,7 +210,7 @@ type FileSummary struct {
 	Prompt string `json:"prompt,omitempty"`
 }
 
-// fileSummary is a session's summary as its file keeps it; nil where there is none, or none that can be read.
+// fileSummary is a session's summary as its file keeps it; nil if there is none, or none that can be read.
 func (svc *Service) fileSummary(ctx context.Context, tenant string, h *Head) (*FileSummary, error) {
 	if h.Covered().Covers == 0 {
 		return nil, nil
@@ -224,7 +224,7 @@ func (svc *Service) fileSummary(ctx context.Context, tenant string, h *Head) (*F
 	return f, nil
 }
 
-// file is a summary as a session that is being made takes it; nil where there is none.
+// file is a summary as a session that is being made takes it; nil if there is none.
 func (s *Summary) file() *FileSummary {
 	if s == nil {
 		return nil
@@ -250,7 +250,7 @@ const MaxSummaryText = 64 << 10
 // covering is what a file's summary may cover of the turns seen so far.
 type covering struct {
 	messages  uint64
-	countable uint64 // those behind the summary that belong to no delegation
+	countable uint64 // those after the summary that belong to no delegation
 }
 
 func (c *covering) add(f *FileSummary, t *transcript.Turn) {

@@ -34,8 +34,8 @@ func Audit(t *records.Tx, c ident.Caller, action, subject, detail string) error 
 	return t.PutJSON(key, entry)
 }
 
-// ListAudit pages through a tenant's audit entries, newest first. It answers key_narrowed where the key does not reach
-// the whole tenant.
+// ListAudit pages through a tenant's audit entries, newest first. It returns key_narrowed if the key does not reach the
+// whole tenant.
 func (svc *Service) ListAudit(ctx context.Context, c ident.Caller, page records.Page) (records.List[AuditEntry],
 	error) {
 	if err := c.WholeTenant(); err != nil {

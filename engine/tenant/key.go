@@ -22,7 +22,7 @@ type KeySpec struct {
 	Role          string     `json:"role"` // tenant_admin, agent or reader
 	Agent         string     `json:"agent,omitempty"`
 	PreferredName string     `json:"preferred_name,omitempty"`
-	Projects      []string   `json:"projects,omitempty"`   // that the key reaches; nil: all of the tenant
+	Projects      []string   `json:"projects,omitempty"`   // that the key reaches; nil means all of the tenant
 	ExpiresAt     *time.Time `json:"expires_at,omitempty"` // nil: never
 }
 
@@ -108,7 +108,7 @@ func (svc *Service) newToken(tenant, id string) (token string, hash []byte) {
 	return token, sum[:]
 }
 
-// Authenticate tells who bears a token. It answers unknown_key, whether the key is unknown, wrong, expired or deleted.
+// Authenticate tells who bears a token. It returns unknown_key, whether the key is unknown, wrong, expired or deleted.
 func (svc *Service) Authenticate(ctx context.Context, token string) (ident.Caller, error) {
 	sum := sha256.Sum256([]byte(token))
 	rest, ok := strings.CutPrefix(token, keyPrefix)
@@ -128,7 +128,7 @@ func (svc *Service) isRoot(sum [sha256.Size]byte) bool {
 }
 
 // bearer tells who bears the key of a tenant whose secret has that digest. The operator's key is of no tenant. It
-// answers unknown_key.
+// returns unknown_key.
 func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.Size]byte) (ident.Caller, error) {
 	if tenant == "" {
 		if !svc.isRoot(sum) {
@@ -157,7 +157,7 @@ func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.S
 		Projects: rec.Projects, Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
 }
 
-// IsKey tells whether a text looks like a key of Mneme's, or is the operator's.
+// IsKey reports whether a text looks like a key of Mneme's, or is the operator's.
 func (svc *Service) IsKey(text string) bool {
 	if strings.HasPrefix(text, keyPrefix) {
 		return true
@@ -169,7 +169,7 @@ func (svc *Service) IsKey(text string) bool {
 // keyPattern finds a key within a longer text. Its id has 16 letters and its secret 32.
 var keyPattern = regexp.MustCompile(keyPrefix + `[0-9a-z]{16}_[0-9a-z]{32}_`)
 
-// HoldsKey tells whether a text holds what may be a key of Mneme's, or the operator's.
+// HoldsKey reports whether a text holds what may be a key of Mneme's, or the operator's.
 func (svc *Service) HoldsKey(text string) bool {
 	return svc.IsKey(text) || keyPattern.MatchString(text) ||
 		svc.hasRoot && slices.ContainsFunc(strings.FieldsFunc(text, separates), svc.IsKey)
@@ -178,9 +178,9 @@ func (svc *Service) HoldsKey(text string) bool {
 // separates tells of a letter whether it stands between values rather than in one.
 func separates(r rune) bool { return strings.ContainsRune(" ,;=&", r) }
 
-// CreateKey makes a key; its secret is in the answer and nowhere else. It answers invalid_value, too_long, invalid_id,
-// required or out_of_range where the spec is wrong, and not_found where it names a project that the caller's own key
-// does not reach.
+// CreateKey makes a key; its secret is in the answer and nowhere else. It returns invalid_value, too_long, invalid_id,
+// required or out_of_range if the spec is wrong, and not_found where it names a project that the caller's own key does
+// not reach.
 func (svc *Service) CreateKey(ctx context.Context, c ident.Caller, once ident.Once, spec KeySpec) (KeyCreated,
 	error) {
 	if err := spec.check(c, svc.db.Now()); err != nil {
@@ -198,8 +198,8 @@ func (svc *Service) CreateKey(ctx context.Context, c ident.Caller, once ident.On
 	})
 }
 
-// RotateKey gives a key a new secret. The one before works for another hour; a second rotation ends it at once. It
-// answers not_found where there is no such key, or one that reaches further than the caller's own.
+// RotateKey returns a key a new secret. The one before works for another hour; a second rotation ends it at once. It
+// returns not_found if there is no such key, or one that reaches further than the caller's own.
 func (svc *Service) RotateKey(ctx context.Context, c ident.Caller, once ident.Once, id string) (KeyCreated, error) {
 	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (KeyCreated, error) {
 		rec, err := readKey(t, c, id)
@@ -213,7 +213,7 @@ func (svc *Service) RotateKey(ctx context.Context, c ident.Caller, once ident.On
 	})
 }
 
-// DeleteKey ends a key at once. It answers not_found as RotateKey does.
+// DeleteKey ends a key at once. It returns not_found as RotateKey does.
 func (svc *Service) DeleteKey(ctx context.Context, c ident.Caller, id string) error {
 	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		_, err := readKey(t, c, id)

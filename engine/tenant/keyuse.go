@@ -21,7 +21,7 @@ type keyUses struct {
 
 type keyUse struct{ used, written int64 } // ms since 1970
 
-// note notes a use and tells whether it is to be written now.
+// note notes a use and reports whether it is to be written now.
 func (u *keyUses) note(name string, now int64) (write bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -53,7 +53,7 @@ type SignedIn struct {
 	Tenant    string    `json:"tenant,omitempty"` // empty: the operator, who belongs to none
 	Role      string    `json:"role"`
 	KeyID     string    `json:"key_id"`
-	ExpiresAt time.Time `json:"expires_at"` // earlier where nothing is done in the console
+	ExpiresAt time.Time `json:"expires_at"` // earlier if nothing is done in the console
 
 	Token  string       `json:"-"`
 	Caller ident.Caller `json:"-"`
@@ -73,7 +73,7 @@ func spaceOf(tenant string) string {
 	return tenant
 }
 
-// digest takes a token of that prefix apart. ok is false where no such token is given out.
+// digest takes a token of that prefix apart. ok is false if no such token is given out.
 func digest(prefix, token string) (tenant string, sum [32]byte, ok bool) {
 	rest, ok := strings.CutPrefix(token, prefix)
 	_, tenant, found := strings.Cut(rest, "_")
@@ -92,7 +92,7 @@ func in(c ident.Caller) ident.Caller {
 	return c
 }
 
-// MakeSignInLink makes a link that signs one browser in with the key, once and within a minute. It answers unknown_key.
+// MakeSignInLink makes a link that signs one browser in with the key, once and within a minute. It returns unknown_key.
 func (svc *Service) MakeSignInLink(ctx context.Context, key string) (SignInLink, error) {
 	c, err := svc.Authenticate(ctx, key)
 	if err != nil {
@@ -108,8 +108,8 @@ func (svc *Service) MakeSignInLink(ctx context.Context, key string) (SignInLink,
 	})
 }
 
-// SignIn signs a browser in with a key. The sign-in that the browser had before ends; it may be empty or unknown. SignIn
-// answers unknown_key.
+// SignIn signs a browser in with a key. The sign-in that the browser had before ends; it may be empty or unknown.
+// SignIn returns unknown_key.
 func (svc *Service) SignIn(ctx context.Context, key, before string) (SignedIn, error) {
 	c, err := svc.Authenticate(ctx, key)
 	if err != nil {
@@ -125,7 +125,7 @@ func (svc *Service) SignIn(ctx context.Context, key, before string) (SignedIn, e
 	return out, svc.SignOut(ctx, before)
 }
 
-// SignInByLink is SignIn with a link, which is used up. It answers link_ended.
+// SignInByLink is SignIn with a link, which is used up. It returns link_ended.
 func (svc *Service) SignInByLink(ctx context.Context, link, before string) (SignedIn, error) {
 	tenant, sum, ok := digest(linkPrefix, link)
 	if !ok {
@@ -197,8 +197,8 @@ func (svc *Service) SignOut(ctx context.Context, token string) error {
 	return svc.db.Commit(ctx, space, store.Batch{Delete: [][]byte{key, records.Expiry.Key(rec.ExpiresAt, key)}})
 }
 
-// AuthenticateSignIn tells who is signed in. A use keeps the sign-in from ending for signInIdle; without one, as where a
-// stream only goes on, it is looked at alone. It answers sign_in_ended.
+// AuthenticateSignIn tells who is signed in. A use keeps the sign-in from ending for signInIdle; without one, as where
+// a stream only goes on, it is looked at alone. It returns sign_in_ended.
 func (svc *Service) AuthenticateSignIn(ctx context.Context, token string, use bool) (ident.Caller, error) {
 	tenant, sum, ok := digest(signInPrefix, token)
 	if !ok {

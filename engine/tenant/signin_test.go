@@ -15,7 +15,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
-// code is the code of an engine's error; "" where there is none.
+// code is the code of an engine's error; "" if there is none.
 func code(t *testing.T, err error) string {
 	t.Helper()
 	known, ok := errors.AsType[*fault.Error](err)

@@ -29,7 +29,7 @@ type Service struct {
 	keyUses keyUses
 }
 
-// New makes the room. The operator's key is root's; where it is empty, nobody is root.
+// New returns a Service. The operator's key is root's; if it is empty, nobody is root.
 func New(db *records.DB, rootKey string) *Service {
 	return &Service{db: db, rootKey: sha256.Sum256([]byte(rootKey)), hasRoot: rootKey != ""}
 }
@@ -68,15 +68,15 @@ type record struct {
 // system is who changes what lies in the system space.
 var system = ident.Caller{Tenant: records.SystemTenant, Role: ident.RoleRoot}
 
-// Exists tells whether a tenant can be worked in.
+// Exists reports whether a tenant can be worked in.
 func (svc *Service) Exists(ctx context.Context, id string) (bool, error) {
 	rec, err := records.Get[record](ctx, svc.db, records.SystemTenant, records.Tenant.Key(id))
 	return rec != nil && !rec.Deleting, err
 }
 
 // Create makes a tenant with an admin key. prepare makes what every tenant's space begins with; it may be called again
-// after a crash or a lost race, and then finds what it made before. Create answers invalid_id where the id is wrong,
-// and tenant_exists where a tenant of that id exists or is still being deleted.
+// after a crash or a lost race, and then finds what it made before. Create returns invalid_id if the id is wrong, and
+// tenant_exists where a tenant of that id exists or is still being deleted.
 func (svc *Service) Create(ctx context.Context, once ident.Once, spec Spec, prepare func(admin ident.Caller) error) (
 	Created, error) {
 	if err := ident.CheckID("id", spec.ID); err != nil {
@@ -145,7 +145,7 @@ func (svc *Service) List(ctx context.Context, page records.Page) (records.List[T
 		func(_ []byte, rec *record) (Tenant, bool) { return rec.Tenant, !rec.Deleting })
 }
 
-// Delete shuts a tenant at once and leaves a job that sweeps its space. It answers not_found where there is none.
+// Delete shuts a tenant at once and leaves a job that sweeps its space. It returns not_found if there is none.
 func (svc *Service) Delete(ctx context.Context, id string) error {
 	_, err := records.Update(ctx, svc.db, system, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		rec, err := records.GetTx[record](t, records.Tenant.Key(id))
@@ -175,7 +175,7 @@ func (svc *Service) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Living reads a tenant's id out of its record; it is "" where the tenant is deleted.
+// Living reads a tenant's id out of its record; it is "" if the tenant is deleted.
 func Living(stored []byte) (id string, err error) {
 	var rec record
 	if err := json.Unmarshal(stored, &rec); err != nil || rec.Deleting {

@@ -76,7 +76,7 @@ func Use(t *records.Tx, u UsageRecord) error {
 	return t.PutJSON(key, u)
 }
 
-// Usage tells what the tenant used. It answers key_narrowed where the key does not reach the whole tenant.
+// Usage tells what the tenant used. It returns key_narrowed if the key does not reach the whole tenant.
 func (svc *Service) Usage(ctx context.Context, c ident.Caller) (Usage, error) {
 	out := Usage{Days: []UsageDay{}}
 	if err := c.WholeTenant(); err != nil {

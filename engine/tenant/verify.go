@@ -89,7 +89,7 @@ func (c *checks) tenant(s *verify.Space, it store.Item) {
 	delete(c.swept, id)
 }
 
-// Finish holds keys against the mark, and jobs against tenants.
+// Finish compares keys with the mark, and jobs against tenants.
 func (c *checks) Finish(s *verify.Space) {
 	for id, made := range c.keys {
 		if made != c.live && c.live != (ident.Incarnation{}) { // Across tells of a mark that is lost

@@ -25,11 +25,11 @@ type Exporting struct {
 	line    bytes.Buffer
 }
 
-// MayExport answers key_narrowed where a caller may not have its tenant's file. It is asked before the first byte of
-// the file is written.
+// MayExport returns key_narrowed if a caller may not have its tenant's file. It is asked before the first byte of the
+// file is written.
 func (svc *Service) MayExport(c ident.Caller) error { return c.WholeTenant() }
 
-// ExportFile writes a tenant's file of the parts, in their order. It answers key_narrowed.
+// ExportFile writes a tenant's file of the parts, in their order. It returns key_narrowed.
 func (svc *Service) ExportFile(ctx context.Context, c ident.Caller, w io.Writer, parts []Part) error {
 	if err := svc.MayExport(c); err != nil {
 		return err

@@ -20,8 +20,8 @@ const (
 	maxImportLine = 192 << 20
 )
 
-// ImportSpec says how a tenant's file is to be imported. OnConflict is empty or "fail": where a name is taken, nothing
-// is imported.
+// ImportSpec says how a tenant's file is to be imported. OnConflict is empty or "fail": if a name is taken, nothing is
+// imported.
 type ImportSpec struct {
 	OnConflict string
 }
@@ -44,11 +44,11 @@ type Importing struct {
 	resumed   int            // lines that an earlier import of the file has stored
 	records   map[string]int // read so far, by type
 	conflicts int            // names that are taken
-	refusal   *fault.Error   // of the file, because of them; nil: there are none
+	refusal   *fault.Error   // of the file, because of them; nil means there are none
 }
 
-// ImportFile imports a tenant's file into its parts; done adds to the last commit. It answers key_narrowed,
-// invalid_value for a wrong on_conflict, body_too_large, disk_full, import_conflict where a name is taken or another
+// ImportFile imports a tenant's file into its parts; done adds to the last commit. It returns key_narrowed,
+// invalid_value for a wrong on_conflict, body_too_large, disk_full, import_conflict if a name is taken or another
 // request imports the same file, and, with the line in front of the detail, what a part or the frame refuses:
 // invalid_export, unknown_record, export_incomplete, checksum_mismatch, line_too_long.
 func (svc *Service) ImportFile(ctx context.Context, c ident.Caller, once ident.Once, spec ImportSpec, body io.Reader,
@@ -90,7 +90,7 @@ func (svc *Service) ImportFile(ctx context.Context, c ident.Caller, once ident.O
 	})
 }
 
-// spool keeps a body on disk, so that it can be read twice, and gives its SHA-256.
+// spool keeps a body on disk, so that it can be read twice, and returns its SHA-256.
 func (svc *Service) spool(ctx context.Context, body io.Reader) (*os.File, []byte, error) {
 	f, err := os.CreateTemp(svc.spoolDir, "import-*.ndjson")
 	if err != nil {
@@ -238,7 +238,7 @@ func importProgress(t *records.Tx, digest [sha256.Size]byte) (p ImportProgress, 
 	return p, err
 }
 
-// advance is the progress up to a line. It answers import_conflict where another request has moved the import on. The
+// advance is the progress up to a line. It returns import_conflict where another request has moved the import on. The
 // first line's commit also writes when the record expires.
 func (p *ImportProgress) advance(t *records.Tx, digest [sha256.Size]byte, line int) (ImportProgress, error) {
 	next, err := importProgress(t, digest)

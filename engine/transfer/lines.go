@@ -24,7 +24,7 @@ type ImportLine struct {
 	raw    []byte
 }
 
-// Into decodes the line. It answers invalid_export for an unknown field or a wrong type.
+// Into decodes the line. It returns invalid_export for an unknown field or a wrong type.
 func (l *ImportLine) Into(v any) error {
 	dec := json.NewDecoder(bytes.NewReader(l.raw))
 	dec.DisallowUnknownFields()
@@ -37,8 +37,8 @@ func (l *ImportLine) Into(v any) error {
 // Raw is the line's JSON, an object, until the next line is read.
 func (l *ImportLine) Raw() []byte { return l.raw }
 
-// each goes through a file from its start: it has the part of each line do something with the line, and holds the whole
-// file against its last line. passed says that it went through the file before.
+// each goes through a file from its start: it has the part of each line do something with the line, and compares the
+// whole file with its last line. passed says that it went through the file before.
 func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Importing, *ImportLine) error) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (l *ImportLine) begin() (string, error) {
 	return kind, nil
 }
 
-// finish holds what was read against what the last line says. It answers checksum_mismatch.
+// finish compares what was read with what the last line says. It returns checksum_mismatch.
 func (im *Importing) finish(line *ImportLine, sum []byte) error {
 	var t fileTrailer
 	if err := line.Into(&t); err != nil {
@@ -159,7 +159,7 @@ type lineReader struct {
 	line []byte
 }
 
-// next gives a line with its line break, or io.EOF where no byte is left. It answers line_too_long.
+// next returns a line with its line break, or io.EOF if no byte is left. It returns line_too_long.
 func (l *lineReader) next() ([]byte, error) {
 	l.line = l.line[:0]
 	for {

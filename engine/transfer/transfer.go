@@ -5,10 +5,10 @@
 // and the others tell of this server alone.
 //
 // This package knows the frame of such a file. What the lines say is each room's own: it hands a Part, which exports,
-// checks and stores the lines of its types. The hard idea is that an import reads the file twice. The first time, all
+// checks and stores the lines of its types. The main idea is that an import reads the file twice. The first time, all
 // of it is checked and nothing is stored, so that a fault in the last line leaves nothing behind. The second time, each
-// thing is stored in a commit that also notes how far the import is, so that the same file, sent again, goes on where
-// an import was broken off.
+// thing is stored in a commit that also notes how far the import is, so that the same file, sent again, goes on if an
+// import was broken off.
 package transfer
 
 import (
@@ -26,7 +26,7 @@ type Service struct {
 	spoolDir string
 }
 
-// New makes the room. Files on their way in are kept in spoolDir; where it is empty, in the system's folder for such.
+// New returns a Service. Files on their way in are kept in spoolDir; if it is empty, in the system's folder for such.
 func New(db *records.DB, spoolDir string) *Service { return &Service{db: db, spoolDir: spoolDir} }
 
 const exportVersion = 1
@@ -62,7 +62,7 @@ type Part interface {
 	Types() []string
 	// Export writes all that the part has.
 	Export(x *Exporting) error
-	// Check holds a line against what must be. It notes with Conflict what is taken already.
+	// Check compares a line with what must be. It notes with Conflict what is taken already.
 	Check(im *Importing, line *ImportLine) error
 	// Fits asks the quota for all that was checked.
 	Fits(im *Importing) error
@@ -70,7 +70,7 @@ type Part interface {
 	Store(im *Importing, line *ImportLine) error
 	// End comes, in both goes, when a run of the part's lines is over: nothing may be half begun.
 	End(im *Importing) error
-	// Abandon gives up what is half stored, because the import failed.
+	// Abandon returns up what is half stored, because the import failed.
 	Abandon(ctx context.Context)
 }
 
@@ -89,12 +89,12 @@ func nameSum(parts []string) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-// Add adds a name and tells whether it is new.
+// Add adds a name and reports whether it is new.
 func (s NameSet) Add(parts ...string) bool {
 	n := len(s)
 	s[nameSum(parts)] = true
 	return len(s) > n
 }
 
-// Has tells whether a name is in the set.
+// Has reports whether a name is in the set.
 func (s NameSet) Has(parts ...string) bool { return s[nameSum(parts)] }

@@ -46,7 +46,7 @@ type Compiler struct {
 	loading [256]sync.Mutex // by the module's digest, because the runtime must not load a module twice at once
 }
 
-// Open makes a compiler over a folder, which it makes where there is none.
+// Open makes a compiler over a folder, which it makes if there is none.
 func Open(o Options) (_ *Compiler, err error) {
 	if len(o.Command) == 0 {
 		return nil, errors.New("no command to compile with")
@@ -86,8 +86,8 @@ func (c *Compiler) Close(ctx context.Context) error {
 // Cache is what a runtime must be made with for Load to work in it.
 func (c *Compiler) Cache() wazero.CompilationCache { return c.cache }
 
-// Compile makes the machine code of an admitted module and keeps it. The error is a *plan.Refusal where the module is
-// at fault.
+// Compile makes the machine code of an admitted module and keeps it. The error is a *plan.Refusal if the module is at
+// fault.
 func (c *Compiler) Compile(ctx context.Context, module []byte) error {
 	dir, err := c.disk.stage()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Code) close(ctx context.Context, useful bool) error {
 // Has reports whether the machine code of a module is kept.
 func (c *Compiler) Has(module []byte) bool { return c.disk.has(sha256.Sum256(module)) }
 
-// Load gives a runtime the machine code of a module; nil where none is kept. It never compiles.
+// Load returns a runtime the machine code of a module; nil where none is kept. It never compiles.
 func (c *Compiler) Load(ctx context.Context, r wazero.Runtime, module []byte) (*Code, error) {
 	sum := sha256.Sum256(module)
 	one := &c.loading[sum[0]]

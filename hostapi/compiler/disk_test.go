@@ -118,7 +118,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// change flips a bit; at is from the end where it is negative.
+// change flips a bit; at is from the end if it is negative.
 func change(file string, at int) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// niceness gives the server's own work priority over a compiler.
+// niceness returns the server's own work priority over a compiler.
 const niceness = 10
 
 // limitSelf bounds this process until its end. The bound on time also ends a child whose parent is gone.

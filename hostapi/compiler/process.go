@@ -24,7 +24,7 @@ const (
 // the machine is so busy that the child gets less than a tenth of a processor.
 const wallTimes = 10
 
-// run compiles a module in a child, into a folder. The error is a *plan.Refusal where the module is at fault.
+// run compiles a module in a child, into a folder. The error is a *plan.Refusal if the module is at fault.
 func (c *Compiler) run(ctx context.Context, dir string, module []byte) error {
 	wall, cancel := context.WithTimeout(ctx, c.wall)
 	defer cancel()

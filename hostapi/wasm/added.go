@@ -38,7 +38,7 @@ func (rw *rewriter) addedFunctions() []byte {
 	return out
 }
 
-// emitRefill writes the function that fills the slice from the tank, and traps where the tank is empty or the calls are
+// emitRefill writes the function that fills the slice from the tank, and traps if the tank is empty or the calls are
 // nested too deep. It asks for YieldPages more of memory, because that instruction alone leaves the guest's code.
 func (rw *rewriter) emitRefill() {
 	const want = 0 // a local: first what the slice lacks, then what it gets

@@ -161,7 +161,7 @@ func (w *walker) plain(op byte, info opcode.Info, at int) {
 	w.apply(int(info.Pops), int(info.Pushes))
 }
 
-// misc reads an instruction behind the prefix. Its opcode is a number that may be padded, but no toolchain does.
+// misc reads an instruction after the prefix. Its opcode is a number that may be padded, but no toolchain does.
 func (w *walker) misc(at int) {
 	op := w.r.byte()
 	if op == opcode.MiscTableGrow {

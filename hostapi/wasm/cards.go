@@ -90,7 +90,7 @@ func markType() FuncType { return FuncType{Params: []ValueType{I32, I32}} }
 
 // emitMark writes the function that marks the cards of a range by its address and length, as CardsOf does.
 func (rw *rewriter) emitMark() {
-	const address, length, more = 0, 1, 2 // more is a local: how many cards there are behind the first
+	const address, length, more = 0, 1, 2 // more is a local: how many cards there are after the first
 	out := append(rw.scratch[:0], 1, 1, byte(I32))
 	out = append(out, opcode.LocalGet, address, opcode.LocalGet, length, opcode.I32Add, opcode.I32Const, cardShift,
 		opcode.I32ShrU, opcode.LocalGet, address, opcode.I32Const, cardShift, opcode.I32ShrU, opcode.I32Sub,

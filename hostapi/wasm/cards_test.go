@@ -38,7 +38,7 @@ func TestCardsOfRandomPrograms(t *testing.T) {
 	}
 }
 
-// unmarked makes a call and says where a byte has changed although its card was not marked; empty: nowhere.
+// unmarked makes a call and says if a byte has changed although its card was not marked; empty: nowhere.
 func (g *guest) unmarked(export string, args ...uint64) string {
 	memory, _ := g.mod.Memory().Read(0, g.mod.Memory().Size())
 	before := bytes.Clone(memory)

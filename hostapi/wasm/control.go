@@ -86,7 +86,7 @@ func (w *walker) close() {
 	w.work.blocks(1, w.height, w.path.loops())
 }
 
-// target finds the block that a label means and notes a branch to it; nil where there is none.
+// target finds the block that a label means and notes a branch to it; nil if there is none.
 func (w *walker) target(label uint32) *frame {
 	if int64(label) >= int64(len(w.frames)) {
 		w.r.fail(checkFormat, "label %d of %d", label, len(w.frames))

@@ -64,9 +64,9 @@ func (rw *rewriter) functionSection() []byte {
 	return extend(rw.mod.raw[secFunction], rw.count-rw.own, rw.addedFunctions())
 }
 
-// memorySection writes the memory with a maximum: the module's own, if that is within the cap. Where the cap leaves room
-// for YieldPages, the maximum is the cap, and the host holds the module to its own: the engine would refuse a refill's
-// request at once where the maximum is lower, and the host would never see it.
+// memorySection writes the memory with a maximum: the module's own, if that is within the cap. Where the cap leaves
+// room for YieldPages, the maximum is the cap, and the host holds the module to its own: the engine would refuse a
+// refill's request at once if the maximum is lower, and the host would never see it.
 func (rw *rewriter) memorySection() []byte {
 	mem := rw.mod.memory
 	if mem == nil {

@@ -93,7 +93,7 @@ func (o outcome) same(p outcome) bool {
 	return fmt.Sprint(o.results, o.stop, o.state) == fmt.Sprint(p.results, p.stop, p.state)
 }
 
-// call runs an export with fuel and depth, where the module has them.
+// call runs an export with fuel and depth, if the module has them.
 func (g *guest) call(export string, fuel, depth int64, args ...uint64) outcome {
 	metered := g.mod.ExportedGlobal(wasm.TankExport) != nil
 	if metered {

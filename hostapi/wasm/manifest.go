@@ -1,6 +1,6 @@
 package wasm
 
-// Manifest gives the manifest of a module without looking at the rest of it; nil where it has none. It answers an error
+// Manifest returns the manifest of a module without looking at the rest of it; nil if it has none. It answers an error
 // for bytes that are no module.
 func Manifest(code []byte) ([]byte, error) {
 	m := &module{meter: new(meter)}

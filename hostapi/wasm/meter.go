@@ -2,7 +2,7 @@ package wasm
 
 import "fmt"
 
-// meter holds what was found so far against the limits, and the first refusal, which sticks.
+// meter compares what was found so far with the limits, and the first refusal, which sticks.
 type meter struct {
 	bounds [quantities]bound
 	found  [quantities]int

@@ -26,7 +26,7 @@ const (
 // ManifestSection is the custom section that says what a policy is.
 const ManifestSection = "mneme.policy"
 
-// order gives each section its place in a module; the data count stands before the code.
+// order returns each section its place in a module; the data count stands before the code.
 var order = [sections]int{
 	secType: 1, secImport: 2, secFunction: 3, secTable: 4, secMemory: 5, secGlobal: 6, secExport: 7,
 	secStart: 8, secElement: 9, secDataCount: 10, secCode: 11, secData: 12,
@@ -47,7 +47,7 @@ type memory struct {
 // module is what the sections before the code say. Functions, globals and tables are in index order, imports first.
 type module struct {
 	meter     *meter
-	raw       [sections][]byte // contents of the sections; nil where there is none
+	raw       [sections][]byte // contents of the sections; nil if there is none
 	at        [sections]int    // where each stood
 	types     []FuncType
 	imports   []Import

@@ -61,7 +61,7 @@ func cost(op byte) int {
 	return 1
 }
 
-// miscCost is the price of an instruction behind the prefix, without its length.
+// miscCost is the price of an instruction after the prefix, without its length.
 func miscCost(op byte) int {
 	if op <= opcode.MiscTruncLast {
 		return 1
@@ -81,7 +81,7 @@ type pathFrame struct {
 	region int
 	entry  int // cost on entry
 	sets   int // path.sets on entry
-	exit   int // the dearest way to the block's end; dead where there is none
+	exit   int // the dearest way to the block's end; dead if there is none
 	ways   int // to the block's end
 }
 

@@ -63,7 +63,7 @@ const (
 	cardShift = 12
 )
 
-// CardsOf gives the bits of the bytes from one place up to another.
+// CardsOf returns the bits of the bytes from one place up to another.
 func CardsOf(from, to uint64) uint64 {
 	first, last := from>>cardShift, to>>cardShift
 	if last-first >= Cards {
@@ -89,14 +89,14 @@ type Info struct {
 	Exports  []Export // its own, without those that Prepare added
 	Globals  []Global // mutable ones, by the names that Prepare added; tank, slice and depth are not among them
 	Traits   Traits
-	Manifest []byte // contents of the custom section ManifestSection; nil where there is none
+	Manifest []byte // contents of the custom section ManifestSection; nil if there is none
 
 	Functions int // defined
 	// Marks says that the module marks what it writes to in CardsExport. One of more code than mostMarked does not: it
 	// would be compiled for longer, and it uses more memory than there are cards for.
 	Marks bool
 	Sizes Sizes
-	// MemoryMin and MemoryMax are pages of 64 KiB; both 0 where the module has no memory. Where the limit is above
+	// MemoryMin and MemoryMax are pages of 64 KiB; both 0 if the module has no memory. Where the limit is above
 	// YieldPages, the host must refuse growth beyond MemoryMax, because the rewritten module allows it.
 	MemoryMin, MemoryMax uint32
 }

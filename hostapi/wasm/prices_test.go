@@ -13,7 +13,7 @@ import (
 	. "github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
-// Locals of the functions whose prices are measured, behind the counter.
+// Locals of the functions whose prices are measured, after the counter.
 const (
 	x32 = 1 + iota
 	y32

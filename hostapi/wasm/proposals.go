@@ -32,7 +32,7 @@ func partOf(op byte) string {
 	return ""
 }
 
-// partOfMisc does so for an opcode behind the prefix 0xfc.
+// partOfMisc does so for an opcode after the prefix 0xfc.
 func partOfMisc(op byte) string {
 	if op >= 0x13 && op <= 0x16 {
 		return arithmetic

@@ -7,7 +7,7 @@ import (
 )
 
 // rewriter writes the rewritten module. It adds four globals, one to three functions, and the types that these and
-// multi-value results need. They stand behind the module's own, so that no index changes.
+// multi-value results need. They stand after the module's own, so that no index changes.
 type rewriter struct {
 	mod    *module
 	walker walker
@@ -78,7 +78,7 @@ func (rw *rewriter) functions() {
 }
 
 // emit writes one function. A function that calls others is wrapped in a block, so that every way out of it passes the
-// block's end, where the depth is given back.
+// block's end, if the depth is given back.
 func (rw *rewriter) emit(b *body) {
 	out := rw.appendLocals(rw.scratch[:0], b)
 	out = rw.charge(out, b.cost, !b.leaf)

@@ -10,7 +10,7 @@ type work struct {
 	meter   *meter
 	locals  int
 	globals int // mutable
-	known   int // addresses checked on every way to this point; dead where there is none
+	known   int // addresses checked on every way to this point; dead if there is none
 	chain   int // blocks back to the last one with several predecessors
 }
 

@@ -1,7 +1,7 @@
-// Package catalogue lists the sessions of a project as people look for them: sorted by what they took and when they were
-// last used, found by the words of their messages, with their last words and their newest windows.
+// Package catalogue lists the sessions of a project as people look for them: sorted by what they took and when they
+// were last used, found by the words of their messages, with their last words and their newest windows.
 //
-// The hard idea is that there is no index of sessions but the one by id. A list in another order reads the heads of all
+// The main idea is that there is no index of sessions but the one by id. A list in another order reads the heads of all
 // of the project's sessions, which are small, and keeps no more of them than one page: so turns, which are many, pay
 // nothing for lists, which are few.
 package catalogue
@@ -31,7 +31,7 @@ type Service struct {
 	decisions *decision.Service
 }
 
-// New makes the room.
+// New returns a Service.
 func New(projects *project.Service, sessions *session.Service, recall *recall.Service,
 	decisions *decision.Service) *Service {
 	return &Service{projects: projects, sessions: sessions, recall: recall, decisions: decisions}
@@ -68,7 +68,7 @@ const (
 var sorts = []string{byID, "-" + byID, byActivity, "-" + byActivity, byTurns, "-" + byTurns, byTokens, "-" + byTokens,
 	byRelevance}
 
-// What a list shows besides, where it is asked for.
+// What a list shows besides, if it is asked for.
 const (
 	fieldPreview = "preview"
 	fieldWindow  = "window"
@@ -103,13 +103,13 @@ func (q *Query) check(page records.Page) error {
 	return nil
 }
 
-// takes tells whether a session passes all filters but the text.
+// takes reports whether a session passes all filters but the text.
 func (q *Query) takes(h *session.NamedHead) bool {
 	return h.Counts(h.ID) && (q.Agent == "" || q.Agent == h.Agent) && (q.Kind == "" || q.Kind == h.Kind) &&
 		(q.Since == nil || !h.LastActivity.Before(*q.Since))
 }
 
-// List lists a project's sessions. It answers not_found, out_of_range, invalid_cursor, and invalid_value where a filter
+// List lists a project's sessions. It returns not_found, out_of_range, invalid_cursor, and invalid_value where a filter
 // or the order is none.
 func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, q Query, page records.Page) (
 	records.List[Row], error) {

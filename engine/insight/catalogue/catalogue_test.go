@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(compilertest.Main(m)) }
 
-// list gives all sessions that a query lists, in pages of a length.
+// list returns all sessions that a query lists, in pages of a length.
 func list(k *enginetest.Kit, q catalogue.Query, limit int) (rows []catalogue.Row) {
 	k.Helper()
 	for cursor := ""; ; {

@@ -42,7 +42,7 @@ func (l *lister) preview(h *session.NamedHead) (*Preview, error) {
 	return out, err
 }
 
-// text is the beginning of a message; empty where it cannot be read any more.
+// text is the beginning of a message; empty if it cannot be read any more.
 func (l *lister) text(h *session.NamedHead, seq uint64) (string, error) {
 	bodies, err := l.svc.sessions.ReadBodies(l.ctx, l.c.Tenant, h.Incarnation, seq, seq)
 	if err != nil {
@@ -65,14 +65,14 @@ type Windows struct {
 	Count  int      `json:"count"`
 	Cuts   int      `json:"cuts"`
 	Tokens []uint64 `json:"tokens"`
-	// Prefix is the mean share of a window that the one after it begins with; nil: no two were compared.
+	// Prefix is the mean share of a window that the one after it begins with; nil means no two were compared.
 	Prefix *float64 `json:"prefix"`
 }
 
 // newestWindows is how many windows of a session a list looks at.
 const newestWindows = 24
 
-// windows reads the newest windows of a session; nil where there is none.
+// windows reads the newest windows of a session; nil if there is none.
 func (l *lister) windows(id string) (*Windows, error) {
 	rows, err := l.svc.decisions.List(l.ctx, l.c, l.project.ID, decision.Filter{Session: id},
 		records.Page{Limit: newestWindows})

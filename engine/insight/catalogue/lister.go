@@ -35,7 +35,7 @@ type candidate struct {
 	*session.NamedHead
 }
 
-// before tells whether one place comes before another in the order of the list.
+// before reports whether one place comes before another in the order of the list.
 func (l *lister) before(a, b place) bool {
 	if l.descends {
 		a, b = b, a
@@ -43,7 +43,7 @@ func (l *lister) before(a, b place) bool {
 	return a.compare(b) < 0
 }
 
-// collect reads the heads of the project and keeps the first of those behind the page before.
+// collect reads the heads of the project and keeps the first of those after the page before.
 func (l *lister) collect() error {
 	from := ""
 	if byKey := l.q.Sort == byID; byKey && l.after != nil {

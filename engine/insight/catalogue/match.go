@@ -19,7 +19,7 @@ type Match struct {
 // found is why a session passes the text of a query.
 type found struct {
 	named bool        // its id or title has the text
-	hit   *recall.Hit // its best message; nil: none
+	hit   *recall.Hit // its best message; nil means none
 }
 
 // maxMatches is how many messages a text is looked for in, the best ones of the project.
@@ -45,7 +45,7 @@ func (l *lister) match() error {
 	return nil
 }
 
-// found tells whether a session passes the text.
+// found reports whether a session passes the text.
 func (l *lister) found(h *session.NamedHead) bool {
 	text := strings.ToLower(l.q.Text)
 	f := l.matches[h.ID]

@@ -1,9 +1,9 @@
-// Package events follows a session: what is added to it, what is taken back, its summaries, and the windows that are made
-// of it.
+// Package events follows a session: what is added to it, what is taken back, its summaries, and the windows that are
+// made of it.
 //
-// The hard idea is that nothing is kept for followers. Where one stands is a position in what the store has anyway, the
-// number of messages, the summary's version and the time of a decision, and each event's id holds all of it. So a reader
-// that comes back to another server goes on where it was.
+// The main idea is that nothing is kept for followers. Where one stands is a position in what the store has anyway, the
+// number of messages, the summary's version and the time of a decision, and each event's id holds all of it. So a
+// reader that comes back to another server goes on if it was.
 package events
 
 import (
@@ -30,7 +30,7 @@ type Service struct {
 	decisions *decision.Service
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, sessions *session.Service, decisions *decision.Service) *Service {
 	return &Service{db: db, sessions: sessions, decisions: decisions}
 }
@@ -115,8 +115,8 @@ type follower struct {
 // lately is how much later than others a decision may be stored.
 const lately = 5 * time.Second
 
-// Follow streams what happens to a session: behind the event after, or from now on where that is empty. It answers
-// not_found where there is no such session, and invalid_id where after is no id of an event of it.
+// Follow streams what happens to a session: after the event after, or from now on where that is empty. It returns
+// not_found if there is no such session, and invalid_id where after is no id of an event of it.
 func (svc *Service) Follow(ctx context.Context, c ident.Caller, projectID, id, after string) (records.Feed, error) {
 	_, h, err := svc.sessions.Existing(ctx, c, projectID, id)
 	if err != nil {
@@ -166,7 +166,7 @@ func (f *follower) Close() {}
 // maxEvents bounds the messages and the decisions that one Next looks at. Of more, the oldest are passed over.
 const maxEvents = 4096
 
-// Next gives what happened since.
+// Next returns what happened since.
 func (f *follower) Next(ctx context.Context) ([]records.Event, error) {
 	_, h, err := f.svc.sessions.Existing(ctx, f.c, f.project, f.id)
 	if err != nil {
@@ -231,7 +231,7 @@ type added struct {
 	last uint64
 }
 
-// turns are the turns that the messages behind the position belong to.
+// turns are the turns that the messages after the position belong to.
 func (f *follower) turns(ctx context.Context, h *session.Head) (out []added, err error) {
 	if h.Messages <= f.messages {
 		return nil, nil

@@ -20,7 +20,7 @@ type Case struct {
 	Step *int `json:"step,omitempty"`
 }
 
-// runOnDecision makes the window of a decision once more, with a policy in the place of one of its steps and none behind
+// runOnDecision makes the window of a decision once more, with a policy in the place of one of its steps and none after
 // it. It tells which place that is.
 func (svc *Service) runOnDecision(ctx context.Context, c ident.Caller, name string, entry project.PipelineStep,
 	req *RunRequest) (*window.Draft, int, error) {

@@ -58,7 +58,7 @@ type DiffPrefix struct {
 	Of       Sides  `json:"of"`    // how many bytes there are
 }
 
-// DiffRow is what became of a message in both windows. A side is nil where the message was not considered there.
+// DiffRow is what became of a message in both windows. A side is nil if the message was not considered there.
 type DiffRow struct {
 	MessageID *string             `json:"message_id"`
 	Turn      *uint32             `json:"turn"`
@@ -73,8 +73,8 @@ type diffed struct {
 	Report []decision.ReportRow `json:"report"`
 }
 
-// Diff compares two windows message by message. Nothing is stored. It answers what Replay answers for a decision and what
-// Assemble answers for a request.
+// Diff compares two windows message by message. Nothing is stored. It returns what Replay answers for a decision and
+// what Assemble answers for a request.
 func (svc *Service) Diff(ctx context.Context, c ident.Caller, projectID string, req *DiffRequest) (out Diff, err error) {
 	var sides [2]diffed
 	for i, side := range [...]struct {

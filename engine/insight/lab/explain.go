@@ -43,7 +43,7 @@ type Explanation struct {
 	decision.OfCall
 }
 
-// Decision explains a stored decision. Where an input is purged, Report is nil and Purged says which. It answers
+// Decision explains a stored decision. Where an input is purged, Report is nil and Purged says which. It returns
 // not_found, session_purged and pipeline_purged.
 func (svc *Service) Decision(ctx context.Context, c ident.Caller, projectID, id string) (Explanation, error) {
 	d, proxied, err := svc.decisions.Show(ctx, c, projectID, id)

@@ -32,7 +32,7 @@ type Forked struct {
 
 // Fork is what a fork says beside its window.
 type Fork struct {
-	DecisionID string      `json:"decision_id,omitzero"` // of the fork, where it is kept
+	DecisionID string      `json:"decision_id,omitzero"` // of the fork, if it is kept
 	ForkOf     string      `json:"fork_of"`
 	Differs    Differences `json:"differs"`
 }
@@ -53,8 +53,9 @@ type Difference struct {
 	After     *MessageFate `json:"after"`
 }
 
-// Fork makes of a decision's inputs the window that other rules make of them, and appends the JSON of a Forked to dst. It
-// answers what Replay answers, what Assemble answers for a wrong request, and what PatchSettings does for wrong settings.
+// Fork makes of a decision's inputs the window that other rules make of them, and appends the JSON of a Forked to dst.
+// It returns what Replay answers, what Assemble answers for a wrong request, and what PatchSettings does for wrong
+// settings.
 func (svc *Service) Fork(ctx context.Context, c ident.Caller, projectID, id string, req *ForkRequest, dst []byte,
 ) ([]byte, error) {
 	d, err := svc.decisions.Read(ctx, c, projectID, id)
@@ -152,7 +153,7 @@ func differences(was, is *window.Draft) Differences {
 			out.Changed = append(out.Changed, d)
 		}
 	}
-	// Both sides list messages of one session in one order, so one of them is behind the other at most by its beginning.
+	// Both sides list messages of one session in one order, so one of them is after the other at most by its beginning.
 	at := map[string]int{}
 	for i := range after {
 		at[*after[i].MessageID] = i

@@ -27,7 +27,7 @@ type SettingsReplay struct {
 }
 
 // ReplaySettings assembles real sessions as they stand with the project's settings and with others, and says what
-// differs. Nothing is stored and no summary is asked for. It answers not_found where the project or a session is not
+// differs. Nothing is stored and no summary is asked for. It returns not_found where the project or a session is not
 // there, and what PatchSettings answers for wrong settings.
 func (svc *Service) ReplaySettings(ctx context.Context, c ident.Caller, projectID string, req SettingsReplayRequest) (
 	SettingsReplay, error) {

@@ -53,7 +53,7 @@ type RecordedItem struct {
 	Text       string  `json:"text"` // of what earlier steps changed or put in; "" elsewhere
 }
 
-// Recorded gives what a step of a decision saw. It answers what Replay answers, and out_of_range where there is no such
+// Recorded returns what a step of a decision saw. It returns what Replay answers, and out_of_range if there is no such
 // step.
 func (svc *Service) Recorded(ctx context.Context, c ident.Caller, projectID, id string, step int) (Recorded, error) {
 	d, err := svc.decisions.Read(ctx, c, projectID, id)

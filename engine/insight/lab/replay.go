@@ -109,9 +109,9 @@ type MessageFate struct {
 }
 
 // Replay assembles real sessions as they stand with one version of a policy and with another, and says what differs.
-// Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a session is
-// not there, unknown_version where there is nothing to compare with, and required, invalid_value or too_long where a
-// field is wrong.
+// Nothing is stored and no summary is asked for. It returns not_found where the version, the project or a session is
+// not there, unknown_version where there is nothing to compare with, and required, invalid_value or too_long if a field
+// is wrong.
 func (svc *Service) Replay(ctx context.Context, c ident.Caller, name string, version int, req ReplayRequest) (Replay,
 	error) {
 	out := Replay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}

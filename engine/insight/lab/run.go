@@ -51,7 +51,7 @@ type RanPolicy struct {
 	Violation *plan.Violation `json:"violation"` // null: the window is lawful
 }
 
-// Run makes a window with one policy and appends the JSON of a Ran to dst. Nothing is stored. It answers not_found where
+// Run makes a window with one policy and appends the JSON of a Ran to dst. Nothing is stored. It returns not_found if
 // there is no such version, what Assemble answers for a wrong request, and what Replay answers for a decision.
 func (svc *Service) Run(ctx context.Context, c ident.Caller, name string, version int, req *RunRequest, dst []byte,
 ) ([]byte, error) {

@@ -24,7 +24,7 @@ type Service struct {
 	windows   *window.Service
 }
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
 	decisions *decision.Service, windows *window.Service) *Service {
 	return &Service{db: db, projects: projects, sessions: sessions, policies: policies, decisions: decisions,

@@ -38,16 +38,16 @@ type WhyNot struct {
 
 // Enough is a value of a bound at which a message stays, and what becomes of it there.
 type Enough struct {
-	Now    int         `json:"now"` // the bound that the decision had; 0: none
+	Now    int         `json:"now"` // the bound that the decision had; 0 means none
 	From   int         `json:"from"`
 	Action plan.Action `json:"action"`
 	Tokens uint64      `json:"tokens"` // of the window there
 }
 
 // WhyNot looks for the smallest budget at which a message stays. What policies do may jump with the budget, so that a
-// message can come, go and come again: a number of budgets between the decision's and one that takes everything are tried
-// from below, and between the first of them at which the message stays and the one before the exact value is found. It
-// answers what Replay answers for the decision, and not_found where it did not consider the message.
+// message can come, go and come again: a number of budgets between the decision's and one that takes everything are
+// tried from below, and between the first of them at which the message stays and the one before the exact value is
+// found. It returns what Replay answers for the decision, and not_found where it did not consider the message.
 func (svc *Service) WhyNot(ctx context.Context, c ident.Caller, projectID, id string, req WhyNotRequest) (out WhyNot,
 	err error) {
 	if req.MessageID == "" {
@@ -143,7 +143,7 @@ func (s *search) find(d *window.Draft) *decision.ReportRow {
 	return nil
 }
 
-// whole tells whether a message that ends so counts as staying. What is cut may be asked for whole.
+// whole reports whether a message that ends so counts as staying. What is cut may be asked for whole.
 func (s *search) whole(a plan.Action) bool {
 	switch a {
 	case plan.Keep, plan.Strip:
@@ -206,7 +206,7 @@ func (s *search) onlyTokens(n int) *tried {
 	return &tried{tokens: &n, messages: new(int), depth: maxDepth}
 }
 
-// tokensNow is how many tokens the decision's window might take without the system prompt; 0: there was no bound.
+// tokensNow is how many tokens the decision's window might take without the system prompt; 0 means there was no bound.
 func (s *search) tokensNow() int {
 	b, parts := &s.asked.Budget, &s.base.Usage.Parts
 	bound := *cmp.Or(b.MaxTokens, &s.d.Shared.Settings.HistoryMaxTokens)
@@ -244,7 +244,7 @@ func (s *search) enough(with func(int) *tried, was, most int) (*Enough, error) {
 	var best result
 	found := false
 	for i := 1; i <= steps && !found; i++ {
-		n := was + (most-was)*i*i/(steps*steps) // finer where it is near
+		n := was + (most-was)*i*i/(steps*steps) // finer if it is near
 		if n <= low {
 			continue
 		}

@@ -39,7 +39,7 @@ func (h *Histogram) add(bin uint16, n uint64) {
 	(*h)[bin] += n
 }
 
-// quantile is the duration that a share of all, in percent, does not exceed; nil where there are none.
+// quantile is the duration that a share of all, in percent, does not exceed; nil if there are none.
 func (h Histogram) quantile(percent uint64) *uint64 {
 	var all uint64
 	for _, n := range h {

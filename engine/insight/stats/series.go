@@ -22,7 +22,7 @@ const (
 	Day  Bucket = "day"
 )
 
-// span is the length of a bucket; 0: there is no such one.
+// span is the length of a bucket; 0 means there is no such one.
 func (b Bucket) span() time.Duration {
 	switch b {
 	case Hour:
@@ -62,7 +62,7 @@ type Row struct {
 	Figures
 }
 
-// Figures are what happened in some time. P50 and P95 are how long windows took, in microseconds; null where there were
+// Figures are what happened in some time. P50 and P95 are how long windows took, in microseconds; null if there were
 // none.
 type Figures struct {
 	Sums
@@ -78,7 +78,7 @@ func (r *Record) figures() Figures {
 	return f
 }
 
-// resolve gives the first moments of the first bucket and of the one behind the last.
+// resolve returns the first moments of the first bucket and of the one after the last.
 func (q *Query) resolve(now time.Time) (from, to time.Time, err error) {
 	if q.Bucket == "" {
 		q.Bucket = Day
@@ -87,7 +87,7 @@ func (q *Query) resolve(now time.Time) (from, to time.Time, err error) {
 	if span == 0 {
 		return from, to, fault.InvalidField("bucket", "invalid_value", "must be hour or day")
 	}
-	last := now.Truncate(span).Add(span) // behind the bucket that is now
+	last := now.Truncate(span).Add(span) // after the bucket that is now
 	if to = last; q.To != nil {
 		if to = q.To.Truncate(span); to.Before(*q.To) {
 			to = to.Add(span)
@@ -115,7 +115,7 @@ func within(t, least, most time.Time) time.Time {
 	return t
 }
 
-// Series answers what a project did. It answers not_found, and out_of_range and invalid_value for a wrong query.
+// Series answers what a project did. It returns not_found, and out_of_range and invalid_value for a wrong query.
 func (svc *Service) Series(ctx context.Context, c ident.Caller, projectID string, q Query) (Series, error) {
 	from, to, err := q.resolve(svc.db.Now())
 	if err != nil {

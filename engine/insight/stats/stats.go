@@ -1,9 +1,9 @@
 // Package stats counts what a project does, hour by hour: its turns, its windows, their tokens and how long they took.
 //
-// Each server counts in memory and writes every ten seconds what has changed. The hard idea is that servers over one
-// store need not agree: a record is named by project, hour and the server's own random id, and holds that server's whole
-// count of the hour, so that no two servers write the same record, writing one twice does no harm, and who asks adds
-// them up.
+// Each server counts in memory and writes every ten seconds what has changed. The main idea is that servers over one
+// store need not agree: a record is named by project, hour and the server's own random id, and holds that server's
+// whole count of the hour, so that no two servers write the same record, writing one twice does no harm, and who asks
+// adds them up.
 package stats
 
 import (
@@ -150,7 +150,7 @@ type count struct {
 // mostHeld bounds what is held in memory: a count takes about a kilobyte.
 const mostHeld = 20_000
 
-// New makes the room.
+// New returns a Service.
 func New(db *records.DB, projects *project.Service) *Service {
 	return &Service{db: db, projects: projects, most: mostHeld, held: map[place]*count{}}
 }

@@ -85,7 +85,7 @@ func ask(k *enginetest.Kit, project, request string) (w enginetest.Window) {
 // their tokens: what else they were, the list of decisions says.
 type done struct{ turns, windows, in, out uint64 }
 
-// expect holds a series against what was done and against the list of decisions.
+// expect compares a series with what was done and against the list of decisions.
 func expect(k *enginetest.Kit, project string, hours map[int64]*done, q stats.Query) {
 	k.Helper()
 	got := series(k, project, q)

@@ -123,7 +123,7 @@ func (svc *Service) writeSome(ctx context.Context, places []place) error {
 	return err
 }
 
-// encode makes the record of a count, which then counts as written. The key is nil where the count is held no more.
+// encode makes the record of a count, which then counts as written. The key is nil if the count is held no more.
 func (svc *Service) encode(at place) (store.Pair, error) {
 	svc.mu.Lock()
 	defer svc.mu.Unlock()
@@ -165,7 +165,7 @@ func (svc *Service) drop(at place) {
 // Dailies are the counts that go by age, and those of projects that are no more.
 func (svc *Service) Dailies() []jobs.Daily { return []jobs.Daily{{Name: "stats", Piece: svc.expire}} }
 
-// expire removes a chunk of counts that are too old or of projects that are no more. It goes on behind the project whose
+// expire removes a chunk of counts that are too old or of projects that are no more. It goes on after the project whose
 // incarnation it gives.
 func (svc *Service) expire(ctx context.Context, tenant string, at []byte) (int, []byte, error) {
 	all := records.Stats.All()
@@ -206,7 +206,7 @@ func oldestOf(now time.Time) time.Time {
 	return now.Truncate(24*time.Hour).AddDate(0, 0, -keptDays)
 }
 
-// Sweep removes a chunk of a deleted project's counts, and tells whether there was any.
+// Sweep removes a chunk of a deleted project's counts, and reports whether there was any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	return svc.db.DeleteRange(ctx, tenant, records.Stats.Under(pinc))
 }

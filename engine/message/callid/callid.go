@@ -24,7 +24,7 @@ const (
 	shortSize   = MostInChat
 )
 
-// Short is the id where it has at most that many bytes, else one of 40 bytes that stands for it.
+// Short is the id if it has at most that many bytes, else one of 40 bytes that stands for it.
 func Short(id string, most int) string {
 	if len(id) <= most && !(len(id) == shortSize && strings.HasPrefix(id, shortPrefix)) {
 		return id
@@ -36,7 +36,7 @@ func Short(id string, most int) string {
 // hashInName is how many letters of a mapped name are the hash of the own name.
 const hashInName = 8
 
-// Legal tells whether every format allows a tool's name: A-Z, a-z, 0-9, _ and -, at most 64 of them.
+// Legal reports whether every format allows a tool's name: A-Z, a-z, 0-9, _ and -, at most 64 of them.
 func Legal(name string) bool {
 	if name == "" || len(name) > MostInName {
 		return false
@@ -49,7 +49,7 @@ func Legal(name string) bool {
 	return true
 }
 
-// Name is the name where it is Legal, else a legal one that stands for it: what formats do not allow becomes _, and
+// Name is the name if it is Legal, else a legal one that stands for it: what formats do not allow becomes _, and
 // letters of a hash keep it apart from other names.
 func Name(name string) string {
 	if Legal(name) {
@@ -71,7 +71,7 @@ func Name(name string) string {
 	return string(append(stem, '_')) + hex.EncodeToString(sum[:])[:hashInName]
 }
 
-// LegalByte tells whether names of tools, and Anthropic's ids of calls, may hold a byte.
+// LegalByte reports whether names of tools, and Anthropic's ids of calls, may hold a byte.
 func LegalByte(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
@@ -82,7 +82,7 @@ const mostOwn = 256
 // Own finds the own names of tools behind their mapped ones: mapped is the key. It holds names that are not Legal.
 type Own map[string]string
 
-// Learn notes a tool's own name. Own must not be nil where the name is not Legal. Beyond a bound nothing is learnt.
+// Learn notes a tool's own name. Own must not be nil if the name is not Legal. Beyond a bound nothing is learnt.
 func (o *Own) Learn(name string) {
 	if Legal(name) {
 		return

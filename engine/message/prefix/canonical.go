@@ -65,7 +65,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(append(dst, 's'), uint64(len(s))), s...)
 }
 
-// value writes the value that begins at i, and gives its end. ordered says that members keep their order.
+// value writes the value that begins at i, and returns its end. ordered says that members keep their order.
 func (c *canonical) value(i int, ordered bool) int {
 	switch c.raw[i] {
 	case '"':

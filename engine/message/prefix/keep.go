@@ -3,15 +3,15 @@ package prefix
 // Block is a thinking block in a window.
 type Block struct {
 	Now  Place  // where it stands
-	Made Place  // where it was made; the zero Place: nobody knows
+	Made Place  // if it was made; the zero Place: unknown
 	ID   uint64 // by Part.ID
 }
 
-// Keep is the law's rule for thinking: keep[i] tells whether blocks[i] may be sent. A block may where it was made behind
+// Keep is the law's rule for thinking: keep[i] reports whether blocks[i] may be sent. A block may if it was made after
 // the same messages and the thinking block that is sent before it is the one that it was made behind. Thinking that is
 // older may be missing, so the newest blocks are looked at first. Where nobody knows how a block was made, it may be
-// sent in a window of the whole, unchanged transcript, and where a later block that is sent names it; what stood before
-// it is not known either, so elsewhere it is the oldest.
+// sent in a window of the whole, unchanged transcript, and if a later block that is sent names it; what stood before it
+// is not known either, so elsewhere it is the oldest.
 func Keep(keep []bool, blocks []Block, whole bool) []bool {
 	keep = append(keep[:0], make([]bool, len(blocks))...)
 	var want uint64 // the block before the oldest that is kept so far

@@ -1,11 +1,12 @@
-// Package prefix names the beginnings of prompts. Providers bill a prompt by the part that it shares with the one before
-// it, and newer models accept a thinking block only behind the very system prompt, tools and messages that it was made
-// behind. Both questions are about what stands before a place in a window, so both are answered by one rolling hash.
+// Package prefix names the beginnings of prompts. Providers bill a prompt by the part that it shares with the one
+// before it, and newer models accept a thinking block only after the very system prompt, tools and messages that it was
+// made behind. Both questions are about what stands before a place in a window, so both are answered by one rolling
+// hash.
 //
 // The hard idea is what the hash leaves out. Thinking is not part of it, because providers let thinking be left out at
-// the front of a conversation: a block is valid behind the same messages, whether older thinking is still there or
-// not. What must not change is the block right before it, so each place names that block beside the hash. Breakpoints
-// of caches (cache_control) are left out too, because they may come and go.
+// the front of a conversation: a block is valid after the same messages, whether older thinking is still there or not.
+// What must not change is the block right before it, so each place names that block beside the hash. Breakpoints of
+// caches (cache_control) are left out too, because they may come and go.
 //
 // Everything here is a pure function of its arguments.
 package prefix
@@ -39,7 +40,7 @@ type Part struct {
 	Kind   Kind
 }
 
-// ID names a thinking block for the one behind it.
+// ID names a thinking block for the one after it.
 func (p *Part) ID() uint64 { return binary.LittleEndian.Uint64(p.Digest[:]) | 1 }
 
 // Short is enough of a part to tell it from another in the same place of another window.
@@ -64,16 +65,16 @@ func (h *Hash) Mix(other Hash) {
 type Place struct {
 	// State is the rolling hash of the system prompt and of each block but thinking.
 	State Hash
-	// Thought names the thinking block right before the place, by its ID; 0: there is none.
+	// Thought names the thinking block right before the place, by its ID; 0 means there is none.
 	Thought uint64
-	// Tools names the list of tools; 0: it is not known.
+	// Tools names the list of tools; 0 means it is not known.
 	Tools uint64
 }
 
-// Known tells whether anything is known of the place.
+// Known reports whether anything is known of the place.
 func (p *Place) Known() bool { return p.State != Hash{} }
 
-// Equal tells whether what was made at p is valid at now, as far as the messages go. Tools that one of them does not
+// Equal reports whether what was made at p is valid at now, as far as the messages go. Tools that one of them does not
 // know count as unchanged.
 func (p *Place) Equal(now *Place) bool {
 	return p.State == now.State && (p.Tools == now.Tools || p.Tools == 0 || now.Tools == 0)
@@ -85,7 +86,7 @@ type Walk struct {
 	base Hash
 }
 
-// Start begins before the first message, behind the system prompt and the tools. A zero hash is none.
+// Start begins before the first message, after the system prompt and the tools. A zero hash is none.
 func Start(system, tools Hash) Walk {
 	w := Walk{base: fold(Hash{}, system)}
 	w.State = w.base
@@ -127,7 +128,7 @@ func fold(state, digest Hash) (out Hash) {
 	return out
 }
 
-// Size is how many bytes a place takes where it is stored.
+// Size is how many bytes a place takes if it is stored.
 const Size = 32
 
 // Append appends a place as it is stored.

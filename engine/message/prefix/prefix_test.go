@@ -41,8 +41,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// FuzzDigest holds the digest against encoding/json: what is written again by it, with its members sorted and
-// without white space, has the same digest.
+// FuzzDigest compares the digest with encoding/json: what is written again by it, with its members sorted and without
+// white space, has the same digest.
 func FuzzDigest(f *testing.F) {
 	for _, s := range []string{`{"a":[1,{"b":"\u00e9","cache_control":1}],"c":null}`, `[]`, `"\"\\"`, `{"input":{"z":1,"a":2}}`,
 		`{"a":{"a":{"a":{}}},"":[[],{}]}`} {
@@ -66,7 +66,7 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// twice tells whether a name appears twice in one object, of which encoding/json keeps one.
+// twice reports whether a name appears twice in one object, of which encoding/json keeps one.
 func twice(raw []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	var names []map[string]bool
@@ -137,7 +137,7 @@ type call struct {
 }
 
 // TestKeepAgainstModel plays random conversations. Windows drop and edit messages as they like, and thinking stays by
-// the rule of Keep. The provider, which compares the messages themselves, refuses none, and where nothing was changed no
+// the rule of Keep. The provider, which compares the messages themselves, refuses none, and if nothing was changed no
 // thinking is left out.
 func TestKeepAgainstModel(t *testing.T) {
 	t.Parallel()

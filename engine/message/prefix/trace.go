@@ -11,7 +11,7 @@ type Trace struct {
 	Parts  []uint32 // the base, and then each part, by Short
 	Stored int      // how many of them are not of pending messages
 	Tokens uint64   // of the window
-	End    Place    // behind the last part
+	End    Place    // after the last part
 	// Made are where its pending thinking was made.
 	Made []Place
 }
@@ -26,7 +26,7 @@ func (t *Trace) Shared(parts []uint32) int {
 }
 
 // At finds where thinking was made that now stands at a place, where the window before ended or showed it there. It is
-// nil where nothing is known of it.
+// nil if nothing is known of it.
 func (t *Trace) At(now *Place) *Place {
 	if t == nil {
 		return nil

@@ -11,7 +11,7 @@ type ThinkingLeft struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-// Left is what an answer says of thinking; nil: all is shown as it was.
+// Left is what an answer says of thinking; nil means all is shown as it was.
 func (r *Result) Left() *ThinkingLeft {
 	t := &ThinkingLeft{LeftOut: len(r.Stripped), Strange: len(r.Strange)}
 	if t.LeftOut+t.Strange == 0 {

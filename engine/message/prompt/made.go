@@ -20,7 +20,7 @@ type Kept struct {
 // Trace says where each reply among the messages of a turn was made. posted are the messages as they came, in a format.
 // A message that names a decision was made from its window. A decision that is named for the whole turn made what
 // stands behind its own pending messages, and each further reply was made by adding to that; of the pending ones it
-// knows where they were made. find gives a decision that a message names, and nil where there is none any more.
+// knows where they were made. find gives a decision that a message names, and nil if there is none any more.
 func Trace(format render.Format, posted []json.RawMessage, messages []chat.Parsed, turn *Kept,
 	find func(id string) *Kept) {
 	t := tracing{format: format, posted: posted, behind: -1}
@@ -54,7 +54,7 @@ func Trace(format render.Format, posted []json.RawMessage, messages []chat.Parse
 type tracing struct {
 	format render.Format
 	posted []json.RawMessage
-	turn   *Kept       // of the whole turn; nil: none is named
+	turn   *Kept       // of the whole turn; nil means none is named
 	behind int         // how many posted messages were its pending ones; -1: they are others
 	at     prefix.Walk // not known: nobody says how the next message was made
 	goesOn bool        // the next message was made by adding to this one
@@ -84,12 +84,12 @@ func (t *tracing) reach(m *chat.Parsed, find func(id string) *Kept) {
 	}
 }
 
-// Same tells whether two lists have the same message at an index, whatever Mneme's own fields say.
+// Same reports whether two lists have the same message at an index, whatever Mneme's own fields say.
 func Same(a, b []json.RawMessage, at int) bool {
 	return at < len(a) && at < len(b) && prefix.Digest(chat.WithoutOwn(a[at])) == prefix.Digest(chat.WithoutOwn(b[at]))
 }
 
-// same tells whether the turn begins with these messages, whatever Mneme's own fields say.
+// same reports whether the turn begins with these messages, whatever Mneme's own fields say.
 func (t *tracing) same(pending []json.RawMessage) bool {
 	for i := range pending {
 		if !Same(pending, t.posted, i) {

@@ -115,7 +115,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestSheet builds windows by hand and holds them against sheets: thinking goes where its prompt is another, also where
+// TestSheet builds windows by hand and compares them with sheets: thinking goes where its prompt is another, also where
 // leaving it out makes the format put something else in its place.
 func TestSheet(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestSheet(t *testing.T) {
 	if s, got := build("You help.", made, nil, whole...); len(s.Stripped) != 1 || !strings.Contains(got, "t2") {
 		t.Errorf("after a cut: %v are left out of %s", s.Stripped, got)
 	}
-	// A message of nothing but thinking gets a placeholder once that is left out, and what was made behind it without
+	// A message of nothing but thinking gets a placeholder once that is left out, and what was made after it without
 	// one was made behind another prompt.
 	alone := []string{question, thinks, question, answers}
 	made = []prefix.Place{{}, place("elsewhere"), {}, behind(t, q, thinks, question)}

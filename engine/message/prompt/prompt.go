@@ -1,7 +1,7 @@
 // Package prompt looks at a rendered window as the prompt of a model: which thinking may be sent in it, where the
 // breakpoints of a cache stand, and how much of it the provider knows from the window before.
 //
-// The hard idea is that a window has to be rendered before any of this can be said, because all of it depends on the
+// The main idea is that a window has to be rendered before any of this can be said, because all of it depends on the
 // very blocks that are sent. So Amend looks at what a builder made and says what to leave out, and the window is built
 // again until there is nothing to amend. Each round leaves more out, so there are few.
 //
@@ -16,7 +16,7 @@ import (
 // Entry is what is known of one entry of a window, a message or a notice.
 type Entry struct {
 	Tokens uint32
-	// Made is the place that the message was made behind; the zero Place: nobody knows.
+	// Made is the place that the message was made behind; the zero Place: unknown.
 	Made prefix.Place
 	// Pending is the index of a pending message in its request; -1 for all others.
 	Pending int
@@ -38,7 +38,7 @@ const (
 	Auto  CacheControl = "auto"  // Mneme sets its own where the stable prefix ends
 )
 
-// Valid tells whether a request may ask for it; "" is Keep.
+// Valid reports whether a request may ask for it; "" is Keep.
 func (c CacheControl) Valid() bool { return c == "" || c == Keep || c == Strip || c == Auto }
 
 // maxBreakpoints is how many breakpoints Anthropic takes in one request.
@@ -50,14 +50,14 @@ type Input struct {
 	Control CacheControl
 	Tools   prefix.Hash   // the zero Hash: not said
 	Taken   int           // breakpoints that the request has elsewhere
-	Before  *prefix.Trace // the window before; nil: there is none
+	Before  *prefix.Trace // the window before; nil means there is none
 	Whole   bool          // it is the whole, unchanged transcript
 	Again   bool          // it is a replay: what follows from the window before is known from Answers
 	Answers
 	Entry func(item int32) Entry // each entry of the window
 }
 
-// Sheet holds windows against their inputs, one after the other. The zero Sheet is ready for Begin.
+// Sheet compares windows with their inputs, one after the other. The zero Sheet is ready for Begin.
 type Sheet struct {
 	Input
 	Result
@@ -95,8 +95,8 @@ type Result struct {
 	Loop     bool    // some of the stripped belongs to an open tool loop
 }
 
-// Amend looks at the window that b has built with the edits so far. It tells whether b.Edits are others now, so that the
-// window must be built again.
+// Amend looks at the window that b has built with the edits so far. It reports whether b.Edits are others now, so that
+// the window must be built again.
 func (s *Sheet) Amend(b *render.Builder, w *render.Window) (again bool) {
 	if s.think(b, w) {
 		return true
@@ -108,7 +108,7 @@ func (s *Sheet) Amend(b *render.Builder, w *render.Window) (again bool) {
 	return s.mark(b, w)
 }
 
-// think holds each thinking block against the law.
+// think compares each thinking block with the law.
 func (s *Sheet) think(b *render.Builder, w *render.Window) (again bool) {
 	walk := s.start(w)
 	s.walk(&walk, b.Parts)
@@ -164,10 +164,10 @@ func (s *Sheet) start(w *render.Window) prefix.Walk {
 	return prefix.Start(system, s.Tools)
 }
 
-// walk goes along a window's parts and notes its thinking: where each block stands, and where it was made.
+// walk goes along a window's parts and notes its thinking: where each block stands, and if it was made.
 func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 	s.blocks, s.of = s.blocks[:0], s.of[:0]
-	var made prefix.Walk // of the message at hand, and of the pending ones behind it
+	var made prefix.Walk // of the message at hand, and of the pending ones after it
 	e, item, start := Entry{Pending: -1}, int32(-2), prefix.Place{}
 	for i := range parts {
 		p := &parts[i]
@@ -186,7 +186,7 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 				s.note(e.Pending, start)
 			}
 		} else if e.Changed {
-			made = prefix.Walk{} // thinking behind a text that is another now
+			made = prefix.Walk{} // thinking after a text that is another now
 		}
 		now.Add(&p.Part)
 		if made.Known() {
@@ -195,9 +195,9 @@ func (s *Sheet) walk(now *prefix.Walk, parts []render.Placed) {
 	}
 }
 
-// origin begins the walk from where an entry was made; was is the pending message before it. Whoever says nothing of a pending message that thinks has most
-// likely made it from the window before, where that ended at the very place. What stands behind it in the same turn was
-// made by adding to it.
+// origin begins the walk from if an entry was made; was is the pending message before it. Whoever says nothing of a
+// pending message that thinks has most likely made it from the window before, where that ended at the very place. What
+// stands after it in the same turn was made by adding to it.
 func (s *Sheet) origin(made *prefix.Walk, was int, e *Entry, now *prefix.Walk, thinks bool) {
 	if place, ok := s.Made[e.Pending]; ok && s.Again {
 		*made = prefix.From(place)
@@ -253,7 +253,7 @@ func (s *Sheet) mark(b *render.Builder, w *render.Window) (again bool) {
 // systemPart stands for the system prompt among breakpoints.
 const systemPart = -1
 
-// ends are where a prompt is worth being kept: behind the system prompt, which outlives a cut, where the window before
+// ends are if a prompt is worth being kept: after the system prompt, which outlives a cut, where the window before
 // ended, which is what the provider has, and at the end, which the next window begins with.
 func (s *Sheet) ends(b *render.Builder, w *render.Window, room int) []int {
 	var at []int

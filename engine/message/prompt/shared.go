@@ -18,7 +18,7 @@ type Compared struct {
 	Cut bool
 }
 
-// Trace gives what the next window is compared with. It must be called when there is nothing to amend; tokens are the
+// Trace returns what the next window is compared with. It must be called when there is nothing to amend; tokens are the
 // window's.
 func (s *Sheet) Trace(b *render.Builder, w *render.Window, tokens uint64) prefix.Trace {
 	t := prefix.Trace{Parts: s.list(b, w), Tokens: tokens, End: s.End}

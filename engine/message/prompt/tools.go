@@ -18,7 +18,7 @@ func Tools(list []json.RawMessage) (named prefix.Hash, breakpoints int) {
 			Deferred   bool            `json:"defer_loading"`
 			Breakpoint json.RawMessage `json:"cache_control"`
 		}
-		_ = json.Unmarshal(raw, &tool) // a list that is none was refused where it was counted
+		_ = json.Unmarshal(raw, &tool) // a list that is none was refused if it was counted
 		if len(tool.Breakpoint) > 0 {
 			breakpoints++
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // AppendName appends the name of the next member of an object, which must need no escapes, and what stands before it
-// and behind it.
+// and after it.
 func AppendName(dst []byte, name string) []byte {
 	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')

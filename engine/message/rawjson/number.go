@@ -9,7 +9,7 @@ import (
 // quadratic time for long ones.
 const maxNumber = 1000
 
-// Readable tells whether all readers of JSON can hold a number: it is short enough, and a 64-bit float neither
+// Readable reports whether all readers of JSON can hold a number: it is short enough, and a 64-bit float neither
 // overflows nor loses all of it.
 func Readable(number []byte) bool {
 	if len(number) <= 300 && bytes.IndexByte(number, 'e') < 0 && bytes.IndexByte(number, 'E') < 0 {
@@ -29,7 +29,7 @@ func Readable(number []byte) bool {
 	return f != 0 || !bytes.ContainsAny(mantissa, "123456789")
 }
 
-// NumbersReadable tells whether all numbers of a valid JSON text are Readable.
+// NumbersReadable reports whether all numbers of a valid JSON text are Readable.
 func NumbersReadable(raw []byte) bool {
 	for i := 0; i < len(raw); {
 		switch c := raw[i]; {

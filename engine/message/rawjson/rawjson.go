@@ -95,7 +95,7 @@ func (o *Object) Find(name string) *Field {
 	return nil
 }
 
-// Get returns the value of a member, or nil where it is absent or null.
+// Get returns the value of a member, or nil if it is absent or null.
 func (o *Object) Get(name string) []byte {
 	f := o.Find(name)
 	if f == nil || o.Raw[f.Value] == 'n' {
@@ -104,7 +104,7 @@ func (o *Object) Get(name string) []byte {
 	return o.Raw[f.Value:f.End]
 }
 
-// Text returns a string member, "" where it is absent, null or another type.
+// Text returns a string member, "" if it is absent, null or another type.
 func (o *Object) Text(name string) string {
 	s, _ := String(o.Get(name))
 	return s

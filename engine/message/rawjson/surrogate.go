@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// LoneSurrogate tells whether a text of a valid JSON value escapes half of a UTF-16 pair, such as \ud800 without
-// \udc00 to \udfff behind it. It stands for no character: encoding/json reads U+FFFD, and other readers refuse all of
+// LoneSurrogate reports whether a text of a valid JSON value escapes half of a UTF-16 pair, such as \ud800 without
+// \udc00 to \udfff after it. It stands for no character: encoding/json reads U+FFFD, and other readers refuse all of
 // the JSON that it stands in.
 func LoneSurrogate(raw []byte) bool {
 	for {

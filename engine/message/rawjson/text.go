@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Text gives the names and values of JSON as words, a value a line: escapes and brackets are none. What is no JSON is
+// Text returns the names and values of JSON as words, a value a line: escapes and brackets are none. What is no JSON is
 // given as it stands.
 func Text(raw []byte) string {
 	var value any

@@ -11,7 +11,7 @@ import (
 // escapes are the characters that a backslash and a letter stand for.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// String returns a JSON string's value; false where the JSON is no string. The value is the one that encoding/json reads,
+// String returns a JSON string's value; false if the JSON is no string. The value is the one that encoding/json reads,
 // which takes half of a UTF-16 pair for U+FFFD.
 func String(raw []byte) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
@@ -50,7 +50,7 @@ func String(raw []byte) (string, bool) {
 	return text, err == nil
 }
 
-// escapedRune reads the character that begins with u0000 behind a backslash, and how many bytes of b it takes: 0 where
+// escapedRune reads the character that begins with u0000 after a backslash, and how many bytes of b it takes: 0 if
 // there is none.
 func escapedRune(b []byte) (r rune, size int) {
 	const one, pair = len(`u0000`), len(`u0000\u0000`)

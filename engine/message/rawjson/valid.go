@@ -9,7 +9,7 @@ import (
 const maxDepth = 10_000
 
 // Valid is json.Valid, several times as quick for long texts, because each body and each message is looked at.
-// FuzzValid holds it against json.Valid.
+// FuzzValid compares it with json.Valid.
 func Valid(b []byte) bool {
 	var first [64]byte
 	open := first[:0] // the objects and arrays that the place is in, by their first byte
@@ -75,7 +75,7 @@ func behind(b []byte, i int, open []byte) (next int, left []byte, more bool) {
 	}
 }
 
-// member goes from a member's name to its value; it is negative where there is no name and colon.
+// member goes from a member's name to its value; it is negative if there is no name and colon.
 func member(b []byte, i int) int {
 	if i == len(b) || b[i] != '"' {
 		return -1
@@ -96,7 +96,7 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// scalar is the end of a string, a number or a word; negative where there is none.
+// scalar is the end of a string, a number or a word; negative if there is none.
 func scalar(b []byte, i int) int {
 	switch c := b[i]; {
 	case c == '"':
@@ -118,7 +118,7 @@ const (
 )
 
 // text is the end of the string that begins at i. Eight bytes are looked at together: a byte of hit has its highest bit
-// set where a byte is below 0x20, a quote or a backslash. Beyond the first one, borrowing may set others.
+// set if a byte is below 0x20, a quote or a backslash. Beyond the first one, borrowing may set others.
 func text(b []byte, i int) int {
 	for i++; ; {
 		for ; i+8 <= len(b); i += 8 {
@@ -148,7 +148,7 @@ func text(b []byte, i int) int {
 	}
 }
 
-// escape is the end of what stands behind a backslash.
+// escape is the end of what stands after a backslash.
 func escape(b []byte, i int) int {
 	if i == len(b) {
 		return -1

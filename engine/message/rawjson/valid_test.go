@@ -18,7 +18,7 @@ var validSeeds = []string{
 	strings.Repeat(" ", 9) + `"` + strings.Repeat("word ", 9) + `\n"`,
 }
 
-// FuzzValid holds Valid against json.Valid.
+// FuzzValid compares Valid with json.Valid.
 func FuzzValid(f *testing.F) {
 	for _, s := range validSeeds {
 		f.Add([]byte(s))

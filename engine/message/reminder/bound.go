@@ -39,7 +39,7 @@ func (b *Bound) Append(dst []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(packed))), packed...)
 }
 
-// ParseBound unpacks what Append packed, and gives the bytes behind it.
+// ParseBound unpacks what Append packed, and returns the bytes after it.
 func ParseBound(b []byte) (*Bound, []byte, error) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {

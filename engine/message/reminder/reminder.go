@@ -70,7 +70,7 @@ func Fit(memories []Recalled, room uint64, count, whole func(string) uint32) (te
 	return text, tokens
 }
 
-// Text is a reminder of these memories, "" where there are none.
+// Text is a reminder of these memories, "" if there are none.
 func Text(memories []Recalled) string {
 	if len(memories) == 0 {
 		return ""
@@ -83,8 +83,9 @@ func Text(memories []Recalled) string {
 	return b.String()
 }
 
-// Message is a message of Mneme's own in a window. Where it stands before a user's message, it is a part of that: policies see
-// its tokens there, it stays and goes with the message, and it is gone where the message has become an earlier question.
+// Message is a message of Mneme's own in a window. Where it stands before a user's message, it is a part of that:
+// policies see its tokens there, it stays and goes with the message, and it is gone if the message has become an
+// earlier question.
 type Message struct {
 	ID       string // in reports
 	Text     string

@@ -71,8 +71,8 @@ func (b *Builder) Reset(f Format, buf []byte, system SystemPrompt) {
 	b.putSystem(&system)
 }
 
-// Place is the index in Messages of what was added last, or of the first of its elements. It is -1 where the format has
-// no place for it there: Anthropic's notices stand in the system prompt, and flat text has no messages.
+// Place is the index in Messages of what was added last, or of the first of its elements. It is -1 if the format has no
+// place for it there: Anthropic's notices stand in the system prompt, and flat text has no messages.
 func (b *Builder) Place() int { return b.place }
 
 // Join makes what was added last a part of the entry that is added next.

@@ -10,13 +10,13 @@ import (
 
 // Edits are what an Anthropic window leaves out of its blocks, or adds to them. The zero Edits changes nothing.
 type Edits struct {
-	// Thinking tells, for each thinking block in order, whether it stays; nil: all stay.
+	// Thinking tells, for each thinking block in order, whether it stays; nil means all stay.
 	Thinking []bool
-	// Marks tells, for each posted breakpoint in order, whether it stays; nil: all stay.
+	// Marks tells, for each posted breakpoint in order, whether it stays; nil means all stay.
 	Marks []bool
 	// Breakpoints are the parts that get a breakpoint, by index and ascending.
 	Breakpoints []int
-	// SystemBreakpoint gives the system prompt one.
+	// SystemBreakpoint returns the system prompt one.
 	SystemBreakpoint bool
 }
 
@@ -56,7 +56,7 @@ type replacement struct {
 
 // edit is what becomes of one fragment's blocks in a window.
 type edit struct {
-	drop         []bool        // by block; nil: none is dropped
+	drop         []bool        // by block; nil means none is dropped
 	replacements []replacement // ascending
 	changed      bool
 }
@@ -148,7 +148,7 @@ func (e *edit) apply(dst, blocks []byte, from, to int) []byte {
 }
 
 // LatestMarks tells which breakpoints of a cache stay, of those whose ttl is an hour or not, in order: the latest, as
-// many as there is room for. One of an hour must not stand behind one of five minutes, so shorter ones before it go.
+// many as there is room for. One of an hour must not stand after one of five minutes, so shorter ones before it go.
 func LatestMarks(long []bool, room int) []bool {
 	keep, hour := make([]bool, len(long)), false
 	for i := len(long) - 1; i >= 0 && room > 0; i-- {

@@ -29,7 +29,7 @@ func (f Format) String() string {
 	return ""
 }
 
-// ParseFormat returns the format of that name, or false where there is none.
+// ParseFormat returns the format of that name, or false if there is none.
 func ParseFormat(name string) (Format, bool) {
 	for _, f := range []Format{OpenAIChat, AnthropicMessages, OpenAIResponses, Text} {
 		if f.String() == name {

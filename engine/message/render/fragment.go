@@ -18,7 +18,7 @@ type Fragment struct {
 	Format Format
 	Role   plan.Role
 	// Bytes is the message as JSON (for OpenAIResponses: items separated by commas; for Text: the line). In the
-	// Anthropic format it is how the message stands alone, empty where it has no blocks.
+	// Anthropic format it is how the message stands alone, empty if it has no blocks.
 	Bytes []byte
 	Items int // how many elements of the window Bytes are
 	// Reasoning is what a chat window shows as reasoning_content where the request asks for it.

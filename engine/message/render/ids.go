@@ -7,7 +7,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
-// windowIDs gives the calls of one window ids that differ, in formats that forbid that an id repeats. A call and its
+// windowIDs returns the calls of one window ids that differ, in formats that forbid that an id repeats. A call and its
 // results get the same.
 type windowIDs struct {
 	legal func(string) string // makes an id one that the format allows
@@ -41,7 +41,7 @@ func (w *windowIDs) resolve(fr *Fragment, seq uint64) {
 	}
 }
 
-// claim gives a call a name that no other call of the window has: its id, where that is free and legal, else the id
+// claim returns a call a name that no other call of the window has: its id, where that is free and legal, else the id
 // and the number of its message.
 func (w *windowIDs) claim(id string, seq uint64) string {
 	if w.taken == nil {

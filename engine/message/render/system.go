@@ -34,14 +34,13 @@ func (b *Builder) putSystem(system *SystemPrompt) {
 	}
 }
 
-// markOf is a block's breakpoint, nil where it has none.
+// markOf is a block's breakpoint, nil if it has none.
 func markOf(raw []byte) []byte {
 	block, _, _ := rawjson.ReadObject(raw)
 	return block.Get(cacheControl)
 }
 
-// systemBlocks is Anthropic's system prompt as a list, with the breakpoints that the edits leave; nil where it is a
-// text.
+// systemBlocks is Anthropic's system prompt as a list, with the breakpoints that the edits leave; nil if it is a text.
 func (b *Builder) systemBlocks() []byte {
 	if len(b.blocks) == 0 {
 		return nil

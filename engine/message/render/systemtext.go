@@ -13,9 +13,9 @@ import (
 
 // Prompt is a system prompt. The zero value is none.
 type SystemPrompt struct {
-	// Text is what it says; the texts of blocks stand behind one another, separated by blank lines.
+	// Text is what it says; the texts of blocks stand after one another, separated by blank lines.
 	Text string
-	// Blocks are the posted blocks that say something, as they came; nil where the prompt was posted as a text.
+	// Blocks are the posted blocks that say something, as they came; nil if the prompt was posted as a text.
 	Blocks [][]byte
 }
 

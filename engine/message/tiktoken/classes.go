@@ -80,7 +80,7 @@ func fill(all []class, from, to, stride rune, c class) {
 	}
 }
 
-// classAt gives the class of the character at a place of a text, which is valid UTF-8, and where the next one begins.
+// classAt returns the class of the character at a place of a text, which is valid UTF-8, and where the next one begins.
 // At the text's end it gives no class.
 func classAt(text string, at int) (c class, next int) {
 	if at >= len(text) {
@@ -93,7 +93,7 @@ func classAt(text string, at int) (c class, next int) {
 	return blocks[blockOf[r>>blockBits]][r&(1<<blockBits-1)], at + width
 }
 
-// run gives where the characters of a set end that begin at a place of a text.
+// run returns where the characters of a set end that begin at a place of a text.
 func run(text string, at int, set class) int {
 	for {
 		c, next := classAt(text, at)

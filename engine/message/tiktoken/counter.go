@@ -1,6 +1,6 @@
-// Package tiktoken counts tokens as OpenAI's tokenizers do, offline: the vocabularies are part of the binary. Its counts
-// are those of the library tiktoken-go, which its tests hold it against. It does not use the library, because that
-// takes time that grows with the square of a long run of letters or blanks, and cannot be stopped.
+// Package tiktoken counts tokens as OpenAI's tokenizers do, offline: the vocabularies are part of the binary. Its
+// counts are those of the library tiktoken-go, which its tests compare it with. It does not use the library, because
+// that takes time that grows with the square of a long run of letters or blanks, and cannot be stopped.
 package tiktoken
 
 import (
@@ -38,7 +38,7 @@ func New() (*Counter, error) {
 }
 
 // Count returns the number of tokens of a text. Special tokens that it spells out are ordinary text, and a byte that is
-// not UTF-8 counts as U+FFFD. Count panics where the name is not O200K or CL100K, because settings are checked long
+// not UTF-8 counts as U+FFFD. Count panics if the name is not O200K or CL100K, because settings are checked long
 // before.
 func (c *Counter) Count(name, text string) int {
 	n, _ := c.CountUntil(name, text, never)
@@ -96,7 +96,7 @@ type watch struct {
 	stopped bool
 }
 
-// pass notes that so many bytes are counted, and tells whether to stop.
+// pass notes that so many bytes are counted, and reports whether to stop.
 func (w *watch) pass(n int) (stopped bool) {
 	if w.passed += n; w.passed >= chunk && !w.stopped {
 		w.passed, w.stopped = 0, w.stop()
@@ -118,13 +118,13 @@ func (e *encoding) count(text string, w *watch) (n int) {
 	return n
 }
 
-// countPiece adds the tokens of the piece that begins at a place to n, and gives where the piece ends.
+// countPiece adds the tokens of the piece that begins at a place to n, and returns where the piece ends.
 func (e *encoding) countPiece(n int, text string, at int, w *watch) (sum, end int) {
 	end = e.split(text, at)
 	return n + e.vocabulary.count(text[at:end], w), end
 }
 
-// countBehind counts a text alone and behind a prefix. From the first place on where a piece begins in both, their
+// countBehind counts a text alone and after a prefix. From the first place on where a piece begins in both, their
 // pieces are the same.
 func (e *encoding) countBehind(prefix, text string, w *watch) (alone, behind int) {
 	at, joinedAt := 0, 0 // of the text, and of the prefix with the text

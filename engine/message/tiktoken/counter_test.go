@@ -34,7 +34,7 @@ func TestKnownCounts(t *testing.T) {
 	}
 }
 
-// A text behind a prefix counts as the two in one text do.
+// A text after a prefix counts as the two in one text do.
 func TestCountBehind(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
 	for _, class := range classesOfText {

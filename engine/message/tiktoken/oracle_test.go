@@ -147,7 +147,7 @@ func TestCampaignTokens(t *testing.T) {
 	})
 }
 
-// Every character is held against the library alone, between letters, behind a blank and before an apostrophe: the
+// Every character is held against the library alone, between letters, after a blank and before an apostrophe: the
 // classes of characters are the library's.
 func TestCampaignCharacters(t *testing.T) {
 	step := campaign.Size(37, 1)
@@ -260,7 +260,7 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-// holdBehind fails the test where a text counts otherwise behind a prefix than as one text with it.
+// holdBehind fails the test where a text counts otherwise after a prefix than as one text with it.
 func holdBehind(t *testing.T, prefix, text string) {
 	t.Helper()
 	alone, behind, err := counter().CountBehind(t.Context(), prefix, text)

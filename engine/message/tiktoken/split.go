@@ -35,8 +35,8 @@ func splitO200K(text string, at int) int {
 	return space(text, at)
 }
 
-// wordO200K gives where a word ends that begins with a character of class c, and at where there is none. It is the
-// first two alternatives without the contraction.
+// wordO200K returns where a word ends that begins with a character of class c, and at if there is none. It is the first
+// two alternatives without the contraction.
 func wordO200K(text string, at int, c class, next int) int {
 	const uppers, lowers = upper | letter | mark, lower | letter | mark
 	start := at
@@ -103,7 +103,7 @@ func splitCL100K(text string, at int) int {
 	return space(text, at)
 }
 
-// contraction gives where an English contraction ends that begins at a place, and the place where there is none.
+// contraction returns where an English contraction ends that begins at a place, and the place if there is none.
 func contraction(text string, at int) int {
 	if len(text)-at < 2 || text[at] != '\'' {
 		return at
@@ -123,7 +123,7 @@ func contraction(text string, at int) int {
 	return at
 }
 
-// numbers gives where at most three digits end, of which the first ends at a place.
+// numbers returns where at most three digits end, of which the first ends at a place.
 func numbers(text string, at int) int {
 	for range 2 {
 		c, next := classAt(text, at)
@@ -135,7 +135,7 @@ func numbers(text string, at int) int {
 	return at
 }
 
-// space gives where a piece of blanks ends: behind the last newline among them, else before the last of several, which
+// space returns where a piece of blanks ends: after the last newline among them, else before the last of several, which
 // goes with the word that follows.
 func space(text string, at int) int {
 	end, last, behind := at, at, at

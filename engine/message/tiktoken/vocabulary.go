@@ -12,7 +12,7 @@ import (
 	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
-// vocabulary is the tokens of an encoding. They lie one behind the other in the order of their ranks, so the place of a
+// vocabulary is the tokens of an encoding. They lie one after the other in the order of their ranks, so the place of a
 // token stands for its rank.
 type vocabulary struct {
 	tokens string
@@ -103,7 +103,7 @@ func (v *vocabulary) add(rank uint32, token string) {
 	v.slots[i] = hash>>32<<32 | uint64(len(token))<<24 | uint64(rank)
 }
 
-// rank gives the rank of a token, or none, from its hash.
+// rank returns the rank of a token, or none, from its hash.
 func (v *vocabulary) rank(token string, hash uint64) uint32 {
 	want := hash>>32<<32 | uint64(len(token))<<24
 	for i := hash; ; i++ {
@@ -120,7 +120,7 @@ func (v *vocabulary) rank(token string, hash uint64) uint32 {
 	}
 }
 
-// count gives how many tokens a piece has. Where it is stopped, the count is not whole.
+// count returns how many tokens a piece has. Where it is stopped, the count is not whole.
 func (v *vocabulary) count(piece string, w *watch) int {
 	if len(piece) > maxToken {
 		return v.countLong(piece, window, w)
@@ -150,8 +150,8 @@ func (v *vocabulary) count(piece string, w *watch) int {
 type part struct{ at, rank uint32 }
 
 // merge encodes a text that is not looked for as a whole: it joins the two neighbours of the lowest rank, the first of
-// several, until no two are a token. It gives where the tokens begin, and the text's end. Its time grows with the square
-// of the text's length.
+// several, until no two are a token. It returns where the tokens begin, and the text's end. Its time grows with the
+// square of the text's length.
 func (v *vocabulary) merge(text string, parts []part) []part {
 	for i := range len(text) - 1 {
 		parts = append(parts, part{uint32(i), v.pairs[uint16(text[i])<<8|uint16(text[i+1])]})
@@ -198,7 +198,7 @@ func (v *vocabulary) mergeAll(text string, parts []part, least uint32) []part {
 	return parts[:to]
 }
 
-// joined gives the rank of what lies between two places of a text.
+// joined returns the rank of what lies between two places of a text.
 func (v *vocabulary) joined(text string, from, to uint32) uint32 {
 	if to-from > maxToken {
 		return none
@@ -238,7 +238,7 @@ func (v *vocabulary) countLong(piece string, size int, w *watch) int {
 	return n + len(parts) - 1
 }
 
-// apart tells whether two tokens stay two when they are encoded together.
+// apart reports whether two tokens stay two when they are encoded together.
 func (v *vocabulary) apart(left, right string) bool {
 	var space [2*maxToken + 1]part
 	parts := v.merge(left+right, space[:0])

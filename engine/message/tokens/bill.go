@@ -86,7 +86,7 @@ func argumentsIn(f chat.Format, arguments string) string {
 	return arguments
 }
 
-// OneForAll tells whether the message costs the same in every format: it is one text, calls and names.
+// OneForAll reports whether the message costs the same in every format: it is one text, calls and names.
 func (b *Bill) OneForAll(m *chat.Message) bool {
 	if b.mixed || len(b.text) > 1 || len(b.text) == 1 && b.text[0] != b.shown || m.Name != "" || m.Empty() {
 		return false

@@ -77,7 +77,7 @@ func TestPictures(t *testing.T) {
 	for _, c := range []struct {
 		w, h   int
 		detail string
-		// published: OpenAI by patches and by tiles, Anthropic from 4.7 on and before; 0: none is
+		// published: OpenAI by patches and by tiles, Anthropic from 4.7 on and before; 0 means none is
 		patches, tiles, newer, older int
 	}{
 		{1024, 1024, "high", 1229, 765, 1369, 1369},
@@ -176,7 +176,7 @@ func wav(seconds int) string {
 	return base64.StdEncoding.EncodeToString(append(b, make([]byte, seconds*16000)...))
 }
 
-// mp3 is a sound of so many seconds at 64 kbit a second, behind a tag.
+// mp3 is a sound of so many seconds at 64 kbit a second, after a tag.
 func mp3(seconds int) string {
 	b := append([]byte("ID3\x04\x00\x00\x00\x00\x00\x0a0123456789"), 0xff, 0xfb, 0x50, 0)
 	return base64.StdEncoding.EncodeToString(append(b, make([]byte, seconds*8000-20)...))

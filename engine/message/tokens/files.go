@@ -62,7 +62,7 @@ func soundTokens(data string) int {
 	return min(max(1, over(total*soundPerSecond, rate)), maxSound)
 }
 
-// wavRate reads the bytes a second of a WAV; 0: it is none.
+// wavRate reads the bytes a second of a WAV; 0 means it is none.
 func wavRate(b []byte) int {
 	if len(b) < 36 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WAVE" {
 		return 0
@@ -79,7 +79,7 @@ var (
 	mpeg2 = [16]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0}
 )
 
-// mp3Rate reads the bytes a second of the first frame of an MP3; 0: there is none.
+// mp3Rate reads the bytes a second of the first frame of an MP3; 0 means there is none.
 func mp3Rate(b []byte) int {
 	for at := 0; at+2 < len(b); at++ {
 		if b[at] != 0xff || b[at+1]&0xe6 != 0xe2 { // a frame of layer 3
@@ -104,7 +104,7 @@ func pageTokens(n int, picture [rules]int) (tokens [rules]int) {
 	return tokens
 }
 
-// plainText is the text of a file in base64; false where it is no text.
+// plainText is the text of a file in base64; false if it is no text.
 func plainText(data string) (string, bool) {
 	b, err := io.ReadAll(bytesOf64(data))
 	return string(b), err == nil && utf8.Valid(b)

@@ -21,7 +21,7 @@ type memoKey struct {
 // memoSize bounds the lists that are remembered. What does not fit makes the memo begin anew.
 const memoSize = 1024
 
-// Tools is Tools, remembered. ended tells whether counting was broken off, in which case nothing is.
+// Tools is Tools, remembered. ended reports whether counting was broken off, in which case nothing is.
 func (m *Memo) Tools(list []json.RawMessage, cl100k bool, count func(string) int, ended func() bool) (int, error) {
 	if len(list) > MaxTools || bytesOf(list) > MaxToolBytes {
 		return Tools(list, cl100k, count)

@@ -52,7 +52,7 @@ func bytesOf64(data string) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))
 }
 
-// webpSize reads the size of a picture in WebP, which Go's library does not know. It is 0 where it is none.
+// webpSize reads the size of a picture in WebP, which Go's library does not know. It is 0 if it is none.
 func webpSize(r io.Reader) size {
 	var b [30]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil || string(b[:4]) != "RIFF" || string(b[8:12]) != "WEBP" {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A seam is a place where both tokenizers always begin a new piece: behind a letter, and before something that
-// continues no word. The tokens of a text are those of its parts, where it is cut at seams.
+// A seam is a place where both tokenizers always begin a new piece: after a letter, and before something that continues
+// no word. The tokens of a text are those of its parts, if it is cut at seams.
 
 // isSeam reports whether a cut before text[at] is a seam. An apostrophe is none, because it may begin the end of a
 // word, as in "it's".

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// ellipsis stands for a text where there is no room for more.
+// ellipsis stands for a text if there is no room for more.
 const ellipsis = "…"
 
 // Middle cuts a text to at most limit tokens, head and tail, and marks the cut; a text that fits stays as it is.
@@ -22,7 +22,7 @@ func Middle(text string, limit int, count func(string) int) string {
 // Uncounted is given to Known where the tokens of a text are not known.
 const Uncounted = -1
 
-// Known is Middle of a text that is known to have so many tokens, which saves counting. It gives the tokens of the
+// Known is Middle of a text that is known to have so many tokens, which saves counting. It returns the tokens of the
 // result too. Note is added to the words of the marker.
 func Known(text string, tokens, limit int, note string, count func(string) int) (string, int) {
 	m := middles{text: text, note: note, count: count, heads: []counted{{at: 0}}, tails: []counted{{at: len(text)}}}
@@ -88,14 +88,14 @@ func cutMiddle(text string, keep int, note string) (head, mark, tail string) {
 }
 
 // middles counts one text with cuts of different sizes. It remembers the tokens of the head up to some seams and of the
-// tail behind others, so that each further cut costs what lies between a seam and the mark.
+// tail after others, so that each further cut costs what lies between a seam and the mark.
 type middles struct {
 	text, note   string
 	count        func(string) int
 	heads, tails []counted // outermost first
 }
 
-// counted is a place and the tokens before it, or behind it in a tail.
+// counted is a place and the tokens before it, or after it in a tail.
 type counted struct{ at, tokens int }
 
 // seamsApart is how far apart, in bytes, the seams are at least whose counts are remembered.

@@ -134,7 +134,7 @@ func toolTokens(raw json.RawMessage, count func(string) int) (int, error) {
 	return n, nil
 }
 
-// typeName is a property's type; where it has several, they are joined.
+// typeName is a property's type; if it has several, they are joined.
 func (p *property) typeName() string {
 	var several []string
 	if json.Unmarshal(p.Type, &several) == nil {

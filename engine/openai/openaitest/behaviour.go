@@ -70,8 +70,8 @@ func Digest(x *Exchange) {
 	Say(digest(Marks(strings.Join(seen, "\n"))))(x)
 }
 
-// Extract answers with a summary of at most so many bytes, and of as many where there is as much to tell. Up to half of
-// it is the beginning of the summary so far, the rest the beginnings of the messages in equal parts.
+// Extract answers with a summary of at most that many bytes, and of as many where there is as much to tell. Up to half
+// of it is the beginning of the summary so far, the rest the beginnings of the messages in equal parts.
 func Extract(limit int) Behaviour {
 	return func(x *Exchange) { Say(extract(x.Previous, x.Messages, limit))(x) }
 }

@@ -63,7 +63,7 @@ func extract(previous string, messages []Message, limit int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// beginning is at most so many bytes of a text, cut at a character.
+// beginning is at most that many bytes of a text, cut at a character.
 func beginning(text string, limit int) string {
 	limit = min(max(limit, 0), len(text))
 	for limit > 0 && limit < len(text) && !utf8.RuneStart(text[limit]) {

@@ -45,10 +45,10 @@ type Request struct {
 	Model         string
 	MaxTokens     int
 	System        string    // what the model is told to do
-	Previous      string    // the running summary; "": none
+	Previous      string    // the running summary; "" means none
 	Messages      []Message // to fold into it
 	Body          []byte
-	Answer        string // the summary that was answered; "": none, or not yet
+	Answer        string // the summary that was answered; "" means none, or not yet
 	Canceled      bool   // the caller went away first
 }
 

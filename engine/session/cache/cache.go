@@ -13,7 +13,7 @@ type View struct {
 	Head  *session.Head
 	Rows  []Row    // ascending, up to the head's last message, without a gap but for superseded ones
 	Names []string // that rows speak of by number
-	// Summary is the head's; nil: it has none, or it cannot be read.
+	// Summary is the head's; nil means it has none, or it cannot be read.
 	Summary *session.Summary
 
 	tenant string
@@ -22,13 +22,13 @@ type View struct {
 	of     *View  // of a past: the view whose rows it shares
 }
 
-// whole tells whether the view holds the newest want messages, or all that the session has.
+// whole reports whether the view holds the newest want messages, or all that the session has.
 func (v *View) whole(want int) bool {
 	x := v.Head.Extent()
 	return len(v.Rows) >= want || uint64(len(v.Rows)) == x.LivingMessages()
 }
 
-// grow makes a view out of the one before. Only the newest view appends to the array that views share, behind the rows
+// grow makes a view out of the one before. Only the newest view appends to the array that views share, after the rows
 // that older views see.
 func (v *View) grow(old *View, added []transcript.Header) {
 	v.Rows, v.Names = old.Rows, old.Names
@@ -82,7 +82,7 @@ func (v *View) Append(hs []transcript.Header) {
 	v.Names = names
 }
 
-// Beside gives rows for messages that are not stored, and the view with their names among its own.
+// Beside returns rows for messages that are not stored, and the view with their names among its own.
 func (v *View) Beside(hs []transcript.Header) ([]Row, *View) {
 	added, with := &View{Names: v.Names}, *v
 	added.Append(hs)
@@ -90,7 +90,7 @@ func (v *View) Beside(hs []transcript.Header) ([]Row, *View) {
 	return added.Rows, &with
 }
 
-// summaryItem is the record to read for the view's summary; nil where it has none or the view before has it already.
+// summaryItem is the record to read for the view's summary; nil if it has none or the view before has it already.
 func (v *View) summaryItem(old *View) *store.Item {
 	s := v.Head.Covered()
 	if s.Covers == 0 {

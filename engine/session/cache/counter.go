@@ -74,7 +74,7 @@ func (c *Counter) showsReasoning(role plan.Role) bool {
 // Retexted counts a stored message as if it had another text.
 func (c *Counter) Retexted(h *transcript.Header, m *chat.Message, text string) uint32 {
 	changed := *m
-	changed.Text = text // its bytes are made where the window is rendered
+	changed.Text = text // its bytes are made if the window is rendered
 	words, own := c.Words(h)
 	n := int(words-own) + c.Count(changed.Shown())
 	if c.Format == chat.AnthropicMessages && changed.Empty() {

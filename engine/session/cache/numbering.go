@@ -6,7 +6,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 )
 
-// Numbering gives the strings, delegations, tags and atoms of one request their numbers, in the order in which the
+// Numbering returns the strings, delegations, tags and atoms of one request their numbers, in the order in which the
 // window's records first name them, so that a request's bytes depend on its records alone.
 type Numbering struct {
 	names []string // the names that rows speak of by number
@@ -27,7 +27,7 @@ func NewNumbering(names []string) *Numbering {
 	return n
 }
 
-// index finds a string among the view's names. A string that no row names is added behind them.
+// index finds a string among the view's names. A string that no row names is added after them.
 func (n *Numbering) index(s string) uint32 {
 	if s == "" {
 		return 0
@@ -39,7 +39,7 @@ func (n *Numbering) index(s string) uint32 {
 	return uint32(len(n.names) - 1)
 }
 
-// Name gives the id of a string that a request names beside its records, Delegation that of a delegation.
+// Name returns the id of a string that a request names beside its records, Delegation that of a delegation.
 func (n *Numbering) Name(s string) uint32 { return n.string(n.index(s)) }
 
 func (n *Numbering) Delegation(s string) uint32 { return n.delegationOf(n.index(s)) }

@@ -23,7 +23,7 @@ type Row struct {
 type Body struct {
 	Message   atomic.Pointer[chat.Message]
 	Fragments [4][3]Fragment // by format: as posted, as markdown, as an earlier question
-	// Markdown counts the tokens as markdown, by format and encoding, plus one; 0: not counted yet.
+	// Markdown counts the tokens as markdown, by format and encoding, plus one; 0 means not counted yet.
 	Markdown      [4][2]atomic.Uint32
 	MarkdownBytes atomic.Uint32 // known where its tokens are
 	Damaged       atomic.Bool   // the body cannot be read
@@ -49,7 +49,7 @@ type Of struct {
 	Note     string // in the words that mark the cut
 }
 
-// Fragment is the place of a rendering; nil: it was not made yet.
+// Fragment is the place of a rendering; nil means it was not made yet.
 type Fragment = atomic.Pointer[Rendered]
 
 // Rendered is a fragment with its sum, which windows' hashes are made of.
@@ -80,7 +80,7 @@ func (b *Body) weigh() (n int) {
 	return n
 }
 
-// IndexOf is the place of a message among rows that ascend by seq; -1 where it is not there.
+// IndexOf is the place of a message among rows that ascend by seq; -1 if it is not there.
 func IndexOf(rows []*Row, seq uint64) int {
 	i, ok := slices.BinarySearchFunc(rows, seq, func(r *Row, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	if !ok {

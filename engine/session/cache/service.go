@@ -28,13 +28,13 @@ type Service struct {
 // place is where the view of one session is kept. Its mutex lets one load at a time.
 type place = lru.Cell[*atomic.Pointer[View]]
 
-// New makes the room. The views that it keeps take at most limit bytes; 0: 64 MiB.
+// New returns a Service. The views that it keeps take at most limit bytes; 0: 64 MiB.
 func New(db *records.DB, sessions *session.Service, limit int) *Service {
 	return &Service{db: db, sessions: sessions,
 		places: lru.New(limit, func() *atomic.Pointer[View] { return new(atomic.Pointer[View]) })}
 }
 
-// Current gives a view of the session at the head just read, of which raw are the bytes, holding at least the newest
+// Current returns a view of the session at the head just read, of which raw are the bytes, holding at least the newest
 // want messages. What was read in another epoch of the store is not found any more, and goes as the least recently
 // used.
 func (svc *Service) Current(ctx context.Context, tenant string, h *session.Head, raw []byte, want int) (*View, error) {
@@ -89,7 +89,7 @@ func (svc *Service) grow(ctx context.Context, v, old *View, want int, also *stor
 	return true, nil
 }
 
-// At gives a view of an earlier state of a session, for replays. It is not kept.
+// At returns a view of an earlier state of a session, for replays. It is not kept.
 func (svc *Service) At(ctx context.Context, tenant string, x transcript.Extent, want int) (*View, error) {
 	hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, x, want, nil)
 	if err != nil {
@@ -101,7 +101,7 @@ func (svc *Service) At(ctx context.Context, tenant string, x transcript.Extent, 
 	return v, nil
 }
 
-// Past gives a view of an earlier state of a session, whose head was just read, with its bytes. What is in memory of
+// Past returns a view of an earlier state of a session, whose head was just read, with its bytes. What is in memory of
 // the session serves for its past too: most decisions that somebody reads were made lately.
 func (svc *Service) Past(ctx context.Context, tenant string, h *session.Head, raw []byte, x transcript.Extent, want int,
 ) (*View, error) {
@@ -121,7 +121,7 @@ func (svc *Service) Past(ctx context.Context, tenant string, h *session.Head, ra
 		Superseded: x.Superseded}, Rows: now.Rows[:n:n], Names: slices.Clip(now.Names), tenant: tenant, of: now}, nil
 }
 
-// Widen gives the view of the same revision that holds at least the newest want messages.
+// Widen returns the view of the same revision that holds at least the newest want messages.
 func (svc *Service) Widen(ctx context.Context, v *View, want int) (*View, error) {
 	if v.place == nil {
 		return svc.At(ctx, v.tenant, v.Head.Extent(), want)

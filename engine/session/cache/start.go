@@ -2,9 +2,9 @@ package cache
 
 // TableStart is the index of the first message that a window considers, of the newest ones of a session, before which
 // there are as many as before says. Behind it are at most horizon messages, and no more than room once their calls are
-// answered. It moves in steps of a quarter of the horizon, to the first turn behind the step, so that it stands still for
-// many turns, and with it every cut that policies work out from there. A turn that is longer than the shortest table is
-// begun inside, at an atom. What counts is what lives, so that a rewind moves no step.
+// answered. It moves in steps of a quarter of the horizon, to the first turn after the step, so that it stands still
+// for many turns, and with it every cut that policies work out from there. A turn that is longer than the shortest
+// table is begun inside, at an atom. What counts is what lives, so that a rewind moves no step.
 func TableStart(stored []Row, before, horizon, room int) int {
 	fits, records := max(0, len(stored)-horizon), 0
 	for i := len(stored) - 1; i >= fits; i-- {

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// SummaryCut moves a cut back to where it splits no atom and stays before the session's newest user message of no
-// delegation, asked, or, where there is none, before the newest atom.
+// SummaryCut moves a cut back to where it splits no atom and stays before the session's newest user message outside
+// delegations, asked, or, if there is none, before the newest atom.
 func SummaryCut(rows []*Row, cut, asked uint64) uint64 {
 	newest := slices.Backward(rows)
 	bound := asked

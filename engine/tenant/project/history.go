@@ -41,7 +41,7 @@ func (s *Settings) Tag() (string, error) {
 	return hex.EncodeToString(sum[:16]), err
 }
 
-// SettingsHistory pages through the changes of a project's settings, newest first. It answers not_found, out_of_range
+// SettingsHistory pages through the changes of a project's settings, newest first. It returns not_found, out_of_range
 // and invalid_cursor.
 func (svc *Service) SettingsHistory(ctx context.Context, c ident.Caller, id string, page records.Page) (
 	records.List[SettingsChange], error) {
@@ -120,7 +120,7 @@ func (svc *Service) unlike(p *Record, known func(tag string) bool) error {
 	return err
 }
 
-// Sweep removes a chunk of the history of a deleted project, and tells whether there was any.
+// Sweep removes a chunk of the history of a deleted project, and reports whether there was any.
 func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
 	return svc.db.DeleteRange(ctx, tenant, records.SettingsChange.Under(pinc))
 }

@@ -90,7 +90,7 @@ func TestSettingsHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestSettingsThatWereReadBefore: a change is made only where the settings are as the caller knows them.
+// TestSettingsThatWereReadBefore: a change is made only if the settings are as the caller knows them.
 func TestSettingsThatWereReadBefore(t *testing.T) {
 	k := enginetest.New(t)
 	read := func() string {

@@ -31,7 +31,7 @@ type Service struct {
 	Pipelines Pipelines
 }
 
-// New makes the room. The defaults are the settings of projects that set none; nil: those that Mneme comes with.
+// New returns a Service. The defaults are the settings of projects that set none; nil: those that Mneme comes with.
 func New(db *records.DB, defaults *Settings) *Service {
 	if defaults == nil {
 		own := builtIn()
@@ -73,14 +73,14 @@ type Record struct {
 	setup atomic.Pointer[Setup] // what the settings say, made once per decoded record
 }
 
-// empty tells whether a project is the one that every tenant begins with, and nothing was said of it yet.
+// empty reports whether a project is the one that every tenant begins with, and nothing was said of it yet.
 func (p *Record) empty() bool {
 	return p.ID == ident.DefaultProject && p.Name == "" && (len(p.Set) == 0 || string(p.Set) == "{}")
 }
 
 func notFound(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no project %q", id) }
 
-// reaches answers not_found where the caller's key does not reach a project of that id, as if there were none.
+// reaches returns not_found where the caller's key does not reach a project of that id, as if there were none.
 func reaches(c ident.Caller, id string) error {
 	if !ident.ValidID(id) || !c.MaySee(id) {
 		return notFound(id)
@@ -90,7 +90,7 @@ func reaches(c ident.Caller, id string) error {
 
 // Read reads a project, and in the same round trip the records whose keys more names for its incarnation; more may be
 // nil. Items are those records in the order of their keys, raw is the project's own record as it is stored. The caller
-// must not change the Record, which other requests share. It answers not_found where there is no such project, or none
+// must not change the Record, which other requests share. It returns not_found if there is no such project, or none
 // that the caller's key reaches.
 func (svc *Service) Read(ctx context.Context, c ident.Caller, id string, more func(ident.Incarnation) [][]byte,
 ) (p *Record, items []store.Item, raw []byte, err error) {
@@ -126,18 +126,18 @@ func (svc *Service) Read(ctx context.Context, c ident.Caller, id string, more fu
 	}
 }
 
-// Find reads a project without more. It answers not_found as Read does.
+// Find reads a project without more. It returns not_found as Read does.
 func (svc *Service) Find(ctx context.Context, c ident.Caller, id string) (*Record, error) {
 	p, _, _, err := svc.Read(ctx, c, id, nil)
 	return p, err
 }
 
-// Peek gives a project as this process read it last, nil where it never did. It may be stale: good for a guess that is
-// checked later.
+// Peek returns a project as this process read it last, nil where it never did. It may be stale: good for a guess that
+// is checked later.
 func (svc *Service) Peek(tenant, id string) *Record { return svc.memo.Peek(tenant + "/" + id) }
 
 // Project reads a project and expects it unchanged at commit, so that nothing is written into one that was deleted. It
-// answers not_found as Read does.
+// returns not_found as Read does.
 func (svc *Service) Project(t *records.Tx, c ident.Caller, id string) (*Record, error) {
 	p, _, raw, err := svc.Read(t.Ctx, c, id, nil)
 	if err == nil {
@@ -146,7 +146,7 @@ func (svc *Service) Project(t *records.Tx, c ident.Caller, id string) (*Record, 
 	return p, err
 }
 
-// change reads a project to change it, and answers not_found where there is none.
+// change reads a project to change it, and returns not_found if there is none.
 func change(t *records.Tx, id string) (*Record, error) {
 	p, err := records.GetTx[Record](t, records.Project.Key(id))
 	if err == nil && p == nil {
@@ -155,8 +155,8 @@ func change(t *records.Tx, id string) (*Record, error) {
 	return p, err
 }
 
-// Put makes a project, or renames the one that is there. It answers invalid_id or too_long where the id or the name is
-// wrong, and not_found where the key does not reach such a project.
+// Put makes a project, or renames the one that is there. It returns invalid_id or too_long where the id or the name is
+// wrong, and not_found if the key does not reach such a project.
 func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spec) (p Project, created bool,
 	err error) {
 	if err := ident.CheckID("project", id); err != nil {
@@ -182,7 +182,7 @@ func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spe
 	return p, created, err
 }
 
-// Get describes a project, or answers not_found.
+// Get describes a project, or returns not_found.
 func (svc *Service) Get(ctx context.Context, c ident.Caller, id string) (Project, error) {
 	p, err := svc.Find(ctx, c, id)
 	if err != nil {
@@ -197,8 +197,8 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page)
 		func(_ []byte, p *Record) (Project, bool) { return p.Project, c.MaySee(p.ID) })
 }
 
-// Delete makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps
-// them. It answers not_found where the key reaches no such project.
+// Delete makes a project's sessions, settings and decisions unreachable at once, and leaves a job that sweeps them. It
+// returns not_found where the key reaches no such project.
 func (svc *Service) Delete(ctx context.Context, c ident.Caller, id string) error {
 	if err := reaches(c, id); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (svc *Service) Delete(ctx context.Context, c ident.Caller, id string) error
 	return err
 }
 
-// Living gives the incarnations of all of a tenant's projects.
+// Living returns the incarnations of all of a tenant's projects.
 func (svc *Service) Living(ctx context.Context, tenant string) (map[ident.Incarnation]bool, error) {
 	living := map[ident.Incarnation]bool{}
 	for it, err := range records.Each[Record](ctx, svc.db, tenant, records.Project.All()) {

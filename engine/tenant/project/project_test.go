@@ -17,7 +17,7 @@ import (
 
 var admin = ident.Caller{Tenant: "t", Role: ident.RoleTenantAdmin, Incarnation: ident.Incarnation{1}}
 
-// room makes the room over a store that holds a tenant. Any pipeline can run.
+// room returns a Service. over a store that holds a tenant. Any pipeline can run.
 func room(t *testing.T) *project.Service {
 	t.Helper()
 	db := records.New(store.Seal(memstore.New()), nil, nil, nil, true)

@@ -33,7 +33,7 @@ func (s Scale) Of(tokens int) uint32 {
 	return uint32(min((uint64(tokens)*uint64(by)+500)/1000, math.MaxUint32))
 }
 
-// Within is the greatest count of which Of is at most so many tokens.
+// Within is the greatest count of which Of is at most that many tokens.
 func (s Scale) Within(tokens int) int { return (tokens*1000 + 499) / s.thousandths() }
 
 func (s Scale) check() error {

@@ -51,7 +51,7 @@ type PipelineStep struct {
 	Config  json.RawMessage `json:"config,omitempty"`
 	OnError string          `json:"on_error,omitempty"` // "" or "skip": go on; "error": refuse the request
 	// Standard says that nobody but Mneme or its operator named the policy: it is the one that comes with Mneme, even
-	// where the tenant has called a policy of its own so.
+	// if the tenant has called a policy of its own so.
 	Standard bool `json:"-"`
 }
 
@@ -60,8 +60,8 @@ type Pipelines struct {
 	// Check refuses settings whose pipeline cannot run. Where the pipeline changed, Check makes the commit of t and the
 	// deletion of a policy that the pipeline names exclude each other.
 	Check func(t *records.Tx, s Settings, changed bool) error
-	// BuiltIn tells whether a name is that of a policy that this program comes with, and Reserved whether no tenant can
-	// have a policy of that name.
+	// BuiltIn reports whether a name is that of a policy that this program comes with, and Reserved whether no tenant
+	// can have a policy of that name.
 	BuiltIn, Reserved func(name string) bool
 }
 
@@ -97,7 +97,7 @@ func (s Settings) clone() Settings {
 	return s
 }
 
-// with gives settings with what a JSON object sets of them.
+// with returns settings with what a JSON object sets of them.
 func (s Settings) with(set json.RawMessage) (Settings, error) {
 	s = s.clone()
 	if len(set) == 0 {
@@ -126,8 +126,8 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	return s, err
 }
 
-// With gives the settings with the changes of a patch, as PatchSettings takes it; null changes nothing. It answers the
-// same errors for a patch that is wrong, but for those of a pipeline.
+// With returns the settings with the changes of a patch, as PatchSettings takes it; null changes nothing. It answers
+// the same errors for a patch that is wrong, but for those of a pipeline.
 func (s Settings) With(patch json.RawMessage) (Settings, error) {
 	if len(patch) == 0 || string(patch) == "null" {
 		return s, nil
@@ -146,8 +146,8 @@ func (s Settings) With(patch json.RawMessage) (Settings, error) {
 	return out, out.check()
 }
 
-// Patched gives the settings of a project as a patch would leave them, and stores nothing. It answers what PatchSettings
-// answers for a patch that is wrong, but for those of a pipeline.
+// Patched returns the settings of a project as a patch would leave them, and stores nothing. It returns what
+// PatchSettings answers for a patch that is wrong, but for those of a pipeline.
 func (svc *Service) Patched(p *Record, patch json.RawMessage) (Settings, error) {
 	changes := map[string]json.RawMessage{}
 	if len(patch) > 0 && json.Unmarshal(patch, &changes) != nil {
@@ -159,7 +159,7 @@ func (svc *Service) Patched(p *Record, patch json.RawMessage) (Settings, error) 
 	return svc.patched(&Record{Project: p.Project, Set: p.Set}, changes)
 }
 
-// patched lays changes over what a project sets, and gives what its settings are then.
+// patched lays changes over what a project sets, and returns what its settings are then.
 func (svc *Service) patched(p *Record, changes map[string]json.RawMessage) (Settings, error) {
 	if err := p.merge(changes); err != nil {
 		return Settings{}, err
@@ -180,7 +180,7 @@ type Setup struct {
 	upstreams []*provider.Upstream
 }
 
-// SetupOf gives a project's settings with the defaults filled in. Callers must not change the Setup.
+// SetupOf returns a project's settings with the defaults filled in. Callers must not change the Setup.
 func (svc *Service) SetupOf(p *Record) (*Setup, error) {
 	if s := p.setup.Load(); s != nil {
 		return s, nil
@@ -228,16 +228,16 @@ func (svc *Service) Settings(ctx context.Context, c ident.Caller, id string) (Se
 }
 
 // PatchSettings changes the settings that the patch, a JSON object, names; null puts one back to its default. It
-// answers not_found where there is no such project, invalid_body, unknown_field, wrong_type, out_of_range,
-// invalid_value or too_long where the patch or a setting is wrong, unknown_policy or invalid_config where a step of the
-// pipeline is, and policy_unavailable where a module cannot be loaded now.
+// returns not_found if there is no such project, invalid_body, unknown_field, wrong_type, out_of_range, invalid_value
+// or too_long where the patch or a setting is wrong, unknown_policy or invalid_config where a step of the pipeline is,
+// and policy_unavailable if a module cannot be loaded now.
 func (svc *Service) PatchSettings(ctx context.Context, c ident.Caller, id string, patch json.RawMessage,
 ) (Settings, error) {
 	return svc.PatchSettingsIf(ctx, c, id, patch, nil)
 }
 
-// PatchSettingsIf is PatchSettings where the settings are those that the caller knows by their tag; nil asks for nothing.
-// It answers settings_changed where they are others.
+// PatchSettingsIf is PatchSettings if the settings are those that the caller knows by their tag; nil asks for nothing.
+// It returns settings_changed where they are others.
 func (svc *Service) PatchSettingsIf(ctx context.Context, c ident.Caller, id string, patch json.RawMessage,
 	known func(tag string) bool) (Settings, error) {
 	var changes map[string]json.RawMessage
@@ -332,7 +332,7 @@ func jsonType(t reflect.Type) string {
 	return "an object"
 }
 
-// check holds settings against their ranges.
+// check compares settings with their ranges.
 func (s *Settings) check() error {
 	retention := 1
 	if s.ConversationRetentionDays != nil {

@@ -92,7 +92,7 @@ func (p *part) Check(im *transfer.Importing, from *transfer.ImportLine) error {
 	return err
 }
 
-// Store stores a project, over the one that every tenant begins with where it has that one's id.
+// Store stores a project, over the one that every tenant begins with if it has that one's id.
 func (p *part) Store(im *transfer.Importing, from *transfer.ImportLine) error {
 	in, s, err := p.read(from)
 	if err != nil || from.Stored {

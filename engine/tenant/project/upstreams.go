@@ -87,7 +87,7 @@ func (p *Record) useOf(s *provider.Spec) string {
 }
 
 // takeSecrets takes the secrets out of a patch, by the names of their upstreams, so that settings never hold one. It
-// answers wrong_type or invalid_value.
+// returns wrong_type or invalid_value.
 func takeSecrets(changes map[string]json.RawMessage) (map[string]string, error) {
 	raw, ok := changes["upstreams"]
 	if !ok || string(raw) == "null" {
@@ -117,7 +117,7 @@ func takeSecrets(changes map[string]json.RawMessage) (map[string]string, error) 
 }
 
 // seal keeps the secrets of a project's upstreams: new ones, and the earlier ones of upstreams that still have the same
-// name and lead to the same place. It answers invalid_value or required.
+// name and lead to the same place. It returns invalid_value or required.
 func (svc *Service) seal(p *Record, specs []provider.Spec, secrets map[string]string) error {
 	if err := svc.allowed(specs); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (svc *Service) allowed(specs []provider.Spec) error {
 	return nil
 }
 
-// open gives a project's upstreams with their keys. A sealed one whose secret does not open has none.
+// open returns a project's upstreams with their keys. A sealed one whose secret does not open has none.
 func (svc *Service) open(p *Record, specs []provider.Spec) []*provider.Upstream {
 	if len(specs) == 0 {
 		return svc.Operator.Defaults

@@ -13,7 +13,7 @@ type Checks struct {
 	Searched  map[ident.Incarnation]bool // the projects whose transcripts are searched
 }
 
-// PolicyName is the name of a policy, with @version where it is pinned, in the pipeline of a project.
+// PolicyName is the name of a policy, with @version if it is pinned, in the pipeline of a project.
 type PolicyName struct{ Project, Policy string }
 
 // NewChecks makes the checks of one tenant.
@@ -57,7 +57,7 @@ func (c *Checks) project(s *verify.Space, it store.Item) {
 	}
 }
 
-// change holds a change of settings against its project.
+// change compares a change of settings with its project.
 func (c *Checks) change(s *verify.Space, it store.Item) {
 	var rec SettingsChange
 	pinc, at, id, ok := records.SettingsChange.Split(it.Key)

@@ -26,16 +26,16 @@ type Upstream struct {
 	Protocol Protocol
 	Base     *url.URL // of the API's version, such as https://api.openai.com/v1
 	Use      KeyUse
-	Key      string   // of the provider where Use is Sealed; "": it is not known
+	Key      string   // of the provider where Use is Sealed; "" means it is not known
 	Models   []string // patterns as of path.Match; none: all models
 	Headers  []string // further headers of clients that go on
 	// AllowPrivate says that its administrator expects an address of a private network.
 	AllowPrivate  bool
-	ContextTokens int // of its models' context window; 0: not known
-	OutputTokens  int // of their largest output; 0: not known
+	ContextTokens int // of its models' context window; 0 means not known
+	OutputTokens  int // of their largest output; 0 means not known
 }
 
-// Serves tells whether a model is one of the upstream's.
+// Serves reports whether a model is one of the upstream's.
 func (u *Upstream) Serves(model string) bool {
 	return len(u.Models) == 0 || slices.ContainsFunc(u.Models, func(pattern string) bool {
 		ok, err := path.Match(pattern, model)
@@ -82,14 +82,14 @@ func (u *Upstream) At(rest, query string) (*url.URL, error) {
 	return &at, nil
 }
 
-// Allowed says where upstreams may be: the hosts that the operator names, with a port where it is not the scheme's own.
-// Of these, only hosts in Private may have addresses of private networks.
+// Allowed says where upstreams may be: the hosts that the operator names, with a port if it is not the scheme's own. Of
+// these, only hosts in Private may have addresses of private networks.
 type Allowed struct {
 	Hosts   []string // such as api.openai.com or *.example.com
 	Private []string
 }
 
-// Host tells whether a base URL's host is allowed, and whether it may be a private address.
+// Host reports whether a base URL's host is allowed, and whether it may be a private address.
 func (a *Allowed) Host(base *url.URL) (allowed, private bool) {
 	private = slices.ContainsFunc(a.Private, func(pattern string) bool { return hostMatches(pattern, base) })
 	return private || slices.ContainsFunc(a.Hosts, func(pattern string) bool { return hostMatches(pattern, base) }), private

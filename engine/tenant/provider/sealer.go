@@ -40,7 +40,7 @@ func (s *Sealer) Seal(secret, use string) []byte {
 // ErrSealed says that a secret does not open: it was sealed with another key, or for another use.
 var ErrSealed = errors.New("the secret was sealed with another key")
 
-// Open gives the secret back. It answers ErrSealed.
+// Open returns the secret back. It answers ErrSealed.
 func (s *Sealer) Open(box []byte, use string) (string, error) {
 	if s == nil {
 		return "", ErrSealed

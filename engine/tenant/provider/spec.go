@@ -19,7 +19,7 @@ type Spec struct {
 	Headers  []string `json:"headers,omitempty"`
 	// AllowPrivate says that the host may be one of a private network. The operator must have named it, too.
 	AllowPrivate bool `json:"allow_private,omitempty"`
-	// ContextTokens and OutputTokens are the models' context window and their largest output; 0: not known.
+	// ContextTokens and OutputTokens are the models' context window and their largest output; 0 means not known.
 	ContextTokens int `json:"context_tokens,omitempty"`
 	OutputTokens  int `json:"output_tokens,omitempty"`
 }
@@ -45,7 +45,7 @@ const (
 // Wrong says what is wrong with a field of a spec, by a code of the API's errors.
 type Wrong struct{ Field, Code, Detail string }
 
-// Check says what is wrong with a spec, nil where nothing is.
+// Check says what is wrong with a spec, nil if nothing is.
 func (s *Spec) Check() *Wrong {
 	if _, err := ParseBase(s.BaseURL); err != nil {
 		return &Wrong{"base_url", "invalid_value", err.Error()}
@@ -86,7 +86,7 @@ var kept = []string{"Authorization", "X-Api-Key", "Api-Key", "Cookie", "Set-Cook
 	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Content-Length", "Content-Encoding", "Accept-Encoding", "Expect", "Forwarded", "X-Agent-Token"}
 
-// mayGo tells whether a header's name is one that a project may let go on.
+// mayGo reports whether a header's name is one that a project may let go on.
 func mayGo(name string) bool {
 	canonical := http.CanonicalHeaderKey(name)
 	return name != "" && len(name) <= maxPattern && !slices.Contains(kept, canonical) &&
@@ -107,8 +107,8 @@ func (s *Spec) Upstream(key string) *Upstream {
 		OutputTokens: s.OutputTokens}
 }
 
-// Choose gives the upstream of a protocol that serves a model: the first whose patterns match. A request that names no
-// model goes to the first that takes all models, else to the first one.
+// Choose returns the upstream of a protocol that serves a model: the first whose patterns match. A request that names
+// no model goes to the first that takes all models, else to the first one.
 func Choose(all []*Upstream, p Protocol, model string) *Upstream {
 	var first *Upstream
 	for _, u := range all {

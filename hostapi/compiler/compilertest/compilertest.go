@@ -17,7 +17,7 @@ var dirs struct {
 	paths []string
 }
 
-// Main runs the tests, or compiles where the binary was started for that, and returns the exit code. After the tests it
+// Main runs the tests, or compiles if the binary was started for that, and returns the exit code. After the tests it
 // removes the folders that Dir made.
 func Main(m *testing.M) int {
 	if len(os.Args) > 1 && os.Args[1] == compiler.Command {

@@ -99,7 +99,7 @@ const (
 	Misc         byte = 0xfc // prefix: the opcodes below follow as one byte
 )
 
-// Opcodes behind the Misc prefix.
+// Opcodes after the Misc prefix.
 const (
 	MiscTruncLast  byte = 0x07 // 0 to 7 are the saturating conversions
 	MiscMemoryInit byte = 0x08
@@ -114,7 +114,7 @@ const (
 	MiscTableFill  byte = 0x11
 )
 
-// IsStore tells whether an instruction writes one value into memory.
+// IsStore reports whether an instruction writes one value into memory.
 func IsStore(op byte) bool { return op >= I32Store && op <= I64Store32 }
 
 // Immediate says what follows an opcode.
@@ -232,7 +232,7 @@ func numeric(op byte) Info {
 	return Info{None, 2, 1}
 }
 
-// OfMisc returns the shape of an opcode behind the Misc prefix.
+// OfMisc returns the shape of an opcode after the Misc prefix.
 func OfMisc(op byte) (Info, bool) {
 	switch op {
 	case MiscMemoryInit:

@@ -30,7 +30,7 @@ type Module struct {
 // Types is a list of value types, to keep signatures short.
 type Types = []wasm.ValueType
 
-// Type returns the index of a function type, added where it is not there yet.
+// Type returns the index of a function type, added if it is not there yet.
 func (m *Module) Type(params, results Types) uint32 {
 	for i, t := range m.types {
 		if slices.Equal(t.Params, params) && slices.Equal(t.Results, results) {
@@ -186,7 +186,7 @@ func Op(op byte, immediates ...uint32) []byte {
 	return out
 }
 
-// Misc returns an instruction behind the Misc prefix.
+// Misc returns an instruction after the Misc prefix.
 func Misc(op byte, immediates ...uint32) []byte {
 	return append([]byte{opcode.Misc}, Op(op, immediates...)...)
 }

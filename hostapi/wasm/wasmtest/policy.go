@@ -35,8 +35,8 @@ func Keep() []byte { return I32Const(0) }
 // Trap ends mneme_assemble with a trap.
 func Trap() []byte { return []byte{opcode.Unreachable} }
 
-// When runs code where the table has exactly that many records, and goes on behind it elsewhere. The code must end
-// the function.
+// When runs code if the table has exactly that many records, and goes on after it elsewhere. The code must end the
+// function.
 func When(records int32, code []byte) []byte {
 	const recordCount = 16
 	return slices.Concat(Op(opcode.LocalGet, 0), Op(opcode.I32Load, 2, recordCount), I32Const(records),

@@ -53,7 +53,7 @@ const (
 	Document    Flags = 1024
 )
 
-// Has tells whether any flag of set is set.
+// Has reports whether any flag of set is set.
 func (f Flags) Has(set Flags) bool { return f&set != 0 }
 
 // OpCode names what the host does to a range of records.

@@ -12,7 +12,7 @@ const (
 	configString  = 4
 )
 
-// ConfigInt returns an integer setting, or absent where there is no integer of that name.
+// ConfigInt returns an integer setting, or absent if there is no integer of that name.
 func (q *Request) ConfigInt(key string, absent int64) int64 {
 	if e := q.setting(key); e != nil && e.kind == configInteger {
 		return int64(e.value)

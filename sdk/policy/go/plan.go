@@ -75,7 +75,7 @@ func (p *Plan) Stub(first, last int, why Text) {
 	}
 }
 
-// Replace gives a record another text; role, ids and calls stay.
+// Replace returns a record another text; role, ids and calls stay.
 func (p *Plan) Replace(record int, text, why Text) {
 	p.withText(p.add(OpReplace, record, record, why), text)
 }
@@ -87,7 +87,7 @@ func (p *Plan) Insert(before int, text, why Text) {
 
 // Summarise puts the session's running summary at first, in the place of the records that it covers, and asks the host
 // to extend it up to last, in the background. Whole atoms only, and one SUMMARISE a plan. Records that it does not
-// cover stay, and all do where no summary is stored.
+// cover stay, and all do if no summary is stored.
 func (p *Plan) Summarise(first, last int, why Text) {
 	p.add(OpSummarise, first, last, why)
 }
@@ -99,8 +99,8 @@ func (p *Plan) ShowSummary(first, last int, why Text) {
 	}
 }
 
-// ReplaceArguments gives a call other arguments: the record is one assistant's, calls count from 0. They must be valid
-// JSON where the old ones were. The calls of one record may be replaced in one plan, and its text too.
+// ReplaceArguments returns a call other arguments: the record is one assistant's, calls count from 0. They must be
+// valid JSON where the old ones were. The calls of one record may be replaced in one plan, and its text too.
 func (p *Plan) ReplaceArguments(record, call int, arguments, why Text) {
 	o := p.add(OpReplace, record, record, why)
 	if o != nil {
@@ -126,8 +126,7 @@ func (p *Plan) withText(o *opRecord, text Text) {
 	}
 }
 
-// add writes one op, or returns nil where the buffer is full. A module holds it once, however many ops a policy uses.
-//
+// add writes one op, or returns nil if the buffer is full. A module holds it once, however many ops a policy uses.
 //go:noinline
 func (p *Plan) add(code OpCode, first, last int, why Text) *opRecord {
 	if p.next == 0 || p.room() < opSize {

@@ -12,7 +12,7 @@ type Record struct {
 	Kind             Kind
 	Flags            Flags
 	Tokens           uint32 // of the rendering asked for
-	CompressedTokens uint32 // as an earlier question; 0 where there is none
+	CompressedTokens uint32 // as an earlier question; 0 if there is none
 	TextBytes        uint32
 	Atom             uint32 // equal for all records of an atom, which stand together
 	Delegation       uint32 // 0: none
@@ -34,19 +34,19 @@ type preamble struct {
 	configAt, configCount                    uint32
 	stringsAt, stringsCount                  uint32
 
-	BudgetMessages   uint32 // roles User, Assistant and Tool that are not Compressed; 0: no bound
-	BudgetTokens     uint32 // all records; 0: no bound
+	BudgetMessages   uint32 // roles User, Assistant and Tool that are not Compressed; 0 means no bound
+	BudgetTokens     uint32 // all records; 0 means no bound
 	ViewerDelegation uint32 // compares with Record.Delegation; 0: the main agent
 	ViewerAgent      uint32 // string id
 	Now              int64  // ms since 1970
 	Seed             uint64
-	NewestTurn       uint32 // the pending turn's number where there is one
+	NewestTurn       uint32 // the pending turn's number if there is one
 	flags            uint32
-	SummaryCovers    uint64 // messages with Seq up to this are in the stored summary; 0: none
+	SummaryCovers    uint64 // messages with Seq up to this are in the stored summary; 0 means none
 	SummaryTokens    uint32
 	_                uint32
 	OlderTokens      uint64 // of the session's messages that are older than the table
-	MemoryBudget     uint32 // what recalled memories may take; 0: none are asked for, or no bound
+	MemoryBudget     uint32 // what recalled memories may take; 0 means none are asked for, or no bound
 	_                uint32
 }
 

@@ -86,7 +86,7 @@ func (q *Request) AtomEnd(first int) int {
 	return end
 }
 
-// OlderExist tells whether the session has messages older than the table.
+// OlderExist reports whether the session has messages older than the table.
 func (q *Request) OlderExist() bool { return q.flags&olderExist != 0 }
 
 // String returns the string with an id from this request, "" for an id that it does not hold.
@@ -98,7 +98,7 @@ func (q *Request) String(id uint32) string {
 	return q.view(pair[0], pair[1])
 }
 
-// StringID returns the id of a string, by which it stands in records; false where the request does not hold it. Equal
+// StringID returns the id of a string, by which it stands in records; false if the request does not hold it. Equal
 // strings have one id, so that a loop need only compare numbers.
 func (q *Request) StringID(s string) (uint32, bool) {
 	for id := range q.stringsCount {
@@ -112,10 +112,10 @@ func (q *Request) StringID(s string) (uint32, bool) {
 // Tag returns the string id of a record's tag, 0 <= i < r.TagCount. It panics when i is out of range.
 func (q *Request) Tag(r *Record, i int) uint32 { return q.tags(r)[i] }
 
-// HasTag tells whether a record carries a tag. Tags that did not fit the request (TagsLeftOut) are not found.
+// HasTag reports whether a record carries a tag. Tags that did not fit the request (TagsLeftOut) are not found.
 func (q *Request) HasTag(r *Record, tag string) bool { return r.TagCount > 0 && q.hasTag(r, tag) }
 
-// hasTag looks a tag's id up only where it is not the tag asked for before: a policy asks for few tags of many records.
+// hasTag looks a tag's id up only if it is not the tag asked for before: a policy asks for few tags of many records.
 func (q *Request) hasTag(r *Record, tag string) bool {
 	if len(tag) != len(q.wanted) || unsafe.StringData(tag) != unsafe.StringData(q.wanted) {
 		q.wanted = tag

@@ -57,7 +57,7 @@ func Set(module, manifest []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Get returns the manifest of a module, ErrNone where it has none.
+// Get returns the manifest of a module, ErrNone if it has none.
 func Get(module []byte) ([]byte, error) {
 	sections, err := split(module)
 	if err != nil {

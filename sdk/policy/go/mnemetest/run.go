@@ -61,7 +61,7 @@ func (h *host) Text(record, offset int, buf []byte) int {
 	return copyFrom(h.table.Records[record].Text, offset, buf)
 }
 
-// copyFrom copies a text from an offset. A host traps where the offset is negative.
+// copyFrom copies a text from an offset. A host traps if the offset is negative.
 func copyFrom(text string, offset int, buf []byte) int {
 	if offset < 0 {
 		panic("mnemetest: a negative offset")

@@ -22,7 +22,7 @@ type Table struct {
 	Seed             uint64
 	NewestTurn       uint32 // 0: the highest turn of the records
 	OlderExist       bool
-	SummaryCovers    uint64 // Seq of the last message that the stored summary covers; 0: none is stored
+	SummaryCovers    uint64 // Seq of the last message that the stored summary covers; 0 means none is stored
 	SummaryTokens    uint32
 	OlderTokens      uint64
 	MemoryBudget     uint32
@@ -71,7 +71,7 @@ func (t *Table) score(text, query string) int {
 	return mneme.MaxScore * found / max(len(words), 1)
 }
 
-// place is the record's place among the turns that live, which is Turn where nothing was rewound.
+// place is the record's place among the turns that live, which is Turn if nothing was rewound.
 func (r *Record) place() uint32 {
 	if r.Place == 0 {
 		return r.Turn

@@ -1,5 +1,5 @@
 // Command pin-relevant is an example policy: it pins the older messages that answer the newest question best, so that
-// the policies behind it drop others first. Put it at the front of a pipeline.
+// the policies after it drop others first. Put it at the front of a pipeline.
 package main
 
 import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
@@ -45,7 +45,7 @@ func pinRelevant(req *mneme.Request, plan *mneme.Plan) error {
 	return nil
 }
 
-// newestQuestion is the user's newest record, -1 where there is none.
+// newestQuestion is the user's newest record, -1 if there is none.
 func newestQuestion(req *mneme.Request) int {
 	for i := req.Len() - 1; i >= 0; i-- {
 		if req.Record(i).Role == mneme.User {

@@ -56,7 +56,7 @@ func redact(req *mneme.Request, plan *mneme.Plan) error {
 	return nil
 }
 
-// hidden tells whether the prefix is in the arguments of a call, of which the buffer holds the beginning. Longer ones
+// hidden reports whether the prefix is in the arguments of a call, of which the buffer holds the beginning. Longer ones
 // are read in pieces, each of which begins with the end of the one before.
 func hidden(req *mneme.Request, record, call, length int, prefix string) bool {
 	for from := 0; ; {
@@ -72,7 +72,7 @@ func hidden(req *mneme.Request, record, call, length int, prefix string) bool {
 	}
 }
 
-// cleaned writes a text into the plan without the words that begin with the prefix. A word ends where a character comes
+// cleaned writes a text into the plan without the words that begin with the prefix. A word ends if a character comes
 // that cannot be a part of a key, so that JSON stays JSON.
 func cleaned(plan *mneme.Plan, text, prefix string) mneme.Text {
 	out := plan.Text("")
@@ -90,7 +90,7 @@ func cleaned(plan *mneme.Plan, text, prefix string) mneme.Text {
 	}
 }
 
-// part tells whether a character may stand in a key.
+// part reports whether a character may stand in a key.
 func part(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
