@@ -26,7 +26,7 @@ func newShelf(t *testing.T) *shelf {
 	return &shelf{t: t, db: db, Series: board.Series{Incarnation: db.NewIncarnation()}}
 }
 
-// commit runs do in a commit of the system space, which needs no tenant.
+// commit calls do in a commit to the system space, which needs no tenant.
 func (s *shelf) commit(do func(t *records.Tx) error) {
 	s.t.Helper()
 	c := ident.Caller{Tenant: records.SystemTenant}
@@ -66,8 +66,8 @@ func (s *shelf) remove(e *board.Stored) {
 	})
 }
 
-// TestSelectionsAreFilters compares pages of selections with a plain loop over all entries, over more than one block of
-// postings and with entries that were deleted.
+// TestSelectionsAreFilters compares pages of selections with a loop over all entries, for several blocks and with
+// deleted entries.
 func TestSelectionsAreFilters(t *testing.T) {
 	const n = 1100
 	s, r := newShelf(t), rand.New(rand.NewPCG(1, 1))
@@ -124,7 +124,7 @@ func TestSelectionsAreFilters(t *testing.T) {
 	}
 }
 
-// holds reports whether the terms of an entry hold all words of a text.
+// holds reports whether terms contain all words of a text.
 func holds(terms []string, text string) bool {
 	for _, term := range (&board.Stored{Content: text}).Terms() {
 		if !slices.Contains(terms, term) {
@@ -134,7 +134,8 @@ func holds(terms []string, text string) bool {
 	return true
 }
 
-// TestRead reads back what Put wrote, at least one entry and no more than the budget, and tells deleted from lost ones.
+// TestRead reads what Put wrote, with at least one entry and at most the budget, and distinguishes deleted from lost
+// entries.
 func TestRead(t *testing.T) {
 	s := newShelf(t)
 	for range 3 {

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
-// ValueSpec is what a client may say of a value.
+// ValueSpec is a value that a client sets.
 type ValueSpec struct {
 	Value json.RawMessage `json:"value"` // any JSON, at most 64 KiB
 }
 
-// Value is a value that a board keeps under a key, as clients see it.
+// Value is a value that a board stores under a key, as clients see it.
 type Value struct {
 	Key       string          `json:"key"`
 	BoardID   string          `json:"board_id"`
@@ -25,7 +25,8 @@ type Value struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// maxValue bounds a value in bytes, and maxValues the values of one board, because an import reads them all.
+// maxValue is the maximum size of a value in bytes. maxValues is the maximum number of values of one board: an import
+// reads all of them.
 const (
 	maxValue  = 64 << 10
 	maxValues = 1024
@@ -47,7 +48,7 @@ func (v *valueRecord) put(t *records.Tx, board ident.Incarnation) error {
 	return t.PutJSON(records.BoardValue.Key(board, v.Key), v)
 }
 
-// compact returns the value without the blanks between its tokens.
+// compact returns the value without whitespace between its tokens.
 func (s *ValueSpec) compact() (json.RawMessage, error) {
 	if len(s.Value) == 0 {
 		return nil, fault.InvalidField("value", "required", "must be JSON of any kind")
@@ -69,7 +70,7 @@ func noValue(b *boardRecord, key string) *fault.Error {
 	return fault.Errorf(fault.NotFound, "not_found", "no value %q on board %q", key, b.ID)
 }
 
-// value reads a value of a board. It returns nil if there is none.
+// value reads a value of a board; nil if there is none.
 func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, key string) (*valueRecord, error) {
 	if !ident.ValidID(key) {
 		return nil, nil
@@ -77,8 +78,8 @@ func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, ke
 	return records.Get[valueRecord](ctx, svc.db, tenant, records.BoardValue.Key(b.Incarnation, key))
 }
 
-// PutValue keeps a value on a board under a key, in the place of the one before. Created reports whether there was
-// none. The first value makes the board. It returns invalid_id, required or too_long if the value cannot be, and
+// PutValue sets the value under a key of a board. created reports whether there was none before. The first value
+// creates the board. It returns invalid_id, required or too_long if the key or the value is invalid, and
 // too_many_values if the board has 1,024 of them.
 func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string, spec ValueSpec) (out Value,
 	created bool, err error) {
@@ -109,7 +110,7 @@ func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string
 	return out, created, err
 }
 
-// GetValue returns the value that a board keeps under a key. It returns not_found if there is none.
+// GetValue returns the value under a key of a board. It returns not_found if there is none.
 func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string) (Value, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -125,8 +126,8 @@ func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string
 	return v.shown(b), nil
 }
 
-// ListValues pages through the values of a board, by key. It returns out_of_range for a limit and invalid_cursor for a
-// cursor that cannot be.
+// ListValues pages through the values of a board, by key. It returns out_of_range for the limit and invalid_cursor for
+// the cursor.
 func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, page records.Page) (records.List[Value],
 	error) {
 	b, err := svc.read(ctx, c, id)
@@ -137,7 +138,7 @@ func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, p
 		func(_ []byte, v *valueRecord) (Value, bool) { return v.shown(b), true })
 }
 
-// DeleteValue removes the value that a board keeps under a key. It returns not_found if there is none.
+// DeleteValue removes the value under a key of a board. It returns not_found if there is none.
 func (svc *Service) DeleteValue(ctx context.Context, c ident.Caller, id, key string) error {
 	_, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		v, err := svc.value(ctx, c.Tenant, b, key)
@@ -154,7 +155,7 @@ func (svc *Service) DeleteValue(ctx context.Context, c ident.Caller, id, key str
 	return err
 }
 
-// valueEvents returns the values after a key, as many as a feed gives at once.
+// valueEvents returns the values after a key, as many as a feed returns at a time.
 func (svc *Service) valueEvents(ctx context.Context, tenant string, b *boardRecord, behind string) (out []Event,
 	err error) {
 	all := records.BoardValue.Under(b.Incarnation)
