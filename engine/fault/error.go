@@ -41,34 +41,34 @@ type Error struct {
 	Unit            string
 	// Refusal is set for module_refused: the check that a module failed.
 	Refusal *plan.Refusal
-	// FieldError is one error in a request.
+	// Current is set for version_mismatch: the current version.
 	Current *Current
 }
 
-// of the message in its list; nil if the error is not in a message
+// Current is the version of a thing whose precondition failed; version 0 means that it does not exist.
 type Current struct {
 	Version int
 	ETag    string
 }
 
-// position in the body, as defined in RFC 6901
+// FieldError is one error in a request.
 type FieldError struct {
-	Index   *int   `json:"index,omitempty"` // Errorf returns an Error without fields.
+	Index   *int   `json:"index,omitempty"` // of the message in its list; nil if the error is not in a message
 	Field   string `json:"field,omitempty"`
-	Pointer string `json:"pointer,omitempty"` // Words is fmt.Sprintf for texts that a client reads: %q shortens a string to 128 bytes and puts it between quotes, but does not escape it, because the JSON encoder of the response does.
+	Pointer string `json:"pointer,omitempty"` // position in the body, as defined in RFC 6901
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Detail }
 
-// InvalidField returns an Error of kind Invalid about one field. The code applies to the field and to the whole
-// request.
+// Errorf returns an Error without fields.
 func Errorf(kind Kind, code, format string, args ...any) *Error {
 	return &Error{Kind: kind, Code: code, Detail: Words(format, args...)}
 }
 
-// TooSmall returns the Error for a budget that cannot hold the mandatory messages.
+// Words is fmt.Sprintf for texts that a client reads: %q shortens a string to 128 bytes and puts it between quotes, but
+// does not escape it, because the JSON encoder of the response does.
 func Words(format string, args ...any) string {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
@@ -91,28 +91,29 @@ func (w word) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, quote+text+quote)
 }
 
-// MustStay is TooSmall for the mandatory messages, which every window must show.
+// InvalidField returns an Error of kind Invalid about one field. The code applies to the field and to the whole
+// request.
 func InvalidField(field, code, format string, args ...any) *Error {
 	detail := Words(format, args...)
 	return &Error{Kind: Invalid, Code: code, Detail: field + ": " + detail,
 		Fields: []FieldError{{Field: field, Code: code, Detail: detail}}}
 }
 
-// As returns the *Error in an error, if there is one.
+// TooSmall returns the Error for a budget that cannot hold the mandatory messages.
 func TooSmall(unit string, needed, allowed int, detail string) *Error {
 	return &Error{Kind: Invalid, Code: "budget_too_small", Unit: unit, Needed: needed, Allowed: allowed, Detail: detail}
 }
 
-// IsNotFound reports whether an error says that something does not exist, or is outside the caller's reach.
+// MustStay is TooSmall for the mandatory messages, which every window must show.
 func MustStay(unit string, needed, allowed int) *Error {
 	return TooSmall(unit, needed, allowed, fmt.Sprintf(
 		"the newest user message and the newest atom need %d %s, the budget allows %d", needed, unit, allowed))
 }
 
-// As returns the error of ours in an error, if there is one.
+// As returns the *Error in an error, if there is one.
 func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
 
-// IsNotFound reports whether an error says that something is absent, or not the caller's to know of.
+// IsNotFound reports whether an error says that something does not exist, or is outside the caller's reach.
 func IsNotFound(err error) bool {
 	known, ok := errors.AsType[*Error](err)
 	return ok && known.Kind == NotFound

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// A stored message as it is listed, and which ones are.
+// Message is a stored message in a list. MessageOrder selects and orders messages.
 type (
 	Message      = transcript.Message
 	MessageOrder = transcript.Order
