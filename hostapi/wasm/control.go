@@ -2,7 +2,7 @@ package wasm
 
 import "github.com/seed-0906e6bc/mneme/hostapi/wasm/opcode"
 
-// open enters a block whose parameters are on the stack already.
+// open enters a block whose parameters are already on the stack.
 func (w *walker) open(op byte, params, results int) {
 	w.frames = append(w.frames, frame{op: op, height: w.height - params, params: params, results: results})
 	f := &w.frames[len(w.frames)-1]
@@ -66,7 +66,7 @@ func (w *walker) otherwise() {
 	w.height = f.height + f.params
 }
 
-// settle checks that a block ends with just its results on the stack.
+// settle checks that a block ends with exactly its results on the stack.
 func (w *walker) settle(f *frame) {
 	if w.height != f.height+f.results && (!f.dead || w.height > f.height+f.results) {
 		w.r.fail(checkFormat, "block leaves %d operands instead of %d", w.height-f.height, f.results)
@@ -86,7 +86,7 @@ func (w *walker) close() {
 	w.work.blocks(1, w.height, w.path.loops())
 }
 
-// target finds the block that a label means and notes a branch to it; nil if there is none.
+// target finds the block that a label refers to and records a branch to it; nil if there is none.
 func (w *walker) target(label uint32) *frame {
 	if int64(label) >= int64(len(w.frames)) {
 		w.r.fail(checkFormat, "label %d of %d", label, len(w.frames))
@@ -98,7 +98,7 @@ func (w *walker) target(label uint32) *frame {
 	return f
 }
 
-// arity is how many operands a branch to a block carries.
+// arity returns how many operands a branch to a block carries.
 func (f *frame) arity() int {
 	if f.op == opcode.Loop {
 		return f.params
@@ -139,7 +139,7 @@ func (w *walker) branchTable() {
 	w.die()
 }
 
-// die says that the rest of the block cannot be reached.
+// die marks the rest of the block as unreachable.
 func (w *walker) die() {
 	f := &w.frames[len(w.frames)-1]
 	f.dead, w.height = true, f.height
