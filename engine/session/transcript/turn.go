@@ -31,7 +31,8 @@ type Turn struct {
 	Superseded bool
 	// Reminders are bound to messages, by index in Messages.
 	Reminders map[int]reminder.Bound
-	headers   []Header // the part of the headers that depends only on the messages, as far as Measure came
+	headers   []Header // the parts that depend only on the messages, as far as Measure came
+	known     []*known // by message, if they come from parsed elements; nil otherwise
 	// said holds hashes of the original messages, by index, for messages that are stored in other words.
 	said map[int]align.Hash
 }
@@ -209,7 +210,7 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		h, err := svc.header(ctx, &t.Messages[len(t.headers)].Message)
+		h, err := svc.measured(ctx, t, len(t.headers))
 		if err != nil {
 			return err
 		}
@@ -221,18 +222,39 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 	return nil
 }
 
-// header returns the parts of a message's header that depend only on the message.
-func (svc *Service) header(ctx context.Context, m *chat.Message) (Header, error) {
-	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)), Calls: uint16(len(m.Calls)), Tags: m.Tags}
+// measured returns the parts of the header of a turn's message that depend only on the message.
+func (svc *Service) measured(ctx context.Context, t *Turn, at int) (Header, error) {
+	m := &t.Messages[at].Message
+	if t.known == nil {
+		var said align.Hash
+		if !m.Hidden {
+			said = align.Of(m)
+		}
+		return svc.header(ctx, m, said)
+	}
+	k := t.known[at]
+	if h := k.header.Load(); h != nil {
+		return *h, nil
+	}
+	h, err := svc.header(ctx, m, k.said)
+	if err == nil {
+		counted := h
+		k.header.Store(&counted)
+	}
+	return h, err
+}
+
+// header returns the parts of a message's header that depend only on the message. said is its hash as clients send it
+// again; zero if clients do not have it.
+func (svc *Service) header(ctx context.Context, m *chat.Message, said align.Hash) (Header, error) {
+	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)),
+		Calls: uint16(len(m.Calls)), Tags: m.Tags, Said: said}
 	if m.IsError {
 		h.Flags |= plan.FlagErrorResult
 	}
 	h.Flags |= m.Parts.Flags()
 	if len(m.Calls) == 1 {
 		h.Tool = m.Calls[0].Name
-	}
-	if !m.Hidden {
-		h.Said = align.Of(m)
 	}
 	return h, svc.count(ctx, &h, m)
 }
