@@ -144,7 +144,7 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 	if in.cards, _ = guest.ExportedGlobal(wasm.CardsExport).(api.MutableGlobal); in.cards == nil {
 		return nil, endingf(plan.StatusUnavailable, "the module has no global %s", wasm.CardsExport)
 	}
-	if failed := in.begin(); failed != nil {
+	if failed := in.initialize(); failed != nil {
 		return nil, failed
 	}
 	for _, name := range key.module.globals {
@@ -155,14 +155,14 @@ func (h *Host) instantiate(ctx context.Context, key poolKey) (_ *instance, faile
 		in.globals = append(in.globals, global)
 	}
 	in.export()
-	if failed := in.settle(); failed != nil {
+	if failed := in.matchSnapshot(); failed != nil {
 		return nil, failed
 	}
 	return in, nil
 }
 
-// begin runs _initialize and takes the arenas, with the fuel of a start.
-func (in *instance) begin() *ending {
+// initialize runs _initialize and takes the arenas, with the fuel of a start.
+func (in *instance) initialize() *ending {
 	in.tank.fill(in.limits.StartFuel, in.limits.Depth, in.limits.StartTime, in.tank.clock())
 	defer in.tank.end()
 	if start := in.guest.ExportedFunction(exportInitialize); start != nil {
@@ -203,9 +203,9 @@ func (in *instance) takeArenas() *ending {
 	return nil
 }
 
-// settle takes the snapshot of the first started instance, and compares every later one with it: a policy whose
+// matchSnapshot takes the snapshot of the first started instance, and compares every later one with it: a policy whose
 // instances start differently would not always return the same plan for the same call.
-func (in *instance) settle() *ending {
+func (in *instance) matchSnapshot() *ending {
 	globals := make([]uint64, len(in.globals))
 	for i, g := range in.globals {
 		globals[i] = g.Get()

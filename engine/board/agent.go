@@ -48,7 +48,7 @@ type agentRecord struct {
 	Mentions    uint64            `json:"mentions"` // how many of them are mentions
 }
 
-func (a *agentRecord) shown(b *boardRecord) Agent {
+func (a *agentRecord) public(b *boardRecord) Agent {
 	return Agent{ID: a.ID, BoardID: b.ID, DisplayName: a.DisplayName, Lead: a.Lead, Paused: a.Paused,
 		CreatedAt: a.Created}
 }
@@ -144,7 +144,7 @@ func (svc *Service) PutAgent(ctx context.Context, c ident.Caller, id, agent stri
 		if spec.Paused != nil {
 			a.Paused = *spec.Paused
 		}
-		return a.shown(b), a.put(t, b)
+		return a.public(b), a.put(t, b)
 	}
 	out, err = change(ctx, svc, c, ident.Once{}, id, orNew, put)
 	return out, created, err
@@ -163,7 +163,7 @@ func (svc *Service) GetAgent(ctx context.Context, c ident.Caller, id, agent stri
 	if err != nil {
 		return Agent{}, err
 	}
-	return a.shown(b), nil
+	return a.public(b), nil
 }
 
 // ListAgents pages through the agents of a board, by id. It returns out_of_range for the limit and invalid_cursor for
@@ -175,7 +175,7 @@ func (svc *Service) ListAgents(ctx context.Context, c ident.Caller, id string, p
 		return records.List[Agent]{}, err
 	}
 	return records.ListPage(ctx, svc.db, c.Tenant, records.BoardAgent.Under(b.Incarnation), page,
-		func(_ []byte, a *agentRecord) (Agent, bool) { return a.shown(b), true })
+		func(_ []byte, a *agentRecord) (Agent, bool) { return a.public(b), true })
 }
 
 // DeleteAgent removes an agent and its inbox from a board. A job removes the notifications later. It returns not_found

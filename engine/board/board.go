@@ -95,7 +95,7 @@ type boardRecord struct {
 	Values        int        `json:"values,omitempty"` // how many values it keeps
 }
 
-func (b *boardRecord) shown() Board {
+func (b *boardRecord) public() Board {
 	out := Board{ID: b.ID, Name: b.title(), RetentionDays: b.RetentionDays, Projects: b.Projects, Entries: b.Entries,
 		CreatedAt: b.Created}
 	if out.Projects == nil {
@@ -240,7 +240,7 @@ func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spe
 			}
 			schedule(t, b, due)
 		}
-		return b.shown(), nil
+		return b.public(), nil
 	})
 	svc.jobs.Poke(c.Tenant)
 	return out, created, err
@@ -254,14 +254,14 @@ func (svc *Service) Get(ctx context.Context, c ident.Caller, id string) (Board, 
 	if err != nil {
 		return Board{}, err
 	}
-	return b.shown(), nil
+	return b.public(), nil
 }
 
 // List pages through the boards that the caller's key reaches, by id. It returns out_of_range for the limit and
 // invalid_cursor for the cursor.
 func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page) (records.List[Board], error) {
 	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page,
-		func(_ []byte, b *boardRecord) (Board, bool) { return b.shown(), reaches(c, b) })
+		func(_ []byte, b *boardRecord) (Board, bool) { return b.public(), reaches(c, b) })
 }
 
 // Delete makes a board and its contents unreachable at once. A job removes the records later.

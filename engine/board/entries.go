@@ -22,7 +22,7 @@ type Entry struct {
 	Damaged   bool      `json:"damaged,omitempty"`
 }
 
-func shown(e *Stored, b *boardRecord) Entry {
+func public(e *Stored, b *boardRecord) Entry {
 	out := Entry{ID: entryID(b.Incarnation, e.Seq), BoardID: b.ID, Content: e.Content, Tags: e.Tags, IsChat: e.IsChat(),
 		Damaged: e.Damaged}
 	if !e.Damaged {
@@ -95,7 +95,7 @@ func (svc *Service) ListEntries(ctx context.Context, c ident.Caller, id string, 
 		}
 		out = Page{Items: make([]Entry, len(entries)), Total: total, Limit: limit, Offset: q.Offset}
 		for i, e := range entries {
-			out.Items[i] = shown(e, b)
+			out.Items[i] = public(e, b)
 		}
 		return nil
 	})

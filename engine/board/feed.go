@@ -136,7 +136,7 @@ func (f *follower) entries(ctx context.Context, b *boardRecord, filter *Filter, 
 		chosen := (filter.IsChat == nil || *filter.IsChat == e.IsChat()) &&
 			(since == nil || !records.TimeOf(e.Created).Before(*since))
 		if chosen || e.Damaged {
-			shown := shown(e, b)
+			shown := public(e, b)
 			out = append(out, Event{ID: shown.ID, Data: shown})
 		}
 	}

@@ -86,7 +86,7 @@ func (p *Part) exportBoard(x *transfer.Exporting, b *boardRecord) error {
 		return err
 	}
 	for _, a := range agents {
-		if err := x.Put(agentLine{transfer.FileLine{Type: agentType}, a.shown(b)}); err != nil {
+		if err := x.Put(agentLine{transfer.FileLine{Type: agentType}, a.public(b)}); err != nil {
 			return err
 		}
 	}

@@ -42,8 +42,8 @@ type noticeRecord struct {
 	Created int64  `json:"created"` // milliseconds since 1970
 }
 
-// shown returns a notification as its reader sees it. base is the URL by which the reader reaches this server.
-func (n *noticeRecord) shown(b *boardRecord, a *agentRecord, seq uint64, base string) Notification {
+// public returns a notification as its reader sees it. base is the URL by which the reader reaches this server.
+func (n *noticeRecord) public(b *boardRecord, a *agentRecord, seq uint64, base string) Notification {
 	out := Notification{ID: noticeID(a.Inbox, seq), Kind: n.Kind, Command: n.Command, BoardID: b.ID,
 		MemoryID: entryID(b.Incarnation, n.Entry), From: n.From, Snippet: n.Snippet,
 		ReplyTo:   base + "/api/v1/agent/boards/" + b.ID + "/memory",
@@ -122,7 +122,7 @@ func (svc *Service) notices(ctx context.Context, tenant string, b *boardRecord, 
 			return nil, 0, err
 		}
 		_, _, last, _ = records.Notice.Split(it.Key)
-		if out = append(out, it.Value.shown(b, a, last, base)); len(out) == limit {
+		if out = append(out, it.Value.public(b, a, last, base)); len(out) == limit {
 			break
 		}
 	}

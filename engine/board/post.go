@@ -130,5 +130,5 @@ func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry,
 	if err := found.Set(t, r.Keys); err != nil {
 		return out, err
 	}
-	return shown(&d.Stored, b), d.Put(t, b.Incarnation)
+	return public(&d.Stored, b), d.Put(t, b.Incarnation)
 }

@@ -40,7 +40,7 @@ type valueRecord struct {
 	Updated time.Time       `json:"updated_at"`
 }
 
-func (v *valueRecord) shown(b *boardRecord) Value {
+func (v *valueRecord) public(b *boardRecord) Value {
 	return Value{Key: v.Key, BoardID: b.ID, Value: v.Value, CreatedAt: v.Created, UpdatedAt: v.Updated}
 }
 
@@ -104,7 +104,7 @@ func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string
 			v = &valueRecord{Key: key, Created: t.Now}
 		}
 		v.Value, v.Updated = value, t.Now
-		return v.shown(b), v.put(t, b.Incarnation)
+		return v.public(b), v.put(t, b.Incarnation)
 	}
 	out, err = change(ctx, svc, c, ident.Once{}, id, orNew, put)
 	return out, created, err
@@ -123,7 +123,7 @@ func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string
 	if v == nil {
 		return Value{}, noValue(b, key)
 	}
-	return v.shown(b), nil
+	return v.public(b), nil
 }
 
 // ListValues pages through the values of a board, by key. It returns out_of_range for the limit and invalid_cursor for
@@ -135,7 +135,7 @@ func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, p
 		return records.List[Value]{}, err
 	}
 	return records.ListPage(ctx, svc.db, c.Tenant, records.BoardValue.Under(b.Incarnation), page,
-		func(_ []byte, v *valueRecord) (Value, bool) { return v.shown(b), true })
+		func(_ []byte, v *valueRecord) (Value, bool) { return v.public(b), true })
 }
 
 // DeleteValue removes the value under a key of a board. It returns not_found if there is none.
@@ -167,7 +167,7 @@ func (svc *Service) valueEvents(ctx context.Context, tenant string, b *boardReco
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Event{ID: v.Value.Key, Data: v.Value.shown(b)})
+		out = append(out, Event{ID: v.Value.Key, Data: v.Value.public(b)})
 	}
 	return out, nil
 }

@@ -108,7 +108,7 @@ func (c *checks) board(s *verify.Space, it store.Item) {
 // on returns the board of the current record. If there is none, it counts the record as a stray and returns nil.
 func (c *checks) on(s *verify.Space, board ident.Incarnation, key []byte) *seen {
 	if c.now == nil || c.now.Incarnation != board {
-		c.end(s)
+		c.finishBoard(s)
 		if c.now = c.boards[board]; c.now == nil {
 			c.stray(s, records.BoardRecords.Under(board), key)
 		}
@@ -224,8 +224,8 @@ func (c *checks) value(s *verify.Space, it store.Item) {
 	}
 }
 
-// end compares what was found of a board with its record.
-func (c *checks) end(s *verify.Space) {
+// finishBoard compares what was found of a board with its record.
+func (c *checks) finishBoard(s *verify.Space) {
 	b := c.now
 	if c.now = nil; b == nil {
 		return
@@ -267,11 +267,11 @@ func (c *checks) due(s *verify.Space, it store.Item) {
 }
 
 func (c *checks) Finish(s *verify.Space) {
-	c.end(s)
+	c.finishBoard(s)
 	for board, b := range c.boards {
 		if !b.ended {
 			c.now = b
-			c.end(s)
+			c.finishBoard(s)
 		}
 		if c.swept[string(records.BoardRecords.Under(board).From)] {
 			s.At(records.Board, records.Board.Key(b.ID)).Mismatch("board %q lives and is to be swept", b.ID)

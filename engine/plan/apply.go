@@ -190,13 +190,13 @@ func (a *applier) retext(op *Op, in []Item, action Action, change func(*Item, st
 		if err != nil {
 			return err
 		}
-		a.give(&it, changed, tokens, action, op.Reason)
+		a.emit(&it, changed, tokens, action, op.Reason)
 	}
 	return a.meter.Spend(0)
 }
 
-// give adds an item with another text to the result.
-func (a *applier) give(it *Item, text string, tokens uint32, action Action, reason string) {
+// emit adds an item with another text to the result.
+func (a *applier) emit(it *Item, text string, tokens uint32, action Action, reason string) {
 	it.Text, it.TextBytes, it.Tokens, it.Step, it.Reason = text, uint32(len(text)), tokens, a.step, reason
 	if it.Change == Unchanged {
 		it.Change = Retexted

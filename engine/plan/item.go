@@ -30,12 +30,12 @@ type Item struct {
 	Reason string  // given by that step
 }
 
-// said reports whether the item is a message of the conversation rather than a system-class message.
-func (i *Item) said() bool { return i.Role != RoleSystem }
+// isMessage reports whether the item is a message of the conversation rather than a system-class message.
+func (i *Item) isMessage() bool { return i.Role != RoleSystem }
 
 // counted reports whether a budget in messages counts the item. An earlier question costs only tokens, so that a window
 // does not lose turns because others were compressed.
-func (i *Item) counted() bool { return i.said() && i.Flags&FlagCompressed == 0 }
+func (i *Item) counted() bool { return i.isMessage() && i.Flags&FlagCompressed == 0 }
 
 // Action is what happened to a considered message, as in the report.
 type Action string

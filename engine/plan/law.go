@@ -51,7 +51,7 @@ func (l *Law) Cost(items []Item, only Flags) (messages uint32, tokens uint64) {
 		if items[i].counted() {
 			messages++
 		}
-		if !items[i].said() {
+		if !items[i].isMessage() {
 			opened = opened || items[i].Kind == KindMarker // the format shows it as a user message
 			continue
 		}

@@ -32,7 +32,7 @@ func (a *applier) truncate(op *Op, in []Item) error {
 			a.out.Items = append(a.out.Items, it)
 			continue
 		}
-		a.give(&it, text, tokens, Truncate, op.Reason)
+		a.emit(&it, text, tokens, Truncate, op.Reason)
 	}
 	return a.meter.Spend(0)
 }

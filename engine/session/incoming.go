@@ -37,7 +37,7 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 		}
 		return p.at.follow(file, turn)
 	}
-	end, err := p.end(line)
+	end, err := p.readEnd(line)
 	if err == nil && !end.Deleted {
 		if !line.Stored {
 			p.bytes += p.at.size
@@ -49,7 +49,7 @@ func (p *Part) Check(im *transfer.Importing, line *transfer.ImportLine) error {
 }
 
 func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) error {
-	in, err := p.begin(line)
+	in, err := p.readBegin(line)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (p *Part) checkBegin(im *transfer.Importing, line *transfer.ImportLine) err
 	return err
 }
 
-// begin reads the first line of a session.
-func (p *Part) begin(line *transfer.ImportLine) (*incoming, error) {
+// readBegin reads the first line of a session.
+func (p *Part) readBegin(line *transfer.ImportLine) (*incoming, error) {
 	if p.at != nil {
 		return nil, fault.Errorf(fault.Invalid, "invalid_export", "the session before has no end")
 	}
@@ -119,8 +119,8 @@ func (in *incoming) follow(ft *FileTurn, t *transcript.Turn) error {
 	return transcript.Refusal(bad)
 }
 
-// end reads the last line of a session.
-func (p *Part) end(line *transfer.ImportLine) (end endLine, err error) {
+// readEnd reads the last line of a session.
+func (p *Part) readEnd(line *transfer.ImportLine) (end endLine, err error) {
 	if p.at == nil {
 		return end, fault.Errorf(fault.Invalid, "invalid_export", "the end of a session that was not begun")
 	}
@@ -170,7 +170,7 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 	}
 	switch line.Kind {
 	case "session":
-		in, err := p.begin(line)
+		in, err := p.readBegin(line)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (p *Part) Store(im *transfer.Importing, line *transfer.ImportLine) error {
 		_, err = p.at.staged.addTurn(file, turn, "")
 		return err
 	}
-	end, err := p.end(line)
+	end, err := p.readEnd(line)
 	if err != nil {
 		return err
 	}

@@ -109,11 +109,11 @@ func (svc *Service) SummaryWithin(ctx context.Context, tenant string, h *Head, x
 	if err != nil || rec == nil {
 		return nil, err
 	}
-	return rec.shown(version), nil
+	return rec.prepare(version), nil
 }
 
-// shown prepares a version of a session's summary for windows.
-func (r *SummaryRecord) shown(version uint32) *Summary {
+// prepare prepares a version of a session's summary for windows.
+func (r *SummaryRecord) prepare(version uint32) *Summary {
 	return &Summary{SummaryRecord: r, Version: version, Notice: fmt.Sprintf(
 		"Summary of the conversation so far (turns %d to %d):\n%s", r.FirstTurn, r.LastTurn, r.Text)}
 }
@@ -196,7 +196,7 @@ func (svc *Service) ParseSummary(tenant string, sinc ident.Incarnation, version 
 			"session", sinc.String(), "version", version)
 		return nil
 	}
-	return r.shown(version)
+	return r.prepare(version)
 }
 
 // FileSummary is a session's running summary in a file. An import makes it the session's first version.

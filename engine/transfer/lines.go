@@ -64,7 +64,7 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 		line := &ImportLine{Number: number, raw: raw, Passed: passed,
 			Stored: number <= im.resumed}
 		if err == nil {
-			line.Kind, err = line.begin()
+			line.Kind, err = line.readType()
 		}
 		part, last := of[line.Kind], line.Kind == trailerType
 		if err == nil && number > 1 && part == nil && !last {
@@ -95,8 +95,8 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 	}
 }
 
-// begin returns the type of a line. The first line is the header, which has none.
-func (l *ImportLine) begin() (string, error) {
+// readType returns the type of a line. The first line is the header, which has none.
+func (l *ImportLine) readType() (string, error) {
 	if l.Number == 1 {
 		var h fileHeader
 		if err := json.Unmarshal(l.raw, &h); err != nil || h.Version != exportVersion {

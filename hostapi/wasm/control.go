@@ -59,15 +59,15 @@ func (w *walker) otherwise() {
 	if f.op != opcode.If {
 		w.r.fail(checkFormat, "else without if")
 	}
-	w.settle(f)
+	w.checkResults(f)
 	w.path.otherwise(f)
 	w.work.otherwise(f)
 	f.op, f.dead = opcode.Else, false
 	w.height = f.height + f.params
 }
 
-// settle checks that a block ends with exactly its results on the stack.
-func (w *walker) settle(f *frame) {
+// checkResults checks that a block ends with exactly its results on the stack.
+func (w *walker) checkResults(f *frame) {
 	if w.height != f.height+f.results && (!f.dead || w.height > f.height+f.results) {
 		w.r.fail(checkFormat, "block leaves %d operands instead of %d", w.height-f.height, f.results)
 	}
@@ -76,7 +76,7 @@ func (w *walker) settle(f *frame) {
 
 func (w *walker) close() {
 	f := &w.frames[len(w.frames)-1]
-	w.settle(f)
+	w.checkResults(f)
 	if f.op == opcode.If && f.params != f.results {
 		w.r.fail(checkFormat, "if without else changes the stack")
 	}

@@ -59,7 +59,7 @@ func (svc *Service) WhyNot(ctx context.Context, c ident.Caller, projectID, id st
 		return out, err
 	}
 	s := &search{svc: svc, ctx: ctx, tenant: c.Tenant, d: d, message: req.MessageID}
-	if err := s.begin(); err != nil {
+	if err := s.makeBase(); err != nil {
 		return out, err
 	}
 	out.Row, out.Stays = s.row, s.whole(s.row.Action)
@@ -118,8 +118,8 @@ type result struct {
 	tokens uint64
 }
 
-// begin makes the decision's own window.
-func (s *search) begin() (err error) {
+// makeBase makes the decision's own window.
+func (s *search) makeBase() (err error) {
 	if s.asked, err = window.RequestOf(s.d); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (svc *Service) Write(ctx context.Context) error {
 		failed = errors.Join(failed, svc.writeSome(ctx, places[:n]))
 		places = places[n:]
 	}
-	if lost := svc.letGo(); lost > 0 {
+	if lost := svc.evictWritten(); lost > 0 {
 		svc.db.Log.Warn("turns and windows were not counted, because too many projects are counted at once", "count", lost)
 	}
 	return failed
@@ -138,9 +138,9 @@ func (svc *Service) encode(at place) (store.Pair, error) {
 	return store.Pair{Key: records.Stats.Key(at.project, at.hour, c.writer), Value: value}, err
 }
 
-// letGo drops written counts of earlier hours from memory, and all written counts if memory is full. It returns how
+// evictWritten drops written counts of earlier hours from memory, and all written counts if memory is full. It returns how
 // many turns and windows were not counted since the last call.
-func (svc *Service) letGo() (lost uint64) {
+func (svc *Service) evictWritten() (lost uint64) {
 	now := hourOf(svc.db.Now())
 	svc.mu.Lock()
 	defer svc.mu.Unlock()

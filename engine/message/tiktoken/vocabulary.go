@@ -228,7 +228,7 @@ func (v *vocabulary) countLong(piece string, size int, w *watch) int {
 			}
 			at := from + int(parts[i].at)
 			next = v.merge(piece[at:min(at+size, len(piece))], next[:0])
-			if v.apart(piece[from+int(parts[i-1].at):at], piece[at:at+int(next[1].at)]) {
+			if v.staySeparate(piece[from+int(parts[i-1].at):at], piece[at:at+int(next[1].at)]) {
 				n, from = n+i, at
 				break
 			}
@@ -238,8 +238,8 @@ func (v *vocabulary) countLong(piece string, size int, w *watch) int {
 	return n + len(parts) - 1
 }
 
-// apart reports whether two tokens stay separate when they are encoded together.
-func (v *vocabulary) apart(left, right string) bool {
+// staySeparate reports whether two tokens stay separate when they are encoded together.
+func (v *vocabulary) staySeparate(left, right string) bool {
 	var space [2*maxToken + 1]part
 	parts := v.merge(left+right, space[:0])
 	return len(parts) == 3 && int(parts[1].at) == len(left)
