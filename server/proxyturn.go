@@ -78,7 +78,8 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 	if x.route.proxied.depth > 2 {
 		path = x.path("session")
 	}
-	asked := resent.Request{Path: path, Header: call.request.Header.Get, Body: b.Member}
+	asked := resent.Request{Path: path, Header: call.request.Header.Get, Body: b.Member,
+		Fields: call.setup.Settings.ProxySessionFields}
 	id := resent.Identify(asked)
 	if id.Session == "" && id.Previous == "" {
 		if call.setup.Settings.ProxyRequireSession {
