@@ -27,7 +27,9 @@ type Sent struct {
 type Change struct {
 	// Remove are turns that the client no longer sends, one run each, and Restore such that it sends again.
 	Remove, Restore []span.Run
-	Sent            *Sent // nil: as it was
+	// Rewrites says that turns are stored again behind the rewind of the same commit, because a message among them changed.
+	Rewrites bool
+	Sent     *Sent // nil: as it was
 }
 
 // change applies what a request does to the middle of the session. Removed turns stay stored and can be restored; they
@@ -38,6 +40,9 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 	}
 	if c.Sent != nil {
 		h.Sent = c.Sent
+	}
+	if c.Rewrites {
+		h.Changes++
 	}
 	first := uint64(0)
 	touch := func(r span.Run) {
@@ -67,7 +72,11 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 		if err != nil {
 			return err
 		}
-		if !removable(hs) {
+		whole, err := svc.wholeTurns(t.Ctx, t.Tenant, h, r)
+		if err != nil {
+			return err
+		}
+		if !whole || !removable(hs) {
 			continue
 		}
 		for i := range hs {
@@ -117,6 +126,24 @@ func (svc *Service) headersOf(ctx context.Context, tenant string, h *Head, r spa
 		return nil, nil
 	}
 	return hs[from:], nil
+}
+
+// wholeTurns reports whether no message beside a run belongs to one of its turns.
+func (svc *Service) wholeTurns(ctx context.Context, tenant string, h *Head, r span.Run) (bool, error) {
+	for _, seq := range [...]uint64{r.Messages[0] - 1, r.Messages[1] + 1} {
+		if seq == 0 || seq > h.Messages || h.Superseded.Message(seq) {
+			continue
+		}
+		bodies, err := svc.ReadBodies(ctx, tenant, h.Incarnation, seq, seq)
+		if err != nil {
+			return false, err
+		}
+		beside, _, err := transcript.ParseBody(bodies[0])
+		if err != nil || r.Turns[0] <= beside.Turn && beside.Turn <= r.Turns[1] {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // removable reports whether turns are whole in themselves: the main agent's, with every call and its result.
