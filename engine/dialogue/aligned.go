@@ -230,7 +230,7 @@ func (svc *Service) compare(ctx context.Context, tenant string, x *Exchange, f *
 	if a == nil || request.splits(a.New) {
 		return
 	}
-	if f.loop != nil && (a.Keep < len(line.hashes) || slices.ContainsFunc(a.Changes, func(c resent.Pair) bool { return c.Stored >= line.upto })) {
+	if f.loop != nil && a.Keep < len(line.hashes) {
 		return // The request goes on from before the open turn.
 	}
 	f.rankIs, f.loss = a.Rank(), a.Loss
@@ -406,7 +406,7 @@ func (x *Exchange) arrange(f *found) {
 	owns := x.owns(f)
 	if f.loop != nil && keep >= s.upto {
 		f.keep = f.loop.keep
-		f.pending = slices.Concat(f.loop.said.cut(0, len(f.loop.said.parsed)), x.without(owns, a.New, end, f))
+		f.pending = slices.Concat(x.opened(f), x.without(owns, a.New, end, f))
 	} else {
 		living := s.living(keep)
 		start := f.line.start(living)
@@ -471,6 +471,28 @@ func (x *Exchange) without(owns map[int]bool, from, to int, f *found) (out []jso
 	return out
 }
 
+// opened are the messages of the open turn that a request goes on from, in the client's newest versions of them.
+func (x *Exchange) opened(f *found) (out []json.RawMessage) {
+	l, versions := f.loop, map[int]int{}
+	for _, c := range f.aligned.Changes {
+		if c.Stored >= f.stored.upto && x.differs(f.stored, f.request, c) {
+			versions[f.stored.order[c.Stored]-f.stored.upto] = f.request.order[c.Request]
+		}
+	}
+	shown, from := 0, 0
+	for i := range l.said.parsed {
+		if l.said.parsed[i].Hidden {
+			continue
+		}
+		if q, ok := versions[shown]; ok {
+			out = slices.Concat(out, l.said.cut(from, i), x.said.cut(q, q+1))
+			from = i + 1
+		}
+		shown++
+	}
+	return append(out, l.said.cut(from, len(l.said.parsed))...)
+}
+
 // show makes the window of the request's own messages: of what is stored only the turns that the request begins with,
 // and older ones where the client trims its history by habit.
 func (x *Exchange) show(f *found, older int) {
@@ -488,7 +510,7 @@ func (x *Exchange) show(f *found, older int) {
 	}
 	if l := f.loop; l != nil && l.holds() {
 		at := min(requestAt(f.aligned, f.stored.upto), f.aligned.New)
-		f.shown.pending = slices.Concat(x.said.cut(min(start, at), at), l.said.cut(0, len(l.said.parsed)), x.said.cut(f.aligned.New, end))
+		f.shown.pending = slices.Concat(x.said.cut(min(start, at), at), x.opened(f), x.said.cut(f.aligned.New, end))
 		return
 	}
 	said := x.said

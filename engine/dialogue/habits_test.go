@@ -381,13 +381,21 @@ func TestCampaignHabits(t *testing.T) {
 func TestTwoAgentsUnderOneName(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	talks := made(r, campaign.Size(4, 40))
-	for i := range talks { // so that no first message is the same
+	for i := range talks { // Nothing but a few words would not show which conversation a request belongs to.
 		talks[i][0].Text = fmt.Sprint("Hello from ", i)
+		for j := range talks[i] {
+			if m := &talks[i][j]; m.Role != plan.RoleTool && len(m.Calls) == 0 {
+				m.Text += fmt.Sprintf(" (message %d of conversation %d)", j, i)
+			}
+		}
 	}
 	for _, named := range []bool{true, false} {
 		k, cases := enginetest.New(t), map[resent.Case]int{}
 		for i := 0; i < len(talks); i += 2 {
 			for n, h := range habits {
+				if named && h.name == "summarises" {
+					continue // Its words repeat so often that a summary may look like an edit, and sub-agents edit in a fork.
+				}
 				name := fmt.Sprintf("%s-%d", h.name, i)
 				agent := ""
 				if named {
