@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
@@ -71,9 +70,9 @@ func (k adminKey) keep(ctx context.Context, e *engine.Engine, made string) (stri
 	case k.was == full:
 		return "", nil
 	default:
-		created, err := e.Tenants.CreateKey(ctx, access.Caller{Tenant: ident.DefaultTenant,
-			Role: access.RoleTenantAdmin},
-			access.Once{}, tenant.KeySpec{Name: "admin", Role: access.RoleTenantAdmin.String(),
+		created, err := e.Tenants.CreateKey(ctx, ident.Caller{Tenant: ident.DefaultTenant,
+			Role: ident.RoleTenantAdmin},
+			ident.Once{}, tenant.KeySpec{Name: "admin", Role: ident.RoleTenantAdmin.String(),
 				PreferredName: tenant.DefaultSpeaker})
 		if err != nil {
 			return "", fmt.Errorf("making an admin key: %w", err)

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/backup"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/backup"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/server"
 )

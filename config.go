@@ -12,8 +12,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // defaultData is the folder that holds everything, where the operator names none.
@@ -46,27 +46,27 @@ type config struct {
 	// Upstreams is what the operator says of the providers that the proxy calls.
 	Upstreams upstreams
 	// Embeddings is the provider that makes vectors, for projects that name a model.
-	Embeddings provider
+	Embeddings providerConfig
 	// Summaries is the provider that makes summaries. Without a URL and a key, none are made.
-	Summaries provider
+	Summaries providerConfig
 }
 
 // provider is a server that speaks OpenAI's chat completions.
-type provider struct {
+type providerConfig struct {
 	URL   string // with its version; "": OpenAI's
 	Key   string
 	Model string
 }
 
 // given tells whether the operator named a provider.
-func (p provider) given() bool { return p.URL != "" || p.Key != "" }
+func (p providerConfig) given() bool { return p.URL != "" || p.Key != "" }
 
 // rawConfig is the configuration as the operator wrote it. Values that are not texts are parsed from it.
 type rawConfig struct {
 	config
 	file   string
 	limits tenantLimits
-	main   provider
+	main   providerConfig
 	// Of those that are true or false:
 	console, root, demo string
 	defaults            map[string]*string // by the names of settings
@@ -192,7 +192,7 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	if err := r.Embeddings.complete("EMBEDDING", r.main); err != nil {
 		return r.config, err
 	}
-	r.Upstreams.OpenAI = provider{URL: r.main.URL, Key: r.main.Key}
+	r.Upstreams.OpenAI = providerConfig{URL: r.main.URL, Key: r.main.Key}
 	if _, err := r.Upstreams.operator(); err != nil {
 		return r.config, err
 	}
@@ -265,7 +265,7 @@ func (l *tenantLimits) read(c *config) (err error) {
 
 // complete takes from the main provider what the one for summaries, or for embeddings, leaves out, and checks the result. Errors name the
 // variable, never its value.
-func (p *provider) complete(purpose string, main provider) error {
+func (p *providerConfig) complete(purpose string, main providerConfig) error {
 	url, key := "OPENAI_"+purpose+"_URL", "OPENAI_"+purpose+"_API_KEY"
 	if p.URL == "" {
 		p.URL, url = main.URL, "OPENAI_BASE_URL"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 func environment(vars map[string]string) lookup {
@@ -72,26 +72,26 @@ func TestConfigOfSummaries(t *testing.T) {
 	for _, c := range []struct {
 		file  string
 		env   []map[string]string
-		want  provider
+		want  providerConfig
 		given bool
 	}{
-		{"", nil, provider{}, false},
-		{"", []map[string]string{{"OPENAI_MODEL": "large"}}, provider{Model: "large"}, false},
-		{"", []map[string]string{main}, provider{"http://main/v1", "k", "large"}, true},
-		{"", []map[string]string{{"OPENAI_API_KEY": "k"}}, provider{Key: "k"}, true},
-		{"", []map[string]string{{"OPENAI_SUMMARY_URL": "http://here:1"}}, provider{URL: "http://here:1"}, true},
+		{"", nil, providerConfig{}, false},
+		{"", []map[string]string{{"OPENAI_MODEL": "large"}}, providerConfig{Model: "large"}, false},
+		{"", []map[string]string{main}, providerConfig{"http://main/v1", "k", "large"}, true},
+		{"", []map[string]string{{"OPENAI_API_KEY": "k"}}, providerConfig{Key: "k"}, true},
+		{"", []map[string]string{{"OPENAI_SUMMARY_URL": "http://here:1"}}, providerConfig{URL: "http://here:1"}, true},
 		{"", []map[string]string{main, {"OPENAI_SUMMARY_URL": "https://other/v1"}},
-			provider{"https://other/v1", "k", "large"}, true},
+			providerConfig{"https://other/v1", "k", "large"}, true},
 		{"", []map[string]string{main, {"OPENAI_SUMMARY_MODEL": "small", "OPENAI_SUMMARY_API_KEY": "s"}},
-			provider{"http://main/v1", "s", "small"}, true},
-		{file, nil, provider{"http://file/v1", "file-key", "file-small"}, true},
-		{file, []map[string]string{main}, provider{"http://main/v1", "k", "file-small"}, true},
-		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, provider{"http://file/v1", "file-key", "small"},
+			providerConfig{"http://main/v1", "s", "small"}, true},
+		{file, nil, providerConfig{"http://file/v1", "file-key", "file-small"}, true},
+		{file, []map[string]string{main}, providerConfig{"http://main/v1", "k", "file-small"}, true},
+		{file, []map[string]string{{"OPENAI_SUMMARY_MODEL": "small"}}, providerConfig{"http://file/v1", "file-key", "small"},
 			true},
 		// What the main provider has wrong does not matter where it is not used.
 		{"", []map[string]string{{"OPENAI_BASE_URL": "nonsense", "OPENAI_SUMMARY_URL": "http://here", "OPENAI_EMBEDDING_URL": "http://here",
 			"MNEME_PROXY_UPSTREAMS": "none"}},
-			provider{URL: "http://here"}, true},
+			providerConfig{URL: "http://here"}, true},
 	} {
 		env := map[string]string{"AGENTS_CONVERSATION_HISTORY_MAX_OUTPUT_TOKENS_DEFAULT": "4000"}
 		for _, vars := range c.env {

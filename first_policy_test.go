@@ -15,7 +15,7 @@ func TestFirstPolicy(t *testing.T) {
 
 // The page's program is the example that is built and tested beside the SDK.
 func TestFirstPolicyIsTheExample(t *testing.T) {
-	example, err := os.ReadFile("sdk/go/examples/keep-by-tag/main.go")
+	example, err := os.ReadFile("sdk/policy/go/examples/keep-by-tag/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,14 +24,14 @@ func TestFirstPolicyIsTheExample(t *testing.T) {
 			return
 		}
 	}
-	t.Error("docs/FIRST_POLICY.md does not show sdk/go/examples/keep-by-tag/main.go")
+	t.Error("docs/FIRST_POLICY.md does not show sdk/policy/go/examples/keep-by-tag/main.go")
 }
 
 // What ships with Mneme passes the tests of its own manifest when a tenant uploads it.
 func TestShippedPoliciesPassTheirSelfTests(t *testing.T) {
 	p := launch(t, filepath.Join(t.TempDir(), "data"))
 	var modules []string
-	for _, pattern := range []string{"policies/*/*.wasm", "sdk/go/examples/*/*.wasm", "demo/*/*.wasm"} {
+	for _, pattern := range []string{"policies/*/*.wasm", "sdk/policy/go/examples/*/*.wasm", "demo/*/*.wasm"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no module in %s: %v", pattern, err)

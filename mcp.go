@@ -10,11 +10,10 @@ import (
 	"os"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
 )
 
@@ -69,13 +68,13 @@ func serveMCP(ctx context.Context, args []string, env lookup, stdout, stderr io.
 	}
 	err = withEngine(ctx, config{Data: c.Data}, log, func(e *engine.Engine, _ store.Store, _ string) error {
 		// Whoever can read the folder could do anything, but the tools need no more than the role agent.
-		caller := access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleAgent, KeyID: "mcp"}
+		caller := ident.Caller{Tenant: ident.DefaultTenant, Role: ident.RoleAgent, KeyID: "mcp"}
 		if _, err := e.Projects.Get(ctx, caller, c.Project); err != nil {
 			return err
 		}
 		return run(mcp.DescribeAll(tools.All()), func(ctx context.Context, call tools.Call) (tools.Result,
 			error) {
-			return e.Tools.Call(ctx, caller, access.Once{}, c.Project, call)
+			return e.Tools.Call(ctx, caller, ident.Once{}, c.Project, call)
 		})
 	})
 	if errors.Is(err, badgerstore.ErrLocked) {

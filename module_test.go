@@ -101,7 +101,7 @@ func TestPolicyBesideCheckout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile("sdk/go/examples/keep-by-tag/main.go")
+	example, err := os.ReadFile("sdk/policy/go/examples/keep-by-tag/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/snowball"
+	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
-	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/store/pgstore"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
-	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
 	"github.com/seed-0906e6bc/mneme/server"
@@ -172,13 +172,13 @@ func withEngine(
 // database over the network is bounded by its pool of connections.
 func pausing(db store.Store, shared bool) store.Store {
 	if shared {
-		return store.Pausing(db, true, fair.Pause)
+		return store.Pausing(db, true, admission.Pause)
 	}
-	return store.Pausing(db, false, fair.Depart)
+	return store.Pausing(db, false, admission.Depart)
 }
 
 // newSummariser is a nil interface where the operator named no provider; the engine then makes no summaries.
-func newSummariser(p provider) (summary.Summariser, error) {
+func newSummariser(p providerConfig) (summary.Summariser, error) {
 	if !p.given() {
 		return nil, nil
 	}
@@ -190,7 +190,7 @@ func newSummariser(p provider) (summary.Summariser, error) {
 }
 
 // newEmbedder is a nil interface where the operator named no provider; recall then goes by words alone.
-func newEmbedder(p provider) (recall.Embedder, error) {
+func newEmbedder(p providerConfig) (recall.Embedder, error) {
 	if !p.given() {
 		return nil, nil
 	}

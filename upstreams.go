@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/openai"
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
 // publicHosts are the providers that the proxy may call where the operator names none.
@@ -19,11 +19,11 @@ const noHosts = "none"
 type upstreams struct {
 	Hosts             string
 	SealKey           string
-	OpenAI, Anthropic provider
+	OpenAI, Anthropic providerConfig
 }
 
 // operator reads it. Errors name the option and never hold a key.
-func (u upstreams) operator() (out upstream.Operator, err error) {
+func (u upstreams) operator() (out provider.Operator, err error) {
 	switch u.Hosts {
 	case noHosts:
 		return out, nil
@@ -32,7 +32,7 @@ func (u upstreams) operator() (out upstream.Operator, err error) {
 	default:
 		for host := range strings.SplitSeq(u.Hosts, ",") {
 			host = strings.TrimSpace(host)
-			base, err := upstream.ParseBase("https://" + strings.TrimPrefix(host, "*."))
+			base, err := provider.ParseBase("https://" + strings.TrimPrefix(host, "*."))
 			switch {
 			case err != nil || base.Path != "" || strings.Contains(base.Host, "*"):
 				return out, fmt.Errorf("proxy_upstreams: %q is no host such as api.openai.com, 10.0.0.1:8080 or *.example.com",
@@ -45,19 +45,19 @@ func (u upstreams) operator() (out upstream.Operator, err error) {
 		}
 	}
 	for _, of := range []struct {
-		protocol           upstream.Protocol
-		given              provider
+		protocol           provider.Protocol
+		given              providerConfig
 		base, urlName, key string
 	}{
-		{upstream.OpenAI, u.OpenAI, "https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"},
-		{upstream.Anthropic, u.Anthropic, "https://api.anthropic.com/v1", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"},
+		{provider.OpenAI, u.OpenAI, "https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"},
+		{provider.Anthropic, u.Anthropic, "https://api.anthropic.com/v1", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"},
 	} {
-		spec := upstream.Spec{Name: string(of.protocol), Protocol: of.protocol, BaseURL: of.base}
+		spec := provider.Spec{Name: string(of.protocol), Protocol: of.protocol, BaseURL: of.base}
 		if of.given.URL != "" {
 			spec.BaseURL, spec.AllowPrivate = of.given.URL, true
 		}
 		if of.given.Key != "" {
-			spec.Key = upstream.Sealed
+			spec.Key = provider.Sealed
 		}
 		if err := openai.CheckKey(of.given.Key); err != nil {
 			return out, fmt.Errorf("%s: %w", of.key, err)
@@ -67,7 +67,7 @@ func (u upstreams) operator() (out upstream.Operator, err error) {
 		}
 		given := spec.Upstream(of.given.Key)
 		// Anthropic's own clients take a base URL without the version, OpenAI's one with it.
-		if of.protocol == upstream.Anthropic && given.Base.Path == "" {
+		if of.protocol == provider.Anthropic && given.Base.Path == "" {
 			given.Base.Path = "/v1"
 		}
 		if of.given.URL != "" {
@@ -76,7 +76,7 @@ func (u upstreams) operator() (out upstream.Operator, err error) {
 		out.Defaults = append(out.Defaults, given)
 	}
 	if u.SealKey != "" {
-		if out.Sealer, err = upstream.NewSealer(u.SealKey); err != nil {
+		if out.Sealer, err = provider.NewSealer(u.SealKey); err != nil {
 			return out, errors.New("proxy_seal_key: " + err.Error())
 		}
 	}

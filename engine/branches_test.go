@@ -8,17 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 	"github.com/seed-0906e6bc/mneme/testdata/branches"
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
 )
@@ -53,14 +52,14 @@ func (b *branched) Post(id string, messages []json.RawMessage, continues bool, r
 
 func (b *branched) Rewind(id string, to int) {
 	turn := uint32(to)
-	_, err := b.Sessions.Rewind(b.Context(), b.Admin, access.Once{}, ident.DefaultProject, id,
+	_, err := b.Sessions.Rewind(b.Context(), b.Admin, ident.Once{}, ident.DefaultProject, id,
 		session.RewindRequest{ToTurn: &turn})
 	b.must(err)
 }
 
 func (b *branched) Fork(id string, at int, as string) {
 	turn := uint32(at)
-	_, err := b.Sessions.Fork(b.Context(), b.Admin, access.Once{}, ident.DefaultProject, id,
+	_, err := b.Sessions.Fork(b.Context(), b.Admin, ident.Once{}, ident.DefaultProject, id,
 		session.ForkRequest{AtTurn: &turn, As: as})
 	b.must(err)
 }
@@ -136,7 +135,7 @@ func (b *branched) Ask(id string) {
 }
 
 func (b *branched) Summarise(id string) {
-	_, err := b.Summaries.ActOn(b.Context(), b.Admin, access.Once{}, ident.DefaultProject, id,
+	_, err := b.Summaries.ActOn(b.Context(), b.Admin, ident.Once{}, ident.DefaultProject, id,
 		summary.Action{Action: "refresh"})
 	b.must(err)
 	if len(b.decisions[id])%2 == 0 { // else the next change comes first
@@ -169,7 +168,7 @@ func (b *branched) Copy(id, as string) {
 	file = session.File{}
 	b.must(json.Unmarshal(raw, &file))
 	file.Session.ID = as
-	_, err = b.Sessions.Import(b.Context(), b.Admin, access.Once{}, ident.DefaultProject, file)
+	_, err = b.Sessions.Import(b.Context(), b.Admin, ident.Once{}, ident.DefaultProject, file)
 	b.must(err)
 	again, err := b.Sessions.Export(b.Context(), b.Admin, ident.DefaultProject, as)
 	b.must(err)

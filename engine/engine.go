@@ -14,36 +14,34 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
-	"github.com/seed-0906e6bc/mneme/engine/catalogue"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
-	"github.com/seed-0906e6bc/mneme/engine/dialogue"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/gateway"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/history"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/index"
+	"github.com/seed-0906e6bc/mneme/engine/insight/catalogue"
+	"github.com/seed-0906e6bc/mneme/engine/insight/events"
+	"github.com/seed-0906e6bc/mneme/engine/insight/lab"
+	"github.com/seed-0906e6bc/mneme/engine/insight/stats"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/outbound"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/rank"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
-	"github.com/seed-0906e6bc/mneme/engine/recollect"
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/stats"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
-	"github.com/seed-0906e6bc/mneme/engine/tail"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
-	"github.com/seed-0906e6bc/mneme/engine/trial"
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
-	"github.com/seed-0906e6bc/mneme/engine/view"
 	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // Options are what an Engine is made of.
@@ -60,7 +58,7 @@ type Options struct {
 	Embedder     recall.Embedder    // nil: no vectors are made
 	RootKey      string             // the operator's key; empty: nobody is root
 	Defaults     *project.Settings  // of projects that set none; nil: those that Mneme comes with
-	Upstreams    upstream.Operator  // what the operator says of the providers that the proxy calls
+	Upstreams    provider.Operator  // what the operator says of the providers that the proxy calls
 	Policies     policy.Quota       // what each tenant may upload
 	Memories     memory.Quota       // what each tenant may keep of memories; 0: no bound
 	MessageBytes int64              // what the messages of each tenant may take; 0: no bound
@@ -88,13 +86,13 @@ type Engine struct {
 	Recall    *recall.Service
 	Decisions *decision.Service
 	Catalogue *catalogue.Service
-	Tail      *tail.Service
+	Tail      *events.Service
 	Windows   *window.Service
-	Trials    *trial.Service
+	Trials    *lab.Service
 	Summaries *summary.Service
-	Dialogues *dialogue.Service
+	Dialogues *history.Service
 	Tools     *tools.Service
-	Outbound  *outbound.Service
+	Outbound  *gateway.Service
 	Stats     *stats.Service
 	Boards    *board.Service
 }
@@ -121,14 +119,14 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 	e.Recall = recall.New(db, e.Jobs, e.Projects, e.Sessions, e.Index, e.Memories, o.Embedder)
 	e.Decisions = decision.New(db, e.Projects)
 	e.Catalogue = catalogue.New(e.Projects, e.Sessions, e.Recall, e.Decisions)
-	e.Tail = tail.New(db, e.Sessions, e.Decisions)
-	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, recollect.New(e.Recall, e.Memories), e.Decisions,
-		view.New(db, e.Sessions, o.HotBytes))
-	e.Trials = trial.New(db, e.Projects, e.Sessions, e.Policies, e.Decisions, e.Windows)
+	e.Tail = events.New(db, e.Sessions, e.Decisions)
+	e.Windows = window.New(db, e.Projects, e.Sessions, e.Policies, window.NewReminders(e.Recall, e.Memories), e.Decisions,
+		cache.New(db, e.Sessions, o.HotBytes))
+	e.Trials = lab.New(db, e.Projects, e.Sessions, e.Policies, e.Decisions, e.Windows)
 	e.Summaries = summary.New(db, e.Projects, e.Sessions, e.Windows, o.Summariser)
-	e.Dialogues = dialogue.New(db, e.Projects, e.Sessions, o.HotBytes)
+	e.Dialogues = history.New(db, e.Projects, e.Sessions, o.HotBytes)
 	e.Tools = tools.New(db, e.Projects, e.Memories, e.Recall)
-	e.Outbound = outbound.New(db, e.Projects, e.Sessions, e.Windows, e.Decisions)
+	e.Outbound = gateway.New(db, e.Projects, e.Sessions, e.Windows, e.Decisions)
 	e.Stats = stats.New(db, e.Projects)
 	e.Boards = board.New(db, e.Jobs)
 
@@ -150,7 +148,7 @@ func New(ctx context.Context, o Options) (e *Engine, firstKey string, err error)
 			return nil, "", err
 		}
 	}
-	created, err := e.CreateTenant(ctx, access.Once{}, tenant.Spec{ID: ident.DefaultTenant})
+	created, err := e.CreateTenant(ctx, ident.Once{}, tenant.Spec{ID: ident.DefaultTenant})
 	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Conflict {
 		return e, "", nil
 	}

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/backup"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -16,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/backup"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
@@ -31,7 +30,7 @@ func TestForgottenTextIsNowhere(t *testing.T) {
 	defer db.Close()
 	k := enginetest.Open(t, db)
 	const word = "quixotr" // the index stems words, but not to less than this
-	once := func(key string) access.Once { return access.Once{Key: key, Body: [32]byte{1}} }
+	once := func(key string) ident.Once { return ident.Once{Key: key, Body: [32]byte{1}} }
 	request := memory.Spec{Key: "k0", Content: "the first quixotry0 of all", Tags: []string{"quixotryTag"},
 		Source: "quixotrySource"}
 	if _, _, err := k.Memories.Store(t.Context(), k.Admin, once("m"), ident.DefaultProject, request); err != nil {

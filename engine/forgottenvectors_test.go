@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/backup"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/store/backup"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/vector"
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
 )
 
@@ -36,7 +36,7 @@ func TestForgottenVectorsAreNowhere(t *testing.T) {
 	k.SetIn("default", `{"embedding_model":"near"}`)
 	text := func(i int) string { return fmt.Sprintf("the secret of number %d is %d", i, i*7919) }
 	stored := func(i int) string {
-		q, err := vector.Quantise(embedserver.Embed("near", text(i), embedserver.Dimensions))
+		q, err := rank.Quantise(embedserver.Embed("near", text(i), embedserver.Dimensions))
 		if err != nil {
 			t.Fatal(err)
 		}

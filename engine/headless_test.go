@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // spoil damages the one record whose key begins and ends like this.
@@ -78,7 +77,7 @@ func TestDeletingAProjectWithADamagedHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, sessionID := range []string{"damaged", "damaged-too", "whole"} {
-		_, err := k.Sessions.AppendTurn(ctx, k.Admin, access.Once{}, "p", session.TurnRequest{SessionID: sessionID,
+		_, err := k.Sessions.AppendTurn(ctx, k.Admin, ident.Once{}, "p", session.TurnRequest{SessionID: sessionID,
 			Messages: []json.RawMessage{json.RawMessage(enginetest.User("confidential"))}})
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +116,7 @@ func TestHeadlessSweepSparesImports(t *testing.T) {
 // A key whose record is damaged can be deleted by whoever has the whole tenant.
 func TestDeletingADamagedKey(t *testing.T) {
 	k := enginetest.New(t)
-	made, err := k.Tenants.CreateKey(t.Context(), k.Admin, access.Once{}, tenant.KeySpec{Role: "agent"})
+	made, err := k.Tenants.CreateKey(t.Context(), k.Admin, ident.Once{}, tenant.KeySpec{Role: "agent"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +148,7 @@ func TestWhatHelpsAgainstDamage(t *testing.T) {
 		if err := k.Sessions.Delete(ctx, k.Admin, ident.DefaultProject, "talk"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.Sessions.Import(ctx, k.Admin, access.Once{}, ident.DefaultProject, file); err != nil {
+		if _, err := k.Sessions.Import(ctx, k.Admin, ident.Once{}, ident.DefaultProject, file); err != nil {
 			t.Fatal(err)
 		}
 		k.Drain()

@@ -11,17 +11,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // household fills a store with every kind of record, among them those of changes that are still under way.
@@ -45,10 +44,10 @@ func household(t testing.TB) *enginetest.Kit {
 	k.Post("talk", enginetest.User("again"), enginetest.Call("c2", "tool"), enginetest.Call("c3", "tool"))
 	k.Post("talk", enginetest.Result("c2", "done"))
 	k.Post("long", enginetest.User(strings.Repeat("long ", 106_000)), enginetest.Assistant("short"))
-	_, err := k.Sessions.AppendTurn(ctx, k.Admin, access.Once{Key: "once", Body: [32]byte{1}}, ident.DefaultProject,
+	_, err := k.Sessions.AppendTurn(ctx, k.Admin, ident.Once{Key: "once", Body: [32]byte{1}}, ident.DefaultProject,
 		session.TurnRequest{SessionID: "talk", Messages: []json.RawMessage{json.RawMessage(enginetest.User("once"))}})
 	must(err)
-	_, err = k.Sessions.Create(ctx, k.Admin, access.Once{}, ident.DefaultProject, session.Spec{ID: "empty"})
+	_, err = k.Sessions.Create(ctx, k.Admin, ident.Once{}, ident.DefaultProject, session.Spec{ID: "empty"})
 	must(err)
 	k.Upload("by-tag", enginetest.Tagged(t))
 	k.Upload("by-tag", enginetest.Keeping("verify"))
@@ -67,12 +66,12 @@ func household(t testing.TB) *enginetest.Kit {
 	must(k.Sessions.Delete(ctx, k.Admin, ident.DefaultProject, "gone"))
 	_, _, err = k.Projects.Put(ctx, k.Admin, "gone", project.Spec{})
 	must(err)
-	_, err = k.Sessions.AppendTurn(ctx, k.Admin, access.Once{}, "gone",
+	_, err = k.Sessions.AppendTurn(ctx, k.Admin, ident.Once{}, "gone",
 		session.TurnRequest{Messages: []json.RawMessage{json.RawMessage(enginetest.User("x"))}})
 	must(err)
 	must(k.DeleteProject(ctx, k.Admin, "gone"))
 	for _, id := range []string{"acme", "leaving"} {
-		_, err = k.CreateTenant(ctx, access.Once{Key: id, Seal: "root"}, tenant.Spec{ID: id})
+		_, err = k.CreateTenant(ctx, ident.Once{Key: id, Seal: "root"}, tenant.Spec{ID: id})
 		must(err)
 	}
 	must(k.DeleteTenant(ctx, "leaving"))
@@ -101,7 +100,7 @@ func cycle(n, distinct int, word string) string {
 // tell posts a turn to the project whose transcripts are searched.
 func tell(k *enginetest.Kit, sessionID, text string) {
 	k.Helper()
-	_, err := k.Sessions.AppendTurn(k.Context(), k.Admin, access.Once{}, "books",
+	_, err := k.Sessions.AppendTurn(k.Context(), k.Admin, ident.Once{}, "books",
 		session.TurnRequest{SessionID: sessionID, Messages: []json.RawMessage{json.RawMessage(enginetest.User(text))}})
 	check(k, err)
 }
@@ -155,7 +154,7 @@ func discuss(k *enginetest.Kit) {
 	k.Write("plans", "@bert @gone look at this", "chat")
 	k.Write("plans", "does @bert agree?", "chat")
 	k.Write("plans", "long "+strings.Repeat("=", 550_000)) // of few words, because verify looks at each again and again
-	_, err = k.Boards.AckInbox(ctx, k.Admin, access.Once{}, "plans", "bert", board.InboxAck{UpTo: k.Inbox("plans", "bert").Items[0].ID})
+	_, err = k.Boards.AckInbox(ctx, k.Admin, ident.Once{}, "plans", "bert", board.InboxAck{UpTo: k.Inbox("plans", "bert").Items[0].ID})
 	check(k, err)
 	check(k, k.Boards.DeleteAgent(ctx, k.Admin, "plans", "gone"))
 	for _, key := range []string{"progress", "owner"} {

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -82,7 +82,7 @@ func TestLateBuiltInsGiveWay(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 	module := wasmtest.Policy(wasmtest.Manifest("again"), wasmtest.Keep())
-	_, _, err = k.Policies.Upload(t.Context(), k.Admin, access.Once{}, name, module)
+	_, _, err = k.Policies.Upload(t.Context(), k.Admin, ident.Once{}, name, module)
 	enginetest.RefusedWith(t, err, fault.Conflict, "built_in_policy")
 	enginetest.RefusedWith(t, k.Policies.Delete(t.Context(), k.Admin, name), fault.Conflict, "built_in_policy")
 	k.SetPipeline(`[{"policy":"` + name + `","config":{"max_result_tokens":9}}]`)

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
@@ -25,7 +25,7 @@ func (e *Engine) portable() []transfer.Part {
 
 // ExportTenant writes a tenant's file to w, in bounded memory. A session that is deleted meanwhile is left out. What is
 // written meanwhile may be in the file or not, each turn whole. It answers key_narrowed.
-func (e *Engine) ExportTenant(ctx context.Context, c access.Caller, w io.Writer) error {
+func (e *Engine) ExportTenant(ctx context.Context, c ident.Caller, w io.Writer) error {
 	return e.Transfer.ExportFile(ctx, c, w, e.portable())
 }
 
@@ -34,7 +34,7 @@ func (e *Engine) ExportTenant(ctx context.Context, c access.Caller, w io.Writer)
 // project, session, memory, board and policy is stored, whole or not at all. Where that is broken off, the same file,
 // sent again, goes on there. It answers import_conflict where a name is taken, quota_exceeded where the file does not
 // fit, and what transfer.Service.ImportFile answers.
-func (e *Engine) ImportTenant(ctx context.Context, c access.Caller, once access.Once, spec transfer.ImportSpec,
+func (e *Engine) ImportTenant(ctx context.Context, c ident.Caller, once ident.Once, spec transfer.ImportSpec,
 	body io.Reader) (transfer.ImportReport, error) {
 	done := func(t *records.Tx, r transfer.ImportReport) error {
 		return tenant.Audit(t, c, "tenant.import", c.Tenant, fmt.Sprintf("imported %v", r.Imported))

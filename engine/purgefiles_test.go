@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
@@ -52,7 +51,7 @@ func TestPurgedDataIsInNoFile(t *testing.T) {
 		}
 		k.Ask(`{"session_id":%q,"system":"%s in a decision"}`, session, word)
 	}
-	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}

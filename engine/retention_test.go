@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -30,7 +29,7 @@ func TestRetentionIsDaily(t *testing.T) {
 	k.SetIn("week", `{"conversation_retention_days":7}`)
 	for _, p := range []string{"forever", "month", "week"} {
 		req := session.TurnRequest{SessionID: "s", Messages: enginetest.Raw(enginetest.User("confidential in " + p))}
-		if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, access.Once{}, p, req); err != nil {
+		if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, ident.Once{}, p, req); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +147,7 @@ func TestRetentionOnDemand(t *testing.T) {
 	k.SetIn("other", `{"conversation_retention_days":2}`)
 	for i := range 700 { // more than one piece
 		req := session.TurnRequest{SessionID: fmt.Sprint("s", i), Messages: enginetest.Raw(enginetest.User("x"))}
-		if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, access.Once{}, "other", req); err != nil {
+		if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, ident.Once{}, "other", req); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,9 +187,9 @@ func TestStepScalesWithTenants(t *testing.T) {
 	c := &readCounter{Store: memstore.New()}
 	k := enginetest.Open(t, c)
 	const tenants = 300
-	var admins []access.Caller
+	var admins []ident.Caller
 	for i := range tenants {
-		made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: fmt.Sprintf("t%03d", i)})
+		made, err := k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: fmt.Sprintf("t%03d", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +214,7 @@ func TestStepScalesWithTenants(t *testing.T) {
 
 	for _, a := range admins[:3] {
 		req := session.TurnRequest{Messages: enginetest.Raw(enginetest.User("confidential"))}
-		if _, err := k.Sessions.AppendTurn(t.Context(), a, access.Once{}, ident.DefaultProject, req); err != nil {
+		if _, err := k.Sessions.AppendTurn(t.Context(), a, ident.Once{}, ident.DefaultProject, req); err != nil {
 			t.Fatal(err)
 		}
 		if err := k.Sessions.Delete(t.Context(), a, ident.DefaultProject, ident.DefaultSession); err != nil {

@@ -13,12 +13,11 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
@@ -69,7 +68,7 @@ func TestChangesHoldOnAllServers(t *testing.T) {
 			}
 		}
 	}
-	key := on[0].MakeKey(tenant.KeySpec{Name: "k", Role: access.RoleAgent.String()})
+	key := on[0].MakeKey(tenant.KeySpec{Name: "k", Role: ident.RoleAgent.String()})
 	for _, k := range on {
 		if _, err := k.Tenants.Authenticate(t.Context(), key.Key); err != nil {
 			t.Fatal(err)
@@ -104,7 +103,7 @@ func TestOneRequestToAllServers(t *testing.T) {
 		for _, k := range on {
 			group.Go(func() {
 				req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(enginetest.User(fmt.Sprint("m", n)))}}
-				once := access.Once{Key: fmt.Sprint("key", n), Body: [32]byte{byte(n)}}
+				once := ident.Once{Key: fmt.Sprint("key", n), Body: [32]byte{byte(n)}}
 				got, err := k.Sessions.AppendTurn(t.Context(), k.Admin, once, ident.DefaultProject, req)
 				answer, _ := json.Marshal(got)
 				if err != nil {
@@ -163,7 +162,7 @@ func TestLateExpiryRemovesNothingNew(t *testing.T) {
 	k, slow := servers(t, raw, 1)[0], servers(t, late, 1)[0]
 	post := func() int {
 		req := session.TurnRequest{SessionID: "s", Messages: []json.RawMessage{json.RawMessage(enginetest.User("once"))}}
-		got, err := k.Sessions.AppendTurn(t.Context(), k.Admin, access.Once{Key: "k"}, ident.DefaultProject, req)
+		got, err := k.Sessions.AppendTurn(t.Context(), k.Admin, ident.Once{Key: "k"}, ident.DefaultProject, req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -46,7 +45,7 @@ func TestDeletedSessionLeavesNothing(t *testing.T) {
 
 func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 	k := enginetest.New(t)
-	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,13 +72,13 @@ func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 	}
 	_, err = k.Tenants.Authenticate(t.Context(), made.AdminKey)
 	enginetest.WantKind(t, err, fault.Unauthorized)
-	_, err = k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
+	_, err = k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: "acme"})
 	enginetest.WantKind(t, err, fault.Conflict)
 	k.Drain()
 	if rest := k.Everything("acme"); len(rest) > 0 {
 		t.Errorf("%d records are left of the tenant", len(rest))
 	}
-	if _, err = k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"}); err != nil {
+	if _, err = k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: "acme"}); err != nil {
 		t.Errorf("the id is not free again: %v", err)
 	}
 }
@@ -87,7 +86,7 @@ func TestDeletedProjectAndTenantLeaveNothing(t *testing.T) {
 // Decisions go with their retention, idempotent answers after a day.
 func TestExpiry(t *testing.T) {
 	k := enginetest.New(t)
-	once := access.Once{Key: "k1", Body: [32]byte{1}}
+	once := ident.Once{Key: "k1", Body: [32]byte{1}}
 	req := session.TurnRequest{Messages: enginetest.Raw(enginetest.User("hello"))}
 	first, err := k.Sessions.AppendTurn(t.Context(), k.Admin, once, ident.DefaultProject, req)
 	if err != nil {
@@ -122,7 +121,7 @@ func TestExpiry(t *testing.T) {
 // A secret that an idempotent request is given again is nowhere stored in clear.
 func TestIdempotentSecrets(t *testing.T) {
 	k := enginetest.New(t)
-	once := access.Once{Key: "k", Seal: "the caller's token"}
+	once := ident.Once{Key: "k", Seal: "the caller's token"}
 	spec := tenant.KeySpec{Name: "ci", Role: "agent"}
 	first, err := k.Tenants.CreateKey(t.Context(), k.Admin, once, spec)
 	if err != nil {

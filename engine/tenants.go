@@ -3,15 +3,14 @@ package engine
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // CreateTenant makes a tenant with project `default` and an admin key.
-func (e *Engine) CreateTenant(ctx context.Context, once access.Once, spec tenant.Spec) (tenant.Created, error) {
-	return e.Tenants.Create(ctx, once, spec, func(admin access.Caller) error {
+func (e *Engine) CreateTenant(ctx context.Context, once ident.Once, spec tenant.Spec) (tenant.Created, error) {
+	return e.Tenants.Create(ctx, once, spec, func(admin ident.Caller) error {
 		_, _, err := e.Projects.Put(ctx, admin, ident.DefaultProject, project.Spec{})
 		return err
 	})
@@ -25,7 +24,7 @@ func (e *Engine) DeleteTenant(ctx context.Context, id string) error {
 
 // DeleteProject makes a project's sessions, settings and decisions unreachable at once; a sweep removes them. It
 // answers not_found where the key reaches no such project.
-func (e *Engine) DeleteProject(ctx context.Context, c access.Caller, id string) error {
+func (e *Engine) DeleteProject(ctx context.Context, c ident.Caller, id string) error {
 	err := e.Projects.Delete(ctx, c, id)
 	e.Sessions.MessageUse.Forget(c.Tenant)
 	return err

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 
@@ -86,7 +86,7 @@ func BenchmarkImport(b *testing.B) {
 				asTenant(k, "bench")
 				b.StartTimer()
 				before := benchtest.ProcessorTime()
-				if _, err := k.ImportTenant(b.Context(), k.Admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(whole)); err != nil {
+				if _, err := k.ImportTenant(b.Context(), k.Admin, ident.Once{}, transfer.ImportSpec{}, bytes.NewReader(whole)); err != nil {
 					b.Fatal(err)
 				}
 				b.ReportMetric((benchtest.ProcessorTime()-before).Seconds()*1e9/float64(len(whole)), "cpu-ns/B")

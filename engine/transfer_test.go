@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -28,7 +27,7 @@ import (
 // asTenant makes a tenant and lets k act as its admin.
 func asTenant(k *enginetest.Kit, id string) {
 	k.Helper()
-	made, err := k.CreateTenant(k.Context(), access.Once{}, tenant.Spec{ID: id})
+	made, err := k.CreateTenant(k.Context(), ident.Once{}, tenant.Spec{ID: id})
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func export(k *enginetest.Kit) []byte {
 }
 
 func tryImport(k *enginetest.Kit, file []byte) (transfer.ImportReport, error) {
-	return k.ImportTenant(k.Context(), k.Admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
+	return k.ImportTenant(k.Context(), k.Admin, ident.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
 }
 
 func imported(k *enginetest.Kit, file []byte) transfer.ImportReport {
@@ -64,7 +63,7 @@ func settle(k *enginetest.Kit) {
 	k.Helper()
 	for n := range 3 {
 		module := wasmtest.Policy(wasmtest.Manifest(fmt.Sprint(n)), wasmtest.Keep())
-		if _, _, err := k.Policies.Upload(k.Context(), k.Admin, access.Once{}, "mine", module); err != nil {
+		if _, _, err := k.Policies.Upload(k.Context(), k.Admin, ident.Once{}, "mine", module); err != nil {
 			k.Fatal(err)
 		}
 	}
@@ -80,13 +79,13 @@ func settle(k *enginetest.Kit) {
 	}
 	k.Post("", "{ \"role\": \"user\",\n  \"content\": \"on two lines\", \"own_field\": [1.0, 1e3] }")
 	k.Post("big", enginetest.User(strings.Repeat("long words ", 50_000)))
-	if _, err := k.Sessions.Create(k.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	if _, err := k.Sessions.Create(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		session.Spec{ID: "empty", Kind: "background", Title: "Nightly", Agent: "cron"}); err != nil {
 		k.Fatal(err)
 	}
 	in := session.TurnRequest{SessionID: "delegated", Agent: "main", Messages: enginetest.Raw(
 		`{"role":"user","content":"x","tags":["t"]}`, `{"role":"assistant","content":"y","agent":"sub","delegation_id":"d1"}`)}
-	if _, err := k.Sessions.AppendTurn(k.Context(), k.Admin, access.Once{}, "other", in); err != nil {
+	if _, err := k.Sessions.AppendTurn(k.Context(), k.Admin, ident.Once{}, "other", in); err != nil {
 		k.Fatal(err)
 	}
 	settleMemories(k)
@@ -343,11 +342,11 @@ func TestImportRefusesFaultyFiles(t *testing.T) {
 	}
 	narrow := k.Admin
 	narrow.Projects = []string{ident.DefaultProject}
-	_, err := k.ImportTenant(t.Context(), narrow, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
+	_, err := k.ImportTenant(t.Context(), narrow, ident.Once{}, transfer.ImportSpec{}, bytes.NewReader(file))
 	enginetest.WantKind(t, err, fault.Forbidden)
 	enginetest.WantKind(t, k.ExportTenant(t.Context(), narrow, io.Discard), fault.Forbidden)
 	for _, way := range []string{"skip", "replace", "merge"} {
-		_, err = k.ImportTenant(t.Context(), k.Admin, access.Once{}, transfer.ImportSpec{OnConflict: way}, bytes.NewReader(file))
+		_, err = k.ImportTenant(t.Context(), k.Admin, ident.Once{}, transfer.ImportSpec{OnConflict: way}, bytes.NewReader(file))
 		if refused := enginetest.WantKind(t, err, fault.Invalid); refused.Fields[0].Field != "on_conflict" {
 			t.Errorf("%s: %v", way, refused)
 		}
@@ -405,7 +404,7 @@ func TestImportOnce(t *testing.T) {
 	k.Post("s", enginetest.User("x"))
 	file := export(k)
 	asTenant(k, "two")
-	once := access.Once{Key: "import-1"}
+	once := ident.Once{Key: "import-1"}
 	run := func(file []byte) (transfer.ImportReport, error) {
 		return k.ImportTenant(t.Context(), k.Admin, once, transfer.ImportSpec{}, bytes.NewReader(file))
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -130,7 +129,7 @@ func brokenOff(t *testing.T, m *enginetest.Meddler) (k *enginetest.Kit, file []b
 			stop()
 		}
 	}
-	if _, err := k.ImportTenant(ctx, k.Admin, access.Once{}, transfer.ImportSpec{}, bytes.NewReader(file)); err == nil {
+	if _, err := k.ImportTenant(ctx, k.Admin, ident.Once{}, transfer.ImportSpec{}, bytes.NewReader(file)); err == nil {
 		t.Fatal("it did not break")
 	}
 	m.Before = nil
@@ -304,7 +303,7 @@ func TestSummariesMove(t *testing.T) {
 	}
 	file.Session.ID = "summed"
 	file.Summary = &session.FileSummary{Text: "they talked", Turns: [2]uint32{1, 1}, Covers: 2, Count: 2}
-	if _, err := k.Sessions.Import(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, file); err != nil {
+	if _, err := k.Sessions.Import(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, file); err != nil {
 		t.Fatal(err)
 	}
 	whole := export(k)

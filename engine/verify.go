@@ -4,22 +4,22 @@ import (
 	"context"
 
 	"github.com/seed-0906e6bc/mneme/engine/board"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
-	"github.com/seed-0906e6bc/mneme/engine/dialogue"
-	"github.com/seed-0906e6bc/mneme/engine/index"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/history"
+	"github.com/seed-0906e6bc/mneme/engine/insight/stats"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/stats"
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // Verify reads a sealed store whole and holds every record against its kind and against the others. It changes nothing,
@@ -43,7 +43,7 @@ func verifiedRooms() []verify.Room {
 		recall.NewChecks(projects, sessions, index),
 		memory.NewChecks(index),
 		board.NewChecks(),
-		verify.Checks(dialogue.Checks()),
+		verify.Checks(history.Checks()),
 		stats.Checks(),
 		// The checks of jobs and transfer are made here, because these rooms do not know verify. What the daily job
 		// says of rooms depends on the version that wrote it.

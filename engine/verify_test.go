@@ -14,14 +14,13 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/rank"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
@@ -447,10 +446,10 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 			case 8:
 				file, ferr := k.Sessions.Export(ctx, k.Admin, ident.DefaultProject, ses())
 				if file.Session.ID = pick("x", "y"); ferr == nil {
-					_, _ = k.Sessions.Import(ctx, k.Admin, access.Once{}, ident.DefaultProject, file)
+					_, _ = k.Sessions.Import(ctx, k.Admin, ident.Once{}, ident.DefaultProject, file)
 				}
 			case 9:
-				_, _, _ = k.Policies.Upload(ctx, k.Admin, access.Once{}, pick("p", "q"), enginetest.Keeping(pick("1", "2", "3")))
+				_, _, _ = k.Policies.Upload(ctx, k.Admin, ident.Once{}, pick("p", "q"), enginetest.Keeping(pick("1", "2", "3")))
 			case 10:
 				if random.IntN(2) == 0 {
 					_ = k.Policies.Delete(ctx, k.Admin, pick("p", "q"))
@@ -462,15 +461,15 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 					k.Drain()
 				}
 			case 12, 13:
-				_, _, err = k.Memories.Store(ctx, k.Admin, access.Once{}, ident.DefaultProject, memory.Spec{
+				_, _, err = k.Memories.Store(ctx, k.Admin, ident.Once{}, ident.DefaultProject, memory.Spec{
 					Key: pick("m", "n", "o"), Content: cycle(1+random.IntN(70_000)*random.IntN(2), 1+random.IntN(40), "w"),
 					Category: pick("core", "daily", "conversation"), SessionID: pick("", "a"), Tags: []string{pick("t", "u")}})
 			case 14:
-				_, err = k.Memories.Forget(ctx, k.Admin, access.Once{}, ident.DefaultProject, pick("m", "n", "o"))
+				_, err = k.Memories.Forget(ctx, k.Admin, ident.Once{}, ident.DefaultProject, pick("m", "n", "o"))
 			case 15:
 				_, err = k.Recall.Recall(ctx, k.Admin, ident.DefaultProject, recall.Query{Query: "u waa", Scope: pick("both", "memories")})
 			case 16, 17:
-				_, err = k.Boards.PostEntry(ctx, k.Admin, access.Once{}, pick("x", "y"), board.Post{
+				_, err = k.Boards.PostEntry(ctx, k.Admin, ident.Once{}, pick("x", "y"), board.Post{
 					Content: pick("@lead look", "/pause", "@ag and @bg", "a word", cycle(random.IntN(3_000)+1, 40, "w")),
 					Tags:    []string{pick("chat", "t")}})
 			case 18:
@@ -478,7 +477,7 @@ func TestVerifyAfterRandomOperations(t *testing.T) {
 				_, _, err = k.Boards.PutAgent(ctx, k.Admin, pick("x", "y"), agent, board.AgentSpec{Lead: random.IntN(2) == 0})
 				if page, e := k.Boards.Inbox(ctx, k.Admin, "x", agent, board.InboxQuery{}); e == nil && len(page.Items) > 0 {
 					up := page.Items[random.IntN(len(page.Items))].ID
-					_, err = k.Boards.AckInbox(ctx, k.Admin, access.Once{}, "x", agent, board.InboxAck{UpTo: up})
+					_, err = k.Boards.AckInbox(ctx, k.Admin, ident.Once{}, "x", agent, board.InboxAck{UpTo: up})
 				}
 			case 19:
 				days, chat := 1+random.IntN(5), random.IntN(2) == 0

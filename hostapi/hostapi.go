@@ -13,7 +13,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler"
 )
 
@@ -35,8 +35,8 @@ type Host struct {
 	clock    func() time.Time
 	config   wazero.RuntimeConfig
 	compiler *compiler.Compiler // nil: the interpreter
-	compiles *fair.Gate
-	calls    *fair.Gate
+	compiles *admission.Gate
+	calls    *admission.Gate
 	modules  *modules
 	pool     *pool
 	sweeper  Timer
@@ -58,8 +58,8 @@ func New(o Options) (*Host, error) {
 		limits:   o.Limits,
 		newTimer: o.NewTimer,
 		clock:    o.Clock,
-		compiles: fair.NewGate(o.Limits.Compiles, 1),
-		calls:    fair.NewGate(o.Limits.Calls, o.Limits.Calls),
+		compiles: admission.NewGate(o.Limits.Compiles, 1),
+		calls:    admission.NewGate(o.Limits.Calls, o.Limits.Calls),
 		pool:     newPool(o.Limits.IdleBytes),
 		buffers:  buffers{limit: o.Limits.IdleBytes / 4},
 	}

@@ -116,7 +116,7 @@ func (f footing) within(t *testing.T, before footing) {
 func realModules(t *testing.T) [][]byte {
 	t.Helper()
 	var modules [][]byte
-	for _, folder := range []string{"../policies/*/*.wasm", "../sdk/go/examples/*/*.wasm", "../demo/*/*.wasm"} {
+	for _, folder := range []string{"../policies/*/*.wasm", "../sdk/policy/go/examples/*/*.wasm", "../demo/*/*.wasm"} {
 		files, err := filepath.Glob(folder)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no modules in %s: %v", folder, err)

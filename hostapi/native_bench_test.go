@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/policies"
 	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
@@ -15,8 +15,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	toolresultclear "github.com/seed-0906e6bc/mneme/policies/tool-result-clear"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // BenchmarkAgainstNative calls the built-in policies in the sandbox, with all that isolates them (the request

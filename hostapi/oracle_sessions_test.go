@@ -10,17 +10,16 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/policies"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
@@ -46,7 +45,7 @@ type windows struct {
 	calls    map[string]int // by policy: those that were answered with ops
 }
 
-var operator = access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleTenantAdmin, KeyID: "test"}
+var operator = ident.Caller{Tenant: ident.DefaultTenant, Role: ident.RoleTenantAdmin, KeyID: "test"}
 
 func newWindows(t *testing.T) *windows {
 	t.Helper()
@@ -97,7 +96,7 @@ func (w *windows) post(t *testing.T, sessionID string, turn hard.Turn) {
 	if turn.Delegation != "" {
 		req.DelegationID = &turn.Delegation
 	}
-	if _, err := w.Sessions.AppendTurn(t.Context(), operator, access.Once{}, ident.DefaultProject, req); err != nil {
+	if _, err := w.Sessions.AppendTurn(t.Context(), operator, ident.Once{}, ident.DefaultProject, req); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -107,7 +106,7 @@ func (w *windows) ask(t *testing.T, rng *rand.Rand, session string, viewers []st
 	t.Helper()
 	pick := func(values ...int) *int { return &values[rng.IntN(len(values))] }
 	req := window.Request{SessionID: session, Pipeline: drawPipeline(rng),
-		Viewer: access.Viewer{Agent: "main", DelegationID: &viewers[rng.IntN(len(viewers))]},
+		Viewer: ident.Viewer{Agent: "main", DelegationID: &viewers[rng.IntN(len(viewers))]},
 		Budget: window.Budget{MaxMessages: pick(0, 0, 1, 2, 3, 5, 8, 13, 21, 34, 200, 5000),
 			MaxTokens: pick(0, 0, 60, 200, 500, 1000, 3000, 20_000, 1<<30)},
 		Format:      []string{"openai.chat", "anthropic.messages", "openai.responses", "text"}[rng.IntN(4)],

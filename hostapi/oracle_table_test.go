@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // tableOf is a call's request as the guest SDK's test kit has it.

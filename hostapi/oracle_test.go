@@ -18,8 +18,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/policies/summarise"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
 	toolresultclear "github.com/seed-0906e6bc/mneme/policies/tool-result-clear"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // oracle runs each built-in policy two ways: its source built into this test, and its shipped module in every kind of

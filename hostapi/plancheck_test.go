@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // What the harness tells an author of a plan is what the host will say: both take it or neither does. The plans are

@@ -15,15 +15,15 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/manifest"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/manifest"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // These tests take the SDK's example policy all the way: built by both compilers, admitted, run. What the SDK's
 // harness gives an author's unit test must be what this host gives the module.
 
-const exampleDir = "../sdk/go/examples/keep-by-tag"
+const exampleDir = "../sdk/policy/go/examples/keep-by-tag"
 
 // shipped is the example as TinyGo built it. It is the one whose SHA-256 is noted, and carries the manifest beside it.
 func shipped(t *testing.T) []byte {

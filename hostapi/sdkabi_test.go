@@ -58,7 +58,7 @@ func readSource(t *testing.T, dir string, target build.Context) source {
 func readSDK(t *testing.T) source {
 	target := build.Default
 	target.GOOS, target.GOARCH = "wasip1", "wasm"
-	return readSource(t, "../sdk/go", target)
+	return readSource(t, "../sdk/policy/go", target)
 }
 
 // number is the value of a constant.

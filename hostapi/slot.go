@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
 )
 
 // quantum is how long a call keeps its place while another tenant waits for one, and breath how long it keeps its
@@ -19,7 +19,7 @@ const (
 // slot is what a tenant holds of Limits.Calls while it computes.
 type slot struct {
 	request context.Context // what the call belongs to, which may hold a place at the edge
-	gate    *fair.Gate
+	gate    *admission.Gate
 	tenant  string
 	since   time.Time // it was given, or given again
 	ran     time.Time // when others were last let run

@@ -28,7 +28,7 @@ elif [[ $# -gt 0 ]]; then
 fi
 
 status=0
-for manifest in "$PWD"/*/manifest.json "$PWD"/../sdk/go/examples/*/manifest.json "$PWD"/../demo/*/manifest.json; do
+for manifest in "$PWD"/*/manifest.json "$PWD"/../sdk/policy/go/examples/*/manifest.json "$PWD"/../demo/*/manifest.json; do
   folder=${manifest%/*}
   name=${folder##*/}
   main=$folder
@@ -37,7 +37,7 @@ for manifest in "$PWD"/*/manifest.json "$PWD"/../sdk/go/examples/*/manifest.json
   module=$out/$name.wasm
   (cd "$main" && WASMOPT=$OLDPWD/wasm-opt \
     tinygo build -target="$OLDPWD/policy.json" -no-debug -opt=2 -panic=trap -o "$module" .)
-  go run github.com/seed-0906e6bc/mneme/sdk/go/cmd/mneme-manifest "$manifest" "$module"
+  go run github.com/seed-0906e6bc/mneme/sdk/policy/go/cmd/mneme-manifest "$manifest" "$module"
   chmod 644 "$module"
   (cd "$out" && sha256sum "$name.wasm" >"$name.wasm.sha256")
   for file in "$name.wasm" "$name.wasm.sha256"; do

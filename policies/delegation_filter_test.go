@@ -6,8 +6,8 @@ import (
 
 	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // A viewer sees its own delegation and the top level, by whole atoms; the main agent sees everything.

@@ -9,8 +9,8 @@ import (
 
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 func equal(t *testing.T, got []string, want ...string) {

@@ -7,8 +7,8 @@ import (
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // growth plays a session atom by atom, as an agent lives it, and shows each table with the newest user's message and the

@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	"github.com/seed-0906e6bc/mneme/policies/summarise"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // messages is a session of so many messages, user and assistant in turn.

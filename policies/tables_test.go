@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // atom is the records first to last, inclusive.

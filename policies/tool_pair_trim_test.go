@@ -10,8 +10,8 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	toolpairtrim "github.com/seed-0906e6bc/mneme/policies/tool-pair-trim"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // The tables below count five tokens for any text. A message costs four more, and the policy sets three more aside.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/policies/policytest"
 	toolresultclear "github.com/seed-0906e6bc/mneme/policies/tool-result-clear"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
-	"github.com/seed-0906e6bc/mneme/sdk/go/mnemetest"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+	"github.com/seed-0906e6bc/mneme/sdk/policy/go/mnemetest"
 )
 
 // withResults adds an atom whose results cost what is said.

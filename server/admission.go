@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"runtime"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // newPlaces makes the gate that requests pass before the engine works on them. Twice as many work at once as there are
@@ -17,9 +17,9 @@ import (
 // requests as there are processors are inside then, those that wait for the disk included: a commit ends the waiting of
 // all that it holds at once, and they would go before whoever comes next. The rest wait in line, each tenant in its own,
 // and the lines are served by turns, so that a flood costs its sender.
-func newPlaces() *fair.Gate {
+func newPlaces() *admission.Gate {
 	processors := runtime.GOMAXPROCS(0)
-	places := fair.NewGate(2*processors, min(processors+1, 2*processors-1))
+	places := admission.NewGate(2*processors, min(processors+1, 2*processors-1))
 	places.Crowd(max(1, processors-1), processors)
 	// What the database and the collector do for a flood takes about as much again as its requests, so those may take
 	// half of the time. Where processors are few, that work falls on the one that is left free, and the flood rests
@@ -30,9 +30,9 @@ func newPlaces() *fair.Gate {
 
 // newFeeds makes the gate that streams of events pass for each look at the store: half of the processors, by turns of
 // tenants, so that a tenant with many streams delays its own.
-func newFeeds() *fair.Gate {
+func newFeeds() *admission.Gate {
 	n := max(1, runtime.GOMAXPROCS(0)/2)
-	return fair.NewGate(n, n)
+	return admission.NewGate(n, n)
 }
 
 // flood is how many requests of one sender wait from where on they are refused soon: a client with a few of them at
@@ -40,7 +40,7 @@ func newFeeds() *fair.Gate {
 const flood = 32
 
 // enter waits for a place, and answers busy where none became free in time.
-func (s *Server) enter(ctx context.Context, who string) (*fair.Place, error) {
+func (s *Server) enter(ctx context.Context, who string) (*admission.Place, error) {
 	wait := s.limits.patient
 	if s.places.WaitingOf(who) >= flood {
 		wait = s.limits.wait
@@ -56,7 +56,7 @@ func (s *Server) enter(ctx context.Context, who string) (*fair.Place, error) {
 
 // refused gives the reason why a key opens nothing, after the address that sent it has waited for its turn.
 func (s *Server) refused(x *exchange, reason error) error {
-	place, err := s.enter(s.base, fair.Nobody+addressOf(x.c.Context().Conn()).String())
+	place, err := s.enter(s.base, admission.Nobody+addressOf(x.c.Context().Conn()).String())
 	if err != nil {
 		return err
 	}
@@ -75,10 +75,10 @@ func (x *exchange) sender() string {
 	switch {
 	case x.caller.Tenant != "":
 		return x.caller.Tenant
-	case x.caller.Role == access.RoleRoot:
-		return fair.Nobody + "root"
+	case x.caller.Role == ident.RoleRoot:
+		return admission.Nobody + "root"
 	}
-	return fair.Nobody + addressOf(x.c.Context().Conn()).String()
+	return admission.Nobody + addressOf(x.c.Context().Conn()).String()
 }
 
 // connection is the one that the request came on.

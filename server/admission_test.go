@@ -12,8 +12,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
 
@@ -148,7 +148,7 @@ func TestLongAnswersCountTwice(t *testing.T) {
 		c.Request.Header.SetMethod(method)
 		c.Response.SetBody(make([]byte, size))
 		f := s.s.app.AcquireCtx(&c)
-		x := exchange{s: s.s, c: f, caller: access.Caller{Tenant: "t"}}
+		x := exchange{s: s.s, c: f, caller: ident.Caller{Tenant: "t"}}
 		if err := x.holdAnswer(); err != nil || s.s.bytes.held() != 2*size {
 			t.Errorf("%s: %v, %d bytes held", method, err, s.s.bytes.held())
 		}

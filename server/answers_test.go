@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/trial"
+	"github.com/seed-0906e6bc/mneme/engine/insight/lab"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -49,7 +49,7 @@ func TestSplicedAnswersFitTheirTypes(t *testing.T) {
 			len(w.Memories) != 1 {
 			t.Errorf("%+v", w)
 		}
-		var d trial.Explanation
+		var d lab.Explanation
 		answers("GET", "/api/v1/projects/default/decisions/"+w.DecisionID, "", &d)
 		if d.DecisionID != w.DecisionID || !reflect.DeepEqual(*d.Report, w.Report) || d.Usage != w.Usage {
 			t.Errorf("the decision says %+v", d)
@@ -59,7 +59,7 @@ func TestSplicedAnswersFitTheirTypes(t *testing.T) {
 		if !again.Equal || !reflect.DeepEqual(again.Window, w.Rendered) {
 			t.Errorf("the replay says %+v", again)
 		}
-		var r trial.Ran
+		var r lab.Ran
 		answers("POST", run,
 			`{"messages":[{"role":"system","content":"x"},{"role":"user","content":"y"}],"format":"`+format+`"}`, &r)
 		if r.Policy != "tool-pair-trim" || r.Fuel == 0 || len(r.Report) == 0 {

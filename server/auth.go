@@ -7,8 +7,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // token is the key that a request bears: Authorization: Bearer KEY, else X-Agent-Token: KEY. It is a copy.
@@ -44,8 +44,8 @@ func (x *exchange) authorise(ctx context.Context) error {
 	if x.route.stores {
 		x.once.Seal = cr.token
 	}
-	if x.route.role == access.RoleRoot || x.route.keyAlone ||
-		x.route.anywhere && caller.Role == access.RoleRoot && x.query("tenant") == "" {
+	if x.route.role == ident.RoleRoot || x.route.keyAlone ||
+		x.route.anywhere && caller.Role == ident.RoleRoot && x.query("tenant") == "" {
 		return nil
 	}
 	return x.enterTenant(ctx)
@@ -55,7 +55,7 @@ func (x *exchange) authorise(ctx context.Context) error {
 // not_found for a tenant that does not exist, and for any tenant that is not the key's own.
 func (x *exchange) enterTenant(ctx context.Context) error {
 	tenant := x.query("tenant")
-	if x.caller.Role != access.RoleRoot {
+	if x.caller.Role != ident.RoleRoot {
 		if tenant != "" && tenant != x.caller.Tenant {
 			return noTenant(tenant)
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 func TestKeys(t *testing.T) {
@@ -45,7 +45,7 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, r := range s.s.routes {
-		if r.role == access.RoleNone {
+		if r.role == ident.RoleNone {
 			continue
 		}
 		if r.proxied != nil { // its errors are those of a provider's protocol
@@ -60,7 +60,7 @@ func TestEveryRouteAsksForItsRole(t *testing.T) {
 		if p := s.do(r.method, r.path, "", "Authorization", "").problem(t); p.Status != 401 || p.Code != "key_missing" {
 			t.Errorf("%s %s without a key: %+v", r.method, r.path, p)
 		}
-		if r.role == access.RoleReader {
+		if r.role == ident.RoleReader {
 			continue
 		}
 		if p := s.do(r.method, r.path, "", "Authorization", "Bearer "+(r.role-1).String()).problem(t); p.Status != 403 {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// backupType is the media type of a backup: engine/backup says what it looks like.
+// backupType is the media type of a backup: engine/store/backup says what it looks like.
 const backupType = "application/octet-stream"
 
 // BackupFunc writes all that is stored, as of one instant, to w.

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // backup asks for a backup and gives back the response, its body still to be read.
@@ -86,7 +86,7 @@ func TestStreamLastsWhileItMoves(t *testing.T) {
 			}
 		})
 		sent, began := 0, time.Now()
-		x := &exchange{s: s, caller: access.Caller{Tenant: "t"}}
+		x := &exchange{s: s, caller: ident.Caller{Tenant: "t"}}
 		backup := x.written(backupType, func(_ context.Context, w io.Writer) error {
 			for range pieces {
 				time.Sleep(2 * s.limits.stall)

@@ -17,11 +17,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
@@ -47,13 +46,13 @@ type exchange struct {
 	id    string
 	start time.Time
 
-	caller access.Caller
+	caller ident.Caller
 	bears  credential // by which the caller is known
-	once   access.Once
+	once   ident.Once
 	page   records.Page
 	raw    []byte // the body as received
 	bytes  lease  // what the body takes of the memory for bodies
-	place  *fair.Place
+	place  *admission.Place
 	unread bool // a part of the body may still be on the connection
 	err    error
 }
@@ -312,7 +311,7 @@ func (x *exchange) log(status, size int, took time.Duration) {
 		level = slog.LevelInfo
 	}
 	_, told := errors.AsType[*problem](fault)
-	if _, refused := errors.AsType[*proxy.Refusal](fault); refused || told || status < http.StatusInternalServerError {
+	if _, refused := errors.AsType[*relay.Refusal](fault); refused || told || status < http.StatusInternalServerError {
 		fault = nil
 	}
 	if fault != nil {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 )
@@ -201,19 +201,19 @@ func TestPages(t *testing.T) {
 
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
-	var got access.Once
+	var got ident.Once
 	s := start(t, appending(func(_ context.Context, c *call[session.TurnRequest]) error {
 		got = c.once
 		return nil
 	}))
 	const body = `{"messages":[]}`
 	s.do("POST", turns, body, "Idempotency-Key", "k1")
-	want := access.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n\n" + body)),
+	want := ident.Once{Key: "k1", Body: sha256.Sum256([]byte("POST\n" + turns + "\n\n" + body)),
 		Seal: s.key("tenant_admin")}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if s.do("POST", turns, body); got != (access.Once{}) {
+	if s.do("POST", turns, body); got != (ident.Once{}) {
 		t.Errorf("without a key: %+v", got)
 	}
 	if a := s.do("POST", turns, body, "Idempotency-Key", strings.Repeat("k", 255)); a.status != 201 {
@@ -239,8 +239,8 @@ func TestDeadline(t *testing.T) {
 
 // turnCall is what a handler of turns hands to the engine.
 type turnCall struct {
-	caller  access.Caller
-	once    access.Once
+	caller  ident.Caller
+	once    ident.Once
 	project string
 	req     session.TurnRequest
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -25,7 +24,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 )
 
@@ -34,7 +33,7 @@ type setup struct {
 	Options
 	limits    limits
 	store     store.Store
-	upstreams upstream.Operator
+	upstreams provider.Operator
 	handlers  map[string]endpoint // in place of the server's own, by operationId
 	before    func(*Server)       // called before it serves
 	listener  func(net.Listener) net.Listener
@@ -148,9 +147,9 @@ func (s *site) key(name string) string {
 		return key.(string)
 	}
 	s.tenant(tenantID)
-	made, err := s.engine.Tenants.CreateKey(context.Background(), access.Caller{Tenant: tenantID,
-		Role: access.RoleRoot},
-		access.Once{}, tenant.KeySpec{Role: role})
+	made, err := s.engine.Tenants.CreateKey(context.Background(), ident.Caller{Tenant: tenantID,
+		Role: ident.RoleRoot},
+		ident.Once{}, tenant.KeySpec{Role: role})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -162,8 +161,8 @@ func (s *site) key(name string) string {
 func (s *site) revoke(name string) {
 	s.t.Helper()
 	id := strings.Split(s.key(name), "_")[1]
-	if err := s.engine.Tenants.DeleteKey(context.Background(), access.Caller{Tenant: ident.DefaultTenant,
-		Role: access.RoleRoot},
+	if err := s.engine.Tenants.DeleteKey(context.Background(), ident.Caller{Tenant: ident.DefaultTenant,
+		Role: ident.RoleRoot},
 		id); err != nil {
 		s.t.Fatal(err)
 	}
@@ -172,7 +171,7 @@ func (s *site) revoke(name string) {
 // tenant makes sure that there is a tenant.
 func (s *site) tenant(id string) {
 	s.t.Helper()
-	_, err := s.engine.CreateTenant(context.Background(), access.Once{}, tenant.Spec{ID: id})
+	_, err := s.engine.CreateTenant(context.Background(), ident.Once{}, tenant.Spec{ID: id})
 	if e, ok := errors.AsType[*fault.Error](err); err != nil && (!ok || e.Kind != fault.Conflict) {
 		s.t.Fatal(err)
 	}

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
 // serveMCP answers messages of the Model Context Protocol. The path names neither project nor session, so a header or
@@ -34,7 +33,7 @@ func (s *Server) serveMCP(ctx context.Context, c *call[rawBody]) (blob, error) {
 		defer turn.Unlock()
 		call.SessionID = session
 		// The edge's ctx is used, because the SDK's own has no deadline.
-		return s.engine.Tools.Call(ctx, caller, access.Once{}, project, call)
+		return s.engine.Tools.Call(ctx, caller, ident.Once{}, project, call)
 	}
 	header := http.Header{}
 	for name, value := range c.c.Request().Header.All() {

@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -58,7 +57,7 @@ func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.For
 	if err != nil {
 		return memory.Forgotten{}, err
 	}
-	return s.engine.Memories.Forget(ctx, c.caller, access.Once{}, c.path("project"), id)
+	return s.engine.Memories.Forget(ctx, c.caller, ident.Once{}, c.path("project"), id)
 }
 
 func (s *Server) forgetMatching(ctx context.Context, c *call[memory.ForgetMatching]) (memory.ForgottenMatching, error) {

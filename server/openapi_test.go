@@ -11,7 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // documented is what the description says, as far as these tests read it.
@@ -100,16 +100,16 @@ func TestRoutesAndDescriptionAgree(t *testing.T) {
 		}
 		operations[o.OperationID] = name
 
-		ofTenant := r.role > access.RoleNone && r.role < access.RoleRoot && r.proxied == nil
+		ofTenant := r.role > ident.RoleNone && r.role < ident.RoleRoot && r.proxied == nil
 		statuses := slices.Collect(maps.Keys(o.Responses))
 		for what, agree := range map[string]bool{
-			"security": (o.Security != nil) == (r.role == access.RoleNone),
-			"role": r.role == access.RoleNone || strings.Contains(words(o.Description),
+			"security": (o.Security != nil) == (r.role == ident.RoleNone),
+			"role": r.role == ident.RoleNone || strings.Contains(words(o.Description),
 				"Role `"+r.role.String()+"`."),
 			"success":         slices.Contains(statuses, strconv.Itoa(r.status)),
 			"default":         slices.Contains(statuses, "default"),
-			"401":             r.console || slices.Contains(statuses, "401") == (r.role > access.RoleNone),
-			"403":             slices.Contains(statuses, "403") == (r.role > access.RoleReader || r.console || r.keyAlone),
+			"401":             r.console || slices.Contains(statuses, "401") == (r.role > ident.RoleNone),
+			"403":             slices.Contains(statuses, "403") == (r.role > ident.RoleReader || r.console || r.keyAlone),
 			"body":            (o.RequestBody != nil) == r.takesBody,
 			"required body":   o.RequestBody == nil || o.RequestBody.Required != r.bodyOptional,
 			"Idempotency-Key": o.has("idempotencyKey") == r.stores,

@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
@@ -233,7 +233,7 @@ func (x *exchange) readPage() error {
 func (x *exchange) readOnce() error {
 	key := string(x.c.Request().Header.Peek("Idempotency-Key"))
 	if key == "" {
-		x.once = access.Once{}
+		x.once = ident.Once{}
 		return nil
 	}
 	if len(key) > maxOnceKey {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/insight/lab"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/trial"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
 const moduleType = "application/wasm"
@@ -66,10 +66,10 @@ func (s *Server) deletePolicyVersion(ctx context.Context, c *call[nothing]) (not
 	return nothing{}, s.engine.Policies.DeleteVersion(ctx, c.caller, c.path("policy"), c.version())
 }
 
-func (s *Server) runPolicy(ctx context.Context, c *call[trial.RunRequest]) (spliced[trial.Ran], error) {
+func (s *Server) runPolicy(ctx context.Context, c *call[lab.RunRequest]) (spliced[lab.Ran], error) {
 	return s.engine.Trials.Run(ctx, c.caller, c.path("policy"), c.version(), &c.body, c.buffer())
 }
 
-func (s *Server) replayPolicy(ctx context.Context, c *call[trial.ReplayRequest]) (trial.Replay, error) {
+func (s *Server) replayPolicy(ctx context.Context, c *call[lab.ReplayRequest]) (lab.Replay, error) {
 	return s.engine.Trials.Replay(ctx, c.caller, c.path("policy"), c.version(), c.body)
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/benchtest"
-	"github.com/seed-0906e6bc/mneme/engine/fair"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/badgerstore"
-	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -89,7 +89,7 @@ func newProgram(b *testing.B) (addr, key string) {
 	for _, m := range policies.BuiltIn() {
 		builtIns = append(builtIns, policy.BuiltIn(m))
 	}
-	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(store.Pausing(db, false, fair.Pause)), Host: host, Tokens: counter,
+	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(store.Pausing(db, false, admission.Pause)), Host: host, Tokens: counter,
 		BuiltIns: builtIns, Logger: log})
 	must(err)
 	s, err := New(Options{Engine: e, Logger: log})

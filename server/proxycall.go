@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/callbody"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/replies"
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
 // The headers that the proxy adds to an answer.
@@ -34,8 +34,8 @@ type modelCall struct {
 	route    *proxied
 	path     string // of the route
 	setup    *project.Setup
-	upstream *upstream.Upstream
-	request  proxy.Request
+	upstream *provider.Upstream
+	request  relay.Request
 	mode     string
 	began    time.Time
 	turn     turn
@@ -81,10 +81,10 @@ func (s *Server) proxy(ctx context.Context, x *exchange) error {
 	streams, err = call.answer(x, resp, stop)
 	if err != nil {
 		reason := problemOf(err).Code
-		if refusal, ok := errors.AsType[*proxy.Refusal](err); ok {
+		if refusal, ok := errors.AsType[*relay.Refusal](err); ok {
 			reason = refusal.Code
 		}
-		call.failed(resp.StatusCode, reason, replies.Usage{})
+		call.failed(resp.StatusCode, reason, wire.Usage{})
 	}
 	return err
 }
@@ -116,16 +116,16 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	header := x.headers()
 	// The body is the call's own from here on, because the connection to the provider may read it for longer than the
 	// exchange lasts.
-	call.request = proxy.Request{Method: x.route.method, Path: x.proxyPath(),
+	call.request = relay.Request{Method: x.route.method, Path: x.proxyPath(),
 		Query: string(x.c.Request().URI().QueryString()), Header: header, Body: x.raw}
 	x.raw = nil
 	model := ""
-	var body callbody.Object
+	var body wire.Object
 	if x.route.takesBody {
-		if kind := header.Get("Content-Type"); proxy.IsForm(kind) {
-			model, err = proxy.ModelInForm(kind, call.request.Body)
-		} else if body, err = callbody.Open(call.request.Body); err == nil {
-			model, err = proxy.ModelInJSON(body.Text("model"))
+		if kind := header.Get("Content-Type"); relay.IsForm(kind) {
+			model, err = relay.ModelInForm(kind, call.request.Body)
+		} else if body, err = wire.Open(call.request.Body); err == nil {
+			model, err = relay.ModelInJSON(body.Text("model"))
 		}
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "invalid_json", "%s", err)
@@ -133,7 +133,7 @@ func (s *Server) newCall(ctx context.Context, x *exchange) (*modelCall, error) {
 	} else if name, ok := strings.CutPrefix(call.request.Path, "/models/"); ok {
 		model = name
 	}
-	if call.upstream = upstream.Choose(call.setup.Upstreams(), x.protocol(), model); call.upstream == nil {
+	if call.upstream = provider.Choose(call.setup.Upstreams(), x.protocol(), model); call.upstream == nil {
 		return nil, refuse(http.StatusNotFound, "model_not_found",
 			"the project has no upstream for the model %q of this API", model)
 	}
@@ -178,10 +178,10 @@ func (call *modelCall) send() (*http.Response, error) {
 	}
 	call.s.metrics.proxy.called(call, resp, call.s.now().Sub(began))
 	if err != nil {
-		if refusal, ok := err.(*proxy.Refusal); !ok || refusal.Status >= http.StatusInternalServerError {
+		if refusal, ok := err.(*relay.Refusal); !ok || refusal.Status >= http.StatusInternalServerError {
 			call.log(slog.LevelWarn, "a provider gave no answer", err)
 		}
-		call.failed(0, "upstream_unreachable", replies.Usage{})
+		call.failed(0, "upstream_unreachable", wire.Usage{})
 		return nil, err
 	}
 	return resp, nil
@@ -220,7 +220,7 @@ func (call *modelCall) answer(x *exchange, resp *http.Response, stop func()) (st
 func (call *modelCall) begin(x *exchange, resp *http.Response) {
 	r := x.c.Response()
 	r.SetStatusCode(resp.StatusCode)
-	for name, values := range proxy.Returned(resp.Header) {
+	for name, values := range relay.Returned(resp.Header) {
 		r.Header.Del(name)
 		for _, value := range values {
 			r.Header.Add(name, value)
@@ -255,17 +255,17 @@ func (call *modelCall) readWhole(resp *http.Response) ([]byte, error) {
 	case errors.Is(context.Cause(call.ctx), errGone):
 		return nil, call.gone(resp.StatusCode)
 	case err != nil || len(body) > maxModelReply:
-		call.failed(resp.StatusCode, "upstream_disconnected", replies.Usage{})
+		call.failed(resp.StatusCode, "upstream_disconnected", wire.Usage{})
 	}
 	switch {
 	case errors.Is(context.Cause(call.ctx), errStalled):
-		return nil, proxy.Refuse(http.StatusGatewayTimeout, "upstream_timeout",
+		return nil, relay.Refuse(http.StatusGatewayTimeout, "upstream_timeout",
 			"The provider began to answer and then sent nothing for too long.").Again()
 	case err != nil:
-		return nil, proxy.Refuse(http.StatusBadGateway, "upstream_disconnected",
+		return nil, relay.Refuse(http.StatusBadGateway, "upstream_disconnected",
 			"The connection to the provider broke before its answer was whole.").Again()
 	case len(body) > maxModelReply:
-		return nil, proxy.Refuse(http.StatusBadGateway, "upstream_answer_too_large",
+		return nil, relay.Refuse(http.StatusBadGateway, "upstream_answer_too_large",
 			"The provider's answer has more than 64 MiB.")
 	}
 	return body, nil
@@ -276,7 +276,7 @@ var errStalled = errors.New("the provider sends nothing")
 
 // timed ends the call where a reader gives nothing for too long.
 func (call *modelCall) timed(r io.Reader) io.Reader {
-	return &timedReader{r, time.AfterFunc(proxy.IdleTime, func() { call.cancel(errStalled) })}
+	return &timedReader{r, time.AfterFunc(relay.IdleTime, func() { call.cancel(errStalled) })}
 }
 
 type timedReader struct {
@@ -289,7 +289,7 @@ func (r *timedReader) Read(b []byte) (int, error) {
 	if err != nil {
 		r.timer.Stop()
 	} else {
-		r.timer.Reset(proxy.IdleTime)
+		r.timer.Reset(relay.IdleTime)
 	}
 	return n, err
 }
@@ -304,7 +304,7 @@ func (call *modelCall) stream(x *exchange, resp *http.Response, pass func(resp *
 			return pass(resp, out)
 		},
 		close: func() {
-			call.failed(resp.StatusCode, "client_gone", replies.Usage{}) // where the stream never ran
+			call.failed(resp.StatusCode, "client_gone", wire.Usage{}) // where the stream never ran
 			call.cancel(nil)
 			call.bytes.release()
 			_ = resp.Body.Close()
@@ -335,25 +335,25 @@ func (call *modelCall) copy(resp *http.Response, out *stream) error {
 
 // relay passes a model's events on.
 func (call *modelCall) relay(resp *http.Response, out *stream) error {
-	relay := proxy.Relay{Format: call.route.format, Stall: proxy.IdleTime, Ping: proxy.PingTime,
+	passed := relay.Relay{Format: call.route.format, Stall: relay.IdleTime, Ping: relay.PingTime,
 		Patience: call.s.limits.commit, HideUsage: call.turn.out != nil && call.turn.out.HideUsage,
-		Commit: func(_ context.Context, r *replies.Reply) { call.committed(resp.StatusCode, r) }}
+		Commit: func(_ context.Context, r *wire.Reply) { call.committed(resp.StatusCode, r) }}
 	if t := call.turn.tools; t != nil {
-		weave := replies.NewWeave(t.Rounds)
-		weave.HideUsage = relay.HideUsage
-		relay.Rounds = &proxy.Rounds{Weave: weave, Next: call.follow}
+		weave := wire.NewWeave(t.Rounds)
+		weave.HideUsage = passed.HideUsage
+		passed.Rounds = &relay.Rounds{Weave: weave, Next: call.follow}
 	}
 	client := &leaving{out: out, stays: call.outlives()}
-	folder, err := relay.Run(call.ctx, resp.Body, client)
+	folder, err := passed.Run(call.ctx, resp.Body, client)
 	if err == nil && client.gone {
-		err = proxy.ErrClientGone
+		err = relay.ErrClientGone
 	}
 	call.s.metrics.proxy.streamed(call, err)
 	call.failed(resp.StatusCode, unfinished(folder, err, call.ctx), folder.Usage())
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, proxy.ErrClientGone) || errors.Is(context.Cause(call.ctx), errGone):
+	case errors.Is(err, relay.ErrClientGone) || errors.Is(context.Cause(call.ctx), errGone):
 		return context.Canceled // the connection is of no use any more
 	case call.ctx.Err() != nil:
 		return err

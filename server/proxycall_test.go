@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
@@ -25,8 +25,8 @@ func inFront(t testing.TB, url string, change ...func(*setup)) *site {
 	return start(t, append([]func(*setup){func(o *setup) {
 		host := strings.TrimPrefix(url, "http://")
 		o.upstreams.Allowed.Private = append(o.upstreams.Allowed.Private, host)
-		for _, p := range []upstream.Protocol{upstream.OpenAI, upstream.Anthropic} {
-			spec := upstream.Spec{Name: string(p), Protocol: p, BaseURL: url + "/v1", AllowPrivate: true}
+		for _, p := range []provider.Protocol{provider.OpenAI, provider.Anthropic} {
+			spec := provider.Spec{Name: string(p), Protocol: p, BaseURL: url + "/v1", AllowPrivate: true}
 			o.upstreams.Defaults = append(o.upstreams.Defaults, spec.Upstream(""))
 		}
 	}}, change...)...)

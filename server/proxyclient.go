@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/replies"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
 )
 
 // A client may leave before its call has ended.
@@ -16,7 +16,7 @@ var errGone = errors.New("the client has gone")
 // left is called when the client has gone: the call ends, or it goes on for its session, if that does not take long.
 func (call *modelCall) left() {
 	if call.outlives() {
-		time.AfterFunc(proxy.DrainTime, func() { call.cancel(errGone) })
+		time.AfterFunc(relay.DrainTime, func() { call.cancel(errGone) })
 		return
 	}
 	call.cancel(errGone)
@@ -29,7 +29,7 @@ func (call *modelCall) outlives() bool {
 
 // gone ends a call whose client has closed its connection.
 func (call *modelCall) gone(status int) error {
-	call.failed(status, "client_gone", replies.Usage{})
+	call.failed(status, "client_gone", wire.Usage{})
 	return refuse(statusGone, "client_gone", "the client closed its connection")
 }
 

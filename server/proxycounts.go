@@ -3,11 +3,11 @@ package server
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/seed-0906e6bc/mneme/engine/outbound"
+	"github.com/seed-0906e6bc/mneme/engine/gateway"
 )
 
 // proxyCounts collects what providers counted of prompts that came through the proxy, by project and model.
-type proxyCounts func() []outbound.Figures
+type proxyCounts func() []gateway.Figures
 
 var proxyCountLabels = []string{"tenant", "project", "model"}
 

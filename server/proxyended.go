@@ -9,32 +9,32 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/decision"
-	"github.com/seed-0906e6bc/mneme/engine/dialogue"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/outbound"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
-	"github.com/seed-0906e6bc/mneme/engine/replies"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/history"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
 // finishTime bounds how long the end of a call may take to be noted.
 const finishTime = 30 * time.Second
 
 // committed stores a whole answer as a part of its turn, and notes what became of the call.
-func (call *modelCall) committed(status int, r *replies.Reply) {
+func (call *modelCall) committed(status int, r *wire.Reply) {
 	t := &call.turn
 	if t.exchange == nil || t.ended.Swap(true) {
 		return
 	}
 	ctx, leave := call.toFinish()
 	defer leave()
-	end := outbound.End{Status: status, Reason: t.unstored, Usage: decision.Spent(r.Usage)}
+	end := gateway.End{Status: status, Reason: t.unstored, Usage: decision.Spent(r.Usage)}
 	if end.Reason == "" {
 		end.Reason = unkept(r)
 	}
 	if end.Reason == "" {
-		reply := dialogue.Reply{Messages: r.Messages, Stop: r.Stop, ResponseID: r.ID, DecisionID: call.windowID()}
+		reply := history.Reply{Messages: r.Messages, Stop: r.Stop, ResponseID: r.ID, DecisionID: call.windowID()}
 		if t.tools != nil {
 			reply.Hidden = t.tools.Hidden
 		}
@@ -63,7 +63,7 @@ func (call *modelCall) windowID() string {
 }
 
 // unkept says why an answer that came whole is no part of a turn.
-func unkept(r *replies.Reply) string {
+func unkept(r *wire.Reply) string {
 	switch {
 	case r.Choices > 1:
 		return "n"
@@ -78,7 +78,7 @@ func unkept(r *replies.Reply) string {
 }
 
 // silent tells whether an answer of Anthropic's says nothing.
-func silent(r *replies.Reply) bool {
+func silent(r *wire.Reply) bool {
 	return !slices.ContainsFunc(r.Messages, func(raw json.RawMessage) bool {
 		o, _, _ := rawjson.ReadObject(raw)
 		content := o.Get("content")
@@ -87,7 +87,7 @@ func silent(r *replies.Reply) bool {
 }
 
 // failed notes of a call that nothing of it is stored.
-func (call *modelCall) failed(status int, reason string, usage replies.Usage) {
+func (call *modelCall) failed(status int, reason string, usage wire.Usage) {
 	t := &call.turn
 	if t.exchange == nil || t.ended.Swap(true) {
 		return
@@ -97,7 +97,7 @@ func (call *modelCall) failed(status int, reason string, usage replies.Usage) {
 	}
 	ctx, leave := call.toFinish()
 	defer leave()
-	call.endTurn(ctx, outbound.End{Status: status, Reason: reason, Usage: decision.Spent(usage)})
+	call.endTurn(ctx, gateway.End{Status: status, Reason: reason, Usage: decision.Spent(usage)})
 }
 
 // toFinish is what the end of a call is noted in: a place of its tenant's, for some time, which the server waits for before
@@ -116,7 +116,7 @@ func (call *modelCall) toFinish() (ctx context.Context, leave func()) {
 	}
 }
 
-func (call *modelCall) endTurn(ctx context.Context, end outbound.End) {
+func (call *modelCall) endTurn(ctx context.Context, end gateway.End) {
 	t := &call.turn
 	if t.tools != nil && t.tools.count > 1 {
 		end.Rounds = t.tools.count
@@ -144,35 +144,35 @@ func (call *modelCall) endTurn(ctx context.Context, end outbound.End) {
 // wholeEnded ends the turn of an answer that came in one piece.
 func (call *modelCall) wholeEnded(status int, body []byte) {
 	if status >= http.StatusMultipleChoices {
-		call.failed(status, "upstream_error", replies.Usage{})
+		call.failed(status, "upstream_error", wire.Usage{})
 		return
 	}
-	r, err := replies.Parse(call.route.format, body)
+	r, err := wire.Parse(call.route.format, body)
 	if err != nil {
-		call.failed(status, "unreadable_reply", replies.Usage{})
+		call.failed(status, "unreadable_reply", wire.Usage{})
 		return
 	}
 	call.committed(status, r)
 }
 
 // unfinished says why a stream's answer is not stored.
-func unfinished(folder *replies.Folder, err error, ctx context.Context) string {
+func unfinished(folder *wire.Folder, err error, ctx context.Context) string {
 	switch {
-	case errors.Is(err, proxy.ErrClientGone) || errors.Is(context.Cause(ctx), errGone):
+	case errors.Is(err, relay.ErrClientGone) || errors.Is(context.Cause(ctx), errGone):
 		return "client_gone"
-	case errors.Is(err, replies.ErrTooLarge):
+	case errors.Is(err, wire.ErrTooLarge):
 		return "too_large"
 	case err != nil:
-		if refusal, ok := errors.AsType[*proxy.Refusal](err); ok {
+		if refusal, ok := errors.AsType[*relay.Refusal](err); ok {
 			return refusal.Code
 		}
 		return "upstream_disconnected"
 	}
 	_, err = folder.Reply()
 	switch {
-	case errors.Is(err, replies.ErrTooLarge):
+	case errors.Is(err, wire.ErrTooLarge):
 		return "too_large"
-	case folder.State() == replies.Failed:
+	case folder.State() == wire.Failed:
 		return "upstream_error"
 	}
 	return "unreadable_reply"

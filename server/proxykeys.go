@@ -7,7 +7,6 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
@@ -49,7 +48,7 @@ func (x *exchange) authoriseProxy(ctx context.Context) error {
 		return err
 	}
 	x.caller = caller
-	if caller.Role < x.route.role || caller.Role == access.RoleRoot {
+	if caller.Role < x.route.role || caller.Role == ident.RoleRoot {
 		return refuse(http.StatusForbidden, "role_too_low",
 			"this needs a tenant's key of the role %s; the key has %s", x.route.role, caller.Role)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
@@ -19,7 +19,7 @@ const sealedSecret, clientSecret = "sk-sealed-0123456789", "sk-client-9876543210
 // sealing gives the operator a key to seal secrets with.
 func sealing(key string) func(*setup) {
 	return func(o *setup) {
-		sealer, err := upstream.NewSealer(key)
+		sealer, err := provider.NewSealer(key)
 		if err != nil {
 			panic(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
 )
 
 // proxyMetrics count what the proxy sees of providers.
@@ -64,7 +64,7 @@ func (m *proxyMetrics) streamed(call *modelCall, err error) {
 	switch {
 	case err == nil:
 		end = "whole"
-	case errors.Is(err, proxy.ErrClientGone) || errors.Is(err, errGone):
+	case errors.Is(err, relay.ErrClientGone) || errors.Is(err, errGone):
 		end = "client_gone"
 	case call.ctx.Err() != nil:
 		end = "stopped"

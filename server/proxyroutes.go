@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
 // proxied is what a route of the proxy serves. Its answers and errors are those of the provider's protocol.
@@ -70,11 +70,11 @@ func anyMedia(takesBody bool) string {
 type relayed struct{}
 
 // protocol is whose API the request is of.
-func (x *exchange) protocol() upstream.Protocol {
+func (x *exchange) protocol() provider.Protocol {
 	if x.proxyFormat() == chat.AnthropicMessages {
-		return upstream.Anthropic
+		return provider.Anthropic
 	}
-	return upstream.OpenAI
+	return provider.OpenAI
 }
 
 // proxyFormat is the format of the request's errors.
@@ -93,15 +93,15 @@ func (x *exchange) proxyPath() string {
 }
 
 // refusalOf words a problem for the clients of a provider's protocol.
-func refusalOf(p *problem) *proxy.Refusal {
+func refusalOf(p *problem) *relay.Refusal {
 	retry := p.Status == http.StatusTooManyRequests || p.Status == http.StatusRequestTimeout ||
 		p.Status == http.StatusServiceUnavailable
-	return &proxy.Refusal{Status: p.Status, Code: p.Code, Message: p.Detail, Retry: retry}
+	return &relay.Refusal{Status: p.Status, Code: p.Code, Message: p.Detail, Retry: retry}
 }
 
 // renderRefusal writes an error as the protocol's clients read it.
 func (x *exchange) renderRefusal(err error) {
-	refusal, ok := err.(*proxy.Refusal)
+	refusal, ok := err.(*relay.Refusal)
 	if !ok {
 		refusal = refusalOf(problemOf(err))
 	}

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/callbody"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/outbound"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
-	"github.com/seed-0906e6bc/mneme/engine/replies"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
 // Bounds of a model call whose model calls memory tools. The last round tells the model to call none.
@@ -32,7 +32,7 @@ const (
 
 // toolRounds are the rounds of a model call that has memory tools.
 type toolRounds struct {
-	*replies.Rounds
+	*wire.Rounds
 	count  int    // answers so far
 	last   bool   // the newest round was told to call no tools
 	prompt []byte // the body of the newest round
@@ -40,9 +40,9 @@ type toolRounds struct {
 
 // withTools gives a call's body with the memory tools that the project asks for. Those whose name a tool of the client's
 // has are left out.
-func (call *modelCall) withTools(b *callbody.Body) (*callbody.Body, error) {
+func (call *modelCall) withTools(b *wire.Body) (*wire.Body, error) {
 	asked := call.setup.Settings.ProxyTools
-	if call.mode != outbound.Assemble || len(asked) == 0 || call.turn.unstored != "" || b.Member("functions") != nil {
+	if call.mode != gateway.Assemble || len(asked) == 0 || call.turn.unstored != "" || b.Member("functions") != nil {
 		return b, nil
 	}
 	taken := map[string]bool{}
@@ -57,7 +57,7 @@ func (call *modelCall) withTools(b *callbody.Body) (*callbody.Body, error) {
 		taken[o.Text("name")] = true
 	}
 	var names []string
-	var edit callbody.Edit
+	var edit wire.Edit
 	for _, tool := range tools.All() {
 		if taken[tool.Name] || !slices.Contains(asked, tool.Name) {
 			continue
@@ -71,15 +71,15 @@ func (call *modelCall) withTools(b *callbody.Body) (*callbody.Body, error) {
 	if names == nil || b.Format != chat.AnthropicMessages && len(b.Tools)+len(names) > mostTools {
 		return b, nil
 	}
-	rounds := replies.NewRounds(b.Format, names)
+	rounds := wire.NewRounds(b.Format, names)
 	rounds.Choice = b.Member("tool_choice")
 	call.turn.tools = &toolRounds{Rounds: rounds}
-	return callbody.Read(b.Format, b.With(edit))
+	return wire.Read(b.Format, b.With(edit))
 }
 
 // answered takes the answer of a round and runs the memory tools that it calls. It gives the messages of the next round;
 // nil: the answer was the last, or the client has calls to answer first.
-func (call *modelCall) answered(r *replies.Reply) ([]json.RawMessage, error) {
+func (call *modelCall) answered(r *wire.Reply) ([]json.RawMessage, error) {
 	t := call.turn.tools
 	t.count++
 	held, clients := t.Add(r)
@@ -87,19 +87,19 @@ func (call *modelCall) answered(r *replies.Reply) ([]json.RawMessage, error) {
 		return nil, nil
 	}
 	if t.last {
-		return nil, proxy.Refuse(http.StatusBadGateway, "tool_rounds_exceeded",
+		return nil, relay.Refuse(http.StatusBadGateway, "tool_rounds_exceeded",
 			"The model called memory tools in too many rounds, also when it was told to call none.")
 	}
 	whole := slices.Contains([]string{"", "stop", "tool_calls", "tool_use", "end_turn", "completed"}, r.Stop)
-	results := make([]replies.Result, len(held))
+	results := make([]wire.Result, len(held))
 	for i, h := range held {
 		switch {
 		case context.Cause(call.ctx) != nil:
 			return nil, context.Cause(call.ctx)
 		case !whole:
-			results[i] = replies.Result{Held: h, IsError: true, Content: "The answer ended before the call was whole."}
+			results[i] = wire.Result{Held: h, IsError: true, Content: "The answer ended before the call was whole."}
 		case i >= maxCalls:
-			results[i] = replies.Result{Held: h, IsError: true,
+			results[i] = wire.Result{Held: h, IsError: true,
 				Content: fmt.Sprintf("One answer may call memory tools %d times. Call this one again.", maxCalls)}
 		default:
 			results[i] = call.runTool(h)
@@ -113,7 +113,7 @@ func (call *modelCall) answered(r *replies.Reply) ([]json.RawMessage, error) {
 }
 
 // runTool carries out a call of a memory tool.
-func (call *modelCall) runTool(h replies.Held) replies.Result {
+func (call *modelCall) runTool(h wire.Held) wire.Result {
 	ctx, leave := call.toFinish()
 	defer leave()
 	t := &call.turn
@@ -121,8 +121,8 @@ func (call *modelCall) runTool(h replies.Held) replies.Result {
 	if t.exchange.Fork != "" {
 		session = t.exchange.Fork
 	}
-	out, result := replies.Result{Held: h}, "ok"
-	done, err := call.s.engine.Tools.Call(ctx, t.caller, access.Once{}, t.project,
+	out, result := wire.Result{Held: h}, "ok"
+	done, err := call.s.engine.Tools.Call(ctx, t.caller, ident.Once{}, t.project,
 		tools.Call{Name: h.Name, Arguments: json.RawMessage(h.Arguments), SessionID: session})
 	switch out.Content, out.IsError = done.Content, done.IsError; {
 	case err != nil:
@@ -139,13 +139,13 @@ func (call *modelCall) runTool(h replies.Held) replies.Result {
 // nextRound asks the provider for the next round.
 func (call *modelCall) nextRound(messages []json.RawMessage) (*http.Response, error) {
 	t := call.turn.tools
-	b, err := callbody.Read(call.route.format, t.prompt)
+	b, err := wire.Read(call.route.format, t.prompt)
 	if err != nil {
 		return nil, err
 	}
 	all := b.All()
 	t.last = t.count == maxRounds-1 || call.s.now().Sub(call.began) > roundsTime
-	call.request.Body = b.With(callbody.Edit{Messages: append(all[:len(all):len(all)], messages...), NoCalls: t.last})
+	call.request.Body = b.With(wire.Edit{Messages: append(all[:len(all):len(all)], messages...), NoCalls: t.last})
 	call.request.Header.Del("Idempotency-Key") // It is that of another request.
 	resp, err := call.send()
 	if err == nil {
@@ -154,8 +154,8 @@ func (call *modelCall) nextRound(messages []json.RawMessage) (*http.Response, er
 	return resp, err
 }
 
-// follow goes on behind the stream of a round; see proxy.Rounds.
-func (call *modelCall) follow(_ context.Context, r *replies.Reply) (io.ReadCloser, *replies.Reply, error) {
+// follow goes on behind the stream of a round; see relay.Rounds.
+func (call *modelCall) follow(_ context.Context, r *wire.Reply) (io.ReadCloser, *wire.Reply, error) {
 	messages, err := call.answered(r)
 	if err != nil || messages == nil {
 		return nil, call.turn.tools.Reply(), err
@@ -170,15 +170,15 @@ func (call *modelCall) follow(_ context.Context, r *replies.Reply) (io.ReadClose
 	}
 	body, _ := io.ReadAll(io.LimitReader(call.timed(resp.Body), maxWhole))
 	_ = resp.Body.Close()
-	call.failed(resp.StatusCode, "upstream_error", replies.Usage{})
-	return nil, nil, proxy.Said(body)
+	call.failed(resp.StatusCode, "upstream_error", wire.Usage{})
+	return nil, nil, relay.Said(body)
 }
 
 // wholeRounds goes on behind a whole answer, until the last round or one that fails. It gives that round's answer, with
 // the body that the client gets.
 func (call *modelCall) wholeRounds(resp *http.Response, body []byte) (*http.Response, []byte, error) {
 	for resp.StatusCode < http.StatusMultipleChoices {
-		r, err := replies.Parse(call.route.format, body)
+		r, err := wire.Parse(call.route.format, body)
 		if err != nil {
 			return resp, call.turn.tools.Unread(body), nil
 		}

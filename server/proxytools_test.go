@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/replies"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
 
@@ -23,7 +23,7 @@ func newToolClient(t testing.TB, f chat.Format, streams bool) *apiClient {
 }
 
 // rounds sends the history, has the provider answer in rounds, and takes up the reply.
-func (c *apiClient) rounds(says ...providers.Reply) *replies.Reply {
+func (c *apiClient) rounds(says ...providers.Reply) *wire.Reply {
 	c.t.Helper()
 	c.provider.Script(says...)
 	c.last = c.post()

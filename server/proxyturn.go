@@ -13,15 +13,15 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/callbody"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/dialogue"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/outbound"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/resent"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/history"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // The headers that say what Mneme did with a model call.
@@ -39,10 +39,10 @@ const (
 
 // turn is a model call as a part of a session. Its zero value is that of a call that leaves nothing.
 type turn struct {
-	caller   access.Caller
+	caller   ident.Caller
 	project  string
-	exchange *dialogue.Exchange // nil: the call is of no session, or its messages cannot be read
-	out      *outbound.Outgoing
+	exchange *history.Exchange // nil: the call is of no session, or its messages cannot be read
+	out      *gateway.Outgoing
 	unstored string // why nothing will be stored, whatever the answer is
 	// forgotten says that the provider is not to keep the answer, so nobody goes on from its id.
 	forgotten bool
@@ -62,7 +62,7 @@ const unknownResponse = "previous_response_not_found"
 
 // beginTurn finds the session of a model call and makes what goes on to the provider. Where that is not the client's own
 // body, the call's body and headers are others then.
-func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody.Object) error {
+func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Object) error {
 	if !call.route.turns || call.mode == project.ModeOff {
 		call.mode = project.ModeOff
 		return nil
@@ -78,9 +78,9 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 	if x.route.proxied.depth > 2 {
 		path = x.path("session")
 	}
-	asked := resent.Request{Path: path, Header: call.request.Header.Get, Body: b.Member,
+	asked := align.Request{Path: path, Header: call.request.Header.Get, Body: b.Member,
 		Fields: call.setup.Settings.ProxySessionFields}
-	id := resent.Identify(asked)
+	id := align.Identify(asked)
 	if id.Session == "" && id.Previous == "" {
 		if call.setup.Settings.ProxyRequireSession {
 			return refuse(http.StatusBadRequest, "session_required",
@@ -99,13 +99,13 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 	if b.Conversation != "" {
 		call.mode = project.ModeObserve // the provider has the history, and would get it twice
 	}
-	if t.unstored = resent.Passing(asked); t.unstored != "" && t.unstored != "n" {
+	if t.unstored = align.Passing(asked); t.unstored != "" && t.unstored != "n" {
 		t.stored, call.mode = t.unstored, project.ModeOff
 		return nil
 	}
 	raw := call.request.Body
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
-	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, dialogue.Ask{Session: id.Session,
+	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, history.Ask{Session: id.Session,
 		Agent: id.Agent, Format: call.route.format, Kind: b.Kind(), Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
 		Compacts: compacts, Compacted: id.Compacted, Windowed: call.mode == project.ModeAssemble,
 		Delta: call.sendsNewAlone(b), Holds: len(call.setup.Settings.ProxyTools) > 0,
@@ -131,19 +131,19 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 		return err
 	}
 	u := call.upstream
-	t.out, err = call.s.engine.Outbound.Prepare(ctx, &outbound.Ask{Caller: t.caller, Project: t.project, Mode: call.mode,
+	t.out, err = call.s.engine.Outbound.Prepare(ctx, &gateway.Ask{Caller: t.caller, Project: t.project, Mode: call.mode,
 		Body: b, Upstream: u.Name, ContextTokens: u.ContextTokens, OutputTokens: u.OutputTokens,
 		Closed: call.setup.Settings.ProxyOnError == "closed", Session: e.Session, Agent: e.Delegation,
 		Matched: string(e.Match.Case), Front: e.Match.Front, AsOf: e.AsOf, Pending: e.Pending(),
-		Resolved: e.Match.Case == resent.Delta && id.Previous != ""})
-	if long, ok := errors.AsType[*outbound.TooLong](err); ok {
+		Resolved: e.Match.Case == align.Delta && id.Previous != ""})
+	if long, ok := errors.AsType[*gateway.TooLong](err); ok {
 		return tooLong(call.route.format, long)
 	}
 	if err != nil {
 		t.exchange, t.tools = nil, nil
 		return call.bypass(err)
 	}
-	if t.tools != nil && t.out.Mode != outbound.Assemble { // The client's own bytes go on.
+	if t.tools != nil && t.out.Mode != gateway.Assemble { // The client's own bytes go on.
 		t.tools, t.out.Body = nil, call.request.Body
 	}
 	call.goesOn(t.out)
@@ -152,12 +152,12 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body callbody
 
 // sendsNewAlone tells whether the client says that it leaves its history out: by a header, or because the provider keeps
 // it as a conversation.
-func (call *modelCall) sendsNewAlone(b *callbody.Body) bool {
+func (call *modelCall) sendsNewAlone(b *wire.Body) bool {
 	return b.Conversation != "" || strings.EqualFold(call.request.Header.Get(headerHistory), "delta")
 }
 
 // goesOn takes up what goes on to the provider.
-func (call *modelCall) goesOn(out *outbound.Outgoing) {
+func (call *modelCall) goesOn(out *gateway.Outgoing) {
 	call.mode, call.request.Body = out.Mode, out.Body
 	for _, beta := range out.Betas {
 		// A client may send several lines.
@@ -187,7 +187,7 @@ func (call *modelCall) bypass(err error) error {
 			return err
 		}
 		call.log(slog.LevelError, "a model call could not be prepared", err)
-		return proxy.Refuse(http.StatusServiceUnavailable, "window_failed",
+		return relay.Refuse(http.StatusServiceUnavailable, "window_failed",
 			"Mneme could not make the window of this call, and the project wants none without.").Again()
 	}
 	reason := "internal_error"
@@ -196,13 +196,13 @@ func (call *modelCall) bypass(err error) error {
 	} else {
 		call.log(slog.LevelError, "a model call goes on without Mneme", err)
 	}
-	call.turn.stored, call.mode = reason, outbound.Bypass
+	call.turn.stored, call.mode = reason, gateway.Bypass
 	call.s.metrics.proxy.stored.WithLabelValues(reason).Inc()
 	return nil
 }
 
 // tooLong words what does not fit into the model's window as its provider does, so that clients compact.
-func tooLong(f chat.Format, long *outbound.TooLong) *proxy.Refusal {
+func tooLong(f chat.Format, long *gateway.TooLong) *relay.Refusal {
 	words := long.Error()
 	switch f {
 	case chat.OpenAIResponses:
@@ -211,7 +211,7 @@ func tooLong(f chat.Format, long *outbound.TooLong) *proxy.Refusal {
 		words = fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d "+
 			"tokens. Please reduce the length of the messages.", long.Maximum, long.Tokens)
 	}
-	return proxy.Refuse(http.StatusBadRequest, "context_length_exceeded", words)
+	return relay.Refuse(http.StatusBadRequest, "context_length_exceeded", words)
 }
 
 // again asks the provider once more where it has refused thinking. It gives the answer that counts, of which a refusal is

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/outbound"
-	"github.com/seed-0906e6bc/mneme/engine/replies"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
+	"github.com/seed-0906e6bc/mneme/engine/gateway"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	size "github.com/seed-0906e6bc/mneme/testdata/campaign"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 )
@@ -79,7 +79,7 @@ func object(t testing.TB, v any) json.RawMessage {
 }
 
 // call sends the history and takes up the reply.
-func (c *apiClient) call(says providers.Reply) *replies.Reply {
+func (c *apiClient) call(says providers.Reply) *wire.Reply {
 	c.t.Helper()
 	c.provider.Script(says)
 	c.calls++
@@ -101,11 +101,11 @@ func (c *apiClient) post() answer {
 }
 
 // read reads an answer as the client does.
-func (c *apiClient) read(body []byte) (*replies.Reply, error) {
+func (c *apiClient) read(body []byte) (*wire.Reply, error) {
 	if !c.streams {
-		return replies.Parse(c.format, body)
+		return wire.Parse(c.format, body)
 	}
-	folder, split := replies.New(c.format), new(replies.Splitter)
+	folder, split := wire.New(c.format), new(wire.Splitter)
 	events, err := split.Feed(body)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (c *apiClient) ask(text string) {
 	c.history = append(c.history, object(c.t, map[string]any{"role": "user", "content": text}))
 }
 
-func (c *apiClient) results(r *replies.Reply, text string) {
+func (c *apiClient) results(r *wire.Reply, text string) {
 	c.t.Helper()
 	parsed, _, bad := chat.Parse(c.format, r.Messages)
 	if len(bad) > 0 {
@@ -280,8 +280,8 @@ func sharedBytes(t testing.TB, sent [][]byte) float64 {
 // TestBetasOfAllLines: what Mneme adds to the client's betas takes none of them away, in however many lines they come.
 func TestBetasOfAllLines(t *testing.T) {
 	t.Parallel()
-	call := &modelCall{request: proxy.Request{Header: http.Header{"Anthropic-Beta": {"one,two", "three"}}}}
-	call.goesOn(&outbound.Outgoing{Betas: []string{"three", "four"}})
+	call := &modelCall{request: relay.Request{Header: http.Header{"Anthropic-Beta": {"one,two", "three"}}}}
+	call.goesOn(&gateway.Outgoing{Betas: []string{"three", "four"}})
 	if got := strings.Join(call.request.Header.Values("Anthropic-Beta"), ","); got != "one,two,three,four" {
 		t.Errorf("the provider gets %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"golang.org/x/time/rate"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // RateLimit bounds the requests of each tenant to this server; several servers over one store count apart. PerSecond 0
@@ -66,7 +66,7 @@ func (r *rates) of(tenant string, now time.Time) *rate.Limiter {
 // many are left. It answers rate_limited where none is. The operator is not limited.
 func (x *exchange) limitRate() error {
 	limit := x.s.rates.limit
-	if limit.PerSecond == 0 || x.route.role == open || x.caller.Role == access.RoleRoot {
+	if limit.PerSecond == 0 || x.route.role == open || x.caller.Role == ident.RoleRoot {
 		return nil
 	}
 	now := x.s.now()

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // line is one line of the table of routes: what is served, to whom, and with which status. The description that
@@ -13,9 +13,9 @@ import (
 type line struct {
 	id     string // the operationId
 	method string
-	path   string      // as in OpenAPI: {name} is one part of the path
-	role   access.Role // the lowest role that may; open: no key is needed
-	status int         // of a success
+	path   string     // as in OpenAPI: {name} is one part of the path
+	role   ident.Role // the lowest role that may; open: no key is needed
+	status int        // of a success
 	endpoint
 	options
 }
@@ -54,11 +54,11 @@ func (r line) mediaType() string {
 
 // The roles and options of most routes.
 const (
-	open   = access.RoleNone
-	reader = access.RoleReader
-	agent  = access.RoleAgent
-	admin  = access.RoleTenantAdmin
-	root   = access.RoleRoot
+	open   = ident.RoleNone
+	reader = ident.RoleReader
+	agent  = ident.RoleAgent
+	admin  = ident.RoleTenantAdmin
+	root   = ident.RoleRoot
 )
 
 var (

@@ -3,29 +3,28 @@ package server
 import (
 	"reflect"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
-	"github.com/seed-0906e6bc/mneme/engine/catalogue"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/insight/catalogue"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/prompt"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
-	"github.com/seed-0906e6bc/mneme/engine/recollect"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/report"
-	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/stats"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
-	"github.com/seed-0906e6bc/mneme/engine/tenant"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
-	"github.com/seed-0906e6bc/mneme/engine/transfer"
-	"github.com/seed-0906e6bc/mneme/engine/trial"
-	"github.com/seed-0906e6bc/mneme/engine/upstream"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+
+	"github.com/seed-0906e6bc/mneme/engine/insight/lab"
+	"github.com/seed-0906e6bc/mneme/engine/insight/stats"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
+	"github.com/seed-0906e6bc/mneme/engine/transfer"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // shape says which way a schema's values go.
@@ -60,9 +59,9 @@ var namedSchemas = []namedSchema{
 	schemaOf[session.TurnResponse]("TurnResponse", sent),
 	schemaOf[chat.Skipped]("Skipped", sent),
 	schemaOf[window.Request]("ContextRequest", received),
-	schemaOf[access.Viewer]("Viewer", received),
+	schemaOf[ident.Viewer]("Viewer", received),
 	schemaOf[window.Budget]("Budget", received),
-	schemaOf[recollect.Ask]("MemoriesRequest", received),
+	schemaOf[window.MemoryRequest]("MemoriesRequest", received),
 	schemaOf[project.PipelineStep]("PipelineStep", received),
 	schemaOf[window.Answer]("Window", sent),
 	schemaOf[decision.Usage]("Usage", sent),
@@ -70,24 +69,24 @@ var namedSchemas = []namedSchema{
 	schemaOf[window.SummaryUsed]("SummaryUsed", sent),
 	schemaOf[[]window.RecalledMemory]("RememberedMemories", sent),
 	schemaOf[decision.Step]("PipelineOutcome", sent),
-	schemaOf[report.Row]("ReportRow", sent),
-	schemaOf[trial.Explanation]("Decision", sent),
+	schemaOf[decision.ReportRow]("ReportRow", sent),
+	schemaOf[lab.Explanation]("Decision", sent),
 	schemaOf[decision.Call]("ProxiedCall", sent),
 	schemaOf[decision.Spent]("ProviderUsage", sent),
 	schemaOf[decision.Calibration]("ModelCalibration", sent),
 	schemaOf[window.Replayed]("Replay", sent),
-	schemaOf[trial.Recorded]("DecisionCase", sent),
-	schemaOf[trial.ForkRequest]("DecisionForkRequest", received),
-	schemaOf[trial.Forked]("DecisionFork", sent),
-	schemaOf[trial.DiffRequest]("WindowDiffRequest", received),
-	schemaOf[trial.DiffSide]("WindowDiffSide", received),
-	schemaOf[trial.Diff]("WindowDiff", sent),
-	schemaOf[trial.DiffedWindow]("DiffedWindow", sent),
-	schemaOf[trial.WhyNotRequest]("WhyNotRequest", received),
-	schemaOf[trial.WhyNot]("WhyNot", sent),
-	schemaOf[trial.Enough]("Enough", sent),
-	schemaOf[trial.SettingsReplayRequest]("SettingsReplayRequest", received),
-	schemaOf[trial.SettingsReplay]("SettingsReplay", sent),
+	schemaOf[lab.Recorded]("DecisionCase", sent),
+	schemaOf[lab.ForkRequest]("DecisionForkRequest", received),
+	schemaOf[lab.Forked]("DecisionFork", sent),
+	schemaOf[lab.DiffRequest]("WindowDiffRequest", received),
+	schemaOf[lab.DiffSide]("WindowDiffSide", received),
+	schemaOf[lab.Diff]("WindowDiff", sent),
+	schemaOf[lab.DiffedWindow]("DiffedWindow", sent),
+	schemaOf[lab.WhyNotRequest]("WhyNotRequest", received),
+	schemaOf[lab.WhyNot]("WhyNot", sent),
+	schemaOf[lab.Enough]("Enough", sent),
+	schemaOf[lab.SettingsReplayRequest]("SettingsReplayRequest", received),
+	schemaOf[lab.SettingsReplay]("SettingsReplay", sent),
 	schemaOf[decision.Row]("DecisionRow", sent),
 	schemaOf[records.List[decision.Row]]("DecisionList", sent),
 
@@ -97,7 +96,7 @@ var namedSchemas = []namedSchema{
 	schemaOf[project.Settings]("Settings", sent),
 	schemaOf[settingsPatch]("SettingsPatch", patched),
 	schemaOf[settingsShown]("SettingsShown", sent),
-	schemaOf[upstream.Spec]("Upstream", received),
+	schemaOf[provider.Spec]("Upstream", received),
 
 	schemaOf[stats.Series]("ProjectStats", sent),
 	schemaOf[stats.Row]("ProjectStatsRow", sent),
@@ -142,14 +141,14 @@ var namedSchemas = []namedSchema{
 	schemaOf[policy.VersionState]("VersionState", sent),
 	schemaOf[policy.Version]("PolicyVersion", sent),
 	schemaOf[policy.LiveSpec]("LiveSpec", received),
-	schemaOf[trial.RunRequest]("PolicyRunRequest", received),
-	schemaOf[trial.Ran]("PolicyRun", sent),
-	schemaOf[trial.ReplayRequest]("PolicyReplayRequest", received),
-	schemaOf[trial.Replay]("PolicyReplay", sent),
-	schemaOf[trial.SessionReplay]("SessionReplay", sent),
-	schemaOf[trial.Totals]("ReplayTotals", sent),
-	schemaOf[trial.Compared]("Compared", sent),
-	schemaOf[trial.PrefixKept]("PrefixKept", sent),
+	schemaOf[lab.RunRequest]("PolicyRunRequest", received),
+	schemaOf[lab.Ran]("PolicyRun", sent),
+	schemaOf[lab.ReplayRequest]("PolicyReplayRequest", received),
+	schemaOf[lab.Replay]("PolicyReplay", sent),
+	schemaOf[lab.SessionReplay]("SessionReplay", sent),
+	schemaOf[lab.Totals]("ReplayTotals", sent),
+	schemaOf[lab.Compared]("Compared", sent),
+	schemaOf[lab.PrefixKept]("PrefixKept", sent),
 
 	schemaOf[board.Spec]("BoardSpec", received),
 	schemaOf[board.Board]("Board", sent),

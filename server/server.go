@@ -27,10 +27,10 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/fair"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
+	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 	"github.com/seed-0906e6bc/mneme/server/mcp"
-	"github.com/seed-0906e6bc/mneme/server/proxy"
 )
 
 // Options are what a Server is made of.
@@ -59,8 +59,8 @@ type Server struct {
 	limits      limits
 	app         *fiber.App
 	rates       rates
-	places      *fair.Gate
-	feeds       *fair.Gate // of streams of events: idle ones must not count as tenants that are about
+	places      *admission.Gate
+	feeds       *admission.Gate // of streams of events: idle ones must not count as tenants that are about
 	bytes       *budget
 	following   *budget // how many streams each tenant has open
 	connections *connections
@@ -70,7 +70,7 @@ type Server struct {
 	errorPage   []byte // as /errors serves it
 	mcp         *mcp.Server
 	console     *console // nil: it is not served
-	upstreams   *proxy.Clients
+	upstreams   *relay.Clients
 	late        sync.WaitGroup // ends of model calls that are being noted
 	streaming   sync.WaitGroup // connections that a stream has, or had last
 	pieces      sync.Pool      // of *piece
@@ -145,7 +145,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	s.metrics.registry.MustRegister(storeFigures(o.Engine.Figures), proxyCounts(o.Engine.Outbound.Figures))
 	s.rates.limit = o.RateLimit
 	s.mcp = mcp.New(mcp.DescribeAll(tools.All()), o.Version, o.Logger)
-	s.upstreams = proxy.NewClients(o.Engine.Projects.Operator.Allowed, o.Engine.Tenants.HoldsKey)
+	s.upstreams = relay.NewClients(o.Engine.Projects.Operator.Allowed, o.Engine.Tenants.HoldsKey)
 	s.exchanges.New = func() any { return new(exchange) }
 	s.pieces.New = func() any { return new(piece) }
 	s.base, s.stop = context.WithCancel(context.Background())

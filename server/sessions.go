@@ -4,10 +4,10 @@ import (
 	"context"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/catalogue"
+	"github.com/seed-0906e6bc/mneme/engine/insight/catalogue"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 func (s *Server) createSession(ctx context.Context, c *call[session.Spec]) (session.Session, error) {

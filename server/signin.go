@@ -8,8 +8,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
 
@@ -76,7 +76,7 @@ func (x *exchange) fromConsole() error {
 
 // authenticate tells who bears a credential. use says that somebody does something with it, which keeps a sign-in from
 // ending. It answers unknown_key, sign_in_ended or console_root_refused.
-func (s *Server) authenticate(ctx context.Context, cr credential, use bool) (access.Caller, error) {
+func (s *Server) authenticate(ctx context.Context, cr credential, use bool) (ident.Caller, error) {
 	if !cr.signIn {
 		return s.engine.Tenants.Authenticate(ctx, cr.token)
 	}
@@ -88,8 +88,8 @@ func (s *Server) authenticate(ctx context.Context, cr credential, use bool) (acc
 }
 
 // mayEnter refuses the root key where the operator has not let it in, with console_root_refused.
-func (s *Server) mayEnter(c access.Caller) error {
-	if c.Role != access.RoleRoot || s.console.root {
+func (s *Server) mayEnter(c ident.Caller) error {
+	if c.Role != ident.RoleRoot || s.console.root {
 		return nil
 	}
 	return refuse(http.StatusForbidden, "console_root_refused",

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/feed"
+	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
 // retryAfter is how many milliseconds readers are told to wait before they reconnect.
@@ -19,7 +19,7 @@ const retryAfter = "1000"
 // sse streams a feed of events of one kind, or of those that name theirs, as Server-Sent Events until the reader leaves,
 // the key ends, what it follows is deleted or the server stops. On news it reads from the store what the reader has not
 // received yet, so the server queues nothing for readers.
-func (x *exchange) sse(event string, from feed.Feed) streamed {
+func (x *exchange) sse(event string, from records.Feed) streamed {
 	s, r, bears, tenant := x.s, x.route, x.bears, x.caller.Tenant
 	return streamed{contentType: "text/event-stream", close: from.Close, run: func(out *stream) error {
 		p := pusher{s: s, out: out, event: event, feed: from, tenant: tenant,
@@ -33,7 +33,7 @@ type pusher struct {
 	s      *Server
 	out    *stream
 	event  string
-	feed   feed.Feed
+	feed   records.Feed
 	tenant string
 	still  func() bool
 }

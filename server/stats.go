@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/stats"
+	"github.com/seed-0906e6bc/mneme/engine/insight/stats"
 )
 
 // projectStats answers what a project did by hour or by day. It refuses a wrong time with invalid_time.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 const ndjsonType = "application/x-ndjson"
@@ -158,7 +158,7 @@ func (x *exchange) written(contentType string, write func(ctx context.Context, w
 // patient gives the reader new time before each piece.
 type patient struct {
 	out   *stream
-	place *fair.Place
+	place *admission.Place
 }
 
 func (p patient) Write(b []byte) (int, error) {
@@ -260,7 +260,7 @@ func (s *Server) still(cr credential, tenant string, r *route) bool {
 	if err != nil || caller.Role < r.role {
 		return false
 	}
-	if caller.Role < access.RoleRoot {
+	if caller.Role < ident.RoleRoot {
 		return true
 	}
 	exists, err := s.engine.Tenants.Exists(ctx, tenant)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
 )
 
 const schemaPath = "#/components/schemas/"

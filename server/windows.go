@@ -7,11 +7,11 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/seed-0906e6bc/mneme/engine/decision"
+	"github.com/seed-0906e6bc/mneme/engine/insight/lab"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/trial"
 	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
@@ -35,7 +35,7 @@ func (s *Server) listDecisions(ctx context.Context, c *call[nothing]) (list reco
 }
 
 // decision explains a window that was made earlier.
-func (s *Server) decision(ctx context.Context, c *call[nothing]) (spliced[trial.Explanation], error) {
+func (s *Server) decision(ctx context.Context, c *call[nothing]) (spliced[lab.Explanation], error) {
 	explained, err := s.engine.Trials.Decision(ctx, c.caller, c.path("project"), c.path("decision"))
 	if err != nil {
 		return nil, err
@@ -49,30 +49,30 @@ func (s *Server) replay(ctx context.Context, c *call[nothing]) (spliced[window.R
 }
 
 // fork makes of a decision's inputs the window that other rules make of them.
-func (s *Server) fork(ctx context.Context, c *call[trial.ForkRequest]) (spliced[trial.Forked], error) {
+func (s *Server) fork(ctx context.Context, c *call[lab.ForkRequest]) (spliced[lab.Forked], error) {
 	settings, err := readSettings(c.body.Settings)
 	if err != nil {
-		return spliced[trial.Forked]{}, err
+		return spliced[lab.Forked]{}, err
 	}
 	c.body.Settings = settings
 	return s.engine.Trials.Fork(ctx, c.caller, c.path("project"), c.path("decision"), &c.body, c.buffer())
 }
 
 // diffWindows compares two windows message by message.
-func (s *Server) diffWindows(ctx context.Context, c *call[trial.DiffRequest]) (trial.Diff, error) {
+func (s *Server) diffWindows(ctx context.Context, c *call[lab.DiffRequest]) (lab.Diff, error) {
 	return s.engine.Trials.Diff(ctx, c.caller, c.path("project"), &c.body)
 }
 
 // whyNot says from which budget on a message of a decision stays.
-func (s *Server) whyNot(ctx context.Context, c *call[trial.WhyNotRequest]) (trial.WhyNot, error) {
+func (s *Server) whyNot(ctx context.Context, c *call[lab.WhyNotRequest]) (lab.WhyNot, error) {
 	return s.engine.Trials.WhyNot(ctx, c.caller, c.path("project"), c.path("decision"), c.body)
 }
 
 // replaySettings says what other settings would change on real sessions.
-func (s *Server) replaySettings(ctx context.Context, c *call[trial.SettingsReplayRequest]) (trial.SettingsReplay, error) {
+func (s *Server) replaySettings(ctx context.Context, c *call[lab.SettingsReplayRequest]) (lab.SettingsReplay, error) {
 	var err error
 	if c.body.Settings, err = readSettings(c.body.Settings); err != nil {
-		return trial.SettingsReplay{}, err
+		return lab.SettingsReplay{}, err
 	}
 	return s.engine.Trials.ReplaySettings(ctx, c.caller, c.path("project"), c.body)
 }
@@ -93,12 +93,12 @@ func readSettings(raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // recordedCase gives what a step of a decision saw, as a test. It refuses a step that is none with out_of_range.
-func (s *Server) recordedCase(ctx context.Context, c *call[nothing]) (trial.Recorded, error) {
+func (s *Server) recordedCase(ctx context.Context, c *call[nothing]) (lab.Recorded, error) {
 	step := 0
 	if text := c.query("step"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return trial.Recorded{}, invalidQuery("step", "out_of_range", "must be the number of a step, from 0")
+			return lab.Recorded{}, invalidQuery("step", "out_of_range", "must be the number of a step, from 0")
 		}
 		step = n
 	}

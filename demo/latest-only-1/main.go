@@ -1,7 +1,7 @@
 // Command latest-only-1 is the first version of the demo's policy: of the exchanges that carry a tag, the newest stays.
 package main
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 var _ = mneme.Register(latestOnly)
 

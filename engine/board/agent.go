@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -97,7 +96,7 @@ func (svc *Service) agent(ctx context.Context, tenant string, b *boardRecord, id
 }
 
 // readAgent reads a board and one of its agents.
-func (svc *Service) readAgent(ctx context.Context, c access.Caller, id, agent string) (*boardRecord, *agentRecord,
+func (svc *Service) readAgent(ctx context.Context, c ident.Caller, id, agent string) (*boardRecord, *agentRecord,
 	error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -110,7 +109,7 @@ func (svc *Service) readAgent(ctx context.Context, c access.Caller, id, agent st
 // PutAgent makes an agent of a board or changes what is said of it. Created tells which. The first agent makes the
 // board. A board has one lead, so that a new lead takes the place of the last. It answers invalid_id or too_long where
 // the agent cannot be, and too_many_agents where the board has 256 of them.
-func (svc *Service) PutAgent(ctx context.Context, c access.Caller, id, agent string, spec AgentSpec) (out Agent,
+func (svc *Service) PutAgent(ctx context.Context, c ident.Caller, id, agent string, spec AgentSpec) (out Agent,
 	created bool, err error) {
 	if err := ident.CheckID("agent", agent); err != nil {
 		return out, false, err
@@ -147,7 +146,7 @@ func (svc *Service) PutAgent(ctx context.Context, c access.Caller, id, agent str
 		}
 		return a.shown(b), a.put(t, b)
 	}
-	out, err = change(ctx, svc, c, access.Once{}, id, orNew, put)
+	out, err = change(ctx, svc, c, ident.Once{}, id, orNew, put)
 	return out, created, err
 }
 
@@ -159,7 +158,7 @@ func checkDisplayName(name string) error {
 }
 
 // GetAgent describes an agent of a board. It answers not_found where the board has no such agent.
-func (svc *Service) GetAgent(ctx context.Context, c access.Caller, id, agent string) (Agent, error) {
+func (svc *Service) GetAgent(ctx context.Context, c ident.Caller, id, agent string) (Agent, error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
 	if err != nil {
 		return Agent{}, err
@@ -169,7 +168,7 @@ func (svc *Service) GetAgent(ctx context.Context, c access.Caller, id, agent str
 
 // ListAgents pages through the agents of a board, by id. It answers out_of_range for a limit and invalid_cursor for a
 // cursor that cannot be.
-func (svc *Service) ListAgents(ctx context.Context, c access.Caller, id string, page records.Page) (records.List[Agent],
+func (svc *Service) ListAgents(ctx context.Context, c ident.Caller, id string, page records.Page) (records.List[Agent],
 	error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -181,8 +180,8 @@ func (svc *Service) ListAgents(ctx context.Context, c access.Caller, id string, 
 
 // DeleteAgent removes an agent from a board with its inbox, whose notifications a job removes later. It answers
 // not_found where the board has no such agent.
-func (svc *Service) DeleteAgent(ctx context.Context, c access.Caller, id, agent string) error {
-	_, err := change(ctx, svc, c, access.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
+func (svc *Service) DeleteAgent(ctx context.Context, c ident.Caller, id, agent string) error {
+	_, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		a, err := svc.agent(ctx, c.Tenant, b, agent)
 		if err != nil {
 			return struct{}{}, err

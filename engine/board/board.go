@@ -16,10 +16,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/entry"
-	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
@@ -48,7 +47,7 @@ type Spec struct {
 // maxRetentionDays bounds every number of days that a client may give.
 const maxRetentionDays = 36_500
 
-func (s *Spec) check(c access.Caller) error {
+func (s *Spec) check(c ident.Caller) error {
 	if len(s.Name) > 256 {
 		return fault.InvalidField("name", "too_long", "must be at most 256 bytes")
 	}
@@ -82,7 +81,7 @@ type Board struct {
 
 // boardRecord is a board as it is stored.
 type boardRecord struct {
-	entry.Series             // its entries; all that is on the board lies under its incarnation
+	Series                   // its entries; all that is on the board lies under its incarnation
 	ID            string     `json:"id"`
 	Revision      uint64     `json:"revision"`         // how often the record was written
 	Closed        bool       `json:"closed,omitempty"` // as session.Head.Closed
@@ -113,7 +112,7 @@ func (b *boardRecord) title() string {
 
 // reaches tells whether a caller's key reaches a board. A key that is narrowed to projects reaches the boards that name
 // one of them.
-func reaches(c access.Caller, b *boardRecord) bool {
+func reaches(c ident.Caller, b *boardRecord) bool {
 	return c.Projects == nil || slices.ContainsFunc(b.Projects, c.MaySee)
 }
 
@@ -126,7 +125,7 @@ func noBoard(id string) *fault.Error {
 }
 
 // read reads a board's record. Callers must not change it, because the memo gives it to others too.
-func (svc *Service) read(ctx context.Context, c access.Caller, id string) (*boardRecord, error) {
+func (svc *Service) read(ctx context.Context, c ident.Caller, id string) (*boardRecord, error) {
 	if !ident.ValidID(id) {
 		return nil, noBoard(id)
 	}
@@ -142,14 +141,14 @@ func (svc *Service) read(ctx context.Context, c access.Caller, id string) (*boar
 
 // readSteadily runs fn over a board's record, and again where fn meets an entry that was deleted while it read. Lost
 // says that the board has not changed since: what is not there then was lost by the store, and must not be waited for.
-func (svc *Service) readSteadily(ctx context.Context, c access.Caller, id string,
+func (svc *Service) readSteadily(ctx context.Context, c ident.Caller, id string,
 	fn func(b *boardRecord, lost bool) error) error {
 	for before := uint64(0); ; {
 		b, err := svc.read(ctx, c, id)
 		if err != nil {
 			return err
 		}
-		if err = fn(b, b.Revision == before); !errors.Is(err, entry.ErrGone) {
+		if err = fn(b, b.Revision == before); !errors.Is(err, ErrGone) {
 			return err
 		}
 		before = b.Revision
@@ -164,13 +163,13 @@ const (
 
 // readTx reads a board's record and makes it a precondition of the commit. With orNew, a board that is absent comes as
 // a new one, for the caller's projects.
-func (svc *Service) readTx(t *records.Tx, c access.Caller, id string, makes bool) (*boardRecord, error) {
+func (svc *Service) readTx(t *records.Tx, c ident.Caller, id string, makes bool) (*boardRecord, error) {
 	b, err := records.GetTx[boardRecord](t, records.Board.Key(id))
 	switch {
 	case err != nil:
 		return nil, err
 	case b == nil && makes:
-		return &boardRecord{ID: id, Series: entry.Series{Incarnation: svc.db.NewIncarnation()}, Projects: c.Projects,
+		return &boardRecord{ID: id, Series: Series{Incarnation: svc.db.NewIncarnation()}, Projects: c.Projects,
 			Created: t.Now}, nil
 	case b == nil || !reaches(c, b):
 		return nil, noBoard(id)
@@ -185,7 +184,7 @@ func (svc *Service) lock(ctx context.Context, tenant, id string) (unlock func(),
 }
 
 // change runs fn over a board's record in one commit and wakes those who follow the board.
-func change[T any](ctx context.Context, svc *Service, c access.Caller, once access.Once, id string, makes bool,
+func change[T any](ctx context.Context, svc *Service, c ident.Caller, once ident.Once, id string, makes bool,
 	fn func(t *records.Tx, b *boardRecord) (T, error)) (out T, err error) {
 	if makes {
 		err = ident.CheckID("board", id)
@@ -219,12 +218,12 @@ func change[T any](ctx context.Context, svc *Service, c access.Caller, once acce
 
 // Put makes a board or changes what is said of it. Created tells which. It answers invalid_id, too_long, too_many or
 // out_of_range where the spec cannot be, and not_found for a project that the caller's key does not reach.
-func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Spec) (out Board, created bool,
+func (svc *Service) Put(ctx context.Context, c ident.Caller, id string, spec Spec) (out Board, created bool,
 	err error) {
 	if err := spec.check(c); err != nil {
 		return out, false, err
 	}
-	out, err = change(ctx, svc, c, access.Once{}, id, orNew, func(t *records.Tx, b *boardRecord) (Board, error) {
+	out, err = change(ctx, svc, c, ident.Once{}, id, orNew, func(t *records.Tx, b *boardRecord) (Board, error) {
 		created = b.Revision == 1
 		b.Name = spec.Name
 		if spec.Projects != nil {
@@ -247,7 +246,7 @@ func (svc *Service) Put(ctx context.Context, c access.Caller, id string, spec Sp
 func equalDays(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Get describes a board.
-func (svc *Service) Get(ctx context.Context, c access.Caller, id string) (Board, error) {
+func (svc *Service) Get(ctx context.Context, c ident.Caller, id string) (Board, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return Board{}, err
@@ -257,17 +256,17 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, id string) (Board,
 
 // List pages through the boards that the caller's key reaches, by id. It answers out_of_range for a limit and
 // invalid_cursor for a cursor that cannot be.
-func (svc *Service) List(ctx context.Context, c access.Caller, page records.Page) (records.List[Board], error) {
+func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page) (records.List[Board], error) {
 	return records.ListPage(ctx, svc.db, c.Tenant, records.Board.All(), page,
 		func(_ []byte, b *boardRecord) (Board, bool) { return b.shown(), reaches(c, b) })
 }
 
 // Delete makes a board with all that is on it unreachable at once. A job removes the records later.
-func (svc *Service) Delete(ctx context.Context, c access.Caller, id string) error {
+func (svc *Service) Delete(ctx context.Context, c ident.Caller, id string) error {
 	if !ident.ValidID(id) {
 		return noBoard(id)
 	}
-	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		b, err := svc.readTx(t, c, id, existing)
 		if err != nil {
 			return struct{}{}, err

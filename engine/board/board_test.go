@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -21,7 +20,7 @@ import (
 func TestBoardEntryIsWrittenOnce(t *testing.T) {
 	k := enginetest.New(t)
 	k.Member("b", "lead", board.AgentSpec{Lead: true})
-	once := access.Once{Key: "k", Body: [32]byte{1}}
+	once := ident.Once{Key: "k", Body: [32]byte{1}}
 	post := board.Post{Content: strings.Repeat("long \x01", 100_000), Tags: []string{"chat"}}
 	first, err := k.Boards.PostEntry(t.Context(), k.Admin, once, "b", post)
 	if err != nil {
@@ -64,7 +63,7 @@ func TestLargestBoardEntry(t *testing.T) {
 	if n := k.Inbox("b", "agent255").Unread; n != 1 {
 		t.Errorf("%d notifications", n)
 	}
-	_, err = k.Boards.PostEntry(t.Context(), k.Admin, access.Once{}, "b", board.Post{Content: content + "x"})
+	_, err = k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", board.Post{Content: content + "x"})
 	enginetest.WantKind(t, err, fault.Invalid)
 	if _, err := k.Boards.Purge(t.Context(), k.Admin, "b", board.Purge{}); err != nil {
 		t.Fatal(err)
@@ -79,11 +78,11 @@ func TestBoardInput(t *testing.T) {
 	days := 0
 	tag := func(s string) board.Post { return board.Post{Content: "x", Tags: []string{s}} }
 	for name, err := range map[string]error{
-		"blank":         second(k.Boards.PostEntry(t.Context(), k.Admin, access.Once{}, "b", board.Post{Content: " \n"})),
-		"blank tag":     second(k.Boards.PostEntry(t.Context(), k.Admin, access.Once{}, "b", tag(" "))),
-		"long tag":      second(k.Boards.PostEntry(t.Context(), k.Admin, access.Once{}, "b", tag(strings.Repeat("t", 257)))),
-		"zero in tag":   second(k.Boards.PostEntry(t.Context(), k.Admin, access.Once{}, "b", tag("a\x00b"))),
-		"board id":      second(k.Boards.PostEntry(t.Context(), k.Admin, access.Once{}, "b/c", board.Post{Content: "x"})),
+		"blank":         second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", board.Post{Content: " \n"})),
+		"blank tag":     second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", tag(" "))),
+		"long tag":      second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", tag(strings.Repeat("t", 257)))),
+		"zero in tag":   second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b", tag("a\x00b"))),
+		"board id":      second(k.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b/c", board.Post{Content: "x"})),
 		"no days":       third(k.Boards.Put(t.Context(), k.Admin, "b", board.Spec{RetentionDays: &days})),
 		"agent id":      third(k.Boards.PutAgent(t.Context(), k.Admin, "b", "a b", board.AgentSpec{})),
 		"purge of past": second(k.Boards.Purge(t.Context(), k.Admin, "b", board.Purge{OlderThanDays: -1})),
@@ -112,7 +111,7 @@ func TestPurgeWithdrawsNotifications(t *testing.T) {
 	k.Advance(48 * time.Hour)
 	k.Write("b", "@dev fresh", "chat")
 	first := k.Inbox("b", "lead").Items[0].ID
-	if _, err := k.Boards.AckInbox(t.Context(), k.Admin, access.Once{}, "b", "lead", board.InboxAck{UpTo: first}); err != nil {
+	if _, err := k.Boards.AckInbox(t.Context(), k.Admin, ident.Once{}, "b", "lead", board.InboxAck{UpTo: first}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := k.Boards.Purge(t.Context(), k.Admin, "b", board.Purge{OlderThanDays: 1})
@@ -134,11 +133,11 @@ func TestPurgeWithdrawsNotifications(t *testing.T) {
 		t.Errorf("inbox %+v", last)
 	}
 	ack := board.InboxAck{UpTo: last.Items[0].ID}
-	if acked, err := k.Boards.AckInbox(t.Context(), k.Admin, access.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
+	if acked, err := k.Boards.AckInbox(t.Context(), k.Admin, ident.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
 		t.Errorf("%+v %v", acked, err)
 	}
 	ack.UpTo = first // an earlier one takes nothing back
-	if acked, err := k.Boards.AckInbox(t.Context(), k.Admin, access.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
+	if acked, err := k.Boards.AckInbox(t.Context(), k.Admin, ident.Once{}, "b", "lead", ack); err != nil || acked.Unread != 0 {
 		t.Errorf("%+v %v", acked, err)
 	}
 	if !k.Inbox("b", "lead").Items[0].Read {

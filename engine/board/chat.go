@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/entry"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
 )
@@ -80,7 +80,7 @@ func snippet(content string) string {
 
 // notify collects the notifications that a chat raises. A control command goes to every agent and sets whether it is
 // paused. Any other chat goes to the agents that it mentions and to the lead. The sender hears nothing of its own.
-func (d *draft) notify(t *records.Tx, c access.Caller, b *boardRecord, agents []*agentRecord) error {
+func (d *draft) notify(t *records.Tx, c ident.Caller, b *boardRecord, agents []*agentRecord) error {
 	if d.Source == "" {
 		d.Source = speaker(c, agents)
 	}
@@ -103,7 +103,7 @@ func (d *draft) notify(t *records.Tx, c access.Caller, b *boardRecord, agents []
 		a.Last++
 		a.Unread++
 		a.Notices++
-		d.Notified = append(d.Notified, entry.Notified{Agent: a.ID, Inbox: a.Inbox, Seq: a.Last, Kind: n.Kind})
+		d.Notified = append(d.Notified, Notified{Agent: a.ID, Inbox: a.Inbox, Seq: a.Last, Kind: n.Kind})
 		if err := t.PutJSON(records.Notice.Key(b.Incarnation, a.Inbox, a.Last), n); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (d *draft) notify(t *records.Tx, c access.Caller, b *boardRecord, agents []
 }
 
 // speaker is the source of a chat that names none: the agent's name, else the user's.
-func speaker(c access.Caller, agents []*agentRecord) string {
+func speaker(c ident.Caller, agents []*agentRecord) string {
 	if c.Agent != "" {
 		for _, a := range agents {
 			if a.ID == c.Agent && a.DisplayName != "" {

@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/entry"
-	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -23,7 +22,7 @@ type Entry struct {
 	Damaged   bool      `json:"damaged,omitempty"`
 }
 
-func shown(e *entry.Stored, b *boardRecord) Entry {
+func shown(e *Stored, b *boardRecord) Entry {
 	out := Entry{ID: entryID(b.Incarnation, e.Seq), BoardID: b.ID, Content: e.Content, Tags: e.Tags, IsChat: e.IsChat(),
 		Damaged: e.Damaged}
 	if !e.Damaged {
@@ -48,9 +47,6 @@ func entryID(board ident.Incarnation, seq uint64) string {
 	return ident.Numbered(entryPrefix, board, seq)
 }
 
-// Filter chooses entries. The zero value chooses all.
-type Filter = entry.Filter
-
 // Query asks for one page of a board's entries. Limit 0 is 50.
 type Query struct {
 	Filter
@@ -71,7 +67,7 @@ const maxListBytes = 32 << 20
 
 // ListEntries gives a page of a board's entries, which the index alone finds. It answers too_many, invalid_value or
 // out_of_range where the query cannot be, and page_too_large where the page holds more than 32 MiB of content.
-func (svc *Service) ListEntries(ctx context.Context, c access.Caller, id string, q Query) (out Page, err error) {
+func (svc *Service) ListEntries(ctx context.Context, c ident.Caller, id string, q Query) (out Page, err error) {
 	limit, _, err := records.Page{Limit: q.Limit}.Decode()
 	if err != nil {
 		return out, err
@@ -106,12 +102,12 @@ func (svc *Service) ListEntries(ctx context.Context, c access.Caller, id string,
 }
 
 // choose turns a filter into a selection of what the board holds now.
-func (svc *Service) choose(ctx context.Context, tenant string, b *boardRecord, f *Filter) (*entry.Selection, error) {
-	return entry.Choose(ctx, svc.db, tenant, &b.Series, f)
+func (svc *Service) choose(ctx context.Context, tenant string, b *boardRecord, f *Filter) (*Selection, error) {
+	return Choose(ctx, svc.db, tenant, &b.Series, f)
 }
 
-// readEntries reads entries of a board, as entry.Read does.
+// readEntries reads entries of a board, as board.Read does.
 func (svc *Service) readEntries(ctx context.Context, tenant string, b *boardRecord, seqs []uint64, budget int,
-	lost bool) ([]*entry.Stored, error) {
-	return entry.Read(ctx, svc.db, tenant, b.Incarnation, seqs, budget, lost)
+	lost bool) ([]*Stored, error) {
+	return Read(ctx, svc.db, tenant, b.Incarnation, seqs, budget, lost)
 }

@@ -5,19 +5,17 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/entry"
-	"github.com/seed-0906e6bc/mneme/engine/feed"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
 // Event is one thing that happened on a board: its Data is an Entry or a Notification, and its ID is that of the Data.
 // An export gives a Value, too, whose ID is its key.
-type Event = feed.Event
+type Event = records.Event
 
 // Feed gives at most 64 events of a board at once.
-type Feed = feed.Feed
+type Feed = records.Feed
 
 // A feed gives at most feedEvents events and feedBytes bytes of content at once.
 const (
@@ -28,7 +26,7 @@ const (
 // follower is a Feed of one board. It holds nothing but a position: what happens meanwhile is read from the store.
 type follower struct {
 	svc   *Service
-	c     access.Caller
+	c     ident.Caller
 	board string
 	inc   ident.Incarnation
 	topic *topic
@@ -40,7 +38,7 @@ type follower struct {
 // more. Lost is as in readSteadily.
 type nextEvents func(ctx context.Context, f *follower, b *boardRecord, lost bool) (out []Event, more bool, err error)
 
-func (svc *Service) follow(c access.Caller, b *boardRecord, after uint64, next nextEvents) Feed {
+func (svc *Service) follow(c ident.Caller, b *boardRecord, after uint64, next nextEvents) Feed {
 	return &follower{svc: svc, c: c, board: b.ID, inc: b.Incarnation, after: after, next: next,
 		topic: svc.followers.join(topicOf(c.Tenant, b.ID))}
 }
@@ -71,7 +69,7 @@ type Follow struct {
 }
 
 // Follow streams a board's entries. It answers invalid_id where After is no id of an entry.
-func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from Follow) (Feed, error) {
+func (svc *Service) Follow(ctx context.Context, c ident.Caller, id string, from Follow) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -101,7 +99,7 @@ func (svc *Service) Follow(ctx context.Context, c access.Caller, id string, from
 
 // Export gives all entries that a board has now, oldest first, and then its values, by key. The feed ends with the
 // first Next that gives nothing.
-func (svc *Service) Export(ctx context.Context, c access.Caller, id string) (Feed, error) {
+func (svc *Service) Export(ctx context.Context, c ident.Caller, id string) (Feed, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -148,14 +146,14 @@ func (f *follower) entries(ctx context.Context, b *boardRecord, filter *Filter, 
 // upcoming reads some of the entries behind the feed's position, up to the number last. A few are read by number, as a
 // feed does that keeps up. Over a longer way, or where some are gone, the index leads.
 func (f *follower) upcoming(ctx context.Context, b *boardRecord, filter *Filter, last uint64, lost bool) (
-	[]*entry.Stored, error) {
+	[]*Stored, error) {
 	if last-f.after <= feedEvents {
 		var seqs []uint64
 		for seq := f.after + 1; seq <= last; seq++ {
 			seqs = append(seqs, seq)
 		}
 		entries, err := f.svc.readEntries(ctx, f.c.Tenant, b, seqs, feedBytes, false)
-		if !errors.Is(err, entry.ErrGone) {
+		if !errors.Is(err, ErrGone) {
 			return entries, err
 		}
 	}
@@ -180,7 +178,7 @@ type InboxFollow struct {
 
 // FollowInbox streams an agent's notifications. It answers not_found where the board has no such agent, and invalid_id
 // where After is no id of a notification.
-func (svc *Service) FollowInbox(ctx context.Context, c access.Caller, id, agent string, from InboxFollow) (Feed,
+func (svc *Service) FollowInbox(ctx context.Context, c ident.Caller, id, agent string, from InboxFollow) (Feed,
 	error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
 	if err != nil {

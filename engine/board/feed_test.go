@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 // Several engines over one store, as several processes are: numbers have no gap and no double, times never go back,
@@ -26,7 +26,7 @@ func TestBoardWritersAndReadersAtOnce(t *testing.T) {
 		on := []*enginetest.Kit{k, other}[w%2]
 		wg.Go(func() {
 			for i := range each {
-				_, err := on.Boards.PostEntry(t.Context(), k.Admin, access.Once{}, "b",
+				_, err := on.Boards.PostEntry(t.Context(), k.Admin, ident.Once{}, "b",
 					board.Post{Content: fmt.Sprintf("w%d n%d", w, i), Tags: []string{"chat"}})
 				if contended := (*fault.Error)(nil); errors.As(err, &contended) && contended.Kind == fault.Unavailable {
 					t.Logf("gave up: %v", err)

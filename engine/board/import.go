@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -281,7 +280,7 @@ func (p *Part) reveal(im *transfer.Importing, line *transfer.ImportLine) error {
 // put collects the writes that make the staged board one that is seen.
 func (p *Part) put(t *records.Tx, b *boardImport) error {
 	b.staged.Reveal(t)
-	series := entry.Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries,
+	series := Series{Incarnation: b.staged.inc, Last: b.line.Last, LastAt: b.newest, Entries: b.entries,
 		Chat: b.chat}
 	rec := &boardRecord{Series: series, ID: b.line.ID, Revision: 1, Name: b.line.Name, Projects: b.line.Projects,
 		RetentionDays: b.line.RetentionDays, Created: records.ToTheMillisecond(b.line.Created), Values: b.values}

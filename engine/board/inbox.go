@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -83,7 +82,7 @@ type InboxPage struct {
 
 // Inbox gives a page of an agent's notifications, oldest first. It answers not_found where the board has no such agent,
 // invalid_id where After is no id of a notification, and out_of_range for a limit that cannot be.
-func (svc *Service) Inbox(ctx context.Context, c access.Caller, id, agent string, q InboxQuery) (InboxPage, error) {
+func (svc *Service) Inbox(ctx context.Context, c ident.Caller, id, agent string, q InboxQuery) (InboxPage, error) {
 	b, a, err := svc.readAgent(ctx, c, id, agent)
 	if err != nil {
 		return InboxPage{}, err
@@ -150,7 +149,7 @@ type InboxAcked struct {
 // AckInbox marks an agent's notifications up to one as read. One that is read already changes nothing. It answers
 // not_found where the board has no such agent, and required, invalid_id or out_of_range where UpTo names none of its
 // notifications.
-func (svc *Service) AckInbox(ctx context.Context, c access.Caller, once access.Once, id, agent string, ack InboxAck) (
+func (svc *Service) AckInbox(ctx context.Context, c ident.Caller, once ident.Once, id, agent string, ack InboxAck) (
 	InboxAcked, error) {
 	if ack.UpTo == "" {
 		return InboxAcked{}, fault.InvalidField("up_to", "required", "must be the id of a notification")

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -144,7 +143,7 @@ func postRandom(k *enginetest.Kit, r *rand.Rand) board.Entry {
 		}
 	}
 	p.IsChat = maybe(r)
-	e, err := k.Boards.PostEntry(k.Context(), k.Admin, access.Once{}, "b", p)
+	e, err := k.Boards.PostEntry(k.Context(), k.Admin, ident.Once{}, "b", p)
 	if err != nil {
 		k.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/entry"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -30,14 +30,14 @@ const (
 
 // draft is an entry to be written, as far as the request alone tells.
 type draft struct {
-	entry.Stored
+	Stored
 	terms    []string // by which it is found
 	mentions []string
 	command  string // of a control message
 }
 
 func (p *Post) parse() (*draft, error) {
-	out := &draft{Stored: entry.Stored{Content: p.Content}}
+	out := &draft{Stored: Stored{Content: p.Content}}
 	if strings.TrimSpace(p.Content) == "" {
 		return nil, fault.InvalidField("content", "required", "must not be blank")
 	}
@@ -62,7 +62,7 @@ func (p *Post) parse() (*draft, error) {
 		}
 	}
 	if p.IsChat != nil && *p.IsChat && !out.IsChat() {
-		out.Tags = append(out.Tags, entry.ChatTag)
+		out.Tags = append(out.Tags, ChatTag)
 	}
 	if out.IsChat() {
 		if out.command = commandOf(p.Content); out.command == "" {
@@ -79,7 +79,7 @@ func validTag(tag string) bool {
 
 // PostEntry writes an entry, what it is found by and the notifications that it raises in one commit. The first entry
 // makes the board. It answers required, too_long, too_many or invalid_tag where the post cannot be.
-func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.Once, id string, post Post) (Entry,
+func (svc *Service) PostEntry(ctx context.Context, c ident.Caller, once ident.Once, id string, post Post) (Entry,
 	error) {
 	parsed, err := post.parse()
 	if err != nil {
@@ -102,13 +102,13 @@ func (svc *Service) PostEntry(ctx context.Context, c access.Caller, once access.
 }
 
 // write collects the writes that put the entry on its board, and gives the entry as it is shown.
-func (d *draft) write(t *records.Tx, c access.Caller, b *boardRecord) (out Entry, err error) {
+func (d *draft) write(t *records.Tx, c ident.Caller, b *boardRecord) (out Entry, err error) {
 	if b.Closed {
 		return out, fault.Errorf(fault.Conflict, "board_closed", "the board may have lost entries to damaged files "+
 			"and takes no more: go on on a new board, or delete this one")
 	}
 	b.Add(&d.Stored, t.Now)
-	found := entry.Places{}
+	found := Places{}
 	found.Add(b.Incarnation, d.Seq, d.terms)
 	q := store.Query{Keys: found.Keys()}
 	if d.IsChat() {

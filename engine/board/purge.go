@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/entry"
-	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
@@ -37,7 +36,7 @@ const (
 // Purge deletes entries by age, with the notifications that they raised. What is written while it runs stays. It works
 // in steps: where it fails halfway, the rest is still there and may be asked for again. It answers out_of_range for
 // days that cannot be.
-func (svc *Service) Purge(ctx context.Context, c access.Caller, id string, p Purge) (Purged, error) {
+func (svc *Service) Purge(ctx context.Context, c ident.Caller, id string, p Purge) (Purged, error) {
 	out := Purged{OlderThanDays: p.OlderThanDays}
 	if p.OlderThanDays < 0 || p.OlderThanDays > maxRetentionDays {
 		return out, fault.InvalidField("older_than_days", "out_of_range", "must be from 0 to %d", maxRetentionDays)
@@ -52,7 +51,7 @@ func (svc *Service) Purge(ctx context.Context, c access.Caller, id string, p Pur
 		f.Until = &until
 	}
 	for first := true; ; first = false {
-		n, err := change(ctx, svc, c, access.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (int, error) {
+		n, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (int, error) {
 			if first {
 				kinds := "all"
 				if p.IsChat != nil {
@@ -94,9 +93,9 @@ func (svc *Service) purge(t *records.Tx, b *boardRecord, f *Filter, last uint64)
 // remove collects the writes that take entries off their board: their records, what they are found by, and the
 // notifications that they raised. It takes as many as one commit holds. A damaged entry stays until its board is
 // deleted, because it is not known what the entry is found by.
-func (svc *Service) remove(t *records.Tx, b *boardRecord, entries []*entry.Stored) (int, error) {
-	var removed []*entry.Stored
-	gone := entry.Places{}
+func (svc *Service) remove(t *records.Tx, b *boardRecord, entries []*Stored) (int, error) {
+	var removed []*Stored
+	gone := Places{}
 	for _, e := range entries {
 		if e.Damaged {
 			continue
@@ -120,8 +119,8 @@ func (svc *Service) remove(t *records.Tx, b *boardRecord, entries []*entry.Store
 }
 
 // withdraw deletes the notifications that entries raised and counts them out of their inboxes.
-func (svc *Service) withdraw(t *records.Tx, b *boardRecord, entries []*entry.Stored) error {
-	if !slices.ContainsFunc(entries, func(e *entry.Stored) bool { return len(e.Notified) > 0 }) {
+func (svc *Service) withdraw(t *records.Tx, b *boardRecord, entries []*Stored) error {
+	if !slices.ContainsFunc(entries, func(e *Stored) bool { return len(e.Notified) > 0 }) {
 		return nil
 	}
 	agents, err := svc.agents(t.Ctx, t.Tenant, b)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/jobs"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -44,8 +44,8 @@ func schedule(t *records.Tx, b *boardRecord, due *time.Time) {
 // are none left, it schedules the board for when the next entry will be past its time.
 func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error {
 	_, id, _ := records.BoardDueJob.Split(job)
-	c := access.Caller{Tenant: tenant}
-	_, err := change(ctx, svc, c, access.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (int, error) {
+	c := ident.Caller{Tenant: tenant}
+	_, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (int, error) {
 		if b.RetentionDays == nil || b.Due == nil || string(records.BoardDueJob.Key(*b.Due, id)) != string(job) {
 			t.Delete(job)
 			return 0, nil
@@ -66,7 +66,7 @@ func (svc *Service) expire(ctx context.Context, tenant string, job []byte) error
 	// The board is put off, because an error here must not stop the tenant's other work.
 	svc.db.Log.Error("retention of a board failed; it is tried again later", "tenant", tenant, "board", id,
 		"error", err)
-	_, err = change(ctx, svc, c, access.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
+	_, err = change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		due := t.Now.Add(retentionPause)
 		schedule(t, b, &due)
 		return struct{}{}, nil

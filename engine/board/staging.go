@@ -3,9 +3,8 @@ package board
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -15,14 +14,14 @@ type stagedBoard struct {
 	*records.Staging
 	inc     ident.Incarnation
 	waiting []*draft
-	found   entry.Places // of the waiting entries
-	bytes   int          // of the waiting entries' content
+	found   Places // of the waiting entries
+	bytes   int    // of the waiting entries' content
 }
 
 // stage begins a board. Its incarnation begins as given, so that the ids of its entries are those of the file, and is
 // none of which the tenant has records or is about to sweep some.
-func (svc *Service) stage(ctx context.Context, c access.Caller, begin []byte) (*stagedBoard, error) {
-	s := &stagedBoard{found: entry.Places{}}
+func (svc *Service) stage(ctx context.Context, c ident.Caller, begin []byte) (*stagedBoard, error) {
+	s := &stagedBoard{found: Places{}}
 	var sweep []byte
 	for taken := true; taken; {
 		s.inc = svc.db.NewIncarnation()
@@ -68,6 +67,6 @@ func (s *stagedBoard) flush() error {
 			return err
 		}
 	}
-	s.waiting, s.found, s.bytes = nil, entry.Places{}, 0
+	s.waiting, s.found, s.bytes = nil, Places{}, 0
 	return s.Staging.Flush()
 }

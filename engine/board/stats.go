@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -30,7 +30,7 @@ type AgentStats struct {
 }
 
 // Stats counts what is on a board, and for each of its agents the notifications that there are now.
-func (svc *Service) Stats(ctx context.Context, c access.Caller, id string) (Stats, error) {
+func (svc *Service) Stats(ctx context.Context, c ident.Caller, id string) (Stats, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return Stats{}, err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -81,7 +80,7 @@ func (svc *Service) value(ctx context.Context, tenant string, b *boardRecord, ke
 // PutValue keeps a value on a board under a key, in the place of the one before. Created tells whether there was none.
 // The first value makes the board. It answers invalid_id, required or too_long where the value cannot be, and
 // too_many_values where the board has 1,024 of them.
-func (svc *Service) PutValue(ctx context.Context, c access.Caller, id, key string, spec ValueSpec) (out Value,
+func (svc *Service) PutValue(ctx context.Context, c ident.Caller, id, key string, spec ValueSpec) (out Value,
 	created bool, err error) {
 	if err := ident.CheckID("key", key); err != nil {
 		return out, false, err
@@ -106,12 +105,12 @@ func (svc *Service) PutValue(ctx context.Context, c access.Caller, id, key strin
 		v.Value, v.Updated = value, t.Now
 		return v.shown(b), v.put(t, b.Incarnation)
 	}
-	out, err = change(ctx, svc, c, access.Once{}, id, orNew, put)
+	out, err = change(ctx, svc, c, ident.Once{}, id, orNew, put)
 	return out, created, err
 }
 
 // GetValue gives the value that a board keeps under a key. It answers not_found where there is none.
-func (svc *Service) GetValue(ctx context.Context, c access.Caller, id, key string) (Value, error) {
+func (svc *Service) GetValue(ctx context.Context, c ident.Caller, id, key string) (Value, error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
 		return Value{}, err
@@ -128,7 +127,7 @@ func (svc *Service) GetValue(ctx context.Context, c access.Caller, id, key strin
 
 // ListValues pages through the values of a board, by key. It answers out_of_range for a limit and invalid_cursor for a
 // cursor that cannot be.
-func (svc *Service) ListValues(ctx context.Context, c access.Caller, id string, page records.Page) (records.List[Value],
+func (svc *Service) ListValues(ctx context.Context, c ident.Caller, id string, page records.Page) (records.List[Value],
 	error) {
 	b, err := svc.read(ctx, c, id)
 	if err != nil {
@@ -139,8 +138,8 @@ func (svc *Service) ListValues(ctx context.Context, c access.Caller, id string, 
 }
 
 // DeleteValue removes the value that a board keeps under a key. It answers not_found where there is none.
-func (svc *Service) DeleteValue(ctx context.Context, c access.Caller, id, key string) error {
-	_, err := change(ctx, svc, c, access.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
+func (svc *Service) DeleteValue(ctx context.Context, c ident.Caller, id, key string) error {
+	_, err := change(ctx, svc, c, ident.Once{}, id, existing, func(t *records.Tx, b *boardRecord) (struct{}, error) {
 		v, err := svc.value(ctx, c.Tenant, b, key)
 		if err == nil && v == nil {
 			err = noValue(b, key)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/entry"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -164,7 +163,7 @@ func (c *checks) entry(s *verify.Space, it store.Item) {
 		at = new(entrySeen)
 	}
 	at.came = true
-	e := entry.Parse(seq, it.Value)
+	e := Parse(seq, it.Value)
 	if e.Damaged {
 		if at.lost, b.lostEntries = true, true; !it.Damaged {
 			s.Malformed("board %q: entry %d cannot be read", b.ID, seq)
@@ -189,7 +188,7 @@ func (c *checks) postings(s *verify.Space, it store.Item) {
 	if b == nil {
 		return
 	}
-	block, err := entry.DecodePostings(it)
+	block, err := DecodePostings(it)
 	if err != nil || block.Count() == 0 {
 		if b.lostPostings = true; !it.Damaged {
 			s.Malformed("board %q: what names the entries of %q does not decode, or is empty", b.ID, term)
@@ -197,9 +196,9 @@ func (c *checks) postings(s *verify.Space, it store.Item) {
 		return
 	}
 	switch term {
-	case entry.TermAll:
+	case TermAll:
 		b.all += uint64(block.Count())
-	case entry.TermChat:
+	case TermChat:
 		b.chat += uint64(block.Count())
 	}
 	for _, seq := range block.Numbers(number) {

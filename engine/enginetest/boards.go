@@ -1,13 +1,13 @@
 package enginetest
 
 import (
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/board"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 func (k *Kit) Write(id, content string, tags ...string) board.Entry {
 	k.Helper()
-	e, err := k.Boards.PostEntry(k.Context(), k.Admin, access.Once{}, id, board.Post{Content: content, Tags: tags})
+	e, err := k.Boards.PostEntry(k.Context(), k.Admin, ident.Once{}, id, board.Post{Content: content, Tags: tags})
 	if err != nil {
 		k.Fatal(err)
 	}

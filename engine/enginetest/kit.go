@@ -12,15 +12,14 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/memory/snowball"
+	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/snowball"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
 	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/hostapi"
 	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
 	"github.com/seed-0906e6bc/mneme/policies"
@@ -39,7 +38,7 @@ type Kit struct {
 	testing.TB
 	*engine.Engine
 	Store store.Store
-	Admin access.Caller
+	Admin ident.Caller
 	Mu    sync.Mutex
 	Now   time.Time
 }
@@ -83,7 +82,7 @@ func Open(t testing.TB, raw store.Store, change ...func(*engine.Options)) *Kit {
 		t.Fatal(err)
 	}
 	k.Engine = e
-	k.Admin = access.Caller{Tenant: ident.DefaultTenant, Role: access.RoleTenantAdmin, KeyID: "test"}
+	k.Admin = ident.Caller{Tenant: ident.DefaultTenant, Role: ident.RoleTenantAdmin, KeyID: "test"}
 	return k
 }
 
@@ -147,7 +146,7 @@ func (k *Kit) TryPost(req session.TurnRequest, messages ...string) (session.Turn
 	for _, m := range messages {
 		req.Messages = append(req.Messages, json.RawMessage(m))
 	}
-	return k.Sessions.AppendTurn(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, req)
+	return k.Sessions.AppendTurn(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, req)
 }
 
 // Usage is a window's usage, by name. What its parts take is there as parts.NAME.

@@ -2,17 +2,16 @@ package enginetest
 
 import (
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
 // Remember stores a memory.
 func (k *Kit) Remember(spec memory.Spec) memory.Memory {
 	k.Helper()
-	m, _, err := k.Memories.Store(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, spec)
+	m, _, err := k.Memories.Store(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, spec)
 	if err != nil {
 		k.Fatalf("storing %+v: %v", spec, err)
 	}
@@ -22,7 +21,7 @@ func (k *Kit) Remember(spec memory.Spec) memory.Memory {
 // Forget forgets a memory by its full name, and tells whether it was there.
 func (k *Kit) Forget(key string) bool {
 	k.Helper()
-	f, err := k.Memories.Forget(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, key)
+	f, err := k.Memories.Forget(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, key)
 	if err != nil || memory.ID(f.Namespace, f.Key) != key {
 		k.Fatalf("forgetting %q: %+v %v", key, f, err)
 	}
@@ -68,7 +67,7 @@ func (k *Kit) History(key string, limit int) (out []memory.Version) {
 
 func (k *Kit) Keep(key, content string) {
 	k.Helper()
-	_, _, err := k.Memories.Store(k.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	_, _, err := k.Memories.Store(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		memory.Spec{Key: key, Content: content})
 	if err != nil {
 		k.Fatal(err)

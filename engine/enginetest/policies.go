@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -28,7 +27,7 @@ func Example(t testing.TB, name string) []byte {
 	for err == nil && !isFile(filepath.Join(root, "go.mod")) {
 		root = filepath.Dir(root)
 	}
-	code, err := os.ReadFile(filepath.Join(root, "sdk/go/examples", name, name+".wasm"))
+	code, err := os.ReadFile(filepath.Join(root, "sdk/policy/go/examples", name, name+".wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func isFile(path string) bool {
 
 func (k *Kit) Upload(name string, code []byte) policy.Version {
 	k.Helper()
-	v, _, err := k.Policies.Upload(k.Context(), k.Admin, access.Once{}, name, code)
+	v, _, err := k.Policies.Upload(k.Context(), k.Admin, ident.Once{}, name, code)
 	if err != nil {
 		k.Fatalf("uploading %s: %v", name, err)
 	}

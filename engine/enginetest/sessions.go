@@ -7,13 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 const ADay = 24 * time.Hour
@@ -78,7 +77,7 @@ func (k *Kit) MakeKey(spec tenant.KeySpec) tenant.KeyCreated {
 	if spec.Role == "" {
 		spec.Role = "agent"
 	}
-	made, err := k.Tenants.CreateKey(k.Context(), k.Admin, access.Once{}, spec)
+	made, err := k.Tenants.CreateKey(k.Context(), k.Admin, ident.Once{}, spec)
 	if err != nil {
 		k.Fatal(err)
 	}

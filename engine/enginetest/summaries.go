@@ -10,7 +10,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // Scribe is a model whose summary is the list of the marks, #1 #2 …, that it was ever given, so that a summary tells by

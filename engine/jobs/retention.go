@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -126,8 +126,8 @@ var errRetentionElsewhere = errors.New("another process does the daily job")
 // errRetentionElsewhere where it is not.
 func (svc *Service) saveRetention(ctx context.Context, tenant string, s *RetentionState, found *store.Item) error {
 	type none = struct{}
-	c, key := access.Caller{Tenant: tenant}, records.DailyJob.Key()
-	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (none, error) {
+	c, key := ident.Caller{Tenant: tenant}, records.DailyJob.Key()
+	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none, error) {
 		if found != nil && !found.Damaged {
 			now, err := t.Get(key)
 			if err != nil {
@@ -144,7 +144,7 @@ func (svc *Service) saveRetention(ctx context.Context, tenant string, s *Retenti
 
 // RunRetention does the daily job's work now, without changing when the job is due. Where that is too much for one
 // request, the background goes on at once, and Finished is false. It answers key_narrowed.
-func (svc *Service) RunRetention(ctx context.Context, c access.Caller) (RetentionRun, error) {
+func (svc *Service) RunRetention(ctx context.Context, c ident.Caller) (RetentionRun, error) {
 	out := RetentionRun{Removed: map[string]int{}, AsOf: svc.db.AsOf()}
 	if err := c.WholeTenant(); err != nil {
 		return out, err

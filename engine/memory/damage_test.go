@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -39,14 +38,14 @@ func TestDamagedMemories(t *testing.T) {
 	}
 	_, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, "rots")
 	enginetest.WantKind(t, err, fault.Conflict)
-	_, _, err = k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	_, _, err = k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		memory.Spec{Key: "rots", Content: "new"})
 	enginetest.WantKind(t, err, fault.Conflict)
 	kept := map[string]memory.Filter{"another category": {Category: "daily"}, "another tag": {Tags: []string{"x"}},
 		"what only the record tells": {Metadata: memory.Conditions{"n": []byte("null")}}}
 	forgetIf := func(f memory.Filter) bool {
 		t.Helper()
-		gone, err := k.Memories.ForgetIf(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, "rots", f)
+		gone, err := k.Memories.ForgetIf(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "rots", f)
 		if err != nil {
 			t.Error(err)
 		}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // ErrTaken says that there is a memory already where one was to be moved.
@@ -28,7 +27,7 @@ func (m *Memory) Spec() Spec {
 // there is no memory, and may be called again where another client was first. Where to is another name the memory
 // moves: it begins anew there, its history goes, and ErrTaken is the answer where that name has a memory. Other errors
 // are those of change and of Store.
-func (svc *Service) Edit(ctx context.Context, c access.Caller, once access.Once, projectID, from, to string,
+func (svc *Service) Edit(ctx context.Context, c ident.Caller, once ident.Once, projectID, from, to string,
 	change func(old *Memory) (Spec, error)) error {
 	room := svc.tallies.Reserve(c.Tenant)
 	var in ident.Incarnation
@@ -51,7 +50,7 @@ func (svc *Service) Edit(ctx context.Context, c access.Caller, once access.Once,
 }
 
 // edit collects the writes of Edit.
-func (svc *Service) edit(t *records.Tx, c access.Caller, p *project.Record, from, to string,
+func (svc *Service) edit(t *records.Tx, c ident.Caller, p *project.Record, from, to string,
 	change func(old *Memory) (Spec, error), room *records.Reservation) (out stored, err error) {
 	old, err := svc.expect(t, p.Incarnation, from)
 	if err != nil {

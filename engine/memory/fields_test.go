@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
 // A key means another memory in each namespace, whatever characters its parts have, in every answer.
@@ -51,7 +50,7 @@ func TestNamespacesKeepKeysApart(t *testing.T) {
 		}
 	}
 	k.Sound()
-	f, err := k.Memories.Forget(k.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	f, err := k.Memories.Forget(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		memory.ID([]string{"users", "1"}, "home"))
 	if err != nil || !f.Forgotten || f.Key != "home" || !slices.Equal(f.Namespace, []string{"users", "1"}) {
 		t.Errorf("forgotten: %+v %v", f, err)
@@ -154,7 +153,7 @@ func TestMetadataAndValue(t *testing.T) {
 		"deep namespace":   {memory.Spec{Content: "x", Namespace: slices.Repeat([]string{"x"}, 17)}, "too_many"},
 		"zero byte within": {memory.Spec{Content: "x", Namespace: []string{"a\x00b"}}, "invalid_value"},
 	} {
-		_, _, err := k.Memories.Store(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, c.spec)
+		_, _, err := k.Memories.Store(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, c.spec)
 		if codeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Forgotten answers a request to forget. Forgotten is false where there was no such memory, or where it is only looked
@@ -25,7 +24,7 @@ type Forgotten struct {
 // Forget removes a memory by its full name and its history in one commit, in which its documents in the index are marked
 // as dead and count for nothing. They are removed before Forget returns, or by the index's job where the store fails
 // then. Forgetting what is not there succeeds, and says so.
-func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string) (
+func (svc *Service) Forget(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string) (
 	Forgotten, error,
 ) {
 	return svc.forgetOne(ctx, c, once, projectID, id, nil)
@@ -33,7 +32,7 @@ func (svc *Service) Forget(ctx context.Context, c access.Caller, once access.Onc
 
 // ForgetIf is Forget for a memory that passes a filter; another is kept, as if it were not there. Of a memory that is
 // damaged its entry in the index by time says whether it passes; one that only its record could tell about is kept.
-func (svc *Service) ForgetIf(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f Filter) (
+func (svc *Service) ForgetIf(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f Filter) (
 	Forgotten, error,
 ) {
 	if err := f.Check(); err != nil {
@@ -43,7 +42,7 @@ func (svc *Service) ForgetIf(ctx context.Context, c access.Caller, once access.O
 }
 
 // forgetOne removes a memory that passes the filter, where there is one, and its words from the index.
-func (svc *Service) forgetOne(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter) (
+func (svc *Service) forgetOne(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter) (
 	Forgotten, error,
 ) {
 	out, in, err := svc.forget(ctx, c, once, projectID, id, f)
@@ -55,7 +54,7 @@ func (svc *Service) forgetOne(ctx context.Context, c access.Caller, once access.
 
 // forget removes a memory that passes the filter, where there is one. In is the project where one was removed: the
 // memory's document is marked as dead there, and the caller settles the index.
-func (svc *Service) forget(ctx context.Context, c access.Caller, once access.Once, projectID, id string, f *Filter) (
+func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter) (
 	_ Forgotten, in *project.Record, err error,
 ) {
 	room := svc.tallies.Reserve(c.Tenant)
@@ -123,7 +122,7 @@ type ForgottenMatching struct {
 // ForgetMatching forgets the memories that pass a filter, each in a commit of its own, in which it must still pass. It
 // answers required where the filter names nothing, and the codes of List. What was forgotten before an error is audited
 // and leaves the index, too.
-func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, projectID string, in ForgetMatching) (
+func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectID string, in ForgetMatching) (
 	out ForgottenMatching, err error,
 ) {
 	out = ForgottenMatching{Data: []Forgotten{}, DryRun: in.DryRun}
@@ -167,7 +166,7 @@ func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, project
 		}
 		if !in.DryRun {
 			var removed *project.Record
-			one, removed, err = svc.forget(ctx, c, access.Once{}, projectID, m.ID(), &in.Filter)
+			one, removed, err = svc.forget(ctx, c, ident.Once{}, projectID, m.ID(), &in.Filter)
 			if err != nil {
 				return out, err
 			}
@@ -181,8 +180,8 @@ func (svc *Service) ForgetMatching(ctx context.Context, c access.Caller, project
 }
 
 // auditForgotten notes how many memories one request forgot by a filter.
-func (svc *Service) auditForgotten(ctx context.Context, c access.Caller, projectID string, n int) error {
-	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+func (svc *Service) auditForgotten(ctx context.Context, c ident.Caller, projectID string, n int) error {
+	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		return struct{}{}, tenant.Audit(t, c, "memory.forget", projectID, fmt.Sprintf("%d memories by a filter", n))
 	})
 	return err

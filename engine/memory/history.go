@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -45,7 +44,7 @@ func (v keptVersion) record(pinc ident.Incarnation, key string) []byte {
 
 // History pages through the earlier versions of a memory, the newest first. It answers not_found where there is no such
 // memory, memory_damaged where it cannot be read, and invalid_cursor or out_of_range for a page that cannot be meant.
-func (svc *Service) History(ctx context.Context, c access.Caller, projectID, key string, page records.Page) (
+func (svc *Service) History(ctx context.Context, c ident.Caller, projectID, key string, page records.Page) (
 	records.List[Version], error,
 ) {
 	out := records.List[Version]{Data: []Version{}}

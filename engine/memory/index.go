@@ -3,10 +3,9 @@ package memory
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/index"
-	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -72,5 +71,5 @@ func (svc *Service) Index(ctx context.Context, tenant string, pinc ident.Incarna
 		}
 		return last, nil
 	}
-	return records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, again)
+	return records.Update(ctx, svc.db, ident.Caller{Tenant: tenant}, ident.Once{}, again)
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // What one page of a listing may cost. A page that ends early says has_more.
@@ -24,7 +24,7 @@ const (
 
 // List pages through a project's memories, the latest first by Memory.Time. One that is changed between two pages may
 // then be among the first, and in no page to come. It answers the field that is invalid, and not_found where there is no such project.
-func (svc *Service) List(ctx context.Context, c access.Caller, projectID string, f Filter, page records.Page) (
+func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, f Filter, page records.Page) (
 	records.List[Memory], error,
 ) {
 	out := records.List[Memory]{Data: []Memory{}}

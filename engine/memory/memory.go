@@ -14,12 +14,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/index"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Service keeps the memories of all projects. Safe for concurrent use.
@@ -93,7 +92,7 @@ type stored struct {
 // codes of Spec, quota_exceeded where the tenant may keep no more, memory_damaged where what is stored under the key
 // cannot be read, not_found where the key does not reach the project, and memory_forgotten where the same request
 // stored a memory before that is gone now.
-func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once, projectID string, spec Spec) (
+func (svc *Service) Store(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec) (
 	m Memory, created bool, err error,
 ) {
 	if err := spec.complete(); err != nil {
@@ -122,7 +121,7 @@ func (svc *Service) Store(ctx context.Context, c access.Caller, once access.Once
 
 // stillThere answers memory_forgotten where the memory that an idempotent request stored was forgotten or has expired
 // since. Answering that it is stored would be wrong, and would show its text after it was forgotten.
-func (svc *Service) stillThere(ctx context.Context, c access.Caller, projectID, key string, out stored) error {
+func (svc *Service) stillThere(ctx context.Context, c ident.Caller, projectID, key string, out stored) error {
 	_, rec, err := svc.live(ctx, c, projectID, key)
 	switch {
 	case isDamaged(err):
@@ -138,7 +137,7 @@ func (svc *Service) stillThere(ctx context.Context, c access.Caller, projectID, 
 }
 
 // store collects the writes that make the spec its key's next version.
-func (svc *Service) store(t *records.Tx, c access.Caller, projectID string, spec *Spec, room *records.Reservation) (
+func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec *Spec, room *records.Reservation) (
 	out stored, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
@@ -208,7 +207,7 @@ func (svc *Service) expiry(p *project.Record, spec *Spec, now time.Time) (*time.
 func ID(namespace []string, key string) string { return ident.FullName(namespace, key) }
 
 // Get answers a memory by its full name. It answers not_found where there is none, and memory_damaged where it cannot be read.
-func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, key string) (Memory, error) {
+func (svc *Service) Get(ctx context.Context, c ident.Caller, projectID, key string) (Memory, error) {
 	_, rec, err := svc.live(ctx, c, projectID, key)
 	if err != nil {
 		return Memory{}, err
@@ -217,7 +216,7 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, key str
 }
 
 // live reads a memory that must be there, with its project.
-func (svc *Service) live(ctx context.Context, c access.Caller, projectID, id string) (
+func (svc *Service) live(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Record, error,
 ) {
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
@@ -266,7 +265,7 @@ func (svc *Service) Expire(ctx context.Context, tenant string, due []byte) error
 		}
 		return struct{}{}, err
 	}
-	_, err := records.Update(ctx, svc.db, access.Caller{Tenant: tenant}, access.Once{}, expire)
+	_, err := records.Update(ctx, svc.db, ident.Caller{Tenant: tenant}, ident.Once{}, expire)
 	if err == nil {
 		svc.settle(ctx, tenant, pinc)
 	}

@@ -13,15 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // secretSpec is a memory whose every part bears the word.
@@ -69,7 +68,7 @@ func TestForgottenMemoriesLeaveNothing(t *testing.T) {
 				for n := range 3 {
 					spec := secretSpec(key, word)
 					spec.Content += strings.Repeat(" again", n)
-					once := access.Once{Key: fmt.Sprint(i, n), Body: [32]byte{byte(n)}}
+					once := ident.Once{Key: fmt.Sprint(i, n), Body: [32]byte{byte(n)}}
 					if _, _, err := k.Memories.Store(t.Context(), k.Admin, once, ident.DefaultProject,
 						spec); err != nil {
 						t.Fatal(err)
@@ -169,7 +168,7 @@ func TestMemoryLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := enginetest.New(t)
 			before := len(k.Everything(ident.DefaultTenant))
-			m, created, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, test.spec)
+			m, created, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, test.spec)
 			if test.code != "" {
 				kind := fault.Invalid
 				if test.code == "content_too_large" {
@@ -236,7 +235,7 @@ func TestDailyMemoriesExpire(t *testing.T) {
 // the memory is gone the answer says so, whatever is stored under its key now.
 func TestMemoriesAreIdempotent(t *testing.T) {
 	k := enginetest.New(t)
-	once := access.Once{Key: "once", Body: [32]byte{1}}
+	once := ident.Once{Key: "once", Body: [32]byte{1}}
 	spec := memory.Spec{Content: "marmalade", Tags: []string{"jam"}}
 	first, created, err := k.Memories.Store(t.Context(), k.Admin, once, ident.DefaultProject, spec)
 	if err != nil || !created {
@@ -307,12 +306,12 @@ func TestMemoriesOnAFullDisk(t *testing.T) {
 	k.Remember(memory.Spec{Key: "k", Content: "before"})
 	records := len(k.Everything(ident.DefaultTenant))
 	disk.Full.Store(true)
-	_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		memory.Spec{Key: "k", Content: "after"})
 	if e := enginetest.WantKind(t, err, fault.NoSpace); e.Code != "disk_full" {
 		t.Error(e)
 	}
-	_, err = k.Tools.Call(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	_, err = k.Tools.Call(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		tools.Call{Name: "memory_store", Arguments: []byte(`{"key":"other","content":"x"}`)})
 	enginetest.WantKind(t, err, fault.NoSpace) // no model can help it
 	if m, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, "k"); err != nil || m.Content != "before" {
@@ -346,7 +345,7 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 				project, key := []string{"default", "one", "two"}[r.IntN(3)], fmt.Sprint("k", r.IntN(3))
 				switch r.IntN(8) {
 				case 0, 1:
-					if _, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, project, key); err != nil &&
+					if _, err := k.Memories.Forget(t.Context(), k.Admin, ident.Once{}, project, key); err != nil &&
 						!gone(err) {
 						t.Error(err)
 					}
@@ -359,7 +358,7 @@ func TestConcurrentChangesLeaveNothingBehind(t *testing.T) {
 					at := k.Clock().Add(time.Duration(1+r.IntN(5)) * time.Hour)
 					spec := memory.Spec{Key: key, Content: strings.Repeat("x", r.IntN(8)/7*600_000) + "y",
 						Category: "daily", ExpiresAt: &at}
-					_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, project, spec)
+					_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, project, spec)
 					if e, late := errors.AsType[*fault.Error](err); err != nil && !gone(err) &&
 						(!late || e.Code != "out_of_range") {
 						t.Error(err)

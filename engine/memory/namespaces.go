@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -19,7 +18,7 @@ type Namespace struct {
 // Namespaces pages through the namespaces at and below one that have memories of their own, each before those below
 // it. One is listed until its last memory is forgotten, or removed after it expired. That without parts is not listed.
 // It reads one key for each namespace, however many memories there are.
-func (svc *Service) Namespaces(ctx context.Context, c access.Caller, projectID string, below []string,
+func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID string, below []string,
 	page records.Page) (records.List[Namespace], error) {
 	out := records.List[Namespace]{Data: []Namespace{}}
 	if err := ident.CheckNamespace("namespace", below); err != nil {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
@@ -67,13 +66,13 @@ func TestCampaignOverwrites(t *testing.T) {
 			for n := range each {
 				// Each key has one writer: two changes of one memory do meet.
 				key := fmt.Sprint("k", w+8*random.IntN(keys/8))
-				_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+				_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 					memory.Spec{Key: key, Content: fmt.Sprintf("common words, writer %d time %d", w, n)})
 				if err != nil {
 					t.Error(err)
 				}
 				if random.IntN(4) == 0 {
-					_, err := k.Memories.Forget(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, key)
+					_, err := k.Memories.Forget(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, key)
 					if err != nil {
 						t.Error(err)
 					}

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 func wantQuota(t testing.TB, err error) {
@@ -35,7 +34,7 @@ func TestMemoryQuota(t *testing.T) {
 	k.Remember(memory.Spec{Key: "a", Content: "before the quota"})
 	k = enginetest.Open(t, raw, enginetest.Quota(memory.Quota{Count: 3}))
 	try := func(project, key, category string) error {
-		_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, project,
+		_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, project,
 			memory.Spec{Key: key, Content: "x", Category: category})
 		return err
 	}
@@ -70,7 +69,7 @@ func TestMemoryQuota(t *testing.T) {
 	if err := try("default", "f", ""); err != nil {
 		t.Errorf("after one expired: %v", err)
 	}
-	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +86,7 @@ func TestMemoryQuotaOfBytes(t *testing.T) {
 	k := enginetest.Open(t, memstore.New(), enginetest.Quota(memory.Quota{Bytes: 1000}))
 	k.Remember(memory.Spec{Key: "k", Content: strings.Repeat("x", 400)})
 	k.Remember(memory.Spec{Key: "k", Content: strings.Repeat("y", 400)})
-	_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		memory.Spec{Key: "k", Content: strings.Repeat("z", 400)})
 	wantQuota(t, err)
 	k.Remember(memory.Spec{Key: "k", Content: strings.Repeat("z", 200)})
@@ -102,7 +101,7 @@ func TestMemoryQuotaHoldsUnderConcurrency(t *testing.T) {
 	var kept atomic.Int64
 	for i := range 40 {
 		group.Go(func() {
-			_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+			_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 				memory.Spec{Key: fmt.Sprint("k", i), Content: "x"})
 			if full := (*fault.Error)(nil); err == nil {
 				kept.Add(1)
@@ -123,7 +122,7 @@ func TestMemoryQuotaOfValues(t *testing.T) {
 	large := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`) }
 	store := func(key string, spec memory.Spec) error {
 		spec.Key, spec.Content = key, "x"
-		_, _, err := k.Memories.Store(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, spec)
+		_, _, err := k.Memories.Store(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, spec)
 		return err
 	}
 	if err := store("a", memory.Spec{Value: large(600)}); err != nil {
@@ -133,7 +132,7 @@ func TestMemoryQuotaOfValues(t *testing.T) {
 	wantQuota(t, store("b", memory.Spec{Metadata: map[string]json.RawMessage{"m": large(500)}}))
 	wantQuota(t, store("a", memory.Spec{Value: large(600)})) // the version before counts, too
 	move := func(m *memory.Memory) (memory.Spec, error) { return m.Spec(), nil }
-	if err := k.Memories.Edit(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, "a", "moved", move); err != nil {
+	if err := k.Memories.Edit(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "a", "moved", move); err != nil {
 		t.Errorf("moving at the limit: %v", err)
 	}
 	if !k.Forget("moved") || k.Forget("a") {

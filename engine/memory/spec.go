@@ -9,10 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/rank"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 )
 
 // Categories of memories.
@@ -163,7 +162,7 @@ func printable(s string) bool {
 }
 
 // memory is the spec as it is shown, apart from what storing it decides.
-func (s *Spec) memory(c access.Caller) Memory {
+func (s *Spec) memory(c ident.Caller) Memory {
 	m := Memory{Key: s.Key, Namespace: s.Namespace, OccurredAt: s.OccurredAt, Metadata: s.Metadata,
 		Value: s.Value, Content: s.Content, Category: s.Category, Tags: s.Tags, Source: s.Source,
 		Importance: defaultImportance, KeyID: c.KeyID, Agent: c.Agent}

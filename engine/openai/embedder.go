@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 )
 
 // Embedder implements recall.Embedder: it makes vectors by `/embeddings`. Safe for concurrent use.

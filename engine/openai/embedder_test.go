@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/openai"
-	"github.com/seed-0906e6bc/mneme/engine/recall"
 	"github.com/seed-0906e6bc/mneme/testdata/embedserver"
 )
 
@@ -51,7 +51,7 @@ func TestEmbedRefusesOddAnswers(t *testing.T) {
 		`{"data":[` + first + `,` + first + `]}`:                "bad_reply",
 		`{"data":[` + first + `,` + fmt.Sprintf(one, 2) + `]}`:  "bad_reply",
 		`{"data":[` + first + `,` + fmt.Sprintf(one, -1) + `]}`: "bad_reply",
-		`{"data":[` + first + `,{"index":1,"embedding":[]}]}`:   "", // vector.Quantise refuses it
+		`{"data":[` + first + `,{"index":1,"embedding":[]}]}`:   "", // rank.Quantise refuses it
 		`{"data":[`: "bad_reply", `null`: "bad_reply", `<html>`: "bad_reply",
 		`{"data":[{"index":0,"embedding":[` + strings.Repeat("1,", 3<<20) + `1]}]}`: "bad_reply",
 	} {

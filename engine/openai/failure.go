@@ -14,7 +14,7 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // maxRetryAfter bounds how long a provider can ask to wait.

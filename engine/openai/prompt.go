@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // promptFile holds the whole prompt. Its first line is its version, which is part of what identifies a summary, so a

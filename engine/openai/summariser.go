@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	openai "github.com/sashabaranov/go-openai"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // DefaultModel makes summaries where the operator names none.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/openai"
 	"github.com/seed-0906e6bc/mneme/engine/openai/openaitest"
-	"github.com/seed-0906e6bc/mneme/engine/summary"
+	"github.com/seed-0906e6bc/mneme/engine/window/summary"
 )
 
 // secret is a key that must be seen by the provider and by nobody else.

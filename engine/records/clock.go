@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
 const (
@@ -107,7 +107,7 @@ func (db *DB) SaveClock(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	_, err := Update(ctx, db, access.Caller{Tenant: SystemTenant}, access.Once{}, func(t *Tx) (struct{}, error) {
+	_, err := Update(ctx, db, ident.Caller{Tenant: SystemTenant}, ident.Once{}, func(t *Tx) (struct{}, error) {
 		before, err := GetTx[ClockRecord](t, StoreTime.Key())
 		if errors.Is(err, ErrDamaged) {
 			before, err = nil, nil

@@ -31,7 +31,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/fair"
+	"github.com/seed-0906e6bc/mneme/engine/admission"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -164,7 +164,7 @@ func (db *DB) Lock(ctx context.Context, name string) (unlock func(), err error) 
 		return func() { <-lock }, nil
 	default:
 	}
-	defer fair.Pause(ctx)()
+	defer admission.Pause(ctx)()
 	select {
 	case lock <- struct{}{}:
 		return func() { <-lock }, nil

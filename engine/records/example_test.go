@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -35,7 +34,7 @@ func open(titles ...string) *records.DB {
 }
 
 func change(db *records.DB, do func(*records.Tx) error) {
-	_, err := records.Update(context.Background(), db, access.Caller{Tenant: "acme"}, access.Once{},
+	_, err := records.Update(context.Background(), db, ident.Caller{Tenant: "acme"}, ident.Once{},
 		func(t *records.Tx) (struct{}, error) { return struct{}{}, do(t) })
 	if err != nil {
 		panic(err)

@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
 
@@ -21,7 +21,7 @@ const OnceLife = 24 * time.Hour
 type Secret interface{ HoldsSecret() }
 
 // onceKey is the key of the stored answer to a request; nil where the request is not idempotent.
-func onceKey(o access.Once, c access.Caller) []byte {
+func onceKey(o ident.Once, c ident.Caller) []byte {
 	if o.Key == "" {
 		return nil
 	}
@@ -36,7 +36,7 @@ func onceKey(o access.Once, c access.Caller) []byte {
 // GivenBefore looks up the answer that the same request got before. Update does so by itself; this is for requests that
 // take long before they come to Update. It answers idempotency_key_reused where the key was used with another request,
 // and idempotency_sealed where only the API key of the first request may see the answer.
-func GivenBefore[T any](ctx context.Context, db *DB, c access.Caller, once access.Once) (out T, found bool, err error) {
+func GivenBefore[T any](ctx context.Context, db *DB, c ident.Caller, once ident.Once) (out T, found bool, err error) {
 	if once.Key == "" {
 		return out, false, nil
 	}
@@ -51,7 +51,7 @@ type OnceRecord struct {
 }
 
 // given is GivenBefore for the key of a stored answer.
-func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once access.Once,
+func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once ident.Once,
 ) (out T, found bool, err error) {
 	rec, err := Get[OnceRecord](ctx, db, tenant, key)
 	if rec == nil || err != nil {
@@ -79,7 +79,7 @@ func given[T any](ctx context.Context, db *DB, tenant string, key []byte, once a
 }
 
 // sealOnce makes the record of an answer.
-func (db *DB) sealOnce(once access.Once, out any) ([]byte, error) {
+func (db *DB) sealOnce(once ident.Once, out any) ([]byte, error) {
 	answer, err := json.Marshal(out)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (db *DB) sealOnce(once access.Once, out any) ([]byte, error) {
 }
 
 // onceCipher encrypts stored secrets. Its key is made of the caller's token, of which the store has a hash only.
-func onceCipher(once access.Once) (cipher.AEAD, error) {
+func onceCipher(once ident.Once) (cipher.AEAD, error) {
 	mac := hmac.New(sha256.New, []byte(once.Seal))
 	mac.Write([]byte("mneme idempotent answer\x00" + once.Key))
 	mac.Write(once.Body[:])

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -202,7 +201,7 @@ func TestListPage(t *testing.T) {
 func TestUpdateRuns(t *testing.T) {
 	db, raw := newRecords(t, 2)
 	add := func(between func()) (note, error) {
-		return Update(t.Context(), db, access.Caller{Tenant: "acme"}, access.Once{}, func(t *Tx) (note, error) {
+		return Update(t.Context(), db, ident.Caller{Tenant: "acme"}, ident.Once{}, func(t *Tx) (note, error) {
 			n, err := GetTx[note](t, noteKey(1))
 			if err != nil {
 				return note{}, err
@@ -228,8 +227,8 @@ func TestUpdateRuns(t *testing.T) {
 	if _, err := add(func() {}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("an update of a damaged record: %v", err)
 	}
-	other := access.Caller{Tenant: "acme", Incarnation: ident.Incarnation{1}}
-	_, err = Update(t.Context(), db, other, access.Once{}, func(t *Tx) (note, error) {
+	other := ident.Caller{Tenant: "acme", Incarnation: ident.Incarnation{1}}
+	_, err = Update(t.Context(), db, other, ident.Once{}, func(t *Tx) (note, error) {
 		t.Put(noteKey(0), []byte("{}"))
 		return note{}, nil
 	})

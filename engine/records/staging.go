@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -33,7 +32,7 @@ type Staging struct {
 
 // Stage begins to write. sweep is the job that removes all that will be written; its key ends with the incarnation. It
 // answers not_found where the caller's tenant is gone.
-func (db *DB) Stage(ctx context.Context, c access.Caller, sweep store.Pair) (*Staging, error) {
+func (db *DB) Stage(ctx context.Context, c ident.Caller, sweep store.Pair) (*Staging, error) {
 	t := db.Begin(ctx, c.Tenant)
 	if err := t.expectLive(c); err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -62,7 +61,7 @@ func (db *DB) Begin(ctx context.Context, tenant string) *Tx {
 
 // expectLive makes it a precondition that the tenant is the one that the caller's key was made in. Nothing is written
 // into a tenant that was deleted, or into another one of the same name. It answers not_found.
-func (t *Tx) expectLive(c access.Caller) error {
+func (t *Tx) expectLive(c ident.Caller) error {
 	if t.Tenant == SystemTenant {
 		return nil
 	}
@@ -196,7 +195,7 @@ func ErrUnknownKey() error {
 // With once, the answer is stored in the same commit, and the same request gets it again instead of another run; it
 // answers idempotency_key_reused and idempotency_sealed as GivenBefore does. It answers unknown_key where the caller's
 // tenant was deleted, contended where other writers kept winning, and what Worded makes of a refusal of the store.
-func Update[T any](ctx context.Context, db *DB, c access.Caller, once access.Once, fn func(*Tx) (T, error)) (T, error) {
+func Update[T any](ctx context.Context, db *DB, c ident.Caller, once ident.Once, fn func(*Tx) (T, error)) (T, error) {
 	var zero T
 	record := onceKey(once, c)
 	for attempt := range maxAttempts {

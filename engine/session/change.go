@@ -4,29 +4,28 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/resent"
-	"github.com/seed-0906e6bc/mneme/engine/span"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Sent is what a client that sends its history has shown of it so far. It belongs to the main agent's messages.
 type Sent struct {
-	resent.Edge
+	align.Edge
 	// Marked are the removed turns that count as trimmed once the edge has moved often enough.
-	Marked span.Runs `json:"marked,omitempty"`
+	Marked transcript.Runs `json:"marked,omitempty"`
 	// Edits counts how often the first messages of the line were changed.
 	Edits []uint8 `json:"edits,omitempty"`
-	// Kind tells requests of different programs apart; see callbody.Body.Kind.
+	// Kind tells requests of different programs apart; see wire.Body.Kind.
 	Kind string `json:"kind,omitempty"`
 }
 
 // Change is what a client's request does to the middle of its history.
 type Change struct {
 	// Remove are turns that the client no longer sends, one run each, and Restore such that it sends again.
-	Remove, Restore []span.Run
+	Remove, Restore []transcript.Run
 	// Rewrites says that turns are stored again behind the rewind of the same commit, because a message among them changed.
 	Rewrites bool
 	Sent     *Sent // nil: as it was
@@ -45,7 +44,7 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 		h.Changes++
 	}
 	first := uint64(0)
-	touch := func(r span.Run) {
+	touch := func(r transcript.Run) {
 		if first == 0 || r.Messages[0] < first {
 			first = r.Messages[0]
 		}
@@ -65,7 +64,7 @@ func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *tra
 		touch(r)
 	}
 	for _, r := range c.Remove {
-		if h.Superseded.Message(r.Messages[0]) || len(h.Superseded) >= span.Max/2 {
+		if h.Superseded.Message(r.Messages[0]) || len(h.Superseded) >= transcript.Max/2 {
 			continue
 		}
 		hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
@@ -113,7 +112,7 @@ func (h *Head) count(m *transcript.Header, sign int64) {
 }
 
 // headersOf reads the headers of a run of living messages.
-func (svc *Service) headersOf(ctx context.Context, tenant string, h *Head, r span.Run) ([]transcript.Header, error) {
+func (svc *Service) headersOf(ctx context.Context, tenant string, h *Head, r transcript.Run) ([]transcript.Header, error) {
 	x := h.Extent()
 	x.Messages = r.Messages[1]
 	x.Turns = min(x.Turns, r.Turns[1])
@@ -129,7 +128,7 @@ func (svc *Service) headersOf(ctx context.Context, tenant string, h *Head, r spa
 }
 
 // wholeTurns reports whether no message beside a run belongs to one of its turns.
-func (svc *Service) wholeTurns(ctx context.Context, tenant string, h *Head, r span.Run) (bool, error) {
+func (svc *Service) wholeTurns(ctx context.Context, tenant string, h *Head, r transcript.Run) (bool, error) {
 	for _, seq := range [...]uint64{r.Messages[0] - 1, r.Messages[1] + 1} {
 		if seq == 0 || seq > h.Messages || h.Superseded.Message(seq) {
 			continue

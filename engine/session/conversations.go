@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // ConversationStats say how much history a project has gathered.
@@ -39,7 +38,7 @@ type Purged struct {
 }
 
 // Conversations tells how many conversations a project has, and since when, or answers not_found.
-func (svc *Service) Conversations(ctx context.Context, c access.Caller, projectID string) (ConversationStats, error) {
+func (svc *Service) Conversations(ctx context.Context, c ident.Caller, projectID string) (ConversationStats, error) {
 	out := ConversationStats{ProjectID: projectID}
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
@@ -61,7 +60,7 @@ func (svc *Service) Conversations(ctx context.Context, c access.Caller, projectI
 
 // purge is a removal of whole conversations, by hand or by retention.
 type purge struct {
-	caller  access.Caller
+	caller  ident.Caller
 	project string
 	before  time.Time // what had its last activity before; zero: all
 	dryRun  bool
@@ -78,7 +77,7 @@ const maxPurgeDays = 36_500
 // PurgeConversations deletes a project's conversations that had no turn for so many days, with their turns and
 // decisions. They are gone with the answer; a sweep removes what they held. A conversation that gets a turn
 // meanwhile stays. It answers out_of_range for the age, and not_found.
-func (svc *Service) PurgeConversations(ctx context.Context, c access.Caller, spec PurgeSpec) (Purged, error) {
+func (svc *Service) PurgeConversations(ctx context.Context, c ident.Caller, spec PurgeSpec) (Purged, error) {
 	out := Purged{OlderThanDays: spec.OlderThanDays, DryRun: spec.DryRun}
 	if spec.OlderThanDays < 0 || spec.OlderThanDays > maxPurgeDays {
 		return out, fault.InvalidField("older_than_days", "out_of_range", "must be from 0 to %d", maxPurgeDays)
@@ -166,7 +165,7 @@ func (svc *Service) purge(ctx context.Context, p *purge, pinc ident.Incarnation,
 		keys[i] = records.Session.Key(pinc, id)
 	}
 	var bytes uint64
-	n, err := records.Update(ctx, svc.db, p.caller, access.Once{}, func(t *records.Tx) (n int, err error) {
+	n, err := records.Update(ctx, svc.db, p.caller, ident.Once{}, func(t *records.Tx) (n int, err error) {
 		rec, err := svc.projects.Project(t, p.caller, p.project)
 		if err != nil || rec.Incarnation != pinc { // the project is another one by now: its sessions went with it
 			return 0, err
@@ -208,8 +207,8 @@ func (p *purge) describe(n int) string {
 
 // dropDecisions has all decisions of a project emptied that were made up to now: those for sessions that never came to
 // be hold texts of requests, too.
-func (svc *Service) dropDecisions(ctx context.Context, c access.Caller, projectID string) error {
-	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (none struct{}, err error) {
+func (svc *Service) dropDecisions(ctx context.Context, c ident.Caller, projectID string) error {
+	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
 		p, err := svc.projects.Project(t, c, projectID)
 		if err == nil {
 			until := binary.BigEndian.AppendUint64(nil, uint64(t.Now.UnixMilli())+1)
@@ -226,7 +225,7 @@ func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record
 	if s.ConversationRetentionDays == nil {
 		return 0, nil, nil
 	}
-	job := &purge{caller: access.Caller{Tenant: tenant}, project: p.ID, action: "conversations.expire",
+	job := &purge{caller: ident.Caller{Tenant: tenant}, project: p.ID, action: "conversations.expire",
 		before: daysAgo(svc.db.Settled(), *s.ConversationRetentionDays)}
 	return svc.purgeSome(ctx, job, p.Incarnation, at)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -40,7 +39,7 @@ func TestConversationStats(t *testing.T) {
 	first := k.Clock()
 	k.Post("b", enginetest.User("x"))
 	k.Advance(enginetest.ADay)
-	if _, err := k.Sessions.Create(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, session.Spec{ID: "a"}); err != nil {
+	if _, err := k.Sessions.Create(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, session.Spec{ID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	k.Post("", enginetest.User("x"))
@@ -57,7 +56,7 @@ func TestPurgeByAge(t *testing.T) {
 	k := enginetest.New(t)
 	k.Post("old", enginetest.User("first"))
 	k.Post("revived", enginetest.User("first"))
-	if _, err := k.Sessions.Create(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, session.Spec{ID: "empty"}); err != nil {
+	if _, err := k.Sessions.Create(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, session.Spec{ID: "empty"}); err != nil {
 		t.Fatal(err)
 	}
 	k.Advance(time.Millisecond)
@@ -120,7 +119,7 @@ func TestPurgeOfAllLeavesNothing(t *testing.T) {
 		t.Errorf("purged %d", n)
 	}
 	// An empty dashboard is no conversation, but may have been given a title.
-	if _, err := k.Sessions.Create(t.Context(), k.Admin, access.Once{}, ident.DefaultProject,
+	if _, err := k.Sessions.Create(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
 		session.Spec{ID: ident.DefaultSession, Title: "confidential-title"}); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +170,7 @@ func TestPurgeSparesWhatIsUsedMeanwhile(t *testing.T) {
 func TestPurgeOfMany(t *testing.T) {
 	k := enginetest.New(t)
 	for i := range 1203 {
-		_, err := k.Sessions.Create(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, session.Spec{ID: fmt.Sprintf("s%04d", i)})
+		_, err := k.Sessions.Create(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, session.Spec{ID: fmt.Sprintf("s%04d", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +186,7 @@ func TestPurgeOfMany(t *testing.T) {
 				default:
 				}
 				req := session.TurnRequest{SessionID: fmt.Sprintf("s%04d", 600+w), Messages: []json.RawMessage{json.RawMessage(enginetest.User("x"))}}
-				if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, req); err != nil {
+				if _, err := k.Sessions.AppendTurn(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, req); err != nil {
 					t.Error(err)
 					return
 				}

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/reminder"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // File is a session's transcript on its own: state/sessions/<session_id>.json.
@@ -58,7 +57,7 @@ const messageOverhead = 512
 
 // Export gives a session as the file state/sessions/<session_id>.json. It answers not_found, storage_damaged where a
 // message cannot be read, and session_too_large.
-func (svc *Service) Export(ctx context.Context, c access.Caller, projectID, id string) (File, error) {
+func (svc *Service) Export(ctx context.Context, c ident.Caller, projectID, id string) (File, error) {
 	_, h, err := svc.Existing(ctx, c, projectID, id)
 	if err != nil {
 		return File{}, err

@@ -3,11 +3,10 @@ package session
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // ForkRequest asks for a session like another one up to a turn.
@@ -23,7 +22,7 @@ const maxForked = 10_000
 // their numbers, and the newest summary of that part comes along. It answers not_found, out_of_range for a turn that the
 // session never had, session_exists where the id is taken, session_too_large, quota_exceeded, and storage_damaged where
 // a message cannot be read.
-func (svc *Service) Fork(ctx context.Context, c access.Caller, once access.Once, projectID, id string,
+func (svc *Service) Fork(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	req ForkRequest) (Session, error) {
 	if req.As != "" {
 		if err := ident.CheckSession("as", req.As); err != nil {
@@ -110,7 +109,7 @@ func (h *Head) fork(from *Head, x transcript.Extent, copied transcript.Copied) {
 }
 
 // forked puts what a person and a model wrote back into an answer, which idempotent answers are stored without.
-func (svc *Service) forked(ctx context.Context, c access.Caller, projectID string, s Session) Session {
+func (svc *Service) forked(ctx context.Context, c ident.Caller, projectID string, s Session) Session {
 	if now, err := svc.Get(ctx, c, projectID, s.ID); err == nil {
 		s.Title, s.Summary = now.Title, now.Summary
 	}

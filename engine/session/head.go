@@ -8,16 +8,14 @@ import (
 	"maps"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/callid"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/callid"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/span"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Head is a session's own record: what identifies its state. Every commit to the session expects it unchanged, and each
@@ -44,14 +42,14 @@ type Head struct {
 	Lineage transcript.Lineage `json:"lineage,omitempty"`
 	// Superseded are the turns and messages that rewinds took back. Of those that are Absent too nothing is stored,
 	// because the session is a copy of what lived.
-	Superseded span.Runs `json:"superseded,omitempty"`
-	Absent     span.Runs `json:"absent,omitempty"`
+	Superseded transcript.Runs `json:"superseded,omitempty"`
+	Absent     transcript.Runs `json:"absent,omitempty"`
 	// Removed are those superseded turns that a client has left out of its history. They come back where it sends them
 	// again. Changes counts the commits that removed or restored some.
-	Removed span.Runs  `json:"removed,omitempty"`
-	Changes uint32     `json:"changes,omitempty"`
-	Sent    *Sent      `json:"sent,omitempty"`  // what a client that sends its history has shown of it
-	Names   callid.Own `json:"names,omitempty"` // tools' own names that no format allows, by those shown
+	Removed transcript.Runs `json:"removed,omitempty"`
+	Changes uint32          `json:"changes,omitempty"`
+	Sent    *Sent           `json:"sent,omitempty"`  // what a client that sends its history has shown of it
+	Names   callid.Own      `json:"names,omitempty"` // tools' own names that no format allows, by those shown
 }
 
 // Extent is all of the session.
@@ -64,7 +62,7 @@ func (h *Head) Extent() transcript.Extent {
 func (h *Head) Supersede(t *transcript.Turn) {
 	if t.Continues == 0 {
 		h.Turns++
-		h.Superseded = h.Superseded.Join(span.Run{Turns: [2]uint32{h.Turns, h.Turns},
+		h.Superseded = h.Superseded.Join(transcript.Run{Turns: [2]uint32{h.Turns, h.Turns},
 			Messages: [2]uint64{h.Messages + 1, h.Messages}})
 	}
 }
@@ -144,7 +142,7 @@ func (h *Head) grow(turn []transcript.Header, lineage transcript.Lineage) {
 
 // ReadHead gives a session's project, its head, which must not be changed, and the head as it is stored. The head is
 // nil where there is none. It answers not_found where the project is not there.
-func (svc *Service) ReadHead(ctx context.Context, c access.Caller, projectID, id string) (
+func (svc *Service) ReadHead(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
 	p, got, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
 		return [][]byte{records.Session.Key(pinc, id)}
@@ -176,7 +174,7 @@ func (h *Head) own() *Head {
 }
 
 // Read is ReadHead for a session that must exist; `dashboard` always does. It answers not_found.
-func (svc *Service) Read(ctx context.Context, c access.Caller, projectID, id string) (
+func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, []byte, error) {
 	if !ident.ValidID(id) {
 		return nil, nil, nil, noSession(id)
@@ -192,7 +190,7 @@ func (svc *Service) Read(ctx context.Context, c access.Caller, projectID, id str
 }
 
 // Existing is Read for those who need no bytes.
-func (svc *Service) Existing(ctx context.Context, c access.Caller, projectID, id string) (
+func (svc *Service) Existing(ctx context.Context, c ident.Caller, projectID, id string) (
 	*project.Record, *Head, error) {
 	p, h, _, err := svc.Read(ctx, c, projectID, id)
 	return p, h, err
@@ -200,7 +198,7 @@ func (svc *Service) Existing(ctx context.Context, c access.Caller, projectID, id
 
 // replaced tells whether a session that seemed damaged is another one by now; not_found says that it is gone. Whoever
 // found its head before may still be reading its messages while they are swept.
-func (svc *Service) replaced(ctx context.Context, c access.Caller, projectID, id string, was ident.Incarnation) (
+func (svc *Service) replaced(ctx context.Context, c ident.Caller, projectID, id string, was ident.Incarnation) (
 	bool, error) {
 	_, h, err := svc.Existing(ctx, c, projectID, id)
 	return err == nil && h.Incarnation != was, err

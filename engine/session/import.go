@@ -4,13 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Imported is a session that was made out of a file, and what of the file was not stored as it came.
@@ -22,7 +21,7 @@ type Imported struct {
 // Import makes a session out of a file, whole or not at all. It answers session_exists where the id is taken,
 // quota_exceeded, what File.Parse answers, and import_interrupted where the project or the tenant was deleted
 // meanwhile.
-func (svc *Service) Import(ctx context.Context, c access.Caller, once access.Once, projectID string, f File) (
+func (svc *Service) Import(ctx context.Context, c ident.Caller, once ident.Once, projectID string, f File) (
 	Imported, error) {
 	turns, skipped, err := f.Parse()
 	if err != nil {
@@ -81,7 +80,7 @@ type staged struct {
 }
 
 // stage begins a session where nobody sees it.
-func (svc *Service) stage(ctx context.Context, c access.Caller, p *project.Record, spec *Spec, created time.Time) (
+func (svc *Service) stage(ctx context.Context, c ident.Caller, p *project.Record, spec *Spec, created time.Time) (
 	*staged, error) {
 	in := &staged{svc: svc, head: spec.head(svc.db.NewIncarnation(), svc.db.Now()), project: p.Incarnation}
 	if !created.IsZero() {

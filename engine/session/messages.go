@@ -3,9 +3,9 @@ package session
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // A stored message as it is listed, and which ones are.
@@ -16,7 +16,7 @@ type (
 
 // ListMessages pages through a session's messages by number. A message that cannot be read is listed as damaged,
 // never left out. It answers not_found where there is no such session.
-func (svc *Service) ListMessages(ctx context.Context, c access.Caller, projectID, id string, page records.Page,
+func (svc *Service) ListMessages(ctx context.Context, c ident.Caller, projectID, id string, page records.Page,
 	order MessageOrder) (records.List[Message], error) {
 	none := records.List[Message]{Data: []Message{}}
 	p, h, err := svc.Existing(ctx, c, projectID, id)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/transfer"
 )
 

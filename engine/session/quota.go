@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // How long a count of a tenant's messages holds before the heads are summed up again. Where other processes store and
@@ -33,7 +33,7 @@ func (svc *Service) newTallies() *records.Tallies {
 
 // checkQuota answers quota_exceeded where so many more bytes of messages would be more than the tenant may keep.
 // Requests at the same moment may pass it together: the bound is held about, not to the byte.
-func (svc *Service) checkQuota(ctx context.Context, c access.Caller, more int64) error {
+func (svc *Service) checkQuota(ctx context.Context, c ident.Caller, more int64) error {
 	if svc.MessageUse == nil {
 		return nil
 	}

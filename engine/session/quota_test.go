@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -44,7 +43,7 @@ func TestMessageQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Session.ID = "copy"
-	_, err = k.Sessions.Import(t.Context(), k.Admin, access.Once{}, ident.DefaultProject, file)
+	_, err = k.Sessions.Import(t.Context(), k.Admin, ident.Once{}, ident.DefaultProject, file)
 	if full := enginetest.WantKind(t, err, fault.NoSpace); full.Code != "quota_exceeded" {
 		t.Errorf("an import is refused with %s", full.Code)
 	}

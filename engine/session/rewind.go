@@ -3,13 +3,11 @@ package session
 import (
 	"context"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/span"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // RewindRequest asks for all turns behind one to be superseded. 0 leaves no turn.
@@ -38,7 +36,7 @@ type Superseded struct {
 // Rewind supersedes all turns of a session behind one: they are in no later window, are not recalled and count nowhere.
 // They stay stored, and their numbers are not given again. Where no turn is behind that one, the session stays as it
 // is. It answers not_found, out_of_range for a turn that the session never had, revision_changed, and too_many_rewinds.
-func (svc *Service) Rewind(ctx context.Context, c access.Caller, once access.Once, projectID, id string,
+func (svc *Service) Rewind(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
 	req RewindRequest) (Rewound, error) {
 	if !ident.ValidID(id) {
 		return Rewound{}, noSession(id)
@@ -98,10 +96,10 @@ func (svc *Service) rewind(t *records.Tx, set *project.Setup, h *Head, open *tra
 		return new(Superseded), err
 	}
 	runs := h.Superseded.Add(u.Run)
-	if len(runs) > span.Max {
+	if len(runs) > transcript.Max {
 		return nil, fault.Errorf(fault.Conflict, "too_many_rewinds",
 			"the session's rewinds left %d runs of superseded turns, more than %d are not kept apart: rewind further back, "+
-				"or go on in a fork of the session", span.Max, span.Max)
+				"or go on in a fork of the session", transcript.Max, transcript.Max)
 	}
 	h.Superseded, h.Asked = runs, u.Asked
 	h.Removed = h.Removed.Upto(u.Messages[0] - 1)

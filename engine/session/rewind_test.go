@@ -6,18 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/span"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 )
 
 func number[T any](n T) *T { return &n }
 
-func rewind(k *enginetest.Kit, once access.Once, to uint32, revision *uint64) (session.Rewound, error) {
+func rewind(k *enginetest.Kit, once ident.Once, to uint32, revision *uint64) (session.Rewound, error) {
 	return k.Sessions.Rewind(k.Context(), k.Admin, once, ident.DefaultProject, "s",
 		session.RewindRequest{ToTurn: &to, IfRevision: revision})
 }
@@ -35,7 +34,7 @@ func TestRepeatedRequests(t *testing.T) {
 	for range 3 {
 		k.Post("s", enginetest.User("hello"))
 	}
-	body := func(n byte) access.Once { return access.Once{Key: fmt.Sprint("k", n), Body: [32]byte{n}} }
+	body := func(n byte) ident.Once { return ident.Once{Key: fmt.Sprint("k", n), Body: [32]byte{n}} }
 	first, err := rewind(k, body(1), 2, number(uint64(3)))
 	if err != nil || first.Revision != 4 || first.LastTurn != 2 || first.Superseded != (session.Superseded{Turns: 1, Messages: 1}) {
 		t.Fatalf("%+v, %v", first, err)
@@ -76,26 +75,26 @@ func TestRepeatedRequests(t *testing.T) {
 // TestRewindsThatCannotBe are refused and change nothing.
 func TestRewindsThatCannotBe(t *testing.T) {
 	k := enginetest.New(t)
-	_, err := rewind(k, access.Once{}, 0, nil)
+	_, err := rewind(k, ident.Once{}, 0, nil)
 	wantCode(t, err, fault.NotFound, "not_found")
 	for range 3 {
 		k.Post("s", enginetest.User("hello"))
 	}
-	_, err = rewind(k, access.Once{}, 4, nil)
+	_, err = rewind(k, ident.Once{}, 4, nil)
 	wantCode(t, err, fault.Invalid, "out_of_range")
-	_, err = rewind(k, access.Once{}, 1, number(uint64(2)))
+	_, err = rewind(k, ident.Once{}, 1, number(uint64(2)))
 	wantCode(t, err, fault.Conflict, "revision_changed")
 	_, err = k.TryPost(session.TurnRequest{SessionID: "s", RewindTo: number(uint32(9))}, enginetest.User("x"))
 	wantCode(t, err, fault.Invalid, "out_of_range")
 	// A turn that is refused takes nothing back.
 	_, err = k.TryPost(session.TurnRequest{SessionID: "s", RewindTo: number(uint32(1))}, enginetest.Result("none", "x"))
 	wantCode(t, err, fault.Invalid, "invalid_messages")
-	_, err = k.Sessions.Fork(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, "s", session.ForkRequest{
+	_, err = k.Sessions.Fork(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "s", session.ForkRequest{
 		AtTurn: number(uint32(4))})
 	wantCode(t, err, fault.Invalid, "out_of_range")
 	_, err = k.TryAsk(`{"session_id":"s","as_of":{}}`)
 	wantCode(t, err, fault.Invalid, "required")
-	if r, err := rewind(k, access.Once{}, 3, number(uint64(3))); err != nil || r.Revision != 3 || r.Superseded.Turns != 0 {
+	if r, err := rewind(k, ident.Once{}, 3, number(uint64(3))); err != nil || r.Revision != 3 || r.Superseded.Turns != 0 {
 		t.Errorf("nothing to take back: %+v, %v", r, err)
 	}
 	if s := k.GetSession("s"); s.Turns != 3 || s.Revision != 3 {
@@ -110,13 +109,13 @@ func TestRewindsCostWhatLives(t *testing.T) {
 	counting := &enginetest.Counting{Store: raw}
 	k := enginetest.Open(t, counting)
 	long := strings.Repeat("this is superseded soon ", 50)
-	for n := range span.Max {
+	for n := range transcript.Max {
 		k.Post("s", enginetest.User("kept"))
 		k.Post("plain", enginetest.User("kept"))
 		for range 3 {
 			k.Post("s", enginetest.User(long), enginetest.Assistant(long))
 		}
-		if _, err := rewind(k, access.Once{}, uint32(4*n+1), nil); err != nil {
+		if _, err := rewind(k, ident.Once{}, uint32(4*n+1), nil); err != nil {
 			t.Fatal(n, err)
 		}
 	}
@@ -129,10 +128,10 @@ func TestRewindsCostWhatLives(t *testing.T) {
 	}
 	plain, want := reads("plain")
 	rewound, got := reads("s")
-	if len(got.Messages) != span.Max || len(want.Messages) != span.Max || rewound > plain {
+	if len(got.Messages) != transcript.Max || len(want.Messages) != transcript.Max || rewound > plain {
 		t.Errorf("%d and %d messages in %d and %d reads", len(got.Messages), len(want.Messages), rewound, plain)
 	}
-	for id, turns := range map[string]int{"s": 4 * (span.Max - 1), "plain": span.Max - 1} {
+	for id, turns := range map[string]int{"s": 4 * (transcript.Max - 1), "plain": transcript.Max - 1} {
 		counting.Reset()
 		w := k.Ask(`{"session_id":%q,"as_of":{"turn":%d},"budget":{"max_messages":1}}`, id, turns)
 		if counting.Reads > 20 {
@@ -142,12 +141,12 @@ func TestRewindsCostWhatLives(t *testing.T) {
 	k.Post("s", enginetest.User("kept"))
 	k.Post("s", enginetest.User("one too many"))
 	last := uint32(k.GetSession("s").LastTurn)
-	_, err := rewind(k, access.Once{}, last-1, nil)
+	_, err := rewind(k, ident.Once{}, last-1, nil)
 	wantCode(t, err, fault.Conflict, "too_many_rewinds")
-	if r, err := rewind(k, access.Once{}, 9, nil); err != nil || r.Turns != 3 || r.Messages != 3 {
+	if r, err := rewind(k, ident.Once{}, 9, nil); err != nil || r.Turns != 3 || r.Messages != 3 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := rewind(k, access.Once{}, 8, nil); err != nil {
+	if _, err := rewind(k, ident.Once{}, 8, nil); err != nil {
 		t.Error(err)
 	}
 	if r := enginetest.Verified(t, raw); len(r.Findings) > 0 {
@@ -163,7 +162,7 @@ func TestPlacesCountWhatLives(t *testing.T) {
 		k.Post("plain", enginetest.User(fmt.Sprint("question ", n)), enginetest.Assistant("answer"))
 		k.Post("s", enginetest.User(fmt.Sprint("question ", n)), enginetest.Assistant("answer"))
 		k.Post("s", enginetest.User("never mind"))
-		if _, err := rewind(k, access.Once{}, uint32(2*n+1), nil); err != nil {
+		if _, err := rewind(k, ident.Once{}, uint32(2*n+1), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

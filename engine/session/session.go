@@ -13,12 +13,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Service keeps sessions: their turns, messages and summaries. Their messages are read and written by the methods of
@@ -34,7 +33,7 @@ type Service struct {
 
 	// Decided finds the decision that a turn names; nil where there is none, or none any more. Whoever makes the rooms
 	// sets it.
-	Decided func(ctx context.Context, c access.Caller, projectID, id string) (*transcript.Kept, error)
+	Decided func(ctx context.Context, c ident.Caller, projectID, id string) (*transcript.Kept, error)
 	// Appended is told of what AppendTurn has committed. Whoever makes the rooms sets it, too.
 	Appended func(tenant string, pinc ident.Incarnation, t *transcript.Turn, messages []TurnMessage)
 }
@@ -117,7 +116,7 @@ func noSession(id string) error {
 }
 
 // Create makes an empty session. Without an id it gets one. It answers session_exists where the id is taken.
-func (svc *Service) Create(ctx context.Context, c access.Caller, once access.Once, projectID string, spec Spec) (
+func (svc *Service) Create(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec) (
 	Session, error) {
 	if err := spec.check(); err != nil {
 		return Session{}, err
@@ -148,7 +147,7 @@ func (s Session) Untitled() Session {
 
 // placeFor gives the project where a session is to be made, and its settings. It answers session_exists, with a hint
 // behind the sentence that says so.
-func (svc *Service) placeFor(t *records.Tx, c access.Caller, projectID, id, hint string) (
+func (svc *Service) placeFor(t *records.Tx, c ident.Caller, projectID, id, hint string) (
 	*project.Record, *project.Setup, error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
@@ -166,7 +165,7 @@ func (svc *Service) placeFor(t *records.Tx, c access.Caller, projectID, id, hint
 }
 
 // Get describes a session. It answers not_found where there is none.
-func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, id string) (Session, error) {
+func (svc *Service) Get(ctx context.Context, c ident.Caller, projectID, id string) (Session, error) {
 	p, h, err := svc.Existing(ctx, c, projectID, id)
 	if err != nil {
 		return Session{}, err
@@ -180,7 +179,7 @@ func (svc *Service) Get(ctx context.Context, c access.Caller, projectID, id stri
 }
 
 // List pages through a project's sessions by id. `dashboard` is listed once it has a turn.
-func (svc *Service) List(ctx context.Context, c access.Caller, projectID string, page records.Page) (
+func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, page records.Page) (
 	records.List[Session], error) {
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
@@ -211,12 +210,12 @@ func (svc *Service) List(ctx context.Context, c access.Caller, projectID string,
 // Delete removes a session at once; its messages and decisions are swept in the background. A session whose head is
 // damaged can be deleted too. It answers not_found where there is none, but for `dashboard`, which then is empty
 // already.
-func (svc *Service) Delete(ctx context.Context, c access.Caller, projectID, id string) error {
+func (svc *Service) Delete(ctx context.Context, c ident.Caller, projectID, id string) error {
 	if !ident.ValidID(id) {
 		return noSession(id)
 	}
 	var gone uint64
-	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (none struct{}, err error) {
+	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
 		gone = 0
 		p, err := svc.projects.Project(t, c, projectID)
 		if err != nil {

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // TurnRequest is what one run of an agent added. Agent and DelegationID are for messages that do not name their own.
@@ -103,7 +102,7 @@ func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 // stores nothing and answers the session as it stands. It answers invalid_messages where a message cannot be read or a
 // result answers no call, empty_turn, turn_too_large, quota_exceeded, and what Rewind answers where turns are to be
 // superseded.
-func (svc *Service) AppendTurn(ctx context.Context, c access.Caller, once access.Once, projectID string,
+func (svc *Service) AppendTurn(ctx context.Context, c ident.Caller, once ident.Once, projectID string,
 	req TurnRequest) (TurnResponse, error) {
 	if req.SessionID == "" {
 		req.SessionID = ident.DefaultSession
@@ -147,7 +146,7 @@ func (svc *Service) Lock(ctx context.Context, tenant, project, session string) (
 func Scope(project, session string) string { return project + "\x00" + session }
 
 // append collects the writes that add the turn to its session. It gives what had to be repaired.
-func (svc *Service) append(tx *records.Tx, c access.Caller, projectID string, req *TurnRequest, t *transcript.Turn) (
+func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req *TurnRequest, t *transcript.Turn) (
 	TurnResponse, []chat.Skipped, error) {
 	session := req.SessionID
 	p, h, open, err := svc.forAppend(tx, c, projectID, session, true)
@@ -243,7 +242,7 @@ func UnindexedMark(h *Head, session string) []byte {
 // forAppend reads, in one round trip, all that an append builds on, and expects it unchanged. A session that
 // does not exist yet is a new one where one may be made, and else not_found. The record of open calls is read only where
 // the head says that there is one; they are written together, so that the head answers for both.
-func (svc *Service) forAppend(t *records.Tx, c access.Caller, projectID, session string, makes bool) (
+func (svc *Service) forAppend(t *records.Tx, c ident.Caller, projectID, session string, makes bool) (
 	*project.Record, *Head, *transcript.OpenCalls, error) {
 	last := svc.heads.Peek(headName(c.Tenant, projectID, session))
 	var keys [][]byte

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -36,7 +35,7 @@ func BenchmarkTurns(b *testing.B) {
 				req := req
 				req.SessionID = <-sessions
 				defer func() { sessions <- req.SessionID }()
-				_, err := k.Sessions.AppendTurn(b.Context(), k.Admin, access.Once{}, ident.DefaultProject, req)
+				_, err := k.Sessions.AppendTurn(b.Context(), k.Admin, ident.Once{}, ident.DefaultProject, req)
 				return err
 			}
 			for i := range writers {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
@@ -25,7 +24,7 @@ type AuditEntry struct {
 
 // Audit adds an entry to the commit of the change that it tells of. An action is what.how, as policy.upload. Where
 // Mneme acts by itself, the caller is the zero value.
-func Audit(t *records.Tx, c access.Caller, action, subject, detail string) error {
+func Audit(t *records.Tx, c ident.Caller, action, subject, detail string) error {
 	var id [8]byte
 	t.DB.Random(id[:])
 	key := records.Audit.Key(t.Now, id)
@@ -37,7 +36,7 @@ func Audit(t *records.Tx, c access.Caller, action, subject, detail string) error
 
 // ListAudit pages through a tenant's audit entries, newest first. It answers key_narrowed where the key does not reach
 // the whole tenant.
-func (svc *Service) ListAudit(ctx context.Context, c access.Caller, page records.Page) (records.List[AuditEntry],
+func (svc *Service) ListAudit(ctx context.Context, c ident.Caller, page records.Page) (records.List[AuditEntry],
 	error) {
 	if err := c.WholeTenant(); err != nil {
 		return records.List[AuditEntry]{}, err

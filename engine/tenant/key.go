@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -28,8 +27,8 @@ type KeySpec struct {
 }
 
 // check refuses a spec that is wrong, or that would give a key that reaches further than the caller's own.
-func (s *KeySpec) check(c access.Caller, now time.Time) error {
-	if _, ok := access.ParseRole(s.Role); !ok {
+func (s *KeySpec) check(c ident.Caller, now time.Time) error {
+	if _, ok := ident.ParseRole(s.Role); !ok {
 		return fault.InvalidField("role", "invalid_value", "must be tenant_admin, agent or reader")
 	}
 	if len(s.Name) > 256 || len(s.PreferredName) > 256 {
@@ -110,7 +109,7 @@ func (svc *Service) newToken(tenant, id string) (token string, hash []byte) {
 }
 
 // Authenticate tells who bears a token. It answers unknown_key, whether the key is unknown, wrong, expired or deleted.
-func (svc *Service) Authenticate(ctx context.Context, token string) (access.Caller, error) {
+func (svc *Service) Authenticate(ctx context.Context, token string) (ident.Caller, error) {
 	sum := sha256.Sum256([]byte(token))
 	rest, ok := strings.CutPrefix(token, keyPrefix)
 	if svc.isRoot(sum) || !ok {
@@ -119,7 +118,7 @@ func (svc *Service) Authenticate(ctx context.Context, token string) (access.Call
 	id, rest, _ := strings.Cut(rest, "_")
 	_, tenant, _ := strings.Cut(rest, "_")
 	if !ident.ValidID(id) || !ident.ValidID(tenant) {
-		return access.Caller{}, records.ErrUnknownKey()
+		return ident.Caller{}, records.ErrUnknownKey()
 	}
 	return svc.bearer(ctx, tenant, id, sum)
 }
@@ -130,19 +129,19 @@ func (svc *Service) isRoot(sum [sha256.Size]byte) bool {
 
 // bearer tells who bears the key of a tenant whose secret has that digest. The operator's key is of no tenant. It
 // answers unknown_key.
-func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.Size]byte) (access.Caller, error) {
+func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.Size]byte) (ident.Caller, error) {
 	if tenant == "" {
 		if !svc.isRoot(sum) {
-			return access.Caller{}, records.ErrUnknownKey()
+			return ident.Caller{}, records.ErrUnknownKey()
 		}
-		return access.Caller{Role: access.RoleRoot, KeyID: rootKeyID}, nil
+		return ident.Caller{Role: ident.RoleRoot, KeyID: rootKeyID}, nil
 	}
 	rec, err := svc.keys.Get(ctx, svc.db, tenant, tenant+"/"+id, records.APIKey.Key(id))
 	if err != nil {
-		return access.Caller{}, err
+		return ident.Caller{}, err
 	}
 	if rec == nil {
-		return access.Caller{}, records.ErrUnknownKey()
+		return ident.Caller{}, records.ErrUnknownKey()
 	}
 	now := svc.db.Now()
 	match := subtle.ConstantTimeCompare(sum[:], rec.Hash) == 1
@@ -150,11 +149,11 @@ func (svc *Service) bearer(ctx context.Context, tenant, id string, sum [sha256.S
 		match = match || subtle.ConstantTimeCompare(sum[:], rec.Previous) == 1
 	}
 	if !match || rec.ExpiresAt != nil && !now.Before(*rec.ExpiresAt) {
-		return access.Caller{}, records.ErrUnknownKey()
+		return ident.Caller{}, records.ErrUnknownKey()
 	}
 	svc.noteUse(ctx, tenant, id, now)
-	role, _ := access.ParseRole(rec.Role)
-	return access.Caller{Tenant: tenant, Incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role,
+	role, _ := ident.ParseRole(rec.Role)
+	return ident.Caller{Tenant: tenant, Incarnation: rec.Tenant, KeyID: id, Name: rec.Name, Role: role,
 		Projects: rec.Projects, Agent: rec.Agent, PreferredName: rec.PreferredName}, nil
 }
 
@@ -182,7 +181,7 @@ func separates(r rune) bool { return strings.ContainsRune(" ,;=&", r) }
 // CreateKey makes a key; its secret is in the answer and nowhere else. It answers invalid_value, too_long, invalid_id,
 // required or out_of_range where the spec is wrong, and not_found where it names a project that the caller's own key
 // does not reach.
-func (svc *Service) CreateKey(ctx context.Context, c access.Caller, once access.Once, spec KeySpec) (KeyCreated,
+func (svc *Service) CreateKey(ctx context.Context, c ident.Caller, once ident.Once, spec KeySpec) (KeyCreated,
 	error) {
 	if err := spec.check(c, svc.db.Now()); err != nil {
 		return KeyCreated{}, err
@@ -201,7 +200,7 @@ func (svc *Service) CreateKey(ctx context.Context, c access.Caller, once access.
 
 // RotateKey gives a key a new secret. The one before works for another hour; a second rotation ends it at once. It
 // answers not_found where there is no such key, or one that reaches further than the caller's own.
-func (svc *Service) RotateKey(ctx context.Context, c access.Caller, once access.Once, id string) (KeyCreated, error) {
+func (svc *Service) RotateKey(ctx context.Context, c ident.Caller, once ident.Once, id string) (KeyCreated, error) {
 	return records.Update(ctx, svc.db, c, once, func(t *records.Tx) (KeyCreated, error) {
 		rec, err := readKey(t, c, id)
 		if err != nil {
@@ -215,8 +214,8 @@ func (svc *Service) RotateKey(ctx context.Context, c access.Caller, once access.
 }
 
 // DeleteKey ends a key at once. It answers not_found as RotateKey does.
-func (svc *Service) DeleteKey(ctx context.Context, c access.Caller, id string) error {
-	_, err := records.Update(ctx, svc.db, c, access.Once{}, func(t *records.Tx) (struct{}, error) {
+func (svc *Service) DeleteKey(ctx context.Context, c ident.Caller, id string) error {
+	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		_, err := readKey(t, c, id)
 		if errors.Is(err, records.ErrDamaged) && c.Projects == nil {
 			err = nil // a damaged key opens nothing, and may be removed without knowing what it reached
@@ -232,7 +231,7 @@ func (svc *Service) DeleteKey(ctx context.Context, c access.Caller, id string) e
 
 // readKey reads a key to change it. One that reaches further than the caller's own counts as absent, because its secret
 // would widen the caller's reach.
-func readKey(t *records.Tx, c access.Caller, id string) (*keyRecord, error) {
+func readKey(t *records.Tx, c ident.Caller, id string) (*keyRecord, error) {
 	if !ident.ValidID(id) {
 		return nil, fault.Errorf(fault.NotFound, "not_found", "no such key")
 	}
@@ -247,7 +246,7 @@ func readKey(t *records.Tx, c access.Caller, id string) (*keyRecord, error) {
 }
 
 // ListKeys pages, by id and without secrets, through the tenant's keys that reach no further than the caller's own.
-func (svc *Service) ListKeys(ctx context.Context, c access.Caller, page records.Page) (records.List[Key], error) {
+func (svc *Service) ListKeys(ctx context.Context, c ident.Caller, page records.Page) (records.List[Key], error) {
 	out, err := records.ListPage(ctx, svc.db, c.Tenant, records.APIKey.All(), page,
 		func(_ []byte, rec *keyRecord) (Key, bool) { return rec.Key, c.Covers(rec.Projects) })
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -102,7 +101,7 @@ func TestKeysEndAtTheInstant(t *testing.T) {
 	if works(made.Key) {
 		t.Error("it works at the instant that it expires")
 	}
-	next, err := k.Tenants.RotateKey(t.Context(), k.Admin, access.Once{}, rotating.ID)
+	next, err := k.Tenants.RotateKey(t.Context(), k.Admin, ident.Once{}, rotating.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +113,7 @@ func TestKeysEndAtTheInstant(t *testing.T) {
 	if works(rotating.Key) || !works(next.Key) {
 		t.Error("at the end of the overlap the wrong secret works")
 	}
-	if _, err := k.Tenants.RotateKey(t.Context(), k.Admin, access.Once{}, made.ID); err != nil {
+	if _, err := k.Tenants.RotateKey(t.Context(), k.Admin, ident.Once{}, made.ID); err != nil {
 		t.Fatal(err)
 	}
 	if works(made.Key) {
@@ -150,7 +149,7 @@ func TestRotationHasNoGap(t *testing.T) {
 	}
 	for range 50 {
 		before := *current.Load()
-		next, err := k.Tenants.RotateKey(t.Context(), k.Admin, access.Once{}, made.ID)
+		next, err := k.Tenants.RotateKey(t.Context(), k.Admin, ident.Once{}, made.ID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -56,8 +55,8 @@ type SignedIn struct {
 	KeyID     string    `json:"key_id"`
 	ExpiresAt time.Time `json:"expires_at"` // earlier where nothing is done in the console
 
-	Token  string        `json:"-"`
-	Caller access.Caller `json:"-"`
+	Token  string       `json:"-"`
+	Caller ident.Caller `json:"-"`
 }
 
 // SignInLink signs one browser in, once.
@@ -88,7 +87,7 @@ func (svc *Service) newGrantToken(prefix, tenant string) (token string, sum [32]
 }
 
 // in is the caller as one who changes the space of the key.
-func in(c access.Caller) access.Caller {
+func in(c ident.Caller) ident.Caller {
 	c.Tenant = spaceOf(c.Tenant)
 	return c
 }
@@ -100,7 +99,7 @@ func (svc *Service) MakeSignInLink(ctx context.Context, key string) (SignInLink,
 		return SignInLink{}, err
 	}
 	hash := sha256.Sum256([]byte(key))
-	return records.Update(ctx, svc.db, in(c), access.Once{}, func(t *records.Tx) (SignInLink, error) {
+	return records.Update(ctx, svc.db, in(c), ident.Once{}, func(t *records.Tx) (SignInLink, error) {
 		token, sum := svc.newGrantToken(linkPrefix, c.Tenant)
 		g := grant{Key: c.KeyID, Hash: hash[:], ExpiresAt: t.Now.Add(linkLife)}
 		out := SignInLink{Link: token, ExpiresAt: g.ExpiresAt}
@@ -117,7 +116,7 @@ func (svc *Service) SignIn(ctx context.Context, key, before string) (SignedIn, e
 		return SignedIn{}, err
 	}
 	hash := sha256.Sum256([]byte(key))
-	out, err := records.Update(ctx, svc.db, in(c), access.Once{}, func(t *records.Tx) (SignedIn, error) {
+	out, err := records.Update(ctx, svc.db, in(c), ident.Once{}, func(t *records.Tx) (SignedIn, error) {
 		return svc.signIn(t, c, grant{Key: c.KeyID, Hash: hash[:]})
 	})
 	if err != nil {
@@ -144,7 +143,7 @@ func (svc *Service) SignInByLink(ctx context.Context, link, before string) (Sign
 	if err != nil {
 		return SignedIn{}, errLinkEnded()
 	}
-	out, err := records.Update(ctx, svc.db, in(c), access.Once{}, func(t *records.Tx) (SignedIn, error) {
+	out, err := records.Update(ctx, svc.db, in(c), ident.Once{}, func(t *records.Tx) (SignedIn, error) {
 		again, err := records.GetTx[grant](t, key) // of several requests with one link, one commits
 		if err != nil {
 			return SignedIn{}, err
@@ -168,7 +167,7 @@ func errLinkEnded() error {
 }
 
 // signIn adds a sign-in to a change.
-func (svc *Service) signIn(t *records.Tx, c access.Caller, g grant) (SignedIn, error) {
+func (svc *Service) signIn(t *records.Tx, c ident.Caller, g grant) (SignedIn, error) {
 	token, sum := svc.newGrantToken(signInPrefix, c.Tenant)
 	g.ExpiresAt = t.Now.Add(signInLife)
 	key := records.SignIn.Key(sum)
@@ -178,7 +177,7 @@ func (svc *Service) signIn(t *records.Tx, c access.Caller, g grant) (SignedIn, e
 	t.Put(records.Expiry.Key(g.ExpiresAt, key), []byte{0})
 	out := SignedIn{Tenant: c.Tenant, Role: c.Role.String(), KeyID: c.KeyID, ExpiresAt: g.ExpiresAt, Token: token,
 		Caller: c}
-	if c.Role == access.RoleRoot { // the system space has no audit log
+	if c.Role == ident.RoleRoot { // the system space has no audit log
 		return out, nil
 	}
 	return out, Audit(t, c, "console.sign_in", c.KeyID, "")
@@ -200,23 +199,23 @@ func (svc *Service) SignOut(ctx context.Context, token string) error {
 
 // AuthenticateSignIn tells who is signed in. A use keeps the sign-in from ending for signInIdle; without one, as where a
 // stream only goes on, it is looked at alone. It answers sign_in_ended.
-func (svc *Service) AuthenticateSignIn(ctx context.Context, token string, use bool) (access.Caller, error) {
+func (svc *Service) AuthenticateSignIn(ctx context.Context, token string, use bool) (ident.Caller, error) {
 	tenant, sum, ok := digest(signInPrefix, token)
 	if !ok {
-		return access.Caller{}, errSignInEnded()
+		return ident.Caller{}, errSignInEnded()
 	}
 	space, key := spaceOf(tenant), records.SignIn.Key(sum)
 	it, err := svc.db.ReadItem(ctx, space, key)
 	if err != nil {
-		return access.Caller{}, err
+		return ident.Caller{}, err
 	}
 	var rec signIn
 	if it.Value == nil || json.Unmarshal(it.Value, &rec) != nil || len(rec.Hash) != sha256.Size {
-		return access.Caller{}, errSignInEnded()
+		return ident.Caller{}, errSignInEnded()
 	}
 	now := svc.db.Now()
 	if !now.Before(rec.ExpiresAt) || now.Sub(rec.UsedAt) >= signInIdle {
-		return access.Caller{}, errSignInEnded()
+		return ident.Caller{}, errSignInEnded()
 	}
 	c, err := svc.bearer(ctx, tenant, rec.Key, [32]byte(rec.Hash))
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Unauthorized {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -136,14 +135,14 @@ func TestSignInsEndWithTheirKey(t *testing.T) {
 			return nil
 		}},
 		{"rotated an hour ago", tenant.KeySpec{Name: "c"}, func(id string) error {
-			_, err := k.Tenants.RotateKey(t.Context(), k.Admin, access.Once{}, id)
+			_, err := k.Tenants.RotateKey(t.Context(), k.Admin, ident.Once{}, id)
 			k.Advance(time.Hour)
 			return err
 		}},
 		{"rotated twice", tenant.KeySpec{Name: "d"}, func(id string) error {
-			_, err := k.Tenants.RotateKey(t.Context(), k.Admin, access.Once{}, id)
+			_, err := k.Tenants.RotateKey(t.Context(), k.Admin, ident.Once{}, id)
 			if err == nil {
-				_, err = k.Tenants.RotateKey(t.Context(), k.Admin, access.Once{}, id)
+				_, err = k.Tenants.RotateKey(t.Context(), k.Admin, ident.Once{}, id)
 			}
 			return err
 		}},

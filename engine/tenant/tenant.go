@@ -13,7 +13,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
@@ -67,7 +66,7 @@ type record struct {
 }
 
 // system is who changes what lies in the system space.
-var system = access.Caller{Tenant: records.SystemTenant, Role: access.RoleRoot}
+var system = ident.Caller{Tenant: records.SystemTenant, Role: ident.RoleRoot}
 
 // Exists tells whether a tenant can be worked in.
 func (svc *Service) Exists(ctx context.Context, id string) (bool, error) {
@@ -78,12 +77,12 @@ func (svc *Service) Exists(ctx context.Context, id string) (bool, error) {
 // Create makes a tenant with an admin key. prepare makes what every tenant's space begins with; it may be called again
 // after a crash or a lost race, and then finds what it made before. Create answers invalid_id where the id is wrong,
 // and tenant_exists where a tenant of that id exists or is still being deleted.
-func (svc *Service) Create(ctx context.Context, once access.Once, spec Spec, prepare func(admin access.Caller) error) (
+func (svc *Service) Create(ctx context.Context, once ident.Once, spec Spec, prepare func(admin ident.Caller) error) (
 	Created, error) {
 	if err := ident.CheckID("id", spec.ID); err != nil {
 		return Created{}, err
 	}
-	admin := access.Caller{Tenant: spec.ID, Role: access.RoleTenantAdmin}
+	admin := ident.Caller{Tenant: spec.ID, Role: ident.RoleTenantAdmin}
 	var key KeyCreated
 	out, err := records.Update(ctx, svc.db, system, once, func(t *records.Tx) (Created, error) {
 		prior, err := records.GetTx[record](t, records.Tenant.Key(spec.ID))
@@ -103,8 +102,8 @@ func (svc *Service) Create(ctx context.Context, once access.Once, spec Spec, pre
 			return Created{}, err
 		}
 		if key.ID == "" {
-			key, err = svc.CreateKey(ctx, admin, access.Once{}, KeySpec{Name: "admin",
-				Role: access.RoleTenantAdmin.String(), PreferredName: DefaultSpeaker})
+			key, err = svc.CreateKey(ctx, admin, ident.Once{}, KeySpec{Name: "admin",
+				Role: ident.RoleTenantAdmin.String(), PreferredName: DefaultSpeaker})
 			if err != nil {
 				return Created{}, err
 			}
@@ -148,7 +147,7 @@ func (svc *Service) List(ctx context.Context, page records.Page) (records.List[T
 
 // Delete shuts a tenant at once and leaves a job that sweeps its space. It answers not_found where there is none.
 func (svc *Service) Delete(ctx context.Context, id string) error {
-	_, err := records.Update(ctx, svc.db, system, access.Once{}, func(t *records.Tx) (struct{}, error) {
+	_, err := records.Update(ctx, svc.db, system, ident.Once{}, func(t *records.Tx) (struct{}, error) {
 		rec, err := records.GetTx[record](t, records.Tenant.Key(id))
 		if err != nil {
 			return struct{}{}, err

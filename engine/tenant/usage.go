@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -77,7 +77,7 @@ func Use(t *records.Tx, u UsageRecord) error {
 }
 
 // Usage tells what the tenant used. It answers key_narrowed where the key does not reach the whole tenant.
-func (svc *Service) Usage(ctx context.Context, c access.Caller) (Usage, error) {
+func (svc *Service) Usage(ctx context.Context, c ident.Caller) (Usage, error) {
 	out := Usage{Days: []UsageDay{}}
 	if err := c.WholeTenant(); err != nil {
 		return out, err

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -52,7 +51,7 @@ func (c *checks) key(s *verify.Space, it store.Item) {
 		return
 	}
 	id, _ := records.APIKey.Split(it.Key)
-	if _, ok := access.ParseRole(rec.Role); !ok || rec.ID != id || len(rec.Hash) != sha256.Size {
+	if _, ok := ident.ParseRole(rec.Role); !ok || rec.ID != id || len(rec.Hash) != sha256.Size {
 		s.Malformed("key %q has the id %q, the role %q and a hash of %d bytes", id, rec.ID, rec.Role, len(rec.Hash))
 	}
 	c.keys[id] = rec.Tenant

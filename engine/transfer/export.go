@@ -9,7 +9,7 @@ import (
 	"hash"
 	"io"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -17,7 +17,7 @@ import (
 // Exporting is a tenant's file on its way out.
 type Exporting struct {
 	Ctx     context.Context
-	Caller  access.Caller
+	Caller  ident.Caller
 	db      *records.DB
 	to      io.Writer
 	sum     hash.Hash
@@ -27,10 +27,10 @@ type Exporting struct {
 
 // MayExport answers key_narrowed where a caller may not have its tenant's file. It is asked before the first byte of
 // the file is written.
-func (svc *Service) MayExport(c access.Caller) error { return c.WholeTenant() }
+func (svc *Service) MayExport(c ident.Caller) error { return c.WholeTenant() }
 
 // ExportFile writes a tenant's file of the parts, in their order. It answers key_narrowed.
-func (svc *Service) ExportFile(ctx context.Context, c access.Caller, w io.Writer, parts []Part) error {
+func (svc *Service) ExportFile(ctx context.Context, c ident.Caller, w io.Writer, parts []Part) error {
 	if err := svc.MayExport(c); err != nil {
 		return err
 	}

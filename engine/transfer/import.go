@@ -9,8 +9,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -35,7 +35,7 @@ type ImportReport struct {
 // Importing is a tenant's file on its way in.
 type Importing struct {
 	Ctx       context.Context
-	Caller    access.Caller
+	Caller    ident.Caller
 	Names     NameSet // of the things that were checked so far, each with its kind
 	db        *records.DB
 	parts     []Part
@@ -51,7 +51,7 @@ type Importing struct {
 // invalid_value for a wrong on_conflict, body_too_large, disk_full, import_conflict where a name is taken or another
 // request imports the same file, and, with the line in front of the detail, what a part or the frame refuses:
 // invalid_export, unknown_record, export_incomplete, checksum_mismatch, line_too_long.
-func (svc *Service) ImportFile(ctx context.Context, c access.Caller, once access.Once, spec ImportSpec, body io.Reader,
+func (svc *Service) ImportFile(ctx context.Context, c ident.Caller, once ident.Once, spec ImportSpec, body io.Reader,
 	parts []Part, done func(*records.Tx, ImportReport) error) (ImportReport, error) {
 	if err := c.WholeTenant(); err != nil {
 		return ImportReport{}, err
@@ -197,7 +197,7 @@ func (im *Importing) store(file io.ReadSeeker) error {
 // Commit stores what do collects and, in the same commit, that the file is stored up to a line. do says how many things
 // of the kind it stores.
 func (im *Importing) Commit(kind string, line int, do func(*records.Tx) (n int, err error)) error {
-	next, err := records.Update(im.Ctx, im.db, im.Caller, access.Once{}, func(t *records.Tx) (ImportProgress, error) {
+	next, err := records.Update(im.Ctx, im.db, im.Caller, ident.Once{}, func(t *records.Tx) (ImportProgress, error) {
 		next, err := im.progress.advance(t, im.digest, line)
 		if err != nil {
 			return next, err

@@ -12,7 +12,7 @@ import (
 	"maps"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
 // ImportLine is one record of the file.

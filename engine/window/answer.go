@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
-	"github.com/seed-0906e6bc/mneme/engine/prompt"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
-	"github.com/seed-0906e6bc/mneme/engine/report"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
 // Answer is a window as answered. Its Rendered members are put together by hand, because messages are stored JSON that
@@ -42,8 +41,8 @@ type Explained struct {
 
 // Asked is what an answer says where the request asks for it.
 type Asked struct {
-	Memories []RecalledMemory `json:"memories,omitzero"`
-	Report   []report.Row     `json:"report,omitzero"`
+	Memories []RecalledMemory     `json:"memories,omitzero"`
+	Report   []decision.ReportRow `json:"report,omitzero"`
 }
 
 // SummaryUsed is the running summary that a window shows.
@@ -123,10 +122,10 @@ func (a *assembly) usage() decision.Usage {
 }
 
 // appendReport puts a report into a JSON object that was just closed; nil is null.
-func appendReport(dst []byte, rows []report.Row) []byte {
+func appendReport(dst []byte, rows []decision.ReportRow) []byte {
 	dst = append(dst[:len(dst)-1], `,"report":`...)
 	if rows == nil {
 		return append(dst, "null}"...)
 	}
-	return append(report.Append(dst, rows), '}')
+	return append(decision.AppendReport(dst, rows), '}')
 }

@@ -9,14 +9,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/recollect"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -24,7 +23,7 @@ import (
 
 // asking is a request for a window.
 type asking struct {
-	caller           access.Caller
+	caller           ident.Caller
 	project, session string
 	request          *Request
 	raw              []byte // the request's bytes as received
@@ -36,7 +35,7 @@ type asking struct {
 // the request as received, of which req is the decoding. It answers not_found where there is no such project,
 // budget_too_small where what must stay does not fit, policy_failed where a step fails that is set to refuse the
 // request, and the codes of invalid fields.
-func (svc *Service) Assemble(ctx context.Context, c access.Caller, projectID string, req *Request, raw, dst []byte,
+func (svc *Service) Assemble(ctx context.Context, c ident.Caller, projectID string, req *Request, raw, dst []byte,
 ) ([]byte, error) {
 	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, ident.DefaultSession), request: req,
 		raw: raw, began: svc.db.Clock()}
@@ -87,7 +86,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 		return dst, gone, err
 	}
 	a.pinc = st.project.Incarnation
-	a.shelf = svc.recollect.Shelf(&recollect.From{Caller: ask.caller, ProjectID: ask.project, Project: st.project},
+	a.shelf = svc.recollect.Shelf(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project},
 		before.Reminder)
 	// What a request makes up, a reader's too, says nothing of a live version, and neither does a look.
 	if req.Pipeline == nil && req.current() {
@@ -190,7 +189,7 @@ type state struct {
 
 // readState reads all that an assembly starts from, in one round trip where project and settings are those that were
 // used last.
-func (svc *Service) readState(ctx context.Context, c access.Caller, projectID, sessionID string,
+func (svc *Service) readState(ctx context.Context, c ident.Caller, projectID, sessionID string,
 	series decision.Series, own []project.PipelineStep) (*state, error) {
 	names := svc.projects.OwnPolicies(own)
 	if guess := svc.projects.Peek(c.Tenant, projectID); guess != nil && own == nil {

@@ -7,9 +7,8 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine"
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -83,7 +82,7 @@ func importSession(k *enginetest.Kit, messages int) {
 		}
 		f.Turns = append(f.Turns, turn)
 	}
-	if _, err := k.Sessions.Import(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, f); err != nil {
+	if _, err := k.Sessions.Import(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, f); err != nil {
 		k.Fatal(err)
 	}
 }

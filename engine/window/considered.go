@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // maxTable bounds the records of a table: the considered messages and an answer for each of their calls. The longest
@@ -42,13 +42,13 @@ func (a *assembly) consider() error {
 				a.rows = append(a.rows, &stored[i])
 			}
 		}
-		slices.SortFunc(a.rows, func(x, y *view.Row) int { return cmp.Compare(x.Seq, y.Seq) })
+		slices.SortFunc(a.rows, func(x, y *cache.Row) int { return cmp.Compare(x.Seq, y.Seq) })
 		a.rows = slices.Compact(a.rows)
 	}
 	a.older = older{}
 	hidden := len(a.rows)
 	if a.request.Viewer.Alone {
-		a.rows = slices.DeleteFunc(a.rows, func(r *view.Row) bool { return !a.visible(r) })
+		a.rows = slices.DeleteFunc(a.rows, func(r *cache.Row) bool { return !a.visible(r) })
 	}
 	hidden -= len(a.rows)
 	if !a.bare {
@@ -78,14 +78,14 @@ func (a *assembly) consider() error {
 }
 
 // limit is the index of the first message that is considered.
-func (a *assembly) limit(stored []view.Row) int {
+func (a *assembly) limit(stored []cache.Row) int {
 	before := int(a.extent.LivingMessages()) - len(stored)
-	return view.TableStart(stored, before, a.horizon(), maxTable)
+	return cache.TableStart(stored, before, a.horizon(), maxTable)
 }
 
 // beyondLimit gives, of the messages before the limit, the newest user message and the newest atom that the viewer may
 // see, where none is behind it. found is false where one was looked for in vain.
-func (a *assembly) beyondLimit(stored []view.Row, start int) (must []*view.Row, found bool) {
+func (a *assembly) beyondLimit(stored []cache.Row, start int) (must []*cache.Row, found bool) {
 	var user, atom bool
 	for i := range a.pending {
 		user = user || a.pending[i].Role == plan.RoleUser // pending messages are the viewer's own
@@ -123,7 +123,7 @@ func (a *assembly) beyondLimit(stored []view.Row, start int) (must []*view.Row, 
 }
 
 // visible tells whether the viewer may see a stored message that can be read.
-func (a *assembly) visible(r *view.Row) bool {
+func (a *assembly) visible(r *cache.Row) bool {
 	viewer := a.viewerDelegation()
 	if a.request.Viewer.Alone {
 		return !r.Lost() && r.Header.Delegation == viewer
@@ -184,8 +184,8 @@ func (a *assembly) parsePending() error {
 }
 
 // rowOf finds a considered row by its number in the session; nil where it is not considered.
-func (a *assembly) rowOf(seq uint64) *view.Row {
-	if i := view.IndexOf(a.rows, seq); i >= 0 {
+func (a *assembly) rowOf(seq uint64) *cache.Row {
+	if i := cache.IndexOf(a.rows, seq); i >= 0 {
 		return a.rows[i]
 	}
 	return nil

@@ -4,25 +4,25 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/prefix"
-	"github.com/seed-0906e6bc/mneme/engine/report"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
 // Draft is a window that was made to be looked at. It recalls nothing, asks for no summary, is kept as no decision, and
 // says nothing of a live version to the breaker.
 type Draft struct {
 	Explained
-	Report    []report.Row    `json:"report"`
-	Inserted  []string        `json:"-"` // texts of messages that policies inserted, in order
-	Violation *plan.Violation `json:"-"` // the rule that a candid window breaks
-	members   []byte          // of Rendered
+	Report    []decision.ReportRow `json:"report"`
+	Inserted  []string             `json:"-"` // texts of messages that policies inserted, in order
+	Violation *plan.Violation      `json:"-"` // the rule that a candid window breaks
+	members   []byte               // of Rendered
 
 	Trace    prefix.Trace      `json:"-"` // for the next window to be compared with
 	Extent   transcript.Extent `json:"-"` // what of the session it is about
@@ -62,7 +62,7 @@ func (svc *Service) DraftOfSession(ctx context.Context, tenant string, h *sessio
 // it breaks the law. It answers what Assemble answers for a wrong request.
 func (svc *Service) DraftOfTranscript(ctx context.Context, tenant string, turns []*transcript.Turn, at time.Time,
 	r *policy.Ready, req *Request, candid bool) (*Draft, error) {
-	h, open, v := &session.Head{Kind: session.KindChat}, new(transcript.OpenCalls), new(view.View)
+	h, open, v := &session.Head{Kind: session.KindChat}, new(transcript.OpenCalls), new(cache.View)
 	for _, t := range turns {
 		if t.Superseded {
 			h.Supersede(t)
@@ -105,7 +105,7 @@ func (a *assembly) draft() (*Draft, error) {
 }
 
 // Considered are the report's rows of the considered messages, oldest first.
-func (d *Draft) Considered() []report.Row { return d.Report[:d.Usage.ConsideredMessages] }
+func (d *Draft) Considered() []decision.ReportRow { return d.Report[:d.Usage.ConsideredMessages] }
 
 // AppendMembers appends the members of Rendered, of Explained and the report to a JSON object that has members already,
 // and closes it.

@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/tally"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // What must stay is there even where it lies beyond the messages that a window considers.
@@ -82,7 +81,7 @@ func TestEarlierQuestionsAreCountedExactly(t *testing.T) {
 		text := texts[turn%len(texts)]
 		k.Post("s", enginetest.User(text))
 		q := (&chat.Message{}).Compressed(uint32(turn), text)
-		want[turn] = tally.Plain(q.Role, q.Text, func(s string) int { return counter.Count("o200k_base", s) })
+		want[turn] = tokens.Plain(q.Role, q.Text, func(s string) int { return counter.Count("o200k_base", s) })
 	}
 	k.Post("s", enginetest.User("last"))
 	w := k.Ask(`{"session_id":"s","explain":true,"budget":{"max_messages":0,"max_tokens":0},"pipeline":[{"policy":"depth-compress","config":{"depth":1}}]}`)
@@ -96,7 +95,7 @@ func TestEarlierQuestionsAreCountedExactly(t *testing.T) {
 // A key of a deleted tenant is nothing in the next tenant of that name, not even in a request that was under way.
 func TestTenantsOfOneNameAreTwo(t *testing.T) {
 	k := enginetest.New(t)
-	made, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"})
+	made, err := k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,20 +108,20 @@ func TestTenantsOfOneNameAreTwo(t *testing.T) {
 	}
 	try := func(when string) {
 		t.Helper()
-		if _, err := k.Tenants.CreateKey(t.Context(), late, access.Once{}, tenant.KeySpec{Name: "x", Role: "tenant_admin"}); err == nil {
+		if _, err := k.Tenants.CreateKey(t.Context(), late, ident.Once{}, tenant.KeySpec{Name: "x", Role: "tenant_admin"}); err == nil {
 			t.Errorf("%s: a key was made", when)
 		}
 		if _, _, err := k.Projects.Put(t.Context(), late, "x", project.Spec{}); err == nil {
 			t.Errorf("%s: a project was made", when)
 		}
-		if _, err := k.Sessions.AppendTurn(t.Context(), late, access.Once{}, ident.DefaultProject, session.TurnRequest{Messages: enginetest.Raw(enginetest.User("x"))}); err == nil {
+		if _, err := k.Sessions.AppendTurn(t.Context(), late, ident.Once{}, ident.DefaultProject, session.TurnRequest{Messages: enginetest.Raw(enginetest.User("x"))}); err == nil {
 			t.Errorf("%s: a turn was stored", when)
 		}
 	}
 	try("deleted")
 	k.Drain()
 	try("swept")
-	if _, err := k.CreateTenant(t.Context(), access.Once{}, tenant.Spec{ID: "acme"}); err != nil {
+	if _, err := k.CreateTenant(t.Context(), ident.Once{}, tenant.Spec{ID: "acme"}); err != nil {
 		t.Fatal(err)
 	}
 	try("made again")

@@ -3,20 +3,20 @@ package window
 import (
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/recollect"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
 // recollect finds the memories that the window shows.
 func (a *assembly) recollect() error {
-	return a.shelf.Find(a.ctx, recollect.Sight{Tenant: a.tenant, Project: a.pinc, Session: a.extent.Incarnation, At: a.at,
+	return a.shelf.Find(a.ctx, Sight{Tenant: a.tenant, Project: a.pinc, Session: a.extent.Incarnation, At: a.at,
 		Ask: a.request.Memories, Counter: &a.Counter, Rows: a.rows,
 		Stored: len(a.rows) - len(a.pending), Posted: a.posted, Visible: a.visible, Damaged: errReread,
-		Body: func(r *view.Row) (*chat.Message, error) { return a.body(r) }})
+		Body: func(r *cache.Row) (*chat.Message, error) { return a.body(r) }})
 }
 
 // inject puts memories into the table. Those that the request asks for get half of the tokens that what must stay

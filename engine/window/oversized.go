@@ -2,9 +2,9 @@ package window
 
 import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/textcut"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
 // overBudget tells what the table's messages that must stay cost, and whether that is more than the budget allows.
@@ -39,10 +39,10 @@ func (a *assembly) tooManyTokens(needed uint64) error {
 
 // Truncated is an item's text cut to at most so many tokens, and what the item costs then. A stored text is cut once for
 // a session in memory.
-func (a *assembly) Truncated(it *plan.Item, tokens int, note string) (string, uint32, error) {
+func (a *assembly) Truncated(it *plan.Item, size int, note string) (string, uint32, error) {
 	defer func(charged func(string) int) { a.Count = charged }(a.Count)
 	a.Count = a.uncharged
-	how := view.Of{Tokens: uint32(tokens), Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale,
+	how := cache.Of{Tokens: uint32(size), Encoding: uint8(a.Encoding), Format: a.format, Scale: a.Settings.TokenScale,
 		Pictures: a.Pictures, Markdown: a.markdown, Note: note}
 	if it.Change == plan.Unchanged && it.Edit == nil {
 		if c := a.rows[it.Row].Cut.Load(); c != nil && c.Of == how {
@@ -59,14 +59,14 @@ func (a *assembly) Truncated(it *plan.Item, tokens int, note string) (string, ui
 	}
 	// A text has the tokens of its message but those that the message has without it, give or take a few at seams.
 	const few = 4
-	scale, has := a.Settings.TokenScale, textcut.Uncounted
-	if n := int(it.Tokens) - int(bare); n > tokens+few {
+	scale, has := a.Settings.TokenScale, tokens.Uncounted
+	if n := int(it.Tokens) - int(bare); n > size+few {
 		has = scale.Within(n)
 	}
-	cut, _ := textcut.Known(text, has, scale.Within(tokens), note, a.Count)
+	cut, _ := tokens.Known(text, has, scale.Within(size), note, a.Count)
 	cost, err := a.TokensWith(it, cut)
 	if err == nil && it.Change == plan.Unchanged && it.Edit == nil && a.ctx.Err() == nil {
-		a.rows[it.Row].Cut.Store(&view.Cut{Of: how, Text: cut, Tokens: cost})
+		a.rows[it.Row].Cut.Store(&cache.Cut{Of: how, Text: cut, Tokens: cost})
 	}
 	return cut, cost, err
 }

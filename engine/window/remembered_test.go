@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/tally"
+	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 )
 
 // rememberedIn are the memories that a window says were found, in order, those that it shows with a +.
@@ -53,18 +52,18 @@ func TestRemembered(t *testing.T) {
 	if m := string(w.Messages[2]); !strings.Contains(m, "two cats") || !strings.Contains(m, `"role":"user"`) || len(w.Messages) != 4 {
 		t.Errorf("before the question stands %s", m)
 	}
-	rows, tokens := 0, 0
+	rows, size := 0, 0
 	for _, r := range w.Report {
 		if r.MessageID == "memories" {
 			rows++
-			tokens = r.After
+			size = r.After
 			if r.Action != "inject" || r.ReasonCode != "recalled" || r.Policy != "mneme" {
 				t.Errorf("the row says %+v", r)
 			}
 		}
 	}
-	if rows != 1 || w.Usage["tokens"] != w.Usage["history_tokens"]+tokens+tally.Primer {
-		t.Errorf("%d rows, %d tokens of %v", rows, tokens, w.Usage)
+	if rows != 1 || w.Usage["tokens"] != w.Usage["history_tokens"]+size+tokens.Primer {
+		t.Errorf("%d rows, %d tokens of %v", rows, size, w.Usage)
 	}
 	k.Replay(w.DecisionID)
 
@@ -75,7 +74,7 @@ func TestRemembered(t *testing.T) {
 
 	k.Keep("home", "Ada lives in Porto") // the version before is kept
 	k.Replay(w.DecisionID)
-	if _, err := k.Memories.Forget(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, "home"); err != nil {
+	if _, err := k.Memories.Forget(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "home"); err != nil {
 		t.Fatal(err)
 	}
 	k.Keep("home", "Ada lives in Faro") // another memory of that name

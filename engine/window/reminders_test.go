@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
@@ -20,7 +19,7 @@ func said(t *testing.T, k *enginetest.Kit, decision string, messages ...string) 
 	for _, m := range messages {
 		req.Messages = append(req.Messages, json.RawMessage(m))
 	}
-	out, err := k.Sessions.AppendTurn(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, req)
+	out, err := k.Sessions.AppendTurn(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +90,7 @@ func TestRemindersStay(t *testing.T) {
 	if roles(compressed) != "uu" {
 		t.Errorf("%s", compressed.Messages)
 	}
-	if _, err := k.Memories.Forget(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, "home"); err != nil {
+	if _, err := k.Memories.Forget(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "home"); err != nil {
 		t.Fatal(err)
 	}
 	forgotten := k.Ask(`{"session_id":"s"}`)
@@ -141,10 +140,10 @@ func TestRemindersOfStoredMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied.Session.ID = "copy"
-	if _, err := k.Sessions.Import(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, copied); err != nil {
+	if _, err := k.Sessions.Import(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, copied); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Sessions.Fork(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, "s",
+	if _, err := k.Sessions.Fork(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "s",
 		session.ForkRequest{As: "fork", AtTurn: new(uint32(4))}); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +182,7 @@ func TestRemindersGiveWay(t *testing.T) {
 	if last != "uMu" {
 		t.Errorf("the widest budget shows %s", last)
 	}
-	if _, err := k.Memories.Forget(k.Context(), k.Admin, access.Once{}, ident.DefaultProject, "home"); err != nil {
+	if _, err := k.Memories.Forget(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject, "home"); err != nil {
 		t.Fatal(err)
 	}
 	k.Keep("new", "Ada lives in Porto")

@@ -4,19 +4,19 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/items"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/message/render"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
-	"github.com/seed-0906e6bc/mneme/engine/reminder"
-	"github.com/seed-0906e6bc/mneme/engine/splice"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
 // markdownOf renders a result and its call's input, which an edit may have changed, as markdown, or nil where either body
 // is damaged.
-func (a *assembly) markdownOf(r *view.Row, e *plan.Edit) *chat.Message {
+func (a *assembly) markdownOf(r *cache.Row, e *plan.Edit) *chat.Message {
 	call := a.rowOf(r.Call)
 	m := r.Message.Load()
 	if call == nil || m == nil || call.Message.Load() == nil {
@@ -63,7 +63,7 @@ func (a *assembly) build(dst []byte) (w chat.Window, err error) {
 		about += around + text + text/8
 	}
 	dst = slices.Grow(dst, about)
-	a.builder.Edits = splice.Edits{}
+	a.builder.Edits = render.Edits{}
 	a.beginSheet()
 	for again := true; again; again = a.sheet.Amend(&a.builder, &w) {
 		if w, err = a.buildOnce(dst); err != nil {
@@ -112,7 +112,7 @@ func (a *assembly) buildOnce(dst []byte) (w chat.Window, err error) {
 
 // fetchFor loads in one go the bodies that a window needs and does not find rendered.
 func (a *assembly) fetchFor(items []plan.Item) error {
-	var need []*view.Row
+	var need []*cache.Row
 	for i := range items {
 		it := &items[i]
 		if it.Change == plan.Notice {
@@ -138,7 +138,7 @@ func (a *assembly) fetchFor(items []plan.Item) error {
 }
 
 // cached is where an item's rendering is remembered, or nil where it is this window's alone.
-func (a *assembly) cached(it *plan.Item) *view.Fragment {
+func (a *assembly) cached(it *plan.Item) *cache.Fragment {
 	r := a.rows[it.Row]
 	switch {
 	case it.Change == plan.Compressed && it.Text == "" && len(it.Rows) == 1:
@@ -159,7 +159,7 @@ func (a *assembly) cached(it *plan.Item) *view.Fragment {
 }
 
 // fragment renders one item, or finds it rendered.
-func (a *assembly) fragment(it *plan.Item) (*view.Rendered, error) {
+func (a *assembly) fragment(it *plan.Item) (*cache.Rendered, error) {
 	slot := a.cached(it)
 	if slot != nil {
 		if fr := slot.Load(); fr != nil {
@@ -177,7 +177,7 @@ func (a *assembly) fragment(it *plan.Item) (*view.Rendered, error) {
 			return nil, err
 		}
 	}
-	fr := &view.Rendered{Fragment: chat.Render(a.format, m, opts)}
+	fr := &cache.Rendered{Fragment: chat.Render(a.format, m, opts)}
 	fr.Hash = fr.Sum()
 	if slot != nil {
 		slot.Store(fr)
@@ -186,7 +186,7 @@ func (a *assembly) fragment(it *plan.Item) (*view.Rendered, error) {
 }
 
 // callType is the type of the Responses item that a result answers; empty where the call is not known.
-func (a *assembly) callType(it *plan.Item, r *view.Row) (string, error) {
+func (a *assembly) callType(it *plan.Item, r *cache.Row) (string, error) {
 	call, index := a.rowOf(r.Call), r.CallIndex
 	if it.Change == plan.Answer {
 		index = it.Call
@@ -198,11 +198,11 @@ func (a *assembly) callType(it *plan.Item, r *view.Row) (string, error) {
 	if err != nil || int(index) >= len(m.Calls) {
 		return "", err
 	}
-	return cmp.Or(m.Calls[index].Type, items.Call), nil
+	return cmp.Or(m.Calls[index].Type, chat.ItemCall), nil
 }
 
 // shown is the message that an item shows.
-func (a *assembly) shown(it *plan.Item, r *view.Row) (*chat.Message, error) {
+func (a *assembly) shown(it *plan.Item, r *cache.Row) (*chat.Message, error) {
 	if it.Change == plan.Compressed {
 		text, err := plan.TextOf(it, a)
 		q := chat.Question(text)
@@ -248,7 +248,7 @@ func (a *assembly) shown(it *plan.Item, r *view.Row) (*chat.Message, error) {
 }
 
 // standIn is the message in place of one whose body is damaged: its header and its call tell what it was.
-func (a *assembly) standIn(it *plan.Item, r *view.Row) (*chat.Message, error) {
+func (a *assembly) standIn(it *plan.Item, r *cache.Row) (*chat.Message, error) {
 	callID := ""
 	if r.Role == plan.RoleTool {
 		call, err := a.body(a.rowOf(r.Call))

@@ -7,21 +7,21 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/prompt"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
 // Replay computes a decision's window again and appends the JSON of a Replayed to dst. It answers not_found, and
 // session_purged, memory_purged, summary_purged, module_purged or pipeline_purged where an input is no longer stored, and
 // rules_changed where it was made under another version of plan.Rules.
-func (svc *Service) Replay(ctx context.Context, c access.Caller, projectID, id string, dst []byte) ([]byte, error) {
+func (svc *Service) Replay(ctx context.Context, c ident.Caller, projectID, id string, dst []byte) ([]byte, error) {
 	d, err := svc.decisions.Read(ctx, c, projectID, id)
 	if err != nil {
 		return dst, err

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/report"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // report gives one row for each considered message, oldest first, one for each message that was injected, and one for
 // what lies beyond the horizon.
-func (a *assembly) report() []report.Row {
+func (a *assembly) report() []decision.ReportRow {
 	after := make([]uint32, len(a.rows)) // tokens in the window
 	places := make([]*int32, len(a.rows))
 	for i := range a.result.items {
@@ -37,7 +37,7 @@ func (a *assembly) report() []report.Row {
 			must[it.Row], atoms[it.Row] = it.Flags&plan.FlagMandatory != 0, &it.Atom
 		}
 	}
-	rows, ids := make([]report.Row, 0, len(a.rows)+4), make([]string, len(a.rows))
+	rows, ids := make([]decision.ReportRow, 0, len(a.rows)+4), make([]string, len(a.rows))
 	pending := len(a.rows) - len(a.pending)
 	for i, r := range a.rows {
 		if i >= pending {
@@ -45,7 +45,7 @@ func (a *assembly) report() []report.Row {
 		} else {
 			ids[i] = transcript.MessageID(a.extent.Incarnation, r.Seq)
 		}
-		row := report.Row{MessageID: &ids[i], Turn: turnOf(&r.Turn), Atom: atoms[i], WindowIndex: places[i],
+		row := decision.ReportRow{MessageID: &ids[i], Turn: turnOf(&r.Turn), Atom: atoms[i], WindowIndex: places[i],
 			TokensBefore: a.tokensOf(r), TokensAfter: after[i]}
 		a.decided(&row, &a.result.fates[i], must[i])
 		rows = append(rows, row)
@@ -53,7 +53,7 @@ func (a *assembly) report() []report.Row {
 	for i := range a.result.items {
 		it := &a.result.items[i]
 		if shown := a.shelf.Of(it); shown != nil {
-			row := report.Row{MessageID: &shown.ID, Turn: turnOf(&it.Turn), Atom: &it.Atom, TokensAfter: shown.Tokens}
+			row := decision.ReportRow{MessageID: &shown.ID, Turn: turnOf(&it.Turn), Atom: &it.Atom, TokensAfter: shown.Tokens}
 			if shown.Place >= 0 {
 				row.WindowIndex = &shown.Place
 			}
@@ -64,7 +64,7 @@ func (a *assembly) report() []report.Row {
 			continue
 		}
 		id := a.injectedID(i, it)
-		row := report.Row{MessageID: &id, Turn: turnOf(&it.Turn), WindowIndex: a.placeOf(i), TokensAfter: it.Tokens}
+		row := decision.ReportRow{MessageID: &id, Turn: turnOf(&it.Turn), WindowIndex: a.placeOf(i), TokensAfter: it.Tokens}
 		if it.Change == plan.Answer {
 			row.Atom = &it.Atom
 		}
@@ -78,13 +78,13 @@ func (a *assembly) report() []report.Row {
 	if a.showsSummary() {
 		reason += fmt.Sprintf("; the summary covers turns %d to %d", a.summary.FirstTurn, a.summary.LastTurn)
 	}
-	row := report.Row{Count: a.older.messages, Turns: [2]uint32{1, a.older.lastTurn}}
+	row := decision.ReportRow{Count: a.older.messages, Turns: [2]uint32{1, a.older.lastTurn}}
 	a.decided(&row, &plan.Fate{Action: plan.Drop, Step: -1, Reason: reason}, false)
 	return append(rows, row)
 }
 
 // decided fills in who decided what of a row's message.
-func (a *assembly) decided(row *report.Row, f *plan.Fate, must bool) {
+func (a *assembly) decided(row *decision.ReportRow, f *plan.Fate, must bool) {
 	policy := ""
 	if f.Action != "" && f.Step >= 0 {
 		policy = a.result.steps[f.Step].Policy

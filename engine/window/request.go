@@ -4,18 +4,17 @@ import (
 	"cmp"
 	"encoding/json"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/prompt"
-	"github.com/seed-0906e6bc/mneme/engine/recollect"
-	"github.com/seed-0906e6bc/mneme/engine/systemtext"
-	"github.com/seed-0906e6bc/mneme/engine/tally"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/render"
+	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // maxPending bounds the messages of the turn in flight. The window of a model call may be made of its messages alone,
@@ -25,12 +24,12 @@ const maxPending = 1024
 // Request asks what the model should see now. Pointers tell "not said" from zero.
 type Request struct {
 	SessionID     string                 `json:"session_id,omitempty"`
-	Viewer        access.Viewer          `json:"viewer"`
+	Viewer        ident.Viewer           `json:"viewer"`
 	Budget        Budget                 `json:"budget"`
 	System        json.RawMessage        `json:"system,omitempty"` // a text, or a list of text blocks
 	Tools         []json.RawMessage      `json:"tools,omitempty"`  // the provider's own list; counted, not shown
 	Pending       []json.RawMessage      `json:"pending,omitempty"`
-	Memories      *recollect.Ask         `json:"memories,omitempty"`
+	Memories      *MemoryRequest         `json:"memories,omitempty"`
 	Pipeline      []project.PipelineStep `json:"pipeline,omitempty"`
 	Format        string                 `json:"format,omitempty"`
 	PendingFormat string                 `json:"pending_format,omitempty"` // where it is not Format
@@ -105,7 +104,7 @@ func (a *assembly) prepare() error {
 	if req.Reasoning != "" && req.Reasoning != "content" {
 		return fault.InvalidField("reasoning", "invalid_value", "must be content, or left out")
 	}
-	if a.system, err = systemtext.Parse(req.System); err != nil {
+	if a.system, err = render.ParseSystem(req.System); err != nil {
 		return fault.InvalidField("system", "invalid_value", "%s", err)
 	}
 	if a.pendingFormat = a.format; a.format == chat.Text {
@@ -136,7 +135,7 @@ func (a *assembly) prepare() error {
 	if len(req.Pending) > maxPending && req.Proxied == nil {
 		return fault.InvalidField("pending", "too_long", "must have at most %d messages", maxPending)
 	}
-	a.Counter = view.Counter{Format: a.format, Encoding: a.Ready.Encoding, Scale: s.TokenScale, Pictures: s.Pictures(),
+	a.Counter = cache.Counter{Format: a.format, Encoding: a.Ready.Encoding, Scale: s.TokenScale, Pictures: s.Pictures(),
 		Count: a.svc.sessions.Counter(a.ctx, a.Ready.Encoding), Reasoning: req.Reasoning != ""}
 	a.uncharged = a.Count
 	return a.bound(s)
@@ -191,13 +190,13 @@ func (a *assembly) bound(s *project.Settings) error {
 	a.limits.maxMessages = maxMessages
 	a.limits.messages, a.limits.tokens, a.limits.budget = uint32(maxMessages), uint32(maxTokens), uint32(maxTokens)
 	if a.format != chat.Text {
-		a.limits.primer = a.Scaled(tally.Primer)
+		a.limits.primer = a.Scaled(tokens.Primer)
 	}
 	if a.limits.tokens > 0 {
 		a.limits.tokens = max(a.limits.tokens, a.limits.primer+1) - a.limits.primer
 	}
 	if a.format == chat.AnthropicMessages {
-		a.limits.opening = a.Scaled(tally.Lead(a.Count))
+		a.limits.opening = a.Scaled(tokens.Lead(a.Count))
 	}
 	return nil
 }

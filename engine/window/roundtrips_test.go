@@ -4,13 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
 	"github.com/seed-0906e6bc/mneme/engine/enginetest"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 	"github.com/seed-0906e6bc/mneme/hostapi/wasm/wasmtest"
 )
 
@@ -19,8 +18,8 @@ import (
 func TestRoundTrips(t *testing.T) {
 	raw := &enginetest.Counting{Store: memstore.New()}
 	writer, other := enginetest.Open(t, raw), enginetest.Open(t, raw) // two servers over one store
-	made, err := writer.Tenants.CreateKey(t.Context(), writer.Admin, access.Once{},
-		tenant.KeySpec{Name: "k", Role: access.RoleTenantAdmin.String()})
+	made, err := writer.Tenants.CreateKey(t.Context(), writer.Admin, ident.Once{},
+		tenant.KeySpec{Name: "k", Role: ident.RoleTenantAdmin.String()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/prefix"
-	"github.com/seed-0906e6bc/mneme/engine/prompt"
-	"github.com/seed-0906e6bc/mneme/engine/tally"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
 )
 
 // outcome is what the pipeline made of the table.
@@ -170,7 +170,7 @@ func (a *assembly) runStep(s *policy.Step, number int16) (decision.Step, error) 
 			return nil
 		}
 		defer func(unmetered func(string) int) { a.Count = unmetered }(a.Count)
-		a.Count = tally.Metered(meter, count)
+		a.Count = tokens.Metered(meter, count)
 		result, err = plan.Apply(a.result.items, ops, number, a, meter)
 		if _, bad := errors.AsType[*plan.BadPlanError](err); err != nil && !bad && meter.Spend(0) == nil {
 			failed = err

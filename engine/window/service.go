@@ -13,16 +13,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/prompt"
-	"github.com/seed-0906e6bc/mneme/engine/recollect"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/tally"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
 // Service makes windows, and makes those of stored decisions again.
@@ -31,16 +31,16 @@ type Service struct {
 	projects  *project.Service
 	sessions  *session.Service
 	policies  *policy.Service
-	recollect *recollect.Service
+	recollect *Reminders
 	decisions *decision.Service
-	views     *view.Service
+	views     *cache.Service
 
 	// Counts are of the windows that were kept.
 	Counts prompt.Counts
 
 	scratch sync.Pool // of *scratch
 	readied policy.Readied
-	tools   tally.Memo
+	tools   tokens.Memo
 
 	// Rate says how well a text answers a query, from 0 to plan.MaxScore, by the two alone.
 	Rate func(text, query string) int
@@ -53,7 +53,7 @@ type Service struct {
 
 // New makes the room. Whoever makes the rooms sets Rate, WantSummary and Answered.
 func New(db *records.DB, projects *project.Service, sessions *session.Service, policies *policy.Service,
-	memories *recollect.Service, decisions *decision.Service, views *view.Service) *Service {
+	memories *Reminders, decisions *decision.Service, views *cache.Service) *Service {
 	svc := &Service{db: db, projects: projects, sessions: sessions, policies: policies, recollect: memories,
 		decisions: decisions, views: views}
 	svc.scratch.New = func() any { return new(scratch) }

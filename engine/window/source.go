@@ -3,9 +3,9 @@ package window
 import (
 	"sync/atomic"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
 )
 
 // An assembly is a plan.Source: it tells plans of texts and of what they cost. Costs are counted in the rendering asked
@@ -31,16 +31,16 @@ func (a *assembly) RowText(at int32) (string, error) {
 }
 
 // load fetches the bodies of rows that are not in memory. One that cannot be read is marked damaged.
-func (a *assembly) load(rows []*view.Row) error {
+func (a *assembly) load(rows []*cache.Row) error {
 	damaged, err := a.svc.views.Load(a.ctx, a.view, rows)
 	a.damage += damaged
 	return err
 }
 
 // body gives a row's message, fetching it where it is not in memory.
-func (a *assembly) body(r *view.Row) (*chat.Message, error) {
+func (a *assembly) body(r *cache.Row) (*chat.Message, error) {
 	if r.Message.Load() == nil {
-		if err := a.load([]*view.Row{r}); err != nil {
+		if err := a.load([]*cache.Row{r}); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +52,7 @@ func (a *assembly) body(r *view.Row) (*chat.Message, error) {
 
 // Load fetches the bodies of considered rows in one round trip.
 func (a *assembly) Load(at []int32) error {
-	need := make([]*view.Row, len(at))
+	need := make([]*cache.Row, len(at))
 	for i, row := range at {
 		need[i] = a.rows[row]
 	}
@@ -63,7 +63,7 @@ func (a *assembly) Load(at []int32) error {
 func (a *assembly) Tool(it *plan.Item) string { return a.rows[it.Row].Tool }
 
 // tokensOf counts a stored message in the rendering asked for, from its header.
-func (a *assembly) tokensOf(r *view.Row) uint32 {
+func (a *assembly) tokensOf(r *cache.Row) uint32 {
 	var words uint32
 	switch {
 	case a.markdown && r.Role == plan.RoleTool:
@@ -77,13 +77,13 @@ func (a *assembly) tokensOf(r *view.Row) uint32 {
 }
 
 // countedMarkdown is where a result's token count as markdown is remembered.
-func (a *assembly) countedMarkdown(r *view.Row) *atomic.Uint32 {
+func (a *assembly) countedMarkdown(r *cache.Row) *atomic.Uint32 {
 	return &r.Body.Markdown[a.format-1][a.Encoding]
 }
 
 // countMarkdown counts the considered tool results as markdown, which takes their bodies; once for a session in memory.
 func (a *assembly) countMarkdown() error {
-	var need []*view.Row
+	var need []*cache.Row
 	for _, r := range a.rows {
 		if r.Role == plan.RoleTool && a.countedMarkdown(r).Load() == 0 && a.repair(r) == nil {
 			need = append(need, r, a.rowOf(r.Call))

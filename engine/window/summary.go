@@ -5,13 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/access"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/project"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
 // Summary is, for plans, what the running summary covers and how it is shown; the text is "" where there is none.
@@ -53,7 +52,7 @@ func (a *assembly) showsSummary() bool {
 
 // SummaryWish is a longer summary than there is, which a window's pipeline asks for.
 type SummaryWish struct {
-	Caller           access.Caller
+	Caller           ident.Caller
 	Project, Session string
 	Pinc, Sinc       ident.Incarnation   // of both
 	Through          uint64              // the last message to cover
@@ -68,10 +67,10 @@ func (a *assembly) awaitsSummary(ask *asking, pinc ident.Incarnation) bool {
 		return false
 	}
 	// A reader who brings a pipeline must not have a summary made with it: readers change nothing.
-	if ask.request.Pipeline != nil && ask.caller.Role < access.RoleAgent {
+	if ask.request.Pipeline != nil && ask.caller.Role < ident.RoleAgent {
 		return false
 	}
-	through := view.SummaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
+	through := cache.SummaryCut(a.rows[:len(a.rows)-len(a.pending)], a.result.ask, a.asked)
 	if through == 0 || through <= a.covered.Covers && a.summary != nil {
 		return false // none could be made, or there is one
 	}
@@ -90,7 +89,7 @@ func (svc *Service) AllBut(ctx context.Context, tenant string, h *session.Head, 
 	if err != nil {
 		return 0, err
 	}
-	rows := make([]*view.Row, len(v.Rows))
+	rows := make([]*cache.Row, len(v.Rows))
 	for i := range v.Rows {
 		rows[i] = &v.Rows[i]
 	}
@@ -99,7 +98,7 @@ func (svc *Service) AllBut(ctx context.Context, tenant string, h *session.Head, 
 			continue
 		}
 		if keep--; keep < 0 {
-			return view.SummaryCut(rows, r.Seq, h.Asked), nil
+			return cache.SummaryCut(rows, r.Seq, h.Asked), nil
 		}
 	}
 	return 0, nil

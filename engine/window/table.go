@@ -3,11 +3,11 @@ package window
 import (
 	"slices"
 
-	"github.com/seed-0906e6bc/mneme/engine/chat"
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // table is what the first step sees.
@@ -30,7 +30,7 @@ func (a *assembly) tabulate() error {
 			return err
 		}
 	}
-	n := view.NewNumbering(a.view.Names)
+	n := cache.NewNumbering(a.view.Names)
 	req := &t.request
 	*req = plan.Request{BudgetMessages: a.limits.messages, BudgetTokens: a.limits.tokens, Now: a.at, Seed: a.seed,
 		NewestTurn: a.extent.LastTurn(), OlderExist: a.older.messages > 0 && a.compacted == 0}
@@ -173,7 +173,7 @@ const Unreadable = "[message unreadable: its stored body is damaged]"
 
 // repair decides what becomes of a message whose stored content, or whose call's, is damaged. It gives nil for a
 // message that needs no repair.
-func (a *assembly) repair(r *view.Row) *plan.Fate {
+func (a *assembly) repair(r *cache.Row) *plan.Fate {
 	if r.Call < a.compacted {
 		return &plan.Fate{Action: plan.Drop, Step: -1, Reason: "compacted: a compaction block stands for it"}
 	}

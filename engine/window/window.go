@@ -5,20 +5,20 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-0906e6bc/mneme/engine/callid"
-	"github.com/seed-0906e6bc/mneme/engine/chat"
-	"github.com/seed-0906e6bc/mneme/engine/decision"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/callid"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
-	"github.com/seed-0906e6bc/mneme/engine/policy"
-	"github.com/seed-0906e6bc/mneme/engine/prefix"
-	"github.com/seed-0906e6bc/mneme/engine/project"
-	"github.com/seed-0906e6bc/mneme/engine/prompt"
-	"github.com/seed-0906e6bc/mneme/engine/recollect"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/render"
 	"github.com/seed-0906e6bc/mneme/engine/session"
-	"github.com/seed-0906e6bc/mneme/engine/systemtext"
-	"github.com/seed-0906e6bc/mneme/engine/transcript"
-	"github.com/seed-0906e6bc/mneme/engine/view"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // minConsidered is how many stored messages one window looks at, at least, where there are that many.
@@ -52,28 +52,28 @@ type inputs struct {
 // assembly is one window in the making.
 type assembly struct {
 	inputs
-	view.Counter // its Count is charged to the step that is carried out
-	svc          *Service
-	ctx          context.Context
-	tenant       string
-	shelf        recollect.Shelf   // memories
-	pinc         ident.Incarnation // of the project; zero for drafts
-	summary      *session.Summary  // nil: there is none, or it cannot be read
-	view         *view.View
+	cache.Counter // its Count is charged to the step that is carried out
+	svc           *Service
+	ctx           context.Context
+	tenant        string
+	shelf         Shelf             // memories
+	pinc          ident.Incarnation // of the project; zero for drafts
+	summary       *session.Summary  // nil: there is none, or it cannot be read
+	view          *cache.View
 
 	format        chat.Format
 	markdown      bool
-	system        systemtext.Prompt
+	system        render.SystemPrompt
 	pendingFormat chat.Format
 	// uncharged counts what is remembered from one window to the next.
 	uncharged func(string) int
 
 	limits  limits
 	skipped []chat.Skipped // pending system messages
-	pending []view.Row
-	posted  []int32     // by pending row: the index of its message in the request
-	used    callid.Own  // those of names that pending messages call
-	rows    []*view.Row // the considered messages, by seq
+	pending []cache.Row
+	posted  []int32      // by pending row: the index of its message in the request
+	used    callid.Own   // those of names that pending messages call
+	rows    []*cache.Row // the considered messages, by seq
 	older   older
 	// compacted is the message whose compaction block stands for all before it; 0: there is none.
 	compacted uint64
@@ -87,7 +87,7 @@ type assembly struct {
 
 // scratch is memory that assemblies use one after another.
 type scratch struct {
-	considered []*view.Row
+	considered []*cache.Row
 	order      []int
 	made       []plan.Item
 	fates      [2][]plan.Fate

@@ -1,6 +1,6 @@
 package cut
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // Cost is what records take of a budget. 64 bits hold the sum of any table.
 type Cost struct{ Messages, Tokens uint64 }

@@ -7,7 +7,7 @@
 // finds the cuts of the one before, and a window begins with the window before it until the next cut.
 package cut
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // FullShare is the part of a budget's tokens that turns in full may take. Beyond it the oldest become earlier questions,
 // which have the rest.

@@ -2,7 +2,7 @@
 // sees the atoms of that delegation and of none. The main agent sees everything.
 package delegationfilter
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // Assemble drops the atoms of other delegations. System-class and mandatory records stay.
 func Assemble(req *mneme.Request, plan *mneme.Plan) error {

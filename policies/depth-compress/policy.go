@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/seed-0906e6bc/mneme/policies/cut"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 // DefaultDepth is the number of turns kept in full where the config names none, and DefaultStep by how many turns the

@@ -1,6 +1,6 @@
 package depthcompress
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // reasons are the plan's texts, each written when it is first needed.
 type reasons struct {

@@ -2,7 +2,7 @@
 // asks to extend it when too many messages, or too many tokens, are not covered.
 package summarise
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 const (
 	// DefaultThreshold is how many messages may be uncovered where the config names no other number.

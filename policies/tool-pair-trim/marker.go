@@ -1,6 +1,6 @@
 package toolpairtrim
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 const (
 	// marker says that something was left out. It is the same in every window, so that it changes no prefix; how much

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/seed-0906e6bc/mneme/policies/cut"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 // notices says which system-class records stay: all of a higher worth, and those of this worth before end.

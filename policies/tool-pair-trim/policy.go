@@ -4,7 +4,7 @@ package toolpairtrim
 
 import (
 	"github.com/seed-0906e6bc/mneme/policies/cut"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 // Assemble leaves out what is oldest where the table exceeds the budget, and further than it must, so that the cut

@@ -2,7 +2,7 @@ package toolpairtrim
 
 import (
 	"github.com/seed-0906e6bc/mneme/policies/cut"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 // reasons are the plan's texts, each written when it is first needed.

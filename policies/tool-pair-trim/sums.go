@@ -2,7 +2,7 @@ package toolpairtrim
 
 import (
 	"github.com/seed-0906e6bc/mneme/policies/cut"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 // sums is the cost of a table's atoms by how they stand to the cut.

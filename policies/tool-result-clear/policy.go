@@ -5,7 +5,7 @@
 // replays the table atom by atom. So the next window cuts and clears the same results, and it begins as this one does.
 package toolresultclear
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // DefaultKeep is how many of the newest results are never cleared where the config names no other number.
 const DefaultKeep = 3

@@ -1,6 +1,6 @@
 package toolresultclear
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // maxLengths is how many lengths results are cut to at most: powers of two and the longest that is allowed.
 const maxLengths = 32

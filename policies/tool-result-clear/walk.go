@@ -1,6 +1,6 @@
 package toolresultclear
 
-import mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+import mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 
 // walk goes over a table record by record and works out how long each result may be.
 type walk struct {

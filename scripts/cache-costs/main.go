@@ -24,7 +24,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
 	"github.com/seed-0906e6bc/mneme/testdata/providers"
 	"github.com/seed-0906e6bc/mneme/testdata/providers/cache"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 )
 
 // BenchmarkServers sends the same turns and the same requests for windows to one server over the embedded store, and to

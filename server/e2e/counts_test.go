@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/tiktoken"
+	"github.com/seed-0906e6bc/mneme/engine/message/tiktoken"
 	"github.com/seed-0906e6bc/mneme/testdata/hard"
 )
 

@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/seed-0906e6bc/mneme/engine/benchtest"
+	"github.com/seed-0906e6bc/mneme/engine/enginetest/benchtest"
 )
 
 // Over HTTP recall finds what it finds in process: the evidence of LoCoMo's questions, in the transcripts of sessions.

@@ -20,7 +20,7 @@ func (c client) upload(name string, module []byte) reply {
 // keepByTag is the SDK's example, as its author would upload it.
 func keepByTag(t testing.TB) []byte {
 	t.Helper()
-	module, err := os.ReadFile("../../sdk/go/examples/keep-by-tag/keep-by-tag.wasm")
+	module, err := os.ReadFile("../../sdk/policy/go/examples/keep-by-tag/keep-by-tag.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
 // instructions is what a client tells its model about the tools as a whole.

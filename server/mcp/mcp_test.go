@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
 // one is a server of one tool; log gets what clients are not told.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/tools"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 )
 
 // walker compares a body, which must be valid JSON, with a shape. It descends only into fields that the shape names and

@@ -3,7 +3,7 @@ package main
 
 import (
 	delegationfilter "github.com/seed-0906e6bc/mneme/policies/delegation-filter"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 var _ = mneme.Register(delegationfilter.Assemble)

@@ -3,7 +3,7 @@ package main
 
 import (
 	depthcompress "github.com/seed-0906e6bc/mneme/policies/depth-compress"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 var _ = mneme.Register(depthcompress.Assemble)

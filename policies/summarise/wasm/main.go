@@ -3,7 +3,7 @@ package main
 
 import (
 	"github.com/seed-0906e6bc/mneme/policies/summarise"
-	mneme "github.com/seed-0906e6bc/mneme/sdk/go"
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
 )
 
 var _ = mneme.Register(summarise.Assemble)

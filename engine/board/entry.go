@@ -1,0 +1,142 @@
+// Package entry keeps the entries of boards: it stores them, and finds them by number, tags, words and time. It knows
+// nothing of boards but what their entries share, a Series.
+//
+// The one hard idea is that entries are numbered, and that their times never go back. A filter is therefore a range of
+// numbers and some terms, and package postings answers which numbers have a term. An entry is read only when its number
+// is chosen, in a read of its own. Where it was deleted in between, Read answers ErrGone, and the caller begins again
+// with the series as it is then.
+package board
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// ChatTag is the tag that makes an entry chat.
+const ChatTag = "chat"
+
+// Series is the entries of one board. It is part of the board's record, so that its counts are exact.
+type Series struct {
+	Incarnation ident.Incarnation `json:"incarnation"`
+	Last        uint64            `json:"last"`    // number of the newest entry there ever was
+	LastAt      time.Time         `json:"last_at"` // the time of that entry
+	Entries     uint64            `json:"entries"` // how many there are now
+	Chat        uint64            `json:"chat"`    // how many of them are chat
+}
+
+// Add counts an entry that is made now, and gives it its number and its time.
+func (s *Series) Add(e *Stored, now time.Time) {
+	if s.Last++; now.After(s.LastAt) {
+		s.LastAt = now
+	}
+	if s.Entries++; e.IsChat() {
+		s.Chat++
+	}
+	e.Seq, e.Created = s.Last, s.LastAt.UnixMilli()
+}
+
+// Stored is an entry as it is stored: the length of the JSON of its Record in four bytes, that JSON, and the content.
+type Stored struct {
+	Record
+	Seq     uint64 // its number
+	Content string
+	Damaged bool // nothing but its number is known
+}
+
+// Record is what a stored entry says before its content.
+type Record struct {
+	Tags     []string   `json:"tags,omitempty"`
+	Source   string     `json:"source,omitempty"`
+	Created  int64      `json:"created"` // milliseconds since 1970
+	Size     int        `json:"size"`    // of the content, in bytes
+	Notified []Notified `json:"notified,omitempty"`
+}
+
+// Notified names a notification that an entry raised, so that it goes with the entry.
+type Notified struct {
+	Agent string            `json:"agent"`
+	Inbox ident.Incarnation `json:"inbox"`
+	Seq   uint64            `json:"seq"`
+	Kind  string            `json:"kind"`
+}
+
+// IsChat tells whether the entry has the tag chat.
+func (r *Record) IsChat() bool { return slices.Contains(r.Tags, ChatTag) }
+
+// Put collects the writes of the entry and of its place among the entries by time. Places writes what it is found by.
+func (e *Stored) Put(t *records.Tx, series ident.Incarnation) error {
+	meta, err := json.Marshal(e.Record)
+	if err != nil {
+		return err
+	}
+	raw := make([]byte, 0, 4+len(meta)+len(e.Content))
+	raw = append(binary.BigEndian.AppendUint32(raw, uint32(len(meta))), meta...)
+	t.Put(records.Entry.Key(series, e.Seq), append(raw, e.Content...))
+	t.Put(records.EntryTime.Key(series, records.TimeOf(e.Created), e.Seq), []byte{0})
+	return nil
+}
+
+// Delete collects the writes that remove what Put wrote, and counts the entry out of its series.
+func (e *Stored) Delete(t *records.Tx, s *Series) {
+	t.Delete(records.Entry.Key(s.Incarnation, e.Seq))
+	t.Delete(records.EntryTime.Key(s.Incarnation, records.TimeOf(e.Created), e.Seq))
+	if s.Entries--; e.IsChat() {
+		s.Chat--
+	}
+}
+
+// Parse reads a stored entry. The value of one that the store knows to be damaged is nil.
+func Parse(seq uint64, value []byte) *Stored {
+	damaged := &Stored{Seq: seq, Damaged: true}
+	if len(value) < 4 {
+		return damaged
+	}
+	n := int(binary.BigEndian.Uint32(value))
+	if n > len(value)-4 {
+		return damaged
+	}
+	e := &Stored{Seq: seq, Content: string(value[4+n:])}
+	if json.Unmarshal(value[4:4+n], &e.Record) != nil || len(e.Content) != e.Size {
+		return damaged
+	}
+	return e
+}
+
+// ErrGone is answered for an entry that was chosen and is not there.
+var ErrGone = errors.New("an entry of a board is gone")
+
+// Read reads entries by number, in this order: as many as fit in budget bytes of content, but at least one. An entry
+// that is not there is ErrGone. With lost, it was lost by the store instead: it comes as damaged and is never left out.
+func Read(ctx context.Context, db *records.DB, tenant string, series ident.Incarnation, seqs []uint64, budget int,
+	lost bool) ([]*Stored, error) {
+	var out []*Stored
+	for chunk := range slices.Chunk(seqs, 16) { // so that not all of many long entries are in memory at once
+		keys := make([][]byte, len(chunk))
+		for i, seq := range chunk {
+			keys[i] = records.Entry.Key(series, seq)
+		}
+		r, err := db.Store.Read(ctx, tenant, store.Query{Keys: keys})
+		if err != nil {
+			return nil, err
+		}
+		for i, it := range r.Keys {
+			if it.Value == nil && !it.Damaged && !lost {
+				return nil, ErrGone
+			}
+			e := Parse(chunk[i], it.Value)
+			if budget -= e.Size; budget < 0 && len(out) > 0 {
+				return out, nil
+			}
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}

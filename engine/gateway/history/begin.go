@@ -1,0 +1,128 @@
+package history
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+)
+
+// Reasons for which an exchange is not stored.
+const (
+	noSession    = "no_session"
+	tooManyForks = "too_many_forks"
+	unreadable   = "unreadable_reply"
+	refused      = "refusal"
+	contended    = "contended"
+	// changedMeanwhile: the client has changed its history while the reply was awaited.
+	changedMeanwhile = "changed_meanwhile"
+)
+
+// Begin finds what of a request is stored. It answers invalid_messages where a message cannot be read, not_found for a
+// project that is not there, and previous_response_not_found for a request that goes on from a response which nobody
+// knows and does not bring its history. A request that will not be stored is an Exchange all the same, which says why.
+func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string, ask Ask) (*Exchange, error) {
+	said, err := svc.listen(c.Tenant, projectID, &ask)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := svc.before(ctx, c, projectID, &ask)
+	if err != nil {
+		return nil, err
+	}
+	if ask.Previous != "" {
+		resp = ask.follow(resp)
+	}
+	x := &Exchange{Session: ask.Session, Delegation: ask.Agent, ask: ask, said: said, given: map[string]uint32{}}
+	if ask.Session == "" && ask.Previous != "" {
+		return nil, errUnknown(ask.Previous)
+	}
+	if ask.Session == "" {
+		x.Unstored, x.Match = noSession, align.Match{Case: align.None}
+		x.first.pending = said.cut(0, len(said.parsed))
+		x.first.shown.pending = x.first.pending
+		return x, nil
+	}
+	if err := ident.CheckSession("session_id", ask.Session); err != nil {
+		return nil, err
+	}
+	x.base, _ = ident.Forked(ask.Session)
+	places, err := svc.places(ctx, c, projectID, x)
+	if err != nil {
+		return nil, err
+	}
+	for i := range places {
+		if h := places[i].head; h != nil {
+			x.given[places[i].id] = h.Turns
+		}
+	}
+	if resp != nil {
+		if x.resumed, err = svc.resume(ctx, c.Tenant, &ask, resp, places); err != nil {
+			return nil, err
+		}
+	}
+	if err := svc.takeUp(ctx, c, projectID, x, places); err != nil {
+		return nil, err
+	}
+	x.first = svc.find(ctx, c, x, places)
+	f := &x.first
+	if ask.Previous != "" && !ask.Delta && !f.whole() {
+		return nil, errUnknown(ask.Previous)
+	}
+	x.Session, x.Match, x.Revision, x.AsOf = f.id, f.match, f.revision(), f.shown.upto
+	if f.to == "" {
+		x.Session, x.Unstored = ask.Session, tooManyForks
+	} else if f.copies {
+		x.Fork = f.to
+	}
+	return x, nil
+}
+
+// follow makes the request one that goes on from a response, if that is of its session. A request in another session
+// sends new messages alone there. It gives the response where the request goes on from it.
+func (a *Ask) follow(r *Response) *Response {
+	if r == nil {
+		return nil
+	}
+	a.Delta = true
+	asked, _ := ident.Forked(a.Session)
+	is, _ := ident.Forked(r.Session)
+	if a.Session != "" && !a.Weak && asked != is {
+		return nil
+	}
+	a.Session, a.Agent = r.Session, r.Agent
+	return r
+}
+
+// resume finds the open turn that a request goes on from. A request that is sent again goes on from where it did before.
+// It answers previous_response_not_found where the session does not hold any more what led to the response.
+func (svc *Service) resume(ctx context.Context, tenant string, a *Ask, r *Response, places []place) (l *loop, err error) {
+	i := slices.IndexFunc(places, func(p place) bool { return p.id == r.Session })
+	if i >= 0 {
+		p := &places[i]
+		p.line = p.all[r.Agent]
+		repeated := a.Previous == "" && a.Retries > 0 && r.Body == a.body()
+		if l, err = svc.goesOn(ctx, tenant, a.Format, r, p, repeated); err != nil {
+			return nil, err
+		}
+		switch {
+		case l == nil && r.Else != nil:
+			return svc.resume(ctx, tenant, a, r.Else, places)
+		case l == nil || a.Previous != "":
+		case l.keep != p.line.Len():
+			return nil, nil
+		case repeated && r.Open == nil && r.Else != nil:
+			if l, err = svc.goesOn(ctx, tenant, a.Format, r.Else, p, false); l != nil {
+				l.given = p.line.lastTurn()
+			}
+			return l, err
+		case repeated && r.Open == nil:
+			return old(p, r.Agent, p.line.lastStart()), nil
+		}
+	}
+	if l == nil && a.Previous != "" {
+		return nil, errUnknown(a.Previous)
+	}
+	return l, nil
+}

@@ -1,0 +1,275 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/admission"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+)
+
+// maxWaiting bounds how many exchanges of one session wait for their turn to be stored.
+const maxWaiting = 256
+
+// maxAttempts bounds how often an exchange is found again because others stored something meanwhile.
+const maxAttempts = 32
+
+// Commit stores an exchange whose reply came whole. Where nothing is to be stored, Stored says why; an error says that
+// something could not be.
+func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string, x *Exchange, r Reply) (Stored, error) {
+	out := Stored{Session: x.Session, Revision: x.Revision, Reason: x.Unstored}
+	if out.Reason != "" {
+		return out, nil
+	}
+	if x.ask.Format != chat.OpenAIResponses { // Only there requests name responses.
+		r.ResponseID = ""
+	}
+	reply, err := listen(x.ask.Format, r.Messages)
+	switch {
+	case err != nil || len(reply.parsed) == 0:
+		out.Reason = unreadable
+	case r.Stop == "refusal" && !slices.ContainsFunc(reply.parsed, func(m message) bool { return m.spoken }):
+		out.Reason = refused
+	}
+	if out.Reason != "" {
+		return out, nil
+	}
+	if reply.calls() || r.Stop == "pause_turn" {
+		err := svc.goOn(ctx, c, projectID, x, &r, &out)
+		return out, err
+	}
+	// Those who store in one session take turns here, so that only other servers can be first.
+	leave, err := svc.queues.Enter(ctx, c.Tenant+"\x00"+projectID+"\x00"+x.base)
+	if errors.Is(err, admission.ErrFull) {
+		out.Reason = contended
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	defer leave()
+	f := x.first
+	for range maxAttempts {
+		err := svc.store(ctx, c, projectID, x, &f, r, &out)
+		known, ok := fault.As(err)
+		if !ok || known.Code != "revision_changed" && known.Code != "session_exists" {
+			return out, err
+		}
+		places, err := svc.places(ctx, c, projectID, x)
+		if err != nil {
+			return out, err
+		}
+		f = svc.again(ctx, c, x, places)
+		switch {
+		case f.to == "" && x.changedMeanwhile(places):
+			out.Reason = changedMeanwhile
+			return out, nil
+		case f.to == "":
+			out.Reason = tooManyForks
+			return out, nil
+		}
+	}
+	out.Reason = contended
+	return out, nil
+}
+
+// goOn remembers what was said so far of a turn that goes on with the client's next request.
+func (svc *Service) goOn(ctx context.Context, c ident.Caller, projectID string, x *Exchange, r *Reply, out *Stored) error {
+	said, err := heard(x.ask.Format, x.first.pending, r)
+	if err != nil {
+		out.Reason = unreadable
+		return nil
+	}
+	l := x.loop(&x.first, said)
+	if err := svc.noteOpen(ctx, c, projectID, x, l, x.first.loop, r); err != nil {
+		return err
+	}
+	out.Open = true
+	svc.remember(c, x, func(ls *loops) *loops { return ls.with(l) })
+	return nil
+}
+
+// loop is the open turn of an exchange.
+func (x *Exchange) loop(f *found, said saying) *loop {
+	l := &loop{session: f.id, agent: x.Delegation, incarnation: f.incarnation(), keep: f.keep, base: f.base(), said: said,
+		shown: said.shown(), given: x.given[f.id]}
+	if f.loop != nil {
+		l.given = f.loop.given
+	}
+	return l
+}
+
+// heard puts what is pending and a reply together, in memory of its own. The reply names its decision.
+func heard(f chat.Format, pending []json.RawMessage, r *Reply) (saying, error) {
+	raw := make([]json.RawMessage, 0, len(pending)+len(r.Hidden)+len(r.Messages))
+	for _, m := range pending {
+		raw = append(raw, slices.Clone(m))
+	}
+	for _, m := range r.Hidden {
+		raw = append(raw, own(slices.Clone(m), "hidden", "true"))
+	}
+	for _, m := range r.Messages {
+		raw = append(raw, slices.Clone(m))
+	}
+	said, err := listen(f, raw)
+	if err != nil || r.DecisionID == "" {
+		return said, err
+	}
+	first := slices.IndexFunc(said.parsed, func(m message) bool {
+		return m.Index >= len(pending) && m.Role == plan.RoleAssistant
+	})
+	if first < 0 {
+		return said, nil
+	}
+	at := said.parsed[first].Index
+	raw[at] = own(raw[at], "decision_id", `"`+r.DecisionID+`"`)
+	return listen(f, raw)
+}
+
+// again finds an exchange once more, because its session went on while the reply was awaited. It takes back only what
+// was there when the request began, or what the same request has stored meanwhile: of two that were sent at once one
+// turn is left. Anything else goes to a fork. Where the client has changed its history meanwhile, what the request says
+// of it is out of date: it is stored only where it goes on from the history as it is now, and else has no place.
+func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, places []place) found {
+	f := svc.find(ctx, c, x, places)
+	if x.changedMeanwhile(places) {
+		if f.match.Case != align.Extend || f.back != nil {
+			f.to = ""
+		}
+		f.change = nil
+		return f
+	}
+	if f.copies || f.back == nil && f.match.Case != align.None {
+		return f
+	}
+	if f.back != nil && f.id == x.first.id && !f.others(x.Delegation, max(*f.back, x.given[f.id])) &&
+		(f.line.lastTurn() <= x.given[f.id] || svc.twin(c, x, &f)) {
+		return f
+	}
+	out := x.first
+	out.to = freeFork(places)
+	if out.pending = withoutDecisions(out.pending); out.keep == 0 { // Nothing is stored before it.
+		out.place, out.line, out.back, out.copies = place{id: out.to}, line{}, nil, false
+		return out
+	}
+	for i := range places { // It goes to a copy of the session as it was.
+		p := &places[i]
+		if p.id != out.id || p.line.Len() < out.keep {
+			continue
+		}
+		if p.line.chained(out.keep) == out.base() {
+			out.place, out.back, out.copies = *p, new(p.line.turn[out.keep-1]), true
+			return out
+		}
+	}
+	return x.apart(places)
+}
+
+// changedMeanwhile reports whether messages that were there when the request began were changed or removed since.
+func (x *Exchange) changedMeanwhile(places []place) bool {
+	was := x.first.place
+	for i := range places {
+		if p := &places[i]; p.id == was.id && was.head != nil && p.head != nil && p.incarnation() == was.incarnation() {
+			return p.head.Changes != was.head.Changes
+		}
+	}
+	return false
+}
+
+// twin tells whether what a request would take back is one turn, which the same request has made.
+func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
+	if f.match.Case != align.Rewind || f.line.turn[f.keep] != f.line.lastTurn() {
+		return false
+	}
+	made, known := svc.openTurns(c, x).body(f.id, f.line.lastTurn())
+	return !known || made == x.ask.body()
+}
+
+// change is what a commit does besides. The first request of a line that says its kind gives it to the line.
+func (x *Exchange) change(f *found) *session.Change {
+	if x.Delegation != "" || x.ask.Kind == "" || f.head != nil && f.head.Sent != nil && f.head.Sent.Kind != "" {
+		return f.change
+	}
+	c := new(session.Change)
+	if f.change != nil {
+		*c = *f.change
+	}
+	sent := new(session.Sent)
+	switch {
+	case c.Sent != nil:
+		*sent = *c.Sent
+	case f.head != nil && f.head.Sent != nil:
+		*sent = *f.head.Sent
+	}
+	sent.Kind, c.Sent = x.ask.Kind, sent
+	return c
+}
+
+// withoutDecisions gives messages that name no decisions, because those are of another session.
+func withoutDecisions(raw []json.RawMessage) []json.RawMessage {
+	out := slices.Clone(raw)
+	for i := range out {
+		if o, twice, ok := rawjson.ReadObject(out[i]); ok && twice == nil && o.Get("decision_id") != nil {
+			out[i] = o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool { return string(f.Name) == "decision_id" })
+		}
+	}
+	return out
+}
+
+// store commits what is pending, with the reply, at the revision at which the request was found. It answers
+// revision_changed and session_exists where others came first.
+func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string, x *Exchange, f *found, r Reply,
+	out *Stored) error {
+	if f.to != x.Session {
+		r.DecisionID, f.pending = "", withoutDecisions(f.pending)
+	}
+	decision := r.DecisionID
+	r.DecisionID = "" // The turn names it.
+	all, err := heard(x.ask.Format, f.pending, &r)
+	if err != nil {
+		out.Reason = unreadable
+		return nil
+	}
+	req := session.TurnRequest{SessionID: f.to, Format: all.format.String(), RewindTo: f.back,
+		IfRevision: new(f.revision()), Mode: transcript.ModeRepair}
+	if x.Delegation != "" {
+		req.DelegationID = &x.Delegation
+	}
+	if f.copies {
+		s, err := svc.sessions.Fork(ctx, c, ident.Once{}, projectID, f.id, session.ForkRequest{AtTurn: f.back, As: f.to})
+		if err != nil {
+			return err
+		}
+		req.RewindTo, req.IfRevision = nil, &s.Revision
+	} else {
+		req.Change = x.change(f)
+	}
+	if err := svc.noteResponse(ctx, c, x, f, &r, &all); err != nil {
+		return err
+	}
+	starts := all.turns()
+	for i, start := range starts[:len(starts)-1] {
+		if req.Messages = all.cut(start, starts[i+1]); i == len(starts)-2 {
+			req.DecisionID = decision
+		}
+		done, err := svc.sessions.AppendTurn(ctx, c, ident.Once{}, projectID, req)
+		if err != nil {
+			return err
+		}
+		out.Session, out.Turn, out.Revision = f.to, done.Turn, done.Revision
+		req.RewindTo, req.IfRevision, req.Change = nil, &done.Revision, nil
+	}
+	svc.remember(c, x, func(ls *loops) *loops {
+		return ls.stored(x.loop(f, all), body{session: f.to, turn: out.Turn, hash: x.ask.body()})
+	})
+	return nil
+}

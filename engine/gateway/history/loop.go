@@ -1,0 +1,186 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+)
+
+// loop is the open part of a turn: what was said since the last stored turn, up to a reply that calls tools. It stands
+// behind the first keep messages of a chain, whose hash is base, so it holds however the session goes on.
+type loop struct {
+	session, agent string
+	incarnation    ident.Incarnation // of the session; zero: it was yet to be made
+	keep           int
+	base           align.Hash
+	given          uint32      // the turns that the session had given numbers to when the loop began
+	response       *responseID // under which it is stored; nil: it is kept in memory alone
+	said           saying      // with decisions and hidden messages
+	shown          []align.Hash
+}
+
+// behind tells whether the loop stands behind messages of a place.
+func (l *loop) behind(p *place) bool {
+	if l.keep > p.line.Len() || l.incarnation != p.incarnation() && l.keep > 0 {
+		return false
+	}
+	return p.line.chained(l.keep) == l.base
+}
+
+// of tells whether the loop holds nothing but the beginning of another one, which may have moved to a fork meanwhile.
+func (l *loop) of(longer *loop) bool {
+	return l.agent == longer.agent && l.keep == longer.keep && l.base == longer.base &&
+		len(l.shown) <= len(longer.shown) && slices.Equal(l.shown, longer.shown[:len(l.shown)])
+}
+
+// holds tells whether there are messages in the loop that the client does not have.
+func (l *loop) holds() bool { return len(l.shown) < len(l.said.parsed) }
+
+// old is an open turn of which nothing was said yet: it stands for the messages before it.
+func old(p *place, agent string, keep int) *loop {
+	return &loop{session: p.id, agent: agent, incarnation: p.incarnation(), keep: keep, base: p.line.chained(keep),
+		given: p.line.lastTurn()}
+}
+
+// loops are the open turns of a session and its forks, the newest first, and which requests made the newest turns.
+type loops struct {
+	open   []*loop
+	bodies []body
+}
+
+// body tells of the request that a turn was made of.
+type body struct {
+	session string
+	turn    uint32
+	hash    [32]byte
+}
+
+// Bounds of what is remembered of a session and its forks.
+const (
+	maxLoops  = 16
+	maxBodies = 64
+)
+
+func (ls *loops) weigh() int {
+	n := 64 + len(ls.bodies)*96
+	for _, l := range ls.open {
+		n += 256 + len(l.shown)*messageSize
+		for _, raw := range l.said.raw {
+			n += 2 * len(raw) // as it came and as it was read
+		}
+	}
+	return n
+}
+
+// with gives the loops and one more, which takes the place of those that it goes on from.
+func (ls *loops) with(l *loop) *loops {
+	out := ls.without(l)
+	out.open = append([]*loop{l}, out.open[:min(len(out.open), maxLoops-1)]...)
+	return out
+}
+
+// stored gives the loops behind a commit: the turn is no longer open, and its request is known.
+func (ls *loops) stored(turn *loop, b body) *loops {
+	out := ls.without(turn)
+	out.bodies = append([]body{b}, ls.bodies[:min(len(ls.bodies), maxBodies-1)]...)
+	return out
+}
+
+func (ls *loops) without(turn *loop) *loops {
+	out := &loops{bodies: ls.bodies}
+	for _, l := range ls.open {
+		if !l.of(turn) {
+			out.open = append(out.open, l)
+		}
+	}
+	return out
+}
+
+// body gives the request that a turn was made of, if that is known.
+func (ls *loops) body(session string, turn uint32) (hash [32]byte, known bool) {
+	for _, b := range ls.bodies {
+		if b.session == session && b.turn == turn {
+			return b.hash, true
+		}
+	}
+	return hash, false
+}
+
+// path is a line up to some message, with a loop behind it. It is a align.Stored.
+type path struct {
+	line  line
+	keep  int
+	shown []align.Hash
+}
+
+func pathOf(in line, l *loop) path {
+	if l == nil {
+		return path{line: in, keep: in.Len()}
+	}
+	return path{line: in, keep: l.keep, shown: l.shown}
+}
+
+func (p path) Len() int { return p.keep + len(p.shown) }
+
+func (p path) Message(i int) align.Hash {
+	if i >= p.keep {
+		return p.shown[i-p.keep]
+	}
+	return p.line.Message(i)
+}
+
+// again gives what a client sent from a message on that the loop begins with: as it was sent now, but with the hidden
+// messages between, and with the decisions of the replies. A reply behind hidden messages stays as it was stored, because
+// the client's has thinking that was made behind other messages.
+func (l *loop) again(said saying) (out []json.RawMessage) {
+	said.raw = slices.Clone(said.raw)
+	at, from := l.keep, l.keep
+	for i := range l.said.parsed {
+		if m := &l.said.parsed[i]; m.Hidden || i > 0 && l.said.parsed[i-1].Hidden {
+			out = append(append(out, said.cut(from, at)...), l.said.cut(i, i+1)...)
+			if !m.Hidden {
+				at++
+			}
+			from = at
+		} else {
+			if m.Decision != "" {
+				index := said.parsed[at].Index
+				said.raw[index] = own(said.raw[index], "decision_id", `"`+m.Decision+`"`)
+			}
+			at++
+		}
+	}
+	return append(out, said.cut(from, len(said.parsed))...)
+}
+
+// own gives a message with one more field of Mneme's.
+func own(raw json.RawMessage, name, value string) json.RawMessage {
+	o, twice, ok := rawjson.ReadObject(bytes.TrimSpace(raw))
+	if !ok || twice != nil || o.Get(name) != nil {
+		return raw
+	}
+	return o.With(name, []byte(value))
+}
+
+// openTurns are those of a request's session.
+func (svc *Service) openTurns(c ident.Caller, x *Exchange) *loops {
+	ls, unlock := svc.loops.Locked(svc.loopsKey(c, x))
+	defer unlock()
+	return ls.Value
+}
+
+// remember changes what is remembered of the open turns of a request's session.
+func (svc *Service) remember(c ident.Caller, x *Exchange, change func(*loops) *loops) {
+	ls, unlock := svc.loops.Locked(svc.loopsKey(c, x))
+	defer unlock()
+	next := change(ls.Value)
+	svc.loops.Keep(ls, next, next.weigh())
+}
+
+func (svc *Service) loopsKey(c ident.Caller, x *Exchange) string {
+	return svc.key(c.Tenant, string(x.project[:])+x.base)
+}

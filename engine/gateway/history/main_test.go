@@ -1,0 +1,10 @@
+package history_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/hostapi/compiler/compilertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(compilertest.Main(m)) }

@@ -1,0 +1,184 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
+)
+
+// Clients call upstreams.
+type Clients struct {
+	Allowed provider.Allowed
+	// Own tells of a text whether it holds a key of Mneme's, which never leaves.
+	Own func(text string) bool
+
+	public, named *http.Client
+}
+
+// NewClients makes the clients that call what the operator allows.
+func NewClients(allowed provider.Allowed, own func(text string) bool) *Clients {
+	return &Clients{Allowed: allowed, Own: own, public: NewClient(func(string) bool { return false }),
+		named: NewClient(func(string) bool { return true })}
+}
+
+// Request is a client's request as far as it goes on.
+type Request struct {
+	Method string
+	Path   string // below the upstream's base
+	Query  string
+	Header http.Header // all of the client's
+	// Body must stay as it is until it is Taken; the field may be cleared once the answer has begun.
+	Body []byte
+
+	reading atomic.Int32 // how many readers of Body there are that may still be read
+}
+
+// Taken tells, once Do has given an answer, whether the body's bytes are read no more. A provider may answer before it has
+// read all of a body, which goes on being sent then.
+func (r *Request) Taken() bool { return r.reading.Load() == 0 }
+
+// Do sends a request to an upstream. The error is a *Refusal.
+func (c *Clients) Do(ctx context.Context, u *provider.Upstream, r *Request) (*http.Response, error) {
+	client, err := c.client(u)
+	if err != nil {
+		return nil, err
+	}
+	at, err := u.At(r.Path, r.Query)
+	if err != nil {
+		return nil, Refuse(http.StatusNotFound, "not_found", err.Error())
+	}
+	if c.Own(r.Path) || c.Own(r.Query) {
+		return nil, Refuse(http.StatusBadRequest, "key_in_url",
+			"The URL holds a key of Mneme's. Send keys in headers alone, and replace this one: URLs are logged.")
+	}
+	out := &http.Request{Method: r.Method, URL: at, Host: at.Host, Header: requestHeaders(u, r.Header, c.Own),
+		ProtoMajor: 1, ProtoMinor: 1}
+	if u.Use != provider.Sealed && !hasKey(out.Header) {
+		return nil, Refuse(http.StatusUnauthorized, "provider_key_missing", "The provider's key is missing: send it as "+
+			keyPlace(u.Protocol)+", beside Mneme's in X-Mneme-Key.")
+	}
+	if len(r.Body) > 0 {
+		out.Body, out.ContentLength = r.newBody(), int64(len(r.Body))
+		// A connection from the pool may have been closed meanwhile. Then nothing was sent, and it is sent again.
+		out.GetBody = func() (io.ReadCloser, error) { return r.newBody(), nil }
+	}
+	resp, err := client.Do(out.WithContext(ctx))
+	if err != nil {
+		return nil, unreached(ctx, err)
+	}
+	return resp, nil
+}
+
+// body reads a request's body, which it lets go of once that is sent: the request of net/http lives as long as its answer.
+type body struct {
+	mu      sync.Mutex // The transport may close a body while it reads.
+	left    []byte     // nil: nothing is read any more
+	reading *atomic.Int32
+}
+
+func (r *Request) newBody() *body {
+	r.reading.Add(1)
+	return &body{left: r.Body, reading: &r.reading}
+}
+
+// Read implements io.Reader.
+func (b *body) Read(to []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left == nil {
+		return 0, io.EOF
+	}
+	n := copy(to, b.left)
+	if b.left = b.left[n:]; len(b.left) == 0 {
+		b.end()
+	}
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end()
+	return nil
+}
+
+// end lets go of the bytes. The lock must be held.
+func (b *body) end() {
+	if b.left != nil {
+		b.left = nil
+		b.reading.Add(-1)
+	}
+}
+
+// client is the one that may call an upstream.
+func (c *Clients) client(u *provider.Upstream) (*http.Client, error) {
+	allowed, named := c.Allowed.Host(u.Base)
+	switch {
+	case !allowed:
+		return nil, Refuse(http.StatusForbidden, "upstream_not_allowed",
+			fmt.Sprintf("The operator does not allow the host of the upstream %q (--proxy-upstreams).", u.Name))
+	case u.Use == provider.Sealed && u.Key == "":
+		return nil, Refuse(http.StatusServiceUnavailable, "upstream_key_unusable",
+			fmt.Sprintf("The sealed key of the upstream %q cannot be opened: its secret must be set again.", u.Name))
+	case named && u.AllowPrivate:
+		return c.named, nil
+	}
+	return c.public, nil
+}
+
+func hasKey(h http.Header) bool {
+	for _, name := range keyHeaders {
+		if h.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func keyPlace(p provider.Protocol) string {
+	if p == provider.Anthropic {
+		return "x-api-key"
+	}
+	return "Authorization: Bearer"
+}
+
+// unreached words why a provider gave no answer. The text of the error may hold the URL, which may hold what is not to be
+// repeated, so it is not part of the message.
+func unreached(ctx context.Context, err error) *Refusal {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	resolving, isDNS := errors.AsType[*net.DNSError](err)
+	outer, isURL := errors.AsType[*url.Error](err)
+	switch {
+	case ctx.Err() != nil:
+		return Refuse(http.StatusServiceUnavailable, "shutting_down", "The server is stopping.").Again()
+	case errors.Is(err, errPrivate):
+		return Refuse(http.StatusForbidden, "upstream_not_allowed", "The provider's host has an address of a private "+
+			"network. The operator must name the host in --proxy-upstreams, and the upstream must say allow_private.")
+	case untrusted:
+		return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider's certificate is not valid.")
+	case isDNS && resolving.IsNotFound:
+		return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider's host does not exist.")
+	case isURL && outer.Timeout():
+		return Refuse(http.StatusGatewayTimeout, "upstream_timeout", "The provider did not answer in time.").Again()
+	}
+	return Refuse(http.StatusBadGateway, "upstream_unreachable", "The provider could not be reached.").Again()
+}
+
+// IdleTime is how long a provider may send nothing once its answer began, PingTime how long a client waits for a sign of
+// life, and DrainTime how long an answer is waited for whose client has gone.
+const (
+	IdleTime  = 2 * time.Minute
+	PingTime  = 15 * time.Second
+	DrainTime = time.Minute
+)

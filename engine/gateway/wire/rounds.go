@@ -1,0 +1,362 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+)
+
+// Rounds makes one answer of the answers of several rounds: in each but the last the model called tools that do not run
+// where the client is, but here, and it was called again with their results. The client sees what the model said in all
+// rounds, its own calls, and one end. The zero Rounds is not ready; NewRounds makes one.
+//
+// What the client never sees is Hidden, and stands in front of what it does see, as if the model had called its hidden
+// tools first and then spoken: so the client's message is one, as it sends it again.
+type Rounds struct {
+	Format chat.Format
+	// Hidden are the calls that ran here and their results, as messages of the format.
+	Hidden []json.RawMessage
+	// Choice is the tool_choice of the client's request, which a later round may have replaced; nil: it has none.
+	Choice json.RawMessage
+
+	names   map[string]bool
+	id      string // of the first round, which the client has
+	last    *Reply
+	content []string          // Chat Completions: what was said
+	seen    []json.RawMessage // else: the client's blocks or items
+	// stored are those that are kept. Anthropic's thinking is not among them, because it is bound to what stood before it,
+	// and items of Responses whose reasoning is hidden lose the id that asks for it.
+	stored []json.RawMessage
+	usage  Usage
+	raw    map[string]any // the sum of the usages as the provider has them
+}
+
+// NewRounds makes an answer in which calls of tools with these names are held back.
+func NewRounds(f chat.Format, names []string) *Rounds {
+	r := &Rounds{Format: f, names: map[string]bool{}}
+	for _, name := range names {
+		r.names[name] = true
+	}
+	return r
+}
+
+// Held is a call that is held back.
+type Held struct{ ID, Name, Arguments string }
+
+// Result is what a held call gave.
+type Result struct {
+	Held
+	Content string
+	IsError bool
+}
+
+// Add takes the answer of a round. It gives the calls to answer, and whether the client has calls to answer as well.
+func (r *Rounds) Add(reply *Reply) (held []Held, clients bool) {
+	r.last = reply
+	if r.id == "" {
+		r.id = reply.ID
+	}
+	r.usage = r.usage.Plus(reply.Usage)
+	r.raw = sum(r.raw, reply.rawUsage)
+	switch r.Format {
+	case chat.OpenAIChat:
+		return r.addMessage(reply.Messages[0])
+	case chat.AnthropicMessages:
+		var m fields
+		_ = json.Unmarshal(reply.Messages[0], &m)
+		return r.addBlocks(m.list("content"))
+	}
+	return r.addItems(reply.Messages)
+}
+
+func (r *Rounds) addMessage(raw json.RawMessage) (held []Held, clients bool) {
+	var m fields
+	_ = json.Unmarshal(raw, &m)
+	if text := m.text("content"); text != "" {
+		r.content = append(r.content, text)
+	}
+	var ours []json.RawMessage
+	for _, raw := range m.list("tool_calls") {
+		var call fields
+		_ = json.Unmarshal(raw, &call)
+		f := call.object("function")
+		if !r.names[f.text("name")] {
+			clients = true
+			continue
+		}
+		ours = append(ours, raw)
+		held = append(held, Held{call.text("id"), f.text("name"), f.text("arguments")})
+	}
+	if ours != nil {
+		m["tool_calls"], _ = encode(ours)
+		m["content"] = json.RawMessage("null")
+		r.hide(m)
+	}
+	return held, clients
+}
+
+func (r *Rounds) hide(v any) {
+	raw, _ := encode(v)
+	r.Hidden = append(r.Hidden, raw)
+}
+
+func (r *Rounds) addBlocks(blocks []json.RawMessage) (held []Held, clients bool) {
+	var thinking, ours []json.RawMessage
+	leads := r.Hidden == nil && len(r.seen) == 0 // Only thinking that nothing is cut out before stays valid.
+	for _, raw := range blocks {
+		var b fields
+		_ = json.Unmarshal(raw, &b)
+		kind := b.text("type")
+		thinks := kind == "thinking" || kind == "redacted_thinking"
+		if kind == "tool_use" && r.names[b.text("name")] {
+			ours = append(ours, raw)
+			held = append(held, Held{b.text("id"), b.text("name"), string(b["input"])})
+			continue
+		}
+		clients = clients || kind == "tool_use"
+		r.seen = append(r.seen, raw)
+		if leads = leads && thinks; leads {
+			thinking = append(thinking, raw)
+		}
+		if !thinks {
+			r.stored = append(r.stored, raw)
+		}
+	}
+	if ours != nil {
+		content, _ := encode(append(thinking, ours...))
+		r.Hidden = append(r.Hidden, assistant(content))
+	}
+	return held, clients
+}
+
+func (r *Rounds) addItems(items []json.RawMessage) (held []Held, clients bool) {
+	var reasoning []json.RawMessage // It belongs to the item behind it.
+	var thought, hides bool         // The newest reasoning is hidden.
+	for _, raw := range items {
+		var item fields
+		_ = json.Unmarshal(raw, &item)
+		kind := item.text("type")
+		if kind == "reasoning" {
+			reasoning = append(reasoning, raw)
+			continue
+		}
+		ours := kind == "function_call" && r.names[item.text("name")]
+		if reasoning != nil {
+			thought, hides = true, ours
+		}
+		alone := raw
+		if thought && hides != ours {
+			delete(item, "id")
+			alone, _ = encode(item)
+		}
+		switch {
+		case ours:
+			r.Hidden = append(append(r.Hidden, reasoning...), alone)
+			held = append(held, Held{item.text("call_id"), item.text("name"), item.text("arguments")})
+		default:
+			r.seen = append(append(r.seen, reasoning...), raw)
+			r.stored = append(append(r.stored, reasoning...), alone)
+			clients = clients || strings.HasSuffix(kind, "_call") && item.text("call_id") != ""
+		}
+		reasoning = nil
+	}
+	r.seen, r.stored = append(r.seen, reasoning...), append(r.stored, reasoning...)
+	return held, clients
+}
+
+// Answer takes what the held calls of the newest round gave. It gives the messages that go behind the prompt of the next
+// round: the model's own answer, and the results.
+func (r *Rounds) Answer(results []Result) []json.RawMessage {
+	var out, blocks []json.RawMessage
+	for _, res := range results {
+		var v map[string]any
+		switch r.Format {
+		case chat.OpenAIChat:
+			v = map[string]any{"role": "tool", "tool_call_id": res.ID, "content": res.Content}
+		case chat.OpenAIResponses:
+			v = map[string]any{"type": "function_call_output", "call_id": res.ID, "output": res.Content}
+		default:
+			v = map[string]any{"type": "tool_result", "tool_use_id": res.ID, "content": res.Content}
+			if res.IsError {
+				v["is_error"] = true
+			}
+		}
+		raw, _ := encode(v)
+		blocks = append(blocks, raw)
+	}
+	if r.Format == chat.AnthropicMessages {
+		content, _ := encode(blocks)
+		blocks = []json.RawMessage{append(append([]byte(`{"role":"user","content":`), content...), '}')}
+	}
+	r.Hidden = append(r.Hidden, blocks...)
+	return append(append(out, r.last.Messages...), blocks...)
+}
+
+// Usage is what all rounds took together.
+func (r *Rounds) Usage() Usage { return r.usage }
+
+// Reply is the whole answer as a client sends it again.
+func (r *Rounds) Reply() *Reply {
+	out := *r.last
+	if out.ID = r.id; r.Hidden == nil {
+		return &out
+	}
+	out.Usage = r.usage
+	switch r.Format {
+	case chat.OpenAIChat:
+		m, _ := encode(r.message(out.Messages[0]))
+		out.Messages = []json.RawMessage{m}
+	case chat.AnthropicMessages:
+		content, _ := encode(nonNil(r.stored))
+		out.Messages = []json.RawMessage{assistant(content)}
+	default:
+		out.Messages = r.stored
+	}
+	return &out
+}
+
+// between separates what was said in two rounds, where the format has one text.
+const between = "\n\n"
+
+// message is the client's message of Chat Completions.
+func (r *Rounds) message(last json.RawMessage) fields {
+	var m fields
+	_ = json.Unmarshal(last, &m)
+	if text := strings.Join(r.content, between); text != "" {
+		m["content"], _ = encode(text)
+	}
+	var calls []json.RawMessage
+	for _, raw := range m.list("tool_calls") {
+		var call fields
+		_ = json.Unmarshal(raw, &call)
+		if !r.names[call.object("function").text("name")] {
+			calls = append(calls, raw)
+		}
+	}
+	if delete(m, "tool_calls"); calls != nil {
+		m["tool_calls"], _ = encode(calls)
+	}
+	return m
+}
+
+// Body is the answer's body, made of that of the last round.
+func (r *Rounds) Body(last []byte) ([]byte, error) {
+	var o fields
+	if err := json.Unmarshal(last, &o); err != nil {
+		return nil, err
+	}
+	r.common(o)
+	switch r.Format {
+	case chat.OpenAIChat:
+		for _, raw := range o.list("choices") {
+			var c fields
+			if json.Unmarshal(raw, &c) == nil && c.number("index") == 0 {
+				c["message"], _ = encode(r.message(c["message"]))
+				o["choices"], _ = encode([]any{c})
+			}
+		}
+	case chat.AnthropicMessages:
+		o["content"], _ = encode(nonNil(r.seen))
+	default:
+		o["output"], _ = encode(nonNil(r.seen))
+	}
+	return encode(o)
+}
+
+// Unread is the body of a first answer that cannot be read as a whole: as it came, but for the tools that it repeats.
+func (r *Rounds) Unread(body []byte) []byte {
+	var o fields
+	if r.Format != chat.OpenAIResponses || json.Unmarshal(body, &o) != nil || o == nil {
+		return body
+	}
+	r.withoutTools(o)
+	out, err := encode(o)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+// common sets what an answer and the object at the end of a stream have in common.
+func (r *Rounds) common(o fields) {
+	if r.id != "" {
+		o["id"], _ = encode(r.id)
+	}
+	if r.raw != nil {
+		o["usage"], _ = encode(r.raw)
+	}
+	r.withoutTools(o)
+}
+
+// withoutTools has a Responses object repeat the client's tools and tool_choice, and not those that were sent.
+func (r *Rounds) withoutTools(o fields) {
+	if o["tool_choice"] != nil {
+		if o["tool_choice"] = r.Choice; r.Choice == nil {
+			o["tool_choice"] = json.RawMessage(`"auto"`)
+		}
+	}
+	if o["tools"] == nil {
+		return
+	}
+	kept := []json.RawMessage{}
+	for _, raw := range o.list("tools") {
+		var tool fields
+		if _ = json.Unmarshal(raw, &tool); !r.names[tool.text("name")] {
+			kept = append(kept, raw)
+		}
+	}
+	o["tools"], _ = encode(kept)
+}
+
+func nonNil(list []json.RawMessage) []json.RawMessage {
+	if list == nil {
+		return []json.RawMessage{}
+	}
+	return list
+}
+
+// Plus adds what the provider counted elsewhere.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Written + v.Written, u.Output + v.Output}
+}
+
+// sum adds the numbers of a usage to those of another one. Of anything else the newest stays.
+func sum(was map[string]any, raw json.RawMessage) map[string]any {
+	now, err := decode(raw)
+	if err != nil || now == nil {
+		return was
+	}
+	return added(was, now)
+}
+
+func added(was, now map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, value := range was {
+		out[name] = value
+	}
+	for name, value := range now {
+		switch value := value.(type) {
+		case json.Number:
+			before, _ := out[name].(json.Number)
+			a, errA := before.Int64()
+			b, errB := value.Int64()
+			if before != "" && errA == nil && errB == nil {
+				encoded, _ := encode(a + b)
+				out[name] = json.Number(encoded)
+				continue
+			}
+			out[name] = value
+		case map[string]any:
+			before, _ := out[name].(map[string]any)
+			out[name] = added(before, value)
+		case nil:
+			if _, ok := out[name]; !ok {
+				out[name] = nil
+			}
+		default:
+			out[name] = value
+		}
+	}
+	return out
+}

@@ -1,0 +1,181 @@
+// Package catalogue lists the sessions of a project as people look for them: sorted by what they took and when they were
+// last used, found by the words of their messages, with their last words and their newest windows.
+//
+// The hard idea is that there is no index of sessions but the one by id. A list in another order reads the heads of all
+// of the project's sessions, which are small, and keeps no more of them than one page: so turns, which are many, pay
+// nothing for lists, which are few.
+package catalogue
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+)
+
+// Service lists sessions.
+type Service struct {
+	projects  *project.Service
+	sessions  *session.Service
+	recall    *recall.Service
+	decisions *decision.Service
+}
+
+// New makes the room.
+func New(projects *project.Service, sessions *session.Service, recall *recall.Service,
+	decisions *decision.Service) *Service {
+	return &Service{projects: projects, sessions: sessions, recall: recall, decisions: decisions}
+}
+
+// Row is a session as a list shows it.
+type Row struct {
+	session.Session
+	Match   *Match   `json:"match,omitempty"`   // where q was found in its messages
+	Preview *Preview `json:"preview,omitempty"` // its last words, where they are asked for
+	Window  *Windows `json:"window,omitempty"`  // its newest windows, where they are asked for and there are any
+}
+
+// Query says which sessions are listed, in which order, and what of them. What is empty asks for nothing.
+type Query struct {
+	Sort   string // one of Sorts; empty: id, or relevance where there is a text
+	Agent  string
+	Kind   string
+	Since  *time.Time // their last activity was then or later
+	Text   string     // their id or title has it, or one of their messages is found by it
+	Fields []string   // some of fieldPreview and fieldWindow
+}
+
+// The orders of a list. A minus turns one around.
+const (
+	byID        = "id"
+	byActivity  = "last_activity_at"
+	byTurns     = "turns"
+	byTokens    = "tokens"
+	byRelevance = "relevance" // the best match first
+)
+
+// sorts are the orders by their number in cursors.
+var sorts = []string{byID, "-" + byID, byActivity, "-" + byActivity, byTurns, "-" + byTurns, byTokens, "-" + byTokens,
+	byRelevance}
+
+// What a list shows besides, where it is asked for.
+const (
+	fieldPreview = "preview"
+	fieldWindow  = "window"
+)
+
+// maxWithFields is the longest page that shows more than the sessions themselves, because it reads several records for
+// each.
+const maxWithFields = 200
+
+// check refuses what cannot be meant.
+func (q *Query) check(page records.Page) error {
+	if q.Text = strings.TrimSpace(q.Text); q.Sort == "" {
+		if q.Sort = byID; q.Text != "" {
+			q.Sort = byRelevance
+		}
+	}
+	switch {
+	case !slices.Contains(sorts, q.Sort):
+		return fault.InvalidField("sort", "invalid_value", "must be one of %s", strings.Join(sorts, ", "))
+	case q.Sort == byRelevance && q.Text == "":
+		return fault.InvalidField("sort", "invalid_value", "must not be relevance where there is no q")
+	case q.Kind != "" && q.Kind != session.KindChat && q.Kind != session.KindBackground:
+		return fault.InvalidField("kind", "invalid_value", "must be chat or background")
+	case len(q.Fields) > 0 && page.Limit > maxWithFields:
+		return fault.InvalidField("limit", "out_of_range", "must be at most %d where fields are asked for", maxWithFields)
+	}
+	for _, field := range q.Fields {
+		if field != fieldPreview && field != fieldWindow {
+			return fault.InvalidField("fields", "invalid_value", "must be preview, window or both")
+		}
+	}
+	return nil
+}
+
+// takes tells whether a session passes all filters but the text.
+func (q *Query) takes(h *session.NamedHead) bool {
+	return h.Counts(h.ID) && (q.Agent == "" || q.Agent == h.Agent) && (q.Kind == "" || q.Kind == h.Kind) &&
+		(q.Since == nil || !h.LastActivity.Before(*q.Since))
+}
+
+// List lists a project's sessions. It answers not_found, out_of_range, invalid_cursor, and invalid_value where a filter
+// or the order is none.
+func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, q Query, page records.Page) (
+	records.List[Row], error) {
+	out := records.List[Row]{Data: []Row{}}
+	if err := q.check(page); err != nil {
+		return out, err
+	}
+	l := lister{svc: svc, ctx: ctx, c: c, q: &q}
+	var err error
+	if l.project, err = svc.projects.Find(ctx, c, projectID); err != nil {
+		return out, err
+	}
+	if l.setup, err = svc.projects.SetupOf(l.project); err != nil {
+		return out, err
+	}
+	if err := l.bound(page); err != nil {
+		return out, err
+	}
+	if q.Text != "" {
+		if err := l.match(); err != nil {
+			return out, err
+		}
+	}
+	if err := l.collect(); err != nil {
+		return out, err
+	}
+	return l.page()
+}
+
+// place is where a session stands in an order: by a value, and by its id among those of the same value.
+type place struct {
+	value uint64
+	id    string
+}
+
+func (p place) compare(o place) int {
+	if p.value != o.value {
+		if p.value < o.value {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(p.id, o.id)
+}
+
+// bound reads where the page begins.
+func (l *lister) bound(page records.Page) error {
+	limit, cursor, err := page.Decode()
+	if err != nil {
+		return err
+	}
+	l.limit = limit
+	l.order, l.descends = slices.Index(sorts, l.q.Sort), strings.HasPrefix(l.q.Sort, "-") || l.q.Sort == byRelevance
+	if cursor == nil {
+		return nil
+	}
+	if len(cursor) < 10 || int(cursor[0]) != l.order {
+		return fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page in the same order")
+	}
+	l.after = &place{binary.BigEndian.Uint64(cursor[1:]), string(cursor[9:])}
+	return nil
+}
+
+// cursor names the place behind which the next page begins.
+func (l *lister) cursor(p place) *string {
+	b := binary.BigEndian.AppendUint64([]byte{byte(l.order)}, p.value)
+	s := base64.RawURLEncoding.EncodeToString(append(b, p.id...))
+	return &s
+}

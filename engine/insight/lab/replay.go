@@ -1,0 +1,337 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+)
+
+const (
+	// replaySessions is how many sessions a replay looks at where it names none, maxReplaySessions how many it may
+	// name.
+	replaySessions    = 20
+	maxReplaySessions = 100
+	// maxChanged bounds the messages that a replay lists of one session; all are counted.
+	maxChanged = 200
+)
+
+// ReplayRequest asks what a version of a policy would change on real sessions.
+type ReplayRequest struct {
+	Project  string   `json:"project"`
+	Sessions []string `json:"sessions,omitempty"` // nil: the project's first, by id
+	// Against is a version, "live" (the default), or "none": the pipeline without the policy.
+	Against json.RawMessage `json:"against,omitempty"`
+	// Config is used where the project's pipeline does not name the policy, which then runs first.
+	Config json.RawMessage `json:"config,omitempty"`
+}
+
+// Replay is what a version would change: before is the other version, after is this one.
+type Replay struct {
+	Policy   string          `json:"policy"`
+	Version  int             `json:"version"`
+	Against  *int            `json:"against"` // null: none
+	Project  string          `json:"project"`
+	Sessions []SessionReplay `json:"sessions"`
+	Totals   Totals          `json:"totals"`
+}
+
+// Totals sums up a replay, or one session of it.
+type Totals struct {
+	ChangedMessages int      `json:"changed_messages"`
+	Messages        Compared `json:"messages"` // in the windows
+	Tokens          Compared `json:"tokens"`
+	Fuel            Compared `json:"fuel"`
+	Failures        Compared `json:"failures"` // steps that did not end well
+	// Prefix is how much of a window the next one begins with, turn by turn.
+	Prefix PrefixKept `json:"prefix"`
+}
+
+// PrefixKept is the mean share of a window that the one after the next turn begins with, on both sides.
+type PrefixKept struct {
+	Windows int     `json:"windows"` // that were compared with the one before
+	Before  float64 `json:"before"`
+	After   float64 `json:"after"`
+}
+
+// prefixTurns is of how many turns at the end of a session the windows are compared.
+const prefixTurns = 8
+
+// Compared is a number on both sides.
+type Compared struct {
+	Before uint64 `json:"before"`
+	After  uint64 `json:"after"`
+}
+
+// SessionReplay is one session's part. Error says why it has no window on one of the sides.
+type SessionReplay struct {
+	SessionID string `json:"session_id"`
+	Turns     uint32 `json:"turns"`
+	Totals
+	Changed []Difference `json:"changed"`
+	Failed  SidesFailed  `json:"failed"`
+	Error   string       `json:"error,omitempty"`
+}
+
+// SidesFailed are the steps that did not end well.
+type SidesFailed struct {
+	Before []StepFailure `json:"before"`
+	After  []StepFailure `json:"after"`
+}
+
+// StepFailure is a step that did not end well.
+type StepFailure struct {
+	Policy  string      `json:"policy"`
+	Version int         `json:"version"`
+	Outcome plan.Status `json:"outcome"`
+	Detail  string      `json:"detail"`
+}
+
+// MessageFate is what became of a message, as in a report.
+type MessageFate struct {
+	Action     plan.Action `json:"action"`
+	ReasonCode string      `json:"reason_code"`
+	Tokens     uint32      `json:"tokens"`
+}
+
+// Replay assembles real sessions as they stand with one version of a policy and with another, and says what differs.
+// Nothing is stored and no summary is asked for. It answers not_found where the version, the project or a session is
+// not there, unknown_version where there is nothing to compare with, and required, invalid_value or too_long where a
+// field is wrong.
+func (svc *Service) Replay(ctx context.Context, c ident.Caller, name string, version int, req ReplayRequest) (Replay,
+	error) {
+	out := Replay{Policy: name, Version: version, Project: req.Project, Sessions: []SessionReplay{}}
+	if req.Project == "" {
+		return out, fault.InvalidField("project", "required", "must name the project whose sessions are replayed")
+	}
+	if config := bytes.TrimSpace(req.Config); len(config) > 0 && config[0] != '{' && string(config) != "null" {
+		return out, fault.InvalidField("config", "wrong_type", "must be a JSON object")
+	}
+	r, err := svc.policies.ResolverFor(ctx, c.Tenant, name, version)
+	if err != nil {
+		return out, err
+	}
+	if out.Against, err = comparedVersion(r, name, req.Against); err != nil {
+		return out, err
+	}
+	if len(req.Sessions) > maxReplaySessions {
+		return out, fault.InvalidField("sessions", "too_long", "must name at most %d sessions", maxReplaySessions)
+	}
+	p, _, _, err := svc.projects.Read(ctx, c, req.Project, nil)
+	if err != nil {
+		return out, err
+	}
+	before, after, err := svc.sides(ctx, c.Tenant, p, &out, req.Config)
+	if err != nil {
+		return out, err
+	}
+	sessions := req.Sessions
+	if sessions == nil {
+		if sessions, err = svc.firstSessions(ctx, c.Tenant, p, replaySessions); err != nil {
+			return out, err
+		}
+	}
+	for _, id := range sessions {
+		s, err := svc.replaySession(ctx, c, req.Project, id, before, after)
+		if err != nil {
+			return out, err
+		}
+		out.Totals.add(s.Totals)
+		out.Sessions = append(out.Sessions, s)
+	}
+	return out, nil
+}
+
+// comparedVersion reads the version to compare with; nil is none.
+func comparedVersion(r *policy.Resolver, name string, raw json.RawMessage) (*int, error) {
+	ref, version, number := name, 0, 0.0
+	switch word := ""; {
+	case len(raw) == 0 || string(raw) == "null":
+	case json.Unmarshal(raw, &word) == nil && word == "none":
+		return nil, nil
+	case word == "live":
+	case json.Unmarshal(raw, &number) == nil && number == math.Trunc(number) && math.Abs(number) < 1<<31:
+		version = int(number) // 1.0 is an integer, too
+		ref = policy.VersionName(name, version)
+	default:
+		return nil, fault.InvalidField("against", "invalid_value", `must be "live", "none" or the number of a version`)
+	}
+	var s policy.Step
+	if !r.Find(&s, ref) {
+		return nil, fault.InvalidField("against", "unknown_version", "no version %d of policy %q", version, name)
+	}
+	return &s.Version, nil
+}
+
+// sides makes the project's pipeline ready with the other version and with the one in question. Where it does not name
+// the policy, the policy runs first.
+func (svc *Service) sides(ctx context.Context, tenant string, p *project.Record, out *Replay, config json.RawMessage,
+) (before, after *policy.Ready, err error) {
+	set, err := svc.projects.SetupOf(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	named := project.PipelineStep{Policy: out.Policy, Config: config}
+	pipeline := set.Settings.Pipeline
+	own, err := svc.policies.Read(ctx, tenant, svc.projects.OwnPolicies(append(slices.Clip(pipeline), named)))
+	if err != nil {
+		return nil, nil, err
+	}
+	of := func(entry project.PipelineStep) bool {
+		n, _, _ := strings.Cut(entry.Policy, "@")
+		return n == out.Policy && !(entry.Standard && own.Has(n))
+	}
+	if !slices.ContainsFunc(pipeline, of) {
+		pipeline = append([]project.PipelineStep{named}, pipeline...)
+	}
+	r := svc.policies.Resolver(ctx, tenant, set.Settings, own)
+	r.Lenient = true
+	with := func(version *int) (*policy.Ready, error) {
+		if version == nil {
+			return r.Make(slices.DeleteFunc(slices.Clone(pipeline), of))
+		}
+		entries := slices.Clone(pipeline)
+		for i := range entries {
+			if of(entries[i]) {
+				entries[i].Policy = policy.VersionName(out.Policy, *version)
+				entries[i].OnError = "" // a failure is a finding here
+			}
+		}
+		return r.Make(entries)
+	}
+	if before, err = with(out.Against); err == nil {
+		after, err = with(&out.Version)
+	}
+	return before, after, err
+}
+
+// firstSessions are a project's first sessions by id.
+func (svc *Service) firstSessions(ctx context.Context, tenant string, p *project.Record, n int) ([]string, error) {
+	rng := records.Session.Under(p.Incarnation)
+	rng.Limit, rng.KeysOnly = n, true
+	var ids []string
+	for it, err := range svc.db.Scan(ctx, tenant, rng) {
+		if err != nil {
+			return nil, err
+		}
+		_, id, _ := records.Session.Split(it.Key)
+		if ids = append(ids, id); len(ids) == n {
+			break
+		}
+	}
+	return ids, nil
+}
+
+// replaySession makes a session's window twice.
+func (svc *Service) replaySession(ctx context.Context, c ident.Caller, projectID, id string,
+	before, after *policy.Ready) (SessionReplay, error) {
+	out := SessionReplay{SessionID: id, Changed: []Difference{},
+		Failed: SidesFailed{Before: []StepFailure{}, After: []StepFailure{}}}
+	p, h, raw, err := svc.sessions.Read(ctx, c, projectID, id)
+	if err != nil {
+		return out, err
+	}
+	out.Turns = h.Turns
+	at := svc.db.Now()
+	var sides [2]*window.Draft
+	shares := [2]*float64{&out.Prefix.Before, &out.Prefix.After}
+	for i, r := range [...]*policy.Ready{before, after} {
+		sides[i], err = svc.windows.DraftOfSession(ctx, c.Tenant, h, raw, at, r, window.Past{Project: p.Incarnation})
+		if err == nil {
+			*shares[i], out.Prefix.Windows, err = svc.prefixKept(ctx, c.Tenant, p.Incarnation, h, raw, at, r)
+		}
+		if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Invalid {
+			out.Error = known.Detail
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	out.compare(sides[0], sides[1])
+	return out, nil
+}
+
+// prefixKept is the mean share of a session's last windows that the next one, a turn later, begins with.
+func (svc *Service) prefixKept(ctx context.Context, tenant string, pinc ident.Incarnation, h *session.Head, raw []byte,
+	at time.Time, r *policy.Ready) (share float64, windows int, err error) {
+	var last *window.Draft
+	for turn := max(1, int64(h.Turns)-prefixTurns); turn <= int64(h.Turns); turn++ {
+		past := window.Past{Project: pinc, Turn: new(uint32(turn))}
+		if last != nil {
+			past.Before = &last.Trace
+		}
+		d, err := svc.windows.DraftOfSession(ctx, tenant, h, raw, at, r, past)
+		if err != nil {
+			return 0, 0, err
+		}
+		if last != nil && d.Extent.Messages == last.Extent.Messages {
+			continue // the turn is superseded
+		}
+		if last != nil {
+			share += d.Usage.Prefix.Share
+			windows++
+		}
+		last = d
+	}
+	if windows > 0 {
+		share /= float64(windows)
+	}
+	return share, windows, nil
+}
+
+// compare notes what differs between two windows of one session.
+func (s *SessionReplay) compare(before, after *window.Draft) {
+	s.Messages = Compared{before.Usage.HistoryMessages, after.Usage.HistoryMessages}
+	s.Tokens = Compared{before.Usage.Tokens, after.Usage.Tokens}
+	s.Failed.Before, s.Fuel.Before = failures(before)
+	s.Failed.After, s.Fuel.After = failures(after)
+	s.Failures = Compared{uint64(len(s.Failed.Before)), uint64(len(s.Failed.After))}
+	differ := differences(before, after)
+	s.ChangedMessages, s.Changed = differ.ChangedMessages, differ.Changed
+}
+
+func fateOf(r *decision.ReportRow) MessageFate {
+	return MessageFate{r.Action, r.ReasonCode, r.TokensAfter}
+}
+
+// failures are the steps of a window that did not end well, and the fuel of all.
+func failures(d *window.Draft) (failed []StepFailure, fuel uint64) {
+	failed = []StepFailure{}
+	for _, s := range d.Pipeline {
+		fuel += s.Fuel
+		if s.Outcome != plan.StatusOK {
+			failed = append(failed, StepFailure{s.Policy, s.Version, s.Outcome, s.Detail})
+		}
+	}
+	return failed, fuel
+}
+
+func (t *Totals) add(o Totals) {
+	t.ChangedMessages += o.ChangedMessages
+	for _, pair := range [...]struct{ to, from *Compared }{{&t.Messages, &o.Messages}, {&t.Tokens, &o.Tokens},
+		{&t.Fuel, &o.Fuel}, {&t.Failures, &o.Failures}} {
+		pair.to.Before += pair.from.Before
+		pair.to.After += pair.from.After
+	}
+	if n := t.Prefix.Windows + o.Prefix.Windows; n > 0 {
+		mean := func(a, b float64) float64 {
+			return (a*float64(t.Prefix.Windows) + b*float64(o.Prefix.Windows)) / float64(n)
+		}
+		t.Prefix = PrefixKept{n, mean(t.Prefix.Before, o.Prefix.Before), mean(t.Prefix.After, o.Prefix.After)}
+	}
+}

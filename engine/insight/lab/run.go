@@ -1,0 +1,148 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/decision"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+)
+
+// RunRequest is what to try a policy on, and what the window is to be like: a transcript, as messages, of which each of
+// a user's begins a turn, or as an exported session; or a stored decision, whose request and session it takes.
+type RunRequest struct {
+	Messages   []json.RawMessage `json:"messages,omitempty"`
+	Transcript *session.File     `json:"transcript,omitempty"`
+	Case
+	Config      json.RawMessage   `json:"config,omitempty"`
+	Viewer      ident.Viewer      `json:"viewer"`
+	Budget      window.Budget     `json:"budget"` // no bound where it says none, or the decision's
+	System      json.RawMessage   `json:"system,omitempty"`
+	Pending     []json.RawMessage `json:"pending,omitempty"`
+	Format      string            `json:"format,omitempty"`
+	ToolResults string            `json:"tool_results,omitempty"`
+}
+
+// Ran is the window that a version of a policy made. It is the policy's own, even where it breaks the law: then
+// Violation says which rule, and a real window would be made by the fallback.
+type Ran struct {
+	RanPolicy
+	window.Rendered
+	window.Explained
+	Report []decision.ReportRow `json:"report"`
+}
+
+// RanPolicy is the version that ran, how its step ended, and what it took.
+type RanPolicy struct {
+	Policy    string          `json:"policy"`
+	Version   int             `json:"version"`
+	Fuel      uint64          `json:"fuel"`
+	Outcome   plan.Status     `json:"outcome"`
+	Step      int             `json:"step"`      // its place in the pipeline
+	Violation *plan.Violation `json:"violation"` // null: the window is lawful
+}
+
+// Run makes a window with one policy and appends the JSON of a Ran to dst. Nothing is stored. It answers not_found where
+// there is no such version, what Assemble answers for a wrong request, and what Replay answers for a decision.
+func (svc *Service) Run(ctx context.Context, c ident.Caller, name string, version int, req *RunRequest, dst []byte,
+) ([]byte, error) {
+	r, err := svc.policies.ResolverFor(ctx, c.Tenant, name, version)
+	if err != nil {
+		return dst, err
+	}
+	entry := project.PipelineStep{Policy: policy.VersionName(name, version), Config: req.Config}
+	var d *window.Draft
+	step := 0
+	if req.DecisionID != "" {
+		d, step, err = svc.runOnDecision(ctx, c, name, entry, req)
+	} else {
+		d, err = svc.runOnTranscript(ctx, c.Tenant, r, entry, req)
+	}
+	if err != nil {
+		return dst, err
+	}
+	own := d.Pipeline[step]
+	ran, err := json.Marshal(RanPolicy{name, version, own.Fuel, own.Outcome, step, d.Violation})
+	if err != nil {
+		return dst, err
+	}
+	return d.AppendMembers(append(dst, ran[:len(ran)-1]...))
+}
+
+func (svc *Service) runOnTranscript(ctx context.Context, tenant string, r *policy.Resolver, entry project.PipelineStep,
+	req *RunRequest) (*window.Draft, error) {
+	if req.Project != "" || req.Step != nil {
+		return nil, fault.InvalidField("decision_id", "required", "must be given where project or step is")
+	}
+	ready, err := r.Make([]project.PipelineStep{entry})
+	if err != nil {
+		return nil, err
+	}
+	turns, skipped, err := req.turns()
+	if err != nil {
+		return nil, err
+	}
+	d, err := svc.windows.DraftOfTranscript(ctx, tenant, turns, svc.db.Now(), ready, &window.Request{
+		Viewer: req.Viewer, Budget: unbounded(req.Budget), System: req.System, Pending: req.Pending, Format: req.Format,
+		ToolResults: req.ToolResults}, true)
+	if err != nil {
+		return nil, err
+	}
+	d.Skipped = append(skipped, d.Skipped...)
+	return d, nil
+}
+
+// unbounded is a budget without the project's bounds: a policy is tried with those that are given.
+func unbounded(b window.Budget) window.Budget {
+	b.MaxMessages = cmp.Or(b.MaxMessages, new(int))
+	b.MaxTokens = cmp.Or(b.MaxTokens, new(int))
+	return b
+}
+
+// turns are a request's transcript.
+func (r *RunRequest) turns() ([]*transcript.Turn, []chat.Skipped, error) {
+	switch {
+	case r.Transcript != nil && r.Messages != nil:
+		return nil, nil, fault.InvalidField("transcript", "invalid_value", "give messages or a transcript, not both")
+	case r.Transcript != nil:
+		turns, _, err := r.Transcript.Parse()
+		return turns, nil, err
+	case r.Messages == nil:
+		return nil, nil, fault.InvalidField("messages", "required",
+			"give messages, a transcript or a decision_id to run the policy on")
+	}
+	format, err := transcript.ParseFormat(r.Format, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if format == chat.Text {
+		format = chat.OpenAIChat
+	}
+	return splitTurns(format, r.Messages)
+}
+
+// splitTurns reads messages as a transcript of turns, each of which a user's message begins.
+func splitTurns(format chat.Format, messages []json.RawMessage) ([]*transcript.Turn, []chat.Skipped, error) {
+	parsed, skipped, err := transcript.ParseMessages(format, messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	var turns []*transcript.Turn
+	for _, m := range parsed {
+		if len(turns) == 0 || m.Role == plan.RoleUser {
+			turns = append(turns, &transcript.Turn{})
+		}
+		t := turns[len(turns)-1]
+		t.Messages = append(t.Messages, m)
+	}
+	return turns, skipped, nil
+}

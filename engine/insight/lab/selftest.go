@@ -1,0 +1,150 @@
+package lab
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/window"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+)
+
+const checkSelfTests = "self_tests"
+
+const (
+	// maxSelfTests and maxSelfTestBytes bound the tests of one manifest: every upload runs all of them.
+	maxSelfTests     = 32
+	maxSelfTestBytes = 256 << 10
+	// selfTestTime is what tests see as now, so that they pass always or never.
+	selfTestTime = 1_767_225_600_000 // 2026-01-01T00:00:00Z
+)
+
+// selfTest is one test of a manifest: a transcript, and what is to become of each of its messages. docs/SELF_TESTS.md
+// describes it.
+type selfTest struct {
+	Name     string            `json:"name"`
+	Config   json.RawMessage   `json:"config"`
+	Messages []json.RawMessage `json:"messages"`
+	Pending  []json.RawMessage `json:"pending,omitempty"`
+	Viewer   ident.Viewer      `json:"viewer"`
+	Budget   window.Budget     `json:"budget"`
+	Expect   []string          `json:"expect"`            // action, or action:reason_code, for each message
+	Inserted []string          `json:"inserted,omitzero"` // texts that the policy inserts; null: not looked at
+	Outcome  plan.Status       `json:"outcome,omitempty"` // empty: ok
+}
+
+// SelfTests runs a manifest's tests. It answers a *plan.Refusal where a test fails, or there are too many or too long
+// ones, and policy_unavailable where one could not run.
+func (svc *Service) SelfTests(ctx context.Context, tenant string, p plan.Policy) (plan.Check, error) {
+	tests := p.Manifest.Tests
+	size := 0
+	for _, raw := range tests {
+		size += len(raw)
+	}
+	switch {
+	case len(tests) > maxSelfTests:
+		return plan.Check{}, &plan.Refusal{Check: checkSelfTests, Found: int64(len(tests)), Limit: maxSelfTests,
+			Detail: "the manifest has too many tests"}
+	case size > maxSelfTestBytes:
+		return plan.Check{}, &plan.Refusal{Check: checkSelfTests, Found: int64(size), Limit: maxSelfTestBytes,
+			Detail: "the manifest's tests are too long"}
+	}
+	for i, raw := range tests {
+		var t selfTest
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		wrong, err := "", d.Decode(&t)
+		if err != nil {
+			wrong = err.Error()
+		} else if wrong, err = svc.selfTest(ctx, tenant, p, &t); err != nil {
+			return plan.Check{}, err
+		}
+		if wrong != "" {
+			return plan.Check{}, &plan.Refusal{Check: checkSelfTests,
+				Detail: fmt.Sprintf("test %d %q: %s", i+1, t.Name, wrong)}
+		}
+	}
+	return plan.Check{Name: checkSelfTests, OK: true, Detail: fmt.Sprintf("%d passed", len(tests))}, nil
+}
+
+// selfTest runs one test and says what went otherwise than it expects.
+func (svc *Service) selfTest(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (wrong string, err error) {
+	d, err := svc.selfTestWindow(ctx, tenant, p, t)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind == fault.Invalid {
+		return refused.Detail, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	got, want := d.Pipeline[0], cmp.Or(t.Outcome, plan.StatusOK)
+	switch {
+	case got.Outcome == plan.StatusUnavailable:
+		return "", fault.Errorf(fault.Unavailable, "policy_unavailable", "test %q could not run: %s", t.Name,
+			got.Detail)
+	case got.Outcome == plan.StatusTimeout:
+		// No test can expect one: it passes on one machine and fails on another.
+		return fmt.Sprintf("the outcome is %s (%s)", got.Outcome, got.Detail), nil
+	case got.Outcome != want:
+		return fmt.Sprintf("the outcome is %s (%s), not %s", got.Outcome, got.Detail, want), nil
+	case len(d.Pipeline) > 1:
+		return d.Pipeline[1].Detail, nil // the law was broken
+	}
+	return t.compare(d), nil
+}
+
+// selfTestWindow makes a test's window with the policy alone. The budget has no bound where the test says none.
+func (svc *Service) selfTestWindow(ctx context.Context, tenant string, p plan.Policy, t *selfTest) (*window.Draft,
+	error) {
+	turns, skipped, err := splitTurns(chat.OpenAIChat, t.Messages)
+	if err != nil {
+		return nil, err
+	}
+	if len(skipped) > 0 {
+		return nil, fault.InvalidField("messages", "system_not_stored", "message %d is never stored", skipped[0].Index)
+	}
+	settings := svc.projects.DefaultSettings()
+	s := policy.Step{Policy: p.Manifest.Name, Digest: p.Digest, Own: true}
+	if wrong := s.Configure(settings, "config", t.Config, p); wrong != nil {
+		return nil, wrong
+	}
+	ready, err := svc.policies.Resolver(ctx, tenant, settings, policy.Set{}).Make(nil)
+	if err != nil {
+		return nil, err
+	}
+	ready.Steps = []policy.Step{s}
+	budget := t.Budget
+	budget.MaxMessages = cmp.Or(budget.MaxMessages, new(int))
+	budget.MaxTokens = cmp.Or(budget.MaxTokens, new(int))
+	return svc.windows.DraftOfTranscript(ctx, tenant, turns, time.UnixMilli(selfTestTime), ready,
+		&window.Request{Viewer: t.Viewer, Budget: budget, Pending: t.Pending}, false)
+}
+
+// compare says where the window differs from what the test expects.
+func (t *selfTest) compare(d *window.Draft) string {
+	rows := d.Considered()
+	if len(t.Expect) != len(rows) {
+		return fmt.Sprintf("expect has %d entries for %d messages", len(t.Expect), len(rows))
+	}
+	for i, row := range rows {
+		action := string(row.Action)
+		if t.Expect[i] != action && t.Expect[i] != action+":"+row.ReasonCode {
+			return fmt.Sprintf("message %d: %s:%s, not %s", i, action, row.ReasonCode, t.Expect[i])
+		}
+	}
+	if t.Inserted != nil && !slices.Equal(d.Inserted, t.Inserted) {
+		return fmt.Sprintf("inserted %q, not %q", d.Inserted, t.Inserted)
+	}
+	return ""
+}

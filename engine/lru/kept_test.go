@@ -1,0 +1,63 @@
+package lru
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestBound holds a map against its bound, whatever is asked for, kept and weighed again.
+func TestBound(t *testing.T) {
+	const limit = 20_000
+	m, random := New(limit, func() int { return -1 }), rand.New(rand.NewPCG(1, 2))
+	var old []*Cell[int]
+	for n := range 5_000 {
+		c := m.Cell(fmt.Sprint("key ", random.IntN(500)))
+		switch old = append(old, c); random.IntN(3) {
+		case 0:
+			m.Keep(c, n, random.IntN(4_000))
+		case 1:
+			m.Weigh(old[random.IntN(len(old))], random.IntN(4_000)) // It may have been let go.
+		}
+		sum := 0
+		for el := m.order.Front(); el != nil; el = el.Next() {
+			sum += el.Value.(*Cell[int]).size
+		}
+		if sum != m.bytes || sum > limit || m.order.Len() != len(m.cells) {
+			t.Fatalf("step %d: %d bytes, counted as %d, of %d and %d entries", n, sum, m.bytes, m.order.Len(), len(m.cells))
+		}
+	}
+}
+
+// TestKeysAlone bounds keys under which nothing is kept.
+func TestKeysAlone(t *testing.T) {
+	m := New(10*(overhead+8), func() int { return 0 })
+	for n := range 1_000 {
+		m.Cell(fmt.Sprintf("%08d", n))
+	}
+	if len(m.cells) != 10 {
+		t.Errorf("%d keys are kept, want 10", len(m.cells))
+	}
+}
+
+// TestOrder lets go what was not used for longest, and never the newest.
+func TestOrder(t *testing.T) {
+	m := New(3*(overhead+101), func() int { return -1 })
+	for n, key := range []string{"a", "b", "c"} {
+		c, unlock := m.Locked(key)
+		m.Keep(c, n, 100)
+		unlock()
+	}
+	m.Cell("a")
+	m.Keep(m.Cell("d"), 3, 100)
+	if got := m.Cell("a").Value; got != 0 {
+		t.Errorf("a is %d, want 0", got)
+	}
+	if got := m.Cell("b").Value; got != -1 {
+		t.Errorf("b is %d, want -1: it was the least recently used", got)
+	}
+	m.Keep(m.Cell("large"), 5, 1<<20)
+	if got := m.Cell("large").Value; got != 5 || len(m.cells) != 1 {
+		t.Errorf("large is %d among %d entries, want 5 alone", got, len(m.cells))
+	}
+}

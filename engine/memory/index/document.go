@@ -1,0 +1,342 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Passages is the record that says where the passages of a memory are: at adjacent places of one stream.
+type Passages struct {
+	First rank.Place
+	Epoch uint32 // in which they were added
+	Count uint64
+}
+
+const passagesVersion = 3
+
+func (ps Passages) append(dst []byte) []byte {
+	dst = append(dst, passagesVersion)
+	for _, n := range []uint64{ps.First.Stream, ps.First.Pos, uint64(ps.Epoch), ps.Count} {
+		dst = binary.AppendUvarint(dst, n)
+	}
+	return dst
+}
+
+// ReadPassages unpacks the record of a memory's passages.
+func ReadPassages(b []byte) (ps Passages, ok bool) {
+	if len(b) == 0 || b[0] != passagesVersion {
+		return ps, false
+	}
+	var numbers [4]uint64
+	b = b[1:]
+	for i := range numbers {
+		n, size := binary.Uvarint(b)
+		if size <= 0 {
+			return ps, false
+		}
+		numbers[i], b = n, b[size:]
+	}
+	ps = Passages{rank.Place{Stream: numbers[0], Pos: numbers[1]}, uint32(numbers[2]), numbers[3]}
+	return ps, len(b) == 0 && numbers[2] <= math.MaxUint32
+}
+
+// Place is where the passage with a number is, counted from 0.
+func (ps Passages) Place(i uint64) rank.Place {
+	return rank.Place{Stream: ps.First.Stream, Pos: ps.First.Pos + i}
+}
+
+// Analysed is a text as far as it can be indexed without the store: a document for each passage, without its place.
+type Analysed struct {
+	Passages []rank.Document
+	Latin    string // the language that Latin words were stemmed in; "" where there are none
+}
+
+// Analyse reads a text. doc says all of its documents but places and what the text says.
+func (svc *Service) Analyse(doc rank.Document, text string) Analysed {
+	terms, latin := svc.analyser.Index(text)
+	parts, lens := rank.Passages(terms)
+	doc.Style = rank.StyleOf(text)
+	docs := make([]rank.Document, len(parts))
+	for i := range docs {
+		docs[i] = doc
+		docs[i].Len, docs[i].Terms = lens[i], rank.WithSpeaker(parts[i], doc.Speaker)
+	}
+	return Analysed{docs, latin}
+}
+
+// PutDocuments makes memories' texts findable, in the batch that writes the memories and in place of what their ids had
+// before.
+func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs ...Analysed) error {
+	s := Memories(project)
+	keys := [][]byte{s.epochKey()}
+	for _, d := range docs {
+		first := &d.Passages[0] // There is one, however short the text is.
+		keys = append(append(keys, records.RecallMemory.Key(project, first.ID)), s.noteKeys(d.Latin)...)
+		if first.Session != "" {
+			keys = append(keys, s.StreamKey(rank.StreamOf(first.Session)))
+		}
+	}
+	if _, err := t.Look(keys...); err != nil { // all that follows needs, in one round trip
+		return err
+	}
+	_, err := svc.Change(t, s, func() error {
+		start := func(d Analysed) uint64 { return rank.Timed(d.Passages[0].Created).Pos }
+		var r run
+		for i, d := range docs {
+			if at := start(d); i == 0 || at != r.start {
+				r = run{start: at, long: i+longRun <= len(docs) && start(docs[i+longRun-1]) == at}
+			}
+			if err := svc.putDocument(t, s, d, &r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// run is where documents go that one batch puts one behind the other, all changed in one millisecond.
+type run struct {
+	start uint64 // the first place of the millisecond
+	long  bool   // they are longRun or more
+	next  uint64 // the place behind the last one; 0 before the first
+}
+
+func (svc *Service) putDocument(t *records.Tx, s Space, d Analysed, r *run) error {
+	id := d.Passages[0].ID
+	err := svc.removePassages(t, s, id)
+	if err != nil {
+		return err
+	}
+	ps := Passages{First: rank.Place{Stream: rank.StreamOf(d.Passages[0].Session)}, Count: uint64(len(d.Passages))}
+	if ps.First.Pos, err = s.nextPosition(t, &ps, r); err != nil {
+		return err
+	}
+	for i := range d.Passages {
+		d.Passages[i].Place = ps.Place(uint64(i))
+	}
+	if ps.Epoch, err = svc.AddDocuments(t, s, d.Passages, d.Latin); err != nil {
+		return err
+	}
+	if ps.First.Stream == 0 {
+		s.expectFree(t, &ps)
+	}
+	t.Put(records.RecallMemory.Key(s.Project, id), ps.append(nil))
+	return nil
+}
+
+// HasDocument tells whether a memory is in the index.
+func HasDocument(t *records.Tx, project ident.Incarnation, id string) (bool, error) {
+	got, err := t.Look(records.RecallMemory.Key(project, id))
+	return err == nil && got[0].Value != nil, err
+}
+
+// DeleteDocument takes a memory out of the index, in the batch that removes the memory.
+func (svc *Service) DeleteDocument(t *records.Tx, project ident.Incarnation, id string) error {
+	s := Memories(project)
+	_, err := svc.Change(t, s, func() error { return svc.removePassages(t, s, id) })
+	return err
+}
+
+// settles is how often Settle tries: each time that it loses to another one, that one has taken marks out.
+const settles = 64
+
+// Settle takes the documents that are marked as dead out of a space, so that nothing of them is left. Where others change
+// the space all the time, the job takes out the last. It is not done where the space is being dropped as a whole.
+func (svc *Service) Settle(ctx context.Context, tenant string, s Space) (done bool, err error) {
+	for range settles {
+		job, err := svc.db.ReadItem(ctx, tenant, s.jobKey())
+		if err != nil || stateOf(job) == dropped {
+			return false, err
+		}
+		f, fresh, marks, err := svc.look(ctx, tenant, job)
+		if err == nil && len(marks) > 0 {
+			err = records.LostRace(f.takeOut(marks, f.oldest(fresh), foldDead))
+		}
+		if errors.Is(err, ErrBroken) {
+			return true, records.LostRace(svc.rebuild(ctx, tenant, job))
+		}
+		if err != nil || len(marks) == 0 {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// Among how many places a memory without a session takes one at random, as powers of two. The fewer there are, the smaller
+// is the index, and the sooner two writers want the same.
+const (
+	firstDraw = 10 // within the millisecond
+	laterDraw = 20 // within about a second
+	lastDraw  = 24 // and at once for so many of a batch that go one behind the other:
+	longRun   = 16
+)
+
+// nextPosition chooses where passages begin. In a session that is behind its last passage. Without a session it is at a
+// random place of the millisecond in which the memory was changed, so that writers do not wait for one another. A file may
+// tell of very many memories that they were changed in one millisecond. They go one behind the other, because few runs of
+// places meet where as many single places would, and where a place is taken, by an earlier document of the batch or in
+// the store, one of more places is tried.
+func (s Space) nextPosition(t *records.Tx, ps *Passages, r *run) (uint64, error) {
+	if ps.First.Stream == 0 {
+		got, err := t.Look(s.epochKey())
+		if err != nil {
+			return 0, err
+		}
+		epoch, err := readEpoch(got[0])
+		if err != nil {
+			return 0, err
+		}
+		at := Passages{First: rank.Place{Pos: r.next}, Count: ps.Count}
+		for tried := t.Tried; at.First.Pos == 0 || s.taken(t, epoch, &at); tried++ {
+			bits := min(laterDraw+2*(tried-1), lastDraw)
+			if r.long {
+				bits = lastDraw
+			} else if tried == 0 {
+				bits = firstDraw
+			}
+			var random [4]byte
+			t.DB.Random(random[:])
+			at.First.Pos = r.start + uint64(binary.BigEndian.Uint32(random[:])>>(32-bits))
+		}
+		r.next = at.First.Pos + at.Count
+		return at.First.Pos, nil
+	}
+	key := s.StreamKey(ps.First.Stream)
+	got, err := t.Look(key)
+	if err != nil {
+		return 0, err
+	}
+	next := uint64(1)
+	if value := got[0].Value; len(value) == 8 {
+		next = binary.BigEndian.Uint64(value)
+	} else if there(got[0]) {
+		return 0, ErrBroken
+	}
+	t.Put(key, binary.BigEndian.AppendUint64(nil, next+ps.Count))
+	return next, nil
+}
+
+// taken tells whether the batch itself puts something at one of the places.
+func (s Space) taken(t *records.Tx, epoch uint32, ps *Passages) bool {
+	for i := range ps.Count {
+		if t.Left(store.Item{Key: s.freshKey(epoch, ps.Place(i))}).Value != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// expectFree has the batch fail where something is at the places already.
+func (s Space) expectFree(t *records.Tx, ps *Passages) {
+	for i := range ps.Count {
+		at := ps.Place(i)
+		for _, key := range [][]byte{s.freshKey(ps.Epoch, at), s.freshKey(max(ps.Epoch, 1)-1, at), s.documentKey(at)} {
+			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: key})
+		}
+	}
+}
+
+// AddDocuments adds fresh documents, under the epoch that it answers. Languages are those that some of them were
+// stemmed in.
+func (svc *Service) AddDocuments(t *records.Tx, s Space, docs []rank.Document, languages ...string) (
+	epoch uint32, err error,
+) {
+	notes := s.noteKeys(languages...)
+	got, err := t.Look(append(notes, s.epochKey())...)
+	if err != nil {
+		return 0, err
+	}
+	if epoch, err = readEpoch(got[len(notes)]); err != nil {
+		return 0, err
+	}
+	for i := range docs {
+		t.Put(s.freshKey(epoch, docs[i].Place), docs[i].Append(nil))
+	}
+	// Write only the notes that are missing: keys that every batch wrote anew would be slow to scan.
+	for i, key := range notes {
+		if got[i].Value == nil {
+			t.Put(key, []byte{0})
+		}
+	}
+	if svc.added.Add(1)%foldAt == 0 {
+		svc.jobs.Poke(t.Tenant)
+	}
+	return epoch, nil
+}
+
+// noteKeys names the space's job, and the notes that some document was stemmed in a language. The job stays as long as
+// the project, because whoever ended it could not tell whether a document is being added just then.
+func (s Space) noteKeys(languages ...string) [][]byte {
+	keys := [][]byte{s.jobKey()}
+	for _, latin := range languages {
+		if latin != "" {
+			keys = append(keys, records.RecallLanguage.Key(s.Project, s.Kind, latin))
+		}
+	}
+	return keys
+}
+
+// removePassages takes a memory's passages out, if it has any.
+func (svc *Service) removePassages(t *records.Tx, s Space, id string) error {
+	key := records.RecallMemory.Key(s.Project, id)
+	got, err := t.Look(key)
+	if err != nil || !there(got[0]) {
+		return err
+	}
+	ps, ok := ReadPassages(got[0].Value)
+	if got[0].Damaged || !ok {
+		return ErrBroken
+	}
+	t.Delete(key)
+	places := make([]rank.Place, ps.Count)
+	for i := range places {
+		places[i] = ps.Place(uint64(i))
+	}
+	return svc.removeDocuments(t, s, ps.Epoch, places)
+}
+
+// removeDocuments takes documents out of a space: fresh ones whole, and those in blocks by a mark, with which they count
+// for nothing. The job takes their postings out. The epoch is the one that fresh documents among them were added in.
+func (svc *Service) removeDocuments(t *records.Tx, s Space, epoch uint32, places []rank.Place) error {
+	ask := make([][]byte, 0, 2*len(places)+1)
+	for _, at := range places {
+		ask = append(ask, s.freshKey(epoch, at), s.documentKey(at))
+	}
+	got, err := t.Look(append(ask, s.epochKey())...)
+	if err != nil {
+		return err
+	}
+	now, err := readEpoch(got[len(ask)])
+	if err != nil {
+		return err
+	}
+	marked := false
+	for i, at := range places {
+		if fresh := got[2*i]; there(fresh) {
+			t.Delete(fresh.Key)
+			continue
+		}
+		folded := got[2*i+1]
+		if !there(folded) {
+			continue
+		}
+		d := readDocument(folded, false)
+		if d == nil {
+			return ErrBroken
+		}
+		t.Put(s.deadKey(now, at), deadMark(d.Len))
+		marked = true
+	}
+	if marked {
+		svc.jobs.Poke(t.Tenant)
+	}
+	return nil
+}

@@ -1,0 +1,336 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// documentsAtOnce is how many documents one round trip reads.
+const documentsAtOnce = 512
+
+// Query asks for the documents of one space that its words fit best.
+type Query struct {
+	Space
+	Text   string
+	Filter rank.Filter
+	Now    time.Time // that relative dates of the query are meant from
+	Plain  bool      // the text was not written as a query, so nothing in it is an operator
+	Viewer string    // It sees the documents of this group and those of none. Empty: it sees all.
+	Limit  int       // of hits
+	Near   *Near     // what is near it is found, too, and counts in scores; nil: words alone
+	Under  string    // the path of a namespace: of memories only those in it or below are hits
+
+	// Unindexed, where it is not nil, gives documents that are to be searched although they are not in the index, and
+	// the languages that they were stemmed in. It gets what Keys hold in the state of the store that is searched.
+	Keys      [][]byte
+	Unindexed func(held []store.Item) (docs []rank.Document, languages []string, err error)
+	// Accept, where it is not nil, has the last word on a hit.
+	Accept func(*rank.Document) (bool, error)
+	// Holds tells whether what a document stands for holds a phrase.
+	Holds func(d *rank.Document, phrase string) (bool, error)
+}
+
+// search is one query under way.
+type search struct {
+	*Query
+	svc    *Service
+	ctx    context.Context
+	tenant string
+	now    time.Time
+
+	job      store.Item          // of the space
+	damaged  bool                // something of the index is, which the answer leaves out
+	visible  map[rank.Place]bool // of places whose group may be the viewer's: whether it is
+	fresh    []*rank.Document    // not in blocks, sorted by place
+	dead     map[rank.Place]bool
+	buffer   *rank.Buffer // of the postings of ranking
+	ranking  *rank.Ranking
+	only     map[rank.Place]bool // where hits may be; nil: anywhere
+	phrases  []string            // that hits hold
+	unwanted []rank.Word         // that no hit holds
+	loose    bool                // they need not
+	capped   bool                // hits may be missing, because most of what was read is left out or says the same
+}
+
+// Search gives the best hits of a query, as many as it asks for, best first. It is incomplete where the index is being
+// built again, or is found damaged, which has it built again.
+func (svc *Service) Search(ctx context.Context, tenant string, q *Query) (hits []rank.Hit, incomplete bool, err error) {
+	s := &search{Query: q, svc: svc, ctx: ctx, tenant: tenant, now: svc.db.Now(), visible: map[rank.Place]bool{},
+		buffer: rank.NewBuffer()}
+	defer s.buffer.Release() // Hits hold no postings.
+	languages, err := s.languages()
+	if err != nil {
+		return nil, false, err
+	}
+	// The corpus is older than the state that is searched. That does no harm: documents that an epoch held since then
+	// are in blocks, or in a later epoch.
+	_, corpus, err := svc.readCorpus(ctx, tenant, q.Space)
+	if err != nil && !errors.Is(err, ErrBroken) {
+		return nil, false, err
+	}
+	// Rank again where there are more languages than the query was stemmed in.
+	for known := -1; known < len(languages); {
+		known = len(languages)
+		if languages, err = s.rank(languages, corpus.Oldest); err != nil {
+			return nil, false, err
+		}
+	}
+	hits, err = s.best()
+	if err == nil && len(hits) == 0 && len(s.phrases) > 0 { // then the words count as any others
+		s.loose = true
+		if _, err = s.rank(languages, corpus.Oldest); err == nil {
+			hits, err = s.best()
+		}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	state := stateOf(s.job)
+	if s.damaged && state != dropped {
+		if err := records.LostRace(svc.rebuild(ctx, tenant, s.job)); err != nil {
+			svc.db.Log.Error("a damaged recall index cannot be built again yet", "tenant", tenant, "error", err)
+		}
+	}
+	return hits, s.damaged || s.capped || state != ready, nil
+}
+
+// languages are those that some document of the space was stemmed in.
+func (s *search) languages() (out []string, err error) {
+	rng := records.RecallLanguage.Under2(s.Project, s.Kind)
+	prefix := len(rng.From)
+	rng.KeysOnly = true
+	for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, string(it.Key[prefix:]))
+	}
+	return out, nil
+}
+
+// rank scores all documents as of one state of the store, with the words of the query stemmed in these languages. It
+// answers the languages with those of the documents that are not indexed.
+func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
+	s.buffer.Reset()
+	asked := s.svc.analyser.Search(s.Text, languages, !s.Plain)
+	dates, spans, counting := rank.Relative(s.Text, s.Now)
+	asked.Words = slices.DeleteFunc(asked.Words, func(w rank.Word) bool { return slices.Contains(counting, w.Text) })
+	for _, d := range dates {
+		if term := d.Term(); term != "" {
+			asked.Words = append(asked.Words, rank.Word{Text: term[len(rank.DateMark):], Terms: []string{term}})
+		}
+	}
+	if s.phrases = asked.Phrases; s.loose {
+		s.phrases = nil
+	}
+	s.unwanted = asked.Without
+	words, err := s.rarestOf(asked.Words, oldest)
+	if err != nil {
+		return nil, err
+	}
+	own := [][]byte{s.jobKey(), s.corpusKey()}
+	if s.Near != nil {
+		own = append(own, s.modelKey())
+	}
+	q := store.Query{Keys: append(own, s.Keys...), Ranges: []store.Range{s.Space.fresh(oldest), s.Space.dead(oldest)}}
+	for _, w := range words {
+		for _, term := range s.terms(w) {
+			q.Ranges = append(q.Ranges, s.blocks(term))
+		}
+	}
+	wanted := len(q.Ranges)
+	for _, w := range asked.Without {
+		for _, term := range w.Terms {
+			q.Ranges = append(q.Ranges, s.blocks(term))
+		}
+	}
+	named := len(q.Ranges)
+	if s.Under != "" {
+		q.Ranges = append(q.Ranges, s.names()...)
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	s.job, s.fresh, s.dead, s.ranking = r.Keys[0], nil, map[rank.Place]bool{}, new(rank.Ranking)
+	in, err := decodeCorpus(r.Keys[1])
+	if s.damaged = s.damaged || err != nil; err != nil || stateOf(s.job) == dropped {
+		return languages, nil // Nothing says how far its records still belong together.
+	}
+	if s.Near != nil {
+		made, err := readModelled(r.Keys[2])
+		s.Near.Length = 0
+		if s.damaged = s.damaged || err != nil; made != nil && made.Model == s.Near.Model {
+			s.Near.Length = made.Length
+		}
+	}
+	for _, it := range r.Ranges[1] {
+		at := placeOf(it.Key)
+		words, ok := wordsOf(it)
+		if !ok || in.Documents == 0 || in.Terms < uint64(words) {
+			s.damaged = true
+		} else if !s.dead[at] {
+			in.Documents--
+			in.Terms -= uint64(words)
+		}
+		s.dead[at] = true
+	}
+	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
+		return nil, err
+	}
+	ask := rank.Request{Corpus: rank.Corpus{Documents: in.Documents, Terms: in.Terms},
+		Dates: append(rank.Dates(s.Text), dates...), Spans: spans, When: rank.AsksWhen(s.Text), Filter: s.Filter, Weights: rank.Default}
+	for _, d := range s.fresh {
+		ask.Corpus.Documents++
+		ask.Corpus.Terms += uint64(d.Len)
+	}
+	if ask.Without, err = s.without(asked.Without, r.Ranges[wanted:named]); err != nil {
+		return nil, err
+	}
+	if s.Under != "" {
+		s.only = s.placesOf(r.Ranges[named:])
+		ask.Only = s.only
+	}
+	found, err := s.rarest(words, r.Ranges[2:wanted])
+	if err != nil {
+		return nil, err
+	}
+	if err := s.addVariants(found); err != nil {
+		return nil, err
+	}
+	if err := s.gatherAll(&ask, found); err != nil {
+		return nil, err
+	}
+	s.ranking, err = rank.Rank(s.ctx, ask)
+	return languages, err
+}
+
+// maxNamed bounds the memories of a namespace that are looked up by their names. Hits among more of them are told by
+// reading what fits best.
+const maxNamed = 10_000
+
+// names cover where the memories are that lie in the namespace or below it.
+func (s *search) names() (out []store.Range) {
+	for _, behind := range []string{"!", "/"} {
+		rng := records.PrefixRange(records.RecallMemory.Key(s.Project, s.Under+behind))
+		rng.Limit = maxNamed + 1
+		out = append(out, rng)
+	}
+	return out
+}
+
+// placesOf gives the places of the memories that were found by their names; nil where they are too many.
+func (s *search) placesOf(named [][]store.Item) map[rank.Place]bool {
+	items := slices.Concat(named...)
+	if len(items) > maxNamed {
+		return nil
+	}
+	out := map[rank.Place]bool{}
+	for _, it := range items {
+		ps, ok := ReadPassages(it.Value)
+		if s.damaged = s.damaged || !ok; !ok {
+			continue
+		}
+		for i := range ps.Count {
+			out[ps.Place(i)] = true
+		}
+	}
+	return out
+}
+
+// readFresh takes up the documents that wait for their block, and those that are not indexed.
+func (s *search) readFresh(waiting, held []store.Item, languages []string) ([]string, error) {
+	for _, it := range waiting {
+		if d := readDocument(it, true); d != nil {
+			s.fresh = append(s.fresh, d)
+		} else {
+			s.damaged = true
+		}
+	}
+	if s.Unindexed != nil {
+		docs, stemmed, err := s.Unindexed(held)
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			s.fresh = append(s.fresh, &docs[i])
+		}
+		for _, l := range stemmed {
+			if !slices.Contains(languages, l) {
+				languages = append(languages, l)
+			}
+		}
+	}
+	slices.SortFunc(s.fresh, func(a, b *rank.Document) int { return a.Compare(b.Place) })
+	return languages, nil
+}
+
+// best gives the best hits, as many as asked for.
+func (s *search) best() ([]rank.Hit, error) {
+	f := rank.Finder{Limit: s.Limit, Read: s.documents, Accept: s.accepts}
+	if s.Near != nil {
+		f.Limit = max(f.Limit, fused)
+	}
+	hits, capped, err := s.ranking.Best(f)
+	if s.capped = capped; err == nil && s.Near != nil {
+		hits, err = s.fuse(hits, s.Limit)
+	}
+	return hits, err
+}
+
+// accepts tells whether a document may be a hit.
+func (s *search) accepts(d *rank.Document) (bool, error) {
+	if !s.Filter.Passes(d, s.now) || s.hidden(d.Group) {
+		return false, nil
+	}
+	if s.Accept != nil {
+		if ok, err := s.Accept(d); !ok || err != nil {
+			return false, err
+		}
+	}
+	for _, phrase := range s.phrases {
+		if ok, err := s.Holds(d, phrase); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// documents gives what is at some places; nil where nothing is, or what cannot be read.
+func (s *search) documents(places []rank.Place) ([]*rank.Document, error) {
+	out := make([]*rank.Document, len(places))
+	var keys [][]byte
+	var stored []int // what the keys are of
+	for i, place := range places {
+		at, found := slices.BinarySearchFunc(s.fresh, place, func(d *rank.Document, at rank.Place) int {
+			return d.Compare(at)
+		})
+		switch {
+		case found:
+			out[i] = s.fresh[at]
+		case !s.dead[place]:
+			keys, stored = append(keys, s.documentKey(place)), append(stored, i)
+		}
+	}
+	if len(keys) == 0 {
+		return out, nil
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	for n, it := range r.Keys {
+		if !there(it) {
+			continue
+		}
+		d := readDocument(it, true)
+		out[stored[n]], s.damaged = d, s.damaged || d == nil
+	}
+	return out, nil
+}

@@ -1,0 +1,170 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Space is one index of a project.
+type Space struct {
+	Project ident.Incarnation
+	Kind    byte // records.RecallMemories or records.RecallTranscript
+}
+
+// Memories is the index of a project's memories.
+func Memories(project ident.Incarnation) Space { return Space{project, records.RecallMemories} }
+
+// Transcripts is the index of a project's messages.
+func Transcripts(project ident.Incarnation) Space { return Space{project, records.RecallTranscript} }
+
+// spaceOf reads the space that a job is of out of the job's key.
+func spaceOf(job []byte) Space {
+	project, kind, _ := records.FoldJob.Split(job)
+	return Space{project, kind}
+}
+
+func (s Space) jobKey() []byte    { return records.FoldJob.Key(s.Project, s.Kind) }
+func (s Space) corpusKey() []byte { return records.RecallCorpus.Key(s.Project, s.Kind) }
+func (s Space) epochKey() []byte  { return records.RecallEpoch.Key(s.Project, s.Kind) }
+
+// StreamKey is the key of the record that says where a stream goes on.
+func (s Space) StreamKey(stream uint64) []byte {
+	return records.RecallStream.Key(s.Project, s.Kind, stream)
+}
+
+func (s Space) documentKey(at rank.Place) []byte {
+	return records.RecallDocument.Key(s.Project, s.Kind, at.Stream, at.Pos)
+}
+
+func (s Space) freshKey(epoch uint32, at rank.Place) []byte {
+	return records.RecallFresh.Key(s.Project, s.Kind, epoch, at.Stream, at.Pos)
+}
+
+func (s Space) deadKey(epoch uint32, at rank.Place) []byte {
+	return records.RecallDead.Key(s.Project, s.Kind, epoch, at.Stream, at.Pos)
+}
+
+func (s Space) blockKey(term string, at rank.Place) []byte {
+	return records.RecallBlock.Key(s.Project, s.Kind, term, at.Stream, at.Pos)
+}
+
+// blocks covers all blocks of a term.
+func (s Space) blocks(term string) store.Range {
+	return records.RecallBlock.Under3(s.Project, s.Kind, term)
+}
+
+// block covers the one block in which a place's posting is, or would go: the last that begins no later.
+func (s Space) block(term string, at rank.Place) store.Range {
+	return store.Range{From: s.blocks(term).From, To: append(s.blockKey(term, at), 0), Reverse: true, Limit: 1}
+}
+
+// fresh covers the documents that wait for their block, from an epoch on.
+func (s Space) fresh(oldest uint32) store.Range {
+	rng := records.RecallFresh.Under2(s.Project, s.Kind)
+	rng.From = records.RecallFresh.Under3(s.Project, s.Kind, oldest).From
+	return rng
+}
+
+// dead covers the marks of documents that are gone, from an epoch on.
+func (s Space) dead(oldest uint32) store.Range {
+	rng := records.RecallDead.Under2(s.Project, s.Kind)
+	rng.From = records.RecallDead.Under3(s.Project, s.Kind, oldest).From
+	return rng
+}
+
+// epochOf reads the epoch out of the key of a fresh document, or of the mark of a dead one.
+func epochOf(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-20:]) }
+
+// deadMark is the value of the mark of a dead document, which has so many words.
+func deadMark(words uint32) []byte { return binary.BigEndian.AppendUint32(nil, words) }
+
+// wordsOf reads how many words a dead document has.
+func wordsOf(mark store.Item) (words uint32, ok bool) {
+	if len(mark.Value) != 4 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(mark.Value), true
+}
+
+// placeOf reads the place that a key ends with.
+func placeOf(key []byte) rank.Place {
+	end := key[len(key)-16:]
+	return rank.Place{Stream: binary.BigEndian.Uint64(end), Pos: binary.BigEndian.Uint64(end[8:])}
+}
+
+// there tells whether a key holds a record, readable or not.
+func there(it store.Item) bool { return it.Value != nil || it.Damaged }
+
+// readEpoch reads the record of the epoch that documents are written in. It begins at 0.
+func readEpoch(it store.Item) (uint32, error) {
+	switch {
+	case len(it.Value) == 4:
+		return binary.BigEndian.Uint32(it.Value), nil
+	case there(it):
+		return 0, ErrBroken
+	}
+	return 0, nil
+}
+
+// corpusRecord says what is in the blocks of a space.
+type corpusRecord struct {
+	Version   uint64 `json:"version"`
+	Documents uint64 `json:"documents"` // dead ones too
+	Terms     uint64 `json:"terms"`     // of all documents together
+	// Oldest is the first epoch that may have fresh documents, or marks of dead ones. Folded counts those put into blocks
+	// and taken out of them since the epoch last moved on.
+	Oldest uint32 `json:"oldest,omitempty"`
+	Folded int    `json:"folded,omitempty"`
+}
+
+func decodeCorpus(it store.Item) (c corpusRecord, err error) {
+	if it.Damaged || it.Value != nil && json.Unmarshal(it.Value, &c) != nil {
+		err = ErrBroken
+	}
+	return c, err
+}
+
+// readCorpus reads what is in the blocks of a space, with its record.
+func (svc *Service) readCorpus(ctx context.Context, tenant string, s Space) (it store.Item, c corpusRecord, err error) {
+	if it, err = svc.db.ReadItem(ctx, tenant, s.corpusKey()); err == nil {
+		c, err = decodeCorpus(it)
+	}
+	return it, c, err
+}
+
+// readDocument reads a stored document, or gives nil where it is damaged. Without terms it leaves them out.
+func readDocument(it store.Item, terms bool) *rank.Document {
+	d, err := rank.ReadDocument(placeOf(it.Key), it.Value, terms)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// Change collects in the batch a change of a space, which must go by what the batch itself reads of the space. It
+// changes nothing, and done is false, while the space is being dropped: what it stands for is indexed again afterwards.
+// Where change meets ErrBroken, the batch has the space built again.
+func (svc *Service) Change(t *records.Tx, s Space, change func() error) (done bool, err error) {
+	job, err := t.Look(s.jobKey())
+	if err != nil {
+		return false, err
+	}
+	if stateOf(job[0]) == dropped {
+		if job[0].Damaged {
+			svc.startRebuild(t, s)
+		}
+		return false, nil
+	}
+	if err = change(); errors.Is(err, ErrBroken) {
+		svc.startRebuild(t, s)
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,53 @@
+package index_test
+
+import (
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// What a fold left is taken once, and only of the state that it was left in.
+func TestTails(t *testing.T) {
+	var k index.Kept
+	block := store.Item{Key: []byte("block"), Value: []byte("postings")}
+	left := map[string]index.Tail{"term": {Stream: 7, Item: block}, "new": {Stream: 7}}
+	finds := func(state string) bool {
+		_, none := k.Take(state).Find("term", 8)
+		k.Leave(k.Take(state), "1", left)
+		took := k.Take(state)
+		got, known := took.Find("term", 7)
+		if _, other := took.Find("term", 8); other || none {
+			t.Error("a block of another stream is known")
+		}
+		if empty, isKnown := took.Find("new", 7); isKnown != known || empty.Key != nil {
+			t.Error("that there is no block is to be known like a block")
+		}
+		if _, again := k.Take(state).Find("term", 7); again {
+			t.Error("what was left is taken twice")
+		}
+		return known && string(got.Value) == "postings"
+	}
+	if !finds("1") || finds("2") {
+		t.Error("the tails of a state are to be found in this state, and in no other")
+	}
+}
+
+// Of an index of very many terms not all are remembered.
+func TestTailsAreBounded(t *testing.T) {
+	var k index.Kept
+	const many = 100_000
+	for i := range many {
+		took := k.Take("s")
+		k.Leave(took, "s", map[string]index.Tail{string(rune('\U00010000' + i)): {}})
+	}
+	took, known := k.Take("s"), 0
+	for i := range many {
+		if _, ok := took.Find(string(rune('\U00010000'+i)), 0); ok {
+			known++
+		}
+	}
+	if known == 0 || known > many/2 {
+		t.Errorf("%d of %d are remembered", known, many)
+	}
+}

@@ -1,0 +1,36 @@
+// Package typing tells how far a word is from another that it may be a typing error of.
+package index
+
+// Edits counts how many letters are typed wrong, left out, too much or changed places with the next, so that one word is
+// the other; more than most is most + 1.
+func Edits(a, b string, most int) int {
+	x, y := []rune(a), []rune(b)
+	if len(x)-len(y) > most || len(y)-len(x) > most {
+		return most + 1
+	}
+	before, row, next := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		next[0] = i + 1
+		least := next[0]
+		for j := range y {
+			same := 1
+			if x[i] == y[j] {
+				same = 0
+			}
+			n := min(row[j]+same, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
+				n = min(n, before[j-1]+1)
+			}
+			next[j+1] = n
+			least = min(least, n)
+		}
+		if least > most {
+			return most + 1
+		}
+		before, row, next = row, next, before
+	}
+	return min(row[len(y)], most+1)
+}

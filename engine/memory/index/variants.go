@@ -1,0 +1,172 @@
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Bounds of looking for variants of a word: terms that begin with it, or that it may be a typing error of.
+const (
+	rareWord      = 1      // documents: a word in more of them is no typing error
+	usualWord     = 256    // documents: compounds of a word in so many are not looked for
+	farMore       = 10     // times as many must hold what a rare word may be an error for
+	maxVariants   = 64     // of a word
+	maxTypos      = 4      // of a word, as they are meant
+	variantBlocks = 20_000 // whose terms are looked at, for one word
+)
+
+// variant is a term that may stand for a word.
+type variant struct {
+	term   string
+	edits  int
+	count  int // of documents
+	blocks []store.Item
+}
+
+// addVariants has words stand for terms that begin with them where they ask for that, and rare words for what they may be
+// typing errors of. It looks at blocks a little later than the query's state. A document that came into blocks meanwhile counts
+// its words twice, which moves it a little and only then.
+func (s *search) addVariants(words []asked) error {
+	for i := range words {
+		w := &words[i]
+		var found []variant
+		for _, b := range w.Begins {
+			if b.More > 0 && w.length >= usualWord {
+				continue
+			}
+			some, err := s.variants(w, b.Term, func(term string) (int, bool) {
+				return 0, utf8.RuneCountInString(term)-utf8.RuneCountInString(b.Term) >= b.More
+			})
+			if err != nil {
+				return err
+			}
+			found = append(found, some...)
+		}
+		found, err := s.load(found[:min(len(found), maxVariants)])
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 && w.Edits > 0 && w.length <= rareWord {
+			if found, err = s.typos(w); err != nil {
+				return err
+			}
+			w.typo = len(found) > 0
+		}
+		w.Terms, w.blocks = slices.Clone(w.Terms), slices.Clone(w.blocks)
+		for _, v := range found {
+			w.Terms, w.blocks = append(w.Terms, v.term), append(w.blocks, v.blocks)
+			w.as = append(w.as, rank.Spelled(v.term))
+		}
+	}
+	return nil
+}
+
+// typos gives the terms that a word may be a typing error of: the nearest, of these the most frequent. The first letter
+// is taken to be right.
+func (s *search) typos(w *asked) (found []variant, err error) {
+	for _, own := range w.Terms {
+		_, size := utf8.DecodeRuneInString(own)
+		some, err := s.variants(w, own[:size], func(term string) (int, bool) {
+			n := Edits(own, term, w.Edits)
+			return n, n <= w.Edits
+		})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	slices.SortStableFunc(found, func(a, b variant) int { return cmp.Compare(a.edits, b.edits) })
+	found = slices.CompactFunc(found, func(a, b variant) bool { return a.term == b.term })
+	found = found[:min(len(found), maxVariants)]
+	if found, err = s.load(found); err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(v variant) bool { return v.count < farMore*w.length })
+	slices.SortStableFunc(found, func(a, b variant) int {
+		return cmp.Or(cmp.Compare(a.edits, b.edits), cmp.Compare(b.count, a.count))
+	})
+	nearest := slices.IndexFunc(found, func(v variant) bool { return v.edits > found[0].edits })
+	if nearest < 0 {
+		nearest = len(found)
+	}
+	return found[:min(nearest, maxTypos)], nil
+}
+
+// load reads the blocks of variants, counts their documents, and leaves out those that only dead documents hold, or
+// such as the viewer may not see.
+func (s *search) load(found []variant) ([]variant, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	var q store.Query
+	for _, v := range found {
+		q.Ranges = append(q.Ranges, s.blocks(v.term))
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		found[i].blocks = r.Ranges[i]
+		if found[i].count, err = s.length(found[i].term, found[i].blocks); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(found, func(v variant) bool { return v.count == 0 }), nil
+}
+
+// variants gives the terms of the space that begin in some way and fit, but for the word's own.
+func (s *search) variants(w *asked, begin string, fits func(term string) (edits int, ok bool)) ([]variant, error) {
+	terms := map[string]bool{}
+	rng := records.PrefixRange(bytes.TrimSuffix(s.blocks(begin).From, []byte{records.Sep}))
+	rng.KeysOnly, rng.Limit = true, variantBlocks
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range r.Ranges[0] {
+		_, _, term, _, _, _ := records.RecallBlock.Split(it.Key)
+		terms[term] = true
+	}
+	for _, d := range s.fresh {
+		at, _ := slices.BinarySearchFunc(d.Terms, begin, func(t rank.TermCount, term string) int {
+			return cmp.Compare(t.Term, term)
+		})
+		for ; at < len(d.Terms) && strings.HasPrefix(d.Terms[at].Term, begin); at++ {
+			if !s.hidden(d.Group) {
+				terms[d.Terms[at].Term] = true
+			}
+		}
+	}
+	var out []variant
+	for _, term := range slices.Sorted(maps.Keys(terms)) {
+		if n, ok := fits(term); ok && !slices.Contains(w.Terms, term) {
+			out = append(out, variant{term: term, edits: n})
+		}
+	}
+	return out, nil
+}
+
+// without gives the places of what holds one of some words.
+func (s *search) without(words []rank.Word, blocks [][]store.Item) (map[rank.Place]bool, error) {
+	out := map[rank.Place]bool{}
+	for _, w := range words {
+		p, err := s.gather(w, blocks[:len(w.Terms)])
+		if err != nil {
+			return nil, err
+		}
+		blocks = blocks[len(w.Terms):]
+		for i := range p.List {
+			out[p.List[i].Place] = true
+		}
+	}
+	return out, nil
+}

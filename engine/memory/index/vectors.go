@@ -1,0 +1,174 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// How many documents a query looks at by their vectors.
+const (
+	nearByBits = 1000 // whose bytes are read
+	fused      = 100  // found by words, and as many found by vectors, of which hits are chosen
+)
+
+// Near asks for what is near a vector, beside what words find. The search says in Length how many dimensions the
+// space's vectors of the model have, 0 where there are none. Those of another number than the query's count for nothing.
+type Near struct {
+	Model rank.Model
+	rank.Quantised
+	Length uint32
+}
+
+// identity says what a document is of. Passages of one text have the same.
+type identity struct {
+	id             string
+	stream, number uint64
+}
+
+func identityOf(d *rank.Document) identity {
+	if d.ID != "" {
+		return identity{id: d.ID}
+	}
+	return identity{stream: d.Stream, number: d.Number}
+}
+
+// nearest gives the places of the documents whose bits are nearest, nearest first.
+func (s *search) nearest() ([]rank.Place, error) {
+	rng := records.RecallBits.Under2(s.Project, s.Kind)
+	if s.Filter.Stream != 0 {
+		rng = records.RecallBits.Under3(s.Project, s.Kind, s.Filter.Stream)
+	}
+	found := rank.NewNearest[rank.Place](nearByBits)
+	for it, err := range s.svc.db.Scan(s.ctx, s.tenant, rng) {
+		if err != nil {
+			return nil, err
+		}
+		at := placeOf(it.Key)
+		if value := s.Near.Model.Of(it.Value); len(value) == len(s.Near.Bits) && !s.dead[at] && (s.only == nil || s.only[at]) {
+			found.Add(at, rank.Hamming(value, s.Near.Bits))
+		}
+	}
+	var places []rank.Place
+	for _, n := range found.All() {
+		places = append(places, n.What)
+	}
+	return places, nil
+}
+
+// before and behind are the places of a document's neighbours, if it has any.
+func before(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos - 1} }
+func behind(at rank.Place) rank.Place { return rank.Place{Stream: at.Stream, Pos: at.Pos + 1} }
+
+// nearness compares the bytes of vectors with the query's, from −1 to 1; a place without a vector of the model is left
+// out.
+func (s *search) nearness(places []rank.Place) (map[rank.Place]float64, error) {
+	vectors := map[rank.Place][]byte{}
+	for _, at := range places {
+		vectors[at] = nil
+		if at.Stream != 0 {
+			vectors[before(at)], vectors[behind(at)] = nil, nil
+		}
+	}
+	var q store.Query
+	for at := range vectors {
+		_, bytes := s.vectorKeys(at)
+		q.Keys = append(q.Keys, bytes)
+	}
+	out := map[rank.Place]float64{}
+	if len(q.Keys) == 0 {
+		return out, nil
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range r.Keys {
+		value := s.Near.Model.Of(it.Value)
+		if at := placeOf(it.Key); len(value) == len(s.Near.Bytes) && !s.dead[at] {
+			vectors[at] = value
+		}
+	}
+	for _, at := range places {
+		own := vectors[at]
+		if own == nil {
+			continue
+		}
+		if out[at] = rank.Cosine(own, s.Near.Bytes); at.Stream != 0 {
+			out[at] = rank.Among(s.Near.Bytes, own, vectors[before(at)], vectors[behind(at)])
+		}
+	}
+	return out, nil
+}
+
+// fuse adds to the hits that words found those that lie near the query's vector, and to each score what its own
+// nearness is worth. What words did not find has 0 from them.
+func (s *search) fuse(hits []rank.Hit, limit int) ([]rank.Hit, error) {
+	places, err := s.nearest()
+	if err != nil {
+		return nil, err
+	}
+	near := len(places)
+	seen, said := map[identity]bool{}, map[uint64]bool{}
+	for i := range hits {
+		places = append(places, hits[i].Doc.Place)
+		seen[identityOf(hits[i].Doc)], said[hits[i].Doc.Said] = true, true
+	}
+	cosines, err := s.nearness(places)
+	if err != nil {
+		return nil, err
+	}
+	places = slices.DeleteFunc(places[:near], func(at rank.Place) bool { _, ok := cosines[at]; return !ok })
+	slices.SortStableFunc(places, func(a, b rank.Place) int { return cmp.Compare(cosines[b], cosines[a]) })
+	best := 1.
+	if len(hits) > 0 && hits[0].Score > 0 {
+		best = hits[0].Score
+	}
+	accepted := 0
+	for some := range slices.Chunk(places, fused) {
+		docs, err := s.documents(some)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			if d == nil || accepted == fused || s.leftOut(d) {
+				continue
+			}
+			if ok, err := s.accepts(d); err != nil {
+				return nil, err
+			} else if !ok {
+				continue
+			}
+			accepted++
+			if id := identityOf(d); !seen[id] && !said[d.Said] {
+				seen[id], said[d.Said] = true, true
+				hits = append(hits, rank.Hit{Doc: d})
+			}
+		}
+		if accepted == fused {
+			break
+		}
+	}
+	low, high := 1., -1.
+	for _, cosine := range cosines {
+		low, high = min(low, cosine), max(high, cosine)
+	}
+	for i := range hits {
+		if cosine, ok := cosines[hits[i].Doc.Place]; ok {
+			hits[i].Why.Vector = rank.Share(cosine, low, high, best)
+			hits[i].Score += hits[i].Why.Vector
+		}
+	}
+	rank.RaiseNewer(hits)
+	return hits[:min(len(hits), limit)], nil
+}
+
+// leftOut tells whether a document holds a word that the query leaves out.
+func (s *search) leftOut(d *rank.Document) bool {
+	return slices.ContainsFunc(s.unwanted, func(w rank.Word) bool {
+		return slices.ContainsFunc(w.Terms, func(term string) bool { return d.Count(term) > 0 })
+	})
+}

@@ -1,0 +1,258 @@
+package index
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Bounds of the words of a query that are looked up.
+const (
+	maxQueryWords = 256 // whose postings are read
+	countedBlocks = 16  // of a word, where there are more words than that: a word with more of them is common
+	commonSpeaker = 20  // who says one in so many documents says much of what is searched
+)
+
+// rarestOf gives the words of the query. Of very many it keeps those that the fewest blocks and fresh documents hold.
+func (s *search) rarestOf(words []rank.Word, oldest uint32) ([]rank.Word, error) {
+	if len(words) <= maxQueryWords {
+		return words, nil
+	}
+	q := store.Query{Ranges: []store.Range{s.Space.fresh(oldest)}}
+	for _, w := range words {
+		for _, term := range w.Terms {
+			rng := s.blocks(term)
+			rng.KeysOnly, rng.Limit = true, countedBlocks
+			q.Ranges = append(q.Ranges, rng)
+		}
+	}
+	r, err := s.svc.db.Store.Read(s.ctx, s.tenant, q)
+	if err != nil {
+		return nil, err
+	}
+	waiting := map[string]int{}
+	for _, it := range r.Ranges[0] {
+		if d := readDocument(it, true); d != nil {
+			for _, t := range d.Terms {
+				waiting[t.Term]++
+			}
+		}
+	}
+	counts, blocks := make(map[string]int, len(words)), r.Ranges[1:]
+	for _, w := range words {
+		for i, term := range w.Terms {
+			counts[w.Text] += len(blocks[i])*rank.BlockSize + waiting[term]
+		}
+		blocks = blocks[len(w.Terms):]
+	}
+	if s.Unindexed == nil { // else a word may be in what only the search itself reads
+		words = slices.DeleteFunc(words, func(w rank.Word) bool { return counts[w.Text] == 0 })
+	}
+	slices.SortStableFunc(words, func(a, b rank.Word) int { return cmp.Compare(counts[a.Text], counts[b.Text]) })
+	return words[:min(len(words), maxQueryWords)], nil
+}
+
+// terms are all terms that are looked up for a word: its own, and in transcripts that of a speaker of this name.
+func (s *search) terms(w rank.Word) []string {
+	if s.Kind != records.RecallTranscript {
+		return w.Terms
+	}
+	return append(slices.Clone(w.Terms), rank.SpeakerTerm(w.Text))
+}
+
+// asked is a word of the query with the blocks of each of its terms.
+type asked struct {
+	rank.Word
+	as     []string // terms among its own that are variants of it
+	typo   bool     // and they are guessed
+	blocks [][]store.Item
+	name   string       // the term of a speaker of this name; "": none
+	said   []store.Item // its blocks
+	length int          // of all postings, about
+}
+
+// rarest leaves out the words that ranking would leave out for being common, before their postings are unpacked. With a
+// viewer it leaves that to ranking, because documents that the viewer may not see must not decide.
+func (s *search) rarest(words []rank.Word, blocks [][]store.Item) ([]asked, error) {
+	out := make([]asked, len(words))
+	for i, w := range words {
+		out[i] = asked{Word: w, blocks: blocks[:len(w.Terms)]}
+		blocks = blocks[len(w.Terms):]
+		if s.Kind == records.RecallTranscript {
+			out[i].name, out[i].said, blocks = rank.SpeakerTerm(w.Text), blocks[0], blocks[1:]
+		}
+	}
+	for i := range out {
+		for n, term := range out[i].Terms {
+			length, err := s.length(term, out[i].blocks[n])
+			if err != nil {
+				return nil, err
+			}
+			out[i].length += length
+		}
+	}
+	if len(words) <= rank.MaxWords || s.Viewer != "" {
+		return out, nil
+	}
+	out = slices.DeleteFunc(out, func(a asked) bool { return a.length == 0 })
+	if len(out) > rank.MaxWords {
+		slices.SortStableFunc(out, func(a, b asked) int { return cmp.Compare(a.length, b.length) })
+		out = out[:rank.MaxWords]
+	}
+	return out, nil
+}
+
+// length counts a term's postings, but for those of dead documents and of what the viewer may not see.
+func (s *search) length(term string, blocks []store.Item) (n int, err error) {
+	for _, it := range blocks {
+		if len(s.dead) == 0 && s.Viewer == "" {
+			n += rank.BlockLen(it.Value)
+			continue
+		}
+		block, _ := rank.ReadBlock(nil, placeOf(it.Key), it.Value) // Where it does not parse, gathering the postings tells.
+		if block, err = s.shown(s.alive(block)); err != nil {
+			return 0, err
+		}
+		n += len(block)
+	}
+	for _, d := range s.fresh {
+		if !s.hidden(d.Group) {
+			n += int(min(d.Count(term), 1))
+		}
+	}
+	return n, nil
+}
+
+// alive leaves out the postings of dead documents.
+func (s *search) alive(list []rank.Posting) []rank.Posting {
+	if len(s.dead) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(p rank.Posting) bool { return s.dead[p.Place] })
+}
+
+// gatherAll puts the postings of all words together. A word may be the name of a speaker. Of somebody who says little of
+// what is searched, all texts count as ones with the name. Of somebody who says much the name tells little: texts are
+// preferred for who says them, and not asked for the name, unless nothing else is asked.
+func (s *search) gatherAll(q *rank.Request, words []asked) error {
+	var names []asked
+	for _, a := range words {
+		said := 0
+		if a.name != "" {
+			var err error
+			if said, err = s.length(a.name, a.said); err != nil {
+				return err
+			}
+		}
+		if uint64(said)*commonSpeaker >= q.Corpus.Documents {
+			some, err := s.gather(rank.Word{Terms: []string{a.name}}, [][]store.Item{a.said[:min(len(a.said), 1)]})
+			if err != nil {
+				return err
+			}
+			for i := range some.List {
+				q.Speakers.Add(&some.List[i])
+			}
+			if len(some.List) > 0 {
+				names = append(names, a.withName())
+				continue
+			}
+		}
+		if said > 0 {
+			a = a.withName()
+		}
+		p, err := s.gather(a.Word, a.blocks)
+		if err != nil {
+			return err
+		}
+		p.As, p.Typo = a.as, a.typo
+		q.Words = append(q.Words, p)
+	}
+	if slices.ContainsFunc(q.Words, func(p rank.Postings) bool { return len(p.List) > 0 }) {
+		return nil
+	}
+	for _, a := range names {
+		p, err := s.gather(a.Word, a.blocks)
+		if err != nil {
+			return err
+		}
+		p.As, p.Typo = a.as, a.typo
+		q.Words = append(q.Words, p)
+	}
+	return nil
+}
+
+// withName has the word stand for what a speaker of this name says too.
+func (a asked) withName() asked {
+	a.Terms, a.blocks = append(slices.Clone(a.Terms), a.name), append(slices.Clone(a.blocks), a.said)
+	return a
+}
+
+// gather puts one word's postings together, without those of dead documents and of what the viewer may not see.
+func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, error) {
+	if err := s.ctx.Err(); err != nil {
+		return rank.Postings{}, err
+	}
+	n := len(s.fresh)
+	for _, items := range blocks {
+		for _, it := range items {
+			n += rank.BlockLen(it.Value)
+		}
+	}
+	list := s.buffer.Room(n)
+	for i, term := range w.Terms {
+		before := len(list)
+		for _, it := range blocks[i] {
+			more, err := rank.ReadBlock(list, placeOf(it.Key), it.Value)
+			if s.damaged = s.damaged || err != nil; err == nil {
+				list = more
+			}
+		}
+		stored, err := s.shown(s.alive(list[before:]))
+		if err != nil {
+			return rank.Postings{}, err
+		}
+		list = s.buffer.Unite(list[:before+len(stored)], before)
+		before = len(list)
+		for _, d := range s.fresh {
+			if n := d.Count(term); n > 0 && !s.hidden(d.Group) {
+				list = append(list, d.Posting(n))
+			}
+		}
+		list = s.buffer.Unite(list, before)
+	}
+	return rank.Postings{Word: w.Text, List: s.buffer.Keep(list)}, nil
+}
+
+// hidden tells whether the viewer may not see documents of a group.
+func (s *search) hidden(group string) bool {
+	return s.Viewer != "" && group != "" && group != s.Viewer
+}
+
+// shown leaves out the postings of documents that the viewer may not see. A posting has only a hash of its document's
+// group. Where the hash is that of the viewer's group, the document itself is read.
+func (s *search) shown(list []rank.Posting) ([]rank.Posting, error) {
+	if s.Viewer == "" {
+		return list, nil
+	}
+	list = slices.DeleteFunc(list, func(p rank.Posting) bool { return p.Attrs.HiddenFrom(s.Viewer) })
+	var ask [][]byte
+	for _, p := range list {
+		if _, known := s.visible[p.Place]; !known && p.Attrs.Grouped() {
+			ask = append(ask, s.documentKey(p.Place))
+		}
+	}
+	for keys := range slices.Chunk(ask, documentsAtOnce) {
+		r, err := s.svc.db.Store.Read(s.ctx, s.tenant, store.Query{Keys: keys})
+		if err != nil {
+			return nil, err
+		}
+		for _, it := range r.Keys {
+			d := readDocument(it, false)
+			s.visible[placeOf(it.Key)] = d != nil && d.Group == s.Viewer
+		}
+	}
+	return slices.DeleteFunc(list, func(p rank.Posting) bool { return p.Attrs.Grouped() && !s.visible[p.Place] }), nil
+}

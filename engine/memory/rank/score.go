@@ -1,0 +1,231 @@
+package rank
+
+import "math"
+
+// Candidate is a place that may hold a hit: that of a document with a word of the query, or one next to it.
+type Candidate struct {
+	Place
+	Score   float64
+	own     int32            // an index of Ranking.docs; -1: the document holds no word of the query
+	near    [2 * reach]int32 // indexes of the documents two and one before, one and two behind; -1: none with a word
+	session int32            // an index of Ranking.sessions; -1: none
+
+	// What the document itself says. Until it is known the score is the best that it may be.
+	known bool
+	len   uint32
+	day   uint16
+	attrs Attrs
+}
+
+var nobody = [2 * reach]int32{-1, -1, -1, -1}
+
+// add scores a candidate and takes it up unless the filter leaves it out for sure.
+func (r *Ranking) add(c Candidate) {
+	if r.bars(c.Place) {
+		return
+	}
+	if c.own >= 0 {
+		d := &r.docs[c.own]
+		if !r.Filter.may(d.day, d.attrs) {
+			return
+		}
+		c.know(d.len, d.day, d.attrs)
+	}
+	r.score(&c)
+	r.heap = append(r.heap, c)
+}
+
+func (c *Candidate) know(length uint32, day uint16, attrs Attrs) {
+	c.known, c.len, c.day, c.attrs = true, length, day, attrs
+}
+
+// score sums up the parts of a candidate's score.
+func (r *Ranking) score(c *Candidate) {
+	near, words := r.nearWeights(c), 0.0
+	for w := range r.Words {
+		words += r.shares[w] * r.saturated(r.of(c.own, w)+r.beside(c, &near, w))
+	}
+	score := words + r.session(c) + r.date(c) + r.when(c, words) + r.speaker(c, words) + r.length(c) + r.question(c) +
+		r.essay(c) + r.importance(c)
+	c.Score = math.Round(score*1e8) / 1e8
+}
+
+// relevant is what part of a weight counts for a text that words have that share of the score for. A text that says
+// little of what is asked does not come up for who says it.
+func (r *Ranking) relevant(words float64) float64 { return min(words/r.Weights.Relevant, 1) }
+
+func (r *Ranking) saturated(n float64) float64 { return n / (n + r.Weights.Saturation) }
+
+// nearWeights says what the words of the documents around a candidate count.
+func (r *Ranking) nearWeights(c *Candidate) (out [2 * reach]float64) {
+	if c.near == nobody {
+		return out
+	}
+	w, part := &r.Weights, 1.0
+	if c.known {
+		by := float64(c.len) / w.NearLength
+		part = 1 / (1 + by*by)
+	}
+	out = [2 * reach]float64{part * w.Second, part * w.Before, part * w.Behind, part * w.Second}
+	if c.near[1] >= 0 && r.docs[c.near[1]].attrs.asks() {
+		out[1] = part * w.Asked
+	}
+	return out
+}
+
+// beside counts a word in the documents around a candidate.
+func (r *Ranking) beside(c *Candidate, weights *[2 * reach]float64, word int) (n float64) {
+	for i, doc := range c.near {
+		if doc >= 0 {
+			n += weights[i] * r.of(doc, word)
+		}
+	}
+	return n
+}
+
+// session is what the rest of the candidate's session says.
+func (r *Ranking) session(c *Candidate) (score float64) {
+	if c.session < 0 {
+		return 0
+	}
+	for w := range r.Words {
+		n := r.sessions[int(c.session)*len(r.Words)+w] - r.of(c.own, w)
+		score += r.sessionShares[w] * r.saturated(max(n, 0))
+	}
+	return r.Weights.Session * score
+}
+
+func (r *Ranking) date(c *Candidate) float64 {
+	if len(r.Dates)+len(r.Spans) == 0 { // the usual case
+		return 0
+	}
+	if !c.known {
+		return r.Weights.Date * bestMatch
+	}
+	match := matchOf(r.Dates, c.day)
+	for _, s := range r.Spans {
+		if s.From <= c.day && c.day <= s.To {
+			match = max(match, weekMatch)
+		}
+	}
+	return r.Weights.Date * match
+}
+
+func (r *Ranking) when(c *Candidate, words float64) float64 {
+	if r.When && (!c.known || c.attrs.timed()) {
+		return r.Weights.When * r.relevant(words)
+	}
+	return 0
+}
+
+func (r *Ranking) speaker(c *Candidate, words float64) float64 {
+	if r.Speakers != 0 && (!c.known || r.Speakers.has(c.attrs)) {
+		return r.Weights.Speaker * r.relevant(words)
+	}
+	return 0
+}
+
+func (r *Ranking) length(c *Candidate) float64 {
+	if !c.known {
+		return r.Weights.Length * fullness[fullLength]
+	}
+	return r.Weights.Length * fullness[min(c.len, fullLength)]
+}
+
+// fullness is the logarithm of the length of a text, by its length.
+var fullness = func() (out [fullLength + 1]float64) {
+	for n := range out {
+		out[n] = math.Log(float64(n + 1))
+	}
+	return out
+}()
+
+func (r *Ranking) question(c *Candidate) float64 {
+	if c.known && c.attrs.asks() && c.len <= askLength {
+		return -r.Weights.Question
+	}
+	return 0
+}
+
+func (r *Ranking) essay(c *Candidate) float64 {
+	if c.known && c.attrs.byAssistant() && c.len > essayLength {
+		return -r.Weights.Essay
+	}
+	return 0
+}
+
+// importance is that of a memory: messages have none.
+func (r *Ranking) importance(c *Candidate) float64 {
+	if !c.known {
+		return r.Weights.Important / 2
+	}
+	return r.importanceOf(c.attrs)
+}
+
+func (r *Ranking) importanceOf(a Attrs) float64 {
+	if a.category() == Message {
+		return 0
+	}
+	return r.Weights.Important * (a.importance() - .5)
+}
+
+// Why takes a score apart: its parts add up to it. Terms are the words that the document itself holds, Neighbours what
+// the words of the documents beside it add.
+type Why struct {
+	Terms                                                                         []TermShare
+	Neighbours, Session, Date, When, Speaker, Length, Question, Essay, Importance float64
+	Newer                                                                         float64 // see Best
+	Vector                                                                        float64 // of engine/memory/index
+}
+
+// TermShare is one word's part of a score.
+type TermShare struct {
+	Word  string
+	As    []string // see Postings
+	Share float64
+}
+
+// Why explains a candidate's score.
+func (r *Ranking) Why(c *Candidate) Why {
+	y := Why{Session: r.session(c), Date: r.date(c), Length: r.length(c), Question: r.question(c), Essay: r.essay(c),
+		Importance: r.importance(c)}
+	near, words := r.nearWeights(c), 0.0
+	for w := range r.Words {
+		own := r.of(c.own, w)
+		share := r.shares[w] * r.saturated(own)
+		if own > 0 {
+			y.Terms = append(y.Terms, TermShare{r.Words[w].Word, r.Words[w].As, share})
+		}
+		both := r.shares[w] * r.saturated(own+r.beside(c, &near, w))
+		y.Neighbours += both - share
+		words += both
+	}
+	y.When, y.Speaker = r.when(c, words), r.speaker(c, words)
+	return y
+}
+
+// before tells whether a candidate comes before another: the better, of two with equal scores the newer, then that at
+// the later place.
+func (c *Candidate) before(d *Candidate) bool {
+	if c.Score != d.Score {
+		return c.Score > d.Score
+	}
+	if c.day != d.day {
+		return c.day > d.day
+	}
+	return c.Compare(d.Place) > 0
+}
+
+// candidates is a heap with the best first.
+type candidates []Candidate
+
+func (h candidates) Len() int           { return len(h) }
+func (h candidates) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h candidates) Less(i, j int) bool { return h[i].before(&h[j]) }
+func (h *candidates) Push(x any)        { *h = append(*h, x.(Candidate)) }
+func (h *candidates) Pop() any {
+	old := *h
+	c := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return c
+}

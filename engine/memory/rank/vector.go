@@ -1,0 +1,203 @@
+// Package vector keeps embeddings small, compares them, and says what nearness is worth in a score.
+//
+// An embedding is stored twice: as one bit for each dimension, its sign, which a first pass over all documents reads;
+// and as one signed byte for each dimension, with which the best of that pass are compared. Both are compared by the
+// angle alone, so the length of a vector and the scale of its bytes do not matter.
+package rank
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// MaxDimensions bounds a vector.
+const MaxDimensions = 8192
+
+var (
+	errDimensions = errors.New("a vector must have from 1 to 8,192 dimensions")
+	errNumber     = errors.New("a vector must hold finite numbers, not all of them 0")
+)
+
+// Quantised is a vector of len(Bytes) dimensions.
+type Quantised struct {
+	Bits  []byte // the sign of dimension i is bit i%8 of byte i/8: 1 for above 0
+	Bytes []byte // each dimension as an int8, the largest being 127 or −127
+}
+
+// Quantise makes a vector small: each dimension is a share of the largest one, in steps of 1/127.
+func Quantise(v []float32) (q Quantised, err error) {
+	if len(v) == 0 || len(v) > MaxDimensions {
+		return q, errDimensions
+	}
+	largest := 0.
+	for _, x := range v {
+		if a := math.Abs(float64(x)); a > largest || a != a {
+			largest = a
+		}
+	}
+	if !(largest > 0) || math.IsInf(largest, 0) {
+		return q, errNumber
+	}
+	q = Quantised{Bits: make([]byte, BitBytes(len(v))), Bytes: make([]byte, len(v))}
+	for i, x := range v {
+		if x > 0 {
+			q.Bits[i/8] |= 1 << (i % 8)
+		}
+		q.Bytes[i] = byte(int8(math.Round(float64(x) / largest * 127)))
+	}
+	return q, nil
+}
+
+// Agrees tells whether the bits, of which there are enough, are the signs of the bytes. Of a dimension that is too
+// small for its byte the bit may be either.
+func (q Quantised) Agrees() bool {
+	for i, x := range q.Bytes {
+		if x != 0 && (int8(x) > 0) != (q.Bits[i/8]>>(i%8)&1 == 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// Model is the tag of a model with its number of dimensions, 0 being the model's own.
+type Model [8]byte
+
+// ModelOf makes a model's tag of its name.
+func ModelOf(name string, dimensions int) Model {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint32([]byte(name+"\x00"), uint32(dimensions)))
+	return Model(sum[:8])
+}
+
+// Of gives what stands behind the model's tag; nil where the tag is another one, or nothing stands behind it.
+func (m Model) Of(tagged []byte) []byte {
+	if len(tagged) <= len(m) || Model(tagged) != m {
+		return nil
+	}
+	return tagged[len(m):]
+}
+
+// BitBytes is how many bytes hold the bits of so many dimensions.
+func BitBytes(dimensions int) int { return (dimensions + 7) / 8 }
+
+// Hamming is in how many bits two equally long rows of bits differ.
+func Hamming(a, b []byte) (n int) {
+	b = b[:len(a)]
+	for i := range a {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return n
+}
+
+// Cosine is the cosine of the angle between two quantised vectors of the same dimensions, from −1 to 1; 0 where one of
+// them has no length.
+func Cosine(a, b []byte) float64 {
+	aa, bb := dot(a, a), dot(b, b)
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return float64(dot(a, b)) / math.Sqrt(float64(aa)*float64(bb))
+}
+
+// Part is a quantised vector with its weight in a sum. One without bytes counts for nothing.
+type Part struct {
+	Bytes  []byte
+	Weight float64
+}
+
+// CosineOfSum is the cosine of the angle between a quantised vector and a weighted sum of others, each brought to
+// length 1 first, because quantised vectors differ in scale.
+func CosineOfSum(a []byte, parts ...Part) float64 {
+	sum := make([]float64, len(a))
+	for _, p := range parts {
+		if length := math.Sqrt(float64(dot(p.Bytes, p.Bytes))); length > 0 {
+			for i, x := range p.Bytes {
+				sum[i] += p.Weight / length * float64(int8(x))
+			}
+		}
+	}
+	var ab, aa, bb float64
+	for i, b := range sum {
+		x := float64(int8(a[i]))
+		ab, aa, bb = ab+x*b, aa+x*x, bb+b*b
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// What stands around a message says what it is about: it is as near as its own vector and, by more, the sum of its own
+// and its neighbours' vectors are. These shares found most.
+const (
+	contextShare  = .7 // the rest is the own vector's
+	contextBefore = .5
+	contextBehind = .3
+)
+
+// Among is how near to a quantised vector one is that stands between two others, from −1 to 1. A neighbour without bytes
+// counts for nothing.
+func Among(a, own, before, behind []byte) float64 {
+	alone := Cosine(own, a)
+	among := CosineOfSum(a, Part{own, 1}, Part{before, contextBefore}, Part{behind, contextBehind})
+	return alone + contextShare*(among-alone)
+}
+
+// dot is the scalar product of two quantised vectors of the same dimensions.
+func dot(a, b []byte) (sum int64) {
+	b = b[:len(a)]
+	for i := range a {
+		sum += int64(int8(a[i])) * int64(int8(b[i]))
+	}
+	return sum
+}
+
+// Near is something at a distance; less is nearer.
+type Near[T any] struct {
+	What     T
+	Distance int
+}
+
+// Nearest keeps the k nearest of what is added to it. Of equally near ones those count that came first.
+type Nearest[T any] struct {
+	k    int
+	kept []Near[T]
+}
+
+// NewNearest keeps the k nearest.
+func NewNearest[T any](k int) *Nearest[T] { return &Nearest[T]{k: k} }
+
+// Add offers one more.
+func (n *Nearest[T]) Add(what T, distance int) {
+	if n.kept = append(n.kept, Near[T]{what, distance}); len(n.kept) >= 4*n.k+64 {
+		n.cut()
+	}
+}
+
+func (n *Nearest[T]) cut() {
+	slices.SortStableFunc(n.kept, func(a, b Near[T]) int { return cmp.Compare(a.Distance, b.Distance) })
+	n.kept = n.kept[:min(len(n.kept), n.k)]
+}
+
+// All are those kept, nearest first.
+func (n *Nearest[T]) All() []Near[T] {
+	n.cut()
+	return n.kept
+}
+
+// Weight is what the nearest document gets beside a text that words fit best, which has 1.
+const Weight = .4
+
+// Share is what a cosine adds to a score: Weight times the best score by words for the highest cosine of those compared,
+// nothing for the lowest, and evenly between them. Where all are equal, each adds the whole. Normalised scores are summed,
+// because ranks alone let a weak list push aside a strong one.
+func Share(cosine, low, high, best float64) float64 {
+	if high > low {
+		best *= (cosine - low) / (high - low)
+	}
+	return Weight * best
+}

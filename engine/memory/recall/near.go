@@ -1,0 +1,59 @@
+package recall
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+)
+
+// near embeds the query, where the project has a model. Where that fails in the project's time, or failed a short while
+// ago, the answer is by words alone and says so.
+func (r *recalling) near() (*index.Near, error) {
+	if r.embedded || r.svc.embedding.embedder == nil || !r.words {
+		return r.vector, nil
+	}
+	setup, err := r.svc.projects.SetupOf(r.project)
+	if err != nil || setup.Settings.EmbeddingModel == "" {
+		return nil, err
+	}
+	set := &setup.Settings
+	r.embedded = true
+	text := beginning(strings.TrimSpace(r.Query.Query))
+	got, failed, called, _, err := r.svc.embed(r.ctx, &call{set: set, query: string(r.project.Incarnation[:]),
+		within: time.Duration(set.EmbeddingTimeoutMS) * time.Millisecond, texts: []string{text}})
+	var q rank.Quantised
+	if failed == nil {
+		if q, err = rank.Quantise(got.Vectors[0]); err != nil {
+			failed, err = &ProviderError{Code: "bad_reply"}, nil
+		}
+	}
+	if called {
+		r.svc.noteUsed(r.tenant, usageOf(got, failed))
+	}
+	if failed != nil {
+		r.out.Vectors = failed.Code
+		return nil, err
+	}
+	r.out.Vectors = "used"
+	r.vector = &index.Near{Model: rank.ModelOf(set.EmbeddingModel, set.EmbeddingDimensions), Quantised: q}
+	return r.vector, nil
+}
+
+// notice says in the answer that a space's vectors have other dimensions than the query's, so that they count for
+// nothing, and has them made anew where the next vector says so, too.
+func (r *recalling) notice(s index.Space) {
+	if r.vector == nil || r.vector.Length == 0 {
+		return
+	}
+	dimensions := len(r.vector.Bytes)
+	r.svc.heard(s, r.vector.Model, r.vector.Length, dimensions)
+	if int(r.vector.Length) == dimensions {
+		return
+	}
+	r.out.Vectors = "dimensions_changed"
+	if r.svc.agreed(s, r.vector.Model) != 0 {
+		r.svc.embedding.line.add(r.tenant, r.svc.db.Now())
+	}
+}

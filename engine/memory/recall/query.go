@@ -1,0 +1,139 @@
+package recall
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+)
+
+// The limits of a query.
+const (
+	DefaultLimit = 5 // hits
+	maxLimit     = 100
+	maxQuery     = 32 << 10 // bytes
+)
+
+// Scopes of a query.
+const (
+	scopeMemories   = "memories"
+	scopeTranscript = "transcript"
+	scopeBoth       = "both"
+)
+
+// Query asks for memories or messages. All is optional, but a query without words needs a time bound or "*".
+type Query struct {
+	Query    string   `json:"query,omitempty"`
+	Limit    int      `json:"limit,omitempty"` // 0: 5
+	Category string   `json:"category,omitempty"`
+	Tags     []string `json:"tags,omitempty"` // all of them
+	Source   string   `json:"source,omitempty"`
+	// What memory.Filter has beside these.
+	Categories []string          `json:"categories,omitempty"`
+	TagsAny    []string          `json:"tags_any,omitempty"`
+	TagsNot    []string          `json:"tags_not,omitempty"`
+	Namespace  []string          `json:"namespace,omitempty"`
+	Metadata   memory.Conditions `json:"metadata,omitempty"`
+	Value      memory.Conditions `json:"value,omitempty"`
+	// MinScore leaves out hits with a lower score.
+	MinScore  float64       `json:"min_score,omitempty"`
+	Since     string        `json:"since,omitempty"` // inclusive: RFC 3339, or a day
+	Until     string        `json:"until,omitempty"` // inclusive; a day is meant to its end
+	SessionID string        `json:"session_id,omitempty"`
+	Scope     string        `json:"scope,omitempty"` // memories (default), transcript or both
+	Viewer    *ident.Viewer `json:"viewer,omitempty"`
+	// Background asks for messages of background sessions too. Those of the session that SessionID names are always
+	// asked for.
+	Background bool `json:"background,omitempty"`
+	// Now is the time that "yesterday" and the like are meant from; nil: the server's.
+	Now *time.Time `json:"now,omitempty"`
+	// Plain says that the query was not written as one: nothing in it is an operator.
+	Plain bool `json:"-"`
+}
+
+// shows tells whether the query asks for messages of a session of that kind.
+func (q *Query) shows(kind string) bool {
+	return q.Background || q.SessionID != "" || kind != session.KindBackground
+}
+
+// request is a query that was read.
+type request struct {
+	*Query
+	words    bool // it has some; else the most recent are asked for
+	memories memory.Filter
+	filter   rank.Filter
+	viewer   string // the viewer's delegation; "": sees all
+}
+
+// memoriesAlone tells whether the query asks for what no message has.
+func (q *Query) memoriesAlone() bool {
+	return q.Category != "" || q.Source != "" ||
+		len(q.Categories)+len(q.Namespace)+len(q.Metadata)+len(q.Value) > 0
+}
+
+// check reads a query, fills in what was left out, and refuses what cannot be meant.
+func (q *Query) check() (*request, error) {
+	r := &request{Query: q, memories: memory.Filter{Category: q.Category, Tags: q.Tags, Source: q.Source,
+		SessionID: q.SessionID, Since: q.Since, Until: q.Until, Categories: q.Categories, TagsAny: q.TagsAny,
+		TagsNot: q.TagsNot, Namespace: q.Namespace, Metadata: q.Metadata, Value: q.Value}}
+	if err := r.memories.Check(); err != nil {
+		return nil, err
+	}
+	if q.SessionID != "" {
+		if err := ident.CheckSession("session_id", q.SessionID); err != nil {
+			return nil, err
+		}
+	}
+	if q.Viewer != nil && q.Viewer.Agent != "" {
+		if err := ident.CheckID("viewer.agent", q.Viewer.Agent); err != nil {
+			return nil, err
+		}
+	}
+	if q.Viewer != nil && q.Viewer.DelegationID != nil && *q.Viewer.DelegationID != "" {
+		r.viewer = *q.Viewer.DelegationID
+		if err := ident.CheckID("viewer.delegation_id", r.viewer); err != nil {
+			return nil, err
+		}
+	}
+	switch q.Scope {
+	case "":
+		q.Scope = scopeMemories
+	case scopeMemories, scopeTranscript, scopeBoth:
+	default:
+		return nil, fault.InvalidField("scope", "invalid_value", "must be memories, transcript or both")
+	}
+	if q.Limit == 0 {
+		q.Limit = DefaultLimit
+	}
+	if q.Limit < 1 || q.Limit > maxLimit {
+		return nil, fault.InvalidField("limit", "out_of_range", "must be from 1 to %d", maxLimit)
+	}
+	if len(q.Query) > maxQuery {
+		return nil, fault.InvalidField("query", "too_long", "must be at most %d bytes; ask with the words that matter",
+			maxQuery)
+	}
+	text := strings.TrimSpace(q.Query)
+	if r.words = text != "" && text != "*"; !r.words && text == "" && q.Since == "" && q.Until == "" {
+		return nil, fault.InvalidField("query", "query_needed",
+			`give words to look for, "*" for the most recent, or a time bound (since, until)`)
+	}
+	if !(q.MinScore >= 0) || !r.words && q.MinScore > 0 {
+		return nil, fault.InvalidField("min_score", "out_of_range",
+			"must not be negative, and needs words in the query: without them there are no scores")
+	}
+	r.filter = rank.Filter{Tags: q.Tags, TagsAny: q.TagsAny, TagsNot: q.TagsNot, Group: q.Source, Session: q.SessionID}
+	for _, c := range r.memories.OfCategories() {
+		r.filter.Categories = append(r.filter.Categories, memory.RankCategories[c])
+	}
+	if r.memories.From != nil {
+		r.filter.Since = *r.memories.From
+	}
+	if r.memories.To != nil {
+		r.filter.Until = *r.memories.To
+	}
+	return r, nil
+}

@@ -1,0 +1,215 @@
+// Package recall finds memories and messages: by the words of a query, best first, or without words the most recent.
+//
+// A reader finds here the way of a query, in query.go what may be asked, in hit.go what is answered, in messages.go and
+// recent.go how messages are found. Memories are in the index as soon as they are stored. The hard idea is how messages
+// get there, which transcript.go tells: a turn only leaves a mark, a job indexes what is marked, and a query searches
+// the messages that the job has not reached as well. Where a project names a model, embed.go makes vectors of what is in
+// the index, and of queries; line.go says which tenant's turn that is, and provider.go whether the provider is asked.
+package recall
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+)
+
+// Service finds memories and messages. Safe for concurrent use.
+type Service struct {
+	db       *records.DB
+	jobs     *jobs.Service
+	projects *project.Service
+	sessions *session.Service
+	index    *index.Service
+	memories *memory.Service
+
+	embedding embedding
+}
+
+// New makes the room.
+func New(db *records.DB, work *jobs.Service, projects *project.Service, sessions *session.Service,
+	documents *index.Service, memories *memory.Service, embedder Embedder) *Service {
+	return &Service{db: db, jobs: work, projects: projects, sessions: sessions, index: documents, memories: memories,
+		embedding: embedding{embedder: embedder, line: newLine(), health: health{failed: map[part]*failure{}},
+			walks: map[index.Space]*walk{}, other: map[index.Space]length{}, used: map[string]tenant.EmbeddingUsage{}}}
+}
+
+// Units are the room's background work: transcripts on their way into the index. What may lack vectors is put into the
+// line of workers of their own, because a call of the provider may take long.
+func (svc *Service) Units() []jobs.Unit {
+	units := []jobs.Unit{jobs.AnyJob(records.BacklogJob.All(), svc.stepTranscripts),
+		jobs.AnyJob(records.UnindexedJob.All(), svc.stepTranscripts)}
+	if svc.embedding.embedder != nil {
+		units = append(units, jobs.AnyJob(records.FoldJob.All(), func(_ context.Context, tenant string) (bool, error) {
+			svc.embedding.line.add(tenant, svc.db.Now())
+			return false, nil
+		}))
+	}
+	return units
+}
+
+// memoriesAtOnce is how many memories are read together. Each may have a mebibyte.
+const memoriesAtOnce = 8
+
+// Recall finds memories and messages, best first; without words in the query the most recent first. It answers
+// query_needed, or the field that is invalid, for a query that cannot be meant, and not_found where the key does not
+// reach the project, or where the query names a session that is not there and asks for messages alone.
+func (svc *Service) Recall(ctx context.Context, c ident.Caller, project string, q Query) (Result, error) {
+	req, err := q.check()
+	if err != nil {
+		return Result{}, err
+	}
+	p, _, _, err := svc.projects.Read(ctx, c, project, nil)
+	if err != nil {
+		return Result{}, err
+	}
+	r := &recalling{request: req, svc: svc, ctx: ctx, caller: c, tenant: c.Tenant, project: p,
+		out: Result{Data: []Hit{}}}
+	memories, messages := r.findMemories, r.findMessages
+	if !r.words {
+		memories, messages = r.recentMemories, r.recentMessages
+	}
+	if r.Scope != scopeTranscript {
+		if err := memories(); err != nil {
+			return r.out, err
+		}
+	}
+	if r.Scope != scopeMemories && !r.memoriesAlone() {
+		if err := messages(); err != nil {
+			return r.out, err
+		}
+	}
+	if r.Scope == scopeBoth {
+		slices.SortStableFunc(r.out.Data, func(a, b Hit) int {
+			if !r.words {
+				return b.time().Compare(a.time())
+			}
+			return cmp.Compare(b.Score, a.Score)
+		})
+	}
+	r.out.Data = r.out.Data[:min(len(r.out.Data), r.Limit)]
+	return r.out, nil
+}
+
+// recalling is one query under way.
+type recalling struct {
+	*request
+	svc     *Service
+	ctx     context.Context
+	caller  ident.Caller
+	tenant  string // the caller's
+	project *project.Record
+	out     Result
+
+	recordsRead int // of memories, by acceptMemory
+	embedded    bool
+	vector      *index.Near // of the query, once it was embedded
+}
+
+// now is the time that relative dates are meant from.
+func (r *recalling) now() time.Time {
+	if r.Now != nil {
+		return *r.Now
+	}
+	return r.svc.db.Now()
+}
+
+// findMemories finds memories by words.
+func (r *recalling) findMemories() error {
+	q := &index.Query{Space: index.Memories(r.project.Incarnation), Text: r.Query.Query, Filter: r.filter,
+		Limit: r.Limit, Under: ident.NamespacePath(r.Namespace)}
+	q.Filter.Stream = rank.StreamOf(r.SessionID)
+	q.Now, q.Plain, q.Accept = r.now(), r.Plain, r.acceptMemory
+	q.Holds = func(d *rank.Document, phrase string) (bool, error) {
+		recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, []string{d.ID})
+		return err == nil && recs[0] != nil && r.svc.index.Holds(recs[0].Content, phrase), err
+	}
+	hits, incomplete, err := r.search(q)
+	if err != nil {
+		return err
+	}
+	r.out.Incomplete = r.out.Incomplete || incomplete
+	now := r.svc.db.Now()
+	for some := range slices.Chunk(hits, memoriesAtOnce) {
+		keys := make([]string, len(some))
+		for i, h := range some {
+			keys[i] = h.Doc.ID
+		}
+		recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, keys)
+		if err != nil {
+			return err
+		}
+		for i, rec := range recs {
+			if rec == nil || !r.memories.Passes(rec, now) {
+				continue // it changed meanwhile
+			}
+			if !r.out.add(memoryHit(&rec.Memory).found(&some[i])) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// search gives the best hits of the index, those with the score that is asked for.
+func (r *recalling) search(q *index.Query) (hits []rank.Hit, incomplete bool, err error) {
+	if q.Near, err = r.near(); err != nil {
+		return nil, false, err
+	}
+	hits, incomplete, err = r.svc.index.Search(r.ctx, r.tenant, q)
+	r.notice(q.Space)
+	low := func(h rank.Hit) bool { return r.MinScore > 0 && h.Score < r.MinScore } // scores may be below 0
+	return slices.DeleteFunc(hits, low), incomplete, err
+}
+
+// maxRecords bounds the memories that one query reads because only their records say whether they pass its filter.
+const maxRecords = 5_000
+
+// acceptMemory tells whether the memory that a document is of passes what the index cannot tell.
+func (r *recalling) acceptMemory(d *rank.Document) (bool, error) {
+	if !r.memories.Within(d.ID) {
+		return false, nil
+	}
+	if !r.memories.NeedsRecord() {
+		return true, nil
+	}
+	if r.recordsRead++; r.recordsRead > maxRecords {
+		r.out.Incomplete = true
+		return false, nil
+	}
+	recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, []string{d.ID})
+	return err == nil && recs[0] != nil && r.memories.Passes(recs[0], r.svc.db.Now()), err
+}
+
+// recentMemories gives the memories of the latest time.
+func (r *recalling) recentMemories() error {
+	for page := (records.Page{Limit: r.Limit}); ; {
+		list, err := r.svc.memories.List(r.ctx, r.caller, r.project.ID, r.memories, page)
+		if err != nil {
+			return err
+		}
+		for _, m := range list.Data {
+			if m.Damaged {
+				continue // there is nothing to show
+			}
+			if !r.out.add(memoryHit(&m)) {
+				return nil
+			}
+		}
+		if !list.HasMore || len(r.out.Data) >= r.Limit || len(list.Data) == 0 {
+			r.out.Incomplete = r.out.Incomplete || list.HasMore && len(r.out.Data) < r.Limit
+			return nil
+		}
+		page = records.Page{Limit: r.Limit - len(r.out.Data), Cursor: *list.NextCursor}
+	}
+}

@@ -1,0 +1,344 @@
+package recall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory/index"
+	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+)
+
+// Transcripts are indexed after the turns. Once a project was asked for them, each turn marks its session, with one
+// small record in its own batch, and a job indexes what is marked. The sessions that the project had before are its
+// backlog, which another job marks. A project whose transcripts nobody searches pays nothing.
+
+// How much one unit of work does.
+const (
+	indexChunk      = 256     // messages of a session
+	indexChunkBytes = 2 << 20 // of these messages
+	backlogChunk    = 500     // sessions
+	backlogAtOnce   = 4       // chunks of sessions that the first query marks itself
+)
+
+// streamState is the record that says how far a session is indexed.
+type streamState struct {
+	Messages uint64 `json:"messages"` // indexed, from the first
+	Next     uint64 `json:"next"`     // position of the next document
+	// Superseded are the session's runs of which no document is in the index any more, Gone how many were taken out.
+	Superseded transcript.Runs `json:"superseded,omitempty"`
+	Gone       uint64          `json:"gone,omitempty"`
+}
+
+func readStreamState(value []byte) (s streamState, err error) {
+	s.Next = 1
+	if value != nil {
+		err = json.Unmarshal(value, &s)
+	}
+	return s, err
+}
+
+// enableTranscripts has a project's turns mark their sessions from now on, and the sessions that it has marked.
+func (svc *Service) enableTranscripts(ctx context.Context, c ident.Caller, projectID string) error {
+	p, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (*project.Record, error) {
+		p, err := svc.projects.Project(t, c, projectID)
+		if err != nil || p.Recalls {
+			return p, err
+		}
+		rec, err := records.GetTx[project.Record](t, records.Project.Key(projectID)) // p is shared
+		if err != nil || rec == nil {
+			return p, err
+		}
+		rec.Recalls = true
+		t.Put(records.BacklogJob.Key(p.Incarnation), []byte{0})
+		return p, t.PutJSON(records.Project.Key(projectID), rec)
+	})
+	if err != nil {
+		return err
+	}
+	for range backlogAtOnce {
+		job, err := svc.db.ReadItem(ctx, c.Tenant, records.BacklogJob.Key(p.Incarnation))
+		if err != nil || job.Value == nil {
+			return err
+		}
+		if err := svc.markBacklog(ctx, c.Tenant, job); err != nil {
+			return err
+		}
+	}
+	svc.jobs.Poke(c.Tenant)
+	return nil
+}
+
+// markBacklog marks a chunk of the sessions that a project had when its transcripts were first asked for. The job's
+// value is a zero byte and the id of the last session that was looked at.
+func (svc *Service) markBacklog(ctx context.Context, tenant string, job store.Item) error {
+	pinc, _ := records.BacklogJob.Split(job.Key)
+	rng := records.Session.Under(pinc)
+	if len(job.Value) > 1 { // a damaged job begins anew
+		rng.From = append(records.Session.Key(pinc, string(job.Value[1:])), 0)
+	}
+	rng.Limit = backlogChunk
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{rng}})
+	if err != nil {
+		return err
+	}
+	var b store.Batch
+	if !job.Damaged {
+		b.Expect = []store.Expect{{Key: job.Key, Value: job.Value}}
+	}
+	last := ""
+	for _, it := range r.Ranges[0] {
+		_, last, _ = records.Session.Split(it.Key)
+		var h session.Head
+		if it.Damaged || json.Unmarshal(it.Value, &h) != nil || h.Messages == 0 {
+			continue
+		}
+		b.Put = append(b.Put, store.Pair{Key: records.UnindexedJob.Key(pinc, h.Incarnation),
+			Value: session.UnindexedMark(&h, last)})
+	}
+	if len(r.Ranges[0]) < rng.Limit {
+		b.Delete = append(b.Delete, job.Key)
+	} else {
+		b.Put = append(b.Put, store.Pair{Key: job.Key, Value: append([]byte{0}, last...)})
+	}
+	return records.LostRace(svc.db.Commit(ctx, tenant, b))
+}
+
+// stepTranscripts does one unit of the work of indexing a tenant's transcripts, if there is any.
+func (svc *Service) stepTranscripts(ctx context.Context, tenant string) (done bool, err error) {
+	backlog, marks := records.BacklogJob.All(), records.UnindexedJob.All()
+	backlog.Limit, marks.Limit = 1, 1
+	r, err := svc.db.Store.Read(ctx, tenant, store.Query{Ranges: []store.Range{backlog, marks}})
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case len(r.Ranges[0]) > 0:
+		return true, svc.markBacklog(ctx, tenant, r.Ranges[0][0])
+	case len(r.Ranges[1]) > 0:
+		done, err := svc.indexSession(ctx, tenant, r.Ranges[1][0])
+		return done, records.LostRace(err)
+	}
+	return false, nil
+}
+
+// marked is a session with messages that may not be indexed, as of one state of the store.
+type marked struct {
+	id    string
+	sinc  ident.Incarnation
+	head  session.Head
+	state streamState
+}
+
+// keysOfMark names what readMark reads: the session's head, and how far the session is indexed.
+func keysOfMark(pinc ident.Incarnation, mark store.Item) [][]byte {
+	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
+	return [][]byte{records.Session.Key(pinc, string(mark.Value[8:])), index.Transcripts(pinc).StreamKey(sinc.Stream())}
+}
+
+// readMark gives a marked session, or nil where it is gone. It fails with records.ErrDamaged where the session's head
+// is damaged, and with index.ErrBroken where the record of how far it is indexed is.
+func readMark(mark store.Item, got []store.Item) (*marked, error) {
+	_, sinc, _ := records.UnindexedJob.Split(mark.Key)
+	m := &marked{id: string(mark.Value[8:]), sinc: sinc}
+	if got[0].Damaged || got[0].Value != nil && json.Unmarshal(got[0].Value, &m.head) != nil {
+		return nil, records.ErrDamaged
+	}
+	if got[0].Value == nil || m.head.Incarnation != sinc {
+		return nil, nil
+	}
+	var err error
+	if m.state, err = readStreamState(got[1].Value); err != nil || got[1].Damaged {
+		return nil, index.ErrBroken
+	}
+	return m, nil
+}
+
+// indexSession indexes a chunk of a marked session's messages, and removes the mark with the last one. It does nothing
+// while the index is being dropped. A mark that cannot be read is replaced by a new backlog.
+func (svc *Service) indexSession(ctx context.Context, tenant string, mark store.Item) (done bool, err error) {
+	pinc, _, _ := records.UnindexedJob.Split(mark.Key)
+	if len(mark.Value) < 8 {
+		svc.db.Log.Error("a mark of messages to be indexed is damaged; all sessions of its project are marked anew",
+			"tenant", tenant)
+		b := newBacklog(pinc)
+		b.Delete = [][]byte{mark.Key}
+		return true, svc.db.Commit(ctx, tenant, b)
+	}
+	t := svc.db.Begin(ctx, tenant)
+	t.Batch.Expect = []store.Expect{{Key: mark.Key, Value: mark.Value}}
+	space := index.Transcripts(pinc)
+	indexed, err := svc.index.Change(t, space, func() error { return svc.indexMessages(t, pinc, mark) })
+	if err != nil || !indexed && t.Writes() == 0 {
+		return false, err
+	}
+	return true, svc.db.Commit(ctx, tenant, t.Batch)
+}
+
+// indexMessages collects the writes that index a chunk of a marked session's messages.
+func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark store.Item) error {
+	// The batch expects the session's head, so that nothing is indexed of a session that is being swept.
+	got, err := t.Look(keysOfMark(pinc, mark)...)
+	if err != nil {
+		return err
+	}
+	m, err := readMark(mark, got)
+	if errors.Is(err, records.ErrDamaged) {
+		svc.db.Log.Error("a session's head is damaged; its messages are not indexed", "tenant", t.Tenant)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		t.Delete(mark.Key) // The next turn leaves a new one.
+		return nil
+	}
+	if !m.state.Superseded.Equal(m.head.Superseded) {
+		remove := svc.removeSuperseded
+		if m.restored() > 0 {
+			remove = svc.removeRestored
+		}
+		more, err := remove(t, index.Transcripts(pinc), m)
+		if err != nil || more {
+			return errors.Join(err, t.PutJSON(got[1].Key, m.state))
+		}
+		m.state.Superseded = m.head.Superseded
+	}
+	before := m.state.Next
+	docs, languages, err := svc.analyse(t.Ctx, t.Tenant, m, &workBudget{indexChunk, indexChunkBytes})
+	if err != nil {
+		return err
+	}
+	if m.state.Next > before {
+		if _, err := svc.index.AddDocuments(t, index.Transcripts(pinc), docs, languages...); err != nil {
+			return err
+		}
+	}
+	if m.state.Messages == m.head.Messages {
+		t.Delete(mark.Key)
+	}
+	return t.PutJSON(got[1].Key, m.state)
+}
+
+// removeSuperseded takes a chunk of the documents of messages that a rewind took back out of the index, and tells
+// whether there are more.
+func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
+	oldest := m.head.Messages + 1 // of the messages that may have documents still
+	for _, r := range m.head.Superseded {
+		if !slices.Contains(m.state.Superseded, r) {
+			oldest = r.Messages[0]
+			break
+		}
+	}
+	if oldest > m.state.Messages {
+		return false, nil
+	}
+	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), oldest, m.head.Superseded.Message)
+	m.state.Gone += uint64(n)
+	return more, err
+}
+
+// restored is the first indexed message that was superseded and lives again; 0: there is none.
+func (m *marked) restored() uint64 {
+	for _, r := range m.state.Superseded {
+		first, _ := m.head.Superseded.Stretch(r.Messages[0])
+		if first <= min(r.Messages[1], m.state.Messages) {
+			return first
+		}
+	}
+	return 0
+}
+
+// removeRestored takes a chunk of the documents from the first restored message on out of the index, so that they are
+// indexed again in their order, and tells whether there are more.
+func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
+	first := m.restored()
+	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), first, func(number uint64) bool { return number >= first })
+	if m.state.Gone += uint64(n); err == nil && !more {
+		m.state.Messages = first - 1
+	}
+	return more, err
+}
+
+// IndexTranscripts has all transcripts of a project marked to be indexed again after its index was dropped: an
+// index.Source.
+func (svc *Service) IndexTranscripts(ctx context.Context, tenant string, pinc ident.Incarnation, _ string) (
+	next string, err error,
+) {
+	return "", svc.db.Commit(ctx, tenant, newBacklog(pinc))
+}
+
+// newBacklog has all sessions of a project marked.
+func newBacklog(pinc ident.Incarnation) store.Batch {
+	return store.Batch{Put: []store.Pair{{Key: records.BacklogJob.Key(pinc), Value: []byte{0}}}}
+}
+
+// workBudget bounds the messages that are analysed and their bytes. It is used up when either is.
+type workBudget struct{ messages, bytes int }
+
+func (b *workBudget) left() bool { return b.messages > 0 && b.bytes > 0 }
+
+// left counts the messages that are still to be indexed.
+func (m *marked) left() uint64 {
+	n := m.head.Messages - m.state.Messages
+	gone := m.head.Superseded
+	return n - (gone.Messages(m.head.Messages) - gone.Messages(m.state.Messages))
+}
+
+// analyse makes documents of a session's messages behind those that are indexed, without superseded ones, as far as the
+// budget goes, and moves the session's state behind them.
+func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budget *workBudget) (
+	docs []rank.Document, languages []string, err error,
+) {
+	for m.state.Messages < m.head.Messages && budget.left() {
+		first, end := m.head.Superseded.Stretch(m.state.Messages + 1)
+		if m.state.Messages = min(first-1, m.head.Messages); first > m.head.Messages {
+			break
+		}
+		n := min(uint64(budget.messages), transcript.BodiesAtOnce, min(end, m.head.Messages)-first+1)
+		bodies, err := svc.sessions.ReadBodies(ctx, tenant, m.sinc, first, first+n-1)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, body := range bodies {
+			if !budget.left() {
+				break
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
+			budget.bytes -= len(body)
+			budget.messages--
+			m.state.Messages++
+			hd, msg, err := transcript.ParseBody(body)
+			if err != nil {
+				continue // Damaged ones are reported where they are listed.
+			}
+			read := svc.index.Analyse(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
+				Tags: hd.Tags, Created: records.TimeOf(hd.Created), Speaker: msg.Name,
+				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg))
+			parts := read.Passages
+			if parts[0].Len == 0 {
+				continue
+			}
+			if read.Latin != "" && !slices.Contains(languages, read.Latin) {
+				languages = append(languages, read.Latin)
+			}
+			for i := range parts {
+				parts[i].Place = rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next}
+				m.state.Next++
+			}
+			docs = append(docs, parts...)
+		}
+	}
+	return docs, languages, nil
+}

@@ -1,0 +1,253 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+)
+
+// Call is a model's call. Arguments are an object, or a string that holds one, as OpenAI's models write them. SessionID
+// is the session that the model is in; it may be empty.
+type Call struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	SessionID string          `json:"session_id,omitempty"`
+}
+
+// Result is what a model gets back: Content as text, and Structured with the same for programs: Stored, Recalled,
+// memory.Forgotten or, with IsError, Failure.
+type Result struct {
+	Content    string `json:"content"`
+	Structured any    `json:"structured"`
+	IsError    bool   `json:"is_error"`
+}
+
+// Stored is the structured answer of memory_store.
+type Stored struct {
+	Key       string     `json:"key"`
+	Namespace []string   `json:"namespace,omitempty"`
+	Category  string     `json:"category"`
+	Version   int        `json:"version"`
+	Created   bool       `json:"created"`
+	ExpiresAt *time.Time `json:"expires_at"`
+}
+
+// Shown is a memory as a model sees it. Cut says that Content is only a part.
+type Shown struct {
+	Key        string     `json:"key"`
+	Namespace  []string   `json:"namespace,omitempty"`
+	Content    string     `json:"content"`
+	Cut        bool       `json:"cut,omitempty"`
+	Category   string     `json:"category"`
+	Tags       []string   `json:"tags"`
+	SessionID  string     `json:"session_id,omitempty"`
+	OccurredAt *time.Time `json:"occurred_at,omitempty"`
+	UpdatedAt  time.Time  `json:"updated_at"`
+}
+
+// Recalled is the structured answer of memory_recall.
+type Recalled struct {
+	Memories []RecalledMemory `json:"memories"`
+}
+
+// RecalledMemory is one memory found.
+type RecalledMemory struct {
+	Shown
+	Score float64 `json:"score"`
+}
+
+// Failure is the structured answer of a call that failed.
+type Failure struct {
+	Error struct {
+		Code   string             `json:"code"`
+		Detail string             `json:"detail"`
+		Errors []fault.FieldError `json:"errors,omitempty"`
+	} `json:"error"`
+}
+
+// Call carries out a model's call in a project. What the model did wrong is a Result with IsError; an error is what the
+// model can do nothing about, such as not_found where there is no such project and invalid_id where SessionID is wrong.
+func (svc *Service) Call(ctx context.Context, c ident.Caller, once ident.Once, projectID string, call Call) (Result,
+	error) {
+	if call.SessionID != "" {
+		if err := ident.CheckSession("session_id", call.SessionID); err != nil {
+			return Result{}, err
+		}
+	}
+	if _, err := svc.projects.Get(ctx, c, projectID); err != nil {
+		return Result{}, err
+	}
+	args, err := readArguments(call.Arguments)
+	verb := map[string]func() (Result, error){
+		nameStore:  func() (Result, error) { return svc.store(ctx, c, once, projectID, call.SessionID, args) },
+		NameRecall: func() (Result, error) { return svc.recall(ctx, c, projectID, args) },
+		NameGet:    func() (Result, error) { return svc.get(ctx, c, projectID, args) },
+		NameList:   func() (Result, error) { return svc.list(ctx, c, projectID, args) },
+		nameForget: func() (Result, error) { return svc.forget(ctx, c, once, projectID, args) },
+		nameFiles:  func() (Result, error) { return svc.files(ctx, c, once, projectID, call.SessionID, args) },
+	}[call.Name]
+	var out Result
+	if verb == nil {
+		err = fault.Errorf(fault.Invalid, "unknown_tool", "there is no tool %q; there are %s", clipped(call.Name, 64),
+			strings.Join([]string{nameStore, NameRecall, NameGet, NameList, nameForget}, ", "))
+	} else if err == nil {
+		out, err = verb()
+	}
+	if known, ok := errors.AsType[*fault.Error](err); ok && modelsOwn(known) {
+		out = failure(known)
+		out.Content = fmt.Sprintf("%s failed, and nothing was changed. %s", clipped(call.Name, 64), known.Detail)
+		return out, nil
+	}
+	return out, err
+}
+
+// failure is what a model is told of an error.
+func failure(known *fault.Error) Result {
+	var f Failure
+	f.Error.Code, f.Error.Detail, f.Error.Errors = known.Code, known.Detail, known.Fields
+	return Result{Content: known.Detail, Structured: f, IsError: true}
+}
+
+// modelsOwn tells whether a model that is told of the error can do better.
+func modelsOwn(e *fault.Error) bool {
+	switch e.Kind {
+	case fault.Invalid:
+		return e.Code != "idempotency_key_reused" // which is the client's
+	case fault.TooLarge:
+		return true
+	case fault.Conflict:
+		return e.Code == memory.Damaged
+	case fault.NoSpace:
+		return e.Code == "quota_exceeded"
+	}
+	return false
+}
+
+func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, projectID, session string,
+	args *arguments) (out Result, err error) {
+	name := args.text("key")
+	spec := memory.Spec{Key: keyOf(name), Namespace: args.namespace(), Content: args.text("content"), Category: args.category(),
+		Tags: args.texts("tags"), Importance: args.number("importance")}
+	if err := args.done(); err != nil {
+		return out, err
+	}
+	if spec.Category == memory.Daily || spec.Category == memory.Conversation {
+		spec.SessionID = session // a core fact belongs to no session
+	}
+	m, created, err := svc.memories.Store(ctx, c, once, projectID, spec)
+	if err != nil {
+		return out, err
+	}
+	var text strings.Builder
+	if created {
+		fmt.Fprintf(&text, "Stored memory %q (%s).", m.Key, m.Category)
+	} else {
+		fmt.Fprintf(&text, "Replaced memory %q (%s): this is version %d.", m.Key, m.Category, m.Version)
+	}
+	if m.Key != name {
+		fmt.Fprintf(&text, " Use the key %q for it from now on.", m.Key)
+	}
+	if m.ExpiresAt != nil {
+		fmt.Fprintf(&text, " It expires on %s.", m.ExpiresAt.Format("2006-01-02 at 15:04 UTC"))
+	}
+	out.Content = text.String()
+	out.Structured = Stored{m.Key, m.Namespace, m.Category, m.Version, created, m.ExpiresAt}
+	return out, nil
+}
+
+func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once, projectID string, args *arguments) (
+	out Result, err error) {
+	key := keyOf(args.text("key"))
+	if key == "" {
+		args.fault("key", "required", "name the memory to forget; memory_recall shows the keys")
+	}
+	id := memory.ID(args.namespace(), key)
+	if err := args.done(); err != nil {
+		return out, err
+	}
+	done, err := svc.memories.Forget(ctx, c, once, projectID, id)
+	if err != nil {
+		return out, err
+	}
+	out.Structured = done
+	if out.Content = fmt.Sprintf("Forgot memory %q.", key); !done.Forgotten {
+		out.Content = fmt.Sprintf("There is no memory %q, so nothing was forgotten. "+
+			"memory_recall shows the keys that exist.", key)
+	}
+	return out, nil
+}
+
+// maxLimit bounds the memories that a model is given at once.
+const maxLimit = 50
+
+func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string, args *arguments) (
+	out Result, err error) {
+	now := svc.db.Now()
+	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false),
+		Until: args.bound("until", now, true), Category: args.category(), Tags: args.texts("tags"),
+		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit)}
+	if strings.TrimSpace(q.Query) == "" && q.Since == "" && q.Until == "" && len(args.faults) == 0 {
+		args.fault("query", "required",
+			`give words to search for, or "*" for the most recent memories, or a time in since or until`)
+	}
+	if err := args.done(); err != nil {
+		return out, err
+	}
+	found, err := svc.recalls.Recall(ctx, c, projectID, q)
+	if err != nil {
+		return out, err
+	}
+	memories := recalled(found.Data)
+	out.Structured = Recalled{memories}
+	if out.Content = recallText(memories, len(found.Data)); found.Incomplete {
+		out.Content += "Not all memories were looked at: give words to search for, or an earlier until, to find more.\n"
+	}
+	return out, nil
+}
+
+// How much of what was recalled a model is given, in bytes of content: of one memory, and of all.
+const (
+	maxContent  = 4 << 10
+	maxContents = 32 << 10
+)
+
+// recalled cuts hits to what a model can read. The last ones, which exceed the bound on all, are left out.
+func recalled(hits []recall.Hit) []RecalledMemory {
+	out := []RecalledMemory{}
+	room := maxContents
+	for _, h := range hits {
+		m := RecalledMemory{Shown{Key: h.Key, Namespace: h.Namespace, Content: h.Content, Category: h.Category,
+			Tags: h.Tags, SessionID: h.SessionID, OccurredAt: h.OccurredAt, UpdatedAt: h.CreatedAt}, h.Score}
+		if m.clip(maxContent, &room); room < 0 && len(out) > 0 {
+			break
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// recallText is a recall's answer as text. Found is how many there were before recalled left some out.
+func recallText(memories []RecalledMemory, found int) string {
+	if len(memories) == 0 {
+		return "No memory matches. Try other words or fewer filters, " +
+			`or the query "*" for the most recent memories.` + "\n"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d found:\n", found)
+	for i := range memories {
+		memories[i].say(&b, i+1)
+	}
+	if len(memories) < found {
+		fmt.Fprintf(&b, "%d more were left out for their length; ask for fewer, or more exactly.\n",
+			found-len(memories))
+	}
+	return b.String()
+}

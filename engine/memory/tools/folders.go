@@ -1,0 +1,187 @@
+package tools
+
+import (
+	"fmt"
+	"math/bits"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+const (
+	filesRoot    = "/memories"
+	fileSuffix   = ".md"
+	categoryCore = "core"
+)
+
+// place is what a path of the memory tool names: a file, the folder of a category, or all of them.
+type place struct{ category, key string }
+
+// pathOf is the path of a memory's file.
+func pathOf(m *memory.Memory) string { return filesRoot + "/" + m.Category + "/" + m.Key + fileSuffix }
+
+// placeOf reads a path. One that climbs, in whatever encoding, or that does not begin at /memories is refused. A path
+// that no memory can have names a file that does not exist, under a key that no memory has.
+func placeOf(path string) (place, error) {
+	for plain := path; ; {
+		climbs := func(part string) bool { return part == "." || part == ".." }
+		if strings.ContainsAny(plain, "\\\x00") || slices.ContainsFunc(strings.Split(plain, "/"), climbs) {
+			return place{}, refused("invalid_value", "Error: Path %s would escape /memories directory", path)
+		}
+		decoded, err := url.PathUnescape(plain)
+		if err != nil || decoded == plain {
+			break
+		}
+		plain = decoded
+	}
+	rest, ok := strings.CutPrefix(path, filesRoot)
+	if !ok || rest != "" && rest[0] != '/' {
+		return place{}, refused("invalid_value", "Error: Path must start with /memories, got: %s", path)
+	}
+	rest = strings.Trim(rest, "/")
+	category, file, isFile := strings.Cut(rest, "/")
+	if !isFile {
+		if at := (place{category: category}); category == "" || at.known() {
+			return at, nil
+		}
+		return place{category: category, key: "/"}, nil
+	}
+	key, ok := strings.CutSuffix(file, fileSuffix)
+	if at := (place{category, key}); ok && at.known() && ident.CheckID("path", key) == nil {
+		return at, nil
+	}
+	return place{category, "/"}, nil
+}
+
+func (p place) known() bool { return slices.Contains(memory.Categories(), p.category) }
+
+// fileOf reads the path of a file that is to be written.
+func fileOf(path string) (place, error) {
+	at, err := placeOf(path)
+	if err == nil && (at.key == "" || at.key == "/") {
+		err = refused("invalid_value", "Error: The path %s cannot be a memory file. Files are /memories/<category>/<key>.md: "+
+			"the category is %s, the key 1 to 128 characters of A-Z a-z 0-9 . _ : @ -", path,
+			strings.Join(memory.Categories(), ", "))
+	}
+	return at, err
+}
+
+// maxFiles bounds the files that one call lists or deletes.
+const maxFiles = 1000
+
+// filesIn gives the memories of a folder that are files, sorted by path.
+func (f *filing) filesIn(at place) (out []memory.Memory, more bool, err error) {
+	filter, page := memory.Filter{Category: at.category}, records.Page{Limit: maxFiles}
+	for {
+		list, err := f.svc.memories.List(f.ctx, f.caller, f.project, filter, page)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, m := range list.Data {
+			if len(m.Namespace) == 0 && m.Category != "" {
+				if len(out) == maxFiles {
+					more = true
+					break
+				}
+				out = append(out, m)
+			}
+		}
+		if more || !list.HasMore {
+			break
+		}
+		page.Cursor = *list.NextCursor
+	}
+	slices.SortFunc(out, func(a, b memory.Memory) int { return strings.Compare(pathOf(&a), pathOf(&b)) })
+	return out, more, nil
+}
+
+// viewFolder lists a folder with the sizes of what is in it. What is hidden, as a key that begins with a dot, is left
+// out.
+func (f *filing) viewFolder(at place, path string, missing error) (string, error) {
+	files, more, err := f.filesIn(at)
+	if err != nil {
+		return "", err
+	}
+	if at.category != "" && len(files) == 0 {
+		return "", missing
+	}
+	shown, total, in := []string{}, 0, map[string]int{}
+	for i := range files {
+		total += len(files[i].Content)
+		in[files[i].Category] += len(files[i].Content)
+	}
+	folder := ""
+	for i := range files {
+		m := &files[i]
+		if strings.HasPrefix(m.Key, ".") {
+			continue
+		}
+		if at.category == "" && m.Category != folder {
+			folder = m.Category
+			shown = append(shown, fmt.Sprintf("%s\t%s/%s", size(in[folder]), filesRoot, folder))
+		}
+		shown = append(shown, fmt.Sprintf("%s\t%s", size(len(m.Content)), pathOf(m)))
+	}
+	lines := append([]string{
+		fmt.Sprintf("Here're the files and directories up to 2 levels deep in %s, excluding hidden items and node_modules:", path),
+		fmt.Sprintf("%s\t%s", size(total), path)}, shown...)
+	if more {
+		lines = append(lines, fmt.Sprintf("(only %d files are listed; there are more)", maxFiles))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// size writes a number of bytes as people read it, such as 512B, 5.5K and 2M.
+func size(n int) string {
+	if n == 0 {
+		return "0B"
+	}
+	unit := min((bits.Len(uint(n))-1)/10, 3)
+	scaled := float64(n) / float64(int(1)<<(10*unit))
+	if scaled == float64(int(scaled)) {
+		return fmt.Sprintf("%d%c", int(scaled), "BKMG"[unit])
+	}
+	return fmt.Sprintf("%.1f%c", scaled, "BKMG"[unit])
+}
+
+// delete forgets the memory that a file is, or all of a folder.
+func (f *filing) delete(path string) (string, error) {
+	at, err := placeOf(path)
+	if err != nil {
+		return "", err
+	}
+	missing := refused("not_found", "Error: The path %s does not exist", path)
+	done := "Successfully deleted " + path
+	switch {
+	case at == place{}:
+		return "", refused("invalid_value", "Error: Cannot delete the /memories directory itself")
+	case at.key != "":
+		gone, err := f.svc.memories.ForgetIf(f.ctx, f.caller, f.once, f.project, at.key,
+			memory.Filter{Category: at.category})
+		if err == nil && !gone.Forgotten {
+			err = missing
+		}
+		return done, err
+	}
+	files, more, err := f.filesIn(at)
+	if err != nil {
+		return "", err
+	}
+	if len(files) == 0 {
+		return "", missing
+	}
+	for i := range files {
+		if _, err := f.svc.memories.ForgetIf(f.ctx, f.caller, ident.Once{}, f.project, files[i].Key,
+			memory.Filter{Category: files[i].Category}); err != nil { // one that was renamed meanwhile is kept
+			return "", err
+		}
+	}
+	if more {
+		done = fmt.Sprintf("Deleted %d files of %s; there are more, so delete it again", len(files), path)
+	}
+	return done, nil
+}

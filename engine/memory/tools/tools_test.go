@@ -1,0 +1,233 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/memory/tools"
+)
+
+// use calls a tool with arguments as JSON.
+func use(k *enginetest.Kit, name, arguments string) tools.Result {
+	k.Helper()
+	r, err := k.Tools.Call(k.Context(), k.Admin, ident.Once{}, ident.DefaultProject,
+		tools.Call{Name: name, Arguments: json.RawMessage(arguments), SessionID: "thread"})
+	if err != nil {
+		k.Fatalf("%s %s: %v", name, arguments, err)
+	}
+	return r
+}
+
+// failed answers the code of a failure that a model is told of.
+func failed(r tools.Result) string {
+	if f, ok := r.Structured.(tools.Failure); ok && r.IsError {
+		return f.Error.Code
+	}
+	return ""
+}
+
+// Every way in which models write the same arguments stores the same memory.
+func TestToolsTakeArgumentsAsModelsWriteThem(t *testing.T) {
+	for name, arguments := range map[string]string{
+		"object": `{"key":"k","content":"x","tags":["a","b"],"importance":0.7,"category":"daily"}`,
+		"string": `"{\"key\":\"k\",\"content\":\"x\",\"tags\":[\"a\",\"b\"],` +
+			`\"importance\":0.7,\"category\":\"daily\"}"`,
+		"numbers as text":  `{"key":"k","content":"x","tags":["a","b"],"importance":"0.7","category":"daily"}`,
+		"tags as text":     `{"key":"k","content":"x","tags":"a, b","importance":0.7,"category":"daily"}`,
+		"category in caps": `{"key":"k","content":"x","tags":["a","b"],"importance":0.7,"category":" Daily "}`,
+		"spaces around": ` "  {\"key\":\"k\",\"content\":\"x\",\"tags\":\"a,b\",` +
+			`\"importance\":0.7,\"category\":\"daily\"} " `,
+		"blanks in the key": `{"key":" k ","content":"x","tags":["a","b"],"importance":0.7,"category":"daily"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := enginetest.New(t)
+			if r := use(k, "memory_store", arguments); r.IsError {
+				t.Fatal(r.Content)
+			}
+			m, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, "k")
+			if err != nil || m.Content != "x" || strings.Join(m.Tags, " ") != "a b" || m.Importance != 0.7 ||
+				m.Category != "daily" || *m.SessionID != "thread" {
+				t.Errorf("%+v %v", m, err)
+			}
+		})
+	}
+	k := enginetest.New(t)
+	r := use(k, "memory_store", `{"key":"k","content":"x","tags":null,"importance":null,"category":null}`)
+	m, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, "k")
+	if r.IsError || err != nil || m.Category != "core" || m.Importance != 0.5 || m.SessionID != nil {
+		t.Errorf("null is not said: %+v %v %s", m, err, r.Content)
+	}
+}
+
+// What a model does wrong is told to it, all at once, changes nothing, and names what would be right.
+func TestToolsTellModelsWhatIsWrong(t *testing.T) {
+	for name, test := range map[string]struct{ tool, arguments, code, says string }{
+		"no such tool":   {"memory_search", `{}`, "unknown_tool", "memory_recall"},
+		"no tool":        {"", `{}`, "unknown_tool", "memory_recall"},
+		"not JSON":       {"memory_store", `"{key: k}"`, "invalid_arguments", "JSON object"},
+		"a list":         {"memory_store", `["k","x"]`, "invalid_arguments", "JSON object"},
+		"other argument": {"memory_store", `{"key":"k","text":"x"}`, "unknown_argument", "content"},
+		"no content":     {"memory_store", `{"key":"k"}`, "blank", "content"},
+		"blank content":  {"memory_store", `{"key":"k","content":"\u200b \n"}`, "blank", "content"},
+		"content as object": {"memory_store", `{"key":"k","content":{"a":1}}`,
+			"wrong_type", "content: must be a string"},
+		"category": {"memory_store", `{"key":"k","content":"x","category":"permanent"}`,
+			"invalid_value", "core, daily or conversation"},
+		"importance": {"memory_store", `{"key":"k","content":"x","importance":"high"}`,
+			"wrong_type", "importance: must be a number"},
+		"importance 11": {"memory_store", `{"key":"k","content":"x","importance":11}`,
+			"out_of_range", "from 0 to 1"},
+		"too long": {"memory_store", `{"key":"k","content":"` + strings.Repeat("x", 1<<20+1) + `"}`,
+			"content_too_large", "pieces"},
+		"too many tags": {"memory_store", `{"key":"k","content":"x","tags":"` + strings.Repeat("a,b,", 5_000) + `"}`,
+			"too_many", "64"},
+		"tags of lists": {"memory_store", `{"key":"k","content":"x","tags":[["a"]]}`,
+			"wrong_type", "list of strings"},
+		"forget nothing": {"memory_forget", ``, "required", "memory_recall"},
+		"forget null":    {"memory_forget", `{"key":null}`, "required", "memory_recall"},
+		"recall nothing": {"memory_recall", `null`, "required", `"*"`},
+		"recall blank":   {"memory_recall", `{"query":" "}`, "required", `"*"`},
+		"recall by a date": {"memory_recall", `{"query":"x","since":"last spring"}`,
+			"invalid_time", "now it is Thursday, 2026-03-05"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := enginetest.New(t)
+			before := len(k.Everything(ident.DefaultTenant))
+			r := use(k, test.tool, test.arguments)
+			if !r.IsError || failed(r) != test.code || !strings.Contains(r.Content, test.says) {
+				t.Errorf("code %q, want %q: %s", failed(r), test.code, r.Content[:min(len(r.Content), 400)])
+			}
+			if after := len(k.Everything(ident.DefaultTenant)); after != before {
+				t.Errorf("%d records changed", after-before)
+			}
+		})
+	}
+	k := enginetest.New(t)
+	r := use(k, "memory_store", `{"key":[],"content":{},"importance":"x","nonsense":1}`)
+	if f, ok := r.Structured.(tools.Failure); !ok || len(f.Error.Errors) != 4 {
+		t.Errorf("not all faults are told: %s", r.Content)
+	}
+}
+
+// Whatever a model calls a memory, the same name finds it again, and other names do not.
+func TestToolsTakeAnyNameAsKey(t *testing.T) {
+	k := enginetest.New(t)
+	names := []string{"user_name", "user name?", "user name!", "größe", "grösse", "用户名", "اسم", "👍", "a/b", "a\\b", "../../..",
+		strings.Repeat("long ", 100), strings.Repeat("long ", 101), "name\u200b", "C++", "C#"}
+	keys := map[string]string{}
+	for _, name := range names {
+		b, err := json.Marshal(map[string]string{"key": name, "content": "this is " + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := use(k, "memory_store", string(b))
+		s, ok := r.Structured.(tools.Stored)
+		if !ok || !s.Created {
+			t.Fatalf("%q: %s", name, r.Content)
+		}
+		if !strings.Contains(r.Content, s.Key) || keys[s.Key] != "" {
+			t.Errorf("%q got the key %q, as did %q: %s", name, s.Key, keys[s.Key], r.Content)
+		}
+		keys[s.Key] = name
+		m, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, s.Key)
+		if err != nil || m.Content != "this is "+name {
+			t.Errorf("%q: %+v %v", name, m, err)
+		}
+	}
+	for key, name := range keys {
+		said := name
+		if len(name)%2 == 0 {
+			said = key // what the answer told it
+		}
+		b, err := json.Marshal(map[string]string{"key": said})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []bool{true, false} {
+			r := use(k, "memory_forget", string(b))
+			if f, ok := r.Structured.(memory.Forgotten); !ok || f.Forgotten != want || f.Key != key {
+				t.Errorf("forgetting %q: %s", said, r.Content)
+			}
+		}
+	}
+	if r := use(k, "memory_store", `{"key":"user name","content":"x"}`); !strings.Contains(r.Content, `"user_name"`) {
+		t.Error(r.Content)
+	}
+}
+
+// A call is idempotent as any request that stores, and answers the same.
+func TestToolCallsAreIdempotent(t *testing.T) {
+	k := enginetest.New(t)
+	call := func(key, name, arguments string) tools.Result {
+		t.Helper()
+		r, err := k.Tools.Call(t.Context(), k.Admin, ident.Once{Key: key}, ident.DefaultProject,
+			tools.Call{Name: name, Arguments: json.RawMessage(arguments)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	const arguments = `{"content":"x","category":"daily"}`
+	first := call("1", "memory_store", arguments)
+	key := first.Structured.(tools.Stored).Key
+	for range 2 {
+		if again := call("1", "memory_store", arguments); again.Content != first.Content {
+			t.Errorf("%s\nthen %s", first.Content, again.Content)
+		}
+	}
+	for range 2 {
+		if f := call("2", "memory_forget", `{"key":"`+key+`"}`).Structured.(memory.Forgotten); !f.Forgotten {
+			t.Error("the first answer is not given again")
+		}
+	}
+	if f := call("3", "memory_forget", `{"key":"`+key+`"}`).Structured.(memory.Forgotten); f.Forgotten {
+		t.Error("it is still there")
+	}
+	_, err := k.Tools.Call(t.Context(), k.Admin, ident.Once{Key: "1"}, ident.DefaultProject,
+		tools.Call{Name: "memory_store", Arguments: json.RawMessage(arguments)})
+	enginetest.WantKind(t, err, fault.Gone) // the client must know that the memory is not there
+	_, err = k.Tools.Call(t.Context(), k.Admin, ident.Once{Key: "1", Body: [32]byte{1}}, ident.DefaultProject,
+		tools.Call{Name: "memory_store", Arguments: json.RawMessage(`{"content":"other"}`)})
+	enginetest.WantKind(t, err, fault.Invalid) // the client's fault, which no model can mend
+	_, err = k.Tools.Call(t.Context(), k.Admin, ident.Once{}, "elsewhere", tools.Call{Name: "memory_recall"})
+	enginetest.WantKind(t, err, fault.NotFound)
+}
+
+// What the definitions promise is what calls accept: each schema is an object, and its arguments are known.
+func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
+	k := enginetest.New(t)
+	for _, tool := range tools.All() {
+		var in, out struct {
+			Type       string
+			Properties map[string]struct{ Type any }
+			Required   []string
+		}
+		if err := json.Unmarshal(tool.InputSchema, &in); err != nil || in.Type != "object" {
+			t.Errorf("%s: %v %+v", tool.Name, err, in)
+		}
+		err := json.Unmarshal(tool.OutputSchema, &out)
+		if err != nil || out.Type != "object" || len(out.Required) == 0 {
+			t.Errorf("%s: %v %+v", tool.Name, err, out)
+		}
+		for name := range in.Properties {
+			r := use(k, tool.Name, `{"`+name+`":[{}]}`)
+			if failed(r) == "unknown_argument" {
+				t.Errorf("%s promises %q and refuses it: %s", tool.Name, name, r.Content)
+			}
+		}
+		for _, name := range in.Required {
+			if _, ok := in.Properties[name]; !ok {
+				t.Errorf("%s requires %q and does not describe it", tool.Name, name)
+			}
+		}
+		r := use(k, tool.Name, `{"nonsense":1}`)
+		if !r.IsError || !strings.Contains(r.Content, "nonsense: there is no such") {
+			t.Errorf("%s takes an argument that it does not describe", tool.Name)
+		}
+	}
+}

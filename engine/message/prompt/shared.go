@@ -1,0 +1,85 @@
+package prompt
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/render"
+)
+
+// Compared is what a window shares with the one before it.
+type Compared struct {
+	Messages uint64 // that stand whole in the shared beginning
+	Tokens   uint64
+	// Share is the shared part of the window before, by tokens.
+	Share float64
+	// Cut says that the window does not begin with all history of the one before.
+	Cut bool
+}
+
+// Trace gives what the next window is compared with. It must be called when there is nothing to amend; tokens are the
+// window's.
+func (s *Sheet) Trace(b *render.Builder, w *render.Window, tokens uint64) prefix.Trace {
+	t := prefix.Trace{Parts: s.list(b, w), Tokens: tokens, End: s.End}
+	for i, part := range slices.Backward(b.Parts) {
+		if part.Item < 0 || s.Entry(part.Item).Pending < 0 {
+			t.Stored = i + 2 // the base is the first
+			break
+		}
+	}
+	for _, place := range s.Made {
+		t.Made = append(t.Made, place)
+	}
+	return t
+}
+
+// list names the window part by part, its base first.
+func (s *Sheet) list(b *render.Builder, w *render.Window) []uint32 {
+	base := s.start(w)
+	s.shorts = append(s.shorts[:0], binary.LittleEndian.Uint32(base.State[:])^uint32(base.Tools))
+	for i := range b.Parts {
+		s.shorts = append(s.shorts, b.Parts[i].Short())
+	}
+	return s.shorts
+}
+
+// Shared counts the parts that the window begins with as the one before did, its base among them.
+func (s *Sheet) Shared(b *render.Builder) int {
+	if s.Before == nil || len(s.shorts) != len(b.Parts)+1 {
+		return 0
+	}
+	return s.Before.Shared(s.shorts)
+}
+
+// Compare says what the window shares with the one before, of which there must be one. base is the tokens of the system
+// prompt, opening that of the message which the format may put in front.
+func (s *Sheet) Compare(b *render.Builder, rendered int, base, opening uint64) Compared {
+	shared := s.Shared(b)
+	out := Compared{Cut: shared < s.Before.Stored}
+	if shared == 0 {
+		return out
+	}
+	same := b.Parts[:shared-1]
+	if out.Messages = uint64(rendered); len(same) < len(b.Parts) {
+		out.Messages = uint64(b.Parts[len(same)].Message)
+	}
+	if s.Format == render.AnthropicMessages {
+		out.Tokens = base
+	}
+	for i := range same {
+		item := same[i].Item
+		switch last := i+1 == len(b.Parts) || b.Parts[i+1].Item != item; {
+		case item >= 0 && last:
+			out.Tokens += uint64(s.Entry(item).Tokens)
+		case item < 0 && last && s.Format == render.AnthropicMessages:
+			out.Tokens += opening
+		case item < 0 && last:
+			out.Tokens += base
+		}
+	}
+	if out.Share = 1; s.Before.Tokens > 0 {
+		out.Share = min(1, float64(out.Tokens*10000/s.Before.Tokens)/10000)
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+// Package systemtext reads the system prompt of a request: a text, or a list of text blocks as providers have it.
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+)
+
+// Prompt is a system prompt. The zero value is none.
+type SystemPrompt struct {
+	// Text is what it says; the texts of blocks stand behind one another, separated by blank lines.
+	Text string
+	// Blocks are the posted blocks that say something, as they came; nil where the prompt was posted as a text.
+	Blocks [][]byte
+}
+
+// Of is a prompt that is a text.
+func SystemText(text string) SystemPrompt { return SystemPrompt{Text: text} }
+
+// errForm says what a system prompt may be.
+var errForm = errors.New(`must be a string or a list of text blocks, for example [{"type":"text","text":"You help."}]`)
+
+// Parse reads a prompt from valid JSON. Blocks that say nothing are left out, because providers refuse them.
+func ParseSystem(raw json.RawMessage) (SystemPrompt, error) {
+	raw = bytes.TrimSpace(raw)
+	if text, ok := rawjson.String(raw); ok {
+		return SystemText(text), nil
+	}
+	if len(raw) == 0 || raw[0] == 'n' {
+		return SystemPrompt{}, nil
+	}
+	if !rawjson.IsArray(raw) {
+		return SystemPrompt{}, errForm
+	}
+	var p SystemPrompt
+	var texts []string
+	for from, to := range rawjson.Elements(raw) {
+		block, twice, ok := rawjson.ReadObject(raw[from:to])
+		if !ok || twice != nil {
+			return SystemPrompt{}, errForm
+		}
+		switch block.Text("type") {
+		case "text", "input_text":
+		default:
+			return SystemPrompt{}, errForm
+		}
+		text, ok := rawjson.String(block.Get("text"))
+		if !ok {
+			return SystemPrompt{}, errForm
+		}
+		if strings.TrimSpace(text) != "" {
+			texts, p.Blocks = append(texts, text), append(p.Blocks, block.Raw)
+		}
+	}
+	p.Text = strings.Join(texts, "\n\n")
+	return p, nil
+}
+
+// AppendContent appends the prompt as a message's content: a text, or its blocks as parts of a type.
+func (p SystemPrompt) AppendContent(dst []byte, typ string) []byte {
+	if p.Blocks == nil {
+		return rawjson.AppendString(dst, p.Text)
+	}
+	dst = append(dst, '[')
+	for i, raw := range p.Blocks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if block, _, _ := rawjson.ReadObject(raw); block.Text("type") != typ {
+			raw = block.With("type", rawjson.AppendString(nil, typ))
+		}
+		dst = append(dst, raw...)
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,63 @@
+package transcript
+
+import (
+	"encoding/binary"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
+)
+
+// Costs are what a message costs in each of the formats that have messages, where that is not the same in all.
+type Costs struct {
+	Words [Formats][2]uint32 // by format and encoding: what the tokenizer counts
+	Text  [Formats][2]uint32 // of those, the message's own text
+	// Media is what pictures, pages and sound cost, by format and by tokens.Rule.
+	Media    [Formats][2]uint32
+	Thinking [2]uint32 // by encoding: thinking and reasoning, in the format that the message was posted in
+}
+
+// Formats is the number of formats that have messages.
+const Formats = 3
+
+// fill fills in what a message costs in one format.
+func (c *Costs) fill(f int, bill *tokens.Bill, counts [2]func(string) int) {
+	for i, count := range counts {
+		c.Words[f][i], c.Text[f][i] = uint32(bill.Words(count)), uint32(bill.Text(count))
+	}
+	for r := range c.Media[f] {
+		c.Media[f][r] = uint32(bill.Media(tokens.Rule(r)))
+	}
+}
+
+// Words are the tokens that a tokenizer counts of a stored message in a format that has messages, and Text the part of
+// them that is the message's own text.
+func (h *Header) Words(f chat.Format, encoding int) (words, text uint32) {
+	if h.Costs == nil {
+		return h.Tokens[encoding], h.Content[encoding]
+	}
+	return h.Costs.Words[f-1][encoding], h.Costs.Text[f-1][encoding]
+}
+
+// Media is what pictures, pages and sound of a stored message cost in a format by a rule.
+func (h *Header) Media(f chat.Format, r tokens.Rule) uint32 {
+	if h.Costs == nil || f == chat.Text {
+		return 0
+	}
+	return h.Costs.Media[f-1][r]
+}
+
+// append packs the costs.
+func (c *Costs) append(dst []byte) []byte {
+	dst, _ = binary.Append(dst, binary.LittleEndian, c) // fixed-size values alone
+	return dst
+}
+
+// parseCosts unpacks costs, and gives the bytes behind them; nil where there are too few.
+func parseCosts(b []byte) (*Costs, []byte) {
+	c := new(Costs)
+	n, err := binary.Decode(b, binary.LittleEndian, c)
+	if err != nil {
+		return nil, b
+	}
+	return c, b[n:]
+}

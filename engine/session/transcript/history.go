@@ -1,0 +1,77 @@
+package transcript
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+)
+
+// History follows the turns of a file in order, with those that a rewind took back.
+type History struct {
+	Turns      uint32 // numbers so far
+	Superseded Runs
+	Absent     Runs // those of them without messages
+	Open       OpenCalls
+	messages   uint64
+	// kept are the calls that were open before the run of superseded turns at hand, and are open again behind it.
+	kept []OpenCall
+	// called are the ids of the calls so far, where turns are repaired.
+	called map[string]bool
+}
+
+// Place is where a file says that messages belong: a turn, whether they go on with it, and whether it is superseded.
+type Place struct {
+	Turn       uint32
+	Continues  bool
+	Superseded bool
+}
+
+// Take takes up the next turn of a file. It answers invalid_turn where the turn cannot come here.
+func (f *History) Take(ft Place, t *Turn) error {
+	first, run := f.messages+1, f.lastRun()
+	t.Superseded, t.Continues = ft.Superseded, 0
+	switch {
+	case !ft.Continues && ft.Turn != f.Turns+1:
+		return fault.InvalidField("turns", "invalid_turn",
+			"turn numbers must go up from 1 without a gap; where %d should be the file says %d", f.Turns+1, ft.Turn)
+	case ft.Continues && ft.Superseded && (run == nil || run.Messages[1]+1 != first || ft.Turn < run.Turns[0] ||
+		ft.Turn > run.Turns[1]):
+		return fault.InvalidField("turns", "invalid_turn",
+			"turn %d is superseded and may only go on behind others that are superseded with it", ft.Turn)
+	case ft.Continues && !ft.Superseded && (ft.Turn == 0 || ft.Turn != f.Superseded.LastTurn(f.Turns)):
+		return fault.InvalidField("turns", "invalid_turn",
+			"only the newest turn that lives may go on; that is %d, the file says %d", f.Superseded.LastTurn(f.Turns), ft.Turn)
+	case ft.Continues:
+		t.Continues = ft.Turn
+	}
+	f.Turns = max(f.Turns, ft.Turn)
+	f.messages += uint64(len(t.Messages))
+	switch {
+	case !ft.Superseded && f.kept != nil:
+		f.Open.Calls, f.kept = f.kept, nil
+	case ft.Superseded && f.kept == nil:
+		f.kept = append([]OpenCall{}, f.Open.Calls...)
+	}
+	if ft.Superseded {
+		r := Run{Turns: [2]uint32{ft.Turn, ft.Turn}, Messages: [2]uint64{first, f.messages}}
+		if f.Superseded = f.Superseded.Join(r); len(t.Messages) == 0 {
+			f.Absent = f.Absent.Join(r)
+		}
+		if len(f.Superseded) > Max {
+			return fault.InvalidField("turns", "invalid_turn", "at most %d runs of superseded turns may be kept apart", Max)
+		}
+	}
+	return nil
+}
+
+func (f *History) lastRun() *Run {
+	if n := len(f.Superseded); n > 0 {
+		return &f.Superseded[n-1]
+	}
+	return nil
+}
+
+// End closes the last run of superseded turns.
+func (f *History) End() {
+	if f.kept != nil {
+		f.Open.Calls, f.kept = f.kept, nil
+	}
+}

@@ -1,0 +1,101 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Kept is what a decision of a session says to turns that name it.
+type Kept struct {
+	prompt.Kept
+	Session string
+	// Reminder is what its window showed before a message, and At the index of that message among the pending ones; -1:
+	// it was stored, as Reminder.Before says. nil: it showed nothing.
+	Reminder *reminder.Bound
+	At       int
+}
+
+// Making is a turn whose replies name the decisions that they were made from. DecisionID is of all of them, where one
+// does not name its own.
+type Making struct {
+	Session, Format, DecisionID string
+	Posted                      []json.RawMessage
+	Field                       string // that the messages stand in
+}
+
+// maxNamed bounds the decisions that the messages of one turn name.
+const maxNamed = 64
+
+// Trace notes of a turn's replies behind which prompts they were made, and of its questions what was shown before them,
+// where decisions are named. find gives nil for one that is not there any more, which says nothing. It answers
+// invalid_value for a decision of another session, and too_long.
+func (in *Making) Trace(t *Turn, find func(id string) (*Kept, error)) error {
+	messages := t.Messages
+	named := map[string]*prompt.Kept{}
+	look := func(field, id string) error {
+		if _, ok := named[id]; ok || id == "" {
+			return nil
+		}
+		if len(named) == maxNamed {
+			return fault.InvalidField(field, "too_long", "may name at most %d decisions", maxNamed)
+		}
+		kept, err := find(id)
+		if named[id] = nil; err != nil || kept == nil {
+			return err
+		}
+		if kept.Session != in.Session {
+			return fault.InvalidField(field, "invalid_value", "decision %q is of session %q", id, kept.Session)
+		}
+		named[id] = &kept.Kept
+		t.remind(kept, in.Posted)
+		return nil
+	}
+	err := look("decision_id", in.DecisionID)
+	for i := 0; i < len(messages) && err == nil; i++ {
+		err = look(in.Field, messages[i].Decision)
+	}
+	if err != nil || len(named) == 0 {
+		return err
+	}
+	format, err := ParseFormat(in.Format, false)
+	if err == nil {
+		prompt.Trace(format, in.Posted, messages, named[in.DecisionID], func(id string) *prompt.Kept { return named[id] })
+	}
+	return err
+}
+
+// remind binds what a decision's window showed before a message to that message of the turn, or, where the message is
+// stored already, to the turn. The first reminder of a message stays.
+func (t *Turn) remind(kept *Kept, posted []json.RawMessage) {
+	if kept.Reminder == nil {
+		return
+	}
+	at := 0
+	if kept.At >= 0 {
+		at = slices.IndexFunc(t.Messages, func(m chat.Parsed) bool {
+			return m.Index == kept.At && m.Role == plan.RoleUser && prompt.Same(kept.Pending, posted, kept.At)
+		})
+	}
+	if _, taken := t.Reminders[at]; taken || at < 0 || at >= len(t.Messages) {
+		return
+	}
+	b := *kept.Reminder
+	if b.Of, b.Asked = 0, 0; kept.At >= 0 {
+		b.Before = 0
+	}
+	t.bind(at, b)
+}
+
+// bind keeps a reminder with the message at a place.
+func (t *Turn) bind(at int, b reminder.Bound) {
+	if t.Reminders == nil {
+		t.Reminders = map[int]reminder.Bound{}
+	}
+	t.Reminders[at] = b
+}

@@ -1,0 +1,326 @@
+package transcript
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+)
+
+// Header is what planning needs of a stored message, packed apart from its body. Tokens are counted once, at write, in
+// each of project.Encodings.
+type Header struct {
+	Seq        uint64 // counts the session's messages from 1
+	Call       uint64 // the Seq of the message whose call a result answers; elsewhere the message's own
+	Created    int64  // ms since 1970
+	Turn       uint32
+	Tokens     [2]uint32 // of the message in the format that it was posted in
+	Content    [2]uint32 // of its shown text alone
+	Compressed [2]uint32 // as an earlier question; users' only
+	TextBytes  uint32
+	BodyBytes  uint32 // of the body record
+	Calls      uint16 // number of tool calls that a call message makes
+	CallIndex  uint16 // which of them a result answers
+	Flags      plan.Flags
+	Role       plan.Role
+	Kind       plan.Kind
+
+	Compacts bool // an Anthropic compaction block: it stands for all messages before it
+
+	// Made is the place in a prompt that a model made the message behind; the zero Place: nobody knows.
+	Made prefix.Place
+
+	// Said is what the message says, for clients that send it again; zero: they do not have it.
+	Said align.Hash
+
+	Agent, Delegation, Tool string
+	Tags                    []string
+
+	// Reminder is what windows show before a user's message; it may be kept with a later message. nil: nothing.
+	Reminder *reminder.Bound
+
+	Costs *Costs // nil: the message is one text, calls and names, and costs Tokens in every format
+}
+
+// AtomStart tells whether the message begins an atom: a call and its results, which a window shows together or not.
+func (h *Header) AtomStart() bool { return h.Call == h.Seq }
+
+// Lost tells whether nothing is known of a message any more: its header and its body are damaged.
+func (h *Header) Lost() bool { return h.Role == 0 }
+
+// flagCosts marks a packed header that has Costs.
+const flagCosts plan.Flags = 1 << 15
+
+// flagReminder marks a packed header that has a Reminder.
+const flagReminder plan.Flags = 1 << 13
+
+// flagMade marks a packed header whose Made is known.
+const flagMade plan.Flags = 1 << 14
+
+// flagCompacts marks a packed header whose message Compacts.
+const flagCompacts plan.Flags = 1 << 12
+
+// MessageID names a message: by its session's incarnation and its number there.
+func MessageID(sinc ident.Incarnation, seq uint64) string {
+	return "msg_" + ident.Alphabet.EncodeToString(sinc[:5]) + "_" + strconv.FormatUint(seq, 10)
+}
+
+const (
+	headerVersion = 3
+	headerSize    = 3*8 + 4 + 3*8 + 2*4 + 2*2 + 2 + 2 + 4*2 + 2 + len(align.Hash{})
+)
+
+var errBadHeaders = errors.New("a packed header record does not parse")
+
+// fewStrings is how many names and tags are told apart without a map.
+const fewStrings = 8
+
+// stringTable numbers the names and tags of packed headers from 1 on. 0 is the empty string.
+type stringTable struct {
+	list []string          // by number, from 1 on
+	ids  map[string]uint16 // of many strings
+}
+
+// id gives the number of a string, which it gets where it has none yet.
+func (t *stringTable) id(s string) uint16 {
+	if s == "" {
+		return 0
+	}
+	if t.ids == nil {
+		if n := slices.Index(t.list, s); n >= 0 {
+			return uint16(n + 1)
+		}
+	} else if n, ok := t.ids[s]; ok {
+		return n
+	}
+	t.list = append(t.list, s)
+	n := uint16(len(t.list))
+	switch {
+	case t.ids != nil:
+		t.ids[s] = n
+	case len(t.list) == fewStrings:
+		t.ids = make(map[string]uint16, 2*fewStrings)
+		for i, s := range t.list {
+			t.ids[s] = uint16(i + 1)
+		}
+	}
+	return n
+}
+
+// appendHeaders packs the headers of one turn: version, counts, a string table, the numbers of all tags, fixed-size
+// entries, and what only some of the messages have.
+func appendHeaders(dst []byte, hs []Header) []byte {
+	var few [fewStrings]string
+	table, tags := stringTable{list: few[:0]}, 0
+	for i := range hs {
+		h := &hs[i]
+		table.id(h.Agent)
+		table.id(h.Delegation)
+		table.id(h.Tool)
+		for _, tag := range h.Tags {
+			table.id(tag)
+		}
+		tags += len(h.Tags)
+	}
+	le := binary.LittleEndian
+	dst = append(dst, headerVersion)
+	dst = le.AppendUint16(dst, uint16(len(hs)))
+	dst = le.AppendUint16(dst, uint16(len(table.list)))
+	dst = le.AppendUint16(dst, uint16(tags))
+	for _, s := range table.list {
+		dst = append(le.AppendUint16(dst, uint16(len(s))), s...)
+	}
+	for i := range hs {
+		for _, tag := range hs[i].Tags {
+			dst = le.AppendUint16(dst, table.id(tag))
+		}
+	}
+	tags = 0
+	for i := range hs {
+		h := &hs[i]
+		dst = le.AppendUint64(dst, h.Seq)
+		dst = le.AppendUint64(dst, h.Call)
+		dst = le.AppendUint64(dst, uint64(h.Created))
+		dst = le.AppendUint32(dst, h.Turn)
+		for _, pair := range [...][2]uint32{h.Tokens, h.Content, h.Compressed} {
+			dst = le.AppendUint32(le.AppendUint32(dst, pair[0]), pair[1])
+		}
+		dst = le.AppendUint32(le.AppendUint32(dst, h.TextBytes), h.BodyBytes)
+		dst = le.AppendUint16(le.AppendUint16(dst, h.Calls), h.CallIndex)
+		dst = le.AppendUint16(dst, uint16(h.packedFlags()))
+		dst = append(dst, byte(h.Role), byte(h.Kind))
+		for _, name := range [...]string{h.Agent, h.Delegation, h.Tool} {
+			dst = le.AppendUint16(dst, table.id(name))
+		}
+		dst = le.AppendUint16(le.AppendUint16(dst, uint16(tags)), uint16(len(h.Tags)))
+		dst = append(dst, h.Said[:]...)
+		tags += len(h.Tags)
+	}
+	for i := range hs {
+		h := &hs[i]
+		if h.Made.Known() {
+			dst = h.Made.Append(dst)
+		}
+		if h.Reminder != nil {
+			dst = h.Reminder.Append(dst)
+		}
+		if h.Costs != nil {
+			dst = h.Costs.append(dst)
+		}
+	}
+	return dst
+}
+
+// packedFlags are the flags with those that say what stands behind the fixed-size entries.
+func (h *Header) packedFlags() plan.Flags {
+	flags := h.Flags
+	if h.Compacts {
+		flags |= flagCompacts
+	}
+	if h.Made.Known() {
+		flags |= flagMade
+	}
+	if h.Reminder != nil {
+		flags |= flagReminder
+	}
+	if h.Costs != nil {
+		flags |= flagCosts
+	}
+	return flags
+}
+
+// parseTurn unpacks the header record of a turn: the headers, and what the session was before the turn.
+func parseTurn(b []byte) ([]Header, Past, error) {
+	hs, rest, err := parseHeaders(b)
+	if err != nil || len(hs) == 0 || len(rest) != pastSize {
+		return nil, Past{}, errBadHeaders
+	}
+	var p Past
+	for i, to := range [...]*uint64{(*uint64)(&p.Lineage), &p.Tokens[0], &p.Tokens[1]} {
+		*to = binary.LittleEndian.Uint64(rest[8*i:])
+	}
+	return hs, p, nil
+}
+
+// parseHeaders unpacks what appendHeaders packed, and gives the bytes behind it.
+func parseHeaders(b []byte) (hs []Header, rest []byte, err error) {
+	le := binary.LittleEndian
+	if len(b) < 7 || b[0] != headerVersion {
+		return nil, nil, errBadHeaders
+	}
+	n, nstrings, ntags := int(le.Uint16(b[1:])), int(le.Uint16(b[3:])), int(le.Uint16(b[5:]))
+	b = b[7:]
+	strings := make([]string, 1, nstrings+1)
+	for range nstrings {
+		if len(b) < 2 || len(b) < 2+int(le.Uint16(b)) {
+			return nil, nil, errBadHeaders
+		}
+		size := 2 + int(le.Uint16(b))
+		strings = append(strings, string(b[2:size]))
+		b = b[size:]
+	}
+	if len(b) < 2*ntags+n*headerSize {
+		return nil, nil, errBadHeaders
+	}
+	tags, b := b[:2*ntags], b[2*ntags:]
+	rest = b[n*headerSize:]
+	hs = make([]Header, n)
+	for i := range hs {
+		h, f := &hs[i], b[i*headerSize:(i+1)*headerSize]
+		h.Seq, h.Call, h.Created = le.Uint64(f), le.Uint64(f[8:]), int64(le.Uint64(f[16:]))
+		h.Turn = le.Uint32(f[24:])
+		for j, pair := range [...]*[2]uint32{&h.Tokens, &h.Content, &h.Compressed} {
+			pair[0], pair[1] = le.Uint32(f[28+8*j:]), le.Uint32(f[32+8*j:])
+		}
+		f = f[52:]
+		h.TextBytes, h.BodyBytes = le.Uint32(f), le.Uint32(f[4:])
+		h.Calls, h.CallIndex = le.Uint16(f[8:]), le.Uint16(f[10:])
+		h.Flags, h.Role, h.Kind = plan.Flags(le.Uint16(f[12:])), plan.Role(f[14]), plan.Kind(f[15])
+		agent, delegation, tool := int(le.Uint16(f[16:])), int(le.Uint16(f[18:])), int(le.Uint16(f[20:]))
+		at, count := int(le.Uint16(f[22:])), int(le.Uint16(f[24:]))
+		h.Said = align.Hash(f[26:])
+		if max(agent, delegation, tool) > nstrings || at+count > ntags {
+			return nil, nil, errBadHeaders
+		}
+		h.Agent, h.Delegation, h.Tool = strings[agent], strings[delegation], strings[tool]
+		for j := range count {
+			tag := int(le.Uint16(tags[2*(at+j):]))
+			if tag > nstrings {
+				return nil, nil, errBadHeaders
+			}
+			h.Tags = append(h.Tags, strings[tag])
+		}
+		if h.Compacts = h.Flags&flagCompacts != 0; h.Compacts {
+			h.Flags &^= flagCompacts
+		}
+		if h.Flags&flagMade != 0 {
+			if h.Flags &^= flagMade; len(rest) < prefix.Size {
+				return nil, nil, errBadHeaders
+			}
+			h.Made, rest = prefix.Parse(rest), rest[prefix.Size:]
+		}
+		if h.Flags&flagReminder != 0 {
+			h.Flags &^= flagReminder
+			if h.Reminder, rest, err = reminder.ParseBound(rest); err != nil {
+				return nil, nil, errBadHeaders
+			}
+		}
+		if h.Flags&flagCosts != 0 {
+			h.Flags &^= flagCosts
+			if h.Costs, rest = parseCosts(rest); h.Costs == nil {
+				return nil, nil, errBadHeaders
+			}
+		}
+	}
+	return hs, rest, nil
+}
+
+var errBadBody = errors.New("a message body does not parse")
+
+// appendBody packs a body record: the message's own header once more, which is the only one of hs, its format in one
+// byte, and its JSON as posted.
+func appendBody(dst []byte, hs []Header, m *chat.Message) []byte {
+	dst = append(appendHeaders(dst, hs), byte(m.Format))
+	return append(dst, m.Raw...)
+}
+
+// ParseBody takes a body record apart: it gives the header, and the message in the terms that all formats share. The
+// message aliases b.
+func ParseBody(b []byte) (*Header, *chat.Message, error) {
+	hs, rest, err := parseHeaders(b)
+	if err != nil || len(hs) != 1 || len(rest) < 1 {
+		return nil, nil, errBadBody
+	}
+	h := &hs[0]
+	if len(b) != int(h.BodyBytes) {
+		return nil, nil, errBadBody
+	}
+	format, raw := chat.Format(rest[0]), json.RawMessage(rest[1:])
+	parsed, _, bad := chat.Parse(format, Elements(format, raw))
+	if len(bad) > 0 || len(parsed) != 1 {
+		return nil, nil, errBadBody
+	}
+	m := &parsed[0].Message
+	m.Raw = raw
+	m.Agent, m.Delegation, m.Tags = h.Agent, h.Delegation, h.Tags
+	m.CreatedAt, m.Made = records.TimeOf(h.Created), h.Made
+	return h, m, nil
+}
+
+// Elements gives the posted elements that a message's JSON holds: for OpenAIResponses it is a list of items.
+func Elements(format chat.Format, raw json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage // its own: decoding into raw's memory would overwrite it
+	if format == chat.OpenAIResponses && json.Unmarshal(raw, &items) == nil {
+		return items
+	}
+	return []json.RawMessage{raw}
+}

@@ -1,0 +1,82 @@
+package transcript
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Posted is one message of a file, with what it took from its turn.
+type Posted struct {
+	Format            string
+	JSON              json.RawMessage
+	Agent, Delegation string // those of the message itself where they are empty
+	Made              *prefix.Place
+	Reminder          *reminder.Bound // nil: none
+	At                time.Time       // zero: the year 1970
+	Turn              uint32
+	Index             int // in the turn
+}
+
+// Post reads a message of a file into a turn, and gives what of it is not stored as it came.
+func (t *Turn) Post(parse Parser, p *Posted) ([]chat.Skipped, error) {
+	format, err := ParseFormat(p.Format, false)
+	if err != nil {
+		return nil, err
+	}
+	parsed, left, err := parse(format, Elements(format, p.JSON))
+	if err != nil {
+		if known, ok := errors.AsType[*fault.Error](err); ok {
+			for i := range known.Fields {
+				known.Fields[i].Index = &p.Index
+			}
+		}
+		return nil, err
+	}
+	var skipped []chat.Skipped
+	for _, s := range left {
+		if s.Code != chat.CodeSystemNotStored {
+			s.Turn, s.Index = p.Turn, p.Index
+			skipped = append(skipped, s)
+		}
+	}
+	for _, m := range parsed {
+		if m.Index = p.Index; p.Agent != "" {
+			m.Agent = p.Agent
+		}
+		if p.Delegation != "" {
+			m.Delegation = p.Delegation
+		}
+		if p.Made != nil {
+			m.Made = *p.Made
+		}
+		if m.CreatedAt = p.At; p.At.IsZero() {
+			m.CreatedAt = time.UnixMilli(0)
+		}
+		if p.Reminder != nil && (m.Role == plan.RoleUser || p.Reminder.Before > 0) {
+			t.bind(len(t.Messages), *p.Reminder)
+		}
+		t.Messages = append(t.Messages, m)
+	}
+	return skipped, nil
+}
+
+// Filed is a stored message's reminder as files keep it: they number the messages that are stored, so without absent
+// ones.
+func (h *Header) Filed(absent Runs) *reminder.Bound {
+	if h.Reminder == nil {
+		return nil
+	}
+	b := *h.Reminder
+	if b.Before == h.Seq {
+		b.Before = 0
+	}
+	b.Before -= absent.Messages(b.Before)
+	return &b
+}

@@ -1,0 +1,209 @@
+// Package span tells which turns and messages of a session live. A rewind supersedes all turns behind one. They stay
+// stored, for audit and for older decisions, and their numbers are never given again, so the living ones have gaps.
+//
+// The hard idea is that a session needs no mark at each message: a rewind takes a suffix of what lives, so what is
+// superseded is a short list of runs, which the session's head and every decision carry.
+package transcript
+
+import (
+	"iter"
+	"math"
+	"slices"
+)
+
+// Max bounds the runs of one session, because its head and each of its decisions hold them all.
+const Max = 256
+
+// Run is a run of superseded turns and of their messages, by their first and last numbers. A run without messages has a
+// last number one below the first: an imported file tells of turns whose messages are nowhere.
+type Run struct {
+	Turns    [2]uint32 `json:"turns"`
+	Messages [2]uint64 `json:"messages"`
+}
+
+// Runs are a session's superseded runs in the order of their numbers, of turns as of messages. Living messages lie
+// between two of them. Turns need not: a turn from before a run may go on behind it.
+type Runs []Run
+
+// Add gives the runs after a rewind that supersedes a run reaching to the last number given. It takes up what lies
+// within that run. The runs themselves stay as they are, because others may hold them.
+func (rs Runs) Add(r Run) Runs {
+	kept := slices.IndexFunc(rs, func(old Run) bool { return old.Turns[0] >= r.Turns[0] })
+	if kept < 0 {
+		kept = len(rs)
+	}
+	if kept > 0 {
+		last := rs[kept-1]
+		if last.Messages[1]+1 == r.Messages[0] && last.Turns[1]+1 == r.Turns[0] {
+			r.Turns[0], r.Messages[0] = last.Turns[0], last.Messages[0]
+			kept--
+		}
+	}
+	return append(slices.Clip(rs[:kept]), r)
+}
+
+// Join adds a run behind all others, or makes the last one longer where they are adjacent.
+func (rs Runs) Join(r Run) Runs {
+	if n := len(rs); n > 0 && rs[n-1].Messages[1]+1 == r.Messages[0] && rs[n-1].Turns[1]+1 >= r.Turns[0] {
+		rs = slices.Clone(rs)
+		rs[n-1].Messages[1], rs[n-1].Turns[1] = r.Messages[1], max(rs[n-1].Turns[1], r.Turns[1])
+		return rs
+	}
+	return append(slices.Clip(rs), r)
+}
+
+// Upto gives the runs that begin no later than a message.
+func (rs Runs) Upto(message uint64) Runs {
+	for i, r := range rs {
+		if r.Messages[0] > message {
+			return slices.Clip(rs[:i])
+		}
+	}
+	return rs
+}
+
+// Turns counts the superseded turns up to one, that one included.
+func (rs Runs) Turns(upto uint32) (n uint32) {
+	for _, r := range rs {
+		if r.Turns[0] > upto {
+			break
+		}
+		n += min(r.Turns[1], upto) - r.Turns[0] + 1
+	}
+	return n
+}
+
+// Messages counts the superseded messages up to one, that one included.
+func (rs Runs) Messages(upto uint64) (n uint64) {
+	for _, r := range rs {
+		if r.Messages[0] > upto {
+			break
+		}
+		n += min(r.Messages[1], upto) + 1 - r.Messages[0]
+	}
+	return n
+}
+
+// Place is where a living turn stands among the living ones, from 1 on.
+func (rs Runs) Place(turn uint32) uint32 { return turn - rs.Turns(turn) }
+
+// LastTurn is the newest living turn up to one; 0: there is none.
+func (rs Runs) LastTurn(upto uint32) uint32 {
+	for _, r := range slices.Backward(rs) {
+		if r.Turns[0] <= upto && upto <= r.Turns[1] {
+			upto = r.Turns[0] - 1
+		}
+	}
+	return upto
+}
+
+// LastMessage is the newest living message up to one; 0: there is none.
+func (rs Runs) LastMessage(upto uint64) uint64 {
+	for _, r := range slices.Backward(rs) {
+		if r.Messages[0] <= upto && upto <= r.Messages[1] {
+			upto = r.Messages[0] - 1
+		}
+	}
+	return upto
+}
+
+// Message tells whether a message is superseded.
+func (rs Runs) Message(n uint64) bool {
+	_, in := slices.BinarySearchFunc(rs, n, func(r Run, n uint64) int {
+		switch {
+		case n < r.Messages[0]:
+			return 1
+		case n > r.Messages[1]:
+			return -1
+		}
+		return 0
+	})
+	return in
+}
+
+// Stretch gives the first stretch of living messages from one on, by its first and last numbers. The last stretch has no
+// end.
+func (rs Runs) Stretch(from uint64) (first, last uint64) {
+	for _, r := range rs {
+		switch {
+		case r.Messages[1] < max(from, r.Messages[0]):
+		case r.Messages[0] <= from:
+			from = r.Messages[1] + 1
+		default:
+			return from, r.Messages[0] - 1
+		}
+	}
+	return from, math.MaxUint64
+}
+
+// Nth is the number of the living message that has n living ones before it.
+func (rs Runs) Nth(n uint64) uint64 {
+	n++
+	for _, r := range rs {
+		if r.Messages[0] > n {
+			break
+		}
+		n += r.Messages[1] + 1 - r.Messages[0]
+	}
+	return n
+}
+
+// Living gives the stretches of living messages up to one by their first and last numbers, the newest stretch first.
+func (rs Runs) Living(upto uint64) iter.Seq2[uint64, uint64] {
+	return func(yield func(first, last uint64) bool) {
+		for _, r := range slices.Backward(rs) {
+			if r.Messages[0] > upto {
+				continue
+			}
+			if first := r.Messages[1] + 1; first <= upto && !yield(first, upto) {
+				return
+			}
+			upto = r.Messages[0] - 1
+		}
+		if upto > 0 {
+			yield(1, upto)
+		}
+	}
+}
+
+// Sound tells whether the runs can be those of a session that has given so many numbers.
+func (rs Runs) Sound(turns uint32, messages uint64) bool {
+	last := Run{}
+	for _, r := range rs {
+		if r.Turns[0] <= last.Turns[1] || r.Turns[1] < r.Turns[0] || r.Turns[1] > turns ||
+			r.Messages[0] <= last.Messages[1] || r.Messages[1]+1 < r.Messages[0] || r.Messages[1] > messages {
+			return false
+		}
+		last = r
+	}
+	return len(rs) <= Max
+}
+
+// Equal tells whether two lists are of the same runs.
+func (rs Runs) Equal(other Runs) bool { return slices.Equal(rs, other) }
+
+// Insert gives the runs with one more, whose turns and messages live.
+func (rs Runs) Insert(r Run) Runs {
+	at := slices.IndexFunc(rs, func(old Run) bool { return old.Messages[0] > r.Messages[0] })
+	if at < 0 {
+		at = len(rs)
+	}
+	return slices.Insert(slices.Clone(rs), at, r)
+}
+
+// Without gives the runs without the turns and messages of one that lies within them.
+func (rs Runs) Without(r Run) (out Runs) {
+	for _, old := range rs {
+		if old.Messages[1] < r.Messages[0] || old.Messages[0] > r.Messages[1] {
+			out = append(out, old)
+			continue
+		}
+		if old.Messages[0] < r.Messages[0] {
+			out = append(out, Run{Turns: [2]uint32{old.Turns[0], r.Turns[0] - 1}, Messages: [2]uint64{old.Messages[0], r.Messages[0] - 1}})
+		}
+		if old.Messages[1] > r.Messages[1] {
+			out = append(out, Run{Turns: [2]uint32{r.Turns[1] + 1, old.Turns[1]}, Messages: [2]uint64{r.Messages[1] + 1, old.Messages[1]}})
+		}
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package transcript
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// Turn is what one run of an agent added, before it has its place in a session.
+type Turn struct {
+	Agent, Delegation string // of the messages that do not name their own; may be empty
+	Messages          []chat.Parsed
+	// Continues is the turn that the messages are added to, which must be the newest that lives; 0: a turn of their own.
+	Continues uint32
+	// Superseded says that a file tells of the turn as one that a rewind took back: its results may answer calls that
+	// others answer too.
+	Superseded bool
+	// Reminders are bound to messages, by their place among Messages.
+	Reminders map[int]reminder.Bound
+	headers   []Header // what the messages alone tell, as far as Measure came
+	// said is what messages said that are kept in other words, by their place.
+	said map[int]align.Hash
+}
+
+// Bytes is what the turn's messages take, without what is kept beside them.
+func (t *Turn) Bytes() (n int64) {
+	for i := range t.Messages {
+		n += int64(len(t.Messages[i].Raw))
+	}
+	return n
+}
+
+// ParseFormat reads a format's name; empty is OpenAI's chat format, and flat text is for output only. It answers
+// invalid_value.
+func ParseFormat(name string, output bool) (chat.Format, error) {
+	if name == "" {
+		return chat.OpenAIChat, nil
+	}
+	f, ok := chat.ParseFormat(name)
+	if !ok || f == chat.Text && !output {
+		return 0, fault.InvalidField("format", "invalid_value", "must be %s, %s or %s", chat.OpenAIChat,
+			chat.AnthropicMessages, chat.OpenAIResponses)
+	}
+	return f, nil
+}
+
+// MaxPosted bounds how many messages or items are posted at once. That is more than a turn may store, because system
+// messages are not stored, and several items of OpenAI's Responses make one message. It is checked before they are
+// read, because each of them may be faulty.
+const MaxPosted = 16 << 10
+
+// ParseMessages reads posted messages, without those that are not stored. It answers invalid_messages, with every
+// faulty one by its index, and turn_too_large.
+func ParseMessages(f chat.Format, in []json.RawMessage) ([]chat.Parsed, []chat.Skipped, error) {
+	if len(in) > MaxPosted {
+		return nil, nil, fault.Errorf(fault.TooLarge, "turn_too_large",
+			"at most %d messages or items may be posted at once, these are %d", MaxPosted, len(in))
+	}
+	parsed, skipped, bad := chat.ParsePosted(f, in)
+	// Package chat reads stored messages too, and older ones may have such names, so they are refused here.
+	for i := range parsed {
+		m := &parsed[i]
+		for _, name := range [...]string{m.Agent, m.Delegation, m.From, m.To} {
+			if ident.PathSegment(name) {
+				bad = append(bad, chat.FieldError{Index: m.Index, Code: chat.CodeInvalidID,
+					Detail: `no agent or delegation may be called "." or ".."`})
+				break
+			}
+		}
+	}
+	return parsed, skipped, Refusal(bad)
+}
+
+// Refusal is invalid_messages with a list of faults, and nil where there are none.
+func Refusal(bad []chat.FieldError) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	refusal := &fault.Error{Kind: fault.Invalid, Code: "invalid_messages", Detail: bad[0].Error()}
+	if len(bad) > 1 {
+		refusal.Detail += fmt.Sprintf(" (and %d more)", len(bad)-1)
+	}
+	for i := range bad {
+		refusal.Fields = append(refusal.Fields,
+			fault.FieldError{Index: &bad[i].Index, Code: bad[i].Code, Detail: bad[i].Detail})
+	}
+	return refusal
+}
+
+// WriteTurn collects the records of a turn as the next one behind an extent, which is all of its session, or as a part
+// that is added to a turn, and brings open up to date. It gives the headers of the turn's messages, and the lineage that the turn leads to from the one
+// before it. It answers invalid_messages where a result answers no call, and turn_too_large.
+func (svc *Service) WriteTurn(tx *records.Tx, t *Turn, behind Extent, before Past, open *OpenCalls) (
+	[]Header, Lineage, error) {
+	headers, err := svc.NumberTurn(tx.Ctx, t, behind, open, tx.Now)
+	if err != nil {
+		return nil, 0, err
+	}
+	after := sha256.New()
+	_, _ = after.Write(before.Lineage.append(nil))
+	for i := range headers {
+		h := &headers[i]
+		body := appendBody(make([]byte, 0, int(h.BodyBytes)), headers[i:i+1], &t.Messages[i].Message)
+		_, _ = after.Write(body)
+		tx.Put(records.Body.Key(behind.Incarnation, h.Seq), body)
+	}
+	packed := before.append(appendHeaders(make([]byte, 0, len(headers)*2*headerSize), headers))
+	if len(packed) > store.MaxValue {
+		return nil, 0, fault.Errorf(fault.TooLarge, "turn_too_large",
+			"the turn's names and tags take %d bytes, at most %d are possible", len(packed), store.MaxValue)
+	}
+	tx.Put(records.Headers.Key(behind.Incarnation, behind.Messages+1), packed)
+	return headers, Lineage(binary.LittleEndian.Uint64(after.Sum(nil))), nil
+}
+
+// Lineage is a rolling hash of a session's turns: it names a history. Two states of one session with the same number of
+// turns have different lineages where the store went back in between and other turns were added. It is 0 before the
+// first turn.
+type Lineage uint64
+
+// Branch is the lineage of a history that leaves another one: behind a rewind, or in a copy.
+func (l Lineage) Branch(by ...any) Lineage {
+	sum := sha256.Sum256(fmt.Append(l.append(nil), by...))
+	return Lineage(binary.LittleEndian.Uint64(sum[:]))
+}
+
+// Past is what a session was before a turn: its lineage, and the tokens of its messages in each of project.Encodings.
+type Past struct {
+	Lineage Lineage
+	Tokens  [2]uint64
+}
+
+const pastSize = 3 * 8
+
+func (p Past) append(dst []byte) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(p.Lineage.append(dst), p.Tokens[0]), p.Tokens[1])
+}
+
+func (l Lineage) append(dst []byte) []byte { return binary.LittleEndian.AppendUint64(dst, uint64(l)) }
+
+// NumberTurn makes the headers of a turn as the next one behind an extent: it numbers the messages, lets results answer
+// open calls, and counts tokens. It brings open up to date. It answers invalid_messages where a result answers no call.
+func (svc *Service) NumberTurn(ctx context.Context, t *Turn, behind Extent, open *OpenCalls, now time.Time) (
+	[]Header, error) {
+	if err := svc.Measure(ctx, t); err != nil {
+		return nil, err
+	}
+	headers := slices.Clone(t.headers) // a retry starts from what was measured
+	var (
+		bad    []chat.FieldError
+		packed []byte
+		turn   = behind.Turns + 1
+	)
+	if t.Continues > 0 {
+		turn = t.Continues
+	}
+	for i := range t.Messages {
+		m := &t.Messages[i].Message
+		if m.Agent == "" {
+			m.Agent = t.Agent
+		}
+		if m.Delegation == "" {
+			m.Delegation = t.Delegation
+		}
+		h := &headers[i]
+		h.Turn, h.Agent, h.Delegation, h.Made = turn, m.Agent, m.Delegation, m.Made
+		svc.countQuestion(h)
+		h.Seq = behind.Messages + uint64(i) + 1
+		h.Call = h.Seq
+		if b, ok := t.Reminders[i]; ok {
+			b.Before = cmp.Or(b.Before, h.Seq)
+			h.Reminder = &b
+		}
+		if h.Created = now.UnixMilli(); !m.CreatedAt.IsZero() {
+			h.Created = m.CreatedAt.UnixMilli()
+		}
+		if problem := open.Follow(m, h, t.Superseded); problem != nil {
+			problem.Index = t.Messages[i].Index
+			bad = append(bad, *problem)
+		}
+		packed = appendHeaders(packed[:0], headers[i:i+1])
+		h.BodyBytes = uint32(len(packed) + 1 + len(m.Raw))
+	}
+	return headers, Refusal(bad)
+}
+
+// Measure fills in what the turn's messages alone tell, once. Counting their tokens takes most of a turn's time, so it
+// is best done before anything is locked.
+func (svc *Service) Measure(ctx context.Context, t *Turn) error {
+	if t.headers == nil {
+		t.headers = make([]Header, 0, len(t.Messages))
+	}
+	for len(t.headers) < len(t.Messages) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h, err := svc.header(ctx, &t.Messages[len(t.headers)].Message)
+		if err != nil {
+			return err
+		}
+		if said, ok := t.said[len(t.headers)]; ok {
+			h.Said = said
+		}
+		t.headers = append(t.headers, h)
+	}
+	return nil
+}
+
+// header is what a message alone tells.
+func (svc *Service) header(ctx context.Context, m *chat.Message) (Header, error) {
+	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)), Calls: uint16(len(m.Calls)), Tags: m.Tags}
+	if m.IsError {
+		h.Flags |= plan.FlagErrorResult
+	}
+	h.Flags |= m.Parts.Flags()
+	if len(m.Calls) == 1 {
+		h.Tool = m.Calls[0].Name
+	}
+	if !m.Hidden {
+		h.Said = align.Of(m)
+	}
+	return h, svc.count(ctx, &h, m)
+}

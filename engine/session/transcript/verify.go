@@ -1,0 +1,167 @@
+package transcript
+
+import (
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/verify"
+)
+
+// Check follows the messages of one session through a store: all bodies, then all headers. It holds them against one
+// another; what they add up to is for the session's head to confirm.
+type Check struct {
+	Project, Incarnation ident.Incarnation // of the session
+	Session              string
+
+	// Superseded are the session's runs, Absent those of them of which nothing is stored.
+	Superseded, Absent Runs
+	// Changed says that turns in the middle were removed, so that later ones count tokens that are no longer there.
+	Changed bool
+
+	Last   uint64    // the message whose body came last
+	Turn   uint32    // the newest turn whose headers came
+	Placed uint64    // the message whose header came last
+	Tokens [2]uint64 // of those that live
+	// Lost says that a header record is damaged or missing. In place of its messages stands what comes behind it.
+	Lost bool
+	// Calls are the numbers of calls of messages that make some. It is nil where nobody asks, or a header was lost.
+	Calls map[uint64]uint16
+
+	gap    bool       // the header record before is damaged
+	bodies []bodySeen // that could be read, ascending
+	next   int        // of bodies, to be held against the headers that come
+}
+
+// bodySeen is a message's number and the fingerprint of the header in its body.
+type bodySeen struct{ seq, print uint64 }
+
+// At is a record of the session.
+func (c *Check) At(s *verify.Space, kind records.Kind, key []byte) verify.Subject {
+	return s.At(kind, key).Of(c.Project, c.Session)
+}
+
+// Body holds a message's body against its place.
+func (c *Check) Body(s *verify.Space, it store.Item) {
+	_, seq, _ := records.Body.Split(it.Key)
+	if next, _ := c.Absent.Stretch(c.Last + 1); seq > next {
+		c.At(s, records.Body, records.Body.Key(c.Incarnation, next)).Missing("messages %d to %d are not there", next, seq-1)
+	} else if seq < next {
+		s.Mismatch("message %d is there, and the session says that it is stored nowhere", seq)
+	}
+	c.Last = seq
+	if it.Damaged {
+		return // told already
+	}
+	h, m, err := ParseBody(it.Value)
+	switch {
+	case err != nil:
+		s.Malformed("the body of message %d cannot be read", seq)
+	case h.Seq != seq:
+		s.Mismatch("the body of message %d says that it is that of %d", seq, h.Seq)
+	case int(h.Calls) != len(m.Calls):
+		s.Mismatch("message %d makes %d calls, its header says %d", seq, len(m.Calls), h.Calls)
+	default:
+		c.bodies = append(c.bodies, bodySeen{h.Seq, headerPrint(s, h)})
+	}
+}
+
+func headerPrint(s *verify.Space, h *Header) uint64 {
+	return verify.Fingerprint(s, string(appendHeaders(nil, []Header{*h})))
+}
+
+// Headers holds the headers of a turn, or of a part that was added to it, against those before them and against the
+// bodies.
+func (c *Check) Headers(s *verify.Space, it store.Item) {
+	_, first, _ := records.Headers.Split(it.Key)
+	if first == 0 {
+		s.Malformed("messages are numbered from 1")
+		return
+	}
+	gap := c.gap // the record before is damaged: nobody knows how many messages it has
+	c.gap = false
+	if next, _ := c.Absent.Stretch(c.Placed + 1); first > next && !gap {
+		missing := c.At(s, records.Headers, records.Headers.Key(c.Incarnation, next))
+		missing.Missing("the headers of messages %d to %d are not there", next, first-1)
+		gap = true
+	}
+	if gap {
+		c.Lost, c.Calls, c.Placed = true, nil, first-1
+	}
+	hs, past, err := parseTurn(it.Value)
+	if err != nil {
+		if c.Lost, c.gap, c.Placed = true, true, first; !it.Damaged {
+			s.Malformed("the headers from message %d on cannot be read", first)
+		}
+		return
+	}
+	c.turn(s, hs[0].Turn, gap)
+	if !c.Lost && !c.Changed && !c.Superseded.Message(first) && past.Tokens != c.Tokens {
+		s.Mismatch("turn %d says that %v tokens came before it, there are %v", hs[0].Turn, past.Tokens, c.Tokens)
+	}
+	for i := range hs {
+		c.place(s, &hs[i], first+uint64(i), hs[0].Turn)
+	}
+}
+
+// turn holds the turn of the headers at hand against those before it. Behind a gap it may be any.
+func (c *Check) turn(s *verify.Space, turn uint32, gap bool) {
+	switch next := c.nextTurn(); {
+	case turn > c.Turn && turn != next && !gap:
+		s.Mismatch("turn %d comes where %d should", turn, next)
+	case turn < c.Turn && c.Superseded.LastTurn(c.Turn) > turn && c.Superseded.LastTurn(turn) == turn:
+		s.Mismatch("turn %d goes on behind turn %d, which lives", turn, c.Superseded.LastTurn(c.Turn))
+	}
+	c.Turn = max(c.Turn, turn)
+}
+
+// nextTurn is the number that comes behind the turns so far and those of which nothing is stored.
+func (c *Check) nextTurn() uint32 {
+	next := c.Turn + 1
+	for _, r := range c.Absent {
+		if r.Turns[0] <= next && next <= r.Turns[1] {
+			next = r.Turns[1] + 1
+		}
+	}
+	return next
+}
+
+// End is how far the session goes by its records: its last turn and its last messages by bodies and by headers. What is
+// stored nowhere counts.
+func (c *Check) End() (turns uint32, bodies, headers uint64) {
+	bodies, _ = c.Absent.Stretch(c.Last + 1)
+	headers, _ = c.Absent.Stretch(c.Placed + 1)
+	return c.nextTurn() - 1, bodies - 1, headers - 1
+}
+
+// place holds a header of the turn at hand against its place and against its body.
+func (c *Check) place(s *verify.Space, h *Header, seq uint64, turn uint32) {
+	c.Placed = seq
+	superseded := c.Superseded.Message(seq)
+	for i, n := range h.Tokens {
+		if !superseded {
+			c.Tokens[i] += uint64(n)
+		}
+	}
+	if h.Calls > 0 && c.Calls != nil {
+		c.Calls[h.Seq] = h.Calls
+	}
+	switch {
+	case h.Seq != seq || h.Turn != turn:
+		s.Mismatch("turn %d has message %d of turn %d where %d should be", turn, h.Seq, h.Turn, seq)
+	case superseded != (c.Superseded.LastTurn(turn) != turn):
+		s.Mismatch("message %d is superseded: %t; its turn %d is: %t", seq, superseded, turn, !superseded)
+	case h.Call > h.Seq:
+		s.Mismatch("message %d answers the later message %d", h.Seq, h.Call)
+	case !c.fits(s, h):
+		s.Mismatch("message %d has one header with its turn and another with its body", h.Seq)
+	}
+}
+
+// fits tells whether a header is the one in the message's body, as far as that could be read.
+func (c *Check) fits(s *verify.Space, h *Header) bool {
+	for c.next < len(c.bodies) && c.bodies[c.next].seq < h.Seq {
+		c.next++
+	}
+	return c.next == len(c.bodies) || c.bodies[c.next].seq != h.Seq || c.bodies[c.next].print == headerPrint(s, h)
+}

@@ -1,0 +1,216 @@
+package window
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+)
+
+// boundReminder is a reminder that an earlier window showed before a message, with those of its memories that are there.
+type boundReminder struct {
+	*reminder.Bound
+	recalled []reminder.Recalled
+	whole    bool // none was forgotten
+	again    bool // it is not stored with the message yet: the window before showed it
+}
+
+// bind finds what earlier windows showed before the considered messages, so that this window shows it there again. What
+// was forgotten since is left out, and a replay leaves out the same. It answers memory_purged to a replay where more was
+// forgotten by now.
+func (s *Shelf) bind(ctx context.Context) error {
+	s.earlier = nil
+	add := func(at int32, b *boundReminder) {
+		if s.earlier == nil {
+			s.earlier = map[int32]*boundReminder{}
+		}
+		if s.earlier[at] == nil {
+			s.earlier[at] = b
+		}
+	}
+	for i, r := range s.Rows[:s.Stored] {
+		if b := r.Reminder; b != nil && b.Before == r.Seq {
+			add(int32(i), &boundReminder{Bound: b})
+		} else if b != nil {
+			if at := cache.IndexOf(s.Rows, b.Before); at >= 0 && s.Rows[at].Role == plan.RoleUser {
+				add(int32(at), &boundReminder{Bound: b})
+			}
+		}
+	}
+	if at, b := s.newestRow(), s.shownBefore(); at >= 0 && b != nil && s.Rows[at].Seq == b.Before {
+		add(int32(at), &boundReminder{Bound: b, again: true})
+	}
+	if len(s.earlier) == 0 {
+		return nil
+	}
+	if err := s.loadBound(ctx); err != nil {
+		return err
+	}
+	maps.DeleteFunc(s.earlier, func(_ int32, b *boundReminder) bool { return len(b.recalled) == 0 })
+	if b := s.boundNewest(); b != nil {
+		s.Memories = b.recalled
+	}
+	return nil
+}
+
+// shownBefore is what the window before showed before the pending message that is still the newest question; nil where it
+// showed nothing. A replay knows whether it was shown again.
+func (s *Shelf) shownBefore() *reminder.Bound {
+	switch {
+	case s.again != nil && s.again.Again:
+		return &s.again.Bound
+	case s.Before == nil:
+		return nil
+	}
+	b := s.Before
+	if at := s.newestRow(); at < s.Stored || s.digestOf(at) != b.Of || s.Ask != nil && b.Asked != s.askedFor() {
+		return nil
+	}
+	return b
+}
+
+// askedFor is a hash of the memories that the request asks for.
+func (s *Shelf) askedFor() uint64 {
+	raw, err := json.Marshal(s.Ask)
+	if err != nil { // all of it was decoded from JSON
+		panic(err)
+	}
+	return hashOf(raw)
+}
+
+func hashOf(b []byte) uint64 {
+	sum := sha256.Sum256(b)
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// loadBound reads the memories of the bound reminders, each once.
+func (s *Shelf) loadBound(ctx context.Context) error {
+	var names []reminder.Memory
+	places := map[reminder.Memory]int{}
+	for _, b := range s.earlier {
+		for _, m := range b.Memories {
+			if _, ok := places[m]; !ok {
+				places[m] = len(names)
+				names = append(names, m)
+			}
+		}
+	}
+	at := records.TimeOf(s.At)
+	alive := &at // An expired memory is not shown any more, but what was shown can be replayed.
+	if s.replay {
+		alive = nil
+	}
+	found, err := s.svc.memories.Versions(ctx, s.Tenant, s.Project, names, alive)
+	if err != nil {
+		return err
+	}
+	for _, row := range slices.Sorted(maps.Keys(s.earlier)) {
+		b := s.earlier[row]
+		b.whole = true
+		for _, m := range b.Memories {
+			rec := found[places[m]]
+			switch {
+			case slices.Contains(s.Forgotten, m): // also where this window found it forgotten already
+				b.whole = false
+			case rec != nil:
+				r := recalled(rec)
+				r.Shown = true
+				b.recalled = append(b.recalled, r)
+			case s.replay:
+				return purged(m)
+			default:
+				b.whole, s.Forgotten = false, append(s.Forgotten, m)
+			}
+		}
+	}
+	return nil
+}
+
+// remind shows the bound reminders before their messages. The newest question must stay, so its reminder goes where it
+// takes more than half of what the question leaves of the budget.
+func (s *Shelf) remind(items []plan.Item, budget uint64) {
+	if len(s.earlier) == 0 {
+		return
+	}
+	newest := s.newestRow()
+	for i := range items {
+		it := &items[i]
+		b := s.earlier[it.Row]
+		if b == nil || it.Role != plan.RoleUser || it.Change != plan.Unchanged {
+			continue
+		}
+		m := reminder.Message{ID: "memories", Text: reminder.Text(b.recalled), AsSystem: b.AsSystem,
+			Reason: "shown_again: as in the window that they were recalled for"}
+		if int(it.Row) != newest {
+			m.ID += ":" + transcript.MessageID(s.Session, it.Seq)
+		}
+		if b.whole && int(b.Encoding) == s.Counter.Encoding {
+			m.Tokens = s.saidWords(int(b.Words), b.AsSystem)
+		} else {
+			m.Tokens = s.saidTokens(m.Text, b.AsSystem)
+		}
+		own := uint64(it.Tokens)
+		if int(it.Row) == newest && budget > 0 && uint64(m.Tokens) > (budget-min(own, budget))/2 {
+			continue
+		}
+		s.putBefore(it, m)
+	}
+}
+
+// newestRow is the newest user message that the viewer may see, among the considered rows; -1 where there is none.
+func (s *Shelf) newestRow() int {
+	for i, r := range slices.Backward(s.Rows) {
+		if r.Role == plan.RoleUser && s.Visible(r) {
+			return i
+		}
+	}
+	return -1
+}
+
+// boundNewest is what is bound to the newest user message; nil where nothing is, so that memories are recalled for it.
+func (s *Shelf) boundNewest() *boundReminder {
+	if at := s.newestRow(); at >= 0 {
+		return s.earlier[int32(at)]
+	}
+	return nil
+}
+
+// digestOf is a hash of a considered message as it was posted; 0: it cannot be read.
+func (s *Shelf) digestOf(at int) uint64 {
+	m, err := s.Body(s.Rows[at])
+	if err != nil {
+		return 0
+	}
+	return hashOf(m.Raw)
+}
+
+// Current is what the decision keeps of a reminder before the newest user message; nil where there is none, or it
+// is stored with the message.
+func (s *Shelf) Current() *reminder.Current {
+	at := s.newestRow()
+	if at < 0 || s.reminders[int32(at)] == nil {
+		return nil
+	}
+	out, of := &reminder.Current{Pending: -1}, uint64(0)
+	if at >= s.Stored {
+		out.Pending, of = int(s.Posted[at-s.Stored]), s.digestOf(at)
+	}
+	if b := s.earlier[int32(at)]; b != nil {
+		if out.Bound, out.Again = *b.Bound, b.again; !b.again {
+			return nil
+		}
+		return out
+	}
+	shown := s.reminders[int32(at)]
+	out.Bound = reminder.Bound{Before: s.Rows[at].Seq, AsSystem: shown.AsSystem, Words: uint32(s.Counter.Count(shown.Text)),
+		Encoding: uint8(s.Counter.Encoding), Memories: reminder.Shown(s.Memories), Of: of, Asked: s.askedFor()}
+	return out
+}

@@ -1,0 +1,123 @@
+package decision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+// OfCall is what is kept of a decision about a model call that came through the proxy. The zero OfCall is that of a
+// window that was asked for.
+type OfCall struct {
+	Proxied bool   `json:"proxied,omitempty"`
+	Stored  *bool  `json:"stored,omitempty"` // whether the call became part of a turn; nil while it goes on
+	Reason  string `json:"reason,omitempty"` // why it did not
+	Call    *Call  `json:"call,omitempty"`
+}
+
+// Call is a model call that came through the proxy.
+type Call struct {
+	Mode     string `json:"mode"` // observe, recall, assemble, or bypass where no window could be made
+	Model    string `json:"model,omitempty"`
+	Upstream string `json:"upstream,omitempty"` // the name of the provider's API in the project's settings
+	Matched  string `json:"matched,omitempty"`  // what the request was to the stored history
+	Front    int    `json:"front,omitempty"`    // messages of the client's own in front of those that are stored
+	Status   int    `json:"status,omitempty"`   // of the provider's answer
+	Retried  string `json:"retried,omitempty"`  // why the provider was asked a second time
+	Bypassed string `json:"bypassed,omitempty"` // why no window could be made
+	// DropsBlocks says that the provider was told to leave out thinking that is bound to another prompt.
+	DropsBlocks bool   `json:"drops_blocks,omitempty"`
+	Turn        uint32 `json:"turn,omitempty"`   // that the call became part of; 0: none yet
+	Rounds      int    `json:"rounds,omitempty"` // answers that memory tools took, where they took more than one
+	Counted     uint64 `json:"counted_tokens,omitempty"`
+	Usage       *Spent `json:"usage,omitempty"` // nil: the provider told none
+}
+
+// Spent is what a provider counted, in its own tokens. Input counts all of the prompt, with what was cached.
+type Spent struct {
+	Input   int64 `json:"input_tokens"`
+	Cached  int64 `json:"cached_tokens"`
+	Written int64 `json:"cache_write_tokens"`
+	Output  int64 `json:"output_tokens"`
+}
+
+// KeepPassed stores a decision about a call that was sent on without a window of Mneme's.
+func (svc *Service) KeepPassed(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
+) error {
+	r.Steps = []Step{}
+	b, err := r.encode()
+	if err != nil {
+		return err
+	}
+	row, err := r.row(seen).encode()
+	if err != nil {
+		return err
+	}
+	key := id.key(pinc)
+	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}},
+		Put: []store.Pair{{Key: key, Value: b}, {Key: id.rowKey(pinc), Value: row}}})
+}
+
+// Passed tells whether the decision is about a call that was sent on without a window of Mneme's.
+func (r *Record) Passed() bool { return r.Window == "" }
+
+// Finish notes how the call of a decision ended. It does nothing where the decision is purged.
+func (svc *Service) Finish(ctx context.Context, tenant string, pinc ident.Incarnation, name string, end OfCall) error {
+	id, ok := parseID(name)
+	if !ok {
+		return nil
+	}
+	key := id.rowKey(pinc)
+	it, err := svc.db.ReadItem(ctx, tenant, key)
+	if err != nil || it.Value == nil {
+		return err
+	}
+	row := new(Row)
+	if err := json.Unmarshal(it.Value, row); err != nil {
+		return fmt.Errorf("%w: a decision's row", records.ErrDamaged)
+	}
+	row.OfCall = end
+	b, err := row.encode()
+	if err != nil {
+		return err
+	}
+	err = svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key, Value: it.Value}},
+		Put: []store.Pair{{Key: key, Value: b}}})
+	if _, lost := errors.AsType[*store.ConflictError](err); lost { // it was purged meanwhile
+		return nil
+	}
+	return err
+}
+
+// Show finds a decision with what is kept of its call. It answers what Read answers; a decision about a call that was
+// sent on as it came has no Shared.
+func (svc *Service) Show(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, *OfCall, error) {
+	d, err := svc.find(ctx, c, projectID, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !d.Passed() {
+		if err := svc.readEffective(ctx, c.Tenant, d); err != nil {
+			return nil, nil, err
+		}
+	}
+	id, _ := parseID(name)
+	it, err := svc.db.ReadItem(ctx, c.Tenant, id.rowKey(d.Project.Incarnation))
+	row := new(Row)
+	if err == nil && it.Value != nil && json.Unmarshal(it.Value, row) != nil {
+		err = fmt.Errorf("%w: a decision's row", records.ErrDamaged)
+	}
+	return d, &row.OfCall, err
+}
+
+// errPassed says of a decision that it has no window.
+func errPassed() error {
+	return fault.Errorf(fault.Gone, "no_window",
+		"the call was sent on as it came, so there is no window to make again")
+}

@@ -1,0 +1,303 @@
+// Package decision keeps, for every window that was answered, what it was made of, so that the same window can be made
+// again: its inputs, how each step of its pipeline ended, and the hash of the result.
+//
+// The hard idea is where decisions lie. Their keys begin with the project and the day, so that retention removes whole
+// ranges, and go on with the session's incarnation, so that all decisions of a deleted session are found with one range
+// a day. Decisions are loose records: a crash of the machine may lose the newest ones, and nothing misses them.
+package decision
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/callid"
+	"github.com/seed-0906e6bc/mneme/engine/message/prefix"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+)
+
+// Service keeps the decisions behind windows.
+type Service struct {
+	db           *records.DB
+	projects     *project.Service
+	writtenToday writtenToday
+	effectives   records.Memo[policy.Effective]
+}
+
+// New makes the room.
+func New(db *records.DB, projects *project.Service) *Service {
+	return &Service{db: db, projects: projects}
+}
+
+// ID names a decision by where it lies: its day, its session's incarnation, and a number that no other decision has.
+// The number begins with the time in microseconds, so that decisions are written where the last ones were, and ends at
+// random.
+type ID struct {
+	day     uint16
+	session ident.Incarnation
+	unique  [14]byte
+}
+
+const idPrefix = "dec_"
+
+// NewID names a decision about a session, made at a time in ms since 1970. A session without a turn has no incarnation
+// yet; its decisions lie under one that is made of its id.
+func (svc *Service) NewID(at int64, sessionID string, sinc ident.Incarnation) ID {
+	id := ID{day: records.Day(records.TimeOf(at)), session: sinc}
+	if sinc == (ident.Incarnation{}) {
+		id.session = session.Unborn(sessionID)
+	}
+	micros := at*1000 + int64(svc.db.Clock().Nanosecond()/1000%1000) // so that decisions of a millisecond have an order
+	binary.BigEndian.PutUint64(id.unique[:8], uint64(micros))
+	svc.db.Random(id.unique[8:])
+	return id
+}
+
+func (id ID) String() string {
+	b := binary.BigEndian.AppendUint16(make([]byte, 0, 24), id.day)
+	b = append(append(b, id.session[:]...), id.unique[:]...)
+	return idPrefix + ident.Alphabet.EncodeToString(b)
+}
+
+// parseID reads what String wrote, and nothing else that means the same.
+func parseID(s string) (id ID, ok bool) {
+	rest, ok := strings.CutPrefix(s, idPrefix)
+	b, err := ident.Alphabet.DecodeString(rest)
+	if !ok || err != nil || len(b) != 24 || ident.Alphabet.EncodeToString(b) != rest {
+		return id, false
+	}
+	return ID{binary.BigEndian.Uint16(b), ident.Incarnation(b[2:10]), [14]byte(b[10:])}, true
+}
+
+func (id ID) key(pinc ident.Incarnation) []byte {
+	return records.Decision.Key(pinc, id.day, id.session, id.unique)
+}
+
+// splitKey reads a decision's key.
+func splitKey(key []byte) (pinc ident.Incarnation, id ID) {
+	pinc, id.day, id.session, id.unique, _ = records.Decision.Split(key)
+	return pinc, id
+}
+
+// made is when the decision was made.
+func (id ID) made() time.Time { return time.UnixMicro(int64(binary.BigEndian.Uint64(id.unique[:8]))) }
+
+// Record is what is stored of one window: all inputs, how each step ended, and the hash of the result. The report
+// follows from these and is not kept.
+type Record struct {
+	Rules     int    `json:"rules"` // plan.Rules as the window was made; another version cannot make it again
+	At        int64  `json:"at"`    // ms since 1970
+	Seed      uint64 `json:"seed,string"`
+	ForkOf    string `json:"fork_of,omitempty"` // the decision from whose inputs other rules made this one
+	Session   string `json:"session"`
+	Extent    Extent `json:"extent"`
+	Tokens    uint64 `json:"tokens,omitempty"` // of the session, as its head counted them
+	Bare      bool   `json:"bare"`
+	Tight     bool   `json:"tight"`
+	Shortened bool   `json:"shortened,omitempty"`
+	// Names are the own names of tools that pending messages call by the names that windows show.
+	Names    callid.Own        `json:"names,omitempty"`
+	Summary  uint32            `json:"summary,omitempty"` // the version that was there; 0: none
+	Memories []reminder.Memory `json:"memories,omitempty"`
+	// Reminder stands before the newest user message; nil: none, or one that is stored with it.
+	Reminder  *reminder.Current `json:"reminder,omitempty"`
+	Forgotten []reminder.Memory `json:"forgotten,omitempty"` // of earlier reminders: they were not there any more
+	Revision  uint64            `json:"revision"`
+	Window    string            `json:"window"` // the window's hash, in hex
+	Usage     Usage             `json:"usage"`
+	Cut       bool              `json:"cut,omitempty"` // it does not begin with all history of the window before
+	Prompt    Prompt            `json:"prompt"`
+	Effective string            `json:"effective"` // hash of the settings and the pinned pipeline, in hex
+	Steps     []Step            `json:"steps"`
+	// Request is the request as it was received. It comes last, and encode appends it as it is.
+	Request json.RawMessage `json:"request,omitzero"`
+}
+
+// Extent is a transcript.Extent as decisions keep it.
+type Extent struct {
+	Incarnation ident.Incarnation `json:"incarnation"`
+	Turns       uint32            `json:"turns"`
+	Messages    uint64            `json:"messages"`
+	Superseded  transcript.Runs   `json:"superseded,omitempty"`
+}
+
+// Session says whether the session of a window exists; one that does not is an empty history. The default session
+// always exists.
+type Session struct {
+	Exists bool `json:"exists"`
+}
+
+// Usage is what a window takes, and what it was chosen from, in messages and tokens.
+type Usage struct {
+	Messages           uint64 `json:"messages"`
+	Tokens             uint64 `json:"tokens"`
+	HistoryMessages    uint64 `json:"history_messages"`
+	CompressedMessages uint64 `json:"compressed_messages"` // earlier questions, which are no history messages
+	HistoryTokens      uint64 `json:"history_tokens"`
+	SystemTokens       uint64 `json:"system_tokens"`
+	ConsideredMessages uint64 `json:"considered_messages"`
+	ConsideredTokens   uint64 `json:"considered_tokens"`
+	Parts              Parts  `json:"parts"`
+	// Prefix is what the window shares with the one before it; nil: there is none.
+	Prefix *Prefix `json:"prefix"`
+}
+
+// Prefix is what a window begins with that the one before it for the same session, viewer and format began with, too.
+type Prefix struct {
+	Messages uint64  `json:"messages"`
+	Tokens   uint64  `json:"tokens"`
+	Share    float64 `json:"share"` // of the tokens of the window before
+}
+
+// Prompt is what a decision keeps of its window as a prompt.
+type Prompt struct {
+	End prefix.Place `json:"end"` // behind the last message
+	// Made are where pending messages that think were made, by their index in the request.
+	Made map[int]prefix.Place `json:"made,omitempty"`
+	// Breakpoints are the parts that Mneme gave breakpoints of a cache.
+	Breakpoints []int `json:"breakpoints,omitempty"`
+}
+
+// Step is how one step of a pipeline ended, as answered and as kept.
+type Step struct {
+	Policy   string      `json:"policy"`
+	Version  int         `json:"version"`
+	Digest   string      `json:"digest"`
+	Fuel     uint64      `json:"fuel"`
+	Duration uint64      `json:"duration_us"`
+	Outcome  plan.Status `json:"outcome"`
+	Detail   string      `json:"detail,omitempty"`
+	Log      []LogLine   `json:"log,omitempty"`
+}
+
+// LogLine is one line that a policy wrote.
+type LogLine struct {
+	Level   string `json:"level"`
+	Message string `json:"message"`
+}
+
+// wordsRoom is how many bytes of its steps' words a decision keeps, with lineWords for each line besides. Without it, a
+// pipeline of 16 steps that say 4 KiB each would make decisions of 64 KiB.
+const (
+	wordsRoom = 8 << 10
+	lineWords = 16
+	// leastDetail is kept of each step's detail, because it says why the step failed.
+	leastDetail = 256
+)
+
+// Limit leaves out what a step says beyond the room for words that earlier steps have left: the end of its detail, and
+// the last lines of its log.
+func (s *Step) Limit(earlier []Step) {
+	room := wordsRoom
+	for i := range earlier {
+		room -= earlier[i].words()
+	}
+	if keep := max(leastDetail, room); len(s.Detail) > keep {
+		s.Detail = strings.ToValidUTF8(s.Detail[:keep], "") + "…"
+	}
+	room -= len(s.Detail)
+	for i, line := range s.Log {
+		if room -= len(line.Message) + lineWords; room < 0 {
+			s.Log = slices.Clip(s.Log[:i])
+			return
+		}
+	}
+}
+
+func (s *Step) words() int {
+	n := len(s.Detail)
+	for _, line := range s.Log {
+		n += len(line.Message) + lineWords
+	}
+	return n
+}
+
+// Keep stores a decision of a project with its row and its window's trace, and before it what it shares with others of
+// its day.
+func (svc *Service) Keep(ctx context.Context, tenant string, pinc ident.Incarnation, id ID, r Record, seen Seen,
+	ready *policy.Ready, traced Traced) error {
+	if err := svc.keepEffective(ctx, tenant, pinc, id.day, ready); err != nil {
+		return err
+	}
+	r.Effective, r.Rules = hex.EncodeToString(ready.Hash[:]), plan.Rules
+	b, err := r.encode()
+	if err != nil {
+		return err
+	}
+	row, err := r.row(seen).encode()
+	if err != nil {
+		return err
+	}
+	key := id.key(pinc)
+	put := []store.Pair{{Key: key, Value: b}, {Key: id.rowKey(pinc), Value: row}}
+	if traced.Trace != nil {
+		put = append(put, traced.pair(pinc, id.day))
+	}
+	return svc.db.Commit(ctx, tenant, store.Batch{Expect: []store.Expect{{Key: key}}, Put: put})
+}
+
+// Decision is a stored decision of a project, with the settings and the pinned pipeline that it shares with others.
+type Decision struct {
+	ID      string
+	Project *project.Record
+	Record
+	Shared *policy.Effective // which others have, too
+}
+
+// purged is the value of a decision whose session was deleted. It says so until the decision's retention ends, and
+// nothing of the decision itself is left.
+const purged = "purged"
+
+// Read finds a decision of a project. It answers not_found where there is none, session_purged where its session is
+// deleted, pipeline_purged where its settings are no longer stored, and no_window where it has none.
+func (svc *Service) Read(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, error) {
+	d, err := svc.find(ctx, c, projectID, name)
+	if err != nil {
+		return nil, err
+	}
+	if d.Passed() {
+		return nil, errPassed()
+	}
+	return d, svc.readEffective(ctx, c.Tenant, d)
+}
+
+// find is Read without what the decision shares with others.
+func (svc *Service) find(ctx context.Context, c ident.Caller, projectID, name string) (*Decision, error) {
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
+	if err != nil {
+		return nil, err
+	}
+	notFound := fault.Errorf(fault.NotFound, "not_found", "no decision %q", name)
+	id, ok := parseID(name)
+	if !ok {
+		return nil, notFound
+	}
+	it, err := svc.db.ReadItem(ctx, c.Tenant, id.key(p.Incarnation))
+	switch {
+	case err != nil:
+		return nil, err
+	case it.Value == nil && !it.Damaged:
+		return nil, notFound
+	case string(it.Value) == purged:
+		return nil, fault.Errorf(fault.Gone, "session_purged", "the session that this decision was made for is deleted")
+	}
+	d := &Decision{ID: name, Project: p}
+	if err := json.Unmarshal(it.Value, &d.Record); err != nil {
+		return nil, fmt.Errorf("%w: decoding a decision: %w", records.ErrDamaged, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,91 @@
+package decision
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/window/policy"
+)
+
+// secondKeep is when what decisions share is written again. A database that crashed beneath this process may have lost
+// one of the two writes, because they are not synced, but not both.
+const secondKeep = 10 * time.Second
+
+// writtenToday remembers what decisions of a day share and this process has written, so that it need not write it
+// again. The zero value is ready.
+type writtenToday struct {
+	mu   sync.Mutex
+	keys map[string]time.Time // when the key is to be written once more; zero: never
+}
+
+func (w *writtenToday) has(key string, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	again, ok := w.keys[key]
+	return ok && (again.IsZero() || now.Before(again))
+}
+
+// add records that a key was written. After the first time has answers false again from the moment again on, so that
+// the key is written twice.
+func (w *writtenToday) add(key string, again time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.keys == nil || len(w.keys) >= records.MemoSize {
+		w.keys = map[string]time.Time{}
+	}
+	if _, ok := w.keys[key]; ok {
+		again = time.Time{}
+	}
+	w.keys[key] = again
+}
+
+// keepEffective writes the settings and pinned pipeline that decisions of a day share, twice.
+func (svc *Service) keepEffective(ctx context.Context, tenant string, pinc ident.Incarnation, day uint16,
+	r *policy.Ready) error {
+	key := records.Effective.Key(pinc, day, r.Hash)
+	name := tenant + string(key)
+	if svc.writtenToday.has(name, svc.db.Now()) {
+		return nil
+	}
+	err := svc.db.Commit(ctx, tenant, store.Batch{Put: []store.Pair{{Key: key, Value: r.Record}}})
+	if err == nil {
+		svc.writtenToday.add(name, svc.db.Now().Add(secondKeep))
+	}
+	return err
+}
+
+// effectiveKey is where the settings and the pipeline of a decision lie; ok is false where it names none.
+func (r *Record) effectiveKey(pinc ident.Incarnation) (key []byte, ok bool) {
+	hash, err := hex.DecodeString(r.Effective)
+	if err != nil || len(hash) != 16 {
+		return nil, false
+	}
+	return records.Effective.Key(pinc, records.Day(records.TimeOf(r.At)), [16]byte(hash)), true
+}
+
+// readEffective reads the settings and the pipeline of a decision.
+func (svc *Service) readEffective(ctx context.Context, tenant string, d *Decision) error {
+	key, ok := d.effectiveKey(d.Project.Incarnation)
+	if !ok {
+		return fmt.Errorf("%w: a decision's pipeline", records.ErrDamaged)
+	}
+	it, err := svc.db.ReadItem(ctx, tenant, key)
+	if err != nil {
+		return err
+	}
+	if it.Value == nil {
+		return fault.Errorf(fault.Gone, "pipeline_purged",
+			"the settings and pipeline that this decision was made with are no longer stored")
+	}
+	if d.Shared, err = svc.effectives.Decode(tenant+string(key), it.Value); err != nil {
+		return fmt.Errorf("%w: a decision's pipeline: %w", records.ErrDamaged, err)
+	}
+	return nil
+}

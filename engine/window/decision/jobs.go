@@ -1,0 +1,145 @@
+package decision
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/jobs"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+)
+
+// Units are the background work on decisions.
+func (svc *Service) Units() []jobs.Unit {
+	return []jobs.Unit{jobs.FirstJob(records.DecisionsJob.All(), svc.purgeAsked)}
+}
+
+// Dailies are the decisions that go by age.
+func (svc *Service) Dailies() []jobs.Daily {
+	return []jobs.Daily{
+		{Name: "decisions", Piece: svc.projects.OfEach(svc.expire)},
+		{Name: "decisions_of_deleted_projects", Piece: svc.expireOrphans},
+	}
+}
+
+// expire removes a chunk of decisions that are past their project's retention, and then of what they share.
+func (svc *Service) expire(ctx context.Context, tenant string, p *project.Record, s project.Settings, _ []byte) (int,
+	[]byte, error) {
+	oldest := records.Day(svc.db.Settled().AddDate(0, 0, -s.DecisionRetentionDays))
+	for _, rng := range []store.Range{
+		{From: records.Decision.Under(p.Incarnation).From, To: records.Decision.Under2(p.Incarnation, oldest).From},
+		{From: records.DecisionRow.Under(p.Incarnation).From,
+			To: records.DecisionRow.Under2(p.Incarnation, oldest).From},
+		{From: records.Effective.Under(p.Incarnation).From, To: records.Effective.Under2(p.Incarnation, oldest).From},
+		{From: records.Trace.Under(p.Incarnation).From, To: records.Trace.Under2(p.Incarnation, oldest).From},
+		{From: records.Calibration.Under(p.Incarnation).From,
+			To: records.Calibration.Under2(p.Incarnation, oldest).From},
+	} {
+		if n, err := svc.db.DeleteSome(ctx, tenant, rng); n > 0 || err != nil {
+			return n, []byte{1}, err
+		}
+	}
+	return 0, nil, nil
+}
+
+// expireOrphans removes a chunk of decisions of projects that are no more: a window may have been answered while its
+// project was being deleted.
+func (svc *Service) expireOrphans(ctx context.Context, tenant string, _ []byte) (int, []byte, error) {
+	living, err := svc.projects.Living(ctx, tenant)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, all := range []store.Range{records.Decision.All(), records.DecisionRow.All(), records.Effective.All(),
+		records.Trace.All(), records.Calibration.All()} {
+		for prefix := len(all.From); ; {
+			first, err := svc.db.FirstKey(ctx, tenant, all)
+			if err != nil {
+				return 0, nil, err
+			}
+			if first == nil {
+				break
+			}
+			of := records.PrefixRange(first.Key[:prefix+len(ident.Incarnation{})])
+			if !living[ident.Incarnation(of.From[prefix:])] {
+				n, err := svc.db.DeleteSome(ctx, tenant, of)
+				return n, []byte{1}, err
+			}
+			all.From = of.To
+		}
+	}
+	return 0, nil, nil
+}
+
+// Sweep removes a chunk of a deleted project's decisions and what they share, and tells whether there was any.
+func (svc *Service) Sweep(ctx context.Context, tenant string, pinc ident.Incarnation) (more bool, err error) {
+	for _, rng := range []store.Range{records.Decision.Under(pinc), records.DecisionRow.Under(pinc),
+		records.Effective.Under(pinc), records.Trace.Under(pinc), records.Calibration.Under(pinc)} {
+		if more, err := svc.db.DeleteRange(ctx, tenant, rng); more || err != nil {
+			return more, err
+		}
+	}
+	return false, nil
+}
+
+// purgeAsked does the job of emptying the decisions of a project that were made up to the moment that the job names.
+func (svc *Service) purgeAsked(ctx context.Context, tenant string, job store.Item) error {
+	pinc, ok := records.DecisionsJob.Split(job.Key)
+	if !ok || job.Damaged || len(job.Value) != 8 {
+		return records.ErrDamaged
+	}
+	until := records.TimeOf(int64(binary.BigEndian.Uint64(job.Value)))
+	if err := svc.Purge(ctx, tenant, pinc, nil, until); err != nil {
+		return err
+	}
+	return svc.db.Commit(ctx, tenant, store.Batch{Delete: [][]byte{job.Key}})
+}
+
+// Purge empties a project's decisions made up to a moment, so that they only say that they are purged. With the
+// incarnation of a session it empties those of the session alone. It looks at all days that any of them can lie in.
+func (svc *Service) Purge(ctx context.Context, tenant string, pinc ident.Incarnation, sinc []byte,
+	until time.Time) error {
+	oldest, err := svc.db.FirstKey(ctx, tenant, records.Decision.Under(pinc))
+	if err != nil || oldest == nil {
+		return err
+	}
+	_, first := splitKey(oldest.Key)
+	for day := first.day; day <= records.Day(until)+1; day++ {
+		rng := records.PrefixRange(append(records.Decision.Under2(pinc, day).From, sinc...))
+		if err := svc.purgeRange(ctx, tenant, rng, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purgeRange empties the decisions of a range that were made up to a moment.
+func (svc *Service) purgeRange(ctx context.Context, tenant string, rng store.Range, until time.Time) error {
+	var b store.Batch
+	commit := func() error {
+		if len(b.Put) == 0 {
+			return nil
+		}
+		svc.db.Removed.Loose.Store(true)
+		defer func() { b = store.Batch{} }()
+		return svc.db.Commit(ctx, tenant, b)
+	}
+	rng.Limit, rng.KeysOnly = records.SweepChunk, true
+	for it, err := range svc.db.Scan(ctx, tenant, rng) {
+		if err != nil {
+			return err
+		}
+		if pinc, id := splitKey(it.Key); !id.made().After(until) {
+			b.Put = append(b.Put, store.Pair{Key: it.Key, Value: []byte(purged)})
+			b.Delete = append(b.Delete, id.rowKey(pinc))
+		}
+		if len(b.Put) == records.SweepChunk {
+			if err := commit(); err != nil {
+				return err
+			}
+		}
+	}
+	return commit()
+}

@@ -1,0 +1,106 @@
+// Package report says what became of each message that a window considered, and why, in the words and the JSON of the
+// API. A report may have thousands of rows, and most of the time that it takes to read a decision would go into encoding
+// them, so rows write themselves.
+package decision
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// Row tells what became of a message, and why. The row of what is older than the window considers speaks of no single
+// message: it has Count and Turns instead.
+type ReportRow struct {
+	MessageID    *string     `json:"message_id"`   // null in the row of older messages
+	Turn         *uint32     `json:"turn"`         // null where the message belongs to none
+	Atom         *uint32     `json:"atom"`         // what stays or goes together has one number; null: it is of none
+	WindowIndex  *int32      `json:"window_index"` // in messages; null: it has no place there
+	Action       plan.Action `json:"action"`
+	Policy       string      `json:"policy"`
+	Step         *int16      `json:"step"` // in pipeline, of who decided; null: Mneme itself did
+	ReasonCode   string      `json:"reason_code"`
+	Reason       string      `json:"reason"`
+	TokensBefore uint32      `json:"tokens_before"`
+	TokensAfter  uint32      `json:"tokens_after"`
+	Count        uint64      `json:"count,omitempty"`
+	Turns        [2]uint32   `json:"turns,omitzero"`
+}
+
+// host stands in rows where no policy but Mneme itself decided.
+const host = "mneme"
+
+// Decided fills in who decided what of the message, and why. policy names the step's where a step decided. must says
+// that the message had to stay.
+func (r *ReportRow) Decided(f *plan.Fate, must bool, policy string) {
+	if r.Action, r.Policy = f.Action, host; f.Action == "" {
+		r.Action = plan.Keep
+		r.ReasonCode, r.Reason = "kept", "no policy changed it and it fits the budget"
+		if must {
+			r.ReasonCode, r.Reason = "mandatory", "the newest user message and the newest atom always stay"
+		}
+		return
+	}
+	if f.Step >= 0 {
+		r.Policy, r.Step = policy, &f.Step
+	}
+	r.ReasonCode, r.Reason, _ = strings.Cut(f.Reason, ":")
+	if r.Reason = strings.TrimSpace(r.Reason); r.Reason == "" {
+		r.Reason = r.ReasonCode
+	}
+	if r.ReasonCode == "" {
+		r.ReasonCode, r.Reason = string(r.Action), "the policy gave no reason"
+	}
+}
+
+// rowSize is about what the JSON of a row takes, in bytes.
+const rowSize = 320
+
+// Append appends the rows' JSON, an array, to dst. It is what encoding/json says of them.
+func AppendReport(dst []byte, rows []ReportRow) []byte {
+	dst = append(slices.Grow(dst, rowSize*len(rows)), '[')
+	for i := range rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = rows[i].append(dst)
+	}
+	return append(dst, ']')
+}
+
+func (r *ReportRow) append(dst []byte) []byte {
+	if dst = append(dst, `{"message_id":`...); r.MessageID == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = rawjson.AppendString(dst, *r.MessageID)
+	}
+	dst = number(append(dst, `,"turn":`...), r.Turn)
+	dst = number(append(dst, `,"atom":`...), r.Atom)
+	dst = number(append(dst, `,"window_index":`...), r.WindowIndex)
+	dst = rawjson.AppendString(append(dst, `,"action":`...), string(r.Action))
+	dst = rawjson.AppendString(append(dst, `,"policy":`...), r.Policy)
+	dst = number(append(dst, `,"step":`...), r.Step)
+	dst = rawjson.AppendString(append(dst, `,"reason_code":`...), r.ReasonCode)
+	dst = rawjson.AppendString(append(dst, `,"reason":`...), r.Reason)
+	dst = number(append(dst, `,"tokens_before":`...), &r.TokensBefore)
+	dst = number(append(dst, `,"tokens_after":`...), &r.TokensAfter)
+	if r.Count != 0 {
+		dst = strconv.AppendUint(append(dst, `,"count":`...), r.Count, 10)
+	}
+	if r.Turns != [2]uint32{} {
+		dst = number(append(dst, `,"turns":[`...), &r.Turns[0])
+		dst = append(number(append(dst, ','), &r.Turns[1]), ']')
+	}
+	return append(dst, '}')
+}
+
+// number appends a number, or null.
+func number[T int16 | int32 | uint32](dst []byte, n *T) []byte {
+	if n == nil {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendInt(dst, int64(*n), 10)
+}

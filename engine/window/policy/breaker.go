@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"context"
+	"sync"
+
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant"
+)
+
+// breakAfter is how many failures in a row set a live version back. Each further breakAfter try again.
+const breakAfter = 5
+
+// maxStreaks bounds what is remembered of failing versions.
+const maxStreaks = 10_000
+
+// versionID names a version of a tenant's policy for good. A number would not: numbers begin again where a policy was
+// deleted.
+type versionID struct {
+	tenant, name string
+	digest       plan.Digest
+}
+
+// breaker counts failures in a row, in this process alone. The zero value is ready.
+type breaker struct {
+	mu      sync.Mutex
+	streaks map[versionID]int
+}
+
+// note counts a call that ended and tells how many have failed in a row.
+func (b *breaker) note(v versionID, failed bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !failed {
+		delete(b.streaks, v)
+		return 0
+	}
+	if b.streaks == nil || len(b.streaks) >= maxStreaks {
+		b.streaks = map[versionID]int{}
+	}
+	b.streaks[v]++
+	return b.streaks[v]
+}
+
+func (b *breaker) forget(v versionID) { b.note(v, false) }
+
+func (b *breaker) failures(v versionID) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.streaks[v]
+}
+
+// Verdict is how a step of a pipeline ended.
+type Verdict struct {
+	Status plan.Status
+	Detail string
+}
+
+// telling says whether the end says anything of the policy. A step that never ran says nothing. A timeout is a failure
+// like any other: a call that waits for its turn is not timed, and one that computes too long although it has fuel left
+// takes the time of others.
+func (v Verdict) telling() bool { return v.Status != "" && v.Status != plan.StatusUnavailable }
+
+// Judge tells the breaker how the steps of a pipeline ended, and sets back live versions of the tenant's own policies
+// that failed too often. Verdicts are those of the steps, in order.
+func (svc *Service) Judge(ctx context.Context, tenant string, steps []Step, verdicts []Verdict) {
+	for i, v := range verdicts {
+		s := &steps[i]
+		if !s.Own || s.pinned || !v.telling() {
+			continue
+		}
+		n := svc.breaker.note(versionID{tenant, s.Policy, s.Digest}, v.Status != plan.StatusOK)
+		if n > 0 && n%breakAfter == 0 {
+			svc.setBack(context.WithoutCancel(ctx), tenant, s, v, n)
+		}
+	}
+}
+
+// setBack lets the newest of the versions that were live before, and that takes what the projects' pipelines give it,
+// take a failing version's place, unless the failing one is not live any more.
+func (svc *Service) setBack(ctx context.Context, tenantID string, s *Step, v Verdict, failures int) {
+	nobody := ident.Caller{Tenant: tenantID}
+	to, err := records.Update(ctx, svc.db, nobody, ident.Once{}, func(t *records.Tx) (int, error) {
+		rec, err := readTx(t, s.Policy)
+		if err != nil || rec == nil || rec.Live != s.Version || len(rec.Before) == 0 {
+			return 0, err
+		}
+		failing := rec.version(s.Version)
+		if plan.Digest(failing.Digest) != s.Digest {
+			return 0, nil
+		}
+		for {
+			if len(rec.Before) == 0 {
+				return 0, nil
+			}
+			rec.Live, rec.Before = rec.Before[len(rec.Before)-1], rec.Before[:len(rec.Before)-1]
+			earlier := rec.version(rec.Live)
+			if earlier != nil && svc.fits(t, s.Policy, earlier) == nil {
+				break
+			}
+		}
+		failing.SetBack = &SetBack{At: t.Now, To: rec.Live, Failures: failures, Outcome: v.Status, Detail: v.Detail}
+		err = tenant.Audit(t, ident.Caller{}, "policy.set_back", VersionName(s.Policy, s.Version),
+			string(v.Status)+": "+v.Detail)
+		if err != nil {
+			return 0, err
+		}
+		return rec.Live, t.PutJSON(records.Policy.Key(s.Policy), rec)
+	})
+	attrs := []any{"tenant", tenantID, "policy", s.Policy, "version", s.Version, "failures", failures,
+		"outcome", v.Status, "detail", v.Detail}
+	switch {
+	case err != nil:
+		svc.db.Log.Error("a failing policy could not be set back", append(attrs, "error", err)...)
+	case to == 0:
+		svc.db.Log.Warn("a policy keeps failing and no earlier version can take its place", attrs...)
+	default:
+		svc.db.Log.Warn("a failing policy was set back", append(attrs, "to", to)...)
+	}
+}

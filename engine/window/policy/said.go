@@ -1,0 +1,63 @@
+package policy
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+)
+
+// ShowVersion is GetVersion with the manifest's own words. They are left out where the module cannot be read, so that the
+// version can be looked at all the same.
+func (svc *Service) ShowVersion(ctx context.Context, c ident.Caller, name string, version int) (Version, error) {
+	v, err := svc.GetVersion(ctx, c, name, version)
+	if err != nil {
+		return v, err
+	}
+	var m plan.Manifest
+	code, err := svc.code(ctx, c.Tenant, &v)
+	if err == nil {
+		m, err = svc.host.Manifest(code)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return v, ctx.Err()
+		}
+		svc.db.Log.Error("a policy's manifest cannot be read", "tenant", c.Tenant, "version", VersionName(name, version),
+			"error", err)
+		return v, nil
+	}
+	v.Tests = append([]json.RawMessage{}, m.Tests...)
+	m.Tests = nil
+	v.Manifest = &m
+	return v, nil
+}
+
+// ModuleOf gives the bytes of a version as they were uploaded. It answers not_found, and module_purged where the version
+// was deleted meanwhile.
+func (svc *Service) ModuleOf(ctx context.Context, c ident.Caller, name string, version int) ([]byte, error) {
+	v, err := svc.GetVersion(ctx, c, name, version)
+	if err != nil {
+		return nil, err
+	}
+	return svc.code(ctx, c.Tenant, &v)
+}
+
+// code reads the module of a version.
+func (svc *Service) code(ctx context.Context, tenant string, v *Version) ([]byte, error) {
+	var digest plan.Digest
+	if _, err := hex.Decode(digest[:], []byte(strings.TrimPrefix(v.Digest, "sha256:"))); err != nil {
+		return nil, fmt.Errorf("the digest of %s: %w", VersionName(v.Name, v.Version), err)
+	}
+	code, err := svc.module(ctx, tenant, digest)
+	if gone, ok := errors.AsType[*fault.Error](err); ok && gone.Kind == fault.Gone {
+		return nil, modulePurged(VersionName(v.Name, v.Version), digest)
+	}
+	return code, err
+}

@@ -1,0 +1,205 @@
+// Package recollect finds the memories that a window shows and puts them before the messages that they are for: those
+// that the request asks for before the newest question, and those of earlier windows where they stood. Package reminder
+// says what such a message is.
+package window
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/message/reminder"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session/cache"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+)
+
+// Service finds memories for windows.
+type Reminders struct {
+	recall   *recall.Service
+	memories *memory.Service
+}
+
+// New makes the room.
+func NewReminders(r *recall.Service, m *memory.Service) *Reminders { return &Reminders{r, m} }
+
+// Ask asks for long-term memories to be shown. Without a Query they are looked for by the newest user message that the
+// viewer may see.
+type MemoryRequest struct {
+	Query    string `json:"query,omitempty"`
+	Limit    int    `json:"limit,omitempty"`    // 1 to 100; 0: 5
+	Position string `json:"position,omitempty"` // before_newest, the default, or first
+	Role     string `json:"role,omitempty"`     // user, the default, or system
+}
+
+// first tells whether memories stand in front of the window, and not before the message that they were recalled for.
+func (r *MemoryRequest) first() bool { return r.Position == "first" }
+
+// AsSystem tells whether memories are shown with a system prompt's authority.
+func (r *MemoryRequest) AsSystem() bool { return r.Role == "system" }
+
+// Check answers invalid_value.
+func (r *MemoryRequest) Check() error {
+	switch {
+	case r == nil:
+		return nil
+	case !slices.Contains([]string{"", "before_newest", "first"}, r.Position):
+		return fault.InvalidField("memories.position", "invalid_value", "must be before_newest or first")
+	case !slices.Contains([]string{"", "user", "system"}, r.Role):
+		return fault.InvalidField("memories.role", "invalid_value", "must be user or system")
+	}
+	return nil
+}
+
+// From is where memories are looked for.
+type From struct {
+	Caller    ident.Caller
+	ProjectID string
+	Project   *project.Record
+}
+
+// Sight is what a shelf sees of its window.
+type Sight struct {
+	Tenant  string
+	Project ident.Incarnation // zero for a window that is stored nowhere
+	Session ident.Incarnation
+	At      int64          // ms since 1970
+	Ask     *MemoryRequest // nil: the request asks for none
+	Counter *cache.Counter
+
+	Rows    []*cache.Row // the considered messages, by seq
+	Stored  int          // how many of them are stored; the others are pending
+	Posted  []int32      // by pending row: the index in the request of what it came from
+	Visible func(*cache.Row) bool
+	// Body reads a message. It answers Damaged for one that cannot be read.
+	Body    func(*cache.Row) (*chat.Message, error)
+	Damaged error
+}
+
+// Shelf holds the memories of one window. The zero Shelf shows none.
+type Shelf struct {
+	svc *Reminders
+	Sight
+	// From is where memories are looked for; nil: nowhere, or not any more.
+	From *From
+	// Before is what the window before showed before a message that was not stored with it yet; nil: nothing.
+	Before *reminder.Bound
+	// Memories were found for the newest question, best first.
+	Memories  []reminder.Recalled
+	Forgotten []reminder.Memory // of earlier reminders: they were not there any more
+
+	replay    bool
+	again     *reminder.Current // of a replay
+	earlier   map[int32]*boundReminder
+	reminders map[int32]*reminder.Message // by considered row: what is shown before it
+}
+
+// Shelf makes the shelf of a window.
+func (svc *Reminders) Shelf(from *From, before *reminder.Bound) Shelf {
+	return Shelf{svc: svc, From: from, Before: before}
+}
+
+// Again makes the shelf of a replay: of memories that were found, and what was shown before the newest question. It
+// answers memory_purged where a version of a memory is no longer stored.
+func (svc *Reminders) Again(ctx context.Context, tenant string, pinc ident.Incarnation, found []reminder.Memory,
+	current *reminder.Current, forgotten []reminder.Memory) (Shelf, error) {
+	s := Shelf{svc: svc, Forgotten: forgotten, replay: true, again: current}
+	versions, err := svc.memories.Versions(ctx, tenant, pinc, found, nil)
+	for i, rec := range versions {
+		if rec == nil {
+			return s, purged(found[i])
+		}
+		s.Memories = append(s.Memories, recalled(rec))
+	}
+	return s, err
+}
+
+func purged(m reminder.Memory) error {
+	return fault.Errorf(fault.Gone, "memory_purged", "version %d of memory %q, which this decision used, is purged",
+		m.Version, m.Key)
+}
+
+// Find finds what earlier windows showed before the considered messages, and recalls what the request asks for. It
+// answers memory_purged, and the codes of package recall, with fields named as in the request.
+func (s *Shelf) Find(ctx context.Context, sight Sight) error {
+	s.Sight = sight
+	if err := s.bind(ctx); err != nil {
+		return err
+	}
+	return s.remember(ctx)
+}
+
+// remember recalls the memories that the request asks for, once, however often the window is made.
+func (s *Shelf) remember(ctx context.Context) error {
+	if s.From == nil || s.Ask == nil || s.boundNewest() != nil {
+		return nil
+	}
+	ask, from := s.Ask, s.From
+	s.From = nil
+	q := recall.Query{Query: ask.Query, Limit: ask.Limit, Scope: "memories"}
+	if strings.TrimSpace(q.Query) == "" {
+		q.Plain = true
+		question, err := s.question()
+		if err != nil {
+			return err
+		}
+		if q.Query = question; strings.TrimSpace(question) == "" {
+			q.Query = "*" // the most recent
+		}
+	}
+	found, err := s.svc.recall.Recall(ctx, from.Caller, from.ProjectID, q)
+	if known, ok := errors.AsType[*fault.Error](err); ok && known.Kind == fault.Invalid {
+		for i := range known.Fields {
+			known.Fields[i].Field = "memories." + known.Fields[i].Field
+		}
+	}
+	if err != nil {
+		return err
+	}
+	keys := make([]string, len(found.Data))
+	for i, hit := range found.Data {
+		keys[i] = hit.ID()
+	}
+	records, err := s.svc.memories.Read(ctx, s.Tenant, from.Project, keys)
+	if err != nil {
+		return err
+	}
+	for _, rec := range records {
+		if rec != nil { // else it was forgotten meanwhile
+			s.Memories = append(s.Memories, recalled(rec))
+		}
+	}
+	return nil
+}
+
+func recalled(r *memory.Record) reminder.Recalled {
+	return reminder.Recalled{Memory: reminder.Memory{Key: r.ID(), Incarnation: r.Incarnation, Version: r.Version},
+		Category: r.Category, Content: r.Content}
+}
+
+// maxQuestion bounds what of a message is used as a query, in bytes.
+const maxQuestion = 2000
+
+// question is the text of the newest user message that the viewer may see.
+func (s *Shelf) question() (string, error) {
+	for _, r := range slices.Backward(s.Rows) {
+		if r.Role != plan.RoleUser || !s.Visible(r) {
+			continue
+		}
+		m, err := s.Body(r)
+		if errors.Is(err, s.Damaged) { // damaged
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return strings.ToValidUTF8(m.Text[:min(len(m.Text), maxQuestion)], ""), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,195 @@
+package summary
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/store"
+)
+
+const (
+	// input bounds the messages of one call, message each of them, and output the reply, in tokens of o200k_base.
+	input   = 12_000
+	message = 2_000
+	output  = 1_024
+	// timeout is the longest that one call may take, lease how long nobody else may take its task.
+	timeout = 75 * time.Second
+	lease   = 2 * time.Minute
+	// A failed attempt is repeated after backoff, which doubles each time up to maxBackoff.
+	backoff    = time.Second
+	maxBackoff = 15 * time.Minute
+	// After maxAttempts failures in a row, a window or a refresh must ask again. maxLess bounds how often the input is
+	// halved because it was too much at once.
+	maxAttempts = 10
+	maxLess     = 4
+)
+
+// work is one attempt on a task.
+type work struct {
+	svc    *Service
+	tenant string
+	key    []byte // of the task
+	job    task
+	record []byte                 // the task as it stands in the store; nil: there is none
+	head   session.SummaryHead    // of the session's summary when the attempt began
+	gone   transcript.Runs        // what of the session was superseded then
+	from   *session.SummaryRecord // what the summary goes on from; nil: the first message
+	model  string
+}
+
+// workOn makes one attempt and says when the next one is due. That is the zero time where the task is done.
+func (svc *Service) workOn(ctx context.Context, entry *entry) (due time.Time, err error) {
+	w := &work{svc: svc, tenant: entry.tenant, key: records.SummaryJob.Key(entry.session)}
+	if due, err = w.load(ctx); err != nil || w.record == nil || due.After(svc.db.Now()) {
+		return due, err
+	}
+	ok, err := w.begin(ctx, entry.session)
+	if err != nil {
+		return due, err
+	}
+	if !ok {
+		return w.drop(ctx)
+	}
+	if until := svc.queue.held(w.model, svc.db.Now()); !until.IsZero() {
+		return until, nil
+	}
+	if due, ok, err = w.claim(ctx); err != nil || !ok {
+		return due, err
+	}
+	f, err := w.gather(ctx, entry.session)
+	if err != nil {
+		return due, err
+	}
+	if len(f.messages) > 0 {
+		due, err = w.attempt(ctx, entry.session, f)
+	} else if w.from != nil { // There are messages of delegations alone, and the summary as it is covers these too.
+		due, err = w.keep(ctx, entry.session, f, Reply{Text: w.from.Text, Model: w.from.Model}, 0)
+	} else {
+		return w.drop(ctx)
+	}
+	if fault.IsNotFound(err) { // the session was deleted meanwhile
+		return w.drop(ctx)
+	}
+	return due, err
+}
+
+// attempt makes one call of the provider and keeps what came of it.
+func (w *work) attempt(ctx context.Context, sinc ident.Incarnation, f *fold) (due time.Time, err error) {
+	req := Request{Model: w.model, Messages: f.messages, MaxTokens: output}
+	if w.from != nil {
+		req.Previous = w.from.Text
+	}
+	call, cancel := context.WithTimeout(ctx, timeout)
+	reply, err := w.svc.summariser.Summarise(call, req)
+	cancel()
+	if reply.Text = strings.TrimSpace(reply.Text); err == nil {
+		err = checkReply(reply)
+	}
+	if failed, ok := errors.AsType[*ProviderError](err); ok {
+		return w.failed(ctx, failed)
+	}
+	if err != nil {
+		return due, err
+	}
+	return w.keep(ctx, sinc, f, reply, 1)
+}
+
+// checkReply answers a *ProviderError for a reply that is no summary.
+func checkReply(r Reply) error {
+	refused := &ProviderError{TokensIn: r.TokensIn, TokensOut: r.TokensOut}
+	switch {
+	case r.Text == "":
+		refused.Code, refused.Detail = "empty_reply", "the provider's summary is empty"
+	case len(r.Text) > session.MaxSummaryText:
+		refused.Code = "bad_reply"
+		refused.Detail = fmt.Sprintf("the provider's summary has %d bytes, at most %d are taken", len(r.Text),
+			session.MaxSummaryText)
+	default:
+		return nil
+	}
+	return refused
+}
+
+// load reads the task and says when it is due. It leaves record nil where there is no task any more.
+func (w *work) load(ctx context.Context) (due time.Time, err error) {
+	found, err := w.svc.db.ReadItem(ctx, w.tenant, w.key)
+	if err != nil || found.Value == nil && !found.Damaged {
+		return time.Time{}, err
+	}
+	if json.Unmarshal(found.Value, &w.job) != nil {
+		w.svc.db.Log.Error("a summary's job is damaged and given up; the next window asks again", "tenant", w.tenant)
+		return time.Time{}, w.svc.db.Commit(ctx, w.tenant, store.Batch{Delete: [][]byte{w.key}})
+	}
+	w.record = found.Value
+	return w.svc.due(&w.job), nil
+}
+
+// claim takes the task for as long as one attempt may last. It is not ok where somebody was faster.
+func (w *work) claim(ctx context.Context) (due time.Time, ok bool, err error) {
+	now := w.svc.db.Now()
+	w.job.Owner, w.job.Lease = w.svc.db.NewID("", 10), now.Add(lease).UnixMilli()
+	claimed, err := json.Marshal(w.job)
+	if err != nil {
+		return now, false, err
+	}
+	err = w.svc.db.Commit(ctx, w.tenant, store.Batch{Expect: []store.Expect{{Key: w.key, Value: w.record}},
+		Put: []store.Pair{{Key: w.key, Value: claimed}}})
+	if _, lost := errors.AsType[*store.ConflictError](err); lost {
+		return now, false, nil
+	}
+	w.record = claimed
+	return records.TimeOf(w.job.Lease), err == nil, err
+}
+
+// begin reads what the summary goes on from and tells whether there is anything to do.
+func (w *work) begin(ctx context.Context, sinc ident.Incarnation) (bool, error) {
+	p, h, _, err := w.svc.sessions.ReadHead(ctx, ident.Caller{Tenant: w.tenant}, w.job.Project, w.job.Session)
+	if fault.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil || h == nil || h.Incarnation != sinc || h.Closed {
+		return false, err
+	}
+	set, err := w.svc.projects.SetupOf(p)
+	if err != nil {
+		return false, err
+	}
+	w.model, w.head = set.Settings.SummaryModel, h.Covered()
+	w.gone = h.Superseded
+	if w.job.Through = min(w.job.Through, h.Messages); w.gone.Message(w.job.Through) {
+		// A rewind took back what the task was about. The next window asks for the summary that it needs, and what a
+		// person asked for is made of all before the newest question.
+		if !w.job.Anew {
+			return false, nil
+		}
+		w.job.Through = w.gone.LastMessage(max(h.Asked, 1) - 1)
+	}
+	if w.job.Anew {
+		if w.from = w.job.Draft; w.from != nil && !session.Within(w.from.Covers, h.Extent()) {
+			w.from = nil // A rewind took back what the draft covers.
+		}
+		return w.job.Through > 0, nil
+	}
+	if w.head.Covers == 0 {
+		return true, nil
+	}
+	s, err := w.svc.sessions.ReadSummary(ctx, w.tenant, sinc, w.head.Version)
+	if err != nil {
+		return false, err
+	}
+	if s == nil { // The summary is damaged and made again from the messages.
+		w.job.Anew, w.job.Through = true, max(w.job.Through, w.head.Covers)
+		return true, nil
+	}
+	w.from = s.SummaryRecord
+	return w.job.Through > w.head.Covers, nil
+}

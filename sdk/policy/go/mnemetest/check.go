@@ -1,0 +1,154 @@
+package mnemetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+)
+
+// Check says what the ABI forbids in a plan for this table, as a host would: ranges outside the table or overlapping,
+// atoms split, a second SUMMARISE, a template that is not there, arguments that are not to be had, a reason that is not
+// `code` or `code: free words`.
+func (t *Table) Check(ops []Op) error {
+	var ranges []Op
+	summarised := false
+	for _, op := range ops {
+		if err := t.checkOp(op); err != nil {
+			return fmt.Errorf("mnemetest: op %v: %w", op, err)
+		}
+		if op.Code == mneme.OpSummarise {
+			if summarised {
+				return fmt.Errorf("mnemetest: op %v is a second SUMMARISE", op)
+			}
+			summarised = true
+		}
+		if op.Code != mneme.OpInsert {
+			ranges = append(ranges, op)
+		}
+	}
+	for i, op := range ranges {
+		for _, other := range ops {
+			if other.Code == mneme.OpInsert && op.Code != mneme.OpKeep && op.First < other.First && other.First <= op.Last {
+				return fmt.Errorf("mnemetest: op %v inserts inside the range of %v", other, op)
+			}
+		}
+		for _, other := range ranges[:i] {
+			if op.First <= other.Last && other.First <= op.Last && !mayOverlap(op, other) {
+				return fmt.Errorf("mnemetest: ops %v and %v overlap", other, op)
+			}
+		}
+	}
+	return nil
+}
+
+// mayOverlap says whether two ops may name the same records: a KEEP and whatever leaves its atoms in the window, and
+// REPLACEs of one record that change different things of it.
+func mayOverlap(a, b Op) bool {
+	removes := []mneme.OpCode{mneme.OpDrop, mneme.OpCompress, mneme.OpSummarise}
+	switch {
+	case a.Code == mneme.OpKeep:
+		return !slices.Contains(removes, b.Code)
+	case b.Code == mneme.OpKeep:
+		return !slices.Contains(removes, a.Code)
+	case a.Code != mneme.OpReplace || b.Code != mneme.OpReplace || a.Template == b.Template && a.Argument == b.Argument:
+		return false
+	}
+	return a.First == a.Last && b.First == b.Last
+}
+
+func (t *Table) checkOp(op Op) error {
+	if code, _, _ := strings.Cut(op.Reason, ": "); len(op.Reason) > mneme.MaxReason || strings.Contains(code, " ") {
+		return fmt.Errorf("reason is not a code and free words within %d bytes", mneme.MaxReason)
+	}
+	if op.Code == mneme.OpInsert {
+		if op.First < 0 || op.First > len(t.Records) {
+			return errors.New("place outside the table")
+		}
+		return t.checkEdge(op.First)
+	}
+	if op.First < 0 || op.First > op.Last || op.Last >= len(t.Records) {
+		return errors.New("range outside the table")
+	}
+	switch op.Code {
+	case mneme.OpDrop, mneme.OpSummarise, mneme.OpKeep:
+		return t.checkAtoms(op)
+	case mneme.OpStrip:
+		const all = mneme.ImageParts | mneme.AudioParts | mneme.DocumentParts | mneme.ThinkingParts
+		if parts := mneme.Parts(op.Argument); parts == 0 || parts&^all != 0 {
+			return errors.New("STRIP of no parts, or of unknown ones")
+		}
+	case mneme.OpReplace:
+		return t.checkReplace(op)
+	case mneme.OpCompress:
+		if op.Template != mneme.EarlierQuestion {
+			return errors.New("unknown template")
+		}
+		return t.checkCompress(op)
+	case mneme.OpStub:
+		for _, r := range t.Records[op.First : op.Last+1] {
+			if r.Role != mneme.Tool {
+				return errors.New("STUB of what is not a tool result")
+			}
+		}
+		if op.Template != mneme.SizeStub {
+			return errors.New("unknown template")
+		}
+	case mneme.OpTruncate:
+		if op.Argument == 0 {
+			return errors.New("TRUNCATE to 0 tokens")
+		}
+	default:
+		return errors.New("unknown op")
+	}
+	return nil
+}
+
+func (t *Table) checkReplace(op Op) error {
+	switch {
+	case op.Template == 0:
+		return nil
+	case op.Template != mneme.ReplaceArguments:
+		return errors.New("unknown template")
+	case op.First != op.Last || t.Records[op.First].Role != mneme.Assistant:
+		return errors.New("arguments of what is not one assistant record")
+	case int(op.Argument) >= len(t.Records[op.First].Calls):
+		return errors.New("arguments of a call that is not there")
+	}
+	if was := t.Records[op.First].Calls[op.Argument].Arguments; json.Valid([]byte(was)) && !json.Valid([]byte(op.Text)) {
+		return errors.New("arguments that were JSON, and are not any more")
+	}
+	return nil
+}
+
+func (t *Table) checkCompress(op Op) error {
+	asks := false
+	for _, r := range t.Records[op.First : op.Last+1] {
+		if r.Turn != t.Records[op.First].Turn || r.Role == mneme.System {
+			return errors.New("COMPRESS of more than one turn's messages")
+		}
+		asks = asks || r.Role == mneme.User
+	}
+	if !asks {
+		return errors.New("COMPRESS without a user message")
+	}
+	return t.checkAtoms(op)
+}
+
+func (t *Table) checkAtoms(op Op) error {
+	if err := t.checkEdge(op.First); err != nil {
+		return err
+	}
+	return t.checkEdge(op.Last + 1)
+}
+
+// checkEdge says whether a place before a record is inside an atom.
+func (t *Table) checkEdge(before int) error {
+	if before > 0 && before < len(t.Records) && t.Records[before-1].Atom == t.Records[before].Atom {
+		return errors.New("an atom is split")
+	}
+	return nil
+}

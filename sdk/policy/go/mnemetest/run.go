@@ -1,0 +1,114 @@
+package mnemetest
+
+import (
+	"fmt"
+	"strings"
+
+	mneme "github.com/seed-0906e6bc/mneme/sdk/policy/go"
+)
+
+// The sizes of request and plan buffer that a host makes instances for.
+const (
+	usualRequest, usualPlan     = 64 << 10, 32 << 10
+	longestRequest, longestPlan = 512 << 10, 256 << 10
+)
+
+// Result is what a call gave.
+type Result struct {
+	Ops  []Op
+	Plan []byte // the bytes of Ops
+	Log  []LogLine
+}
+
+// LogLine is one line that the policy wrote.
+type LogLine struct {
+	Level mneme.Level
+	Line  string
+}
+
+// Run calls a policy with a table. The error is the policy's own, or that of a request or plan larger than a host
+// takes, or of a plan that Table.Check refuses.
+func Run(policy mneme.Policy, t *Table) (Result, error) {
+	request, size := t.Encode(), usualPlan
+	if len(request) > usualRequest {
+		size = longestPlan
+	}
+	if len(request) > longestRequest {
+		return Result{}, fmt.Errorf("mnemetest: request of %d bytes, a host takes %d", len(request), longestRequest)
+	}
+	h, buffer := host{table: t}, Buffer(size)
+	n, err := mneme.Run(policy, request, buffer, &h)
+	if err != nil {
+		return Result{Log: h.log}, err
+	}
+	result := Result{Plan: buffer[:n], Log: h.log}
+	if result.Ops, err = Decode(result.Plan); err != nil {
+		return result, err
+	}
+	return result, t.Check(result.Ops)
+}
+
+// host answers from the table.
+type host struct {
+	table *Table
+	log   []LogLine
+}
+
+func (h *host) Text(record, offset int, buf []byte) int {
+	if record < 0 || record >= len(h.table.Records) {
+		return -1
+	}
+	return copyFrom(h.table.Records[record].Text, offset, buf)
+}
+
+// copyFrom copies a text from an offset. A host traps where the offset is negative.
+func copyFrom(text string, offset int, buf []byte) int {
+	if offset < 0 {
+		panic("mnemetest: a negative offset")
+	}
+	copy(buf, text[min(offset, len(text)):])
+	return len(text)
+}
+
+func (h *host) Tokens(text string) int { return h.table.tokens(text) }
+
+func (h *host) Find(record int, needle string) int {
+	if record < 0 || record >= len(h.table.Records) {
+		return -1
+	}
+	return strings.Index(h.table.Records[record].Text, needle)
+}
+
+func (h *host) Args(record, call, offset int, buf []byte) int {
+	c := h.call(record, call)
+	if c == nil {
+		return -1
+	}
+	return copyFrom(c.Arguments, offset, buf)
+}
+
+func (h *host) Name(record, call int, buf []byte) int {
+	c := h.call(record, call)
+	if c == nil {
+		return -1
+	}
+	return copyFrom(c.Name, 0, buf)
+}
+
+func (h *host) call(record, call int) *CallOf {
+	if record < 0 || record >= len(h.table.Records) || call < 0 || call >= len(h.table.Records[record].Calls) {
+		return nil
+	}
+	return &h.table.Records[record].Calls[call]
+}
+
+func (h *host) Score(record int, query string) int {
+	if record < 0 || record >= len(h.table.Records) {
+		return -1
+	}
+	return h.table.score(h.table.Records[record].Text, query)
+}
+
+func (h *host) Log(level mneme.Level, line string) {
+	h.log = append(h.log, LogLine{Level: level, Line: strings.Clone(line)})
+}
