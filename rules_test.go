@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,10 +20,10 @@ type importer struct {
 	Imports    []string
 }
 
-// libraries names who may import a library of others: one room each, with the rooms in it.
+// libraries names the packages that may import a library. The subpackages of each may import it too.
 var libraries = map[string]string{
 	"github.com/gofiber/fiber":           "server",
-	"github.com/google/jsonschema-go":    "server", // it describes Go types for openapi.json
+	"github.com/google/jsonschema-go":    "server", // describes Go types for openapi.json
 	"github.com/modelcontextprotocol":    "server/mcp",
 	"github.com/prometheus":              "server",
 	"github.com/valyala/fasthttp":        "server",
@@ -33,231 +31,142 @@ var libraries = map[string]string{
 	"github.com/tetratelabs/wazero":      "hostapi",
 	"github.com/dgraph-io/badger":        "engine/store/badgerstore",
 	"github.com/jackc/pgx":               "engine/store/pgstore",
-	"github.com/pkoukk/tiktoken-go":      "engine/tiktoken",
+	"github.com/pkoukk/tiktoken-go":      "engine/message/tiktoken",
 	"github.com/klauspost/compress/s2":   "engine/store/badgerstore", // Badger's tables
-	"github.com/klauspost/compress/zstd": "engine/backup",
+	"github.com/klauspost/compress/zstd": "engine/store/backup",
 	"github.com/sashabaranov/go-openai":  "engine/openai",
-	"github.com/blevesearch":             "engine/snowball",
-	"golang.org/x/text":                  "engine/snowball",
+	"github.com/blevesearch":             "engine/memory/snowball",
+	"golang.org/x/text":                  "engine/memory/snowball",
 }
 
-// rooms says what each room may import of ours, by path prefix below the module; "" is the wiring. The rooms of the
-// engine stand in the order of their floors: none may import one that stands below it in this list.
-var rooms = map[string][]string{
-	"": {"engine", "hostapi", "policies", "server", "web", "demo"},
-	"engine": on("tenant", "project", "transcript", "session", "index", "policy", "memory", "recall", "decision", "catalogue", "tail", "view", "recollect",
-		"window", "trial", "summary", "dialogue", "tools", "outbound", "stats", "board"),
+// wings says which wings a wing may import. Within a wing, packages import each other freely; Go refuses circles.
+var wings = map[string][]string{
+	"":       {"engine", "board", "gateway", "insight", "memory", "message", "session", "tenant", "window", "ground", "store", "openai", "hostapi", "policies", "server", "web", "demo"},
+	"server": {"engine", "board", "gateway", "insight", "memory", "message", "session", "tenant", "window", "ground", "store"},
+	"engine": {"board", "gateway", "insight", "memory", "message", "session", "tenant", "window", "ground", "store"},
 
-	"engine/fault":      {"engine/plan"},
-	"engine/ident":      {"engine/fault"},
-	"engine/access":     {"engine/fault", "engine/ident"},
-	"engine/records":    {"engine/fair", "engine/fault", "engine/ident", "engine/access", "engine/store"},
-	"engine/jobs":       ground,
-	"engine/transfer":   append(slices.Clone(ground), "engine/chat", "engine/rawjson"),
-	"engine/verify":     ground,
-	"engine/tenant":     on(),
-	"engine/project":    on("tenant"),
-	"engine/transcript": on("project"),
-	"engine/session":    on("tenant", "project", "transcript"),
-	"engine/index":      append(on(), "engine/index/tails", "engine/index/typing"),
-	"engine/policy":     on("tenant", "project"),
-	"engine/memory":     on("tenant", "project", "index"),
-	"engine/recall":     on("tenant", "project", "transcript", "session", "index", "memory"),
-	"engine/decision":   on("project", "transcript", "session", "policy"),
-	"engine/stats":      on("project", "decision"),
-	"engine/catalogue":  on("project", "transcript", "session", "index", "memory", "recall", "decision"),
-	"engine/tail":       append(on("project", "transcript", "session", "policy", "decision"), "engine/feed"),
-	"engine/feed":       {},
-	"engine/view":       append(on("project", "transcript", "session"), "engine/kept"),
-	"engine/recollect":  on("project", "transcript", "session", "index", "memory", "recall", "view"),
-	"engine/window":     on("project", "transcript", "session", "policy", "decision", "view", "recollect"),
-	"engine/trial":      on("project", "transcript", "session", "policy", "decision", "window"),
-	"engine/summary":    on("tenant", "project", "transcript", "session", "window"),
-	"engine/dialogue":   append(on("project", "transcript", "session"), "engine/kept"),
-	"engine/tools":      on("project", "memory", "recall"),
-	"engine/outbound":   append(on("project", "session", "decision", "recollect", "window"), "engine/callbody"),
-	"engine/entry":      append(on(), "engine/entry/postings"),
-	"engine/board":      append(on("tenant", "entry"), "engine/feed"),
+	"insight": {"memory", "message", "session", "tenant", "window", "ground", "store"},
+	"gateway": {"message", "session", "tenant", "window", "ground", "store"},
+	"window":  {"memory", "message", "session", "tenant", "ground", "store"},
+	"memory":  {"message", "session", "tenant", "ground", "store"},
+	"session": {"message", "tenant", "ground", "store"},
+	"board":   {"tenant", "ground", "store"},
+	"tenant":  {"message", "ground", "store"},
+	"message": {"ground"},
+	"ground":  {"message", "store"}, // transfer reads JSON with message/rawjson
+	"store":   {},
+	"openai":  {"memory", "window"},
 
-	"engine/entry/postings": {},
-	"engine/index/tails":    {"engine/store"},
-	"engine/index/typing":   {},
-	"engine/enginetest": append(on("tenant", "project", "session", "index", "policy", "memory", "recall", "window", "summary",
-		"dialogue", "tools", "board"), "engine", "engine/store/memstore", "engine/store/badgerstore", "engine/snowball",
-		"engine/tiktoken", "hostapi", "hostapi/wasm", "policies"),
-
-	"engine/callid":     {},
-	"engine/items":      {},
-	"engine/kept":       {},
-	"engine/rawjson":    {},
-	"engine/textcut":    {},
-	"engine/systemtext": {"engine/rawjson"},
-	"engine/repair":     {"engine/chat", "engine/items", "engine/rawjson"},
-	"engine/rawedit":    {"engine/items", "engine/plan", "engine/rawjson"},
-	"engine/chat": {"engine/callid", "engine/ident", "engine/items", "engine/plan", "engine/prefix",
-		"engine/rawedit", "engine/rawjson", "engine/splice"},
-	"engine/chat/chattest": {"engine/chat"},
-	"engine/tally":         {"engine/callid", "engine/chat", "engine/plan", "engine/rawjson"},
-	"engine/fair":          {},
-	"engine/replies":       {"engine/chat", "testdata"},
-	"engine/resent":        {"engine/chat", "engine/ident", "engine/rawjson"},
-	"engine/upstream":      {},
-	"engine/vector":        {},
-	"engine/callbody": {"engine/chat", "engine/plan", "engine/rawedit", "engine/rawjson", "engine/reminder",
-		"engine/splice"},
-	"engine/plan":   {},
-	"engine/prefix": {"engine/rawjson"},
-	"engine/prompt": {"engine/chat", "engine/plan", "engine/prefix", "engine/splice"},
-	"engine/splice": {"engine/callid", "engine/plan", "engine/prefix", "engine/rawjson",
-		"engine/systemtext"},
-	"engine/rank":            {},
-	"engine/report":          {"engine/plan", "engine/rawjson"},
-	"engine/reminder":        {"engine/chat", "engine/ident", "engine/splice"},
-	"engine/span":            {},
-	"engine/store":           {},
-	"engine/store/storetest": {"engine/store", "engine/store/memstore"},
-	"engine/store/memstore":  {"engine/store"},
-	"engine/store/badgerstore": {"engine/store", "engine/store/badgerstore/cache", "engine/store/badgerstore/direct",
-		"engine/store/badgerstore/wal"},
-	"engine/store/badgerstore/cache":  {"engine/store"},
-	"engine/store/badgerstore/direct": {"engine/store", "engine/store/badgerstore/wal"},
-	"engine/store/badgerstore/wal":    {},
-	"engine/store/pgstore":            {"engine/store"},
-	"engine/backup":                   {"engine/store"},
-	"engine/snowball":                 {"engine/rank"},
-	"engine/tiktoken":                 {},
-	"engine/openai":                   {"engine/recall", "engine/summary"},
-	"engine/openai/openaitest":        {},
-	"hostapi":                         {"engine/fair", "engine/plan", "hostapi/wasm"},
-	"hostapi/wasm":                    {"hostapi/wasm"},
-	"policies":                        {"policies", "sdk/go"},
-	"sdk/go":                          {"sdk/go"},
-	"server": append(on("tenant", "project", "session", "policy", "memory", "recall", "decision", "catalogue", "tail", "recollect", "window", "trial",
-		"summary", "dialogue", "tools", "outbound", "stats", "board"), "engine", "engine/callbody", "engine/feed", "engine/replies", "server/mcp", "server/proxy"),
-	"server/mcp":   {"engine/access", "engine/fault", "engine/tools"},
-	"server/proxy": {"engine/chat", "engine/rawjson", "engine/replies", "engine/resent", "engine/upstream"},
-	"web":          {},
-	"demo":         {"sdk/go"},
-	"bench":        {"testdata"},
-	"scripts":      {"testdata", "engine/tiktoken"},
-	"testdata":     {"testdata"},
+	"enginetest": {"engine", "board", "memory", "message", "session", "tenant", "window", "ground", "store", "hostapi", "policies"},
+	"hostapi":    {"ground"},
+	"policies":   {"sdk"},
+	"sdk":        {},
+	"web":        {},
+	"demo":       {"sdk"},
+	"bench":      {"testdata"},
+	"scripts":    {"testdata", "message"},
 }
 
-// ground is what every room of the engine stands on.
-var ground = []string{"engine/fault", "engine/ident", "engine/access", "engine/records", "engine/store"}
+// ground lists the packages below all wings of the engine, each above those that it imports.
+var ground = []string{"transfer", "verify", "jobs", "records", "ident", "fault", "admission", "lru", "plan"}
 
-// on gives the ground, the three frames that rooms hand their lists to, the pure packages, and rooms of the engine.
-func on(below ...string) []string {
-	out := append(slices.Clone(ground), "engine/jobs", "engine/transfer", "engine/verify", "engine/chat", "engine/plan",
-		"engine/prefix", "engine/prompt", "engine/splice", "engine/tally", "engine/rank", "engine/fair",
-		"engine/callid", "engine/items", "engine/rawjson", "engine/textcut", "engine/report", "engine/reminder", "engine/span",
-		"engine/systemtext", "engine/repair", "engine/resent", "engine/upstream", "engine/vector")
-	for _, room := range below {
-		out = append(out, "engine/"+room)
+// maxEngineNames bounds the folders of the engine, so that a reader can keep them in mind.
+const maxEngineNames = 20
+
+// TestEngineNames checks that the engine has few folders, and that each belongs to a wing.
+func TestEngineNames(t *testing.T) {
+	entries, err := os.ReadDir("engine")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
-}
-
-// maxRoom bounds the lines of a room's product code. A room that outgrows it holds more than one noun.
-const maxRoom = 2850
-
-// TestRoomSizes holds the engine's rooms within maxRoom.
-func TestRoomSizes(t *testing.T) {
-	for room := range rooms {
-		if !strings.HasPrefix(room, "engine") {
+	folders := 0
+	for _, e := range entries {
+		if !e.IsDir() {
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join(filepath.FromSlash(room), "*.go"))
-		if err != nil {
-			t.Fatal(err)
+		folders++
+		if _, ok := wings[wingOf(modulePath+"/engine/"+e.Name())]; !ok {
+			t.Errorf("engine/%s belongs to no wing", e.Name())
 		}
-		lines := 0
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines += bytes.Count(text, []byte{'\n'})
-		}
-		if lines == 0 || lines > maxRoom {
-			t.Errorf("%s has %d lines, at most %d are meant", room, lines, maxRoom)
-		}
+	}
+	if folders == 0 || folders > maxEngineNames {
+		t.Errorf("engine has %d folders, at most %d are allowed", folders, maxEngineNames)
 	}
 }
 
-// TestDependencyRule holds the house's one rule: server -> engine <- hostapi, adapters -> engine and never each
-// other, only the wiring imports everything, and each library has one room.
-func TestDependencyRule(t *testing.T) {
+// TestImports checks every import against wings and libraries, and that each wing is there.
+func TestImports(t *testing.T) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Standard,Imports", "./...")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; seen++ {
+	seen := map[string]bool{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p importer
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		room := roomOf(p.ImportPath)
-		allowed, ok := rooms[room]
-		if !ok {
-			t.Errorf("%s is in no room that the rule knows", p.ImportPath)
+		wing := wingOf(p.ImportPath)
+		seen[wing] = true
+		if _, ok := wings[wing]; !ok {
+			t.Errorf("%s belongs to no wing", p.ImportPath)
 			continue
 		}
 		for _, imported := range p.Imports {
-			if why := forbidden(room, allowed, imported); why != "" {
+			if why := forbidden(p.ImportPath, imported); why != "" {
 				t.Errorf("%s imports %s: %s", p.ImportPath, imported, why)
 			}
 		}
 	}
-	if seen < len(rooms) {
-		t.Errorf("saw %d packages, fewer than there are rooms", seen)
+	for wing := range wings {
+		if !seen[wing] {
+			t.Errorf("wing %q has no package", wing)
+		}
 	}
 }
 
-// roomOf is the longest room that a package lies in.
-func roomOf(path string) string {
+// wingOf is the wing of a package: the first folder of its path, below engine the second.
+func wingOf(path string) string {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, modulePath), "/")
-	for path != "" {
-		if _, ok := rooms[path]; ok {
-			return path
-		}
-		i := strings.LastIndexByte(path, '/')
-		if i < 0 {
-			return path
-		}
-		path = path[:i]
+	first, rest, _ := strings.Cut(path, "/")
+	if first != "engine" || rest == "" {
+		return first
 	}
-	return ""
+	name, _, _ := strings.Cut(rest, "/")
+	if slices.Contains(ground, name) {
+		return "ground"
+	}
+	return name
 }
 
-func forbidden(room string, allowed []string, imported string) string {
+// forbidden says why a package may not import another, or nothing.
+func forbidden(from, imported string) string {
+	wing := wingOf(from)
 	if strings.HasPrefix(imported, modulePath+"/") {
-		to := roomOf(imported)
-		if to == room || slices.ContainsFunc(allowed, func(a string) bool { return to == a || room == "" && strings.HasPrefix(to, a) }) {
+		to := wingOf(imported)
+		if to == wing || to == "testdata" || slices.Contains(wings[wing], to) {
 			return ""
 		}
-		return "the dependency rule forbids it"
+		return "wing " + wing + " must not import wing " + to
 	}
 	if !strings.Contains(strings.Split(imported, "/")[0], ".") {
 		return "" // the standard library
 	}
-	if imported == "go.yaml.in/yaml/v3" && (room == "" || room == "server" || room == "demo") {
-		return "" // the config file, the prose of openapi.json and the scripts of the demo are YAML
+	if imported == "go.yaml.in/yaml/v3" && (wing == "" || wing == "server" || wing == "demo") {
+		return "" // the config file, the descriptions in openapi.json and the scripts of the demo are YAML
 	}
+	folder := strings.TrimPrefix(strings.TrimPrefix(from, modulePath), "/")
 	for library, home := range libraries {
-		if strings.HasPrefix(imported, library) {
-			if room == home || strings.HasPrefix(room, home+"/") {
-				return ""
-			}
-			return "that library belongs to " + home
+		if !strings.HasPrefix(imported, library) {
+			continue
 		}
+		if folder == home || strings.HasPrefix(folder, home+"/") {
+			return ""
+		}
+		return "only " + home + " may import it"
 	}
-	return "that library has no room"
+	return "no package may import that library: add it to libraries"
 }

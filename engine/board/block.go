@@ -1,8 +1,9 @@
-// Package postings finds numbered things by what they have. For each term that things are found by, and for each block
+package board
+
+// This part of the package finds numbered things by what they have. For each term that things are found by, and for each block
 // of Size numbers, a Block says which things of the block have the term. Blocks are bits, so that terms are combined
 // and counted without reading the things themselves, and a large index is read a few blocks at a time. The package
 // knows nothing of what is numbered, nor of where blocks are stored.
-package board
 
 import (
 	"encoding/binary"

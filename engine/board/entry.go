@@ -1,11 +1,12 @@
-// Package entry keeps the entries of boards: it stores them, and finds them by number, tags, words and time. It knows
+package board
+
+// This part of the package keeps the entries of boards: it stores them, and finds them by number, tags, words and time. It knows
 // nothing of boards but what their entries share, a Series.
 //
 // The one hard idea is that entries are numbered, and that their times never go back. A filter is therefore a range of
 // numbers and some terms, and package postings answers which numbers have a term. An entry is read only when its number
 // is chosen, in a read of its own. Where it was deleted in between, Read answers ErrGone, and the caller begins again
 // with the series as it is then.
-package board
 
 import (
 	"context"

@@ -1,6 +1,7 @@
-// Package access is who asks: the identity behind an API key and what it may reach. The edge finds out who it is, and
-// every call of the engine gets it as an argument.
 package ident
+
+// This part of the package is who asks: the identity behind an API key and what it may reach. The edge finds out who it is, and
+// every call of the engine gets it as an argument.
 
 import (
 	"slices"

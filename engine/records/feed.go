@@ -1,5 +1,6 @@
-// Package feed is what streams of events read from: a position among things that happened, which are in the store.
 package records
+
+// This part of the package is what streams of events read from: a position among things that happened, which are in the store.
 
 import "context"
 

@@ -1,7 +1,8 @@
-// Package recollect finds the memories that a window shows and puts them before the messages that they are for: those
+package window
+
+// This part of the package finds the memories that a window shows and puts them before the messages that they are for: those
 // that the request asks for before the newest question, and those of earlier windows where they stood. Package reminder
 // says what such a message is.
-package window
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package dialogue stores what clients of a model's API say, as turns of sessions. Such clients know nothing of turns:
+// Package history stores what clients of a model's API say, as turns of sessions. Such clients know nothing of turns:
 // with each call they send their whole history again, or what of it they still have. Begin finds what of a request is
 // stored already and what is new. Commit stores the new part together with the reply, once the reply is whole.
 //

@@ -1,4 +1,4 @@
-// Package proxy stands between the clients of a model's API and its provider: it sends requests on, relays the answers
+// Package relay stands between the clients of a model's API and its provider: it sends requests on, relays the answers
 // as they come, and tells what was answered.
 package relay
 

@@ -1,9 +1,10 @@
-// Package callbody reads the body of a call to a model, and changes it as bytes: what an edit does not name stays as the
+package wire
+
+// This part of the package reads the body of a call to a model, and changes it as bytes: what an edit does not name stays as the
 // client wrote it, with unknown members, their order and white space. It knows the bodies of OpenAI's Chat Completions
 // and Responses and of Anthropic's Messages.
 //
 // Everything here is a pure function of its arguments.
-package wire
 
 import (
 	"bytes"

@@ -1,7 +1,8 @@
-// Package replies reads what a provider answers a model call with: one JSON object, or a stream of server-sent events
+package wire
+
+// This part of the package reads what a provider answers a model call with: one JSON object, or a stream of server-sent events
 // that is folded, event by event, into the message that a transcript keeps. It knows the three protocols of package
 // chat, changes nothing of what passes through, and never waits for anything.
-package wire
 
 import (
 	"bytes"

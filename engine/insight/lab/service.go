@@ -1,4 +1,4 @@
-// Package trial shows what was decided and what would be decided otherwise. It explains decisions and forks them, runs
+// Package lab shows what was decided and what would be decided otherwise. It explains decisions and forks them, runs
 // one version of a policy on a transcript that a client brings, replays real sessions with two versions and says what
 // differs, and runs the tests that a manifest brings along when its module is uploaded. All of them make windows as
 // package window makes those of agents, so a policy behaves here as it did or will there. Nothing is stored, but a fork

@@ -1,7 +1,8 @@
-// Package tails remembers, from one fold of an index to the next, the last block of each term. A fold mostly adds
+package index
+
+// This part of the package remembers, from one fold of an index to the next, the last block of each term. A fold mostly adds
 // behind them, and to look for them in the store costs more than all else of it, because a database passes the earlier
 // versions of a block one by one.
-package index
 
 import (
 	"bytes"

@@ -1,5 +1,6 @@
-// Package typing tells how far a word is from another that it may be a typing error of.
 package index
+
+// This part of the package tells how far a word is from another that it may be a typing error of.
 
 // Edits counts how many letters are typed wrong, left out, too much or changed places with the next, so that one word is
 // the other; more than most is most + 1.

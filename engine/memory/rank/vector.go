@@ -1,9 +1,10 @@
-// Package vector keeps embeddings small, compares them, and says what nearness is worth in a score.
+package rank
+
+// This part of the package keeps embeddings small, compares them, and says what nearness is worth in a score.
 //
 // An embedding is stored twice: as one bit for each dimension, its sign, which a first pass over all documents reads;
 // and as one signed byte for each dimension, with which the best of that pass are compared. Both are compared by the
 // angle alone, so the length of a vector and the scale of its bytes do not matter.
-package rank
 
 import (
 	"cmp"

@@ -18,6 +18,9 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
+// Projects accept as many dimensions as rank can store.
+var _ [rank.MaxDimensions]struct{} = [project.MaxEmbeddingDimensions]struct{}{}
+
 // Bounds of making vectors of documents.
 const (
 	embedTexts   = 32       // in one call

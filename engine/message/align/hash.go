@@ -1,4 +1,4 @@
-// Package resent tells which messages of a request are stored already. Clients of a model's API send their whole history
+// Package align tells which messages of a request are stored already. Clients of a model's API send their whole history
 // again with each call, and rarely byte for byte: they move cache marks, write arguments anew, and trim or summarise the
 // front. Messages are therefore compared by what they say (Of), as chains of hashes (Roll), and Find tells what a
 // request does to the stored history.

@@ -1,6 +1,7 @@
-// Package items knows the types of items of OpenAI's Responses: which of them are calls, what answers each, and which
-// the model wrote. Types that it does not know go by the form of their names.
 package chat
+
+// This part of the package knows the types of items of OpenAI's Responses: which of them are calls, what answers each, and which
+// the model wrote. Types that it does not know go by the form of their names.
 
 import "strings"
 

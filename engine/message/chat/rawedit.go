@@ -1,6 +1,7 @@
-// Package rawedit changes messages as they were posted, beside their texts: it leaves parts of them out, and gives calls
-// other arguments. All else stays, byte for byte. Its functions are pure; what they are given must be valid JSON.
 package chat
+
+// This part of the package changes messages as they were posted, beside their texts: it leaves parts of them out, and gives calls
+// other arguments. All else stays, byte for byte. Its functions are pure; what they are given must be valid JSON.
 
 import (
 	"strings"

@@ -1,7 +1,8 @@
-// Package repair mends posted messages that no provider would take: it leaves out what comes twice and reasoning that
+package chat
+
+// This part of the package mends posted messages that no provider would take: it leaves out what comes twice and reasoning that
 // has lost what it belongs to. What it cannot tell from the messages alone, such as a result without its call, is for
 // the room that knows the session.
-package chat
 
 import (
 	"bytes"

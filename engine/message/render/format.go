@@ -1,4 +1,4 @@
-// Package splice joins rendered messages to windows: a fragment is what one message contributes in one format, and a
+// Package render joins rendered messages to windows: a fragment is what one message contributes in one format, and a
 // builder splices fragments and notices together, byte for byte, with the edits that a window asks for. How a message
 // becomes a fragment is the business of package chat.
 package render

@@ -1,5 +1,6 @@
-// Package systemtext reads the system prompt of a request: a text, or a list of text blocks as providers have it.
 package render
+
+// This part of the package reads the system prompt of a request: a text, or a list of text blocks as providers have it.
 
 import (
 	"bytes"

@@ -1,5 +1,6 @@
-// Package textcut cuts texts to a number of tokens, head and tail, and counts no more of a text than it keeps.
 package tokens
+
+// This part of the package cuts texts to a number of tokens, head and tail, and counts no more of a text than it keeps.
 
 import (
 	"sort"

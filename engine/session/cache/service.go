@@ -1,4 +1,4 @@
-// Package view keeps recently used sessions in memory as windows look at them: the head, the newest messages, and what
+// Package cache keeps recently used sessions in memory as windows look at them: the head, the newest messages, and what
 // was made of their bodies. A view in memory never shows: it is used only while the head just read from the store has
 // the bytes of the view's head, or follows from it by appended turns.
 package cache

@@ -1,9 +1,10 @@
-// Package span tells which turns and messages of a session live. A rewind supersedes all turns behind one. They stay
+package transcript
+
+// This part of the package tells which turns and messages of a session live. A rewind supersedes all turns behind one. They stay
 // stored, for audit and for older decisions, and their numbers are never given again, so the living ones have gaps.
 //
 // The hard idea is that a session needs no mark at each message: a rewind takes a suffix of what lives, so what is
 // superseded is a short list of runs, which the session's head and every decision carry.
-package transcript
 
 import (
 	"iter"

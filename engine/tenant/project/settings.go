@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
-	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
 	"github.com/seed-0906e6bc/mneme/engine/message/tokens"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
@@ -68,6 +67,9 @@ type Pipelines struct {
 
 // Encodings are the tokenizers that every stored message is counted with.
 var Encodings = [2]string{"o200k_base", "cl100k_base"}
+
+// MaxEmbeddingDimensions bounds the length of a vector.
+const MaxEmbeddingDimensions = 8192
 
 const (
 	// MaxBudget bounds what a budget or a setting may say, in tokens or messages.
@@ -352,7 +354,7 @@ func (s *Settings) check() error {
 		{"summary_threshold_tokens", s.SummaryThresholdTokens, 0, MaxBudget},
 		{"summary_keep_last", s.SummaryKeepLast, 1, s.SummaryThreshold},
 		{"summary_wait_ms", s.SummaryWaitMS, 0, 60_000},
-		{"embedding_dimensions", s.EmbeddingDimensions, 0, rank.MaxDimensions},
+		{"embedding_dimensions", s.EmbeddingDimensions, 0, MaxEmbeddingDimensions},
 		{"embedding_timeout_ms", s.EmbeddingTimeoutMS, 1, 10_000},
 		{"daily_memory_days", s.DailyMemoryDays, 1, 36_500},
 		{"decision_retention_days", s.DecisionRetentionDays, 1, 3_650},

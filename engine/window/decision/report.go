@@ -1,7 +1,8 @@
-// Package report says what became of each message that a window considered, and why, in the words and the JSON of the
+package decision
+
+// This part of the package says what became of each message that a window considered, and why, in the words and the JSON of the
 // API. A report may have thousands of rows, and most of the time that it takes to read a decision would go into encoding
 // them, so rows write themselves.
-package decision
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-// Package upstream says which provider's API a project's requests go to. That is decided by the operator, who says which
+// Package provider says which provider's API a project's requests go to. That is decided by the operator, who says which
 // hosts may be upstreams, and by the tenant's administrator, and never by the client.
 package provider
 

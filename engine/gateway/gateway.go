@@ -1,4 +1,4 @@
-// Package outbound makes what goes on to a provider of a model call: the client's own bytes, with memories put beside
+// Package gateway makes what goes on to a provider of a model call: the client's own bytes, with memories put beside
 // the messages that they were recalled for, or with the window in place of the history. It notes for each call what was
 // decided and how it ended, and learns from what providers count how far Mneme's counts are off.
 //

@@ -1,4 +1,4 @@
-// Package tail follows a session: what is added to it, what is taken back, its summaries, and the windows that are made
+// Package events follows a session: what is added to it, what is taken back, its summaries, and the windows that are made
 // of it.
 //
 // The hard idea is that nothing is kept for followers. Where one stands is a position in what the store has anyway, the

@@ -1,4 +1,4 @@
-// Package kept remembers values by key within a bound of bytes. The least recently used go first.
+// Package lru remembers values by key within a bound of bytes. The least recently used go first.
 package lru
 
 import (

@@ -1,4 +1,4 @@
-// Package fair shares a bounded number of places between tenants, so that a tenant with much to do does not keep the
+// Package admission shares a bounded number of places between tenants, so that a tenant with much to do does not keep the
 // others from their turn. Turns is the order alone, for a caller that has a lock and a queue of its own. Gate lets
 // goroutines wait for a place.
 package admission
