@@ -30,6 +30,9 @@ type config struct {
 	Store string
 	// RootKey is the operator's key; empty: nobody is root.
 	RootKey string
+	// DebugListen is the address that serves profiles; empty: none does.
+	DebugListen string
+	Log         logging
 	// NoConsole leaves the console out. ConsoleRoot lets the root key sign in to it.
 	NoConsole, ConsoleRoot bool
 	// Demo fills the project demo.
@@ -65,6 +68,7 @@ func (p providerConfig) given() bool { return p.URL != "" || p.Key != "" }
 type rawConfig struct {
 	config
 	file   string
+	log    rawLogging
 	limits tenantLimits
 	main   providerConfig
 	// Of those that are true or false:
@@ -74,7 +78,7 @@ type rawConfig struct {
 
 func newRawConfig() *rawConfig {
 	r := &rawConfig{config: config{Listen: "127.0.0.1:7700", Data: defaultData}, defaults: map[string]*string{},
-		console: "true", root: "false", demo: "false"}
+		log: rawLogging{level: "info", format: "text", sample: "1"}, console: "true", root: "false", demo: "false"}
 	for _, name := range project.Names() {
 		r.defaults[name] = new(string)
 	}
@@ -95,6 +99,13 @@ func (r *rawConfig) options() []option {
 		{"console-root", "MNEME_CONSOLE_ROOT", "console_root", &r.root,
 			"`BOOL`: whether the root key may sign in to the console"},
 		{"demo", "MNEME_DEMO", "demo", &r.demo, "`BOOL`: whether the project demo is filled with conversations to look at"},
+		{"log-level", "MNEME_LOG_LEVEL", "log_level", &r.log.level,
+			"`LEVEL` from which on events are logged: debug, info, warn or error"},
+		{"log-format", "MNEME_LOG_FORMAT", "log_format", &r.log.format, "`FORMAT` of the log: text or json"},
+		{"log-sample", "MNEME_LOG_SAMPLE", "log_sample", &r.log.sample,
+			"`SHARE` of successful requests that is logged, from 0 to 1; all others are"},
+		{"debug-listen", "MNEME_DEBUG_LISTEN", "debug_listen", &c.DebugListen,
+			"`[HOST:]PORT` to serve Go's profiles on, without a host on loopback (default: none)"},
 		{"rate-limit", "MNEME_RATE_LIMIT", "rate_limit", &r.limits.rate,
 			"`REQUESTS` a second for each tenant (default: no limit)"},
 		{"rate-burst", "MNEME_RATE_BURST", "rate_burst", &r.limits.burst,
@@ -182,6 +193,16 @@ func readConfig(args []string, env lookup, stderr io.Writer) (config, error) {
 	}
 	if err := r.readTruths(); err != nil {
 		return r.config, err
+	}
+	r.Log, err = r.log.read()
+	if err != nil {
+		return r.config, err
+	}
+	if r.DebugListen != "" {
+		r.DebugListen, err = debugAddress(r.DebugListen)
+		if err != nil {
+			return r.config, err
+		}
 	}
 	if err := r.limits.read(&r.config); err != nil {
 		return r.config, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -58,7 +59,17 @@ func TestConfigPrecedence(t *testing.T) {
 		{[]string{"--config", yamlFile(t, "rate_limit: 2.5\nquota_message_bytes: 1000\n"), "--rate-burst", "7"},
 			map[string]string{"MNEME_QUOTA_MESSAGE_BYTES": "2000"},
 			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", RateLimit: 2.5, RateBurst: 7, MessageBytes: 2000}},
+		{[]string{"--log-level", "warn", "--debug-listen", ":0"}, map[string]string{"MNEME_LOG_FORMAT": "json",
+			"MNEME_LOG_SAMPLE": "0.25", "MNEME_LOG_LEVEL": "error"},
+			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", DebugListen: "127.0.0.1:0",
+				Log: logging{slog.LevelWarn, true, 0.25}}},
+		{[]string{"--config", yamlFile(t, "log_sample: 0\nlog_level: debug\ndebug_listen: 6060\n")}, nil,
+			config{Listen: "127.0.0.1:7700", Data: "./mneme-data", DebugListen: "127.0.0.1:6060",
+				Log: logging{Level: slog.LevelDebug}}},
 	} {
+		if c.want.Log == (logging{}) {
+			c.want.Log.Sample = 1
+		}
 		if got, err := readConfig(c.args, environment(c.env), io.Discard); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%v %v: %+v, %v", c.args, c.env, got, err)
 		}
@@ -255,6 +266,11 @@ func TestConfigRefuses(t *testing.T) {
 		{[]string{"--console=maybe"}, nil, "must be true or false"},
 		{nil, map[string]string{"MNEME_CONSOLE": "off"}, "console must be true or false"},
 		{nil, map[string]string{"MNEME_CONSOLE_ROOT": "1"}, "console_root must be true or false"},
+		{[]string{"--log-level", "verbose"}, nil, "log_level must be"},
+		{[]string{"--log-format", "xml"}, nil, "log_format must be"},
+		{[]string{"--log-sample", "NaN"}, nil, "log_sample must be"},
+		{[]string{"--log-sample", "1.1"}, nil, "log_sample must be"},
+		{[]string{"--debug-listen", "a:b:c"}, nil, "debug_listen: "},
 		{[]string{"--rate-limit", "NaN"}, nil, "rate_limit must be"},
 		{[]string{"--rate-limit", "0"}, nil, "rate_limit must be"},
 		{[]string{"--rate-limit", "-1"}, nil, "rate_limit must be"},

@@ -73,6 +73,13 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(reader, "GET", spaces, "", "", 200)
 	try(reader, "GET", spaces, "?namespace=users&limit=1", "", 200)
 	try(reader, "GET", spaces, "?cursor=eA", "", 422)
+	for _, order := range []string{"key", "recent"} {
+		try(reader, "GET", all, "?limit=1&order="+order, "", 200)
+		try(reader, "GET", all, "?cursor=AAAA&order="+order, "", 422)
+	}
+	try(reader, "GET", all, "?order=name", "", 422)
+	try(reader, "GET", all, `?metadata={"$or":[]}`, "", 422)
+	c.conditionalWrites(t, p, worker)
 	try(worker, "POST", forget, "", `{"namespace":["users"],"dry_run":true}`, 200)
 	try(worker, "POST", forget, "", `{"value":{"lang":"de"},"metadata":{"by":"survey"}}`, 200)
 	try(worker, "POST", forget, "", `{"dry_run":true}`, 422)
@@ -141,4 +148,51 @@ func (c *contract) memories(t *testing.T, p *program, worker, reader string) {
 	try(worker, "POST", mcp, "", `{"method":`, 400)
 	try("", "POST", mcp, "", `{}`, 401)
 	try(reader, "POST", mcp, "", `{}`, 403)
+}
+
+// conditionalWrites walks through ETags, PUT and PATCH.
+func (c *contract) conditionalWrites(t *testing.T, p *program, worker string) {
+	t.Helper()
+	const route = "/api/v1/projects/{project}/memories/{memory}"
+	const path = "/api/v1/projects/default/memories/counter"
+	tag := ""
+	try := func(method, query, body string, status int, headers ...string) answer {
+		t.Helper()
+		a := p.do(worker, method, path+query, body, headers...)
+		if a.status != status {
+			t.Errorf("%s %s %s %v: status %d, want %d: %s", method, query, body, headers, a.status, status, a.body)
+		}
+		if status != 304 {
+			c.check(method, route, a)
+		}
+		if now := a.header.Get("ETag"); status < 300 && method != "DELETE" {
+			if tag = now; a.text(t, "etag") != tag {
+				t.Errorf("%s: the header has the ETag %q: %s", method, tag, a.body)
+			}
+		}
+		return a
+	}
+	try("PUT", "", `{"content":"one","tags":["a"]}`, 201, "If-None-Match", "*")
+	try("PUT", "", `{"content":"one"}`, 412, "If-None-Match", "*")
+	try("PUT", "", `{"content":"one","tags":["a"]}`, 200)
+	try("PUT", "", `{"key":"other","content":"one"}`, 422)
+	try("PUT", "?namespace=a", `{"namespace":["b"],"content":"one"}`, 422)
+	try("GET", "", "", 304, "If-None-Match", `W/"0-00000000", `+tag)
+	try("GET", "", "", 200, "If-None-Match", `"0-00000000"`)
+	first := tag
+	try("PATCH", "", `{"content":"two","expires_at":null}`, 200, "If-Match", first, "Content-Type", "application/merge-patch+json")
+	lost := try("PATCH", "", `{"content":"three"}`, 412, "If-Match", first)
+	if lost.text(t, "code") != "version_mismatch" || lost.text(t, "etag") != tag || lost.json(t)["version"] != 3.0 {
+		t.Errorf("a lost race is told as %s", lost.body)
+	}
+	kept := try("PATCH", "", `{"category":"daily","expires_at":"2030-03-05","occurred_at":"2026-03-05"}`, 200).json(t)
+	if kept["content"] != "two" || kept["expires_at"] != "2030-03-05T23:59:59.999Z" ||
+		kept["occurred_at"] != "2026-03-05T00:00:00Z" || len(kept["tags"].([]any)) != 1 {
+		t.Errorf("after a patch there is %v", kept)
+	}
+	try("PATCH", "", `{"key":"other"}`, 422)
+	try("PATCH", "?namespace=absent", `{"content":"x"}`, 404)
+	try("DELETE", "", "", 412, "If-Match", first)
+	try("DELETE", "", "", 200, "If-Match", tag)
+	try("DELETE", "", "", 412, "If-Match", "*")
 }

@@ -26,6 +26,7 @@ type program struct {
 	data   string
 	key    string // the admin key of tenant default
 	stdout string // until it listened
+	before string // what it logged until then
 	stop   func() error
 }
 
@@ -45,13 +46,15 @@ func launch(t testing.TB, data string, args ...string) *program {
 	stop := sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { _ = stop() })
 	lines := bufio.NewReader(stderr)
+	var before strings.Builder
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, url, ok := strings.Cut(line, "listening on "); ok {
-			p := &program{t: t, url: strings.TrimSpace(url), data: data, stdout: stdout.String(), stop: stop}
+			url, _, _ = strings.Cut(strings.TrimSpace(url), `"`) // the log may be JSON
+			p := &program{t: t, url: url, data: data, stdout: stdout.String(), before: before.String(), stop: stop}
 			go func() { _, _ = io.Copy(io.Discard, lines) }()
 			key, err := os.ReadFile(filepath.Join(data, "admin.key"))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // of servers on one database only one has it
@@ -60,6 +63,7 @@ func launch(t testing.TB, data string, args ...string) *program {
 			p.key = strings.TrimSpace(string(key))
 			return p
 		}
+		before.WriteString(line)
 	}
 }
 

@@ -41,7 +41,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(stderr, nil))
+	log := c.Log.logger(stderr)
 	limitMemory(env, os.DirFS("/"), log)
 	go giveBack(ctx)
 	// Listen first: an address in use is found at once, and opening a database can take long.
@@ -50,8 +50,15 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 		return err // it names the address
 	}
 	defer ln.Close()
+	if c.DebugListen != "" {
+		stop, err := serveDebug(c.DebugListen, log)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	return withEngine(ctx, c, log, func(e *engine.Engine, stored store.Store, firstKey string) error {
-		options := server.Options{Engine: e, Logger: log, Version: version(), Backup: backupOf(stored, log),
+		options := server.Options{Engine: e, Logger: log, LogSample: c.Log.Sample, Version: version(), Backup: backupOf(stored, log),
 			RateLimit:   server.RateLimit{PerSecond: c.RateLimit, Burst: c.RateBurst},
 			ConsoleRoot: c.ConsoleRoot}
 		if !c.NoConsole {
@@ -74,7 +81,7 @@ func serve(ctx context.Context, args []string, env lookup, stdout, stderr io.Wri
 			greet(stdout, ln.Addr(), keyFile(c.Data), firstKey, link)
 		}
 		// Connections queue at the listener already, so that requests from here on are answered.
-		fmt.Fprintln(stderr, "listening on", url)
+		c.Log.announce(stderr, "listening on "+url)
 		if c.Demo {
 			filling, stop := context.WithCancel(ctx)
 			var running sync.WaitGroup

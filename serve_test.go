@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -149,5 +152,38 @@ func TestCommands(t *testing.T) {
 		if !strings.Contains(stdout.String(), c.stdout) || !strings.Contains(stderr.String(), c.stderr) {
 			t.Errorf("%v: stdout %q, stderr %q", c.args, stdout.String(), stderr.String())
 		}
+	}
+}
+
+// The log is as the operator asked for it, and profiles are served on an address of their own.
+func TestLogAndProfiles(t *testing.T) {
+	p := launch(t, t.TempDir(), "--log-format", "json", "--log-level", "info", "--debug-listen", "0")
+	var debug string
+	for line := range strings.Lines(p.before) {
+		var said struct{ Level, Msg, URL string }
+		if err := json.Unmarshal([]byte(line), &said); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		if said.Msg == "profiles are served" && said.Level == "INFO" {
+			debug = said.URL
+		}
+	}
+	if !strings.HasPrefix(debug, "http://127.0.0.1:") {
+		t.Fatalf("no address of the profiles in:\n%s", p.before)
+	}
+	for path, status := range map[string]int{"goroutine?debug=1": 200, "heap": 200, "": 200, "symbol": 200,
+		"cmdline": 404} {
+		res, err := http.Get(debug + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if res.StatusCode != status || err != nil || bytes.Contains(body, []byte(rootKey)) {
+			t.Errorf("%s: %d, %v, %q", path, res.StatusCode, err, body)
+		}
+		_ = res.Body.Close()
+	}
+	if a := p.do(p.key, "GET", "/debug/pprof/", ""); a.status != 404 {
+		t.Errorf("the server's own address answers %d", a.status)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,7 +30,7 @@ func (c client) post(ctx context.Context, path string, body, into any) error {
 // get reads a thing, and tells whether it is there.
 func (c client) get(ctx context.Context, path string, into any) (bool, error) {
 	err := c.send(ctx, http.MethodGet, path, "", nil, into)
-	if refused, ok := err.(*refusal); ok && refused.status == http.StatusNotFound {
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.status == http.StatusNotFound {
 		return false, nil
 	}
 	return err == nil, err

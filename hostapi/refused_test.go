@@ -1,6 +1,7 @@
 package hostapi
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestCampaignRefusedModules(t *testing.T) {
 			h.Refuse("t", p.Digest)
 			return
 		}
-		if refusal, ok := err.(*plan.Refusal); !ok || refusal.Check != check {
+		if refusal, ok := errors.AsType[*plan.Refusal](err); !ok || refusal.Check != check {
 			t.Fatalf("%s: %v", kind, err)
 		}
 	}

@@ -2,6 +2,7 @@ package hostapi
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -255,7 +256,7 @@ func TestDeadlineOfTheStart(t *testing.T) {
 	forever := cat(ins(opLoop, void), ins(opBr, 0), ins(opEnd))
 	_, err := h.Load(t.Context(), "t", guest{initialize: forever}.build())
 	want := "timeout: _initialize: more than 1s"
-	if r, ok := err.(*plan.Refusal); !ok || r.Check != checkStart || r.Detail != want {
+	if r, ok := errors.AsType[*plan.Refusal](err); !ok || r.Check != checkStart || r.Detail != want {
 		t.Errorf("%v", err)
 	}
 }

@@ -36,6 +36,22 @@ func (s stored[T]) answer() (any, int) {
 // described is the type that openapi.json describes in place of stored[T].
 func (stored[T]) described() reflect.Type { return reflect.TypeFor[T]() }
 
+// unlessKnown is the response of a GET that answers 304 where the client has the thing already.
+type unlessKnown[T any] struct {
+	value T
+	known bool
+}
+
+func (u unlessKnown[T]) answer() (any, int) {
+	if u.known {
+		return nothing{}, http.StatusNotModified
+	}
+	return u.value, 0
+}
+
+// described is the type that openapi.json describes in place of unlessKnown[T].
+func (unlessKnown[T]) described() reflect.Type { return reflect.TypeFor[T]() }
+
 // spliced is JSON in the shape of T that the engine has put together itself, so that stored messages are not decoded.
 type spliced[T any] []byte
 

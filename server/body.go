@@ -132,7 +132,8 @@ func (x *exchange) checkContent() error {
 	}
 	media, _, _ := bytes.Cut(h.ContentType(), []byte{';'})
 	media = bytes.TrimSpace(media)
-	if len(media) == 0 || strings.EqualFold(string(media), x.route.mediaType()) {
+	patch := x.route.method == http.MethodPatch && strings.EqualFold(string(media), "application/merge-patch+json")
+	if len(media) == 0 || patch || strings.EqualFold(string(media), x.route.mediaType()) {
 		return nil
 	}
 	return refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the body as %s", x.route.mediaType())

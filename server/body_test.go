@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -273,7 +274,7 @@ func TestStopIsBounded(t *testing.T) {
 	if err := s.stop(); err == nil || !strings.Contains(err.Error(), "did not finish") {
 		t.Errorf("stopped with %v", err)
 	}
-	if err := <-ended; err != context.Canceled {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the request ended with %v", err)
 	}
 }

@@ -54,7 +54,7 @@ type consoleFile struct{ body, packed []byte }
 // newConsole lists the files of the built console. Each is read when it is first asked for.
 func newConsole(dist fs.FS, root bool, m *metrics) (*console, error) {
 	c := &console{root: root, files: map[string]func() (consoleFile, error){},
-		route: &route{line: line{path: consolePath}, metrics: m.route(http.MethodGet, consolePath)}}
+		route: &route{line: line{path: consolePath, options: options{quiet: true}}, metrics: m.route(http.MethodGet, consolePath)}}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			c.files[name] = sync.OnceValues(func() (consoleFile, error) { return readConsoleFile(dist, name) })

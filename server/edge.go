@@ -4,21 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"reflect"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"github.com/seed-0906e6bc/mneme/engine/admission"
-	"github.com/seed-0906e6bc/mneme/engine/gateway/relay"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/server/strictjson"
@@ -54,7 +50,10 @@ type exchange struct {
 	bytes  lease  // what the body takes of the memory for bodies
 	place  *admission.Place
 	unread bool // a part of the body may still be on the connection
-	err    error
+
+	decision string // the id of the decision that the handler made, for the log
+	streamed bool   // the stream logs the request when it ends
+	err      error
 }
 
 // call is a request as a handler gets it: decoded, authorised, bounded.
@@ -272,7 +271,9 @@ func (s *Server) end(x *exchange) {
 	took := s.now().Sub(x.start)
 	x.route.metrics.observe(status, took)
 	s.metrics.inFlight.Add(-1)
-	x.log(status, size, took)
+	if !x.streamed {
+		x.log(status, size, took)
+	}
 	if cap(x.raw) > keptBuffer {
 		x.raw = nil
 	}
@@ -290,49 +291,4 @@ func secure(h *fasthttp.ResponseHeader) {
 	if len(h.Peek(fiber.HeaderCacheControl)) == 0 {
 		h.Set(fiber.HeaderCacheControl, "no-store")
 	}
-}
-
-// loggedPath is the path as the log shows it. A path of the proxy's with a key in it, which belongs in a header, is not
-// shown.
-func (x *exchange) loggedPath() string {
-	path := string(x.c.Request().URI().PathOriginal())
-	if x.s.engine.Tenants.HoldsKey(path) {
-		return x.route.path
-	}
-	return path
-}
-
-// log writes a line of the access log, with the cause of an internal error, which the client does not see. Successes
-// are logged at level debug: metrics count them, and a line costs as much as a tenth of a window. Keys, bodies and
-// query strings are never logged.
-func (x *exchange) log(status, size int, took time.Duration) {
-	level, fault := slog.LevelDebug, x.err
-	if status >= http.StatusBadRequest {
-		level = slog.LevelInfo
-	}
-	_, told := errors.AsType[*problem](fault)
-	if _, refused := errors.AsType[*relay.Refusal](fault); refused || told || status < http.StatusInternalServerError {
-		fault = nil
-	}
-	if fault != nil {
-		level = slog.LevelError
-	}
-	if !x.s.log.Enabled(x.s.base, level) {
-		return
-	}
-	attrs := make([]slog.Attr, 0, 10)
-	attrs = append(attrs,
-		slog.String("request_id", x.id),
-		slog.String("method", strings.Clone(x.c.Method())),
-		slog.String("path", x.loggedPath()),
-		slog.Int("status", status),
-		slog.Int("bytes", size),
-		slog.Duration("took", took),
-		slog.String("tenant", x.caller.Tenant),
-		slog.String("key", x.caller.KeyID),
-	)
-	if fault != nil {
-		attrs = append(attrs, slog.Any("error", fault))
-	}
-	x.s.log.LogAttrs(x.s.base, level, "request", attrs...)
 }

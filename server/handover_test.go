@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -192,7 +193,7 @@ func TestStreamsWithoutAConnection(t *testing.T) {
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("something was answered")
-	} else if stuck, ok := err.(net.Error); ok && stuck.Timeout() {
+	} else if stuck, ok := errors.AsType[net.Error](err); ok && stuck.Timeout() {
 		t.Error(err)
 	}
 	s.drained()

@@ -100,6 +100,7 @@ func start(t testing.TB, change ...func(*setup)) *site {
 		listener: func(ln net.Listener) net.Listener { return ln }}
 	o.limits.commit = time.Minute // What a stream's client was told is stored, however busy the machine is.
 	o.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.LogSample = 1
 	o.Console = builtConsole
 	o.Version, o.Random = "test", strings.NewReader("12345678")
 	for _, c := range change {

@@ -3,16 +3,90 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/server/strictjson"
 )
 
 func (s *Server) storeMemory(ctx context.Context, c *call[memory.Spec]) (stored[memory.Memory], error) {
-	m, created, err := s.engine.Memories.Store(ctx, c.caller, c.once, c.path("project"), c.body)
-	return stored[memory.Memory]{m, created}, err
+	return c.storeMemory(ctx, c.body)
+}
+
+// putMemory stores the memory that the path and the query name. The body may name it, too.
+func (s *Server) putMemory(ctx context.Context, c *call[memory.Spec]) (stored[memory.Memory], error) {
+	key, namespace := c.path("memory"), c.queries("namespace")
+	switch {
+	case c.body.Key != "" && c.body.Key != key:
+		return stored[memory.Memory]{}, fault.InvalidField("key", "invalid_value", "must be the path's, or left out")
+	case c.body.Namespace != nil && !slices.Equal(c.body.Namespace, namespace):
+		return stored[memory.Memory]{}, fault.InvalidField("namespace", "invalid_value", "must be the query's, or left out")
+	}
+	c.body.Key, c.body.Namespace = key, namespace
+	return c.storeMemory(ctx, c.body)
+}
+
+func (x *exchange) storeMemory(ctx context.Context, spec memory.Spec) (stored[memory.Memory], error) {
+	m, created, err := x.s.engine.Memories.StoreIf(ctx, x.caller, x.once, x.path("project"), spec, x.precondition())
+	if err != nil {
+		return stored[memory.Memory]{}, err
+	}
+	x.tag(m.ETag)
+	return stored[memory.Memory]{m, created}, nil
+}
+
+// patchMemory hands the patch on undecoded, because null clears a field.
+func (s *Server) patchMemory(ctx context.Context, c *call[json.RawMessage]) (memory.Memory, error) {
+	id, err := c.memoryID()
+	if err != nil {
+		return memory.Memory{}, err
+	}
+	body, err := changesDecoder.Check(c.body)
+	if err != nil {
+		return memory.Memory{}, err
+	}
+	var patch memory.Patch
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return memory.Memory{}, err
+	}
+	m, err := s.engine.Memories.Patch(ctx, c.caller, c.path("project"), id, patch, c.precondition())
+	if err == nil {
+		c.tag(m.ETag)
+	}
+	return m, err
+}
+
+var changesDecoder = strictjson.For[memory.Changes]()
+
+// precondition is what the headers If-Match and If-None-Match expect of a memory, as of RFC 9110.
+func (x *exchange) precondition() memory.Precondition {
+	return memory.Precondition{Match: x.tags(fiber.HeaderIfMatch), NoneMatch: x.tags(fiber.HeaderIfNoneMatch)}
+}
+
+// tags are the elements of a header that lists ETags.
+func (x *exchange) tags(header string) (out []string) {
+	for _, line := range x.c.Request().Header.PeekAll(header) {
+		for one := range strings.SplitSeq(string(line), ",") {
+			if one = strings.TrimSpace(one); one != "" {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+// tag says in the answer's ETag which version it tells of.
+func (x *exchange) tag(etag string) {
+	if etag != "" {
+		x.c.Response().Header.Set(fiber.HeaderETag, etag)
+	}
 }
 
 // listMemories answers invalid_value where metadata or value is no JSON object.
@@ -27,7 +101,11 @@ func (s *Server) listMemories(ctx context.Context, c *call[nothing]) (list recor
 	if f.Value, err = c.conditions("value"); err != nil {
 		return list, err
 	}
-	return s.engine.Memories.List(ctx, c.caller, c.path("project"), f, c.page)
+	order, err := memory.ParseOrder(c.query("order"))
+	if err != nil {
+		return list, err
+	}
+	return s.engine.Memories.List(ctx, c.caller, c.path("project"), f, order, c.page)
 }
 
 // conditions reads a parameter that is a JSON object.
@@ -44,12 +122,19 @@ func (x *exchange) memoryID() (string, error) {
 	return memory.ID(namespace, x.path("memory")), ident.CheckNamespace("namespace", namespace)
 }
 
-func (s *Server) getMemory(ctx context.Context, c *call[nothing]) (memory.Memory, error) {
+// getMemory answers 304 where If-None-Match has the memory's ETag, by the weak comparison of RFC 9110.
+func (s *Server) getMemory(ctx context.Context, c *call[nothing]) (unlessKnown[memory.Memory], error) {
 	id, err := c.memoryID()
 	if err != nil {
-		return memory.Memory{}, err
+		return unlessKnown[memory.Memory]{}, err
 	}
-	return s.engine.Memories.Get(ctx, c.caller, c.path("project"), id)
+	m, err := s.engine.Memories.Get(ctx, c.caller, c.path("project"), id)
+	if err != nil {
+		return unlessKnown[memory.Memory]{}, err
+	}
+	c.tag(m.ETag)
+	known := func(one string) bool { return one == "*" || strings.TrimPrefix(one, "W/") == m.ETag }
+	return unlessKnown[memory.Memory]{m, slices.ContainsFunc(c.tags(fiber.HeaderIfNoneMatch), known)}, nil
 }
 
 func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.Forgotten, error) {
@@ -57,7 +142,7 @@ func (s *Server) forgetMemory(ctx context.Context, c *call[nothing]) (memory.For
 	if err != nil {
 		return memory.Forgotten{}, err
 	}
-	return s.engine.Memories.Forget(ctx, c.caller, ident.Once{}, c.path("project"), id)
+	return s.engine.Memories.ForgetIf(ctx, c.caller, ident.Once{}, c.path("project"), id, c.precondition())
 }
 
 func (s *Server) forgetMatching(ctx context.Context, c *call[memory.ForgetMatching]) (memory.ForgottenMatching, error) {

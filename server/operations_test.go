@@ -68,7 +68,7 @@ func TestMetricsAndLog(t *testing.T) {
 			t.Errorf("the log has %q", never)
 		}
 	}
-	if !strings.Contains(log, `"level":"DEBUG","msg":"request"`) ||
+	if !strings.Contains(log, `"level":"INFO","msg":"request"`) ||
 		!strings.Contains(log, `"tenant":"SECRETTENANT","key":"`+strings.Split(secret, "_")[1]+`"`) ||
 		!strings.Contains(log, `"path":"/nowhere","status":404`) {
 		t.Errorf("log:\n%s", log)

@@ -33,6 +33,9 @@ type problem struct {
 	Check string `json:"check,omitempty"`
 	Found *int64 `json:"found,omitempty"`
 	Limit *int64 `json:"limit,omitempty"`
+	// Of a version_mismatch: the memory as it is now; version 0 where there is none.
+	Version *int   `json:"version,omitempty"`
+	ETag    string `json:"etag,omitempty"`
 }
 
 func (p *problem) Error() string { return p.Code + ": " + p.Detail }
@@ -75,6 +78,9 @@ func problemOf(err error) *problem {
 			if p.Check = r.Check; r.Limit != 0 {
 				p.Found, p.Limit = &r.Found, &r.Limit
 			}
+		}
+		if e.Current != nil {
+			p.Version, p.ETag = &e.Current.Version, e.Current.ETag
 		}
 		return p
 	}

@@ -92,7 +92,7 @@ func newProgram(b *testing.B) (addr, key string) {
 	e, key, err := engine.New(b.Context(), engine.Options{Store: store.Seal(store.Pausing(db, false, admission.Pause)), Host: host, Tokens: counter,
 		BuiltIns: builtIns, Logger: log})
 	must(err)
-	s, err := New(Options{Engine: e, Logger: log})
+	s, err := New(Options{Engine: e, Logger: log, LogSample: 1})
 	must(err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -178,7 +178,7 @@ func (call *modelCall) send() (*http.Response, error) {
 	}
 	call.s.metrics.proxy.called(call, resp, call.s.now().Sub(began))
 	if err != nil {
-		if refusal, ok := err.(*relay.Refusal); !ok || refusal.Status >= http.StatusInternalServerError {
+		if refusal, ok := errors.AsType[*relay.Refusal](err); !ok || refusal.Status >= http.StatusInternalServerError {
 			call.log(slog.LevelWarn, "a provider gave no answer", err)
 		}
 		call.failed(0, "upstream_unreachable", wire.Usage{})

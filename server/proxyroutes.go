@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"reflect"
 	"strings"
@@ -101,7 +102,7 @@ func refusalOf(p *problem) *relay.Refusal {
 
 // renderRefusal writes an error as the protocol's clients read it.
 func (x *exchange) renderRefusal(err error) {
-	refusal, ok := err.(*relay.Refusal)
+	refusal, ok := errors.AsType[*relay.Refusal](err)
 	if !ok {
 		refusal = refusalOf(problemOf(err))
 	}

@@ -34,6 +34,7 @@ type options struct {
 	limited      bool   // takes limit, and instead of a cursor parameters of its own
 	stores       bool   // takes Idempotency-Key
 	atOnce       bool   // waits for no place: who watches the server must hear that it lives while it is busy
+	quiet        bool   // good requests are logged at level debug
 	anywhere     bool   // the operator need not say which tenant is meant
 	console      bool   // takes requests of the console's own pages alone
 	keyAlone     bool   // is about the key itself, so that the root key says no tenant; a cookie is no key
@@ -79,9 +80,9 @@ func (s *Server) table() []line {
 		conversations = "/api/v1/admin/agent/conversations"
 	)
 	lines := []line{
-		{"health", "GET", "/healthz", open, 200, handle(s.health), options{atOnce: true}},
-		{"ready", "GET", "/readyz", open, 200, handle(s.ready), options{atOnce: true}},
-		{"metrics", "GET", "/metrics", open, 200, handle(s.metricsText), plain},
+		{"health", "GET", "/healthz", open, 200, handle(s.health), options{atOnce: true, quiet: true}},
+		{"ready", "GET", "/readyz", open, 200, handle(s.ready), options{atOnce: true, quiet: true}},
+		{"metrics", "GET", "/metrics", open, 200, handle(s.metricsText), options{quiet: true}},
 		{"describe", "GET", "/openapi.json", open, 200, handle(s.openAPI), plain},
 		{"errors", "GET", "/errors", open, 200, handle(s.errorCodes), plain},
 
@@ -150,6 +151,8 @@ func (s *Server) table() []line {
 		{"listMemories", "GET", memories, reader, 200, handle(s.listMemories), list},
 		{"recall", "POST", memories + "/recall", agent, 200, handle(s.recall), plain},
 		{"getMemory", "GET", memory, reader, 200, handle(s.getMemory), plain},
+		{"putMemory", "PUT", memory, agent, 200, handle(s.putMemory), plain},
+		{"patchMemory", "PATCH", memory, agent, 200, handle(s.patchMemory), plain},
 		{"forgetMemory", "DELETE", memory, agent, 200, handle(s.forgetMemory), plain},
 		{"forgetMatching", "POST", memories + "/forget", agent, 200, handle(s.forgetMatching), plain},
 		{"listNamespaces", "GET", project + "/namespaces", reader, 200, handle(s.listNamespaces), list},

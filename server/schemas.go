@@ -119,6 +119,7 @@ var namedSchemas = []namedSchema{
 	schemaOf[summary.Answer]("SummaryAnswer", sent),
 
 	schemaOf[memory.Spec]("MemorySpec", received),
+	schemaOf[memory.Changes]("MemoryPatch", patched),
 	schemaOf[memory.Memory]("Memory", sent),
 	schemaOf[records.List[memory.Memory]]("MemoryList", sent),
 	schemaOf[memory.Version]("MemoryVersion", sent),

@@ -35,9 +35,11 @@ import (
 
 // Options are what a Server is made of.
 type Options struct {
-	Engine  *engine.Engine
-	Logger  *slog.Logger // the access log and internal errors; nil: nowhere
-	Version string       // as /healthz and /metrics show it
+	Engine *engine.Engine
+	Logger *slog.Logger // the access log and internal errors; nil: nowhere
+	// LogSample is the share of good requests that the access log shows, from 0 to 1. Statuses from 400 are always logged.
+	LogSample float64
+	Version   string // as /healthz and /metrics show it
 	// RateLimit bounds the requests of each tenant; the zero value is no bound.
 	RateLimit RateLimit
 	// Backup writes a backup of the store; nil: the store's database has backups of its own.
@@ -54,6 +56,7 @@ type Options struct {
 type Server struct {
 	engine      *engine.Engine
 	log         *slog.Logger
+	access      accessLog
 	version     string
 	now         func() time.Time
 	limits      limits
@@ -135,7 +138,7 @@ func newServer(o Options, l limits) (*Server, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	s := &Server{engine: o.Engine, log: o.Logger, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
+	s := &Server{engine: o.Engine, log: o.Logger, access: accessLog{Logger: o.Logger, sample: o.LogSample}, version: o.Version, now: o.Now, limits: l, backup: o.Backup,
 		metrics: newMetrics(o.Version), places: newPlaces(), feeds: newFeeds(), bytes: newBudget(l.bytes),
 		following: newBudget(int64(l.connections)),
 		connections: &connections{log: o.Logger, max: l.connections, taking: l.taking,

@@ -3,15 +3,12 @@ package server
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +42,7 @@ type stream struct {
 	head    []byte // of the response, until it is written
 	piece   *piece // what waits to be written; nil: nothing
 	lost    error  // of the first write that failed: nobody reads any more
+	sent    int64  // bytes of the body that were written
 }
 
 // piece is as much of a stream as is written at once, with room for what stands around a chunk.
@@ -131,6 +129,9 @@ func (s *stream) send(end bool) error {
 	if s.lost = s.extend(); s.lost == nil {
 		_, s.lost = s.conn.Write(out)
 	}
+	if s.lost == nil {
+		s.sent += int64(p.used)
+	}
 	return s.lost
 }
 
@@ -210,30 +211,31 @@ func (x *exchange) startStream(resp streamed) error {
 		resp.close()
 		return nil
 	}
-	s, id, path := x.s, x.id, strings.Clone(x.c.Path())
+	s := x.s
+	route := x.route
+	began := x.start
+	line := x.logLine()
+	line.status = r.StatusCode()
+	x.streamed = true
 	out := &stream{ctx: s.streams, stall: s.limits.stall, drain: s.limits.drain, pieces: &s.pieces}
 	s.metrics.streams.Add(1)
-	end := func() {
+	end := func(err error) {
 		resp.close()
 		open.release()
+		line.bytes = out.sent
+		line.duration = s.now().Sub(began)
+		s.access.logStream(route, &line, out.lost != nil, err)
 		s.metrics.streams.Add(-1) // A stream counts as open until it holds nothing.
 	}
 	x.handOver(out, func() (whole bool) {
-		defer end()
 		err := guard(func() error { return resp.run(out) })
 		if err == nil {
 			err = out.finish()
 		}
-		if err == nil {
-			return true
-		}
-		level := slog.LevelError
-		if out.lost != nil || errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) {
-			level = slog.LevelInfo // the reader left or the server is stopping
-		}
-		s.log.Log(s.base, level, "a stream broke off", "request_id", id, "path", path, "error", err)
-		return false // The connection is closed: nothing else can tell the reader that the response is incomplete.
-	}, end)
+		end(err)
+		// Otherwise the connection is closed: nothing else can tell the reader that the response is incomplete.
+		return err == nil
+	}, func() { end(net.ErrClosed) })
 	return nil
 }
 

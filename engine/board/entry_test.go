@@ -1,6 +1,7 @@
 package board_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -149,7 +150,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("with %d bytes: %d entries, %v", budget, len(got), err)
 		}
 	}
-	if _, err := read(100, false, 1, 4); err != board.ErrGone {
+	if _, err := read(100, false, 1, 4); !errors.Is(err, board.ErrGone) {
 		t.Errorf("an entry that is not there: %v", err)
 	}
 	if got, err := read(100, true, 1, 4); err != nil || len(got) != 2 || !got[1].Damaged || got[1].Seq != 4 {

@@ -33,7 +33,7 @@ func (k *Kit) ListMemories(f memory.Filter, limit int) (out []memory.Memory) {
 	k.Helper()
 	page := records.Page{Limit: limit}
 	for {
-		list, err := k.Memories.List(k.Context(), k.Admin, ident.DefaultProject, f, page)
+		list, err := k.Memories.List(k.Context(), k.Admin, ident.DefaultProject, f, memory.Recent, page)
 		if err != nil {
 			k.Fatal(err)
 		}

@@ -155,6 +155,8 @@ var ErrorCodes = []ErrorCode{
 	{"unknown_field", Invalid, "A JSON object has a field that is not known.", "Leave it out, or correct its name."},
 	{"unknown_item", Invalid, "The type of an item of the message's list is no string.", "See the format's types."},
 	{"unknown_key", Unauthorized, "The API key is unknown, expired or deleted.", "Ask for a new key."},
+	{"unknown_operator", Invalid, "A condition has an operator that is not known, or in a place where none can be.",
+		"Use the operators that the detail names."},
 	{"unknown_policy", Invalid, "There is no policy of that name.", "Upload it, or correct the name."},
 	{"unknown_record", Invalid, "The file has a record of a type that is not known.", "Import it into a newer server."},
 	{"unknown_role", Invalid, "A message's role is not known in its format.", "Correct the role or name the format."},
@@ -163,6 +165,8 @@ var ErrorCodes = []ErrorCode{
 	{"uploads_waiting", Unavailable, "Too many uploads of policies are waiting.", "Send the module again."},
 	{"unreadable_number", Invalid, "A number is one that many readers of JSON cannot hold.",
 		"Send it as a string, or one of the size of a 64-bit float."},
+	{"version_mismatch", Precondition, "The memory is at another version than the request expects; version and etag say " +
+		"which.", "Read it again, and change what it says now."},
 	{"wrong_format", Invalid, "A message is evidently of another format than the request says.",
 		"Give the format that the detail names."},
 	{"wrong_type", Invalid, "A field has the wrong JSON type.", "Send the type that the detail names."},

@@ -41,6 +41,14 @@ type Error struct {
 	Unit            string
 	// Refusal is set for module_refused: the check that a module failed.
 	Refusal *plan.Refusal
+	// Current is set for version_mismatch: what there is now.
+	Current *Current
+}
+
+// Current is the version of a thing that a precondition did not hold for; version 0: there is none.
+type Current struct {
+	Version int
+	ETag    string
 }
 
 // FieldError is one fault inside a request.

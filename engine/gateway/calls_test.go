@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,7 +187,7 @@ func TestNoWindow(t *testing.T) {
 		t.Errorf("the decision says %s", encode(t, row))
 	}
 	_, err := a.tryPrepare(func(ask *gateway.Ask) { failing(ask); ask.Closed = true })
-	if _, ok := err.(*fault.Error); !ok {
+	if _, ok := errors.AsType[*fault.Error](err); !ok {
 		t.Errorf("a closed project's call ended with %v", err)
 	}
 }
@@ -196,7 +197,7 @@ func TestTooLong(t *testing.T) {
 	a := newAgent(t, chat.OpenAIChat, "gpt-4o", gateway.Assemble)
 	a.ask(strings.Repeat("far too long ", 5000))
 	_, err := a.tryPrepare(func(ask *gateway.Ask) { ask.ContextTokens, ask.OutputTokens = 5000, 1000 })
-	long, ok := err.(*gateway.TooLong)
+	long, ok := errors.AsType[*gateway.TooLong](err)
 	if !ok || long.Maximum != 4000 || long.Tokens < 15_000 || long.Tokens > 16_000 {
 		t.Errorf("%v", err)
 	}

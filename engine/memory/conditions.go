@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,9 @@ func (c Conditions) readAll(field string, depth int, left *int) (condition, erro
 	}
 	all := map[string]condition{}
 	for name, raw := range c {
+		if strings.HasPrefix(name, "$") {
+			return nil, errOperator(field, name)
+		}
 		one, err := readCondition(field, raw, depth, left)
 		if err != nil {
 			return nil, err
@@ -77,27 +81,34 @@ func readCondition(field string, raw json.RawMessage, depth int, left *int) (con
 	if err := json.Unmarshal(raw, &nested); err != nil {
 		return nil, fault.InvalidField(field, "invalid_value", "must be JSON")
 	}
-	operators := 0
-	for name := range parts {
-		if strings.HasPrefix(name, "$") {
-			operators++
-		}
-	}
-	if operators == 0 {
+	isOperator := func(name string) bool { return strings.HasPrefix(name, "$") }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(parts)), isOperator) {
 		return nested.readAll(field, depth-1, left)
 	}
 	var all []condition
 	for name, operand := range parts {
 		one := operator(name, operand)
+		if one == nil && !slices.Contains(operators, name) {
+			return nil, errOperator(field, name)
+		}
 		if one == nil {
-			return nil, fault.InvalidField(field, "invalid_value", "%s: there are $eq, $ne, $gt, $gte, $lt and $lte "+
-				"with a number or a text to compare with, and $in with a list; other names cannot stand beside them", name)
+			return nil, fault.InvalidField(field, "invalid_value", "%s: $gt, $gte, $lt and $lte take a number or a text, "+
+				"$in takes a list", name)
 		}
 		all = append(all, one)
 	}
 	return func(v any) bool {
 		return !slices.ContainsFunc(all, func(holds condition) bool { return !holds(v) })
 	}, nil
+}
+
+// operators are those of conditions.
+var operators = []string{"$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in"}
+
+// errOperator refuses a name that is no operator, or where an operator cannot be.
+func errOperator(field, name string) error {
+	return fault.InvalidField(field, "unknown_operator", "%s cannot be here; the condition of a name is JSON that it "+
+		"equals, or an object of %s alone; all conditions must hold, there is no $or", name, strings.Join(operators, ", "))
 }
 
 // operator is nil where there is no such operator, or not with that operand.

@@ -57,8 +57,8 @@ func (svc *Service) edit(t *records.Tx, c ident.Caller, p *project.Record, from,
 		return out, err
 	}
 	var now *Memory
-	if old != nil && !old.expired(t.Now) {
-		m := old.Memory
+	if live := old.live(t.Now); live != nil {
+		m := live.Memory
 		now = &m
 	}
 	spec, err := change(now)
@@ -77,7 +77,7 @@ func (svc *Service) edit(t *records.Tx, c ident.Caller, p *project.Record, from,
 	if err != nil {
 		return out, err
 	}
-	if there != nil && !there.expired(t.Now) {
+	if there.live(t.Now) != nil {
 		return out, ErrTaken
 	}
 	if out, err = svc.storeOver(t, p, &spec, rec, there, old, room); err != nil || old == nil {

@@ -3,11 +3,9 @@ package memory
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
-	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -70,9 +68,7 @@ func (s *Spec) completeExtra() error {
 		return fault.InvalidField("value", "too_long", "has %d bytes as JSON, it may have %d", len(s.Value), maxValue)
 	}
 	if s.Content == "" {
-		if s.Content = strings.TrimSpace(rawjson.Text(s.Value)); !visible(s.Content) {
-			s.Content = string(s.Value)
-		}
+		s.Content = contentOf(s.Value)
 	}
 	return nil
 }

@@ -143,6 +143,19 @@ func (f *Filter) empty() bool {
 		len(f.Tags)+len(f.TagsAny)+len(f.TagsNot)+len(f.Categories) == 0
 }
 
+// named is the part of a project's memories by name that the filter's namespace leaves.
+func (f *Filter) named(pinc ident.Incarnation) []store.Range {
+	all := records.Memory.Under(pinc)
+	if f.path == "" {
+		return []store.Range{all}
+	}
+	part := func(from, to string) store.Range {
+		begin := all.From[:len(all.From):len(all.From)]
+		return store.Range{From: append(begin, f.path+from...), To: append(begin, f.path+to...)}
+	}
+	return []store.Range{part("!", `"`), part("/", "0")} // its own, then those of the namespaces below it
+}
+
 // within is the part of a project's index by time that the filter's times leave.
 func (f *Filter) within(pinc ident.Incarnation) store.Range {
 	rng := records.MemoryTime.Under(pinc)

@@ -1,9 +1,9 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -27,36 +27,30 @@ type Forgotten struct {
 func (svc *Service) Forget(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string) (
 	Forgotten, error,
 ) {
-	return svc.forgetOne(ctx, c, once, projectID, id, nil)
+	return svc.forgetOne(ctx, c, once, projectID, id, nil, Precondition{})
 }
 
-// ForgetIf is Forget for a memory that passes a filter; another is kept, as if it were not there. Of a memory that is
-// damaged its entry in the index by time says whether it passes; one that only its record could tell about is kept.
-func (svc *Service) ForgetIf(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f Filter) (
+// ForgetIf is Forget with a precondition. It answers version_mismatch where the memory is not as expected.
+func (svc *Service) ForgetIf(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string,
+	expected Precondition) (Forgotten, error) {
+	return svc.forgetOne(ctx, c, once, projectID, id, nil, expected)
+}
+
+// ForgetPassing is Forget for a memory that passes a filter; another is kept, as if it were not there. A damaged memory
+// is judged by its entry in the index by time; it is kept where only its record could tell.
+func (svc *Service) ForgetPassing(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f Filter) (
 	Forgotten, error,
 ) {
 	if err := f.Check(); err != nil {
 		return Forgotten{}, err
 	}
-	return svc.forgetOne(ctx, c, once, projectID, id, &f)
+	return svc.forgetOne(ctx, c, once, projectID, id, &f, Precondition{})
 }
 
 // forgetOne removes a memory that passes the filter, where there is one, and its words from the index.
-func (svc *Service) forgetOne(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter) (
-	Forgotten, error,
-) {
-	out, in, err := svc.forget(ctx, c, once, projectID, id, f)
-	if in != nil {
-		svc.settle(ctx, c.Tenant, in.Incarnation)
-	}
-	return out, err
-}
-
-// forget removes a memory that passes the filter, where there is one. In is the project where one was removed: the
-// memory's document is marked as dead there, and the caller settles the index.
-func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter) (
-	_ Forgotten, in *project.Record, err error,
-) {
+func (svc *Service) forgetOne(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, f *Filter,
+	expected Precondition) (Forgotten, error) {
+	var in *project.Record // where the memory was removed
 	room := svc.tallies.Reserve(c.Tenant)
 	forgotten, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (bool, error) {
 		in = nil // another try may find something else
@@ -65,30 +59,43 @@ func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once,
 			return false, err
 		}
 		old, err := svc.expect(t, p.Incarnation, id)
-		if old != nil && f != nil && !f.Passes(old, t.Now) {
-			return false, nil
-		}
 		if isDamaged(err) {
-			removed, err := svc.deleteDamaged(t, p.Incarnation, id, f)
-			if removed {
-				in = p
-			}
-			return removed, err
+			err = nil
+			old = &Record{Memory: Memory{Damaged: true}}
+		}
+		if err == nil {
+			err = expected.check(id, old.live(t.Now))
 		}
 		if err != nil || old == nil {
 			return false, err
 		}
-		in = p
-		if err := svc.hold(t.Ctx, room, replacing(old, nil)); err != nil {
+		gone, err := svc.remove(t, p.Incarnation, id, old, f)
+		if !gone || err != nil {
 			return false, err
 		}
-		return !old.expired(t.Now), svc.delete(t, p.Incarnation, old)
+		in = p
+		if old.Damaged {
+			return true, nil
+		}
+		return !old.expired(t.Now), svc.hold(t.Ctx, room, replacing(old, nil))
 	})
-	if room.End(err == nil); err != nil {
-		in = nil
+	room.End(err == nil)
+	if err == nil && in != nil {
+		svc.settle(ctx, c.Tenant, in.Incarnation)
 	}
 	namespace, key := ident.SplitFullName(id)
-	return Forgotten{key, namespace, forgotten}, in, err
+	return Forgotten{key, namespace, forgotten}, err
+}
+
+// remove collects the writes that remove a memory that passes the filter, if any, and tells whether it does.
+func (svc *Service) remove(t *records.Tx, pinc ident.Incarnation, id string, old *Record, f *Filter) (bool, error) {
+	switch {
+	case old.Damaged:
+		return svc.deleteDamaged(t, pinc, id, f)
+	case f != nil && !f.Passes(old, t.Now):
+		return false, nil
+	}
+	return true, svc.delete(t, pinc, old)
 }
 
 // The memories that one request forgets by a filter.
@@ -97,9 +104,11 @@ const (
 	maxForget     = 1000
 )
 
-// forgetMargin is how long before a request's deadline no further memory is forgotten, so that the answer arrives, and
-// how long the end of a request may take that was given up.
+// forgetMargin is how long before a request's deadline no further memory is forgotten, so that the answer arrives.
 const forgetMargin = 2 * time.Second
+
+// forgetChunk is how many memories one commit forgets.
+const forgetChunk = 64
 
 // ForgetMatching asks to forget all memories that pass a filter, which must name something.
 type ForgetMatching struct {
@@ -119,9 +128,10 @@ type ForgottenMatching struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-// ForgetMatching forgets the memories that pass a filter, each in a commit of its own, in which it must still pass. It
-// answers required where the filter names nothing, and the codes of List. What was forgotten before an error is audited
-// and leaves the index, too.
+// ForgetMatching forgets the memories that pass a filter, in commits of at most forgetChunk memories, each of which has
+// an audit entry with its count. A memory is forgotten only if it still passes in that commit. Recall finds none of them
+// from then on; the index's job removes their words. It answers required where the filter names nothing, and the codes
+// of List.
 func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectID string, in ForgetMatching) (
 	out ForgottenMatching, err error,
 ) {
@@ -139,50 +149,82 @@ func (svc *Service) ForgetMatching(ctx context.Context, c ident.Caller, projectI
 		return out, fault.InvalidField("filter", "required",
 			"name what to forget: a category, tags, a namespace, metadata, a time; until now is all there is")
 	}
-	list, err := svc.List(ctx, c, projectID, in.Filter, records.Page{Limit: in.Limit, Cursor: in.Cursor})
+	list, err := svc.List(ctx, c, projectID, in.Filter, Recent, records.Page{Limit: in.Limit, Cursor: in.Cursor})
 	if err != nil {
 		return out, err
 	}
 	out.HasMore, out.NextCursor = list.HasMore, list.NextCursor
-	var changed *project.Record // where a memory was removed
-	defer func() {
-		if changed == nil {
-			return
-		}
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetMargin)
-		defer cancel()
-		svc.settle(end, c.Tenant, changed.Incarnation)
-		if out.Count > 0 {
-			err = cmp.Or(err, svc.auditForgotten(end, c, projectID, out.Count))
-		}
-	}()
 	deadline, timed := ctx.Deadline()
-	for i := range list.Data {
-		m := &list.Data[i]
-		one := Forgotten{Key: m.Key, Namespace: m.Namespace}
+	for some := range slices.Chunk(list.Data, forgetChunk) {
 		if timed && time.Until(deadline) < forgetMargin && len(out.Data) > 0 {
 			out.HasMore, out.NextCursor = true, nil // asking again finds the rest
 			break
 		}
+		gone := make([]bool, len(some))
 		if !in.DryRun {
-			var removed *project.Record
-			one, removed, err = svc.forget(ctx, c, ident.Once{}, projectID, m.ID(), &in.Filter)
-			if err != nil {
-				return out, err
-			}
-			changed = cmp.Or(removed, changed)
+			gone, err = svc.forgetSome(ctx, c, projectID, some, &in.Filter)
 		}
-		if out.Data = append(out.Data, one); one.Forgotten {
-			out.Count++
+		if err != nil && out.Count > 0 {
+			out.HasMore, out.NextCursor = true, nil // what was forgotten is told; asking again tells of the error
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		for i := range some {
+			out.Data = append(out.Data, Forgotten{Key: some[i].Key, Namespace: some[i].Namespace, Forgotten: gone[i]})
+			if gone[i] {
+				out.Count++
+			}
 		}
 	}
 	return out, nil
 }
 
-// auditForgotten notes how many memories one request forgot by a filter.
-func (svc *Service) auditForgotten(ctx context.Context, c ident.Caller, projectID string, n int) error {
-	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
-		return struct{}{}, tenant.Audit(t, c, "memory.forget", projectID, fmt.Sprintf("%d memories by a filter", n))
+// forgetSome forgets those of some memories that still pass the filter, in one commit with its audit entry, and tells
+// which they were.
+func (svc *Service) forgetSome(ctx context.Context, c ident.Caller, projectID string, some []Memory, f *Filter) (
+	gone []bool, err error,
+) {
+	ids := make([]string, len(some))
+	for i := range some {
+		ids[i] = some[i].ID()
+	}
+	room := svc.tallies.Reserve(c.Tenant)
+	_, err = records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (struct{}, error) {
+		gone = make([]bool, len(some)) // another try may find something else
+		p, err := svc.projects.Project(t, c, projectID)
+		if err != nil {
+			return struct{}{}, err
+		}
+		found, err := svc.expectAll(t, p.Incarnation, ids...)
+		if err != nil {
+			return struct{}{}, err
+		}
+		var change records.Amount
+		count := 0
+		for i, old := range found {
+			if old == nil {
+				continue
+			}
+			if gone[i], err = svc.remove(t, p.Incarnation, ids[i], old, f); err != nil {
+				return struct{}{}, err
+			}
+			if gone[i] {
+				count++
+			}
+			if gone[i] && !old.Damaged {
+				change.Add(replacing(old, nil))
+			}
+		}
+		if count == 0 {
+			return struct{}{}, nil
+		}
+		if err := svc.hold(t.Ctx, room, change); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, tenant.Audit(t, c, "memory.forget", projectID, fmt.Sprintf("%d memories by a filter", count))
 	})
-	return err
+	room.End(err == nil)
+	return gone, err
 }

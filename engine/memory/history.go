@@ -2,12 +2,10 @@ package memory
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
@@ -48,20 +46,18 @@ func (svc *Service) History(ctx context.Context, c ident.Caller, projectID, key 
 	records.List[Version], error,
 ) {
 	out := records.List[Version]{Data: []Version{}}
-	limit, after, err := page.Decode()
+	p, rec, err := svc.live(ctx, c, projectID, key)
+	if err != nil {
+		return out, err
+	}
+	list := [][]byte{[]byte("history"), rec.Incarnation[:]}
+	limit, after, err := page.Decode(list...)
 	if err != nil {
 		return out, err
 	}
 	before := uint32(1<<32 - 1)
-	if after != nil {
-		if len(after) != 4 {
-			return out, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
-		}
+	if len(after) == 4 {
 		before = binary.BigEndian.Uint32(after)
-	}
-	p, rec, err := svc.live(ctx, c, projectID, key)
-	if err != nil {
-		return out, err
 	}
 	var asked []keptVersion
 	for _, kept := range slices.Backward(rec.History) {
@@ -69,9 +65,7 @@ func (svc *Service) History(ctx context.Context, c ident.Caller, projectID, key 
 			continue
 		}
 		if out.HasMore = len(asked) == limit; out.HasMore {
-			last := binary.BigEndian.AppendUint32(nil, uint32(kept.Version+1))
-			cursor := base64.RawURLEncoding.EncodeToString(last)
-			out.NextCursor = &cursor
+			out.NextCursor = records.Cursor(binary.BigEndian.AppendUint32(nil, uint32(kept.Version+1)), list...)
 			break
 		}
 		asked = append(asked, kept)
@@ -100,6 +94,7 @@ func (svc *Service) versions(ctx context.Context, tenant string, pinc ident.Inca
 			return out, errDamaged(rec.ID())
 		}
 		if v != nil && v.Replaced != nil && v.Incarnation == rec.Incarnation {
+			v.ETag = ""
 			out = append(out, Version{v.Memory, *v.Replaced})
 		}
 	}

@@ -3,141 +3,333 @@ package memory
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"slices"
+	"encoding/binary"
+	"encoding/json"
 	"time"
 
+	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
-// What one page of a listing may cost. A page that ends early says has_more.
+// What one page of a list may cost. A page that ends early says has_more.
 const (
-	maxScan      = 5_000   // entries looked at
+	maxScan      = 5_000   // entries or records read
 	scanChunk    = 1_000   // entries in one read
+	recordChunk  = 32      // records in one read; each may have more than a mebibyte
 	maxPageBytes = 8 << 20 // of memories
 	// recordsAtOnce is how many memories a filter that asks records reads together.
 	recordsAtOnce = 64
 )
 
-// List pages through a project's memories, the latest first by Memory.Time. One that is changed between two pages may
-// then be among the first, and in no page to come. It answers the field that is invalid, and not_found where there is no such project.
-func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, f Filter, page records.Page) (
-	records.List[Memory], error,
-) {
-	out := records.List[Memory]{Data: []Memory{}}
-	if err := f.Check(); err != nil {
-		return out, err
+// Order is the order of a list of memories.
+type Order string
+
+const (
+	// ByKey orders by namespace and key. No write moves a memory, so paging neither skips nor repeats one.
+	ByKey Order = "key"
+	// Recent orders by Memory.Time, the latest first. Memories that were changed while a client paged follow the oldest
+	// one, so that paging skips none; it may repeat them.
+	Recent Order = "recent"
+)
+
+// ParseOrder reads an order; empty is ByKey. It answers invalid_value.
+func ParseOrder(s string) (Order, error) {
+	switch o := Order(s); o {
+	case "":
+		return ByKey, nil
+	case ByKey, Recent:
+		return o, nil
 	}
-	limit, after, err := page.Decode()
-	if err != nil {
-		return out, err
+	return "", fault.InvalidField("order", "invalid_value", "must be key or recent")
+}
+
+// List pages through a project's memories that pass a filter. It answers the field that is invalid, and not_found where
+// there is no such project.
+func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, f Filter, order Order,
+	page records.Page) (records.List[Memory], error) {
+	l := listing{svc: svc, ctx: ctx, tenant: c.Tenant, f: &f, now: svc.db.Now(), entries: maxScan, bytes: maxPageBytes,
+		out: records.List[Memory]{Data: []Memory{}}}
+	if err := f.Check(); err != nil {
+		return l.out, err
 	}
 	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
-		return out, err
+		return l.out, err
 	}
-	rng, now := f.within(p.Incarnation), svc.db.Now()
-	prefix := records.MemoryTime.Under(p.Incarnation).From
-	if after != nil {
-		from := append(append(prefix[:len(prefix):len(prefix)], after...), 0)
-		rng.From = slices.MaxFunc([][]byte{from, rng.From}, bytes.Compare)
+	l.project = p
+	if l.list, err = f.list(p.Incarnation, order); err != nil {
+		return l.out, err
 	}
-	cost := pageCost{entries: maxScan, bytes: maxPageBytes}
+	var place []byte
+	if l.limit, place, err = page.Decode(l.list...); err != nil {
+		return l.out, err
+	}
+	if order == ByKey {
+		return l.out, l.byKey(place)
+	}
+	return l.out, l.recent(place)
+}
+
+// list names the list of the filter's memories for its cursors. The filter's times are left out: a tool that says "2
+// hours ago" means another time with each page.
+func (f *Filter) list(pinc ident.Incarnation, order Order) ([][]byte, error) {
+	same := *f
+	same.Since, same.Until = "", ""
+	said, err := json.Marshal(same)
+	return [][]byte{[]byte("memories"), pinc[:], []byte(order), said}, err
+}
+
+// listing is one page being made.
+type listing struct {
+	svc     *Service
+	ctx     context.Context
+	tenant  string
+	project *project.Record
+	f       *Filter
+	now     time.Time
+	limit   int
+	list    [][]byte // names the list
+	out     records.List[Memory]
+
+	// What the page may still cost.
+	entries, bytes int
+}
+
+// full tells whether the page takes no more memories.
+func (l *listing) full() bool { return len(l.out.Data) == l.limit || l.entries <= 0 || l.bytes <= 0 }
+
+// take tells whether there is room for a memory of so many bytes, and takes it. The first may have any length.
+func (l *listing) take(size int) bool {
+	if l.bytes < maxPageBytes && size > l.bytes {
+		l.bytes = 0
+		return false
+	}
+	l.bytes -= size
+	return true
+}
+
+// end says that the list goes on behind a place.
+func (l *listing) end(place []byte) {
+	l.out.HasMore, l.out.NextCursor = true, records.Cursor(place, l.list...)
+}
+
+// byKey makes a page in the order of full names.
+func (l *listing) byKey(place []byte) error {
+	prefix := records.Memory.Under(l.project.Incarnation).From
+	for _, rng := range l.f.named(l.project.Incarnation) {
+		if place != nil {
+			behind := append(append(prefix[:len(prefix):len(prefix)], place...), 0)
+			if bytes.Compare(behind, rng.From) > 0 {
+				rng.From = behind
+			}
+		}
+		if bytes.Compare(rng.From, rng.To) >= 0 {
+			continue
+		}
+		rng.Limit = recordChunk
+		if l.f.empty() && !l.f.NeedsRecord() {
+			rng.Limit = min(recordChunk, l.limit+1)
+		}
+		for it, err := range l.svc.db.Scan(l.ctx, l.tenant, rng) {
+			if err != nil {
+				return err
+			}
+			if l.full() || !l.take(len(it.Value)) {
+				l.end(place)
+				return nil
+			}
+			l.entries--
+			if err := l.add(it); err != nil {
+				return err
+			}
+			place = it.Key[len(prefix):]
+		}
+	}
+	return nil
+}
+
+// add adds the memory of a stored record if it passes the filter. A damaged one is judged by its entry in the index by
+// time.
+func (l *listing) add(it store.Item) error {
+	_, id, _ := records.Memory.Split(it.Key)
+	if !ident.InNamespace(id, l.f.path) {
+		return nil
+	}
+	rec := decode(it.Value)
+	if it.Damaged || rec.Damaged {
+		e, err := l.svc.entryNamed(l.ctx, l.tenant, l.project.Incarnation, id)
+		if err == nil && e != nil && !l.f.NeedsRecord() && l.f.matches(e, l.now) {
+			l.out.Data = append(l.out.Data, e.damaged())
+		}
+		return err
+	}
+	if l.f.Passes(rec, l.now) {
+		l.out.Data = append(l.out.Data, rec.Memory)
+	}
+	return nil
+}
+
+// entryNamed finds the whole entry of a memory in the index by time; nil where there is none. It reads the index, so it
+// is for memories whose record is damaged.
+func (svc *Service) entryNamed(ctx context.Context, tenant string, pinc ident.Incarnation, id string) (*entry, error) {
+	for it, err := range svc.db.Scan(ctx, tenant, records.MemoryTime.Under(pinc)) {
+		if err != nil {
+			return nil, err
+		}
+		if e, whole := entryOf(it); whole && e.id == id {
+			return &e, nil
+		}
+	}
+	return nil, nil
+}
+
+// recentHead is what a place in the order Recent begins with: which walk it is in, and when the first page was made.
+const recentHead = 1 + 8
+
+// recent makes a page in the order of time: a first walk from the latest memory to the oldest, and a second from the
+// oldest to the latest through what was changed since the first page was made. Whatever is changed again meanwhile
+// moves ahead of the second walk.
+func (l *listing) recent(place []byte) error {
+	w := walk{since: l.now}
+	if place != nil {
+		if len(place) < recentHead {
+			return records.ErrCursor()
+		}
+		w = walk{again: place[0] == 1, since: records.TimeOf(int64(binary.BigEndian.Uint64(place[1:])))}
+		if len(place) > recentHead {
+			w.behind = place[recentHead:]
+		}
+	}
+	done, err := l.walk(w)
+	if err != nil || !done || w.again || place == nil {
+		return err
+	}
+	w = walk{again: true, since: w.since}
+	if l.full() {
+		l.end(w.place())
+		return nil
+	}
+	_, err = l.walk(w)
+	return err
+}
+
+// walk is a walk through the index by time.
+type walk struct {
+	again  bool      // the second: the oldest first, and only what was changed since
+	since  time.Time // when the first page was made
+	behind []byte    // the place behind which it goes on; nil: the beginning
+}
+
+// place is the place for a cursor.
+func (w walk) place() []byte {
+	head := binary.BigEndian.AppendUint64([]byte{0}, uint64(w.since.UnixMilli()))
+	if w.again {
+		head[0] = 1
+	}
+	return append(head, w.behind...)
+}
+
+// walk goes on with a walk, and tells whether it came to its end within the page.
+func (l *listing) walk(w walk) (done bool, err error) {
+	prefix := records.MemoryTime.Under(l.project.Incarnation).From
+	rng := l.f.within(l.project.Incarnation)
+	rng.Reverse = w.again
 	for {
-		ask := limit - len(out.Data)
-		if f.NeedsRecord() { // which may leave out most of what the entries let through
-			ask = max(ask, recordsAtOnce)
+		if w.behind != nil {
+			at := append(prefix[:len(prefix):len(prefix)], w.behind...)
+			switch {
+			case w.again && bytes.Compare(at, rng.To) < 0:
+				rng.To = at
+			case !w.again && bytes.Compare(at, rng.From) >= 0:
+				rng.From = append(at, 0)
+			}
 		}
-		found, last, more, err := svc.scan(ctx, c.Tenant, rng, &f, ask, now, &cost)
+		found, last, more, err := l.scan(rng, w)
 		if err != nil {
-			return out, err
+			return false, err
 		}
-		shown, err := svc.show(ctx, c.Tenant, p, &f, found, now, limit, &out.Data)
+		shown, err := l.show(found, w)
 		if err != nil {
-			return out, err
+			return false, err
 		}
 		if shown < len(found) {
-			last, more = found[shown-1].keys(p.Incarnation)[0], true
+			last, more = found[shown-1].keys(l.project.Incarnation)[0], true
 		}
 		if !more {
-			return out, nil
+			return true, nil
 		}
 		if last != nil {
-			rng.From = append(bytes.Clone(last), 0)
+			w.behind = last[len(prefix):]
 		}
-		if len(out.Data) == limit || !cost.left() {
-			cursor := base64.RawURLEncoding.EncodeToString(rng.From[len(prefix) : len(rng.From)-1])
-			out.HasMore, out.NextCursor = true, &cursor
-			return out, nil
+		if l.full() {
+			l.end(w.place())
+			return false, nil
 		}
 	}
 }
 
-// show appends the memories of some entries that pass the filter, until there are as many as the limit says, and tells
-// how many entries it took.
-func (svc *Service) show(ctx context.Context, tenant string, p *project.Record, f *Filter, found []entry, now time.Time,
-	limit int, out *[]Memory) (taken int, err error) {
+// show adds the memories of some entries that pass the filter, until the page has as many as it may, and tells how many
+// entries it took.
+func (l *listing) show(found []entry, w walk) (taken int, err error) {
 	keys := make([]string, len(found))
 	for i := range found {
 		keys[i] = found[i].id
 	}
-	recs, err := svc.readAll(ctx, tenant, p, keys)
+	recs, err := l.svc.readAll(l.ctx, l.tenant, l.project, keys)
 	if err != nil {
 		return 0, err
 	}
 	for i, rec := range recs {
-		if len(*out) == limit {
+		if len(l.out.Data) == l.limit {
 			return i, nil
 		}
 		switch {
 		case rec == nil:
-		case rec.Damaged && !f.NeedsRecord():
-			*out = append(*out, found[i].damaged())
-		case !rec.Damaged && f.Passes(rec, now): // else it changed meanwhile
-			*out = append(*out, rec.Memory)
+		case rec.Damaged && !l.f.NeedsRecord() && !w.again:
+			l.out.Data = append(l.out.Data, found[i].damaged())
+		case rec.Damaged, w.again && !rec.UpdatedAt.After(w.since):
+		case l.f.Passes(rec, l.now): // else it changed meanwhile
+			l.out.Data = append(l.out.Data, rec.Memory)
 		}
 	}
 	return len(found), nil
 }
 
-// pageCost is what one page may still cost.
-type pageCost struct{ entries, bytes int }
-
-func (c *pageCost) left() bool { return c.entries > 0 && c.bytes > 0 }
-
 // scan finds entries that match in a part of the index by time. Where there are more that may match, last is the key of
 // the last entry looked at; nil where none was. A damaged entry is left out: its memory can still be read, found by
 // words, stored anew and forgotten.
-func (svc *Service) scan(ctx context.Context, tenant string, rng store.Range, f *Filter, limit int, now time.Time,
-	cost *pageCost) (found []entry, last []byte, more bool, err error) {
+func (l *listing) scan(rng store.Range, w walk) (found []entry, last []byte, more bool, err error) {
 	if bytes.Compare(rng.From, rng.To) >= 0 {
 		return nil, nil, false, nil
 	}
-	if rng.Limit = scanChunk; f.empty() {
+	limit := l.limit - len(l.out.Data)
+	if l.f.NeedsRecord() || w.again { // which may leave out most of what the entries let through
+		limit = max(limit, recordsAtOnce)
+	}
+	if rng.Limit = scanChunk; l.f.empty() && !w.again {
 		rng.Limit = min(scanChunk, limit+1)
 	}
-	for it, err := range svc.db.Scan(ctx, tenant, rng) {
+	for it, err := range l.svc.db.Scan(l.ctx, l.tenant, rng) {
 		if err != nil {
 			return nil, nil, false, err
 		}
 		e, whole := entryOf(it)
 		switch {
 		case !whole:
-			svc.logDamagedEntry(tenant)
-		case !f.matches(&e, now):
+			l.svc.logDamagedEntry(l.tenant)
+		case w.again && e.Occurred == nil && !e.at.After(w.since) || !l.f.matches(&e, l.now):
 		case len(found) == limit:
 			return found, last, true, nil
-		case cost.bytes < maxPageBytes && e.Bytes > cost.bytes: // the first may have any length
-			cost.bytes = 0
+		case !l.take(e.Bytes):
 			return found, last, true, nil
 		default:
-			found, cost.bytes = append(found, e), cost.bytes-e.Bytes
+			found = append(found, e)
 		}
 		last = it.Key
-		if cost.entries--; cost.entries == 0 {
+		if l.entries--; l.entries <= 0 {
 			return found, last, true, nil
 		}
 	}

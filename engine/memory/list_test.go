@@ -40,7 +40,7 @@ func TestMemoryPagesAreBounded(t *testing.T) {
 	}
 	raw.records.Store(0)
 	rare := memory.Filter{Tags: []string{"rare"}}
-	list, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, rare, records.Page{Limit: 5})
+	list, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, rare, memory.Recent, records.Page{Limit: 5})
 	if err != nil || len(list.Data) != 0 || !list.HasMore {
 		t.Fatalf("the first page has %d, has_more %v: %v", len(list.Data), list.HasMore, err)
 	}
@@ -51,7 +51,7 @@ func TestMemoryPagesAreBounded(t *testing.T) {
 		t.Errorf("all pages together find %d", len(got))
 	}
 	raw.records.Store(0)
-	if list, err = k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{},
+	if list, err = k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{}, memory.Recent,
 		records.Page{Limit: 5}); err != nil ||
 		len(list.Data) != 5 || raw.records.Load() > 6 {
 		t.Errorf("a page of five without a filter looked at %d entries: %v", raw.records.Load(), err)
@@ -66,7 +66,7 @@ func TestMemoryPagesAreBoundedInBytes(t *testing.T) {
 	}
 	page, seen := records.Page{Limit: 1000}, 0
 	for {
-		list, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{}, page)
+		list, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{}, memory.ByKey, page)
 		if err != nil || len(list.Data) > 8 || len(list.Data) == 0 {
 			t.Fatalf("a page has %d MiB: %v", len(list.Data), err)
 		}

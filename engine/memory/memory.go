@@ -58,6 +58,9 @@ type Memory struct {
 	UpdatedAt time.Time                  `json:"updated_at"` // of this one
 	KeyID     string                     `json:"key_id"`
 	Agent     string                     `json:"agent"`
+	// ETag names this version for If-Match and If-None-Match; empty for earlier versions and damaged memories. It is not
+	// stored.
+	ETag string `json:"etag,omitempty"`
 	// Damaged says that the stored bytes fail their checksum: the content is lost.
 	Damaged bool `json:"damaged,omitempty"`
 }
@@ -86,6 +89,7 @@ type stored struct {
 	CreatedAt   time.Time         `json:"created_at"`
 	UpdatedAt   time.Time         `json:"updated_at"`
 	ExpiresAt   *time.Time        `json:"expires_at,omitempty"`
+	Changed     []string          `json:"changed,omitempty"` // names of fields
 }
 
 // Store keeps a memory. The same key overwrites all of it, and what was before goes to its history. It answers the
@@ -95,12 +99,22 @@ type stored struct {
 func (svc *Service) Store(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec) (
 	m Memory, created bool, err error,
 ) {
+	return svc.StoreIf(ctx, c, once, projectID, spec, Precondition{})
+}
+
+// StoreIf is Store with a precondition. It answers version_mismatch where the memory is not as expected, and required
+// where a memory without a key is to match something.
+func (svc *Service) StoreIf(ctx context.Context, c ident.Caller, once ident.Once, projectID string, spec Spec,
+	expected Precondition) (m Memory, created bool, err error) {
+	if spec.Key == "" && len(expected.Match) > 0 {
+		return m, false, fault.InvalidField("key", "required", "If-Match needs the key of a memory")
+	}
 	if err := spec.complete(); err != nil {
 		return Memory{}, false, err
 	}
 	room := svc.tallies.Reserve(c.Tenant)
 	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
-		return svc.store(t, c, projectID, &spec, room)
+		return svc.store(t, c, projectID, &spec, &expected, room)
 	})
 	room.End(err == nil)
 	if err != nil {
@@ -116,6 +130,7 @@ func (svc *Service) Store(ctx context.Context, c ident.Caller, once ident.Once, 
 		}
 	}
 	m.Version, m.CreatedAt, m.UpdatedAt, m.ExpiresAt = out.Version, out.CreatedAt, out.UpdatedAt, out.ExpiresAt
+	m.ETag = etag(out.Version, out.Incarnation)
 	return m, out.Created, nil
 }
 
@@ -137,8 +152,8 @@ func (svc *Service) stillThere(ctx context.Context, c ident.Caller, projectID, k
 }
 
 // store collects the writes that make the spec its key's next version.
-func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec *Spec, room *records.Reservation) (
-	out stored, err error) {
+func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec *Spec, expected *Precondition,
+	room *records.Reservation) (out stored, err error) {
 	p, err := svc.projects.Project(t, c, projectID)
 	if err != nil {
 		return out, err
@@ -148,6 +163,9 @@ func (svc *Service) store(t *records.Tx, c ident.Caller, projectID string, spec 
 		rec.Key = svc.db.NewID("mem_", 10)
 	}
 	old, err := svc.expect(t, p.Incarnation, rec.ID())
+	if err == nil {
+		err = expected.check(rec.ID(), old.live(t.Now))
+	}
 	if err != nil {
 		return out, err
 	}
@@ -230,7 +248,7 @@ func (svc *Service) live(ctx context.Context, c ident.Caller, projectID, id stri
 	switch {
 	case err != nil:
 	case found[0] == nil:
-		err = fault.Errorf(fault.NotFound, "not_found", "no memory %q", id)
+		err = noMemory(id)
 	case found[0].Damaged:
 		err = errDamaged(id)
 	default:

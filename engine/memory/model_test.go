@@ -26,6 +26,7 @@ type world struct {
 	k    *enginetest.Kit
 	r    *rand.Rand
 	keys map[string]remembered
+	tags map[string]bool // the key and ETag of every version so far
 }
 
 // expire drops what is past its time.
@@ -79,6 +80,10 @@ func (w *world) store() {
 	if want.Tags == nil {
 		want.Tags = []string{}
 	}
+	if want.ETag = m.ETag; m.ETag == "" || w.tags[m.Key+m.ETag] {
+		w.k.Fatalf("the ETag %q is empty or was another version's", m.ETag)
+	}
+	w.tags[m.Key+m.ETag] = true
 	if !reflect.DeepEqual(m, want) {
 		w.k.Fatalf("stored  %s\nwanted %s", brief(m), brief(want))
 	}
@@ -172,6 +177,7 @@ func (w *world) checkHistory(key string, versions remembered) {
 		if bytes += len(m.Content); kept == 20 || kept > 0 && bytes > 2<<20 {
 			break
 		}
+		m.ETag = ""
 		want = append(want, m)
 		kept++
 	}
@@ -193,7 +199,7 @@ func TestMemoriesAreAMap(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			raw := memstore.New()
-			w := &world{k: enginetest.Open(t, raw), r: rand.New(rand.NewPCG(seed, 1)), keys: map[string]remembered{}}
+			w := &world{k: enginetest.Open(t, raw), r: rand.New(rand.NewPCG(seed, 1)), keys: map[string]remembered{}, tags: map[string]bool{}}
 			for range 250 {
 				switch n := w.r.IntN(20); {
 				case n < 11:

@@ -2,10 +2,8 @@ package memory
 
 import (
 	"context"
-	"encoding/base64"
 	"strings"
 
-	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
@@ -24,21 +22,19 @@ func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID st
 	if err := ident.CheckNamespace("namespace", below); err != nil {
 		return out, err
 	}
-	limit, after, err := page.Decode()
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
 	if err != nil {
 		return out, err
 	}
-	if _, ok := ident.ParseNamespacePath(string(after)); !ok {
-		return out, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
-	}
-	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
+	path := ident.NamespacePath(below)
+	list := [][]byte{[]byte("namespaces"), p.Incarnation[:], []byte(path)}
+	limit, after, err := page.Decode(list...)
 	if err != nil {
 		return out, err
 	}
 	all := records.Memory.Under(p.Incarnation)
 	// Names are read from their beginning on: the namespace's path, "!" or "/", and the rest.
 	from := func(name string) []byte { return append(all.From[:len(all.From):len(all.From)], name...) }
-	path := ident.NamespacePath(below)
 	rng := all
 	if rng.From, rng.To = from(path+"!"), from(path+"0"); path == "" { // "0" comes right behind "/"
 		rng.From = from("/")
@@ -58,8 +54,8 @@ func (svc *Service) Namespaces(ctx context.Context, c ident.Caller, projectID st
 			continue // it begins alike, as /users-of does /users
 		}
 		if len(out.Data) == limit {
-			last := base64.RawURLEncoding.EncodeToString([]byte(ident.NamespacePath(out.Data[limit-1].Namespace)))
-			out.HasMore, out.NextCursor = true, &last
+			last := ident.NamespacePath(out.Data[limit-1].Namespace)
+			out.HasMore, out.NextCursor = true, records.Cursor([]byte(last), list...)
 			return out, nil
 		}
 		out.Data = append(out.Data, Namespace{namespace})

@@ -47,6 +47,14 @@ func (r *Record) expired(now time.Time) bool {
 	return r.ExpiresAt != nil && !r.ExpiresAt.After(now)
 }
 
+// live is the record where there is one that is not expired, else nil.
+func (r *Record) live(now time.Time) *Record {
+	if r == nil || r.expired(now) {
+		return nil
+	}
+	return r
+}
+
 func (r *Record) session() string {
 	if r.SessionID == nil {
 		return ""
@@ -58,7 +66,7 @@ func (r *Record) session() string {
 func (r *Record) encode() ([]byte, error) {
 	r.Bytes = len(r.Content)
 	bare := *r
-	bare.Content = ""
+	bare.Content, bare.ETag = "", ""
 	var encoded bytes.Buffer
 	e := json.NewEncoder(&encoded)
 	e.SetEscapeHTML(false) // the value is kept as it was said
@@ -84,6 +92,7 @@ func decode(stored []byte) *Record {
 		return damaged
 	}
 	rec.Content = string(stored[head:])
+	rec.ETag = etag(rec.Version, rec.Incarnation)
 	return rec
 }
 
@@ -174,10 +183,14 @@ func (svc *Service) expect(t *records.Tx, pinc ident.Incarnation, key string) (*
 	if err != nil {
 		return nil, err
 	}
+	if found[0] != nil && found[0].Damaged {
+		return nil, errDamaged(key)
+	}
 	return found[0], nil
 }
 
-// expectAll is expect for several memories; nil stands for one that there is not.
+// expectAll is expect for several memories; nil stands for a missing one. A damaged one comes as such, and is no
+// precondition, because nobody knows its bytes.
 func (svc *Service) expectAll(t *records.Tx, pinc ident.Incarnation, keys ...string) ([]*Record, error) {
 	stored := make([][]byte, len(keys))
 	for i, key := range keys {
@@ -188,14 +201,12 @@ func (svc *Service) expectAll(t *records.Tx, pinc ident.Incarnation, keys ...str
 		return nil, err
 	}
 	for i, rec := range found {
-		expect := store.Expect{Key: stored[i]}
-		if rec != nil {
-			if rec.Damaged {
-				return nil, errDamaged(keys[i])
-			}
-			expect.Value = rec.stored
+		switch {
+		case rec == nil:
+			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: stored[i]})
+		case !rec.Damaged:
+			t.Batch.Expect = append(t.Batch.Expect, store.Expect{Key: stored[i], Value: rec.stored})
 		}
-		t.Batch.Expect = append(t.Batch.Expect, expect)
 	}
 	return found, nil
 }

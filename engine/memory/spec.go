@@ -55,7 +55,7 @@ type Spec struct {
 	Source     string     `json:"source,omitempty"`
 	SessionID  string     `json:"session_id,omitempty"`
 	Importance *float64   `json:"importance,omitempty"` // 0 to 1
-	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty" day:"end"`
 	OccurredAt *time.Time `json:"occurred_at,omitempty"`
 	// Metadata is flat: texts, numbers and truth values, by name.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`

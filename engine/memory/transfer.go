@@ -95,6 +95,7 @@ func (p *part) exportMemories(x *transfer.Exporting, project *project.Record, ke
 				"memory %q cannot be read, so the export would not be whole", keys[i])
 		}
 		out := line{FileLine: transfer.FileLine{Type: lineType}, Project: project.ID, Memory: rec.Memory}
+		out.ETag = ""
 		out.History, err = p.svc.versions(x.Ctx, x.Caller.Tenant, project.Incarnation, rec, rec.History)
 		if err != nil {
 			return err
@@ -159,6 +160,7 @@ func (m *Memory) readmit() error {
 	if m.SessionID = nil; spec.SessionID != "" {
 		m.SessionID = &spec.SessionID
 	}
+	m.ETag = ""
 	m.CreatedAt, m.UpdatedAt = records.ToTheMillisecond(m.CreatedAt), records.ToTheMillisecond(m.UpdatedAt)
 	switch {
 	case m.Damaged:
@@ -334,7 +336,10 @@ func (p *part) putAll(im *transfer.Importing, t *records.Tx, b *batch) (adds rec
 		if in.expired(t.Now) {
 			continue
 		}
-		if found[i] != nil && !found[i].expired(t.Now) {
+		if found[i] != nil && found[i].Damaged {
+			return adds, 0, errDamaged(keys[i])
+		}
+		if found[i].live(t.Now) != nil {
 			return adds, 0, fault.Errorf(fault.Conflict, "import_conflict", "memory %q of project %q was made meanwhile",
 				keys[i], in.Project)
 		}

@@ -1,8 +1,11 @@
 package records
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/store"
@@ -20,22 +23,52 @@ const (
 	maxCursor   = 1024 // bytes; the longest key that a list goes on behind is shorter
 )
 
-// Decode gives a page's bounds; after is nil for the first page. It answers out_of_range for a limit and invalid_cursor
-// for a cursor that no page gave.
-func (p Page) Decode() (limit int, after []byte, err error) {
+// A cursor is its version, a digest of the list that it belongs to, and the place behind which the next page begins, so
+// that a cursor of another list, or one that nobody gave, is refused.
+const (
+	cursorVersion = 1
+	cursorHead    = 1 + 8 // bytes before the place
+)
+
+// Decode gives a page's bounds. List names the list that is paged through; after is nil for its first page. Decode
+// answers out_of_range for a limit, and invalid_cursor for a cursor that no page of the list gave.
+func (p Page) Decode(list ...[]byte) (limit int, after []byte, err error) {
 	if limit = p.Limit; limit == 0 {
 		limit = defaultPage
 	}
 	if limit < 1 || limit > maxPage {
 		return 0, nil, fault.InvalidField("limit", "out_of_range", "must be from 1 to %d", maxPage)
 	}
-	if p.Cursor != "" {
-		after, err = base64.RawURLEncoding.DecodeString(p.Cursor)
-		if err != nil || len(after) == 0 || len(after) > maxCursor {
-			return 0, nil, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
-		}
+	if p.Cursor == "" {
+		return limit, nil, nil
 	}
-	return limit, after, nil
+	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err != nil || len(raw) <= cursorHead || len(raw) > maxCursor || !bytes.Equal(raw[:cursorHead], headOf(list)) {
+		return 0, nil, ErrCursor()
+	}
+	return limit, raw[cursorHead:], nil
+}
+
+// ErrCursor is the error for a cursor that no page of a list gave.
+func ErrCursor() error {
+	return fault.InvalidField("cursor", "invalid_cursor",
+		"must be the next_cursor of an earlier page of the same list, with the same filters and order")
+}
+
+// Cursor is the cursor of the page that begins behind a place, which must not be empty, of a list.
+func Cursor(place []byte, list ...[]byte) *string {
+	s := base64.RawURLEncoding.EncodeToString(append(headOf(list), place...))
+	return &s
+}
+
+// headOf is how the cursors of a list begin.
+func headOf(list [][]byte) []byte {
+	h := sha256.New()
+	for _, part := range list {
+		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
+		h.Write(part)
+	}
+	return append([]byte{cursorVersion}, h.Sum(nil)[:cursorHead-1]...)
 }
 
 // List is one page of a listing.
@@ -51,11 +84,11 @@ type List[T any] struct {
 func ListPage[T, S any](ctx context.Context, db *DB, tenant string, rng store.Range, page Page,
 	show func(key []byte, value *T) (S, bool)) (List[S], error) {
 	out := List[S]{Data: []S{}}
-	limit, from, err := page.Decode()
+	prefix := rng.From
+	limit, from, err := page.Decode(prefix)
 	if err != nil {
 		return out, err
 	}
-	prefix := rng.From
 	if from != nil {
 		rng.From = after(append(prefix[:len(prefix):len(prefix)], from...))
 	}
@@ -71,8 +104,7 @@ func ListPage[T, S any](ctx context.Context, db *DB, tenant string, rng store.Ra
 		}
 		if len(out.Data) == limit {
 			out.HasMore = true
-			cursor := base64.RawURLEncoding.EncodeToString(last[len(prefix):])
-			out.NextCursor = &cursor
+			out.NextCursor = Cursor(last[len(prefix):], prefix)
 			break
 		}
 		out.Data, last = append(out.Data, shown), it.Key

@@ -57,7 +57,7 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 			return err
 		}
 		raw, err := in.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return fault.Errorf(fault.Invalid, "export_incomplete",
 				"the file ends after %d lines without its last line; nothing was imported", number-1)
 		}
@@ -85,7 +85,7 @@ func (im *Importing) each(file io.ReadSeeker, passed bool, do func(Part, *Import
 			return atLine(number, err)
 		}
 		if last {
-			if _, err := in.next(); err != io.EOF {
+			if _, err := in.next(); !errors.Is(err, io.EOF) {
 				return fault.Errorf(fault.Invalid, "invalid_export", "line %d: there is more after the last line",
 					number+1)
 			}

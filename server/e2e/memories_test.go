@@ -51,7 +51,7 @@ func (c *conversation) keys(query string) (keys []string) {
 	cursor := ""
 	for {
 		var p memoryPage
-		c.get(c.path("/memories?limit=2&") + query + cursor).want(200).into(&p)
+		c.get(c.path("/memories?limit=2&order=recent&") + query + cursor).want(200).into(&p)
 		for _, m := range p.Data {
 			keys = append(keys, m.Key)
 		}

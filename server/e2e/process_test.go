@@ -150,7 +150,9 @@ func launchWith(binary, data string, variables []string, args ...string) (*proce
 		return nil, err
 	}
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, args...)...)
-	cmd.Env = append(append(environment(), "MNEME_ROOT_KEY="+rootKey, "MNEME_STORE="+store), variables...)
+	// What failed is logged, so that it is among the last lines.
+	cmd.Env = append(append(environment(), "MNEME_ROOT_KEY="+rootKey, "MNEME_STORE="+store, "MNEME_LOG_SAMPLE=0"),
+		variables...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func TestKeysAreNowhere(t *testing.T) {
 	}
 	begin := func() *process {
 		p, err := launchWith(binary, data, []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "ANTHROPIC_BASE_URL=" + provider.URL,
-			"MNEME_PROXY_SEAL_KEY=" + seal, "MNEME_STORE="})
+			"MNEME_PROXY_SEAL_KEY=" + seal, "MNEME_STORE=", "MNEME_LOG_SAMPLE=1"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func TestMemoriesByQuestion(t *testing.T) {
 		return w.Memories[0].Key
 	}
 	var listed struct{ Data []memory } // the last changed first; several may be of the same millisecond
-	c.get(c.path("/memories")).want(200).into(&listed)
+	c.get(c.path("/memories?order=recent")).want(200).into(&listed)
 	if got := first(object{"memories": object{}}); got != listed.Data[0].Key {
 		t.Errorf("without a question the last changed comes first, %s, not %s", listed.Data[0].Key, got)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -95,7 +96,7 @@ func TestSieveKeepsLines(t *testing.T) {
 	} {
 		var got strings.Builder
 		out := &answers{}
-		if err := sieve(in, &got, out); err != io.EOF || got.String() != want.String() || out.due != 3 {
+		if err := sieve(in, &got, out); !errors.Is(err, io.EOF) || got.String() != want.String() || out.due != 3 {
 			t.Errorf("%s: %v, %d bytes, want %d, %d answers are due", name, err, got.Len(), want.Len(), out.due)
 		}
 	}

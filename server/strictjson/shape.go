@@ -23,7 +23,7 @@ const (
 	number
 )
 
-var kindNames = [...]string{"anything", "an object", "an array", "a string", "a string", "an RFC 3339 time", "true or false",
+var kindNames = [...]string{"anything", "an object", "an array", "a string", "a string", "an RFC 3339 time or a day", "true or false",
 	"an integer", "a number"}
 
 // shape is what a Go type allows in JSON.
@@ -32,6 +32,7 @@ type shape struct {
 	fields map[string]field // object
 	elem   *shape           // array
 	typ    reflect.Type     // ownText: it reads itself from a text
+	end    bool             // timestamp: a day stands for its end, as the field's tag `day:"end"` says
 }
 
 // field is one field of an object. The fields of an object are numbered from 0.
@@ -100,6 +101,10 @@ func addFields(t reflect.Type, fields map[string]field, seen map[reflect.Type]*s
 		if len(fields) == maxFields {
 			panic(t.String() + " has more fields than a request may have")
 		}
-		fields[name] = field{number: len(fields), shape: shapeOf(f.Type, seen)}
+		s := shapeOf(f.Type, seen)
+		if s.kind == timestamp && f.Tag.Get("day") == "end" {
+			s = &shape{kind: timestamp, end: true}
+		}
+		fields[name] = field{number: len(fields), shape: s}
 	}
 }

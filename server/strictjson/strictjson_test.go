@@ -30,6 +30,7 @@ type request struct {
 	Pipeline []step            `json:"pipeline"`
 	Messages []json.RawMessage `json:"messages"`
 	Expires  *time.Time        `json:"expires_at"`
+	Until    *time.Time        `json:"until" day:"end"`
 	From     netip.Addr        `json:"from"`
 	hidden   int               //lint:ignore U1000 no JSON may set it
 }
@@ -38,6 +39,7 @@ func TestDecodeAccepts(t *testing.T) {
 	d := strictjson.For[request]()
 	seven := 7
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	day, end := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 23, 59, 59, 999_000_000, time.UTC)
 	for body, want := range map[string]request{
 		`{}`:   {},
 		`null`: {},
@@ -55,6 +57,8 @@ func TestDecodeAccepts(t *testing.T) {
 			`"\\"`)},
 		`{"expires_at":"2026-01-02T03:04:05Z"}`:                      {Expires: &at},
 		`{"expires_at":"2026-01-02T03:04:05", "session_id":"after"}`: {Expires: &at, Session: "after"},
+		`{"expires_at":"2026-01-02"}`:                                {Expires: &day},
+		`{"until":"2026-01-02","explain":true}`:                      {Until: &end, Explain: true},
 	} {
 		var got request
 		if err := d.Decode([]byte(body), &got); err != nil {
@@ -96,13 +100,12 @@ func TestDecodeNamesEveryFault(t *testing.T) {
 		`{"explian":true}`:                "explian: unknown field; did you mean `explain`?",
 		`{"budget":{"max_tokens":99999999999999999999}}`: "budget.max_tokens: number 99999999999999999999 does not " +
 			"fit the field",
-		`{"expires_at":"tomorrow"}`:   "expires_at: must be an RFC 3339 time",
-		`{"expires_at":"2026-01-02"}`: "expires_at: must be an RFC 3339 time",
-		`{"expires_at":5}`:            "expires_at: must be an RFC 3339 time",
-		`{"from":5}`:                  "from: must be a string",
-		`{"from":"here"}`:             "from: does not fit the field: ParseAddr(\"here\"): unable to parse IP",
-		`[]`:                          "must be an object",
-		`"x"`:                         "must be an object",
+		`{"expires_at":"tomorrow"}`: "expires_at: must be an RFC 3339 time or a day",
+		`{"expires_at":5}`:          "expires_at: must be an RFC 3339 time or a day",
+		`{"from":5}`:                "from: must be a string",
+		`{"from":"here"}`:           "from: does not fit the field: ParseAddr(\"here\"): unable to parse IP",
+		`[]`:                        "must be an object",
+		`"x"`:                       "must be an object",
 	} {
 		var got request
 		err := d.Decode([]byte(body), &got)

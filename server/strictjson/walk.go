@@ -48,7 +48,7 @@ func (w *walker) value(s *shape) {
 	switch {
 	case c == 'n' || s.kind == anything:
 	case c == '"' && s.kind == timestamp:
-		w.timestamp(literal)
+		w.timestamp(s, literal)
 	case c == '"' && s.kind == ownText:
 		if err := reflect.New(s.typ).Interface().(encoding.TextUnmarshaler).UnmarshalText(unquote(literal)); err != nil {
 			w.fault(WrongType, "does not fit the field: "+err.Error())
@@ -74,10 +74,19 @@ func fits(k kind, literal []byte) bool {
 	}
 }
 
-func (w *walker) timestamp(literal []byte) {
+// timestamp takes RFC 3339 times, those without a zone as UTC, and days.
+func (w *walker) timestamp(s *shape, literal []byte) {
 	var t time.Time
 	written := unquote(literal)
 	if t.UnmarshalText(written) == nil {
+		return
+	}
+	if _, err := time.Parse(time.DateOnly, string(written)); err == nil {
+		rest := "T00:00:00Z"
+		if s.end {
+			rest = "T23:59:59.999Z"
+		}
+		w.edits = append(w.edits, edit{w.at - 1, w.at - 1, rest})
 		return
 	}
 	if t.UnmarshalText(append(bytes.Clone(written), 'Z')) == nil {

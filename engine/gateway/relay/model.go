@@ -32,7 +32,7 @@ func ModelInForm(contentType string, body []byte) (string, error) {
 	_, parameters, _ := mime.ParseMediaType(contentType)
 	for parts := multipart.NewReader(bytes.NewReader(body), parameters["boundary"]); ; {
 		part, err := parts.NextPart()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return "", nil
 		}
 		if err != nil {

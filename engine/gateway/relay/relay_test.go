@@ -344,7 +344,7 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 				if reached[name] = true; !c.may || resp.StatusCode != http.StatusTemporaryRedirect {
 					t.Errorf("%s was reached: %v, allow_private %v: %s", name, c.allowed, c.private, resp.Status)
 				}
-			} else if refusal := err.(*Refusal); strings.Contains(name, "example") && refusal.Status != http.StatusForbidden {
+			} else if refusal, _ := errors.AsType[*Refusal](err); strings.Contains(name, "example") && refusal.Status != http.StatusForbidden {
 				t.Errorf("%s: %d %s", name, refusal.Status, refusal.Message)
 			}
 		}

@@ -8,7 +8,6 @@ package catalogue
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -157,7 +156,7 @@ func (p place) compare(o place) int {
 
 // bound reads where the page begins.
 func (l *lister) bound(page records.Page) error {
-	limit, cursor, err := page.Decode()
+	limit, cursor, err := page.Decode(l.list()...)
 	if err != nil {
 		return err
 	}
@@ -166,16 +165,19 @@ func (l *lister) bound(page records.Page) error {
 	if cursor == nil {
 		return nil
 	}
-	if len(cursor) < 10 || int(cursor[0]) != l.order {
-		return fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page in the same order")
+	if len(cursor) < 9 {
+		return records.ErrCursor()
 	}
-	l.after = &place{binary.BigEndian.Uint64(cursor[1:]), string(cursor[9:])}
+	l.after = &place{binary.BigEndian.Uint64(cursor), string(cursor[8:])}
 	return nil
+}
+
+// list names the list for its cursors.
+func (l *lister) list() [][]byte {
+	return [][]byte{[]byte("sessions"), l.project.Incarnation[:], []byte(l.q.Sort)}
 }
 
 // cursor names the place behind which the next page begins.
 func (l *lister) cursor(p place) *string {
-	b := binary.BigEndian.AppendUint64([]byte{byte(l.order)}, p.value)
-	s := base64.RawURLEncoding.EncodeToString(append(b, p.id...))
-	return &s
+	return records.Cursor(append(binary.BigEndian.AppendUint64(nil, p.value), p.id...), l.list()...)
 }

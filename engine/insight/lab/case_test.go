@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -98,7 +99,7 @@ func TestRunningOnADecision(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := k.Trials.Run(t.Context(), k.Admin, "by-tag", 1, &req, nil)
-		known, ok := err.(*fault.Error)
+		known, ok := errors.AsType[*fault.Error](err)
 		if !ok || known.Kind != fault.Invalid || len(known.Fields) != 1 || known.Fields[0].Field != field {
 			t.Errorf("%s: %v", request, err)
 		}

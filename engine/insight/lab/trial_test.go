@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -175,7 +176,7 @@ func TestReplayingSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := k.Trials.Replay(t.Context(), k.Admin, "p", 1, req)
-		if e, ok := err.(*fault.Error); !ok || e.Kind != test.kind {
+		if e, ok := errors.AsType[*fault.Error](err); !ok || e.Kind != test.kind {
 			t.Errorf("%s: %v", test.request, err)
 		}
 	}

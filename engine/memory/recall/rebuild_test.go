@@ -219,7 +219,7 @@ func TestRebuildAmongChanges(t *testing.T) {
 			}
 			total := 0
 			for after := ""; ; {
-				page, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{},
+				page, err := k.Memories.List(t.Context(), k.Admin, ident.DefaultProject, memory.Filter{}, memory.ByKey,
 					records.Page{Limit: 100, Cursor: after})
 				if err != nil {
 					t.Fatal(err)

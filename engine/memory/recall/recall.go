@@ -194,7 +194,7 @@ func (r *recalling) acceptMemory(d *rank.Document) (bool, error) {
 // recentMemories gives the memories of the latest time.
 func (r *recalling) recentMemories() error {
 	for page := (records.Page{Limit: r.Limit}); ; {
-		list, err := r.svc.memories.List(r.ctx, r.caller, r.project.ID, r.memories, page)
+		list, err := r.svc.memories.List(r.ctx, r.caller, r.project.ID, r.memories, memory.Recent, page)
 		if err != nil {
 			return err
 		}

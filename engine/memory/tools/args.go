@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/memory"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 )
 
@@ -132,6 +133,66 @@ func (a *arguments) namespace() []string {
 		a.fault("namespace", "invalid_value", "must be at most 16 names of 1 to 128 bytes, outermost first")
 	}
 	return namespace
+}
+
+// version reads if_version; nil where none is said.
+func (a *arguments) version() *int {
+	n := a.number("if_version")
+	if n == nil {
+		return nil
+	}
+	if *n < 0 || *n != float64(int(*n)) {
+		a.fault("if_version", "out_of_range", "must be a version that was shown, or 0 for a memory that does not exist")
+		return nil
+	}
+	version := int(*n)
+	return &version
+}
+
+// clearable are the fields that memory_store can clear.
+var clearable = []string{"expires_at", "occurred_at", "tags"}
+
+// patch reads what memory_store says of a memory. What is left out or null is not in the patch.
+func (a *arguments) patch(now time.Time) memory.Patch {
+	fields := map[string]any{}
+	if a.take("content") != nil {
+		fields["content"] = a.text("content")
+	}
+	if category := a.category(); category != "" {
+		fields["category"] = category
+	}
+	if tags := a.texts("tags"); tags != nil {
+		fields["tags"] = tags
+	}
+	if n := a.number("importance"); n != nil {
+		fields["importance"] = *n
+	}
+	for _, name := range []string{"expires_at", "occurred_at"} {
+		last := name == "expires_at"
+		at, err := records.ParseBound(name, a.bound(name, now, last), last)
+		if err == nil && at != nil { // an error is noted already
+			fields[name] = at
+		}
+	}
+	for _, name := range a.texts("clear") {
+		switch _, said := fields[name]; {
+		case !slices.Contains(clearable, name):
+			a.fault("clear", "invalid_value", "can name %s", strings.Join(clearable, ", "))
+		case said:
+			a.fault("clear", "invalid_value", "names %s, which is given a value, too", name)
+		default:
+			fields[name] = nil
+		}
+	}
+	patch := memory.Patch{}
+	for name, v := range fields {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			a.fault(name, "invalid_value", "must be a number, a text or a list")
+		}
+		patch[name] = raw
+	}
+	return patch
 }
 
 // limit reads how many memories are asked for.

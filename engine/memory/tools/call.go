@@ -30,13 +30,14 @@ type Result struct {
 	IsError    bool   `json:"is_error"`
 }
 
-// Stored is the structured answer of memory_store.
+// Stored is the structured answer of memory_store. Changed are the fields of a memory that existed and changed.
 type Stored struct {
 	Key       string     `json:"key"`
 	Namespace []string   `json:"namespace,omitempty"`
 	Category  string     `json:"category"`
 	Version   int        `json:"version"`
 	Created   bool       `json:"created"`
+	Changed   []string   `json:"changed,omitempty"`
 	ExpiresAt *time.Time `json:"expires_at"`
 }
 
@@ -70,6 +71,9 @@ type Failure struct {
 		Code   string             `json:"code"`
 		Detail string             `json:"detail"`
 		Errors []fault.FieldError `json:"errors,omitempty"`
+		// Of a version_mismatch: the memory's version now, 0 where there is none, and the memory.
+		Version *int   `json:"version,omitempty"`
+		Memory  *Shown `json:"memory,omitempty"`
 	} `json:"error"`
 }
 
@@ -131,26 +135,29 @@ func modelsOwn(e *fault.Error) bool {
 	return false
 }
 
+// store stores a memory or, under a key that exists, changes what the arguments name.
 func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, projectID, session string,
 	args *arguments) (out Result, err error) {
 	name := args.text("key")
-	spec := memory.Spec{Key: keyOf(name), Namespace: args.namespace(), Content: args.text("content"), Category: args.category(),
-		Tags: args.texts("tags"), Importance: args.number("importance")}
+	start := memory.Spec{Key: keyOf(name), Namespace: args.namespace(), SessionID: session}
+	patch := args.patch(svc.db.Now())
+	expected := memory.Precondition{Version: args.version()}
 	if err := args.done(); err != nil {
 		return out, err
 	}
-	if spec.Category == memory.Daily || spec.Category == memory.Conversation {
-		spec.SessionID = session // a core fact belongs to no session
-	}
-	m, created, err := svc.memories.Store(ctx, c, once, projectID, spec)
+	m, err := svc.memories.Merge(ctx, c, once, projectID, patch, expected, start)
 	if err != nil {
-		return out, err
+		return svc.mismatch(ctx, c, projectID, memory.ID(start.Namespace, start.Key), err)
 	}
 	var text strings.Builder
-	if created {
+	switch {
+	case m.Created:
 		fmt.Fprintf(&text, "Stored memory %q (%s).", m.Key, m.Category)
-	} else {
-		fmt.Fprintf(&text, "Replaced memory %q (%s): this is version %d.", m.Key, m.Category, m.Version)
+	case len(m.Changed) == 0:
+		fmt.Fprintf(&text, "Memory %q (%s) says this already: it stays version %d.", m.Key, m.Category, m.Version)
+	default:
+		fmt.Fprintf(&text, "Changed %s of memory %q (%s): this is version %d.", strings.Join(m.Changed, ", "), m.Key,
+			m.Category, m.Version)
 	}
 	if m.Key != name {
 		fmt.Fprintf(&text, " Use the key %q for it from now on.", m.Key)
@@ -159,8 +166,30 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, once ident.Once, 
 		fmt.Fprintf(&text, " It expires on %s.", m.ExpiresAt.Format("2006-01-02 at 15:04 UTC"))
 	}
 	out.Content = text.String()
-	out.Structured = Stored{m.Key, m.Namespace, m.Category, m.Version, created, m.ExpiresAt}
+	out.Structured = Stored{m.Key, m.Namespace, m.Category, m.Version, m.Created, m.Changed, m.ExpiresAt}
 	return out, nil
+}
+
+// mismatch tells a model whose if_version did not hold what the memory says now, so that it can merge. Other errors are
+// passed on.
+func (svc *Service) mismatch(ctx context.Context, c ident.Caller, projectID, id string, err error) (Result, error) {
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok || known.Code != "version_mismatch" {
+		return Result{}, err
+	}
+	f := Failure{}
+	f.Error.Code, f.Error.Detail, f.Error.Version = known.Code, known.Detail, &known.Current.Version
+	text := "Nothing was changed. " + known.Detail
+	m, err := svc.memories.Get(ctx, c, projectID, id)
+	if err == nil {
+		now, room := shown(&m), 0
+		now.clip(maxContent, &room)
+		f.Error.Version, f.Error.Memory = &m.Version, &now
+		text += fmt.Sprintf(" Version %d says: %s", m.Version, now.Content)
+	} else if !fault.IsNotFound(err) {
+		return Result{}, err
+	}
+	return Result{Content: text, Structured: f, IsError: true}, nil
 }
 
 func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once, projectID string, args *arguments) (
@@ -170,12 +199,13 @@ func (svc *Service) forget(ctx context.Context, c ident.Caller, once ident.Once,
 		args.fault("key", "required", "name the memory to forget; memory_recall shows the keys")
 	}
 	id := memory.ID(args.namespace(), key)
+	expected := memory.Precondition{Version: args.version()}
 	if err := args.done(); err != nil {
 		return out, err
 	}
-	done, err := svc.memories.Forget(ctx, c, once, projectID, id)
+	done, err := svc.memories.ForgetIf(ctx, c, once, projectID, id, expected)
 	if err != nil {
-		return out, err
+		return svc.mismatch(ctx, c, projectID, id, err)
 	}
 	out.Structured = done
 	if out.Content = fmt.Sprintf("Forgot memory %q.", key); !done.Forgotten {

@@ -77,7 +77,7 @@ const maxFiles = 1000
 func (f *filing) filesIn(at place) (out []memory.Memory, more bool, err error) {
 	filter, page := memory.Filter{Category: at.category}, records.Page{Limit: maxFiles}
 	for {
-		list, err := f.svc.memories.List(f.ctx, f.caller, f.project, filter, page)
+		list, err := f.svc.memories.List(f.ctx, f.caller, f.project, filter, memory.ByKey, page)
 		if err != nil {
 			return nil, false, err
 		}
@@ -160,7 +160,7 @@ func (f *filing) delete(path string) (string, error) {
 	case at == place{}:
 		return "", refused("invalid_value", "Error: Cannot delete the /memories directory itself")
 	case at.key != "":
-		gone, err := f.svc.memories.ForgetIf(f.ctx, f.caller, f.once, f.project, at.key,
+		gone, err := f.svc.memories.ForgetPassing(f.ctx, f.caller, f.once, f.project, at.key,
 			memory.Filter{Category: at.category})
 		if err == nil && !gone.Forgotten {
 			err = missing
@@ -175,7 +175,7 @@ func (f *filing) delete(path string) (string, error) {
 		return "", missing
 	}
 	for i := range files {
-		if _, err := f.svc.memories.ForgetIf(f.ctx, f.caller, ident.Once{}, f.project, files[i].Key,
+		if _, err := f.svc.memories.ForgetPassing(f.ctx, f.caller, ident.Once{}, f.project, files[i].Key,
 			memory.Filter{Category: files[i].Category}); err != nil { // one that was renamed meanwhile is kept
 			return "", err
 		}

@@ -79,7 +79,7 @@ func (svc *Service) list(ctx context.Context, c ident.Caller, projectID string, 
 	if err := args.done(); err != nil {
 		return out, err
 	}
-	list, err := svc.memories.List(ctx, c, projectID, f, page)
+	list, err := svc.memories.List(ctx, c, projectID, f, memory.Recent, page)
 	if err != nil {
 		return out, err
 	}

@@ -57,8 +57,8 @@ func All() []Tool {
 			Title: "Store a memory",
 			Description: "Save a fact, a preference, a decision or a note to long-term memory, where it outlives " +
 				"this conversation. Call it when the user asks you to remember something, or when you learn " +
-				"something that will matter later. Keep one fact per key. Storing under a key that exists replaces " +
-				"what it held, so use the same key to correct a fact. Never store passwords or other secrets.",
+				"something that will matter later. Keep one fact per key. Storing under a key that exists changes " +
+				"what you name and keeps the rest, so use the same key to correct a fact. Never store passwords or other secrets.",
 			InputSchema:  json.RawMessage(storeInput),
 			OutputSchema: json.RawMessage(storeOutput),
 			Destructive:  true,
@@ -114,6 +114,9 @@ func All() []Tool {
 const (
 	namespaceInput = `"namespace":{"type":"array","items":{"type":"string"},"maxItems":16,"description":"Only if memories ` +
 		`are shown with a namespace: its names, outermost first. The same key in another namespace is another memory."}`
+	ifVersionInput = `"if_version":{"type":"integer","minimum":0,"description":"Only if the memory is still at this ` +
+		`version, as memory_get shows it; 0: only if there is none. Otherwise nothing changes, and you are told what it ` +
+		`says now."}`
 	shownOutput = `"key":{"type":"string"},"namespace":{"type":"array","items":{"type":"string"}},` +
 		`"content":{"type":"string"},"cut":{"type":"boolean"},"category":{"type":"string"},` +
 		`"tags":{"type":"array","items":{"type":"string"}},"session_id":{"type":"string"},` +
@@ -130,10 +133,16 @@ const (
 		`"tags":{"type":"array","items":{"type":"string"},"maxItems":64,"description":"A few words to filter by ` +
 		`later."},` +
 		`"importance":{"type":"number","minimum":0,"maximum":1,"description":"How much it matters, 0 to 1; 0.5 if ` +
-		`left out."},` + namespaceInput + `},"required":["key","content"],"additionalProperties":false}`
+		`left out."},` +
+		`"expires_at":{"type":"string","description":"When it is no longer true: a day as 2026-03-05, kept to its end, or a ` +
+		`time as 2026-03-05T14:30:00Z. Not for core memories."},` +
+		`"occurred_at":{"type":"string","description":"When what it says happened, written likewise."},` +
+		`"clear":{"type":"array","items":{"type":"string","enum":["expires_at","occurred_at","tags"]},"description":"Fields ` +
+		`to empty. What you leave out stays as it is."},` + ifVersionInput + `,` +
+		namespaceInput + `},"required":["key"],"additionalProperties":false}`
 	storeOutput = `{"type":"object","properties":{` +
 		`"key":{"type":"string"},"namespace":{"type":"array","items":{"type":"string"}},"category":{"type":"string"},"version":{"type":"integer"},` +
-		`"created":{"type":"boolean"},` +
+		`"created":{"type":"boolean"},"changed":{"type":"array","items":{"type":"string"}},` +
 		`"expires_at":{"type":["string","null"]}` +
 		`},"required":["key","category","version","created","expires_at"]}`
 
@@ -176,7 +185,7 @@ const (
 
 	forgetInput = `{"type":"object","properties":{` +
 		`"key":{"type":"string","description":"The key of the memory, exactly as memory_recall shows it."},` +
-		namespaceInput + `},"required":["key"],"additionalProperties":false}`
+		ifVersionInput + `,` + namespaceInput + `},"required":["key"],"additionalProperties":false}`
 	forgetOutput = `{"type":"object","properties":{` +
 		`"key":{"type":"string"},"namespace":{"type":"array","items":{"type":"string"}},"forgotten":{"type":"boolean"}},"required":["key","forgotten"]}`
 )

@@ -231,3 +231,61 @@ func TestToolSchemasAreWhatCallsAccept(t *testing.T) {
 		}
 	}
 }
+
+// Storing under a key that exists keeps what is not named; if_version keeps two writers from losing each other's
+// changes.
+func TestToolsChangeWhatTheyName(t *testing.T) {
+	k := enginetest.New(t)
+	get := func() memory.Memory {
+		m, err := k.Memories.Get(t.Context(), k.Admin, ident.DefaultProject, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	use(k, "memory_store", `{"key":"k","content":"one","category":"daily","tags":["a"],"importance":0.9,"expires_at":"2030-01-01",`+
+		`"occurred_at":"yesterday","if_version":0}`)
+	first := get()
+	if first.ExpiresAt.Format("2006-01-02T15:04:05") != "2030-01-01T23:59:59" ||
+		first.OccurredAt.Format("2006-01-02T15:04:05") != "2026-03-04T00:00:00" {
+		t.Fatalf("%+v", first)
+	}
+	r := use(k, "memory_store", `{"key":"k","content":"two","tags":null,"if_version":1}`)
+	second := get()
+	if second.Content != "two" || second.Category != "daily" || len(second.Tags) != 1 || second.Importance != 0.9 ||
+		!second.ExpiresAt.Equal(*first.ExpiresAt) || !strings.Contains(r.Content, "Changed content of") ||
+		strings.Join(r.Structured.(tools.Stored).Changed, " ") != "content" {
+		t.Errorf("%s: %+v", r.Content, second)
+	}
+	r = use(k, "memory_store", `{"key":"k","content":"two"}`)
+	if get().Version != 2 || !strings.Contains(r.Content, "stays version 2") {
+		t.Error(r.Content)
+	}
+	for name, arguments := range map[string]string{"memory_store": `{"key":"k","content":"three","if_version":1}`,
+		"memory_forget": `{"key":"k","if_version":"1"}`} {
+		r = use(k, name, arguments)
+		f, ok := r.Structured.(tools.Failure)
+		if !ok || failed(r) != "version_mismatch" || *f.Error.Version != 2 || f.Error.Memory.Content != "two" ||
+			!strings.Contains(r.Content, "Version 2 says: two") || get().Content != "two" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r = use(k, "memory_store", `{"key":"none","content":"x","if_version":3}`); failed(r) != "version_mismatch" {
+		t.Errorf("%+v", r)
+	}
+	use(k, "memory_store", `{"key":"k","clear":["tags","occurred_at"],"category":"core"}`)
+	if m := get(); len(m.Tags) != 0 || m.OccurredAt != nil || m.ExpiresAt != nil || m.Category != "core" || m.Content != "two" {
+		t.Errorf("%+v", m)
+	}
+	for _, arguments := range []string{`{"key":"k","clear":"content"}`, `{"key":"k","clear":"tags","tags":["a"]}`} {
+		if r := use(k, "memory_store", arguments); failed(r) != "invalid_value" {
+			t.Errorf("%s: %+v", arguments, r)
+		}
+	}
+	if r := use(k, "memory_store", `{"key":"k","if_version":1.5}`); failed(r) != "out_of_range" {
+		t.Errorf("%+v", r)
+	}
+	if r := use(k, "memory_forget", `{"key":"k","if_version":3}`); r.IsError {
+		t.Error(r.Content)
+	}
+}

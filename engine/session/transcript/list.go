@@ -2,13 +2,11 @@ package transcript
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"slices"
 	"time"
 
-	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
@@ -47,7 +45,7 @@ const pageBytes = 4 << 20
 func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Runs, page records.Page, order Order,
 	encoding int) (out records.List[Message], damaged bool, err error) {
 	out.Data = []Message{}
-	limit, cursor, err := page.Decode()
+	limit, cursor, err := page.Decode([]byte("messages"), x.Incarnation[:])
 	if err != nil {
 		return out, damaged, err
 	}
@@ -58,7 +56,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 	first, last := uint64(1), x.Messages // those still to be listed
 	if cursor != nil {
 		if len(cursor) != 8 {
-			return out, damaged, fault.InvalidField("cursor", "invalid_cursor", "must be the next_cursor of an earlier page")
+			return out, damaged, records.ErrCursor()
 		}
 		if at := binary.BigEndian.Uint64(cursor); descending {
 			last = min(last, max(at, 1)-1)
@@ -116,8 +114,7 @@ func (svc *Service) List(ctx context.Context, tenant string, x Extent, absent Ru
 		if descending {
 			at = last + 1
 		}
-		next := base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, at))
-		out.NextCursor = &next
+		out.NextCursor = records.Cursor(binary.BigEndian.AppendUint64(nil, at), []byte("messages"), x.Incarnation[:])
 	}
 	return out, damaged, nil
 }

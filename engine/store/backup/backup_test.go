@@ -166,7 +166,7 @@ func TestErrorsOfOthers(t *testing.T) {
 	if _, err := backup.Read(half, nil); !errors.Is(err, disk) {
 		t.Errorf("a failing disk: %v", err)
 	}
-	if _, err := backup.Read(bytes.NewReader(file), func(backup.Record) error { return disk }); err != disk {
+	if _, err := backup.Read(bytes.NewReader(file), func(backup.Record) error { return disk }); !errors.Is(err, disk) {
 		t.Errorf("a failing reader: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -3,7 +3,6 @@ package decision
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"time"
@@ -125,10 +124,6 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	if err := f.check(); err != nil {
 		return out, err
 	}
-	limit, from, err := page.Decode()
-	if err != nil {
-		return out, err
-	}
 	l := lister{svc: svc, ctx: ctx, tenant: c.Tenant}
 	p, heads, _, err := svc.projects.Read(ctx, c, projectID, func(pinc ident.Incarnation) [][]byte {
 		l.pinc = pinc
@@ -140,7 +135,11 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 	if err != nil {
 		return out, err
 	}
-	prefix := len(records.DecisionRow.Under(p.Incarnation).From)
+	list := records.DecisionRow.Under(p.Incarnation).From
+	limit, from, err := page.Decode(list)
+	if err != nil {
+		return out, err
+	}
 	l.bound(&f, from)
 	if f.Session != "" {
 		// A session's first decisions may have been made before its first turn.
@@ -151,8 +150,7 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, projectID string, 
 		}
 	}
 	more := func(last []byte) {
-		cursor := base64.RawURLEncoding.EncodeToString(last[prefix:])
-		out.HasMore, out.NextCursor = true, &cursor
+		out.HasMore, out.NextCursor = true, records.Cursor(last[len(list):], list)
 	}
 	var last []byte // the last key of the page
 	n := limit + 1

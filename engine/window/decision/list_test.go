@@ -131,9 +131,8 @@ func TestListsAreThoseOfTheModel(t *testing.T) {
 	for _, cursor := range []string{"AA", "____", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
 		for _, f := range []decision.Filter{{}, {Session: "s1"}} {
 			page := records.Page{Cursor: cursor}
-			if _, err := k.Decisions.List(t.Context(), k.Admin, ident.DefaultProject, f, page); err != nil {
-				t.Error(err)
-			}
+			_, err := k.Decisions.List(t.Context(), k.Admin, ident.DefaultProject, f, page)
+			enginetest.RefusedWith(t, err, fault.Invalid, "invalid_cursor")
 		}
 	}
 }

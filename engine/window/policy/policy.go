@@ -8,7 +8,6 @@ package policy
 
 import (
 	"context"
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strconv"
@@ -77,7 +76,7 @@ func errBuiltIn(name string) *fault.Error {
 
 // List pages through a tenant's policies and the built-in ones, by name.
 func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page) (records.List[Policy], error) {
-	limit, after, err := page.Decode()
+	limit, after, err := page.Decode(records.Policy.All().From)
 	if err != nil {
 		return records.List[Policy]{}, err
 	}
@@ -104,8 +103,8 @@ func (svc *Service) List(ctx context.Context, c ident.Caller, page records.Page)
 	if len(shown) <= limit {
 		return records.List[Policy]{Data: shown, HasMore: own.HasMore, NextCursor: own.NextCursor}, nil
 	}
-	next := base64.RawURLEncoding.EncodeToString(records.Policy.Key(shown[limit-1].Name)[2:])
-	return records.List[Policy]{Data: shown[:limit], HasMore: true, NextCursor: &next}, nil
+	next := records.Cursor(records.Policy.Key(shown[limit-1].Name)[2:], records.Policy.All().From)
+	return records.List[Policy]{Data: shown[:limit], HasMore: true, NextCursor: next}, nil
 }
 
 // Get describes a policy with its versions, or answers not_found.

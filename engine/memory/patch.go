@@ -1,0 +1,300 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+)
+
+// Changes are the fields that a patch may name.
+type Changes struct {
+	Content    string                     `json:"content"`
+	Category   string                     `json:"category"`
+	Tags       []string                   `json:"tags"`
+	Source     string                     `json:"source"`
+	SessionID  string                     `json:"session_id"`
+	Importance *float64                   `json:"importance"`
+	ExpiresAt  *time.Time                 `json:"expires_at" day:"end"`
+	OccurredAt *time.Time                 `json:"occurred_at"`
+	Metadata   map[string]json.RawMessage `json:"metadata"`
+	Value      json.RawMessage            `json:"value"`
+}
+
+// Patch is a JSON merge patch (RFC 7396) of a memory, by the names of Changes: what it does not name stays, and null
+// clears a field that may be empty.
+type Patch map[string]json.RawMessage
+
+// Patched is the outcome of a patch.
+type Patched struct {
+	Memory
+	Created bool
+	Changed []string // the fields that are other than before, sorted; nil for a new memory
+}
+
+// Patch changes a memory by its full name. A patch that changes nothing makes no version. It answers not_found,
+// version_mismatch, and the codes of Store.
+func (svc *Service) Patch(ctx context.Context, c ident.Caller, projectID, id string, patch Patch,
+	expected Precondition) (Memory, error) {
+	out, err := svc.patch(ctx, c, ident.Once{}, projectID, id, patch, expected, nil)
+	return out.Memory, err
+}
+
+// Merge patches the memory that start names by its namespace and key, or stores a new memory if there is none; without a
+// key it makes one. Start's session is that of a conversation memory without a session, and of a new daily one.
+func (svc *Service) Merge(ctx context.Context, c ident.Caller, once ident.Once, projectID string, patch Patch,
+	expected Precondition, start Spec) (Patched, error) {
+	return svc.patch(ctx, c, once, projectID, ID(start.Namespace, start.Key), patch, expected, &start)
+}
+
+// patch is Patch where start is nil, else Merge.
+func (svc *Service) patch(ctx context.Context, c ident.Caller, once ident.Once, projectID, id string, patch Patch,
+	expected Precondition, start *Spec) (Patched, error) {
+	var put *Record // by the last attempt
+	room := svc.tallies.Reserve(c.Tenant)
+	out, err := records.Update(ctx, svc.db, c, once, func(t *records.Tx) (stored, error) {
+		p, err := svc.projects.Project(t, c, projectID)
+		if err != nil {
+			return stored{}, err
+		}
+		if !ident.ValidFullName(id) && start == nil {
+			return stored{}, noMemory(id)
+		}
+		made := ""
+		if start != nil && start.Key == "" {
+			made = svc.db.NewID("mem_", 10)
+			id = ID(start.Namespace, made)
+		}
+		old, err := svc.expect(t, p.Incarnation, id)
+		if err == nil {
+			err = expected.check(id, old.live(t.Now))
+		}
+		if err != nil {
+			return stored{}, err
+		}
+		if old.live(t.Now) == nil && start == nil {
+			return stored{}, noMemory(id)
+		}
+		out, rec, err := svc.putPatched(t, c, p, id, patch, start, old, room)
+		put, out.Made = rec, made
+		return out, err
+	})
+	room.End(err == nil)
+	if err != nil {
+		return Patched{}, err
+	}
+	if put != nil && put.Incarnation == out.Incarnation && put.Version == out.Version { // else it is the answer to an earlier request
+		put.ETag = etag(out.Version, out.Incarnation)
+		return Patched{put.Memory, out.Created, out.Changed}, nil
+	}
+	if out.Made != "" {
+		id = ID(start.Namespace, out.Made)
+	}
+	m, err := svc.version(ctx, c, projectID, id, out)
+	return Patched{m, out.Created, out.Changed}, err
+}
+
+func noMemory(id string) error { return fault.Errorf(fault.NotFound, "not_found", "no memory %q", id) }
+
+// putPatched collects the writes of a patch of old, or of start where no memory is live.
+func (svc *Service) putPatched(t *records.Tx, c ident.Caller, p *project.Record, id string, patch Patch, start *Spec,
+	old *Record, room *records.Reservation) (out stored, rec *Record, err error) {
+	live := old.live(t.Now)
+	var spec Spec
+	if live != nil {
+		spec = live.Spec()
+	}
+	err = patch.apply(&spec)
+	if ofSession := spec.Category == Conversation || spec.Category == Daily && live == nil; start != nil && ofSession &&
+		spec.SessionID == "" {
+		spec.SessionID = start.SessionID
+	}
+	if err != nil {
+		return out, nil, err
+	}
+	spec.Namespace, spec.Key = ident.SplitFullName(id)
+	if err := spec.complete(); err != nil {
+		return out, nil, err
+	}
+	var changed []string
+	if live != nil {
+		if changed, err = spec.unlike(live.Spec()); err != nil {
+			return out, nil, err
+		}
+		if len(changed) == 0 {
+			return stored{Incarnation: live.Incarnation, Version: live.Version, CreatedAt: live.CreatedAt,
+				UpdatedAt: live.UpdatedAt, ExpiresAt: live.ExpiresAt}, live, nil
+		}
+	}
+	rec = &Record{Memory: spec.memory(c)}
+	out, err = svc.storeOver(t, p, &spec, rec, old, nil, room)
+	out.Changed = changed
+	return out, rec, err
+}
+
+// version is the memory as the request left it, or as it is now where that version is not kept any more. It answers
+// memory_forgotten.
+func (svc *Service) version(ctx context.Context, c ident.Caller, projectID, id string, out stored) (Memory, error) {
+	if err := svc.stillThere(ctx, c, projectID, id, out); err != nil {
+		return Memory{}, err
+	}
+	p, _, _, err := svc.projects.Read(ctx, c, projectID, nil)
+	if err != nil {
+		return Memory{}, err
+	}
+	keys := [][]byte{records.Memory.Key(p.Incarnation, id),
+		keptVersion{Version: out.Version}.record(p.Incarnation, id)}
+	found, err := svc.Load(ctx, c.Tenant, keys)
+	if err != nil {
+		return Memory{}, err
+	}
+	for _, rec := range slices.Backward(found) {
+		if rec != nil && !rec.Damaged && rec.Incarnation == out.Incarnation {
+			return rec.Memory, nil
+		}
+	}
+	return Memory{}, errDamaged(id)
+}
+
+// apply changes a spec. A content that was made of the value follows it.
+func (p Patch) apply(s *Spec) error {
+	if _, ok := p["content"]; !ok && p["value"] != nil && s.Content == contentOf(s.Value) {
+		s.Content = ""
+	}
+	category := s.Category
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if err := s.set(name, p[name]); err != nil {
+			return err
+		}
+	}
+	if _, ok := p["expires_at"]; !ok && s.Category != category {
+		switch s.Category {
+		case core, Daily: // core memories never expire, daily ones as if they were new
+			s.ExpiresAt = nil
+		}
+	}
+	return nil
+}
+
+// set changes a field as a merge patch does.
+func (s *Spec) set(name string, raw json.RawMessage) (err error) {
+	null := string(bytes.TrimSpace(raw)) == "null"
+	var into any
+	switch name {
+	case "content":
+		s.Content = ""
+		into = &s.Content
+	case "category", "importance":
+		if null {
+			return fault.InvalidField(name, "invalid_value", "cannot be cleared; name another, or leave it out")
+		}
+		if into = &s.Category; name == "importance" {
+			into = &s.Importance
+		}
+	case "tags":
+		s.Tags = nil
+		into = &s.Tags
+	case "source":
+		s.Source = ""
+		into = &s.Source
+	case "session_id":
+		s.SessionID = ""
+		into = &s.SessionID
+	case "expires_at":
+		s.ExpiresAt = nil
+		into = &s.ExpiresAt
+	case "occurred_at":
+		s.OccurredAt = nil
+		into = &s.OccurredAt
+	case "metadata":
+		before, err := json.Marshal(s.Metadata)
+		if err != nil {
+			return err
+		}
+		s.Metadata = nil
+		raw, into = merged(before, raw), &s.Metadata
+	case "value":
+		s.Value = merged(s.Value, raw)
+		return nil
+	default:
+		return fault.InvalidField(name, "unknown_field", "a patch cannot name it")
+	}
+	if null {
+		return nil
+	}
+	if json.Unmarshal(raw, into) != nil {
+		return fault.InvalidField(name, "wrong_type", "does not have the type of this field")
+	}
+	return nil
+}
+
+// merged applies a merge patch to JSON, as of RFC 7396.
+func merged(target, patch json.RawMessage) json.RawMessage {
+	var changes, now map[string]json.RawMessage
+	if json.Unmarshal(patch, &changes) != nil || changes == nil {
+		return patch
+	}
+	if json.Unmarshal(target, &now) != nil || now == nil {
+		now = map[string]json.RawMessage{}
+	}
+	for name, change := range changes {
+		if string(bytes.TrimSpace(change)) == "null" {
+			delete(now, name)
+		} else {
+			now[name] = merged(now[name], change)
+		}
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(now) != nil { // all of it was decoded from JSON
+		return patch
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// contentOf is the content of a memory that has a value alone: in words what the value says.
+func contentOf(value json.RawMessage) string {
+	if len(value) == 0 {
+		return ""
+	}
+	if text := strings.TrimSpace(rawjson.Text(value)); visible(text) {
+		return text
+	}
+	return string(value)
+}
+
+// unlike lists the fields of a spec that differ from an earlier one.
+func (s *Spec) unlike(before Spec) (names []string, err error) {
+	if err := before.complete(); err != nil {
+		return nil, err
+	}
+	var fields [2]map[string]json.RawMessage
+	for i, one := range []*Spec{s, &before} {
+		raw, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, &fields[i]); err != nil {
+			return nil, err
+		}
+	}
+	all := maps.Clone(fields[0])
+	maps.Copy(all, fields[1])
+	for name := range all {
+		if !bytes.Equal(fields[0][name], fields[1][name]) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,48 @@
+package memory
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/ident"
+)
+
+// Precondition is what a write expects of the memory that it changes. It is checked in the commit that changes the
+// memory. The zero value expects nothing. An expired memory counts as missing.
+type Precondition struct {
+	// Match lists ETags, one of which the memory must have. "*" stands for any ETag.
+	Match []string
+	// NoneMatch lists ETags, none of which the memory may have. With "*" there must be no memory.
+	NoneMatch []string
+	// Version is the version that the memory must have; 0 means that there must be no memory, nil that any will do.
+	Version *int
+}
+
+// check answers version_mismatch where the memory is not as expected. Now is the live memory; nil where there is none.
+func (p *Precondition) check(id string, now *Record) error {
+	version, tag := 0, ""
+	if now != nil {
+		version, tag = now.Version, now.ETag
+	}
+	has := func(one string) bool { return now != nil && (one == "*" || one == tag) }
+	switch {
+	case len(p.Match) > 0 && !slices.ContainsFunc(p.Match, has):
+	case slices.ContainsFunc(p.NoneMatch, has):
+	case p.Version != nil && *p.Version != version:
+	default:
+		return nil
+	}
+	err := fault.Errorf(fault.Precondition, "version_mismatch",
+		"there is no memory %q; another writer may have forgotten it", id)
+	if now != nil {
+		err.Detail = fault.Words("the memory %q is at version %d by now; read it again, and change what it says now", id,
+			version)
+	}
+	err.Current = &fault.Current{Version: version, ETag: tag}
+	return err
+}
+
+// etag is the ETag of a version of a memory. The incarnation is a part of it, because versions count from 1 again once
+// a memory was forgotten.
+func etag(version int, in ident.Incarnation) string { return fmt.Sprintf(`"%d-%x"`, version, in[:4]) }
