@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -447,14 +446,12 @@ func (x *Exchange) owns(f *found) map[int]bool {
 
 // without gives the messages of a request from one up to another, but for the client's own text. Messages that are
 // stored already keep their time.
-func (x *Exchange) without(owns map[int]bool, from, to int, f *found) (out []json.RawMessage) {
-	said := x.said
-	said.raw = slices.Clone(said.raw)
+func (x *Exchange) without(owns map[int]bool, from, to int, f *found) (out []*transcript.Element) {
+	said := x.said.marked()
 	for _, p := range f.aligned.Pairs {
 		if p.Request >= from && p.Stored < f.stored.upto {
 			i := said.parsed[f.request.order[p.Request]].Index
-			at := time.UnixMilli(f.stored.all.about[f.stored.order[p.Stored]].created).UTC().Format(time.RFC3339Nano)
-			said.raw[i] = own(said.raw[i], "created_at", `"`+at+`"`)
+			said.read[i] = said.read[i].Dated(time.UnixMilli(f.stored.all.about[f.stored.order[p.Stored]].created))
 		}
 	}
 	for i := from; i < to; {
@@ -473,7 +470,7 @@ func (x *Exchange) without(owns map[int]bool, from, to int, f *found) (out []jso
 }
 
 // opened are the messages of the open turn that a request goes on from, in the client's newest versions of them.
-func (x *Exchange) opened(f *found) (out []json.RawMessage) {
+func (x *Exchange) opened(f *found) (out []*transcript.Element) {
 	l, versions := f.loop, map[int]int{}
 	for _, c := range f.aligned.Changes {
 		if c.Stored >= f.stored.upto && x.differs(f.stored, f.request, c) {
@@ -514,8 +511,7 @@ func (x *Exchange) show(f *found, older int) {
 		f.shown.pending = slices.Concat(x.said.cut(min(start, at), at), x.opened(f), x.said.cut(f.aligned.New, end))
 		return
 	}
-	said := x.said
-	said.raw = slices.Clone(said.raw)
+	said := x.said.marked()
 	for _, p := range f.aligned.Pairs {
 		if f.loop == nil || p.Stored < f.stored.upto || p.Request < start {
 			continue
@@ -523,7 +519,7 @@ func (x *Exchange) show(f *found, older int) {
 		// Every message of the open turn is shown, as none is hidden.
 		if m := &f.loop.said.parsed[f.stored.order[p.Stored]-f.stored.upto]; m.Decision != "" {
 			i := said.parsed[f.request.order[p.Request]].Index
-			said.raw[i] = own(said.raw[i], "decision_id", `"`+m.Decision+`"`)
+			said.read[i] = said.read[i].Decided(m.Decision)
 		}
 	}
 	f.shown.pending = said.cut(start, end)

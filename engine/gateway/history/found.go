@@ -3,13 +3,13 @@ package history
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // found is where a request was found, and what follows for its commit.
@@ -23,11 +23,11 @@ type found struct {
 	back    *uint32
 	copies  bool
 	to      string // the session that the exchange is stored in; empty: there is none
-	pending []json.RawMessage
+	pending []*transcript.Element
 	// shown is what the window is made of: the stored turns up to one, nil: all of them, and messages behind them.
 	shown struct {
 		upto    *uint32
-		pending []json.RawMessage
+		pending []*transcript.Element
 	}
 
 	// A request that is not just longer than what is stored was aligned with it.
@@ -92,17 +92,17 @@ func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string
 	if err != nil {
 		return nil, err
 	}
-	x.project = p.Incarnation
+	x.Project = p
 	for i := range out {
-		p := &out[i]
-		if p.head, err = session.DecodeHead(items[i]); err != nil {
+		at := &out[i]
+		if at.head, err = svc.sessions.KnownHead(c.Tenant, p, at.id, items[i]); err != nil {
 			return nil, err
 		}
-		all, err := svc.lines(ctx, c.Tenant, p.head)
+		all, err := svc.lines(ctx, c.Tenant, at.head)
 		if err != nil {
 			return nil, err
 		}
-		p.all, p.line, p.whole = all.living, all.living[x.Delegation], all.whole[x.Delegation]
+		at.all, at.line, at.whole = all.living, all.living[x.Delegation], all.whole[x.Delegation]
 	}
 	return out, nil
 }
