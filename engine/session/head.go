@@ -44,7 +44,12 @@ type Head struct {
 	// because the session is a copy of the living messages.
 	Superseded transcript.Runs `json:"superseded,omitempty"`
 	Absent     transcript.Runs `json:"absent,omitempty"`
-	Names      callid.Own      `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
+	// Removed are the superseded turns that a client has left out of its history. They are restored if it sends them
+	// again. Changes counts the commits that removed or restored turns.
+	Removed transcript.Runs `json:"removed,omitempty"`
+	Changes uint32          `json:"changes,omitempty"`
+	Sent    *Sent           `json:"sent,omitempty"`  // the part of the history that a client has sent
+	Names   callid.Own      `json:"names,omitempty"` // tools' own names that formats do not allow, by the names shown instead
 }
 
 // Extent returns the extent of the whole session.
@@ -73,7 +78,13 @@ func (svc *Service) AsOf(ctx context.Context, tenant string, h *Head, turn uint3
 		return transcript.Extent{}, [2]uint64{}, fault.InvalidField(field, "out_of_range",
 			"must be from 0 to %d, the session's last turn", h.Turns)
 	}
-	return svc.Until(ctx, tenant, h.Extent(), h.Tokens, turn)
+	x, tokens, err := svc.Until(ctx, tenant, h.Extent(), h.Tokens, turn)
+	if err != nil || h.Changes == 0 || x.Turns == h.Turns {
+		return x, tokens, err
+	}
+	// Turns after a removed one were stored with counts that include it.
+	tokens, err = svc.CountTokens(ctx, tenant, x)
+	return x, tokens, err
 }
 
 // CheckOpen returns session_closed if the session takes no more turns.
