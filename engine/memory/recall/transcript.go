@@ -203,7 +203,11 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 		return nil
 	}
 	if !m.state.Superseded.Equal(m.head.Superseded) {
-		more, err := svc.removeSuperseded(t, index.Transcripts(pinc), m)
+		remove := svc.removeSuperseded
+		if m.restored() > 0 {
+			remove = svc.removeRestored
+		}
+		more, err := remove(t, index.Transcripts(pinc), m)
 		if err != nil || more {
 			return errors.Join(err, t.PutJSON(got[1].Key, m.state))
 		}
@@ -240,6 +244,28 @@ func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (m
 	}
 	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), oldest, m.head.Superseded.Message)
 	m.state.Gone += uint64(n)
+	return more, err
+}
+
+// restored is the first indexed message that was superseded and lives again; 0: there is none.
+func (m *marked) restored() uint64 {
+	for _, r := range m.state.Superseded {
+		first, _ := m.head.Superseded.Stretch(r.Messages[0])
+		if first <= min(r.Messages[1], m.state.Messages) {
+			return first
+		}
+	}
+	return 0
+}
+
+// removeRestored takes a chunk of the documents from the first restored message on out of the index, so that they are
+// indexed again in their order, and tells whether there are more.
+func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
+	first := m.restored()
+	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), first, func(number uint64) bool { return number >= first })
+	if m.state.Gone += uint64(n); err == nil && !more {
+		m.state.Messages = first - 1
+	}
 	return more, err
 }
 
@@ -299,13 +325,15 @@ func (svc *Service) analyse(ctx context.Context, tenant string, m *marked, budge
 			}
 			read := svc.index.Analyse(rank.Document{Number: hd.Seq, Session: m.id, Group: hd.Delegation,
 				Tags: hd.Tags, Created: records.TimeOf(hd.Created), Speaker: msg.Name,
-				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg))
+				Assistant: hd.Role == plan.RoleAssistant}, searchedText(msg), "")
 			parts := read.Passages
 			if parts[0].Len == 0 {
 				continue
 			}
-			if read.Latin != "" && !slices.Contains(languages, read.Latin) {
-				languages = append(languages, read.Latin)
+			for _, l := range read.Languages {
+				if !slices.Contains(languages, l) {
+					languages = append(languages, l)
+				}
 			}
 			for i := range parts {
 				parts[i].Place = rank.Place{Stream: m.sinc.Stream(), Pos: m.state.Next}
