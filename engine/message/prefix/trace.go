@@ -9,7 +9,7 @@ import (
 // Trace is what is kept of a window so that the next one can be compared with it: four bytes for each part.
 type Trace struct {
 	Parts  []uint32 // the base, and then each part, by Short
-	Stored int      // how many of them are not of pending messages
+	Stored int      // how many of them are not pending messages
 	Tokens uint64   // of the window
 	End    Place    // behind the last part
 	// Replies are the pending replies that the window showed.
@@ -22,7 +22,7 @@ type Reply struct {
 	Made Place  // where its thinking was made; the zero Place if it has none or nobody knows
 }
 
-// Shared counts the parts at the beginning that both have.
+// Shared returns the number of parts at the beginning that both have in common.
 func (t *Trace) Shared(parts []uint32) int {
 	n := 0
 	for n < len(t.Parts) && n < len(parts) && t.Parts[n] == parts[n] {
@@ -47,7 +47,7 @@ func (t *Trace) Reply(id uint64) *Reply {
 // traceVersion is the version that Append writes. Version 1 had no reply IDs.
 const traceVersion = 2
 
-// Append appends a trace as it is stored.
+// Append appends the encoded trace.
 func (t *Trace) Append(dst []byte) []byte {
 	dst = append(slices.Grow(dst, 64+(9+Size)*len(t.Replies)+4*len(t.Parts)), traceVersion)
 	for _, n := range [...]uint64{t.Tokens, uint64(t.Stored), uint64(len(t.Replies)), uint64(len(t.Parts))} {
