@@ -145,6 +145,8 @@ var ErrorCodes = []ErrorCode{
 	{"too_long", Invalid, "A text is over its limit.", "Shorten it."},
 	{"too_many", Invalid, "A list has too many elements.", "Send fewer."},
 	{"too_many_agents", Conflict, "The board has as many agents as it may.", "Remove one."},
+	{"too_many_open_files", Unavailable, "The server has no file descriptor left; nothing was stored, reading goes on.",
+		"Send the request again. The operator raises the limit on open files."},
 	{"too_many_rewinds", Conflict, "The session's superseded turns lie in as many places as it may have.",
 		"Rewind further back, or go on in a fork of the session."},
 	{"too_many_values", Conflict, "The board has as many values as it may.", "Remove one, or put several into one."},

@@ -35,7 +35,7 @@ func (svc *Service) ExportFile(ctx context.Context, c ident.Caller, w io.Writer,
 		return err
 	}
 	x := &Exporting{Ctx: ctx, Caller: c, db: svc.db, to: w, sum: sha256.New(), records: map[string]int{}}
-	if err := x.write(fileHeader{exportVersion, c.Tenant, svc.db.Now()}); err != nil {
+	if err := x.write(fileHeader{exportVersion, store.Layout, c.Tenant, svc.db.Now()}); err != nil {
 		return err
 	}
 	for _, part := range parts {

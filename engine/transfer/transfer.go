@@ -35,6 +35,7 @@ const exportVersion = 1
 // fileHeader is the first line.
 type fileHeader struct {
 	Version int       `json:"mneme_export"`
+	Layout  int       `json:"layout"` // of the records that it was exported from; a file is read whatever that is
 	Tenant  string    `json:"tenant"`
 	At      time.Time `json:"created_at"`
 }
