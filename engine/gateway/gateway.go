@@ -67,7 +67,8 @@ type Ask struct {
 	Upstream string // its name
 	// ContextTokens and OutputTokens are the model's context window and its largest answer; 0: not known.
 	ContextTokens, OutputTokens int
-	Closed                      bool // a call without a window is refused
+	Namespace                   []string // whose memories are shown, with those below it; nil: all
+	Closed                      bool     // a call without a window is refused
 
 	Session string
 	Agent   string // whose messages these are; empty: the main agent's
@@ -226,7 +227,7 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 		}
 		req.Budget.ContextWindow, req.Budget.ReserveTokens = &ask.ContextTokens, &reserve
 	}
-	req.Memories = new(window.MemoryRequest)
+	req.Memories = &window.MemoryRequest{Namespace: ask.Namespace}
 	if b := ask.Body.CacheControl; b.Top {
 		req.CacheControl = "strip"
 	} else if b.Text {

@@ -15,6 +15,7 @@ type Bound struct {
 	Words    uint32   `json:"words"`    // of its text, in tokens before they are scaled
 	Encoding uint8    `json:"encoding"` // that Words were counted in
 	Memories []Memory `json:"memories"`
+	Style    uint8    `json:"style,omitempty"` // of its text
 	// Of is a hash of the message while it is pending, and Asked one of what was asked for, by which the next window
 	// knows them again.
 	Of    uint64 `json:"of,omitempty"`
