@@ -104,17 +104,19 @@ func TestConversationMemoriesStayInTheirSession(t *testing.T) {
 			t.Errorf("the reminder is %s", text)
 		}
 	}
+	a, b := "a", "b"
 	for _, c := range []struct {
 		q    recall.Query
 		want int
 	}{
-		{recall.Query{Query: "plan"}, 1},
-		{recall.Query{Query: "*"}, 1},
-		{recall.Query{Query: "plan", Category: "conversation"}, 1},
-		{recall.Query{Query: "plan", Categories: []string{"conversation", "core"}}, 2},
-		{recall.Query{Query: "plan", SessionID: "a"}, 1},
-		{recall.Query{Query: "plan", Reader: "a"}, 2},
-		{recall.Query{Query: "*", Reader: "a"}, 2},
+		{recall.Query{Query: "plan", Reader: &b}, 1},
+		{recall.Query{Query: "*", Reader: &b}, 1},
+		{recall.Query{Query: "plan", Category: "conversation", Reader: &b}, 1},
+		{recall.Query{Query: "plan", Categories: []string{"conversation", "core"}, Reader: &b}, 2},
+		{recall.Query{Query: "plan", SessionID: "a", Reader: &b}, 1},
+		{recall.Query{Query: "plan", Reader: &a}, 2},
+		{recall.Query{Query: "*", Reader: &a}, 2},
+		{recall.Query{Query: "plan"}, 2},
 	} {
 		if got := k.Found(c.q); len(got) != c.want {
 			t.Errorf("%+v: %q", c.q, got)

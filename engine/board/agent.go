@@ -123,9 +123,9 @@ func (svc *Service) PutAgent(ctx context.Context, c ident.Caller, id, agent stri
 		if err != nil {
 			return out, err
 		}
-		leads := func(one *agentRecord) bool { return one.ID == agent && one.Lead }
-		if spec.Lead && c.Agent != "" && !slices.ContainsFunc(agents, leads) {
-			return out, fault.Errorf(fault.Forbidden, "command_refused", "an agent's key may not make a board's lead")
+		otherLead := func(one *agentRecord) bool { return one.ID != agent && one.Lead }
+		if spec.Lead && c.Agent != "" && slices.ContainsFunc(agents, otherLead) {
+			return out, fault.Errorf(fault.Forbidden, "command_refused", "an agent's key may not take the lead from another")
 		}
 		var a *agentRecord
 		for _, other := range agents {

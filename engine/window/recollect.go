@@ -59,7 +59,7 @@ func (r *MemoryRequest) query(session string) recall.Query {
 	return recall.Query{Query: r.Query, Limit: r.Limit, Scope: "memories", Namespace: r.Namespace, Category: r.Category,
 		Categories: r.Categories, Tags: r.Tags, TagsAny: r.TagsAny, TagsNot: r.TagsNot, Source: r.Source,
 		SessionID: r.SessionID, Since: r.Since, Until: r.Until, Metadata: r.Metadata, Value: r.Value, MinScore: r.MinScore,
-		Reader: session}
+		Reader: &session}
 }
 
 // first tells whether memories stand in front of the window, and not before the message that they were recalled for.

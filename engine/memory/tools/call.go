@@ -233,7 +233,7 @@ func (svc *Service) recall(ctx context.Context, c ident.Caller, projectID string
 	now := svc.db.Now()
 	q := recall.Query{Query: args.text("query"), Since: args.bound("since", now, false),
 		Until: args.bound("until", now, true), Category: args.category(), Tags: args.texts("tags"),
-		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit), Reader: args.session}
+		Namespace: args.namespace(), Limit: args.limit(recall.DefaultLimit), Reader: &args.session}
 	if strings.TrimSpace(q.Query) == "" && q.Since == "" && q.Until == "" && len(args.faults) == 0 {
 		args.fault("query", "required",
 			`give words to search for, or "*" for the most recent memories, or a time in since or until`)
