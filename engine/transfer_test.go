@@ -121,7 +121,7 @@ func shown(k *enginetest.Kit) (out []string) {
 					if err := json.Unmarshal([]byte(request), &req); err != nil {
 						k.Fatal(err)
 					}
-					b, err := k.Windows.Assemble(k.Context(), k.Admin, p.ID, &req, []byte(request), nil)
+					b, err := k.Assemble(p.ID, &req, []byte(request), nil)
 					var w struct {
 						Messages json.RawMessage `json:"messages"`
 						Text     string          `json:"text"`

@@ -80,7 +80,7 @@ func TestImportOfFormerBuild(t *testing.T) {
 			}
 			f.Request = placed
 		}
-		answer, err := k.Windows.Assemble(t.Context(), k.Admin, f.Project, &req, f.Request, nil)
+		answer, err := k.Assemble(f.Project, &req, f.Request, nil)
 		if err != nil {
 			t.Fatalf("%s %s: %v", f.Project, f.Request, err)
 		}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -19,19 +18,12 @@ import (
 // assemble makes the window for the next model call. The engine gets the body as it was received too, because the
 // decision stores it.
 func (s *Server) assemble(ctx context.Context, c *call[window.Request]) (spliced[window.Answer], error) {
-	window, err := s.engine.Windows.Assemble(ctx, c.caller, c.path("project"), &c.body, c.raw, c.buffer())
-	c.decision = decisionID(window)
-	return window, err
-}
-
-// decisionID returns the decision that a window's JSON begins with, or "".
-func decisionID(window []byte) string {
-	rest, found := bytes.CutPrefix(window, []byte(`{"decision_id":"`))
-	id, _, _ := bytes.Cut(rest, []byte{'"'})
-	if !found {
-		return ""
+	answer, err := s.engine.Windows.Assemble(ctx, c.caller, c.path("project"), &c.body, c.raw, c.buffer())
+	if err != nil {
+		return nil, err
 	}
-	return string(id)
+	c.decision = answer.DecisionID
+	return answer.JSON()
 }
 
 // listDecisions answers the newest decisions first. It refuses a wrong time with invalid_time.

@@ -222,11 +222,19 @@ func (k *Kit) TryAsk(request string) (w Window, err error) {
 	if err := json.Unmarshal([]byte(request), &req); err != nil {
 		return w, err
 	}
-	w.Raw, err = k.Windows.Assemble(k.Context(), k.Admin, ident.DefaultProject, &req, []byte(request), nil)
-	if err != nil {
+	if w.Raw, err = k.Assemble(ident.DefaultProject, &req, []byte(request), nil); err != nil {
 		return w, err
 	}
 	return w, json.Unmarshal(w.Raw, &w)
+}
+
+// Assemble makes a window and gives the JSON of the answer.
+func (k *Kit) Assemble(project string, req *window.Request, raw, buffer []byte) ([]byte, error) {
+	answer, err := k.Windows.Assemble(k.Context(), k.Admin, project, req, raw, buffer)
+	if err != nil {
+		return nil, err
+	}
+	return answer.JSON()
 }
 
 // Replay computes a decision again and fails unless it is equal.

@@ -133,7 +133,7 @@ func (a *agent) asking(b *wire.Body) *gateway.Ask {
 	}
 	a.exchange = x
 	a.Advance(time.Second)
-	return &gateway.Ask{Caller: a.Admin, Project: "default", Mode: a.mode, Body: b, Upstream: "local",
+	return &gateway.Ask{Caller: a.Admin, Project: x.Project, Head: x.Head, Mode: a.mode, Body: b, Upstream: "local",
 		ContextTokens: a.context, OutputTokens: a.most, Session: x.Session, Agent: x.Delegation,
 		Matched: string(x.Match.Case), Front: x.Match.Front, AsOf: x.AsOf, Pending: x.Pending()}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 	"github.com/seed-0906e6bc/mneme/engine/window"
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
@@ -61,7 +62,7 @@ func New(db *records.DB, projects *project.Service, sessions *session.Service, w
 // Ask is a model call as its client sent it, and what is known of it.
 type Ask struct {
 	Caller   ident.Caller
-	Project  string
+	Project  *project.Record
 	Mode     string // observe, recall or assemble
 	Body     *wire.Body
 	Upstream string // its name
@@ -71,13 +72,14 @@ type Ask struct {
 	Closed                      bool     // a call without a window is refused
 
 	Session string
-	Agent   string // whose messages these are; empty: the main agent's
-	Matched string // what the request is to the stored history
-	Front   int    // messages in front of the stored ones that the client made up
+	Head    *session.Head // of the session, as it was found; nil: it is yet to be made
+	Agent   string        // whose messages these are; empty: the main agent's
+	Matched string        // what the request is to the stored history
+	Front   int           // messages in front of the stored ones that the client made up
 	// AsOf is the turn that the stored history ends with for this call; nil: all of it counts.
 	AsOf *uint32
 	// Pending are the messages behind the stored history.
-	Pending []json.RawMessage
+	Pending []*transcript.Element
 	// Resolved says that the history holds what the client names by a response or a conversation of its provider.
 	Resolved bool
 }
@@ -111,17 +113,14 @@ func (e *TooLong) Error() string {
 	return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", e.Tokens, e.Maximum)
 }
 
-// Prepare makes what goes on of a call. It answers TooLong, not_found for a project that is not there, and, where the
-// call asks for it, why no window could be made.
+// Prepare makes what goes on of a call. The error is TooLong, or says why no window could be made if the call asks for
+// that.
 func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
-	p, h, _, err := svc.sessions.ReadHead(ctx, ask.Caller, ask.Project, ask.Session)
-	if err != nil {
-		return nil, err
-	}
+	h := ask.Head
 	if h == nil {
 		h = new(session.Head)
 	}
-	out := &Outgoing{Mode: ask.Mode, Body: ask.Body.With(wire.Edit{}), ask: ask, project: p, head: h,
+	out := &Outgoing{Mode: ask.Mode, Body: ask.Body.With(wire.Edit{}), ask: ask, project: ask.Project, head: h,
 		at: svc.db.Now().UnixMilli(), call: decision.Call{Mode: ask.Mode, Model: ask.Body.Model, Upstream: ask.Upstream,
 			Matched: ask.Matched, Front: ask.Front}}
 	if ask.Mode != Observe {
@@ -135,7 +134,7 @@ func (svc *Service) Prepare(ctx context.Context, ask *Ask) (*Outgoing, error) {
 		if ctx.Err() != nil || ask.Closed {
 			return nil, err
 		}
-		svc.db.Log.Warn("a call goes on without a window", "tenant", ask.Caller.Tenant, "project", ask.Project,
+		svc.db.Log.Warn("a call goes on without a window", "tenant", ask.Caller.Tenant, "project", ask.Project.ID,
 			"session", ask.Session, "error", err)
 		out.Mode, out.call.Mode, out.call.Bypassed = Bypass, Bypass, reason(err)
 	}
@@ -164,15 +163,14 @@ func (svc *Service) edit(ctx context.Context, out *Outgoing) error {
 	if err != nil {
 		return err
 	}
-	answer := svc.buffers.take() // Nothing of it is read once the body is made.
-	defer svc.buffers.give(answer)
-	if *answer, err = svc.windows.Assemble(ctx, out.ask.Caller, out.ask.Project, req, raw, *answer); err != nil {
+	buffer := svc.buffers.take() // Nothing of it is read once the body is made.
+	defer svc.buffers.give(buffer)
+	answer, err := svc.windows.Assemble(ctx, out.ask.Caller, out.project.ID, req, raw, *buffer)
+	if err != nil {
 		return tooLong(err, out.ask, req)
 	}
-	w, err := readWindow(*answer)
-	if err != nil {
-		return err
-	}
+	*buffer = answer.Buffer()
+	w := shown(answer)
 	out.DecisionID, out.Windowed, out.Cut = w.DecisionID, true, w.Cut
 	out.After = w.Usage.Tokens + w.Usage.Parts.Tools
 	out.Before = max(out.After, w.Usage.ConsideredTokens+w.Usage.SystemTokens+w.Usage.Parts.Tools)
@@ -202,7 +200,7 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 	asked := setup.Settings.Asked(out.project.Set)
 	known := ask.ContextTokens > 0
 	req := &window.Request{SessionID: ask.Session, Format: ask.Body.Format.String(), System: ask.Body.HeadText(),
-		Tools: ask.Body.Tools, Pending: ask.Pending, Proxied: &decision.OfCall{Proxied: true, Call: &out.call}}
+		Tools: ask.Body.Tools, Pending: transcript.Raw(ask.Pending), Elements: ask.Pending, Proxied: &decision.OfCall{Proxied: true, Call: &out.call}}
 	if ask.Agent != "" {
 		req.Viewer = ident.Viewer{Agent: ask.Agent, DelegationID: &ask.Agent}
 	}

@@ -39,7 +39,7 @@ const maxGauges = 1000
 // learn takes up what a provider counted for a call.
 func (svc *Service) learn(ctx context.Context, out *Outgoing, spent *decision.Spent) {
 	g := &svc.gauges
-	key := gauge{out.ask.Caller.Tenant, out.ask.Project, out.call.Model}
+	key := gauge{out.ask.Caller.Tenant, out.project.ID, out.call.Model}
 	counted := out.counted()
 	g.mu.Lock()
 	f := g.all[key]

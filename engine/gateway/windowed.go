@@ -9,44 +9,21 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/fault"
 	"github.com/seed-0906e6bc/mneme/engine/gateway/wire"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
-	"github.com/seed-0906e6bc/mneme/engine/message/prompt"
-	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/message/render"
 	"github.com/seed-0906e6bc/mneme/engine/window"
-	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// windowed is an answered window, as far as a call needs it. Its messages alias the answer.
+// windowed is an answered window with its messages, which lie in the answer's buffer.
 type windowed struct {
-	DecisionID string
-	Messages   []json.RawMessage
-	System     json.RawMessage // Anthropic's; nil: there is none
-	Usage      decision.Usage
-	Cut        bool
-	Thinking   *prompt.ThinkingLeft
+	*window.Answer
+	Messages []json.RawMessage
+	System   json.RawMessage // Anthropic's; nil: there is none
 }
 
-// readWindow reads a window's answer.
-func readWindow(answer []byte) (*windowed, error) {
-	o, _, ok := rawjson.ReadObject(answer)
-	messages := o.Get("messages")
-	if !ok || !rawjson.IsArray(messages) {
-		return nil, errors.New("the answer of a window has no messages")
-	}
-	w := &windowed{DecisionID: o.Text("decision_id"), System: o.Get("system"), Cut: string(o.Get("cut")) == "true"}
-	if err := json.Unmarshal(o.Get("usage"), &w.Usage); err != nil {
-		return nil, err
-	}
-	w.Messages = make([]json.RawMessage, 0, w.Usage.Messages)
-	for from, to := range rawjson.Elements(messages) {
-		w.Messages = append(w.Messages, messages[from:to:to])
-	}
-	if left := o.Get("thinking"); left != nil {
-		if err := json.Unmarshal(left, &w.Thinking); err != nil {
-			return nil, err
-		}
-	}
-	return w, nil
+func shown(answer *window.Answer) *windowed {
+	w := &windowed{Answer: answer}
+	w.Messages, w.System = answer.Shown()
+	return w
 }
 
 // assembled are the messages and the system prompt that go on instead of a client's. The client's own head stands in

@@ -2,10 +2,12 @@ package memory
 
 import (
 	"context"
+	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/memory/index"
 	"github.com/seed-0906e6bc/mneme/engine/memory/rank"
+	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 )
@@ -28,8 +30,26 @@ func (r *Record) document() rank.Document {
 
 // analyse makes the documents of a memory.
 func (svc *Service) analyse(rec *Record) index.Analysed {
-	return svc.index.Analyse(rec.document(), rec.Content)
+	return svc.index.Analyse(rec.document(), rec.Content, rec.valueText())
 }
+
+// searchedValue is how many bytes of a value's text are searched.
+const searchedValue = 4 << 10
+
+// valueText is what of a memory's value is searched: its names, texts and numbers.
+func (r *Record) valueText() string {
+	if len(r.Value) == 0 {
+		return ""
+	}
+	text := rawjson.Text(r.Value)
+	if len(text) > searchedValue {
+		text = strings.ToValidUTF8(text[:searchedValue], "")
+	}
+	return text
+}
+
+// Text is what of a memory is searched.
+func (r *Record) Text() string { return strings.TrimSuffix(r.Content+"\n"+r.valueText(), "\n") }
 
 // Index indexes some of a project's memories again after its index was dropped: an index.Source. Those of the
 // earliest time come first, because in a session they stand in that order. One that is damaged is left out, and

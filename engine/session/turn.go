@@ -24,6 +24,8 @@ type TurnRequest struct {
 	// DecisionID names the decision whose window the turn was made from. Messages may name their own.
 	DecisionID string            `json:"decision_id,omitempty"`
 	Messages   []json.RawMessage `json:"messages"`
+	// Elements stand in place of Messages for a caller that has read them; nil: there are none.
+	Elements []*transcript.Element `json:"-"`
 	// Continues adds the messages to the session's newest turn, if it has one.
 	Continues bool `json:"continues,omitempty"`
 	// RewindTo supersedes all turns behind one first, in the same commit. IfRevision refuses where the session is at
@@ -76,6 +78,9 @@ func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if req.Elements != nil {
+		req.Messages = transcript.Raw(req.Elements)
+	}
 	if len(req.Messages) == 0 {
 		return nil, nil, fault.InvalidField("messages", "empty_turn", "must hold at least one message")
 	}
@@ -84,12 +89,18 @@ func (req *TurnRequest) parse() (*transcript.Turn, []chat.Skipped, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	parsed, left, err := parse(format, req.Messages)
-	if err == nil && len(parsed) > maxTurnMessages {
-		err = fault.Errorf(fault.TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d",
-			maxTurnMessages, len(parsed))
+	read, left := transcript.TurnOf(req.Elements, req.Mode)
+	if read != nil {
+		read.Agent = t.Agent
+		read.Delegation = t.Delegation
+		t = read
+	} else {
+		t.Messages, left, err = parse(format, req.Messages)
 	}
-	t.Messages = parsed
+	if err == nil && len(t.Messages) > maxTurnMessages {
+		err = fault.Errorf(fault.TooLarge, "turn_too_large", "a turn holds at most %d messages, this one %d",
+			maxTurnMessages, len(t.Messages))
+	}
 	if err == nil && req.DecisionID != "" {
 		err = ident.CheckID("decision_id", req.DecisionID)
 	}

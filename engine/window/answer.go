@@ -10,16 +10,49 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/window/decision"
 )
 
-// Answer is a window as answered. Its Rendered members are put together by hand, because messages are stored JSON that
-// is copied and never encoded again; the rest is encoded.
+// Answer is a window as answered. The messages are stored JSON, which is copied into a buffer and never encoded again:
+// Shown gives them, and JSON the whole answer. Rendered has only its format.
 type Answer struct {
-	// DecisionID is null where the store had no space for the decision, and left out where the request has record false.
+	// DecisionID is null if the store had no space for the decision, and left out if the request has record false.
 	DecisionID string `json:"decision_id,omitzero"`
 	Rendered
 	Session decision.Session `json:"session"`
 	Explained
 	Asked
+
+	json     []byte // the beginning of the JSON, up to Rendered
+	rendered rendered
 }
+
+// rendered is the window itself within the JSON of an answer.
+type rendered struct {
+	messages []byte // a list; nil in the format text
+	system   []byte // Anthropic's system prompt; nil if there is none
+}
+
+// Shown gives the messages of the window and Anthropic's system prompt, which is nil if there is none. They lie in the
+// buffer of the answer.
+func (a *Answer) Shown() (messages []json.RawMessage, system json.RawMessage) {
+	messages = make([]json.RawMessage, 0, a.Usage.Messages)
+	for from, to := range rawjson.Elements(a.rendered.messages) {
+		messages = append(messages, a.rendered.messages[from:to:to])
+	}
+	return messages, a.rendered.system
+}
+
+// JSON gives the whole answer, in the same buffer. It may be called once.
+func (a *Answer) JSON() ([]byte, error) {
+	dst := append(a.json, `,"session":{"exists":`...)
+	dst = append(strconv.AppendBool(dst, a.Session.Exists), '}')
+	dst, err := a.Explained.append(dst, a.Memories)
+	if err == nil && a.Report != nil {
+		dst = appendReport(dst, a.Report)
+	}
+	return dst, err
+}
+
+// Buffer is the memory of an answer that nobody needs any more.
+func (a *Answer) Buffer() []byte { return a.json[:0] }
 
 // Rendered is what goes to a provider. Text is there in the format text alone, and Messages are empty then.
 type Rendered struct {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
@@ -28,43 +27,43 @@ type asking struct {
 	request          *Request
 	raw              []byte // the request's bytes as received
 	began            time.Time
-	waited           bool // a summary has been waited for
+	waited           bool   // a summary has been waited for
+	buffer           []byte // memory for the answer
 }
 
-// Assemble decides what the model should see now, keeps the decision, and appends the JSON of an Answer to dst. raw is
-// the request as received, of which req is the decoding. It answers not_found where there is no such project,
-// budget_too_small where what must stay does not fit, policy_failed where a step fails that is set to refuse the
+// Assemble decides what the model should see now and keeps the decision. raw is the request as received, of which req is
+// the decoding. The answer lies in the memory of buffer, as far as that reaches. It answers not_found if there is no such
+// project, budget_too_small if the mandatory messages do not fit, policy_failed if a step fails that is set to refuse the
 // request, and the codes of invalid fields.
-func (svc *Service) Assemble(ctx context.Context, c ident.Caller, projectID string, req *Request, raw, dst []byte,
-) ([]byte, error) {
+func (svc *Service) Assemble(ctx context.Context, c ident.Caller, projectID string, req *Request, raw, buffer []byte,
+) (*Answer, error) {
 	ask := &asking{caller: c, project: projectID, session: cmp.Or(req.SessionID, ident.DefaultSession), request: req,
-		raw: raw, began: svc.db.Clock()}
+		raw: raw, began: svc.db.Clock(), buffer: buffer[:0]}
 	if err := ident.CheckSession("session_id", ask.session); err != nil {
-		return dst, err
+		return nil, err
 	}
-	start := len(dst)
 	for {
 		epoch := store.Epoch(svc.db.Store)
-		out, again, err := svc.answer(ctx, ask, dst[:start])
-		// Where the store went back meanwhile, a part of the window may be of turns that are no more.
+		out, again, err := svc.answer(ctx, ask)
+		// If the store went back meanwhile, the window may show turns that no longer exist.
 		if err != nil && ctx.Err() != nil || !again && epoch == store.Epoch(svc.db.Store) {
 			return out, err
 		}
 	}
 }
 
-// answer makes a window and appends the response. It tells whether the window is to be made again, because the session
-// is another one by now, or has the summary that was waited for.
-func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []byte, again bool, err error) {
+// answer makes a window. It reports whether the window has to be made again, because the session was replaced meanwhile
+// or has got the summary that was waited for.
+func (svc *Service) answer(ctx context.Context, ask *asking) (out *Answer, again bool, err error) {
 	tenant, req := ask.caller.Tenant, ask.request
 	series := decision.NewSeries(ask.session, req.Viewer, cmp.Or(req.Format, chat.OpenAIChat.String()))
 	st, err := svc.readState(ctx, ask.caller, ask.project, ask.session, series, req.Pipeline)
 	if err != nil {
-		return dst, false, err
+		return nil, false, err
 	}
 	ready, err := svc.ready(ctx, tenant, st, req.Pipeline)
 	if err != nil {
-		return dst, false, err
+		return nil, false, err
 	}
 	h := st.head
 	if h == nil {
@@ -83,7 +82,7 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 		err = a.look(h, st.headRaw)
 	}
 	if gone, err := a.gone(err, st.project, ask.session); gone || err != nil {
-		return dst, gone, err
+		return nil, gone, err
 	}
 	a.pinc = st.project.Incarnation
 	a.shelf = svc.recollect.Shelf(&From{Caller: ask.caller, ProjectID: ask.project, Project: st.project, SessionID: ask.session},
@@ -93,24 +92,26 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 		a.verdicts = make([]policy.Verdict, len(a.Steps))
 		defer func() { svc.policies.Judge(ctx, tenant, a.Steps, a.verdicts) }()
 	}
-	a.scratch = svc.scratch.Get().(*scratch)
-	defer func() {
-		a.scratch.clear()
-		svc.scratch.Put(a.scratch)
-	}()
+	if !req.Explain { // The report points into the scratch memory.
+		a.scratch = svc.scratch.Get().(*scratch)
+		defer func() {
+			a.scratch.clear()
+			svc.scratch.Put(a.scratch)
+		}()
+	}
 	id := svc.decisions.NewID(a.at, ask.session, a.extent.Incarnation)
-	start := len(dst)
-	if dst = append(dst, '{'); req.recorded() {
+	dst := append(ask.buffer, '{')
+	if req.recorded() {
 		dst = append(append(append(dst, `"decision_id":"`...), id.String()...), `",`...)
 	}
 	dst, err = a.make(dst)
 	if gone, err := a.gone(err, st.project, ask.session); gone || err != nil {
-		return dst, gone, err
+		return nil, gone, err
 	}
 	if req.current() && a.awaitsSummary(ask, st.project.Incarnation) {
 		a.verdicts = nil // it is not the window that is answered
 		ask.waited = true
-		return dst, true, nil
+		return nil, true, nil
 	}
 	if req.recorded() {
 		svc.Counts.Add(&a.sheet, &a.result.compared)
@@ -128,19 +129,20 @@ func (svc *Service) answer(ctx context.Context, ask *asking, dst []byte) (out []
 			}
 		}()
 	}
+	out = &Answer{Rendered: Rendered{Format: a.format.String()}, Explained: a.explained(), json: dst, rendered: a.rendered}
 	if full, ok := errors.AsType[*fault.Error](err); ok && full.Kind == fault.NoSpace {
-		decision.Forget(dst[start:]) // an agent still gets its window; it cannot be replayed
+		decision.Forget(dst) // The agent gets its window all the same, but it cannot be replayed.
 	} else if err != nil {
-		return dst, false, err
+		return nil, false, err
+	} else if req.recorded() {
+		out.DecisionID = id.String()
 	}
-	dst = append(dst, `,"session":{"exists":`...)
-	dst = append(strconv.AppendBool(dst, st.head != nil || ask.session == ident.DefaultSession), '}')
-	explained := a.explained()
-	dst, err = explained.append(dst, a.shownMemories())
-	if err == nil && req.Explain {
-		dst = appendReport(dst, a.report())
+	out.Session.Exists = st.head != nil || ask.session == ident.DefaultSession
+	out.Memories = a.shownMemories()
+	if req.Explain {
+		out.Report = a.report()
 	}
-	return dst, false, err
+	return out, false, nil
 }
 
 // record is what is kept of the window. Keep adds what names the settings and the pipeline.

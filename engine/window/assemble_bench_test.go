@@ -26,7 +26,7 @@ func BenchmarkAssemble(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if buf, err = k.Windows.Assemble(b.Context(), k.Admin, ident.DefaultProject, req, raw, buf[:0]); err != nil {
+				if buf, err = k.Assemble(ident.DefaultProject, req, raw, buf[:0]); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -53,7 +53,7 @@ func BenchmarkReading(b *testing.B) {
 	make := func(n int) {
 		for range n {
 			var err error
-			if buf, err = k.Windows.Assemble(b.Context(), k.Admin, ident.DefaultProject, new(window.Request), raw, buf[:0]); err != nil {
+			if buf, err = k.Assemble(ident.DefaultProject, new(window.Request), raw, buf[:0]); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -56,7 +56,7 @@ func assembling(b *testing.B, k *enginetest.Kit, messages int) func(n int) {
 	ask := func(n int) {
 		for range n {
 			var err error
-			if buf, err = k.Windows.Assemble(b.Context(), k.Admin, ident.DefaultProject, req, raw, buf[:0]); err != nil {
+			if buf, err = k.Assemble(ident.DefaultProject, req, raw, buf[:0]); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -145,14 +145,25 @@ func (a *assembly) parsePending() error {
 	if len(a.request.Pending) == 0 {
 		return nil
 	}
-	parsed, skipped, err := transcript.ParseMessages(a.pendingFormat, a.request.Pending)
-	if a.skipped = skipped; err != nil || len(parsed) == 0 {
-		return err
+	t, skipped := transcript.TurnOf(a.request.Elements, "")
+	if t == nil {
+		t = new(transcript.Turn)
+		var err error
+		if t.Messages, skipped, err = transcript.ParseMessages(a.pendingFormat, a.request.Pending); err != nil {
+			return err
+		}
 	}
-	t := &transcript.Turn{Agent: a.request.Viewer.Agent, Delegation: a.viewerDelegation(), Messages: parsed}
+	parsed := t.Messages
+	a.skipped = skipped
+	if len(parsed) == 0 {
+		return nil
+	}
+	t.Agent = a.request.Viewer.Agent
+	t.Delegation = a.viewerDelegation()
 	open := new(transcript.OpenCalls)
 	if slices.ContainsFunc(parsed, func(p chat.Parsed) bool { return p.Role == plan.RoleTool }) && !a.bare {
 		var damaged int
+		var err error
 		if open, damaged, err = a.svc.views.OpenCalls(a.ctx, a.view, a.limit(a.view.Rows)); err != nil {
 			return err
 		}

@@ -48,8 +48,13 @@ func (a *assembly) render(dst []byte) ([]byte, error) {
 	if a.format == chat.Text {
 		return rawjson.AppendString(append(dst, `[],"text":`...), string(w.Text)), nil
 	}
-	if dst = w.Buf; w.System != "" {
-		dst = a.builder.AppendSystem(append(dst, `,"system":`...), &w)
+	a.rendered = rendered{messages: w.Messages}
+	dst = w.Buf
+	if w.System != "" {
+		dst = append(dst, `,"system":`...)
+		start := len(dst)
+		dst = a.builder.AppendSystem(dst, &w)
+		a.rendered.system = dst[start:]
 	}
 	return dst, nil
 }

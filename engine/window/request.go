@@ -22,12 +22,14 @@ const maxPending = 1024
 
 // Request asks what the model should see now. Pointers tell "not said" from zero.
 type Request struct {
-	SessionID     string                 `json:"session_id,omitempty"`
-	Viewer        ident.Viewer           `json:"viewer"`
-	Budget        Budget                 `json:"budget"`
-	System        json.RawMessage        `json:"system,omitempty"` // a text, or a list of text blocks
-	Tools         []json.RawMessage      `json:"tools,omitempty"`  // the provider's own list; counted, not shown
-	Pending       []json.RawMessage      `json:"pending,omitempty"`
+	SessionID string            `json:"session_id,omitempty"`
+	Viewer    ident.Viewer      `json:"viewer"`
+	Budget    Budget            `json:"budget"`
+	System    json.RawMessage   `json:"system,omitempty"` // a text, or a list of text blocks
+	Tools     []json.RawMessage `json:"tools,omitempty"`  // the provider's own list; counted, not shown
+	Pending   []json.RawMessage `json:"pending,omitempty"`
+	// Elements are those of Pending, for a caller that has read them; nil: there are none.
+	Elements      []*transcript.Element  `json:"-"`
 	Memories      *MemoryRequest         `json:"memories,omitempty"`
 	Pipeline      []project.PipelineStep `json:"pipeline,omitempty"`
 	Format        string                 `json:"format,omitempty"`

@@ -82,6 +82,7 @@ type assembly struct {
 	// verdicts are how the pipeline's steps ended last, for the breaker; nil where it has no say.
 	verdicts []policy.Verdict
 	damage   int // messages found unreadable while this window was made
+	rendered rendered
 	*scratch
 }
 

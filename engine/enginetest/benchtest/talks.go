@@ -138,8 +138,14 @@ func ReadLocomo(t testing.TB) []Talk {
 
 // Measured sums up how well rankings found the gold.
 type Measured struct {
-	n, at5, at10, at20, ndcg float64
+	n, at5, at10, at20, ndcg, mrr float64
 }
+
+// Questions is how many rankings were counted.
+func (m *Measured) Questions() int { return int(m.n) }
+
+// MRR is the mean of the reciprocal rank of the first turn of the gold among the first twenty, in per cent.
+func (m *Measured) MRR() float64 { return 100 * m.mrr / m.n }
 
 // At10 is the share of the gold among the first ten, in per cent.
 func (m *Measured) At10() float64 { return 100 * m.at10 / m.n }
@@ -152,9 +158,14 @@ func (m *Measured) Add(gold, ranked []string) {
 		best += 1 / math.Log2(float64(i+2))
 	}
 	share := 1 / float64(len(gold))
+	first := true
 	for i, id := range ranked[:min(len(ranked), 20)] {
 		if !slices.Contains(gold, id) {
 			continue
+		}
+		if first {
+			m.mrr += 1 / float64(i+1)
+			first = false
 		}
 		if m.at20 += share; i < 10 {
 			m.at10 += share

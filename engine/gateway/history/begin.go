@@ -67,11 +67,17 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	if ask.Previous != "" && !ask.Delta && (f.match.Keep == 0 || f.match.Case != align.Extend && f.match.Case != align.Tail) {
 		return nil, errUnknown(ask.Previous)
 	}
+	x.said.read = nil // What is pending has its own.
 	x.Session, x.Match, x.Revision, x.AsOf = f.id, f.match, f.revision(), f.back
 	if f.to == "" {
 		x.Session, x.Unstored = ask.Session, tooManyForks
 	} else if f.copies {
 		x.Fork = f.to
+	}
+	for i := range places {
+		if places[i].id == x.Session {
+			x.Head = places[i].head
+		}
 	}
 	return x, nil
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
-	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
 	"github.com/seed-0906e6bc/mneme/engine/plan"
 	"github.com/seed-0906e6bc/mneme/engine/session"
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
@@ -44,7 +42,7 @@ func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string
 		return out, nil
 	}
 	if reply.calls() || r.Stop == "pause_turn" {
-		err := svc.goOn(ctx, c, projectID, x, &r, &out)
+		err := svc.goOn(ctx, c, projectID, x, &reply, &r, &out)
 		return out, err
 	}
 	// Those who store in one session take turns here, so that only other servers can be first.
@@ -59,7 +57,7 @@ func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string
 	defer leave()
 	f := x.first
 	for range maxAttempts {
-		err := svc.store(ctx, c, projectID, x, &f, r, &out)
+		err := svc.store(ctx, c, projectID, x, &f, &reply, r, &out)
 		known, ok := fault.As(err)
 		if !ok || known.Code != "revision_changed" && known.Code != "session_exists" {
 			return out, err
@@ -79,8 +77,9 @@ func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string
 }
 
 // goOn remembers what was said so far of a turn that goes on with the client's next request.
-func (svc *Service) goOn(ctx context.Context, c ident.Caller, projectID string, x *Exchange, r *Reply, out *Stored) error {
-	said, err := heard(x.ask.Format, x.first.pending, r)
+func (svc *Service) goOn(ctx context.Context, c ident.Caller, projectID string, x *Exchange, reply *saying, r *Reply,
+	out *Stored) error {
+	said, err := heard(x.ask.Format, x.first.pending, reply, r)
 	if err != nil {
 		out.Reason = unreadable
 		return nil
@@ -105,18 +104,25 @@ func (x *Exchange) loop(f *found, said saying) *loop {
 }
 
 // heard puts what is pending and a reply together, in memory of its own. The reply names its decision.
-func heard(f chat.Format, pending []json.RawMessage, r *Reply) (saying, error) {
-	raw := make([]json.RawMessage, 0, len(pending)+len(r.Hidden)+len(r.Messages))
-	for _, m := range pending {
-		raw = append(raw, slices.Clone(m))
+func heard(f chat.Format, pending []*transcript.Element, reply *saying, r *Reply) (saying, error) {
+	list := make([]*transcript.Element, 0, len(pending)+len(r.Hidden)+len(reply.raw))
+	add := func(e *transcript.Element) {
+		if !e.IsRead() { // It is a part of the request or of the answer.
+			e = &transcript.Element{Raw: slices.Clone(e.Raw)}
+		}
+		list = append(list, e)
+	}
+	for _, e := range pending {
+		add(e)
 	}
 	for _, m := range r.Hidden {
-		raw = append(raw, own(slices.Clone(m), "hidden", "true"))
+		hidden := transcript.Element{Raw: m}
+		add(hidden.Hide())
 	}
-	for _, m := range r.Messages {
-		raw = append(raw, slices.Clone(m))
+	for i := range reply.raw {
+		add(reply.element(i))
 	}
-	said, err := listen(f, raw)
+	said, err := listenTo(f, list)
 	if err != nil || r.DecisionID == "" {
 		return said, err
 	}
@@ -127,8 +133,11 @@ func heard(f chat.Format, pending []json.RawMessage, r *Reply) (saying, error) {
 		return said, nil
 	}
 	at := said.parsed[first].Index
-	raw[at] = own(raw[at], "decision_id", `"`+r.DecisionID+`"`)
-	return listen(f, raw)
+	if said.read != nil {
+		list = said.read
+	}
+	list[at] = list[at].Decided(r.DecisionID)
+	return listenTo(f, list)
 }
 
 // again finds an exchange once more, because its session went on while the reply was awaited. It takes back only what
@@ -172,26 +181,24 @@ func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
 }
 
 // withoutDecisions gives messages that name no decisions, because those are of another session.
-func withoutDecisions(raw []json.RawMessage) []json.RawMessage {
-	out := slices.Clone(raw)
-	for i := range out {
-		if o, twice, ok := rawjson.ReadObject(out[i]); ok && twice == nil && o.Get("decision_id") != nil {
-			out[i] = o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool { return string(f.Name) == "decision_id" })
-		}
+func withoutDecisions(list []*transcript.Element) []*transcript.Element {
+	out := make([]*transcript.Element, len(list))
+	for i, e := range list {
+		out[i] = e.Undecided()
 	}
 	return out
 }
 
 // store commits what is pending, with the reply, at the revision at which the request was found. It answers
 // revision_changed and session_exists where others came first.
-func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string, x *Exchange, f *found, r Reply,
-	out *Stored) error {
+func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string, x *Exchange, f *found, reply *saying,
+	r Reply, out *Stored) error {
 	if f.to != x.Session {
 		r.DecisionID, f.pending = "", withoutDecisions(f.pending)
 	}
 	decision := r.DecisionID
 	r.DecisionID = "" // The turn names it.
-	all, err := heard(x.ask.Format, f.pending, &r)
+	all, err := heard(x.ask.Format, f.pending, reply, &r)
 	if err != nil {
 		out.Reason = unreadable
 		return nil
@@ -213,7 +220,8 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 	}
 	starts := all.turns()
 	for i, start := range starts[:len(starts)-1] {
-		if req.Messages = all.cut(start, starts[i+1]); i == len(starts)-2 {
+		req.Elements = all.cut(start, starts[i+1])
+		if i == len(starts)-2 {
 			req.DecisionID = decision
 		}
 		done, err := svc.sessions.AppendTurn(ctx, c, ident.Once{}, projectID, req)

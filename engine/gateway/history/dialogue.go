@@ -15,12 +15,12 @@ import (
 	"encoding/json"
 
 	"github.com/seed-0906e6bc/mneme/engine/admission"
-	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/lru"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
 )
 
@@ -93,6 +93,9 @@ type Exchange struct {
 	// AsOf is the turn that the stored history ends with for this request; nil: all of it stays. Windows of a request
 	// that goes back are asked for as of that turn.
 	AsOf *uint32
+	// Project is the request's, and Head is Session's as Begin found it; nil: the session is yet to be made.
+	Project *project.Record
+	Head    *session.Head
 	// Unstored says why the exchange will not be stored whatever the reply is; empty: it will be.
 	Unstored string
 
@@ -101,9 +104,7 @@ type Exchange struct {
 	first found // as Begin found it
 	// resumed is what the request goes on from by a response's id or as one that sends what is new alone; nil: nothing.
 	resumed *loop
-	// project and base say whose open turns the request may go on from: those of the session and all of its forks.
-	project ident.Incarnation
-	base    string
+	base    string            // The request may go on from open turns of this session and of all its forks.
 	given   map[string]uint32 // the turns that each session had given numbers to when the request began
 }
 
@@ -111,10 +112,10 @@ type Exchange struct {
 // is as the client sent it now, and as it was sent before where the client sends new messages alone.
 //
 // Replies of a loop of tool calls name their decisions there, as messages of turns do.
-func (x *Exchange) Pending() []json.RawMessage { return x.first.pending }
+func (x *Exchange) Pending() []*transcript.Element { return x.first.pending }
 
 // Front is what the client sent instead of the part of the history that it no longer sends. It is never stored.
-func (x *Exchange) Front() []json.RawMessage { return x.said.cut(0, x.Match.Front) }
+func (x *Exchange) Front() []*transcript.Element { return x.said.cut(0, x.Match.Front) }
 
 // Reply is a model's reply that came whole.
 type Reply struct {

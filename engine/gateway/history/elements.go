@@ -89,8 +89,8 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 	if err != nil {
 		return listen(ask.Format, ask.Messages) // which names the elements by their places
 	}
-	s := saying{format: ask.Format, raw: ask.Messages, parsed: make([]message, 0, len(now)),
-		hashes: make([]align.Hash, 0, len(now))}
+	s := saying{format: ask.Format, raw: ask.Messages, read: make([]*transcript.Element, len(now)),
+		parsed: make([]message, 0, len(now)), hashes: make([]align.Hash, 0, len(now))}
 	next, nth := 0, 0 // of read, and of fresh
 	for i, raw := range ask.Messages {
 		if e := &now[i]; nth == len(at) || at[nth] != i {
@@ -98,6 +98,7 @@ func (svc *Service) listen(tenant, projectID string, ask *Ask) (saying, error) {
 			s.hashes = append(s.hashes, e.said)
 			continue
 		}
+		s.read[i] = read.read[nth]
 		first := next
 		for ; next < len(read.parsed) && read.parsed[next].Index == nth; next++ {
 			m := read.parsed[next]

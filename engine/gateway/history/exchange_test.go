@@ -13,6 +13,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 var user, assistant, call, result = enginetest.User, enginetest.Assistant, enginetest.Call, enginetest.Result
@@ -245,15 +246,15 @@ func TestLoops(t *testing.T) {
 			}
 			x := sent.begin()
 			if want := 1 + step*n; len(x.Pending()) != want {
-				t.Fatalf("call %d: %s, wanted %d messages", n, x.Pending(), want)
+				t.Fatalf("call %d: %s, wanted %d messages", n, transcript.Raw(x.Pending()), want)
 			}
-			pending, err := json.Marshal(x.Pending())
+			pending, err := json.Marshal(transcript.Raw(x.Pending()))
 			if err != nil {
 				t.Fatal(err)
 			}
 			decisions = append(decisions, c.Ask(`{"session_id":"s","pending":%s}`, pending).DecisionID)
 			for i, id := range decisions[:n] {
-				if at := x.Pending()[1+step*i]; !strings.Contains(string(at), id) || strings.Contains(string(at), `"hidden":true`) != hides {
+				if at := x.Pending()[1+step*i].Raw; !strings.Contains(string(at), id) || strings.Contains(string(at), `"hidden":true`) != hides {
 					t.Fatalf("call %d: pending message %s names no decision %s", n, at, id)
 				}
 			}
@@ -273,7 +274,7 @@ func TestLoops(t *testing.T) {
 		}
 		c.history = append(c.history[:len(c.history)-1], user("Thanks"))
 		if x := c.begin(); x.Match.Case != align.Extend || x.Match.Keep != 10 || len(x.Pending()) != 1 {
-			t.Fatalf("%+v %s", x.Match, x.Pending())
+			t.Fatalf("%+v %s", x.Match, transcript.Raw(x.Pending()))
 		}
 		if !hides {
 			c.Lives("s", "Hi", "Hello.", "Look.", "", "ok", "", "ok", "", "ok", "Found.")

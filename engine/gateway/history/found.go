@@ -3,13 +3,13 @@ package history
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // found is where a request was found, and what follows for its commit.
@@ -23,7 +23,7 @@ type found struct {
 	back    *uint32
 	copies  bool
 	to      string // the session that the exchange is stored in; empty: there is none
-	pending []json.RawMessage
+	pending []*transcript.Element
 }
 
 // place is a session that a request may belong to.
@@ -69,16 +69,16 @@ func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string
 	if err != nil {
 		return nil, err
 	}
-	x.project = p.Incarnation
+	x.Project = p
 	for i := range out {
-		p := &out[i]
-		if p.head, err = session.DecodeHead(items[i]); err != nil {
+		at := &out[i]
+		if at.head, err = svc.sessions.KnownHead(c.Tenant, p, at.id, items[i]); err != nil {
 			return nil, err
 		}
-		if p.all, err = svc.lines(ctx, c.Tenant, p.head); err != nil {
+		if at.all, err = svc.lines(ctx, c.Tenant, at.head); err != nil {
 			return nil, err
 		}
-		p.line = p.all[x.Delegation]
+		at.line = at.all[x.Delegation]
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // client is one that holds its whole history and sends it with each call.
@@ -79,6 +80,6 @@ func TestClientsThatSendTheirHistory(t *testing.T) {
 	x, s = c.exchange(assistant("Bye."), user("Bye"))
 	is(x, s, align.Tail, 5, "Hi", "Hello.", "Do not.", "Sure.", "Bye", "Bye.")
 	if front := x.Front(); len(front) != 1 {
-		t.Errorf("front %s", front)
+		t.Errorf("front %s", transcript.Raw(front))
 	}
 }

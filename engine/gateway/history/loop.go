@@ -1,13 +1,11 @@
 package history
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
-	"github.com/seed-0906e6bc/mneme/engine/message/rawjson"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
 // loop is the open part of a turn: what was said since the last stored turn, up to a reply that calls tools. It stands
@@ -136,8 +134,12 @@ func (p path) Message(i int) align.Hash {
 // again gives what a client sent from a message on that the loop begins with: as it was sent now, but with the hidden
 // messages between, and with the decisions of the replies. A reply behind hidden messages stays as it was stored, because
 // the client's has thinking that was made behind other messages.
-func (l *loop) again(said saying) (out []json.RawMessage) {
-	said.raw = slices.Clone(said.raw)
+func (l *loop) again(said saying) (out []*transcript.Element) {
+	named := make([]*transcript.Element, len(said.raw))
+	for i := range named {
+		named[i] = said.element(i)
+	}
+	said.read = named
 	at, from := l.keep, l.keep
 	for i := range l.said.parsed {
 		if m := &l.said.parsed[i]; m.Hidden || i > 0 && l.said.parsed[i-1].Hidden {
@@ -149,21 +151,12 @@ func (l *loop) again(said saying) (out []json.RawMessage) {
 		} else {
 			if m.Decision != "" {
 				index := said.parsed[at].Index
-				said.raw[index] = own(said.raw[index], "decision_id", `"`+m.Decision+`"`)
+				named[index] = named[index].Decided(m.Decision)
 			}
 			at++
 		}
 	}
 	return append(out, said.cut(from, len(said.parsed))...)
-}
-
-// own gives a message with one more field of Mneme's.
-func own(raw json.RawMessage, name, value string) json.RawMessage {
-	o, twice, ok := rawjson.ReadObject(bytes.TrimSpace(raw))
-	if !ok || twice != nil || o.Get(name) != nil {
-		return raw
-	}
-	return o.With(name, []byte(value))
 }
 
 // openTurns are those of a request's session.
@@ -182,5 +175,5 @@ func (svc *Service) remember(c ident.Caller, x *Exchange, change func(*loops) *l
 }
 
 func (svc *Service) loopsKey(c ident.Caller, x *Exchange) string {
-	return svc.key(c.Tenant, string(x.project[:])+x.base)
+	return svc.key(c.Tenant, string(x.Project.Incarnation[:])+x.base)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
 	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/verify"
 )
 
@@ -150,10 +151,10 @@ func (svc *Service) noteResponse(ctx context.Context, c ident.Caller, x *Exchang
 			if f.loop != nil && f.loop.response != nil {
 				newest.Else = &Response{Session: f.id, Agent: x.Delegation, Keep: f.loop.keep, Chain: f.loop.base, Open: f.loop.response}
 			}
-			err = newest.put(t, x.project, x.ask.name(), openTurnLife)
+			err = newest.put(t, x.Project.Incarnation, x.ask.name(), openTurnLife)
 		}
 		if err == nil && r.ResponseID != "" {
-			err = at.put(t, x.project, idOf("response", r.ResponseID), responseLife)
+			err = at.put(t, x.Project.Incarnation, idOf("response", r.ResponseID), responseLife)
 		}
 		return none, err
 	})
@@ -178,7 +179,7 @@ func (svc *Service) noteOpen(ctx context.Context, c ident.Caller, projectID stri
 	if before != nil && before.response != nil {
 		part.Before, from = before.response, len(before.said.parsed)
 	}
-	part.Messages = l.said.cut(from, len(l.said.parsed))
+	part.Messages = transcript.Raw(l.said.cut(from, len(l.said.parsed)))
 	id := idOf("response", r.ResponseID)
 	if r.ResponseID == "" {
 		id = idOf("part", svc.db.NewID("", 16))
@@ -186,7 +187,7 @@ func (svc *Service) noteOpen(ctx context.Context, c ident.Caller, projectID stri
 	l.response = id
 	at := Response{Session: l.session, Agent: l.agent, Keep: l.keep, Chain: l.base, Open: id, Body: x.ask.body()}
 	_, err := records.Update(ctx, svc.db, c, ident.Once{}, func(t *records.Tx) (none struct{}, err error) {
-		h, err := records.GetTx[session.Head](t, records.Session.Key(x.project, l.session))
+		h, err := records.GetTx[session.Head](t, records.Session.Key(x.Project.Incarnation, l.session))
 		if err != nil || h == nil {
 			return none, err // The session was deleted meanwhile.
 		}
@@ -196,13 +197,13 @@ func (svc *Service) noteOpen(ctx context.Context, c ident.Caller, projectID stri
 			return none, err
 		}
 		if alone {
-			err = at.put(t, x.project, x.ask.name(), openTurnLife)
+			err = at.put(t, x.Project.Incarnation, x.ask.name(), openTurnLife)
 		}
 		if err == nil && r.ResponseID != "" {
-			err = at.put(t, x.project, id, openTurnLife)
+			err = at.put(t, x.Project.Incarnation, id, openTurnLife)
 		}
 		if err == nil && held {
-			err = at.put(t, x.project, x.heldName(), openTurnLife)
+			err = at.put(t, x.Project.Incarnation, x.heldName(), openTurnLife)
 		}
 		return none, err
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
 	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 	"github.com/seed-0906e6bc/mneme/engine/store"
 	"github.com/seed-0906e6bc/mneme/engine/store/memstore"
 	"github.com/seed-0906e6bc/mneme/testdata/campaign"
@@ -123,7 +124,7 @@ func TestGoingOnFromResponses(t *testing.T) {
 	x, _ := c.exchange("r4", "r5", assistant("Bye."), user("Hi"), assistant("Hello."), user("Look"), callItem("a", "f"), resultItem("a", "1"),
 		callItem("b", "f"), resultItem("b", "2"), assistant("Found."), user("Bye"))
 	if x.Match.Case != align.Extend || len(x.Pending()) != 1 {
-		t.Fatalf("%+v %s", x.Match, x.Pending())
+		t.Fatalf("%+v %s", x.Match, transcript.Raw(x.Pending()))
 	}
 	c.Lives("s", "Hi", "Hello.", "Look", "", "1", "", "2", "Found.", "Bye", "Bye.")
 

@@ -15,6 +15,7 @@ import (
 type saying struct {
 	format chat.Format
 	raw    []json.RawMessage
+	read   []*transcript.Element // of raw, those that were read; nil where one was not, or is not needed any more
 	parsed []message
 	hashes []align.Hash
 }
@@ -32,18 +33,68 @@ type message struct {
 
 // listen reads messages. It answers invalid_messages where one cannot be read.
 func listen(f chat.Format, raw []json.RawMessage) (saying, error) {
-	parsed, _, err := transcript.ParseRepaired(f, raw)
-	if err != nil {
+	return listenTo(f, transcript.ElementsOf(raw))
+}
+
+// listenTo is listen for elements, those among them that were read before included.
+func listenTo(f chat.Format, list []*transcript.Element) (saying, error) {
+	s := saying{format: f, raw: transcript.Raw(list)}
+	if f == chat.OpenAIResponses {
+		parsed, _, err := transcript.ParseRepaired(f, s.raw)
+		if err != nil {
+			return saying{}, err
+		}
+		for i := range parsed {
+			s.add(&parsed[i], align.Of(&parsed[i].Message))
+		}
+		return s, nil
+	}
+	if len(list) > transcript.MaxPosted {
+		_, _, err := transcript.ParseRepaired(f, s.raw)
 		return saying{}, err
 	}
-	s := saying{format: f, raw: raw, parsed: make([]message, len(parsed)), hashes: make([]align.Hash, len(parsed))}
-	for i := range parsed {
-		m := &parsed[i]
-		s.hashes[i] = align.Of(&m.Message)
-		s.parsed[i] = message{Role: m.Role, Index: m.Index, Raw: m.Raw, Decision: strings.Clone(m.Decision), Hidden: m.Hidden,
-			calls: len(m.Calls) > 0, spoken: m.Text != "" || m.Reasoning != "" || len(m.Calls) > 0}
+	var err error
+	if s.read, err = transcript.Read(f, list); err != nil {
+		return saying{}, err
+	}
+	for i, e := range s.read {
+		messages, said := e.Messages()
+		for n := range messages {
+			m := messages[n]
+			m.Index = i
+			s.add(&m, said[n])
+		}
 	}
 	return s, nil
+}
+
+// add takes up a message behind the others.
+func (s *saying) add(m *chat.Parsed, said align.Hash) {
+	s.hashes = append(s.hashes, said)
+	s.parsed = append(s.parsed, message{Role: m.Role, Index: m.Index, Raw: m.Raw, Decision: strings.Clone(m.Decision),
+		Hidden: m.Hidden, calls: len(m.Calls) > 0, spoken: m.Text != "" || m.Reasoning != "" || len(m.Calls) > 0})
+}
+
+// element is an element of the list, read if it was.
+func (s *saying) element(at int) *transcript.Element {
+	if s.read != nil && s.read[at] != nil {
+		return s.read[at]
+	}
+	return &transcript.Element{Raw: s.raw[at]}
+}
+
+// alone is an element of nothing but the message at a place.
+func (s *saying) alone(i int) []*transcript.Element {
+	m := &s.parsed[i]
+	e := s.element(m.Index)
+	if !e.IsRead() {
+		return transcript.ElementsOf(transcript.Elements(s.format, m.Raw))
+	}
+	n := 0
+	for n < i && s.parsed[i-n-1].Index == m.Index {
+		n++
+	}
+	return []*transcript.Element{e.Only(n)}
 }
 
 // shown are the hashes of the messages that clients have.
@@ -60,17 +111,19 @@ func (s *saying) assistant(i int) bool { return s.parsed[i].Role == plan.RoleAss
 
 // cut gives the messages from one up to another as they came. Where a part of an element belongs to a message outside,
 // the element's other messages come each by itself.
-func (s *saying) cut(from, to int) (out []json.RawMessage) {
+func (s *saying) cut(from, to int) (out []*transcript.Element) {
 	for i := from; i < to; {
 		at, end := s.parsed[i].Index, i+1
 		for end < len(s.parsed) && s.parsed[end].Index == at {
 			end++
 		}
 		if whole := i == 0 || s.parsed[i-1].Index != at; whole && end <= to {
-			out = append(out, s.raw[at:s.until(end)]...)
+			for ; at < s.until(end); at++ {
+				out = append(out, s.element(at))
+			}
 		} else {
 			for ; i < min(end, to); i++ {
-				out = append(out, transcript.Elements(s.format, s.parsed[i].Raw)...)
+				out = append(out, s.alone(i)...)
 			}
 		}
 		i = end

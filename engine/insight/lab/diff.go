@@ -109,7 +109,11 @@ func (svc *Service) sideOf(ctx context.Context, c ident.Caller, projectID string
 	if side.Request != nil {
 		asked := *side.Request
 		asked.Record, asked.Explain = new(false), true
-		return svc.windows.Assemble(ctx, c, projectID, &asked, nil, nil)
+		answer, err := svc.windows.Assemble(ctx, c, projectID, &asked, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return answer.JSON()
 	}
 	d, err := svc.decisions.Read(ctx, c, projectID, side.Decision)
 	if err != nil {

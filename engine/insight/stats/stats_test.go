@@ -71,7 +71,7 @@ func ask(k *enginetest.Kit, project, request string) (w enginetest.Window) {
 	if err := json.Unmarshal([]byte(request), &req); err != nil {
 		k.Fatal(err)
 	}
-	b, err := k.Windows.Assemble(k.Context(), k.Admin, project, &req, []byte(request), nil)
+	b, err := k.Assemble(project, &req, []byte(request), nil)
 	if err == nil {
 		err = json.Unmarshal(b, &w)
 	}

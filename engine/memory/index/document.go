@@ -52,23 +52,27 @@ func (ps Passages) Place(i uint64) rank.Place {
 	return rank.Place{Stream: ps.First.Stream, Pos: ps.First.Pos + i}
 }
 
-// Analysed is a text as far as it can be indexed without the store: a document for each passage, without its place.
+// Analysed is a text as far as it can be indexed without the store: one document for each passage, without its place.
 type Analysed struct {
-	Passages []rank.Document
-	Latin    string // the language that Latin words were stemmed in; "" where there are none
+	Passages  []rank.Document
+	Languages []string // that queries must know to find the text
 }
 
-// Analyse reads a text. doc says all of its documents but places and what the text says.
-func (svc *Service) Analyse(doc rank.Document, text string) Analysed {
-	terms, latin := svc.analyser.Index(text)
-	parts, lens := rank.Passages(terms)
+// Analyse reads a text, with what is searched beside it. doc has all fields of its documents that do not depend on the
+// text or its place.
+func (svc *Service) Analyse(doc rank.Document, text, beside string) Analysed {
 	doc.Style = rank.StyleOf(text)
-	docs := make([]rank.Document, len(parts))
-	for i := range docs {
-		docs[i] = doc
-		docs[i].Len, docs[i].Terms = lens[i], rank.WithSpeaker(parts[i], doc.Speaker)
+	if beside != "" {
+		text = text + "\n" + beside
+		doc.Said = rank.StyleOf(text).Said
 	}
-	return Analysed{docs, latin}
+	read := svc.analyser.Index(text)
+	var docs []rank.Document
+	for _, p := range rank.Passages(read.Terms, read.Stops, rank.SpeakerTerms(doc.Speaker)) {
+		doc.Len, doc.Terms, doc.Order = p.Len, p.Terms, p.Order
+		docs = append(docs, doc)
+	}
+	return Analysed{docs, read.Languages}
 }
 
 // PutDocuments makes memories' texts findable, in the batch that writes the memories and in place of what their ids had
@@ -78,7 +82,7 @@ func (svc *Service) PutDocuments(t *records.Tx, project ident.Incarnation, docs 
 	keys := [][]byte{s.epochKey()}
 	for _, d := range docs {
 		first := &d.Passages[0] // There is one, however short the text is.
-		keys = append(append(keys, records.RecallMemory.Key(project, first.ID)), s.noteKeys(d.Latin)...)
+		keys = append(append(keys, records.RecallMemory.Key(project, first.ID)), s.noteKeys(d.Languages...)...)
 		if first.Session != "" {
 			keys = append(keys, s.StreamKey(rank.StreamOf(first.Session)))
 		}
@@ -122,7 +126,7 @@ func (svc *Service) putDocument(t *records.Tx, s Space, d Analysed, r *run) erro
 	for i := range d.Passages {
 		d.Passages[i].Place = ps.Place(uint64(i))
 	}
-	if ps.Epoch, err = svc.AddDocuments(t, s, d.Passages, d.Latin); err != nil {
+	if ps.Epoch, err = svc.AddDocuments(t, s, d.Passages, d.Languages...); err != nil {
 		return err
 	}
 	if ps.First.Stream == 0 {

@@ -197,6 +197,7 @@ func (f *folding) fold(limit int) error {
 // epochs at most, and who adds one looks for its place in both.
 func (f *folding) keep(b *store.Batch, corpus corpusRecord, documents int) (value []byte, err error) {
 	corpus.Version++
+	corpus.Analyser = analyserVersion
 	if corpus.Folded += documents; corpus.Folded >= foldEpoch && corpus.Oldest >= f.epoch {
 		corpus.Folded = 0
 		b.Put = append(b.Put, store.Pair{Key: f.epochKey(), Value: binary.BigEndian.AppendUint32(nil, f.epoch+1)})

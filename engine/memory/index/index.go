@@ -52,5 +52,8 @@ type Analyser = rank.Analyser
 // Holds tells whether a text holds a phrase, whatever is searched.
 func (svc *Service) Holds(text, phrase string) bool { return svc.analyser.Holds(text, phrase) }
 
+// SaysNothing tells whether a text has no words but stop words.
+func (svc *Service) SaysNothing(text string) bool { return svc.analyser.SaysNothing(text) }
+
 // ErrBroken is met where a record of an index is damaged. Change and the job answer it by building the space again.
 var ErrBroken = errors.New("a record of a recall index is damaged")

@@ -54,6 +54,7 @@ type search struct {
 	only     map[rank.Place]bool // where hits may be; nil: anywhere
 	phrases  []string            // that hits hold
 	unwanted []rank.Word         // that no hit holds
+	barred   []string            // phrases that no hit holds
 	loose    bool                // they need not
 	capped   bool                // hits may be missing, because most of what was read is left out or says the same
 }
@@ -129,7 +130,11 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if s.phrases = asked.Phrases; s.loose {
 		s.phrases = nil
 	}
-	s.unwanted = asked.Without
+	s.unwanted, s.barred = asked.Without, asked.WithoutPhrases
+	breadth := rank.BreadthOf(s.Text)
+	if breadth != rank.Narrow {
+		asked.Words = rank.WithoutScaffold(asked.Words)
+	}
 	words, err := s.rarestOf(asked.Words, oldest)
 	if err != nil {
 		return nil, err
@@ -184,7 +189,7 @@ func (s *search) rank(languages []string, oldest uint32) ([]string, error) {
 	if languages, err = s.readFresh(r.Ranges[0], r.Keys[len(own):], languages); err != nil {
 		return nil, err
 	}
-	ask := rank.Request{Corpus: rank.Corpus{Documents: in.Documents, Terms: in.Terms},
+	ask := rank.Request{Pairs: asked.Pairs, Breadth: breadth, Corpus: rank.Corpus{Documents: in.Documents, Terms: in.Terms},
 		Dates: append(rank.Dates(s.Text), dates...), Spans: spans, When: rank.AsksWhen(s.Text), Filter: s.Filter, Weights: rank.Default}
 	for _, d := range s.fresh {
 		ask.Corpus.Documents++
@@ -296,6 +301,11 @@ func (s *search) accepts(d *rank.Document) (bool, error) {
 	}
 	for _, phrase := range s.phrases {
 		if ok, err := s.Holds(d, phrase); !ok || err != nil {
+			return false, err
+		}
+	}
+	for _, phrase := range s.barred {
+		if held, err := s.Holds(d, phrase); held || err != nil {
 			return false, err
 		}
 	}

@@ -116,8 +116,9 @@ func readEpoch(it store.Item) (uint32, error) {
 // corpusRecord says what is in the blocks of a space.
 type corpusRecord struct {
 	Version   uint64 `json:"version"`
-	Documents uint64 `json:"documents"` // dead ones too
-	Terms     uint64 `json:"terms"`     // of all documents together
+	Analyser  int    `json:"analyser,omitempty"` // by whose rules the documents were indexed
+	Documents uint64 `json:"documents"`          // dead ones too
+	Terms     uint64 `json:"terms"`              // of all documents together
 	// Oldest is the first epoch that may have fresh documents, or marks of dead ones. Folded counts those put into blocks
 	// and taken out of them since the epoch last moved on.
 	Oldest uint32 `json:"oldest,omitempty"`
@@ -125,11 +126,15 @@ type corpusRecord struct {
 }
 
 func decodeCorpus(it store.Item) (c corpusRecord, err error) {
-	if it.Damaged || it.Value != nil && json.Unmarshal(it.Value, &c) != nil {
+	if it.Damaged || it.Value != nil && (json.Unmarshal(it.Value, &c) != nil || c.Analyser != analyserVersion) {
 		err = ErrBroken
 	}
 	return c, err
 }
+
+// analyserVersion is the number of the rules by which texts become terms. An index that was made by other rules is built
+// again.
+const analyserVersion = 1
 
 // readCorpus reads what is in the blocks of a space, with its record.
 func (svc *Service) readCorpus(ctx context.Context, tenant string, s Space) (it store.Item, c corpusRecord, err error) {

@@ -15,12 +15,13 @@ import (
 
 // Bounds of looking for variants of a word: terms that begin with it, or that it may be a typing error of.
 const (
-	rareWord      = 1      // documents: a word in more of them is no typing error
-	usualWord     = 256    // documents: compounds of a word in so many are not looked for
-	farMore       = 10     // times as many must hold what a rare word may be an error for
-	maxVariants   = 64     // of a word
-	maxTypos      = 4      // of a word, as they are meant
-	variantBlocks = 20_000 // whose terms are looked at, for one word
+	rareWord       = 1      // documents: a word in more of them is no typing error
+	usualWord      = 256    // documents: compounds of a word in so many are not looked for
+	farMore        = 10     // times as many must hold what a rare word may be an error for
+	maxVariants    = 64     // of a word
+	maxTypos       = 4      // of a word, as they are meant
+	maxIdentifiers = 16     // that begin with a word
+	variantBlocks  = 20_000 // whose terms are looked at, for one word
 )
 
 // variant is a term that may stand for a word.
@@ -42,9 +43,7 @@ func (s *search) addVariants(words []asked) error {
 			if b.More > 0 && w.length >= usualWord {
 				continue
 			}
-			some, err := s.variants(w, b.Term, func(term string) (int, bool) {
-				return 0, utf8.RuneCountInString(term)-utf8.RuneCountInString(b.Term) >= b.More
-			})
+			some, err := s.beginning(w, b)
 			if err != nil {
 				return err
 			}
@@ -53,6 +52,11 @@ func (s *search) addVariants(words []asked) error {
 		found, err := s.load(found[:min(len(found), maxVariants)])
 		if err != nil {
 			return err
+		}
+		if len(found) == 0 && w.length == 0 {
+			if found, err = s.otherwise(w); err != nil {
+				return err
+			}
 		}
 		if len(found) == 0 && w.Edits > 0 && w.length <= rareWord {
 			if found, err = s.typos(w); err != nil {
@@ -69,10 +73,37 @@ func (s *search) addVariants(words []asked) error {
 	return nil
 }
 
+// beginning gives the terms that begin as b says.
+func (s *search) beginning(w *asked, b rank.Beginning) ([]variant, error) {
+	return s.variants(w, b.Term, func(term string) (int, bool) {
+		more := utf8.RuneCountInString(term) - utf8.RuneCountInString(b.Term)
+		return 0, more >= b.More && (b.Most == 0 || more <= b.Most)
+	})
+}
+
+// otherwise gives the terms that stand for a word that no document holds: the word spelled otherwise, and identifiers
+// that begin with it.
+func (s *search) otherwise(w *asked) (found []variant, err error) {
+	for _, term := range w.Otherwise {
+		found = append(found, variant{term: term})
+	}
+	for _, b := range w.OtherwiseBegins {
+		some, err := s.beginning(w, b)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some[:min(len(some), maxIdentifiers)]...)
+	}
+	return s.load(found)
+}
+
 // typos gives the terms that a word may be a typing error of: the nearest, of these the most frequent. The first letter
 // is taken to be right.
 func (s *search) typos(w *asked) (found []variant, err error) {
 	for _, own := range w.Terms {
+		if strings.HasPrefix(own, rank.StopMark) {
+			continue
+		}
 		_, size := utf8.DecodeRuneInString(own)
 		some, err := s.variants(w, own[:size], func(term string) (int, bool) {
 			n := Edits(own, term, w.Edits)

@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"slices"
 
@@ -141,7 +142,10 @@ func (c *Checks) document(s *verify.Space, it store.Item) {
 	case it.Damaged:
 		x.Lost = true
 		return
-	case err != nil || !countsUp(d):
+	case errors.Is(err, rank.ErrFormerDocument): // The index is built again when it is used.
+		x.Lost, x.lostBits = true, true
+		return
+	case err != nil || !d.CountsUp():
 		s.Malformed("the document does not parse")
 		x.Lost = true
 		return
@@ -165,20 +169,6 @@ func (c *Checks) document(s *verify.Space, it store.Item) {
 	} else {
 		c.OfMessage(s, x, d)
 	}
-}
-
-// countsUp tells whether a document's words are in order, and as many as it says.
-func countsUp(d *rank.Document) bool {
-	sum := uint64(0)
-	for i, t := range d.Terms {
-		if !rank.IsSpeaker(t.Term) {
-			sum += uint64(t.Count)
-		}
-		if t.Count == 0 || i > 0 && t.Term <= d.Terms[i-1].Term {
-			return false
-		}
-	}
-	return sum == uint64(d.Len)
 }
 
 // epoch takes the epoch that documents are written in.

@@ -223,7 +223,7 @@ func (s *search) gather(w rank.Word, blocks [][]store.Item) (rank.Postings, erro
 		}
 		list = s.buffer.Unite(list, before)
 	}
-	return rank.Postings{Word: w.Text, List: s.buffer.Keep(list)}, nil
+	return rank.Postings{Word: w.Text, Terms: w.Terms, List: s.buffer.Keep(list)}, nil
 }
 
 // hidden tells whether the viewer may not see documents of a group.

@@ -76,24 +76,22 @@ func (r *Ranking) Best(f Finder) (hits []Hit, capped bool, err error) {
 			hits = append(hits, Hit{Doc: d, Score: some[i].Score, Why: r.Why(&some[i])})
 		}
 	}
-	RaiseNewer(hits)
+	if r.Breadth == Narrow {
+		RaiseNewer(hits)
+	}
 	return hits[:min(len(hits), f.Limit)], capped, nil
 }
 
-// next takes the best candidates off the heap, about n, with their documents. Candidates of which only a bound was
-// known are scored anew once their document is read, and go back for their turn.
+// next takes up to n of the best candidates off the heap and reads their documents. It scores candidates again that had
+// only an upper bound as their score, and puts them back into the heap. It may return none before the end.
 func (r *Ranking) next(n int, docs map[Place]*Document, read func([]Place) ([]*Document, error)) ([]Candidate, error) {
-	if len(r.heap) == 0 && r.last != nil {
-		if err := r.keepBest(); err != nil {
+	for {
+		some, err := r.take(n)
+		if err != nil || len(some) == 0 {
 			return nil, err
 		}
-	}
-	for len(r.heap) > 0 {
-		var some []Candidate
 		var ask []Place
-		for len(some) < n && len(r.heap) > 0 {
-			c := heap.Pop(&r.heap).(Candidate)
-			some = append(some, c)
+		for _, c := range some {
 			if _, have := docs[c.Place]; !have {
 				ask = append(ask, c.Place)
 			}
@@ -105,31 +103,60 @@ func (r *Ranking) next(n int, docs map[Place]*Document, read func([]Place) ([]*D
 		for i, at := range ask {
 			docs[at] = got[i]
 		}
-		first := slices.IndexFunc(some, func(c Candidate) bool { return !c.known })
+		first := slices.IndexFunc(some, func(c Candidate) bool { return r.bounded(&c) })
 		if first < 0 {
 			return some, nil
 		}
 		for _, c := range some[first:] {
-			if !c.known {
-				d := docs[c.Place]
-				if d == nil {
-					delete(docs, c.Place)
-					continue
-				}
-				c.know(d.Len, dayOf(d.Created), d.attrs())
-				if !r.Filter.may(c.day, c.attrs) {
-					delete(docs, c.Place)
-					continue
-				}
-				r.score(&c)
-			}
-			heap.Push(&r.heap, c)
+			r.putBack(&c, docs)
 		}
 		if first > 0 {
 			return some[:first], nil
 		}
 	}
-	return nil, nil
+}
+
+// take takes up to n of the best candidates off the heap. Candidates that keepBest left out may come before those whose
+// scores fell since, so they are fetched first.
+func (r *Ranking) take(n int) (some []Candidate, err error) {
+	for len(some) < n {
+		if r.last != nil && (len(r.heap) == 0 || r.last.before(&r.heap[0])) {
+			if len(some) > 0 {
+				break
+			}
+			if err := r.keepBest(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if len(r.heap) == 0 {
+			break
+		}
+		some = append(some, heap.Pop(&r.heap).(Candidate))
+	}
+	return some, nil
+}
+
+// putBack returns a candidate whose document was read to the heap, with its exact score. It drops a candidate without a
+// document, and one that the filter leaves out.
+func (r *Ranking) putBack(c *Candidate, docs map[Place]*Document) {
+	if r.bounded(c) {
+		d := docs[c.Place]
+		if d == nil {
+			delete(docs, c.Place)
+			return
+		}
+		if !c.known {
+			c.know(d.Len, dayOf(d.Created), d.attrs())
+			if !r.Filter.may(c.day, c.attrs) {
+				delete(docs, c.Place)
+				return
+			}
+		}
+		r.order(c, d)
+		r.score(c)
+	}
+	heap.Push(&r.heap, *c)
 }
 
 // What makes of two texts one that may contradict the other.
@@ -186,10 +213,12 @@ func supersedes(newer, older *Hit) bool {
 		case c > 0:
 			j++
 		default:
-			same++
+			if !isStop(a.Terms[i].Term) {
+				same++
+			}
 			i++
 			j++
 		}
 	}
-	return same >= sameTerms && float64(same) >= sameShare*float64(min(len(a.Terms), len(b.Terms)))
+	return same >= sameTerms && float64(same) >= sameShare*float64(min(a.distinct(), b.distinct()))
 }

@@ -1,10 +1,10 @@
 package rank
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/fnv"
+	"math"
 	"slices"
 	"time"
 )
@@ -97,6 +97,7 @@ type Document struct {
 	Expires time.Time   // zero: never
 	Len     uint32      // in terms
 	Terms   []TermCount // sorted by term
+	Order   []uint16    // of each occurrence that counts in Len, in reading order: its index of Terms
 }
 
 // TermCount says how often a document holds a term.
@@ -105,31 +106,82 @@ type TermCount struct {
 	Count uint32
 }
 
-// PassageTerms is how many terms one passage of a text holds at most.
+// PassageTerms is how many terms of a text one passage holds at most.
 const PassageTerms = 1000
 
-// Passages cuts a text's terms into passages and counts them. A text without terms is one empty passage.
-func Passages(terms []string) (passages [][]TermCount, lens []uint32) {
-	for part := range slices.Chunk(terms, PassageTerms) {
-		passages, lens = append(passages, countTerms(part)), append(lens, uint32(len(part)))
-	}
-	if len(terms) == 0 {
-		return [][]TermCount{nil}, []uint32{0}
-	}
-	return passages, lens
+// Passage is a part of a text as a document holds it.
+type Passage struct {
+	Terms []TermCount
+	Order []uint16
+	Len   uint32
 }
 
-func countTerms(terms []string) []TermCount {
-	sorted := slices.Sorted(slices.Values(terms))
-	out := make([]TermCount, 0, len(sorted))
-	for _, t := range sorted {
-		if n := len(out); n > 0 && out[n-1].Term == t {
-			out[n-1].Count++
-		} else {
-			out = append(out, TermCount{t, 1})
-		}
+// Passages cuts a text's terms, in reading order, into passages. A text without terms is one empty passage. The first
+// passage also gets the terms of first, and every passage those of all. These do not count in its length.
+func Passages(terms, first, all []string) (out []Passage) {
+	for part := range slices.Chunk(terms, PassageTerms) {
+		out = append(out, newPassage(part, slices.Concat(first, all)))
+		first = nil
+	}
+	if len(terms) == 0 {
+		out = []Passage{newPassage(nil, slices.Concat(first, all))}
 	}
 	return out
+}
+
+func newPassage(terms, aside []string) Passage {
+	p := Passage{Len: uint32(len(terms)), Order: make([]uint16, len(terms))}
+	sorted := slices.Concat(terms, aside)
+	slices.Sort(sorted)
+	p.Terms = make([]TermCount, 0, len(sorted))
+	for _, t := range sorted {
+		if n := len(p.Terms); n > 0 && p.Terms[n-1].Term == t {
+			p.Terms[n-1].Count++
+		} else {
+			p.Terms = append(p.Terms, TermCount{t, 1})
+		}
+	}
+	for i, t := range terms {
+		at, _ := slices.BinarySearchFunc(p.Terms, t, compareTerm)
+		p.Order[i] = uint16(at)
+	}
+	return p
+}
+
+// counted tells whether a term counts in the length of its document: those of speakers and stop words do not.
+func counted(term string) bool { return !IsSpeaker(term) && !isStop(term) }
+
+// CountsUp tells whether a document's terms are in order, as many as its length says, and the same as those of its order.
+func (d *Document) CountsUp() bool {
+	sum := uint64(0)
+	left := make([]uint32, len(d.Terms))
+	for i, t := range d.Terms {
+		if left[i] = t.Count; counted(t.Term) {
+			sum += uint64(t.Count)
+		} else {
+			left[i] = 0
+		}
+		if t.Count == 0 || i > 0 && t.Term <= d.Terms[i-1].Term {
+			return false
+		}
+	}
+	for _, i := range d.Order {
+		if int(i) >= len(left) || left[i] == 0 {
+			return false
+		}
+		left[i]--
+	}
+	return sum == uint64(d.Len) && len(d.Order) == int(d.Len)
+}
+
+// distinct counts the different terms of a document that are no stop words.
+func (d *Document) distinct() (n int) {
+	for _, t := range d.Terms {
+		if !isStop(t.Term) {
+			n++
+		}
+	}
+	return n
 }
 
 func dayOf(t time.Time) uint16 { return uint16(min(max(t.Unix()/86400, 0), 1<<16-1)) }
@@ -141,17 +193,19 @@ func (d *Document) Posting(count uint32) Posting {
 
 // Count tells how often the document holds a term.
 func (d *Document) Count(term string) uint32 {
-	byTerm := func(t TermCount, term string) int { return cmp.Compare(t.Term, term) }
-	i, found := slices.BinarySearchFunc(d.Terms, term, byTerm)
+	i, found := slices.BinarySearchFunc(d.Terms, term, compareTerm)
 	if !found {
 		return 0
 	}
 	return d.Terms[i].Count
 }
 
-const documentVersion = 3
+const documentVersion = 4
 
 var errBadDocument = errors.New("an indexed document does not parse")
+
+// ErrFormerDocument is returned for a document that an earlier build packed.
+var ErrFormerDocument = errors.New("an indexed document is of an earlier build")
 
 // Append packs all of a document but its place, which its key tells.
 func (d *Document) Append(dst []byte) []byte {
@@ -176,7 +230,11 @@ func (d *Document) Append(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(d.Len))
 	dst = binary.AppendUvarint(dst, uint64(len(d.Terms)))
-	return appendTerms(dst, d.Terms)
+	dst = appendTerms(dst, d.Terms)
+	for _, i := range d.Order {
+		dst = binary.AppendUvarint(dst, uint64(i))
+	}
+	return dst
 }
 
 // A term begins with one byte: how many bytes it shares with the one before, whether its count follows because it is not
@@ -237,10 +295,27 @@ func (r *reader) terms(n uint64) []TermCount {
 	return out
 }
 
+// order reads the rest as the order of a document's terms.
+func (r *reader) order() []uint16 {
+	out := make([]uint16, 0, min(len(r.b)-r.at, PassageTerms))
+	for r.at < len(r.b) && !r.bad {
+		i := r.uvarint()
+		if i > math.MaxUint16 {
+			r.fail()
+			break
+		}
+		out = append(out, uint16(i))
+	}
+	return out
+}
+
 // ReadDocument unpacks what Append packed. Unless terms is set it leaves the terms out.
 func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
-	if len(b) < 3 || b[0] != documentVersion {
+	if len(b) < 3 || b[0] == 0 || b[0] > documentVersion {
 		return nil, errBadDocument
+	}
+	if b[0] != documentVersion {
+		return nil, ErrFormerDocument
 	}
 	d := &Document{Place: at, Category: Category(b[1]), Importance: float64(b[2]) / 255}
 	r := reader{b: b[3:]}
@@ -259,6 +334,7 @@ func ReadDocument(at Place, b []byte, terms bool) (*Document, error) {
 	d.Len = uint32(r.uvarint())
 	if terms {
 		d.Terms = r.terms(r.uvarint())
+		d.Order = r.order()
 	}
 	if r.bad {
 		return nil, errBadDocument

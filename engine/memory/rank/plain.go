@@ -30,10 +30,11 @@ func (r *Ranking) plain() bool {
 
 // lead is a word's list while it is walked.
 type lead struct {
-	word int
-	list []Posting // what is not passed yet
-	most float64   // of a score, by this word
-	upTo float64   // of a score, by this word and those before it
+	word  int
+	list  []Posting // what is not passed yet
+	pairs float64   // of a score, for following or being followed by a word that gives more
+	most  float64   // of a score, by this word
+	upTo  float64   // of a score, by this word and those before it
 }
 
 // leads are the lists of all words, first those that give least.
@@ -43,6 +44,11 @@ func (r *Ranking) leads() []lead {
 		out[i] = lead{word: i, list: w.List, most: r.shares[i] * r.saturated(r.mostOf(w.List))}
 	}
 	slices.SortFunc(out, func(a, b lead) int { return cmp.Compare(a.most, b.most) })
+	for _, p := range r.pairs {
+		lesser := slices.IndexFunc(out, func(l lead) bool { return l.word == p.first || l.word == p.second })
+		out[lesser].pairs += p.most
+		out[lesser].most += p.most
+	}
 	sum := 0.0
 	for i := range out {
 		sum += out[i].most
@@ -113,7 +119,7 @@ func (r *Ranking) keepBest() error {
 		r.last = &worst
 	}
 	r.keep *= keptMore
-	r.heap = w.kept.candidates
+	r.heap = append(r.heap, w.kept.candidates...)
 	heap.Init(&r.heap)
 	return nil
 }
@@ -215,7 +221,7 @@ func (w *walk) next() (doc *Posting, most float64) {
 func (w *walk) take(l *lead) float64 {
 	n := w.countOf(&l.list[0])
 	w.row[l.word] = n
-	return w.shares[l.word] * w.saturated(n)
+	return w.shares[l.word]*w.saturated(n) + l.pairs
 }
 
 // skipTo drops the postings before a position.

@@ -2,14 +2,13 @@
 // documents and postings for the index that keeps them (document.go, posting.go), and reads what a query asks and a
 // text says beside its words (date.go, style.go).
 //
-// A reader finds here how postings become candidates, in plain.go how most of them are passed over, in score.go what a
-// candidate's score is made of, in weights.go what each part counts, and in best.go how hits are chosen among the
-// candidates.
+// This file turns postings into candidates, plain.go skips most of those that cannot be among the best, score.go computes
+// a candidate's score, weights.go has the weight of each part, breadth.go scores requests for a summary or an order, and
+// best.go chooses hits among the candidates.
 //
-// The hard idea is how a document is scored. A word counts, beside its own occurrences, a part of those in the documents
-// next to it, and each document's count is divided by the document's own length, as BM25F does with fields. The words'
-// parts of a score are shares of the most that the query's words could give, so that together they are 1 where all of
-// them are there, over and over.
+// A word of the query counts where a document holds it and, with a lower weight, where the documents next to it do. Each
+// count is divided by the length of its own document, as BM25F does with fields. Each word has a share of the score, and
+// the shares add up to 1, so a document that repeats all words of the query approaches 1 for words alone.
 package rank
 
 import (
@@ -26,23 +25,32 @@ type Word struct {
 	Text  string
 	Terms []string
 
-	Begins []Beginning // terms that begin so stand for it too
-	Edits  int         // where it is rare, terms with so many typing errors stand for it too
+	Begins []Beginning // longer terms that also stand for it
+	Edits  int         // if it is rare, terms within so many typing errors also stand for it
+
+	// Only if no document holds any of the above, these stand for it.
+	Otherwise       []string
+	OtherwiseBegins []Beginning
 }
 
-// Beginning is how terms begin that stand for a word, and how many more letters they have at least.
+// Beginning describes terms that stand for a word: those that begin with Term and have at least More letters after it,
+// and at most Most unless that is 0.
 type Beginning struct {
-	Term string
-	More int
+	Term       string
+	More, Most int
 }
 
 // Postings are those of one word of a query, sorted by place.
 type Postings struct {
-	Word string
-	As   []string // terms that are not the word's own, but stand for it
-	Typo bool     // As are guessed: the word may be meant by them, and counts half
-	List []Posting
+	Word  string
+	As    []string // terms that are not the word's own, but stand for it
+	Typo  bool     // As are guesses at what the word means, and it counts half
+	Terms []string // all terms with postings in List
+	List  []Posting
 }
+
+// Pair is two words of a query, the second directly behind the first.
+type Pair struct{ First, Second string }
 
 // Corpus says over how many documents a query ranks, and how many terms they have together.
 type Corpus struct {
@@ -55,6 +63,8 @@ const MaxWords = 64
 // Request is what documents are ranked by.
 type Request struct {
 	Words    []Postings
+	Pairs    []Pair
+	Breadth  Breadth // the query asks for a summary or an order
 	Corpus   Corpus
 	Dates    []Date
 	Spans    []Span         // days that the query means
@@ -81,6 +91,7 @@ type Ranking struct {
 	shares []float64 // of each word in the greatest possible score
 	docs   []found
 	counts []float64 // by document and word: occurrences over the document's length
+	pairs  []pair
 
 	sessionShares []float64 // of each word in the greatest possible score of a session
 	sessions      []float64 // by session and word: occurrences, each over its document's length
@@ -112,10 +123,15 @@ func Rank(ctx context.Context, q Request) (*Ranking, error) {
 			r.shares[i] *= q.Weights.Typo
 		}
 	}
+	r.findPairs()
 	if r.plain() && q.Filter.Stream == 0 {
 		return r, r.keepBest()
 	}
-	return r, r.keepAll()
+	if err := r.keepAll(); err != nil {
+		return r, err
+	}
+	r.spread()
+	return r, nil
 }
 
 // keepAll fills the heap with all candidates. It fails where the ranking's context ends.

@@ -7,20 +7,31 @@ type Analyser interface {
 	// Query gives the words of a query that say something, each with its terms in all of the languages named.
 	Query(text string, languages []string) []Word
 
-	// Index gives the terms of Document and further ones, by which a text is found that is written otherwise than it is
-	// asked for.
-	Index(text string) (terms []string, latin string)
-	// Search reads a query for what Index made. Operators are "a phrase", -without and begins*.
+	// Index analyses a text for the index: the terms of Document and further ones, by which a text is found that is
+	// spelled otherwise than the query.
+	Index(text string) Indexed
+	// Search reads a query for what Index made. Operators are "a phrase", -without, -"a phrase" and begins*.
 	Search(query string, languages []string, operators bool) Search
-	// Holds tells whether a text holds a phrase.
+	// SaysNothing tells whether a text has no words but stop words.
+	SaysNothing(text string) bool
+	// Holds reports whether a text contains a phrase.
 	Holds(text, phrase string) bool
+}
+
+// Indexed is a text as the index has it.
+type Indexed struct {
+	Terms     []string // in reading order; further forms of words come last
+	Stops     []string // terms of stop words, which do not count in the text's length
+	Languages []string // whose rules a query must apply to find the terms
 }
 
 // Search is a query as it is looked for.
 type Search struct {
-	Words   []Word
-	Without []Word   // no hit holds any of these
-	Phrases []string // each hit holds all of these
+	Words          []Word
+	Pairs          []Pair   // words that follow each other
+	Without        []Word   // no hit holds any of these
+	Phrases        []string // each hit holds all of these
+	WithoutPhrases []string // no hit holds any of these
 }
 
 // What Rate counts with. Its numbers are whole ones, because a window made of them is made again on other machines.

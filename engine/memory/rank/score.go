@@ -9,12 +9,18 @@ type Candidate struct {
 	own     int32            // an index of Ranking.docs; -1: the document holds no word of the query
 	near    [2 * reach]int32 // indexes of the documents two and one before, one and two behind; -1: none with a word
 	session int32            // an index of Ranking.sessions; -1: none
+	lowered float64          // by Ranking.spread
 
-	// What the document itself says. Until it is known the score is the best that it may be.
+	// What the document itself says. Until it is known the score is the highest that is possible.
 	known bool
 	len   uint32
 	day   uint16
 	attrs Attrs
+
+	// Bit i of follow is set if the words of Ranking.pairs[i] follow each other in the document. Until that is known, the
+	// score counts every pair of which the document holds both words.
+	ordered bool
+	follow  uint64
 }
 
 var nobody = [2 * reach]int32{-1, -1, -1, -1}
@@ -41,12 +47,19 @@ func (c *Candidate) know(length uint32, day uint16, attrs Attrs) {
 
 // score sums up the parts of a candidate's score.
 func (r *Ranking) score(c *Candidate) {
-	near, words := r.nearWeights(c), 0.0
+	near, own, words := r.nearWeights(c), 0.0, 0.0
 	for w := range r.Words {
-		words += r.shares[w] * r.saturated(r.of(c.own, w)+r.beside(c, &near, w))
+		n := r.of(c.own, w)
+		words += r.shares[w] * r.saturated(n+r.beside(c, &near, w))
+		own += r.shares[w] * r.saturated(n)
 	}
-	score := words + r.session(c) + r.date(c) + r.when(c, words) + r.speaker(c, words) + r.length(c) + r.question(c) +
-		r.essay(c) + r.importance(c)
+	score := 0.0
+	if r.broad(c) {
+		score = own + r.aboutWords(words) + r.aboutSession(c) + r.user(c, own) - c.lowered
+	} else {
+		score = words + r.adjacent(c) + r.session(c) + r.date(c) + r.when(c, words) + r.speaker(c, words) + r.length(c) +
+			r.question(c) + r.essay(c) + r.importance(c)
+	}
 	c.Score = math.Round(score*1e8) / 1e8
 }
 
@@ -83,8 +96,11 @@ func (r *Ranking) beside(c *Candidate, weights *[2 * reach]float64, word int) (n
 	return n
 }
 
-// session is what the rest of the candidate's session says.
-func (r *Ranking) session(c *Candidate) (score float64) {
+// session is what the rest of a candidate's session adds.
+func (r *Ranking) session(c *Candidate) float64 { return r.Weights.Session * r.sessionShare(c) }
+
+// sessionShare is the score by words of the rest of a candidate's session, as if it were one text.
+func (r *Ranking) sessionShare(c *Candidate) (score float64) {
 	if c.session < 0 {
 		return 0
 	}
@@ -92,7 +108,7 @@ func (r *Ranking) session(c *Candidate) (score float64) {
 		n := r.sessions[int(c.session)*len(r.Words)+w] - r.of(c.own, w)
 		score += r.sessionShares[w] * r.saturated(max(n, 0))
 	}
-	return r.Weights.Session * score
+	return score
 }
 
 func (r *Ranking) date(c *Candidate) float64 {
@@ -169,11 +185,13 @@ func (r *Ranking) importanceOf(a Attrs) float64 {
 	return r.Weights.Important * (a.importance() - .5)
 }
 
-// Why takes a score apart: its parts add up to it. Terms are the words that the document itself holds, Neighbours what
-// the words of the documents beside it add.
+// Why lists the parts of a score, which add up to it. Terms are the words that the document itself holds; Neighbours is
+// what the documents next to it add.
 type Why struct {
 	Terms                                                                         []TermShare
 	Neighbours, Session, Date, When, Speaker, Length, Question, Essay, Importance float64
+	Adjacent                                                                      float64
+	User, Spread                                                                  float64 // see Breadth
 	Newer                                                                         float64 // see Best
 	Vector                                                                        float64 // of engine/memory/index
 }
@@ -187,19 +205,23 @@ type TermShare struct {
 
 // Why explains a candidate's score.
 func (r *Ranking) Why(c *Candidate) Why {
-	y := Why{Session: r.session(c), Date: r.date(c), Length: r.length(c), Question: r.question(c), Essay: r.essay(c),
-		Importance: r.importance(c)}
-	near, words := r.nearWeights(c), 0.0
+	var y Why
+	near, own, words := r.nearWeights(c), 0.0, 0.0
 	for w := range r.Words {
-		own := r.of(c.own, w)
-		share := r.shares[w] * r.saturated(own)
-		if own > 0 {
+		n := r.of(c.own, w)
+		share := r.shares[w] * r.saturated(n)
+		if n > 0 {
 			y.Terms = append(y.Terms, TermShare{r.Words[w].Word, r.Words[w].As, share})
 		}
-		both := r.shares[w] * r.saturated(own+r.beside(c, &near, w))
-		y.Neighbours += both - share
-		words += both
+		own += share
+		words += r.shares[w] * r.saturated(n+r.beside(c, &near, w))
 	}
+	if r.broad(c) {
+		y.Neighbours, y.Session, y.User, y.Spread = r.aboutWords(words), r.aboutSession(c), r.user(c, own), -c.lowered
+		return y
+	}
+	y.Neighbours, y.Adjacent, y.Session, y.Date = words-own, r.adjacent(c), r.session(c), r.date(c)
+	y.Length, y.Question, y.Essay, y.Importance = r.length(c), r.question(c), r.essay(c), r.importance(c)
 	y.When, y.Speaker = r.when(c, words), r.speaker(c, words)
 	return y
 }

@@ -1,15 +1,19 @@
 package rank
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
 
-// SpeakerMark begins the terms that a document has for the words of its speaker's name. No word begins with it.
+// SpeakerMark begins the terms of the words of a speaker's name. No word begins with it.
 const SpeakerMark = "@"
 
-// BackwardsMark begins the terms of long words with their letters in reverse, which find compounds by their end.
+// StopMark begins the terms of stop words, which count only for queries of nothing else. No word begins with it.
+const StopMark = "~"
+
+func isStop(term string) bool { return strings.HasPrefix(term, StopMark) }
+
+// BackwardsMark begins the terms of long words spelled backwards, by which compounds are found by their end.
 const BackwardsMark = "<"
 
 // Spelled is a term as it is read.
@@ -26,22 +30,16 @@ func Spelled(term string) string {
 // maxSpeakerWords bounds the words of a name that find what its bearer said.
 const maxSpeakerWords = 4
 
-// WithSpeaker adds the words of a speaker's name to the terms of a text that the speaker says, so that it is found by
-// them. They do not count in its length.
-func WithSpeaker(terms []TermCount, name string) []TermCount {
+// SpeakerTerms are the terms of the words of a speaker's name. Whatever the speaker says has them, so that it is found by
+// the name.
+func SpeakerTerms(name string) (terms []string) {
 	words := wordsOf(name)
 	slices.Sort(words)
 	words = slices.Compact(words)
-	if len(words) == 0 {
-		return terms
-	}
-	var marked []TermCount
 	for _, w := range words[:min(len(words), maxSpeakerWords)] {
-		marked = append(marked, TermCount{SpeakerMark + w, 1})
+		terms = append(terms, SpeakerMark+w)
 	}
-	out := append(marked, terms...)
-	slices.SortFunc(out, func(a, b TermCount) int { return cmp.Compare(a.Term, b.Term) })
-	return out
+	return terms
 }
 
 // SpeakerTerm is the term of those whose name holds a word of a query.

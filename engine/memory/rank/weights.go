@@ -1,6 +1,6 @@
 package rank
 
-// Weights are what the parts of a score count for. docs/RECALL.md says what each is worth.
+// Weights are the weights of the parts of a score. docs/RECALL.md says what each of them gains.
 type Weights struct {
 	Saturation    float64 // BM25's k1: how soon more of the same word stops to count
 	Normalisation float64 // BM25's b: how much the length of a document matters
@@ -21,6 +21,7 @@ type Weights struct {
 	Essay     float64 // a long text of an assistant loses: it mentions everything
 	Important float64 // importance above or below the middle
 	Typo      float64 // the part of a word's share that a guess at it has
+	Adjacent  float64 // two words of the query that follow each other in the text as they do in the query
 }
 
 // Lengths at which weights begin and end, in terms.
@@ -35,5 +36,5 @@ var Default = Weights{
 	Saturation: .9, Normalisation: .5,
 	Before: .3, Asked: .9, Behind: .3, Second: .25, NearLength: 25,
 	Session: .2, Date: .15, When: .1, Speaker: .1, Relevant: .25, Length: .08, Question: .1, Essay: .2, Important: .1,
-	Typo: .5,
+	Typo: .5, Adjacent: .2,
 }

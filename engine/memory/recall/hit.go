@@ -25,6 +25,8 @@ type Result struct {
 	// Vectors is "used" where vectors were searched, too, and else the code of why the query could not be embedded, so that
 	// the answer is by words alone. It is left out where the project has no model.
 	Vectors string `json:"vectors,omitempty"`
+	// Breadth is "order" or "summary" where the query was read as a request for one.
+	Breadth string `json:"breadth,omitempty"`
 
 	bytes int // of content
 }
@@ -95,6 +97,12 @@ type Why struct {
 	Question float64 `json:"question,omitempty"`
 	Essay    float64 `json:"essay,omitempty"`
 	Newer    float64 `json:"newer,omitempty"`
+	// Adjacent is what it gets for words that follow each other as they do in the query.
+	Adjacent float64 `json:"adjacent,omitempty"`
+	// User and Spread are of requests for a summary or an order: what a message of a user gets, and what a hit loses for
+	// being near a better one.
+	User   float64 `json:"user,omitempty"`
+	Spread float64 `json:"spread,omitempty"`
 	// Vector is what it gets for meaning something near to what the query means, where the project has a model.
 	Vector float64 `json:"vector,omitempty"`
 }
@@ -102,7 +110,7 @@ type Why struct {
 // Parts are all parts of the score.
 func (y *Why) Parts() []float64 {
 	parts := []float64{y.Neighbours, y.Session, y.Date, y.When, y.Speaker, y.Length, y.Question, y.Essay, y.Importance,
-		y.Newer, y.Vector}
+		y.Newer, y.Vector, y.Adjacent, y.User, y.Spread}
 	for _, t := range y.Terms {
 		parts = append(parts, t.Weight)
 	}
@@ -125,6 +133,7 @@ func (h Hit) found(by *rank.Hit) Hit {
 	h.Why.Neighbours, h.Why.Session, h.Why.Date, h.Why.Importance = y.Neighbours, y.Session, y.Date, y.Importance
 	h.Why.When, h.Why.Speaker, h.Why.Length, h.Why.Newer = y.When, y.Speaker, y.Length, y.Newer
 	h.Why.Question, h.Why.Essay, h.Why.Vector = y.Question, y.Essay, y.Vector
+	h.Why.Adjacent, h.Why.User, h.Why.Spread = y.Adjacent, y.User, y.Spread
 	for _, t := range by.Why.Terms {
 		h.Why.Terms = append(h.Why.Terms, Term{t.Word, t.Share, t.As})
 	}

@@ -75,19 +75,16 @@ func (svc *Service) Recall(ctx context.Context, c ident.Caller, project string, 
 	}
 	r := &recalling{request: req, svc: svc, ctx: ctx, caller: c, tenant: c.Tenant, project: p,
 		out: Result{Data: []Hit{}}}
-	memories, messages := r.findMemories, r.findMessages
 	if !r.words {
-		memories, messages = r.recentMemories, r.recentMessages
+		err = r.recent()
+	} else if done, failed := r.ofTimes(); done || failed != nil {
+		return r.out, failed
+	} else {
+		r.out.Breadth = rank.BreadthOf(r.Query.Query).String()
+		err = r.byWords()
 	}
-	if r.Scope != scopeTranscript {
-		if err := memories(); err != nil {
-			return r.out, err
-		}
-	}
-	if r.Scope != scopeMemories && !r.memoriesAlone() {
-		if err := messages(); err != nil {
-			return r.out, err
-		}
+	if err != nil {
+		return r.out, err
 	}
 	if r.Scope == scopeBoth {
 		slices.SortStableFunc(r.out.Data, func(a, b Hit) int {
@@ -99,6 +96,19 @@ func (svc *Service) Recall(ctx context.Context, c ident.Caller, project string, 
 	}
 	r.out.Data = r.out.Data[:min(len(r.out.Data), r.Limit)]
 	return r.out, nil
+}
+
+// byWords finds memories and messages by the words of the query.
+func (r *recalling) byWords() error {
+	if r.Scope != scopeTranscript {
+		if err := r.findMemories(); err != nil {
+			return err
+		}
+	}
+	if r.Scope != scopeMemories && !r.memoriesAlone() {
+		return r.findMessages()
+	}
+	return nil
 }
 
 // recalling is one query under way.
@@ -132,7 +142,7 @@ func (r *recalling) findMemories() error {
 	q.Now, q.Plain, q.Accept = r.now(), r.Plain, r.acceptMemory
 	q.Holds = func(d *rank.Document, phrase string) (bool, error) {
 		recs, err := r.svc.memories.Read(r.ctx, r.tenant, r.project, []string{d.ID})
-		return err == nil && recs[0] != nil && r.svc.index.Holds(recs[0].Content, phrase), err
+		return err == nil && recs[0] != nil && r.svc.index.Holds(recs[0].Text(), phrase), err
 	}
 	hits, incomplete, err := r.search(q)
 	if err != nil {

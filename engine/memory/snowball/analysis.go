@@ -51,10 +51,12 @@ func (s languages) has(l *language) bool { return l != nil && s&l.bit != 0 }
 
 // Analyser makes terms. Safe for concurrent use.
 type Analyser struct {
-	latin []*language // in Latin script; English comes first, and is meant where no stop word speaks for another
-	other map[*unicode.RangeTable]*language
-	stops map[string]languages // the words that say nothing, case-folded, with the languages of which that holds
-	stems *stems
+	latin     []*language // in Latin script; English comes first, and is meant where no stop word speaks for another
+	other     map[*unicode.RangeTable]*language
+	ukrainian *language
+	letters   map[rune]languages   // the languages whose alphabets have a letter
+	stops     map[string]languages // the words that say nothing, case-folded, with the languages of which that holds
+	stems     *stems
 }
 
 // New reads the lists of stop words that come with the package.
@@ -79,6 +81,7 @@ func New() (*Analyser, error) {
 		{name: "russian", stem: russian.Stem, script: unicode.Cyrillic},
 		{name: "arabic", stem: arabic.Stem, script: unicode.Arabic},
 		{name: "tamil", stem: tamil.Stem, script: unicode.Tamil},
+		{name: "ukrainian", stem: stemUkrainian, script: unicode.Cyrillic},
 	} {
 		l.bit = 1 << i
 		if l.name != "tamil" { // No list of its stop words is known.
@@ -90,12 +93,16 @@ func New() (*Analyser, error) {
 				a.stops[fold(w)] |= l.bit
 			}
 		}
-		if l.script == unicode.Latin {
+		switch {
+		case l.script == unicode.Latin:
 			a.latin = append(a.latin, l)
-		} else {
+		case l.name == "ukrainian": // Document and Query take it for Russian, because decisions are replayed by them.
+			a.ukrainian = l
+		default:
 			a.other[l.script] = l
 		}
 	}
+	a.letters = letterSets(a.latin)
 	return a, nil
 }
 

@@ -20,30 +20,146 @@ import (
 const (
 	maxParts       = 6
 	maxJoined      = 40 // bytes
+	maxHumps       = 12
 	compoundLength = 9  // letters of a word that may be a compound
+	longCompound   = 14 // letters of one in a language that is not known to write them
 	memberLength   = 4  // letters of a word that may be a part of one
 )
 
 // compounding are the languages that write compounds in one word.
 var compounding = []string{"german", "dutch", "swedish", "danish", "norwegian"}
 
-// Index gives the terms of a text as the index has them: those of Document, and the text's forms.
-func (a *Analyser) Index(text string) (terms []string, latin string) {
-	r := a.read(text)
-	terms, lang := r.terms, r.lang
-	for _, w := range append(identifierWords(text), spacedIdentifiers(spacedIdentifier, text)...) {
-		if !a.stops[w].has(lang) {
-			terms = append(terms, a.stems.term(lang, w))
-		}
+// Index analyses a text for the index.
+func (a *Analyser) Index(text string) rank.Indexed {
+	x := &indexing{Analyser: a, original: text}
+	x.read()
+	for pass := 0; pass < 2 && len(x.out.Terms) == 0; pass++ {
+		x.addWords(pass > 0)
 	}
-	if slices.Contains(compounding, r.latin) {
-		for _, w := range r.words {
-			if w.script == unicode.Latin && len(w.text) >= compoundLength {
-				terms = append(terms, rank.BackwardsMark+reverse(a.stems.term(lang, w.text)))
+	x.addIdentifiers()
+	x.out.Terms = append(append(append(x.out.Terms, x.further...), lastOfRuns(text)...), rank.DateTerms(text)...)
+	return x.out
+}
+
+// indexing is a text on its way into the index.
+type indexing struct {
+	*Analyser
+	original string
+	words    []word
+	lang     *language     // of the text's Latin words
+	clauses  [][]*language // what the Latin words of each clause are stemmed in
+	cyrillic *language
+	out      rank.Indexed
+	further  []string // forms, which come behind the words
+}
+
+// read cuts the text into words and finds their languages.
+func (x *indexing) read() {
+	x.words = x.wordsOf(x.original)
+	x.lang = x.languageOfText(x.words, x.latin)
+	if x.lang.name == "turkish" {
+		x.words = x.wordsOf(turkishLower(withoutSuffixes(x.original)))
+	} else {
+		x.further = append(x.further, x.cutNames()...)
+	}
+	x.cyrillic = x.Analyser.cyrillic(x.words)
+	for from := 0; from < len(x.words); {
+		to := from + 1
+		for to < len(x.words) && x.words[to].clause == x.words[from].clause {
+			to++
+		}
+		for len(x.clauses) <= x.words[from].clause {
+			x.clauses = append(x.clauses, nil)
+		}
+		x.clauses[x.words[from].clause] = x.stemmers(x.words[from:to], x.lang)
+		from = to
+	}
+}
+
+// addWords adds the terms of all words, or only those of stop words where there is nothing else.
+func (x *indexing) addWords(stopsCount bool) {
+	for i := range x.words {
+		w := &x.words[i]
+		ways := x.waysOf(w)
+		if w.stops.has(ways[0]) {
+			if !stopsCount {
+				x.out.Stops = append(x.out.Stops, rank.StopMark+w.text)
+				continue
+			}
+		}
+		for n, l := range ways {
+			x.note(l)
+			term := x.stems.indexTerm(l, w.text)
+			if n == 0 {
+				x.out.Terms = append(x.out.Terms, term)
+			} else if term != x.stems.indexTerm(ways[0], w.text) {
+				x.further = append(x.further, term)
+			}
+			if x.compounds(l, w) {
+				x.further = append(x.further, rank.BackwardsMark+reverse(term))
+			}
+		}
+		x.further = append(x.further, hebrewForms(w.text)...)
+	}
+}
+
+// waysOf gives the languages that a word is stemmed in. One that is nil stems nothing.
+func (x *indexing) waysOf(w *word) []*language {
+	switch w.script {
+	case unicode.Latin:
+		return x.clauses[w.clause]
+	case unicode.Cyrillic:
+		return []*language{x.cyrillic}
+	}
+	return []*language{x.other[w.script]}
+}
+
+// note notes that a query must know a language. It tries English and Russian anyway.
+func (x *indexing) note(l *language) {
+	if l != nil && (l.script == unicode.Latin || l == x.ukrainian) && !slices.Contains(x.out.Languages, l.name) {
+		x.out.Languages = append(x.out.Languages, l.name)
+	}
+}
+
+// anyCompounds stands among languages for compounds in texts whose language does not show that it writes them.
+const anyCompounds = "compounds"
+
+// compounds tells whether a word is found by its end, too.
+func (x *indexing) compounds(l *language, w *word) bool {
+	if w.script != unicode.Latin || l == nil {
+		return false
+	}
+	if slices.Contains(compounding, l.name) {
+		return len(w.text) >= compoundLength
+	}
+	if len(w.text) < longCompound || strings.IndexFunc(w.text, func(r rune) bool { return !unicode.IsLetter(r) }) >= 0 {
+		return false
+	}
+	if !slices.Contains(x.out.Languages, anyCompounds) {
+		x.out.Languages = append(x.out.Languages, anyCompounds)
+	}
+	return true
+}
+
+// addIdentifiers adds the other forms of identifiers and numbers.
+func (x *indexing) addIdentifiers() {
+	ways := distinct(x.lang, x.latin[0])
+	for _, w := range append(identifierWords(x.original), spacedIdentifiers(spacedIdentifier, x.original)...) {
+		if x.stops[w].has(x.lang) {
+			continue
+		}
+		term := x.stems.indexTerm(ways[0], w)
+		x.further = append(x.further, term)
+		for _, l := range ways[1:] {
+			if other := x.stems.indexTerm(l, w); other != term {
+				x.further = append(x.further, other)
 			}
 		}
 	}
-	return append(append(terms, lastOfRuns(text)...), rank.DateTerms(text)...), r.latin
+	for _, number := range numbersOf(x.original) {
+		x.further = append(x.further, number, rank.BackwardsMark+reverse(number))
+	}
+	x.further = append(x.further, addressesOf(x.original)...)
 }
 
 // identifiers gives the longest runs of letters and digits, with single separators between them.
@@ -88,6 +204,7 @@ func identifierWords(text string) (out []string) {
 				continue
 			}
 		}
+		out = append(out, joinedHumps(id)...)
 		separated := strings.ContainsAny(id, "-_") || strings.ContainsAny(id, ".,/") && strings.ContainsAny(id, "0123456789")
 		var joined strings.Builder
 		parts := 0
@@ -102,6 +219,28 @@ func identifierWords(text string) (out []string) {
 		}
 		if separated && parts > 1 && parts <= maxParts && joined.Len() <= maxJoined {
 			out = append(out, fold(joined.String()))
+		}
+	}
+	return out
+}
+
+// joinedHumps joins neighbouring humps of a word, so that gatewayservice finds PaymentGatewayService: up to all but one of
+// three or four, and two of more.
+func joinedHumps(id string) (out []string) {
+	if isASCII(id) && (strings.ToLower(id) == id || strings.ToUpper(id) == id) || strings.ContainsAny(id, separators) {
+		return nil
+	}
+	humps := humpsOf(id)
+	most := 2
+	if len(humps) <= 4 {
+		most = len(humps) - 1
+	}
+	if len(humps) > maxHumps {
+		return nil
+	}
+	for n := 2; n <= most; n++ {
+		for i := range len(humps) - n + 1 {
+			out = append(out, fold(strings.Join(humps[i:i+n], "")))
 		}
 	}
 	return out

@@ -21,6 +21,7 @@ type word struct {
 	text   string
 	script *unicode.RangeTable
 	stops  languages // in which it is a stop word; see Analyser.words
+	clause int       // of the text, counted from 0
 }
 
 // fold makes texts equal that differ only in case or in how their characters are encoded.
@@ -81,6 +82,11 @@ func split(text string) []word {
 	s := splitter{out: make([]word, 0, len(text)/6+1)}
 	for _, r := range text {
 		c := classOf(r)
+		if c == between && r != ' ' && endsClause(r) {
+			s.end()
+			s.class = c
+			s.clause++
+		}
 		if c == invisible {
 			continue
 		}
@@ -100,10 +106,20 @@ func split(text string) []word {
 	return s.out
 }
 
+// endsClause tells whether a character ends a clause, in folded text.
+func endsClause(r rune) bool {
+	switch r {
+	case '.', '!', '?', ';', ':', ',', '(', ')', '\n':
+		return true
+	}
+	return false
+}
+
 type splitter struct {
-	out   []word
-	class class
-	run   []rune
+	out    []word
+	class  class
+	run    []rune
+	clause int
 }
 
 // end turns the run at hand into words.
@@ -157,7 +173,7 @@ func (s *splitter) add(run []rune) {
 	if len(run) > maxWord {
 		run = run[:maxWord]
 	}
-	s.out = append(s.out, word{text: string(run), script: scriptOf(run)})
+	s.out = append(s.out, word{text: string(run), script: scriptOf(run), clause: s.clause})
 }
 
 // scriptOf is the script of the first letter whose script some stemmer knows; nil where there is none.

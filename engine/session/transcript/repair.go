@@ -189,6 +189,7 @@ func (t *Turn) OwnNames(own callid.Own) callid.Own {
 	}
 	if found != nil {
 		t.headers = nil // they name tools
+		t.known = nil
 	}
 	return found
 }

@@ -32,6 +32,7 @@ type Turn struct {
 	// Reminders are bound to messages, by their place among Messages.
 	Reminders map[int]reminder.Bound
 	headers   []Header // what the messages alone tell, as far as Measure came
+	known     []*known // by message, where they come from elements that were read; else nil
 	// said is what messages said that are kept in other words, by their place.
 	said map[int]align.Hash
 }
@@ -208,7 +209,7 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		h, err := svc.header(ctx, &t.Messages[len(t.headers)].Message)
+		h, err := svc.measured(ctx, t, len(t.headers))
 		if err != nil {
 			return err
 		}
@@ -220,18 +221,38 @@ func (svc *Service) Measure(ctx context.Context, t *Turn) error {
 	return nil
 }
 
-// header is what a message alone tells.
-func (svc *Service) header(ctx context.Context, m *chat.Message) (Header, error) {
-	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)), Calls: uint16(len(m.Calls)), Tags: m.Tags}
+// measured is what the message at a place of a turn alone tells.
+func (svc *Service) measured(ctx context.Context, t *Turn, at int) (Header, error) {
+	m := &t.Messages[at].Message
+	if t.known == nil {
+		var said align.Hash
+		if !m.Hidden {
+			said = align.Of(m)
+		}
+		return svc.header(ctx, m, said)
+	}
+	k := t.known[at]
+	if h := k.header.Load(); h != nil {
+		return *h, nil
+	}
+	h, err := svc.header(ctx, m, k.said)
+	if err == nil {
+		counted := h
+		k.header.Store(&counted)
+	}
+	return h, err
+}
+
+// header is what a message alone tells. said is the hash of what it says; zero where clients do not have it.
+func (svc *Service) header(ctx context.Context, m *chat.Message, said align.Hash) (Header, error) {
+	h := Header{Role: m.Role, Kind: m.Kind, Compacts: m.Compacts, TextBytes: uint32(len(m.Text)),
+		Calls: uint16(len(m.Calls)), Tags: m.Tags, Said: said}
 	if m.IsError {
 		h.Flags |= plan.FlagErrorResult
 	}
 	h.Flags |= m.Parts.Flags()
 	if len(m.Calls) == 1 {
 		h.Tool = m.Calls[0].Name
-	}
-	if !m.Hidden {
-		h.Said = align.Of(m)
 	}
 	return h, svc.count(ctx, &h, m)
 }

@@ -1,0 +1,81 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+)
+
+// pair is two words of a ranking, the second directly behind the first in the query.
+type pair struct {
+	first, second int     // indexes of Ranking.Words
+	most          float64 // what it adds to the score of a document in which they follow each other
+}
+
+// findPairs finds the pairs of which both words have postings.
+func (r *Ranking) findPairs() {
+	word := func(text string) int {
+		return slices.IndexFunc(r.Words, func(w Postings) bool { return w.Word == text })
+	}
+	for _, p := range r.Pairs[:min(len(r.Pairs), MaxWords)] {
+		first, second := word(p.First), word(p.Second)
+		if first >= 0 && second >= 0 && first != second {
+			r.pairs = append(r.pairs, pair{first, second, r.Weights.Adjacent * min(r.shares[first], r.shares[second])})
+		}
+	}
+}
+
+// mayFollow tells whether a candidate's document holds both words of a pair.
+func (r *Ranking) mayFollow(c *Candidate, p pair) bool {
+	return c.own >= 0 && r.of(c.own, p.first) > 0 && r.of(c.own, p.second) > 0
+}
+
+// adjacent is what a candidate gets for words that follow each other as they do in the query.
+func (r *Ranking) adjacent(c *Candidate) (score float64) {
+	for i, p := range r.pairs {
+		if r.mayFollow(c, p) && (!c.ordered || c.follow>>i&1 == 1) {
+			score += p.most
+		}
+	}
+	return score
+}
+
+// bounded tells whether a candidate's score is only an upper bound until its document is read.
+func (r *Ranking) bounded(c *Candidate) bool {
+	if !c.known {
+		return true
+	}
+	return !c.ordered && !r.broad(c) && slices.ContainsFunc(r.pairs, func(p pair) bool { return r.mayFollow(c, p) })
+}
+
+// order notes which pairs follow each other in a candidate's document.
+func (r *Ranking) order(c *Candidate, d *Document) {
+	c.ordered, c.follow = true, 0
+	for i, p := range r.pairs {
+		if r.mayFollow(c, p) && d.follows(r.Words[p.first].Terms, r.Words[p.second].Terms) {
+			c.follow |= 1 << i
+		}
+	}
+}
+
+// follows tells whether one of some terms directly follows one of others in the document.
+func (d *Document) follows(first, second []string) bool {
+	before, behind := d.indexes(first), d.indexes(second)
+	for i := range max(len(d.Order), 1) - 1 {
+		if slices.Contains(before, d.Order[i]) && slices.Contains(behind, d.Order[i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// indexes are where some terms are among those of the document.
+func (d *Document) indexes(terms []string) (out []uint16) {
+	for _, term := range terms {
+		if i, found := slices.BinarySearchFunc(d.Terms, term, compareTerm); found {
+			out = append(out, uint16(i))
+		}
+	}
+	return out
+}
+
+func compareTerm(t TermCount, term string) int { return cmp.Compare(t.Term, term) }
