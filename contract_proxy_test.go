@@ -44,6 +44,10 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 	for _, wrong := range []string{`["forget"]`, `["memory_recall","memory_recall"]`, `"memory_recall"`} {
 		patch(`{"proxy_tools":`+wrong+`}`, 422)
 	}
+	for _, wrong := range []string{`["model"]`, `["user","user"]`, `["metadata."]`, `"user"`} {
+		patch(`{"proxy_session_fields":`+wrong+`}`, 422)
+	}
+	patch(`{"proxy_session_fields":["prompt_cache_key","metadata.chat"]}`, 200)
 	patch(`{"proxy_mode":"on"}`, 422)
 	patch(`{"proxy_mode":"off","proxy_on_error":"closed","proxy_on_disconnect":"finish","proxy_require_session":false,"proxy_tools":["memory_store"]}`, 200)
 	for route, item := range c.doc["paths"].(map[string]any) {
@@ -69,5 +73,6 @@ func (c *contract) proxy(t *testing.T, p *program, host, worker, reader string) 
 			}
 		}
 	}
-	patch(`{"upstreams":null,"proxy_mode":null,"proxy_on_error":null,"proxy_on_disconnect":null,"proxy_require_session":null,"proxy_tools":null}`, 200)
+	patch(`{"upstreams":null,"proxy_mode":null,"proxy_on_error":null,"proxy_on_disconnect":null,"proxy_require_session":null,"proxy_tools":null,
+		"proxy_session_fields":null}`, 200)
 }

@@ -84,7 +84,8 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	if x.route.proxied.depth > 2 {
 		path = x.path("session")
 	}
-	asked := align.Request{Path: path, Header: call.request.Header.Get, Body: b.Member}
+	asked := align.Request{Path: path, Header: call.request.Header.Get, Body: b.Member,
+		Fields: call.setup.Settings.ProxySessionFields}
 	id := align.Identify(asked)
 	if id.Session == "" && id.Previous == "" {
 		if call.setup.Settings.ProxyRequireSession {
@@ -111,7 +112,7 @@ func (call *modelCall) beginTurn(ctx context.Context, x *exchange, body wire.Obj
 	raw := call.request.Body
 	retries, _ := strconv.Atoi(call.request.Header.Get("X-Stainless-Retry-Count"))
 	t.exchange, err = call.s.engine.Dialogues.Begin(ctx, t.caller, t.project, history.Ask{Session: id.Session,
-		Agent: id.Agent, Format: call.route.format, Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
+		Agent: id.Agent, Format: call.route.format, Kind: b.Kind(), Messages: b.All(), Previous: id.Previous, Weak: id.Weak, Retries: retries,
 		Compacts: compacts, Compacted: id.Compacted, Windowed: call.mode == project.ModeAssemble,
 		Delta: call.sendsNewAlone(b), Holds: len(call.setup.Settings.ProxyTools) > 0,
 		Body: sync.OnceValue(func() [32]byte { return sha256.Sum256(raw) })})

@@ -225,6 +225,9 @@ func (svc *Service) request(out *Outgoing, setup *project.Setup) *window.Request
 		}
 		req.Budget.ContextWindow, req.Budget.ReserveTokens = &ask.ContextTokens, &reserve
 	}
+	if ask.Body.Reasoning {
+		req.Reasoning = "content"
+	}
 	req.Memories = &window.MemoryRequest{Namespace: ask.Namespace}
 	if b := ask.Body.CacheControl; b.Top {
 		req.CacheControl = "strip"

@@ -44,7 +44,12 @@ type Head struct {
 	// because the session is a copy of what lived.
 	Superseded transcript.Runs `json:"superseded,omitempty"`
 	Absent     transcript.Runs `json:"absent,omitempty"`
-	Names      callid.Own      `json:"names,omitempty"` // tools' own names that no format allows, by those shown
+	// Removed are those superseded turns that a client has left out of its history. They come back where it sends them
+	// again. Changes counts the commits that removed or restored some.
+	Removed transcript.Runs `json:"removed,omitempty"`
+	Changes uint32          `json:"changes,omitempty"`
+	Sent    *Sent           `json:"sent,omitempty"`  // what a client that sends its history has shown of it
+	Names   callid.Own      `json:"names,omitempty"` // tools' own names that no format allows, by those shown
 }
 
 // Extent is all of the session.
@@ -73,7 +78,13 @@ func (svc *Service) AsOf(ctx context.Context, tenant string, h *Head, turn uint3
 		return transcript.Extent{}, [2]uint64{}, fault.InvalidField(field, "out_of_range",
 			"must be from 0 to %d, the session's last turn", h.Turns)
 	}
-	return svc.Until(ctx, tenant, h.Extent(), h.Tokens, turn)
+	x, tokens, err := svc.Until(ctx, tenant, h.Extent(), h.Tokens, turn)
+	if err != nil || h.Changes == 0 || x.Turns == h.Turns {
+		return x, tokens, err
+	}
+	// Turns behind a removed one were stored with counts that include it.
+	tokens, err = svc.CountTokens(ctx, tenant, x)
+	return x, tokens, err
 }
 
 // CheckOpen answers session_closed where a session takes no more.

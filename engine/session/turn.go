@@ -33,6 +33,8 @@ type TurnRequest struct {
 	RewindTo   *uint32 `json:"rewind_to,omitempty"`
 	IfRevision *uint64 `json:"if_revision,omitempty"`
 	Mode       string  `json:"mode,omitempty"` // repair notes or leaves out what else is refused
+	// Change is what the turn's request does to the middle of the session, in the same commit.
+	Change *Change `json:"-"`
 }
 
 // TurnResponse acknowledges a committed turn.
@@ -173,6 +175,9 @@ func (svc *Service) append(tx *records.Tx, c ident.Caller, projectID string, req
 	out := TurnResponse{SessionID: session, Turn: before.LastTurn(), Revision: h.Revision, Messages: []TurnMessage{}}
 	if len(t.Messages) == 0 && req.RewindTo == nil {
 		return out, nil, nil
+	}
+	if err := svc.change(tx, set, h, open, req.Change); err != nil {
+		return TurnResponse{}, nil, err
 	}
 	if req.RewindTo != nil {
 		if out.Superseded, err = svc.rewind(tx, set, h, open, *req.RewindTo, "rewind_to"); err != nil {

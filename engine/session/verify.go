@@ -77,6 +77,11 @@ func (c *Checks) head(s *verify.Space, it store.Item) {
 		s.Malformed("it tells of %d turns, %d messages, the kind %q, and of turns superseded %v and absent %v", h.Turns,
 			h.Messages, h.Kind, h.Superseded, h.Absent)
 	}
+	for _, r := range h.Removed {
+		if h.Changes == 0 || !h.Superseded.Message(r.Messages[0]) || !h.Superseded.Message(r.Messages[1]) {
+			s.Mismatch("messages %d to %d are removed, and the session says that they live", r.Messages[0], r.Messages[1])
+		}
+	}
 	if h.OpenCalls > 0 {
 		h.calls = map[uint64]uint16{}
 	}
@@ -116,7 +121,7 @@ func (c *Checks) messages(s *verify.Space, key []byte) *messagesSeen {
 		c.now.Incarnation = sinc
 		if h := c.now.head; h != nil {
 			c.now.Project, c.now.Session, c.now.Calls = h.Pinc, h.Session, h.calls
-			c.now.Superseded, c.now.Absent = h.Superseded, h.Absent
+			c.now.Superseded, c.now.Absent, c.now.Changed = h.Superseded, h.Absent, h.Changes > 0
 		}
 	}
 	m := c.now

@@ -17,7 +17,8 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
 )
 
-// maxPending bounds the messages of the turn in flight.
+// maxPending bounds the messages of the turn in flight. The window of a model call may be made of its messages alone,
+// however many they are.
 const maxPending = 1024
 
 // Request asks what the model should see now. Pointers tell "not said" from zero.
@@ -133,7 +134,7 @@ func (a *assembly) prepare() error {
 	if err := req.Memories.Check(); err != nil {
 		return err
 	}
-	if len(req.Pending) > maxPending {
+	if len(req.Pending) > maxPending && req.Proxied == nil {
 		return fault.InvalidField("pending", "too_long", "must have at most %d messages", maxPending)
 	}
 	a.Counter = cache.Counter{Format: a.format, Encoding: a.Ready.Encoding, Scale: s.TokenScale, Pictures: s.Pictures(),

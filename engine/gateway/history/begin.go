@@ -15,6 +15,8 @@ const (
 	unreadable   = "unreadable_reply"
 	refused      = "refusal"
 	contended    = "contended"
+	// changedMeanwhile: the client has changed its history while the reply was awaited.
+	changedMeanwhile = "changed_meanwhile"
 )
 
 // Begin finds what of a request is stored. It answers invalid_messages where a message cannot be read, not_found for a
@@ -39,6 +41,7 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	if ask.Session == "" {
 		x.Unstored, x.Match = noSession, align.Match{Case: align.None}
 		x.first.pending = said.cut(0, len(said.parsed))
+		x.first.shown.pending = x.first.pending
 		return x, nil
 	}
 	if err := ident.CheckSession("session_id", ask.Session); err != nil {
@@ -62,13 +65,13 @@ func (svc *Service) Begin(ctx context.Context, c ident.Caller, projectID string,
 	if err := svc.takeUp(ctx, c, projectID, x, places); err != nil {
 		return nil, err
 	}
-	x.first = svc.find(c, x, places)
+	x.first = svc.find(ctx, c, x, places)
 	f := &x.first
-	if ask.Previous != "" && !ask.Delta && (f.match.Keep == 0 || f.match.Case != align.Extend && f.match.Case != align.Tail) {
+	if ask.Previous != "" && !ask.Delta && !f.whole() {
 		return nil, errUnknown(ask.Previous)
 	}
 	x.said.read = nil // What is pending has its own.
-	x.Session, x.Match, x.Revision, x.AsOf = f.id, f.match, f.revision(), f.back
+	x.Session, x.Match, x.Revision, x.AsOf = f.id, f.match, f.revision(), f.shown.upto
 	if f.to == "" {
 		x.Session, x.Unstored = ask.Session, tooManyForks
 	} else if f.copies {

@@ -66,8 +66,12 @@ func (svc *Service) Commit(ctx context.Context, c ident.Caller, projectID string
 		if err != nil {
 			return out, err
 		}
-		f = svc.again(c, x, places)
-		if f.to == "" {
+		f = svc.again(ctx, c, x, places)
+		switch {
+		case f.to == "" && x.changedMeanwhile(places):
+			out.Reason = changedMeanwhile
+			return out, nil
+		case f.to == "":
 			out.Reason = tooManyForks
 			return out, nil
 		}
@@ -142,9 +146,17 @@ func heard(f chat.Format, pending []*transcript.Element, reply *saying, r *Reply
 
 // again finds an exchange once more, because its session went on while the reply was awaited. It takes back only what
 // was there when the request began, or what the same request has stored meanwhile: of two that were sent at once one
-// turn is left. Anything else goes to a fork.
-func (svc *Service) again(c ident.Caller, x *Exchange, places []place) found {
-	f := svc.find(c, x, places)
+// turn is left. Anything else goes to a fork. Where the client has changed its history meanwhile, what the request says
+// of it is out of date: it is stored only where it goes on from the history as it is now, and else has no place.
+func (svc *Service) again(ctx context.Context, c ident.Caller, x *Exchange, places []place) found {
+	f := svc.find(ctx, c, x, places)
+	if x.changedMeanwhile(places) {
+		if f.match.Case != align.Extend || f.back != nil {
+			f.to = ""
+		}
+		f.change = nil
+		return f
+	}
 	if f.copies || f.back == nil && f.match.Case != align.None {
 		return f
 	}
@@ -171,6 +183,17 @@ func (svc *Service) again(c ident.Caller, x *Exchange, places []place) found {
 	return x.apart(places)
 }
 
+// changedMeanwhile reports whether messages that were there when the request began were changed or removed since.
+func (x *Exchange) changedMeanwhile(places []place) bool {
+	was := x.first.place
+	for i := range places {
+		if p := &places[i]; p.id == was.id && was.head != nil && p.head != nil && p.incarnation() == was.incarnation() {
+			return p.head.Changes != was.head.Changes
+		}
+	}
+	return false
+}
+
 // twin tells whether what a request would take back is one turn, which the same request has made.
 func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
 	if f.match.Case != align.Rewind || f.line.turn[f.keep] != f.line.lastTurn() {
@@ -178,6 +201,26 @@ func (svc *Service) twin(c ident.Caller, x *Exchange, f *found) bool {
 	}
 	made, known := svc.openTurns(c, x).body(f.id, f.line.lastTurn())
 	return !known || made == x.ask.body()
+}
+
+// change is what a commit does besides. The first request of a line that says its kind gives it to the line.
+func (x *Exchange) change(f *found) *session.Change {
+	if x.Delegation != "" || x.ask.Kind == "" || f.head != nil && f.head.Sent != nil && f.head.Sent.Kind != "" {
+		return f.change
+	}
+	c := new(session.Change)
+	if f.change != nil {
+		*c = *f.change
+	}
+	sent := new(session.Sent)
+	switch {
+	case c.Sent != nil:
+		*sent = *c.Sent
+	case f.head != nil && f.head.Sent != nil:
+		*sent = *f.head.Sent
+	}
+	sent.Kind, c.Sent = x.ask.Kind, sent
+	return c
 }
 
 // withoutDecisions gives messages that name no decisions, because those are of another session.
@@ -214,6 +257,8 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 			return err
 		}
 		req.RewindTo, req.IfRevision = nil, &s.Revision
+	} else {
+		req.Change = x.change(f)
 	}
 	if err := svc.noteResponse(ctx, c, x, f, &r, &all); err != nil {
 		return err
@@ -229,7 +274,7 @@ func (svc *Service) store(ctx context.Context, c ident.Caller, projectID string,
 			return err
 		}
 		out.Session, out.Turn, out.Revision = f.to, done.Turn, done.Revision
-		req.RewindTo, req.IfRevision = nil, &done.Revision
+		req.RewindTo, req.IfRevision, req.Change = nil, &done.Revision, nil
 	}
 	svc.remember(c, x, func(ls *loops) *loops {
 		return ls.stored(x.loop(f, all), body{session: f.to, turn: out.Turn, hash: x.ask.body()})

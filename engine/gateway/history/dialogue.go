@@ -49,6 +49,7 @@ type Ask struct {
 	Session string // as align.Identify gives it; empty where only Previous says it
 	Agent   string // whose chain it is, and the delegation of what is stored; empty: the main agent's
 	Format  chat.Format
+	Kind    string // tells the requests of different programs apart; empty: all are of one
 	// Messages are the elements of the request's messages or input, as the client sent them, system messages included.
 	Messages []json.RawMessage
 	// Delta says that Messages are the new ones alone. A Previous that is known says so too, unless Messages turn out to
@@ -68,6 +69,9 @@ type Ask struct {
 	// the client cannot send all of it again.
 	Holds bool
 }
+
+// resends reports whether the client sends its history and leaves it to Mneme what became of it.
+func (a *Ask) resends() bool { return !a.Compacts && !a.Delta }
 
 func (a *Ask) body() (hash [32]byte) {
 	if a.Body != nil {
@@ -112,10 +116,18 @@ type Exchange struct {
 // is as the client sent it now, and as it was sent before where the client sends new messages alone.
 //
 // Replies of a loop of tool calls name their decisions there, as messages of turns do.
-func (x *Exchange) Pending() []*transcript.Element { return x.first.pending }
+func (x *Exchange) Pending() []*transcript.Element { return x.first.shown.pending }
 
-// Front is what the client sent instead of the part of the history that it no longer sends. It is never stored.
-func (x *Exchange) Front() []*transcript.Element { return x.said.cut(0, x.Match.Front) }
+// Front is what the client sent among the messages that is no part of the conversation. It is never stored.
+func (x *Exchange) Front() (out []*transcript.Element) {
+	if x.first.aligned == nil {
+		return x.said.cut(0, x.Match.Front)
+	}
+	for _, i := range x.first.aligned.Own {
+		out = append(out, x.said.cut(i, i+1)...)
+	}
+	return out
+}
 
 // Reply is a model's reply that came whole.
 type Reply struct {

@@ -24,15 +24,29 @@ type found struct {
 	copies  bool
 	to      string // the session that the exchange is stored in; empty: there is none
 	pending []*transcript.Element
+	// shown is what the window is made of: the stored turns up to one, nil: all of them, and messages behind them.
+	shown struct {
+		upto    *uint32
+		pending []*transcript.Element
+	}
+
+	// A request that is not just longer than what is stored was aligned with it.
+	aligned *align.Aligned
+	stored  *storedLine
+	request *side
+	change  *session.Change // what the commit does besides; nil: nothing
+	rankIs  float64         // the lower, the better the request fits the place
+	loss    int
 }
 
 // place is a session that a request may belong to.
 type place struct {
-	id   string
-	fork int           // 0: the session itself
-	head *session.Head // nil: it is yet to be made
-	line line          // of the request's agent
-	all  map[string]line
+	id    string
+	fork  int           // 0: the session itself
+	head  *session.Head // nil: it is yet to be made
+	line  line          // of the request's agent
+	whole line          // with the messages that the client has removed
+	all   map[string]line
 }
 
 func (p *place) incarnation() (none ident.Incarnation) {
@@ -47,6 +61,15 @@ func (p *place) revision() uint64 {
 		return 0
 	}
 	return p.head.Revision
+}
+
+// whole reports whether a request brings what the session holds, and goes on from there.
+func (f *found) whole() bool {
+	switch f.match.Case {
+	case align.New, align.None, align.Rewind, align.Diverge:
+		return false
+	}
+	return f.match.Keep > 0
 }
 
 // base is the hash of the chain that the pending messages stand behind.
@@ -75,16 +98,17 @@ func (svc *Service) places(ctx context.Context, c ident.Caller, projectID string
 		if at.head, err = svc.sessions.KnownHead(c.Tenant, p, at.id, items[i]); err != nil {
 			return nil, err
 		}
-		if at.all, err = svc.lines(ctx, c.Tenant, at.head); err != nil {
+		all, err := svc.lines(ctx, c.Tenant, at.head)
+		if err != nil {
 			return nil, err
 		}
-		at.line = at.all[x.Delegation]
+		at.all, at.line, at.whole = all.living, all.living[x.Delegation], all.whole[x.Delegation]
 	}
 	return out, nil
 }
 
 // find holds a request against the places as they are.
-func (svc *Service) find(c ident.Caller, x *Exchange, places []place) found {
+func (svc *Service) find(ctx context.Context, c ident.Caller, x *Exchange, places []place) found {
 	ls := svc.openTurns(c, x)
 	var all []found
 	for i := range places {
@@ -93,7 +117,7 @@ func (svc *Service) find(c ident.Caller, x *Exchange, places []place) found {
 			continue
 		}
 		for _, l := range p.loops(ls, x) {
-			f := x.foundAt(*p, l)
+			f := svc.foundAt(ctx, c.Tenant, x, *p, l)
 			elsewhere := f.match.Case == align.New && p.fork > 0 && p.id != x.ask.Session
 			if f.match.Case != align.None && !elsewhere {
 				all = append(all, f)
@@ -103,7 +127,12 @@ func (svc *Service) find(c ident.Caller, x *Exchange, places []place) found {
 	if len(all) == 0 {
 		return x.apart(places)
 	}
-	f := slices.MinFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), x.better(&a, &b)) })
+	f := slices.MinFunc(all, func(a, b found) int {
+		if x.ask.resends() {
+			return cmp.Or(cmp.Compare(a.rankIs, b.rankIs), cmp.Compare(a.loss, b.loss), x.better(&a, &b))
+		}
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), x.better(&a, &b))
+	})
 	x.settle(&f, places, ls)
 	return f
 }
@@ -157,6 +186,7 @@ func (x *Exchange) apart(places []place) found {
 		f.place.id = x.ask.Session
 	}
 	f.pending = x.said.cut(0, len(x.said.parsed))
+	f.shown.pending = f.pending
 	return f
 }
 
@@ -171,9 +201,18 @@ func freeFork(places []place) string {
 }
 
 // foundAt holds a request against one place, or against an open turn there.
-func (x *Exchange) foundAt(p place, l *loop) found {
+func (svc *Service) foundAt(ctx context.Context, tenant string, x *Exchange, p place, l *loop) found {
 	at := pathOf(p.line, l)
-	f := found{place: p, loop: l, match: align.Find(at, x.said.hashes, x.said.assistant)}
+	f := found{place: p, loop: l}
+	if x.ask.resends() {
+		if svc.compare(ctx, tenant, x, &f); l == nil {
+			f.keep = f.match.Keep
+		} else if f.keep = l.keep; f.aligned == nil && f.match.Case != align.Extend {
+			f.match = align.Match{Case: align.None}
+		}
+		return f
+	}
+	f.match = align.Find(at, x.said.hashes, x.said.assistant)
 	x.compacted(&f, at)
 	whole := f.match.Case == align.Extend || f.match.Case == align.Tail
 	if x.ask.Delta && (!whole || f.match.Keep == 0) {
@@ -237,11 +276,30 @@ func (x *Exchange) better(a, b *found) int {
 // settle works out what a match means for the commit: what is pending, and which turns it takes back. Turns are taken
 // back whole, and what is kept of one is stored again.
 func (x *Exchange) settle(f *found, places []place, ls *loops) {
+	if f.to = f.id; f.aligned != nil {
+		x.arrange(f)
+	} else {
+		x.goOnFrom(f)
+		f.shown.pending, f.shown.upto = f.pending, f.back
+	}
+	if f.back == nil || !x.spares(f, ls) {
+		return
+	}
+	f.change = nil
+	if f.to = freeFork(places); f.keep > 0 {
+		f.copies = true
+	} else { // Nothing is stored before it.
+		f.place, f.back = place{id: f.to}, nil
+	}
+}
+
+// goOnFrom works out what is pending behind the stored messages that a request begins or ends with.
+func (x *Exchange) goOnFrom(f *found) {
 	start, from := f.line.start(f.keep), f.match.New
 	if f.loop == nil {
 		from -= f.keep - start
 	}
-	f.keep, f.to = start, f.id
+	f.keep = start
 	end := len(x.said.parsed)
 	switch {
 	case f.loop == nil:
@@ -253,14 +311,6 @@ func (x *Exchange) settle(f *found, places []place, ls *loops) {
 	}
 	if start < f.line.Len() {
 		f.back = new(f.line.turn[start] - 1)
-	}
-	if f.back == nil || !x.spares(f, ls) {
-		return
-	}
-	if f.to = freeFork(places); f.keep > 0 {
-		f.copies = true
-	} else { // Nothing is stored before it.
-		f.place, f.back = place{id: f.to}, nil
 	}
 }
 

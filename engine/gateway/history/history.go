@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
@@ -16,6 +18,15 @@ type line struct {
 	said  []align.Hash
 	chain []align.Hash // of so many messages and one more
 	turn  []uint32
+	about []about
+}
+
+// about is what is known of a stored message without its body.
+type about struct {
+	seq     uint64
+	created int64 // ms since 1970
+	size    uint8 // see align.Side
+	role    align.Role
 }
 
 // chained is the hash of the first n messages, rolled one after another.
@@ -31,8 +42,19 @@ func (l line) Len() int { return len(l.said) }
 
 func (l line) Message(i int) align.Hash { return l.said[i] }
 
-func (l line) with(said align.Hash, turn uint32) line {
-	return line{append(l.said, said), append(l.chain, align.Roll(l.chained(len(l.said)), said)), append(l.turn, turn)}
+func (l line) with(h *transcript.Header) line {
+	role := roleOf(h.Role, h.Calls > 0)
+	return line{append(l.said, h.Said), append(l.chain, align.Roll(l.chained(len(l.said)), h.Said)), append(l.turn, h.Turn),
+		append(l.about, about{h.Seq, h.Created, uint8(sizeOf(role, int(h.TextBytes))), role})}
+}
+
+// position is where a message of another line, which has no others, stands in this one.
+func (l line) position(in line, at int) int {
+	if at >= in.Len() {
+		return l.Len()
+	}
+	i, _ := slices.BinarySearchFunc(l.about, in.about[at].seq, func(a about, seq uint64) int { return cmp.Compare(a.seq, seq) })
+	return i
 }
 
 // start is where the turn begins that goes on behind so many messages; the number itself where none does.
@@ -64,27 +86,34 @@ type history struct {
 	lineage    transcript.Lineage
 	messages   uint64
 	superseded transcript.Runs
-	lines      map[string]line // by delegation
+	lines      lines
 }
 
+// lines are the chains of a session by delegation: of living messages, and with those that a client has removed.
+type lines struct{ living, whole map[string]line }
+
 // add takes up headers behind the newest.
-func (h *history) add(hs []transcript.Header) {
+func (l lines) add(hs []transcript.Header, removed transcript.Runs) {
 	for i := range hs {
-		if hs[i].Said != (align.Hash{}) {
-			h.lines[hs[i].Delegation] = h.lines[hs[i].Delegation].with(hs[i].Said, hs[i].Turn)
+		h := &hs[i]
+		if h.Said == (align.Hash{}) {
+			continue
+		}
+		if l.whole[h.Delegation] = l.whole[h.Delegation].with(h); !removed.Message(h.Seq) {
+			l.living[h.Delegation] = l.living[h.Delegation].with(h)
 		}
 	}
 }
 
 // Estimates of memory, in bytes.
 const (
-	messageSize = 2*len(align.Hash{}) + 4
+	messageSize = 2 * (2*len(align.Hash{}) + 4 + 24) // in both chains
 	historySize = 512
 )
 
 func (h *history) weigh() int {
 	n := historySize
-	for _, l := range h.lines {
+	for _, l := range h.lines.whole {
 		n += 128 + len(l.said)*messageSize
 	}
 	return n
@@ -92,37 +121,40 @@ func (h *history) weigh() int {
 
 // lines gives the chains of a session at the head just read. What was read of it before serves where the head came from
 // it by turns alone, so that a session that goes on costs what is new.
-func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (map[string]line, error) {
+func (svc *Service) lines(ctx context.Context, tenant string, h *session.Head) (none lines, err error) {
 	if h == nil || h.Messages == 0 {
-		return nil, nil
+		return none, nil
 	}
 	k, unlock := svc.histories.Locked(svc.key(tenant, string(h.Incarnation[:])))
 	defer unlock()
 	if k.Value.lineage == h.Lineage && k.Value.messages == h.Messages {
 		return k.Value.lines, nil
 	}
-	next := &history{lineage: h.Lineage, messages: h.Messages, superseded: h.Superseded, lines: map[string]line{}}
+	next := &history{lineage: h.Lineage, messages: h.Messages, lines: lines{map[string]line{}, map[string]line{}}}
 	x := h.Extent()
-	if old := k.Value; old.messages > 0 && h.Messages > old.messages && h.Superseded.Equal(old.superseded) {
+	for _, r := range h.Removed {
+		x.Superseded = x.Superseded.Without(r)
+	}
+	next.superseded = x.Superseded
+	if old := k.Value; old.messages > 0 && h.Messages > old.messages && x.Superseded.Equal(old.superseded) {
 		added := int(h.Messages - old.messages)
 		hs, behind, err := svc.sessions.ReadHeaders(ctx, tenant, x, added, nil)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		if behind == old.lineage && len(hs) == added {
-			for name, l := range old.lines {
-				next.lines[name] = l
-			}
-			next.add(hs)
+			maps.Copy(next.lines.living, old.lines.living)
+			maps.Copy(next.lines.whole, old.lines.whole)
+			next.lines.add(hs, h.Removed)
 			svc.histories.Keep(k, next, next.weigh())
 			return next.lines, nil
 		}
 	}
 	hs, _, err := svc.sessions.ReadHeaders(ctx, tenant, x, int(x.LivingMessages()), nil)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	next.add(hs)
+	next.lines.add(hs, h.Removed)
 	svc.histories.Keep(k, next, next.weigh())
 	return next.lines, nil
 }

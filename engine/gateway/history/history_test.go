@@ -61,24 +61,25 @@ func TestClientsThatSendTheirHistory(t *testing.T) {
 		}
 		c.Lives(s.Session, lives...)
 	}
-	x, s := c.exchange(assistant("Hello."), user("Hi"))
-	is(x, s, align.New, 1, "Hi", "Hello.")
+	const hello = "Hello. What can I do for you today?"
+	x, s := c.exchange(assistant(hello), user("Hi"))
+	is(x, s, align.New, 1, "Hi", hello)
 	x, s = c.exchange(enginetest.Call("a", "f"), user("Look it up."))
 	if x.Match.Case != align.Extend || !s.Open || s.Turn != 0 {
 		t.Fatalf("%+v %+v", x.Match, s)
 	}
-	c.Lives("s", "Hi", "Hello.")
+	c.Lives("s", "Hi", hello)
 	x, s = c.exchange(assistant("42."), enginetest.Result("a", "42"))
-	is(x, s, align.Extend, 2, "Hi", "Hello.", "Look it up.", "", "42", "42.")
+	is(x, s, align.Extend, 2, "Hi", hello, "Look it up.", "", "42", "42.")
 	c.history = c.history[:3] // another reply is wanted
 	x, s = c.exchange(assistant("43."))
-	is(x, s, align.Rewind, 3, "Hi", "Hello.", "Look it up.", "43.")
+	is(x, s, align.Rewind, 3, "Hi", hello, "Look it up.", "43.")
 	c.history = c.history[:2]
-	x, s = c.exchange(assistant("Sure."), user("Do not."))
-	is(x, s, align.Diverge, 4, "Hi", "Hello.", "Do not.", "Sure.")
+	x, s = c.exchange(assistant("Sure, I will not look it up."), user("Do not."))
+	is(x, s, align.Diverge, 4, "Hi", hello, "Do not.", "Sure, I will not look it up.")
 	c.history = append([]string{user("What was said before, in short.")}, c.history[2:]...)
 	x, s = c.exchange(assistant("Bye."), user("Bye"))
-	is(x, s, align.Tail, 5, "Hi", "Hello.", "Do not.", "Sure.", "Bye", "Bye.")
+	is(x, s, align.Front, 5, "Do not.", "Sure, I will not look it up.", "Bye", "Bye.")
 	if front := x.Front(); len(front) != 1 {
 		t.Errorf("front %s", transcript.Raw(front))
 	}

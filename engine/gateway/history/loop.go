@@ -135,11 +135,7 @@ func (p path) Message(i int) align.Hash {
 // messages between, and with the decisions of the replies. A reply behind hidden messages stays as it was stored, because
 // the client's has thinking that was made behind other messages.
 func (l *loop) again(said saying) (out []*transcript.Element) {
-	named := make([]*transcript.Element, len(said.raw))
-	for i := range named {
-		named[i] = said.element(i)
-	}
-	said.read = named
+	said = said.marked()
 	at, from := l.keep, l.keep
 	for i := range l.said.parsed {
 		if m := &l.said.parsed[i]; m.Hidden || i > 0 && l.said.parsed[i-1].Hidden {
@@ -151,7 +147,7 @@ func (l *loop) again(said saying) (out []*transcript.Element) {
 		} else {
 			if m.Decision != "" {
 				index := said.parsed[at].Index
-				named[index] = named[index].Decided(m.Decision)
+				said.read[index] = said.read[index].Decided(m.Decision)
 			}
 			at++
 		}

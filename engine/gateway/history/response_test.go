@@ -158,7 +158,8 @@ func TestGoingOnFromResponses(t *testing.T) {
 	c.Advance(31 * enginetest.ADay)
 	c.Drain()
 	c.unknown("r13")
-	c.exchange("", "r14", callItem("e", "f"), user("Hi"), assistant("Hello."), user("Another way"))
+	c.exchange("", "r14", callItem("e", "f"), user("Hi"), assistant("Hello."), user("Look"), callItem("a", "f"), resultItem("a", "1"),
+		callItem("b", "f"), resultItem("b", "2"), assistant("Found."), user("Another way"))
 	c.Sound()
 	for _, id := range []string{"s", "s~1"} {
 		if err := c.Sessions.Delete(t.Context(), c.Admin, ident.DefaultProject, id); err != nil {

@@ -83,6 +83,16 @@ func (s *saying) element(at int) *transcript.Element {
 	return &transcript.Element{Raw: s.raw[at]}
 }
 
+// marked is the list with elements that may be replaced.
+func (s saying) marked() saying {
+	list := make([]*transcript.Element, len(s.raw))
+	for i := range list {
+		list[i] = s.element(i)
+	}
+	s.read = list
+	return s
+}
+
 // alone is an element of nothing but the message at a place.
 func (s *saying) alone(i int) []*transcript.Element {
 	m := &s.parsed[i]

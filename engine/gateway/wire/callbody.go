@@ -7,6 +7,7 @@ package wire
 // Everything here is a pure function of its arguments.
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Body struct {
 	// Previous and Conversation name what the provider keeps of the conversation, in Responses.
 	Previous, Conversation string
 	Thinking               string // the type of Anthropic's thinking; "": the body does not say
+	// Reasoning reports whether the client sends reasoning_content back in Chat Completions, as DeepSeek demands.
+	Reasoning bool
 	// CacheControl says where the client has set breakpoints.
 	CacheControl Breakpoints
 
@@ -112,7 +115,9 @@ func (opened Object) Read(f chat.Format) (*Body, error) {
 			inner, _, _ := rawjson.ReadObject(options)
 			b.WantsUsage = truth(&inner, "include_usage")
 		}
-		err = b.readList("messages", o.Get("messages"))
+		messages := o.Get("messages")
+		b.Reasoning = bytes.Contains(messages, []byte(`"reasoning_content"`))
+		err = b.readList("messages", messages)
 	}
 	return b, err
 }

@@ -203,7 +203,11 @@ func (svc *Service) indexMessages(t *records.Tx, pinc ident.Incarnation, mark st
 		return nil
 	}
 	if !m.state.Superseded.Equal(m.head.Superseded) {
-		more, err := svc.removeSuperseded(t, index.Transcripts(pinc), m)
+		remove := svc.removeSuperseded
+		if m.restored() > 0 {
+			remove = svc.removeRestored
+		}
+		more, err := remove(t, index.Transcripts(pinc), m)
 		if err != nil || more {
 			return errors.Join(err, t.PutJSON(got[1].Key, m.state))
 		}
@@ -240,6 +244,28 @@ func (svc *Service) removeSuperseded(t *records.Tx, s index.Space, m *marked) (m
 	}
 	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), oldest, m.head.Superseded.Message)
 	m.state.Gone += uint64(n)
+	return more, err
+}
+
+// restored is the first indexed message that was superseded and lives again; 0: there is none.
+func (m *marked) restored() uint64 {
+	for _, r := range m.state.Superseded {
+		first, _ := m.head.Superseded.Stretch(r.Messages[0])
+		if first <= min(r.Messages[1], m.state.Messages) {
+			return first
+		}
+	}
+	return 0
+}
+
+// removeRestored takes a chunk of the documents from the first restored message on out of the index, so that they are
+// indexed again in their order, and tells whether there are more.
+func (svc *Service) removeRestored(t *records.Tx, s index.Space, m *marked) (more bool, err error) {
+	first := m.restored()
+	n, more, err := svc.index.RemoveDocuments(t, s, m.sinc.Stream(), first, func(number uint64) bool { return number >= first })
+	if m.state.Gone += uint64(n); err == nil && !more {
+		m.state.Messages = first - 1
+	}
 	return more, err
 }
 

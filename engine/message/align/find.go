@@ -18,6 +18,9 @@ const (
 	Rewind  Case = "rewind"  // the request is an earlier state: a retry, or another answer is wanted
 	Tail    Case = "tail"    // the client has trimmed or summarised its front
 	Diverge Case = "diverge" // the client has edited a message
+	Edit    Case = "edit"    // messages in the middle have other texts, and what is behind them is the same
+	Gap     Case = "gap"     // messages in the middle are missing
+	Front   Case = "front"   // text of the client's own stands among the messages
 	None    Case = "none"    // the request has nothing to do with what is stored
 	Delta   Case = "delta"   // the client says that it sends new messages alone; Find never answers it
 )

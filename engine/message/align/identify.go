@@ -10,53 +10,59 @@ import (
 	"github.com/seed-0906e6bc/mneme/engine/ident"
 )
 
-// Request is what tells of a request whose it is.
+// Request is the part of a request that identifies its session.
 type Request struct {
-	Path   string                     // the session that the path names, if any
-	Header func(name string) string   // a header's value
-	Body   func(member string) []byte // a top-level member of the body, as JSON; nil: it has none
+	Path   string                     // the session in the path, if any
+	Header func(name string) string   // the value of a header
+	Body   func(member string) []byte // a top-level member of the body, as JSON; nil if there is none
+	// Fields are members of the body that the project accepts as names of sessions besides the usual ones. See SharedFields.
+	Fields []string
 }
 
-// Identity says whose a request is.
+// SharedFields are members that an application may set to the same value for all of its users. They name a session only
+// in projects whose settings list them. A member of metadata may be listed as well, as "metadata.NAME".
+var SharedFields = []string{"prompt_cache_key", "user", "safety_identifier"}
+
+// Identity says which session and agent a request belongs to.
 type Identity struct {
-	Session string // an id under which a session can be stored; empty: none is named
-	By      string // the name of the header or member that named the session, or "path"
-	Agent   string // the agent within the session; empty: the main one
-	// Previous is the response that the request goes on from, and Weak says that it would tell the session before Session
-	// does, where it is known.
+	Session string // a valid session id; empty if the request names none
+	By      string // the header or member that named the session, or "path"
+	Agent   string // the agent within the session; empty for the main agent
+	// Previous is the response that the request continues. If Weak is set and the response is known, it takes precedence
+	// over Session.
 	Previous string
 	Weak     bool
-	// Class is what Claude Code says of the request: main, subagent, workflow, compaction or auxiliary. Codex says
-	// compaction.
+	// Class is the class that the client gives the request. Claude Code sends main, subagent, workflow, compaction or
+	// auxiliary; Codex sends compaction.
 	Class string
-	// Compacted says that the client has summarised the history that it sends. Codex counts how often it has.
+	// Compacted reports whether the client has replaced part of its history by a summary. Codex counts its summaries.
 	Compacted bool
 }
 
-// headers name sessions, and members name them in the body; the first that is there counts. Members behind a point lie
-// in an object. What names a person or a prompt is not among them: user, safety_identifier.
+// These headers and members of the body name sessions; the first one present counts. A name with a point is a member of
+// an object. Members that name a person or a prompt are not among them: see SharedFields.
 var (
 	headers = []string{"X-Mneme-Session", "X-Claude-Code-Session-Id", "Session-Id", "Session_id", "X-Session-Id",
 		"X-Session-Affinity"}
 	members = []string{"metadata.session_id", "metadata.conversation_id", "metadata.thread_id"}
-	// lesser are those of other gateways.
+	// lesser are the headers of other gateways.
 	lesser = []string{"Agent-Session-Id", "Helicone-Session-Id", "X-Sm-Conversation-Id", "X-Litellm-Session-Id"}
 )
 
-// Identify finds whose a request is.
+// Identify returns the session and the agent that a request belongs to.
 func Identify(r Request) Identity {
 	id := Identity{Previous: r.text("previous_response_id"), Class: r.class()}
 	id.Session, id.By, id.Weak = r.session()
 	id.Weak = id.Weak && id.Previous != ""
 	id.Session = named(id.Session, ident.CheckSession)
 	id.Agent = r.agent()
-	window := r.codex("X-Codex-Window-Id") // the thread, and behind a colon how often it was compacted
+	window := r.codex("X-Codex-Window-Id") // the thread, a colon, and the number of compactions
 	times, _ := strconv.Atoi(window[strings.LastIndexByte(window, ':')+1:])
 	id.Compacted = times > 0
 	return id
 }
 
-// session gives the id as the client wrote it, what named it, and whether a previous response would come before it.
+// session returns the id as the client wrote it, what named it, and whether a previous response takes precedence.
 func (r *Request) session() (id, by string, weak bool) {
 	if r.Path != "" {
 		return r.Path, "path", false
@@ -85,7 +91,7 @@ func (r *Request) session() (id, by string, weak bool) {
 			return id, strings.ToLower(name), true
 		}
 	}
-	for _, name := range [...]string{"litellm_session_id", "prompt_cache_key"} {
+	for _, name := range append([]string{"litellm_session_id"}, r.Fields...) {
 		if id := r.text(name); id != "" {
 			return id, name, true
 		}
@@ -93,7 +99,7 @@ func (r *Request) session() (id, by string, weak bool) {
 	return "", "", true
 }
 
-// sessionOf finds the session in what Claude Code writes as its user: JSON, or a text with a mark in it.
+// sessionOf returns the session in the user_id of Claude Code: a member of JSON, or the part of a text behind a mark.
 func sessionOf(user string) string {
 	var in struct {
 		Session string `json:"session_id"`
@@ -138,7 +144,7 @@ func (r *Request) class() string {
 	return class
 }
 
-// codex is a header of Codex's, which it also writes into the body.
+// codex returns a header of Codex, which Codex also writes into the body.
 func (r *Request) codex(name string) string {
 	return cmp.Or(r.header(name), r.text("client_metadata."+strings.ToLower(name)))
 }
@@ -150,7 +156,7 @@ func (r *Request) header(name string) string {
 	return strings.TrimSpace(r.Header(name))
 }
 
-// text is a member of the body that is a string; a name with a point is one in an object.
+// text returns a member of the body that is a string. A name with a point is a member of an object.
 func (r *Request) text(name string) (s string) {
 	if r.Body == nil {
 		return ""
@@ -164,11 +170,11 @@ func (r *Request) text(name string) (s string) {
 		}
 		raw = o[inner]
 	}
-	_ = json.Unmarshal(raw, &s) // Of another type, it names nothing.
+	_ = json.Unmarshal(raw, &s) // A value of another type names nothing.
 	return strings.TrimSpace(s)
 }
 
-// named is an id under which something can be stored: the client's own where it passes a check, else a hash of it.
+// named returns the client's id if it passes the check, else a hash of it.
 func named(id string, check func(field, id string) error) string {
 	if id == "" || check("", id) == nil {
 		return id
@@ -176,7 +182,7 @@ func named(id string, check func(field, id string) error) string {
 	return ident.Hashed(id)
 }
 
-// Passing says why a request's exchange is never stored, whatever its reply; empty: it may be.
+// Passing returns the reason why the exchange of a request is never stored. It is empty if the exchange may be stored.
 func Passing(r Request) string {
 	if slices.Contains([]string{"auxiliary", "compaction"}, r.class()) {
 		return "request_class"

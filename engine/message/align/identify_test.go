@@ -76,7 +76,7 @@ func TestWhoseRequestsAre(t *testing.T) {
 			`{}`, align.Identity{Session: "s-1", By: "session-id", Compacted: true}},
 		{"behind its compaction, by the body", "", codex, `{"client_metadata":{"x-codex-window-id":"s-1:1"}}`,
 			align.Identity{Session: "s-1", By: "session-id", Compacted: true}},
-		{"Codex by its key alone", "", "", `{"prompt_cache_key":"s-1"}`, align.Identity{Session: "s-1", By: "prompt_cache_key"}},
+		{"what users share", "", "", `{"prompt_cache_key":"app-v1","metadata":{"customer":"acme"}}`, align.Identity{}},
 
 		{"LLMGateway", "", "X-Session-Id: a\nX-Session-Affinity: b", `{"prompt_cache_key":"c","user":"d"}`,
 			align.Identity{Session: "a", By: "x-session-id"}},
@@ -126,6 +126,28 @@ func TestRequestsThatAreNotStored(t *testing.T) {
 	} {
 		if got := align.Passing(asked(t, "", tc.headers, tc.body)); got != tc.want {
 			t.Errorf("%s %s: %q, wanted %q", tc.headers, tc.body, got, tc.want)
+		}
+	}
+}
+
+// TestSharedFieldsNameSessionsWhereAProjectSaysSo checks that members which the users of an application may share name a
+// session only where they are listed, and only where nothing else does.
+func TestSharedFieldsNameSessionsWhereAProjectSaysSo(t *testing.T) {
+	const body = `{"prompt_cache_key":"k","user":"ada","metadata":{"chat":"c-1"}}`
+	for _, tc := range []struct {
+		headers string
+		fields  []string
+		want    align.Identity
+	}{
+		{"", nil, align.Identity{}},
+		{"", []string{"prompt_cache_key"}, align.Identity{Session: "k", By: "prompt_cache_key"}},
+		{"", []string{"safety_identifier", "metadata.chat", "user"}, align.Identity{Session: "c-1", By: "metadata.chat"}},
+		{"Session-Id: s", []string{"user"}, align.Identity{Session: "s", By: "session-id"}},
+	} {
+		r := asked(t, "", tc.headers, body)
+		r.Fields = tc.fields
+		if got := align.Identify(r); got != tc.want {
+			t.Errorf("%q %q: %+v, wanted %+v", tc.headers, tc.fields, got, tc.want)
 		}
 	}
 }

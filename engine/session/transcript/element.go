@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/message/chat"
@@ -141,6 +142,15 @@ func (e *Element) Undecided() *Element {
 		return e
 	}
 	return &Element{Raw: o.Without(func(_ *rawjson.Object, f *rawjson.Field) bool { return string(f.Name) == "decision_id" })}
+}
+
+// Dated is the element with the time at which it was said. One that says a time stays as it is.
+func (e *Element) Dated(at time.Time) *Element {
+	raw, ok := withMember(e.Raw, "created_at", rawjson.AppendString(nil, at.UTC().Format(time.RFC3339Nano)))
+	if !ok {
+		return e
+	}
+	return &Element{Raw: raw}
 }
 
 // Hide is the element as one that clients do not have.

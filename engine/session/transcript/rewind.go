@@ -34,6 +34,31 @@ func (svc *Service) walkBack(ctx context.Context, tenant string, x Extent) iter.
 	}
 }
 
+// LastQuestion is the newest user message of no delegation in an extent; 0: there is none.
+func (svc *Service) LastQuestion(ctx context.Context, tenant string, x Extent) (uint64, error) {
+	for h, err := range svc.walkBack(ctx, tenant, x) {
+		if err != nil {
+			return 0, err
+		}
+		if h.Role == plan.RoleUser && h.Delegation == "" {
+			return h.Seq, nil
+		}
+	}
+	return 0, nil
+}
+
+// CountTokens adds up the tokens of an extent's messages.
+func (svc *Service) CountTokens(ctx context.Context, tenant string, x Extent) (n [2]uint64, err error) {
+	for h, err := range svc.walkBack(ctx, tenant, x) {
+		if err != nil {
+			return n, err
+		}
+		n[0] += uint64(h.Tokens[0])
+		n[1] += uint64(h.Tokens[1])
+	}
+	return n, nil
+}
+
 // Unwound is what a rewind takes back.
 type Unwound struct {
 	Run              // zero: nothing, because no living turn is behind the one that is kept

@@ -182,3 +182,29 @@ func (rs Runs) Sound(turns uint32, messages uint64) bool {
 
 // Equal tells whether two lists are of the same runs.
 func (rs Runs) Equal(other Runs) bool { return slices.Equal(rs, other) }
+
+// Insert gives the runs with one more, whose turns and messages live.
+func (rs Runs) Insert(r Run) Runs {
+	at := slices.IndexFunc(rs, func(old Run) bool { return old.Messages[0] > r.Messages[0] })
+	if at < 0 {
+		at = len(rs)
+	}
+	return slices.Insert(slices.Clone(rs), at, r)
+}
+
+// Without gives the runs without the turns and messages of one that lies within them.
+func (rs Runs) Without(r Run) (out Runs) {
+	for _, old := range rs {
+		if old.Messages[1] < r.Messages[0] || old.Messages[0] > r.Messages[1] {
+			out = append(out, old)
+			continue
+		}
+		if old.Messages[0] < r.Messages[0] {
+			out = append(out, Run{Turns: [2]uint32{old.Turns[0], r.Turns[0] - 1}, Messages: [2]uint64{old.Messages[0], r.Messages[0] - 1}})
+		}
+		if old.Messages[1] > r.Messages[1] {
+			out = append(out, Run{Turns: [2]uint32{r.Turns[1] + 1, old.Turns[1]}, Messages: [2]uint64{r.Messages[1] + 1, old.Messages[1]}})
+		}
+	}
+	return out
+}

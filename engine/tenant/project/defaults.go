@@ -37,7 +37,7 @@ func builtIn() Settings {
 			{Policy: "tool-result-clear", Standard: true}, {Policy: "summarise", Standard: true},
 			{Policy: "depth-compress", Standard: true}, {Policy: "tool-pair-trim", Standard: true}},
 		ProxySettings: ProxySettings{Upstreams: []provider.Spec{}, ProxyMode: ModeAuto, ProxyOnError: "open",
-			ProxyOnDisconnect: "cancel", ProxyTools: []string{}}}
+			ProxyOnDisconnect: "cancel", ProxyTools: []string{}, ProxySessionFields: []string{}}}
 }
 
 // Defaults reads what an operator sets for all projects: texts by the names of settings. A setting that is a string is

@@ -103,8 +103,9 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	if len(set) == 0 {
 		return s, nil
 	}
-	standard, upstreams, tools := s.Pipeline, s.Upstreams, s.ProxyTools
-	s.Pipeline, s.Upstreams, s.ProxyTools = nil, nil, nil // else decoding would merge what is set into the defaults' entries
+	before := s
+	// Decoding would merge what is set into the entries of the defaults.
+	s.Pipeline, s.Upstreams, s.ProxyTools, s.ProxySessionFields = nil, nil, nil, nil
 	dec := json.NewDecoder(bytes.NewReader(set))
 	dec.DisallowUnknownFields()
 	var depths struct {
@@ -115,13 +116,16 @@ func (s Settings) with(set json.RawMessage) (Settings, error) {
 	}
 	err := dec.Decode(&s)
 	if s.Pipeline == nil {
-		s.Pipeline = standard
+		s.Pipeline = before.Pipeline
 	}
 	if s.Upstreams == nil {
-		s.Upstreams = upstreams
+		s.Upstreams = before.Upstreams
 	}
 	if s.ProxyTools == nil {
-		s.ProxyTools = tools
+		s.ProxyTools = before.ProxyTools
+	}
+	if s.ProxySessionFields == nil {
+		s.ProxySessionFields = before.ProxySessionFields
 	}
 	return s, err
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-0906e6bc/mneme/engine/fault"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
 	"github.com/seed-0906e6bc/mneme/engine/tenant/provider"
 )
 
@@ -17,6 +19,8 @@ type ProxySettings struct {
 	ProxyOnDisconnect   string          `json:"proxy_on_disconnect"` // cancel or finish
 	ProxyRequireSession bool            `json:"proxy_require_session"`
 	ProxyTools          []string        `json:"proxy_tools"` // of ProxyTools: those that model calls get and Mneme answers
+	// ProxySessionFields are members of a call's body that name its session, such as prompt_cache_key.
+	ProxySessionFields []string `json:"proxy_session_fields"`
 }
 
 // The modes of the proxy.
@@ -51,6 +55,14 @@ func (s *ProxySettings) check() error {
 		if !slices.Contains(ProxyTools, name) || slices.Contains(s.ProxyTools[:i], name) {
 			return fault.InvalidField(fmt.Sprintf("proxy_tools[%d]", i), "invalid_value", "must be one of %q, each once",
 				ProxyTools)
+		}
+	}
+	for i, name := range s.ProxySessionFields {
+		member, nested := strings.CutPrefix(name, "metadata.")
+		known := slices.Contains(align.SharedFields, name) || nested && member != "" && len(name) <= 128
+		if !known || slices.Contains(s.ProxySessionFields[:i], name) {
+			return fault.InvalidField(fmt.Sprintf("proxy_session_fields[%d]", i), "invalid_value",
+				"must be one of %q or a member of metadata such as \"metadata.chat\", each once", align.SharedFields)
 		}
 	}
 	if len(s.Upstreams) > provider.MaxSpecs {

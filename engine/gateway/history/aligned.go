@@ -1,0 +1,526 @@
+package history
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+	"github.com/seed-0906e6bc/mneme/engine/message/chat"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/session"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+)
+
+// side is a list of messages that is aligned. Results of one call message may come in any order, so they are sorted.
+type side struct {
+	hashes  []align.Hash
+	order   []int // the place of each message before they were sorted
+	role    func(i int) align.Role
+	size    func(i int) int
+	content func(i int) align.Content
+	read    map[int]align.Content
+}
+
+func (s *side) Hashes() []align.Hash  { return s.hashes }
+func (s *side) Role(i int) align.Role { return s.role(s.order[i]) }
+func (s *side) Size(i int) int        { return s.size(s.order[i]) }
+
+func (s *side) Content(i int) align.Content {
+	c, ok := s.read[i]
+	if !ok {
+		c = s.content(s.order[i])
+		c.Role = s.Role(i)
+		s.read[i] = c
+	}
+	return c
+}
+
+// sortResults sorts the results that stand together.
+func (s *side) sortResults(hashes []align.Hash) {
+	s.read = map[int]align.Content{}
+	s.order = make([]int, len(hashes))
+	for i := range s.order {
+		s.order[i] = i
+	}
+	for i := 0; i < len(hashes); i++ {
+		from := i
+		for i < len(hashes) && s.role(i) == align.Result {
+			i++
+		}
+		if i-from > 1 {
+			slices.SortStableFunc(s.order[from:i], func(a, b int) int { return slices.Compare(hashes[a][:], hashes[b][:]) })
+		}
+	}
+	s.hashes = make([]align.Hash, len(hashes))
+	for i, at := range s.order {
+		s.hashes[i] = hashes[at]
+	}
+}
+
+// splits reports whether a place lies among results that were sorted.
+func (s *side) splits(at int) bool {
+	return at > 0 && at < len(s.order) && s.role(at-1) == align.Result && s.role(at) == align.Result
+}
+
+// roleOf says who speaks in a message.
+func roleOf(role plan.Role, calls bool) align.Role {
+	switch {
+	case role == plan.RoleTool:
+		return align.Result
+	case role != plan.RoleAssistant:
+		return align.User
+	case calls:
+		return align.Call
+	}
+	return align.Reply
+}
+
+// sizeOf is what a message's text counts for; see align.Side.
+func sizeOf(role align.Role, characters int) int {
+	if role == align.Call || role == align.Result {
+		return 64
+	}
+	return min(characters, 200)
+}
+
+func contentOf(m *chat.Message) align.Content {
+	c := align.Content{Text: m.Text, Call: m.CallID}
+	for i := range m.Calls {
+		c.Call += m.Calls[i].ID + "\n"
+		c.Text = strings.TrimSpace(c.Text + "\n" + m.Calls[i].Name + " " + m.Calls[i].Arguments)
+	}
+	return c
+}
+
+// content reads a message of what was said.
+func (s *saying) content(i int) align.Content {
+	parsed, _, bad := chat.Parse(s.format, transcript.Elements(s.format, s.parsed[i].Raw))
+	if len(bad) > 0 || len(parsed) != 1 {
+		return align.Content{}
+	}
+	return contentOf(&parsed[0].Message)
+}
+
+func (s *saying) role(i int) align.Role { return roleOf(s.parsed[i].Role, s.parsed[i].calls) }
+
+func (s *saying) side() *side {
+	out := &side{role: s.role, content: s.content}
+	out.size = func(i int) int { return sizeOf(s.role(i), utf8.RuneCountInString(s.content(i).Text)) }
+	out.sortResults(s.hashes)
+	return out
+}
+
+// storedLine is a line with the messages that the client has removed, and an open turn behind it. It is a align.Line.
+type storedLine struct {
+	*side
+	place *place
+	all   line // with removed messages
+	upto  int  // how many messages of the line stand before the open turn
+	kind  string
+}
+
+// stored makes the line that a request is compared with.
+func (svc *Service) stored(ctx context.Context, tenant string, x *Exchange, p *place, l *loop) *storedLine {
+	s := &storedLine{place: p, all: p.whole, upto: p.whole.Len(), kind: x.ask.Kind}
+	hashes := s.all.said
+	var shown []int // of the open turn's messages, by place
+	if l != nil {
+		s.upto = p.whole.position(p.line, l.keep)
+		for i := range l.said.parsed {
+			if !l.said.parsed[i].Hidden {
+				shown = append(shown, i)
+			}
+		}
+		hashes = slices.Concat(hashes[:s.upto], l.shown)
+	}
+	s.side = &side{
+		role: func(i int) align.Role {
+			if i >= s.upto {
+				return l.said.role(shown[i-s.upto])
+			}
+			return s.all.about[i].role
+		},
+		size: func(i int) int {
+			if i >= s.upto {
+				return sizeOf(l.said.role(shown[i-s.upto]), utf8.RuneCountInString(l.said.content(shown[i-s.upto]).Text))
+			}
+			return int(s.all.about[i].size)
+		},
+		content: func(i int) (c align.Content) {
+			if i >= s.upto {
+				return l.said.content(shown[i-s.upto])
+			}
+			seq := s.all.about[i].seq
+			bodies, err := svc.sessions.ReadBodies(ctx, tenant, p.incarnation(), seq, seq)
+			if err != nil {
+				return c // It is then no version of anything, and nothing is lost by that.
+			}
+			if _, m, err := transcript.ParseBody(bodies[0]); err == nil {
+				c = contentOf(m)
+			}
+			return c
+		},
+	}
+	s.sortResults(hashes)
+	return s
+}
+
+func (s *storedLine) Turn(i int) uint32 {
+	if i >= s.upto {
+		return s.all.lastTurn() + 1
+	}
+	return s.all.turn[i]
+}
+
+func (s *storedLine) Living(i int) bool { return i >= s.upto || s.lives(s.order[i]) }
+
+// lives reports whether a message before the open turn lives.
+func (s *storedLine) lives(i int) bool { return !s.place.head.Removed.Message(s.all.about[i].seq) }
+
+func (s *storedLine) sent() (none session.Sent) {
+	if s.place.head == nil || s.place.head.Sent == nil {
+		return none
+	}
+	return *s.place.head.Sent
+}
+
+func (s *storedLine) Edits(i int) int {
+	if edits := s.sent().Edits; i < len(edits) {
+		return int(edits[i])
+	}
+	return 0
+}
+
+func (s *storedLine) Edge() align.Edge { return s.sent().Edge }
+
+func (s *storedLine) Same() bool { k := s.sent().Kind; return k == "" || k == s.kind }
+
+// living counts the living messages before a place.
+func (s *storedLine) living(at int) (n int) {
+	for i := range min(at, s.upto) {
+		if s.lives(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// compare holds a request against a place, or an open turn there. It gives nothing where the request does not belong
+// there.
+func (svc *Service) compare(ctx context.Context, tenant string, x *Exchange, f *found) {
+	at := pathOf(f.line, f.loop)
+	common := commonPrefix(at, x.said.hashes)
+	switch {
+	case at.Len() == 0:
+		f.match = align.Match{Case: align.New}
+		return
+	case common == at.Len():
+		f.match = align.Match{Case: align.Extend, Keep: common, New: common}
+		f.rankIs = -float64(common)
+		return
+	}
+	line, request := svc.stored(ctx, tenant, x, &f.place, f.loop), x.said.side()
+	a := align.Compare(line, request)
+	f.match = align.Match{Case: align.None}
+	if a == nil || request.splits(a.New) {
+		return
+	}
+	if f.loop != nil && a.Keep < len(line.hashes) {
+		return // The request goes on from before the open turn.
+	}
+	f.rankIs, f.loss = a.Rank(), a.Loss
+	f.aligned, f.stored, f.request = a, line, request
+	f.match = align.Match{Case: a.Case, Keep: line.living(a.Keep), New: a.New, Front: len(a.Own)}
+}
+
+func commonPrefix(s align.Stored, request []align.Hash) int {
+	n := min(s.Len(), len(request))
+	for i := range n {
+		if s.Message(i) != request[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// editing is what a request does to the stored part of a line.
+type editing struct {
+	change  session.Change
+	rewrite align.Pair // where what is stored is replaced by the rest of the request; Stored < 0: nowhere
+	older   int        // how many messages of the line the client trims away by habit
+}
+
+// editing works out what a request does to a line: which turns are removed or come back, and from where on the line is
+// replaced.
+func (x *Exchange) editing(f *found) (e editing) {
+	a, s := f.aligned, f.stored
+	sent := s.sent()
+	e.rewrite.Stored = -1
+	rewrite := func(p align.Pair) {
+		if e.rewrite.Stored < 0 || p.Stored < e.rewrite.Stored {
+			e.rewrite = p
+		}
+	}
+	if x.Delegation != "" || f.head == nil {
+		return e // A sub-agent may not take back what others have said.
+	}
+	moved, trimmed := false, -1 // where the last trimmed run begins
+	for _, run := range a.Missing {
+		run.To = min(run.To, s.upto)
+		if !align.Begins(s, run.From) {
+			e.remove(s, a, run, rewrite)
+			continue
+		}
+		if run.To > sent.To {
+			if align.Trims(s, run) {
+				trimmed = run.From
+			} else {
+				before := len(e.change.Remove)
+				e.remove(s, a, align.Run{From: max(run.From, sent.To), To: run.To}, nil)
+				sent.Marked = slices.Concat(sent.Marked, e.change.Remove[before:])
+			}
+			if sent.Moves++; align.Habit(sent.Moves) {
+				e.change.Restore, sent.Marked = slices.Concat(e.change.Restore, sent.Marked), nil
+			}
+		} else if a.New < len(x.said.parsed) && !align.Habit(sent.Moves) {
+			sent.Moves = 0
+		}
+		if sent.From, sent.To, moved = run.From, run.To, true; align.Habit(sent.Moves) {
+			trimmed = run.From
+		}
+		if a.Case == align.Tail && trimmed >= 0 && run.From == 0 {
+			e.older = run.To
+		}
+	}
+	if !moved && a.Case != align.Rewind {
+		sent.To = 0
+	}
+	for _, c := range a.Changes {
+		if c.Stored >= s.upto || !x.differs(s, f.request, c) || trimmed > c.Stored {
+			continue
+		}
+		rewrite(c)
+	}
+	if at := e.rewrite.Stored; at >= 0 && trimmed > at {
+		e.rewrite.Stored = -1 // What was trimmed behind it would be lost.
+	} else if at >= 0 && at < 8 {
+		sent.Edits = slices.Clone(sent.Edits)
+		for len(sent.Edits) <= at {
+			sent.Edits = append(sent.Edits, 0)
+		}
+		sent.Edits[at]++
+	}
+	if at := e.rewrite.Stored; at >= 0 {
+		e.change.Remove = slices.DeleteFunc(e.change.Remove, func(r transcript.Run) bool { return r.Messages[1] >= s.all.about[at].seq })
+	}
+	e.restore(s, a)
+	e.change.Sent = &sent
+	return e
+}
+
+// differs reports whether a change says something else. A result of a tool that was cleared, or a picture that is gone,
+// makes room in a prompt and takes nothing back.
+func (x *Exchange) differs(s *storedLine, request *side, c align.Pair) bool {
+	was, is := s.Content(c.Stored), request.Content(c.Request)
+	if was.Role == align.Result && 2*len(is.Text) < len(was.Text) {
+		return false
+	}
+	return was.Text != is.Text
+}
+
+// remove has the whole turns of a run removed. Where the run has a part of a turn, the line is replaced from there on;
+// nil: the part stays.
+func (e *editing) remove(s *storedLine, a *align.Aligned, run align.Run, rewrite func(align.Pair)) {
+	for t := run.From; t < run.To; {
+		turn, from := s.all.turn[t], t
+		for t < run.To && s.all.turn[t] == turn {
+			t++
+		}
+		if !s.lives(from) {
+			continue
+		}
+		if from > 0 && s.all.turn[from-1] == turn || t < s.upto && s.all.turn[t] == turn {
+			if rewrite != nil {
+				rewrite(align.Pair{Stored: from, Request: requestAt(a, t)})
+			}
+			continue
+		}
+		r := transcript.Run{Turns: [2]uint32{turn, turn}, Messages: [2]uint64{s.all.about[from].seq, s.all.about[t-1].seq}}
+		if n := len(e.change.Remove); n > 0 && joins(e.change.Remove[n-1], r) {
+			e.change.Remove[n-1].Turns[1], e.change.Remove[n-1].Messages[1] = turn, r.Messages[1]
+		} else {
+			e.change.Remove = append(e.change.Remove, r)
+		}
+	}
+}
+
+func joins(a, b transcript.Run) bool {
+	return a.Turns[1]+1 == b.Turns[0] && a.Messages[1]+1 == b.Messages[0]
+}
+
+// requestAt is the message of a request that the line goes on with from a place on.
+func requestAt(a *align.Aligned, stored int) int {
+	at := a.New
+	for _, list := range [][]align.Pair{a.Pairs, a.Changes} {
+		for _, p := range list {
+			if p.Stored >= stored {
+				at = min(at, p.Request)
+			}
+		}
+	}
+	return at
+}
+
+// restore has removed turns come back that the request sends in their places.
+func (e *editing) restore(s *storedLine, a *align.Aligned) {
+	end := min(a.Keep, s.upto)
+	if e.rewrite.Stored >= 0 {
+		end = min(end, e.rewrite.Stored)
+	}
+	missing := func(i int) bool {
+		return slices.ContainsFunc(a.Missing, func(r align.Run) bool { return r.From <= i && i < r.To })
+	}
+	for t := 0; t < s.upto; {
+		turn, from, sends := s.all.turn[t], t, true
+		for ; t < s.upto && s.all.turn[t] == turn; t++ {
+			sends = sends && t < end && !missing(t)
+		}
+		if sends && !s.lives(from) {
+			e.change.Restore = append(e.change.Restore, transcript.Run{Turns: [2]uint32{turn, turn},
+				Messages: [2]uint64{s.all.about[from].seq, s.all.about[t-1].seq}})
+		}
+	}
+}
+
+// arrange works out what a request that was aligned does at its commit, and what its window is made of.
+func (x *Exchange) arrange(f *found) {
+	a, s, end := f.aligned, f.stored, len(x.said.parsed)
+	e := x.editing(f)
+	keep, from := a.Keep, a.New
+	if e.rewrite.Stored >= 0 {
+		keep, from = e.rewrite.Stored, e.rewrite.Request
+	}
+	owns := x.owns(f)
+	if f.loop != nil && keep >= s.upto {
+		f.keep = f.loop.keep
+		f.pending = slices.Concat(x.opened(f), x.without(owns, a.New, end, f))
+	} else {
+		living := s.living(keep)
+		start := f.line.start(living)
+		if start < living {
+			from = min(from, requestAt(a, s.all.position(f.line, start)))
+		}
+		f.loop, f.keep = nil, start
+		f.pending = x.without(owns, from, end, f)
+	}
+	if f.keep < f.line.Len() {
+		f.back = new(f.line.turn[f.keep] - 1)
+	}
+	e.change.Rewrites = e.rewrite.Stored >= 0
+	f.change = &e.change
+	x.show(f, e.older)
+}
+
+// owns are the messages of a request that are no part of the conversation. Notes that a client moves about were stored
+// where they stood first.
+func (x *Exchange) owns(f *found) map[int]bool {
+	out := map[int]bool{}
+	for _, i := range f.aligned.Own {
+		out[i] = true
+	}
+	for j := f.aligned.New; j < len(x.said.parsed)-1; j++ {
+		if x.said.role(j) != align.User {
+			continue
+		}
+		for i, h := range f.stored.all.said {
+			if h == x.said.hashes[j] && !f.stored.lives(i) {
+				out[j] = true
+			}
+		}
+	}
+	return out
+}
+
+// without gives the messages of a request from one up to another, but for the client's own text. Messages that are
+// stored already keep their time.
+func (x *Exchange) without(owns map[int]bool, from, to int, f *found) (out []*transcript.Element) {
+	said := x.said.marked()
+	for _, p := range f.aligned.Pairs {
+		if p.Request >= from && p.Stored < f.stored.upto {
+			i := said.parsed[f.request.order[p.Request]].Index
+			said.read[i] = said.read[i].Dated(time.UnixMilli(f.stored.all.about[f.stored.order[p.Stored]].created))
+		}
+	}
+	for i := from; i < to; {
+		if owns[i] {
+			i++
+			continue
+		}
+		end := i + 1
+		for end < to && !owns[end] {
+			end++
+		}
+		out = append(out, said.cut(i, end)...)
+		i = end
+	}
+	return out
+}
+
+// opened are the messages of the open turn that a request goes on from, in the client's newest versions of them.
+func (x *Exchange) opened(f *found) (out []*transcript.Element) {
+	l, versions := f.loop, map[int]int{}
+	for _, c := range f.aligned.Changes {
+		if c.Stored >= f.stored.upto && x.differs(f.stored, f.request, c) {
+			versions[f.stored.order[c.Stored]-f.stored.upto] = f.request.order[c.Request]
+		}
+	}
+	shown, from := 0, 0
+	for i := range l.said.parsed {
+		if l.said.parsed[i].Hidden {
+			continue
+		}
+		if q, ok := versions[shown]; ok {
+			out = slices.Concat(out, l.said.cut(from, i), x.said.cut(q, q+1))
+			from = i + 1
+		}
+		shown++
+	}
+	return append(out, l.said.cut(from, len(l.said.parsed))...)
+}
+
+// show makes the window of the request's own messages: of what is stored only the turns that the request begins with,
+// and older ones where the client trims its history by habit.
+func (x *Exchange) show(f *found, older int) {
+	end := len(x.said.parsed)
+	start := f.line.start(commonPrefix(f.line, x.said.hashes))
+	turns := start
+	if older > 0 {
+		start, turns = 0, f.line.start(f.stored.living(older))
+	}
+	if turns < f.line.Len() {
+		f.shown.upto = new(uint32)
+		if turns > 0 {
+			*f.shown.upto = f.line.turn[turns-1]
+		}
+	}
+	if l := f.loop; l != nil && l.holds() {
+		at := min(requestAt(f.aligned, f.stored.upto), f.aligned.New)
+		f.shown.pending = slices.Concat(x.said.cut(min(start, at), at), x.opened(f), x.said.cut(f.aligned.New, end))
+		return
+	}
+	said := x.said.marked()
+	for _, p := range f.aligned.Pairs {
+		if f.loop == nil || p.Stored < f.stored.upto || p.Request < start {
+			continue
+		}
+		// Every message of the open turn is shown, as none is hidden.
+		if m := &f.loop.said.parsed[f.stored.order[p.Stored]-f.stored.upto]; m.Decision != "" {
+			i := said.parsed[f.request.order[p.Request]].Index
+			said.read[i] = said.read[i].Decided(m.Decision)
+		}
+	}
+	f.shown.pending = said.cut(start, end)
+}

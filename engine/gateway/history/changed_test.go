@@ -1,0 +1,133 @@
+package history_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-0906e6bc/mneme/engine/enginetest"
+	"github.com/seed-0906e6bc/mneme/engine/memory/recall"
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+)
+
+// TestChangedHistories edits a message, deletes turns and sends them again: what is gone is found by no query and shown
+// by no window, what is back is found again, the counts and the index are sound, and earlier decisions replay.
+func TestChangedHistories(t *testing.T) {
+	c := &client{Kit: enginetest.New(t), session: "s"}
+	found := func(word string) bool {
+		hits := c.Found(recall.Query{Query: word, Scope: "transcript"})
+		return slices.ContainsFunc(hits, func(text string) bool { return strings.Contains(text, word) })
+	}
+	is := func(want align.Case, question, reply string) {
+		t.Helper()
+		x, s := c.exchange(assistant(reply), user(question))
+		if x.Match.Case != want || s.Session != "s" || s.Turn == 0 {
+			t.Fatalf("%s: %+v %+v, wanted %s", question, x.Match, s, want)
+		}
+	}
+	finds := func(gone []string, there ...string) {
+		t.Helper()
+		for _, drained := range []bool{false, true} {
+			if drained {
+				c.Drain()
+			}
+			for _, word := range gone {
+				if found(word) {
+					t.Fatalf("%q is found, drained %t", word, drained)
+				}
+			}
+			if !drained {
+				continue
+			}
+			for _, word := range there {
+				if !found(word) {
+					t.Fatalf("%q is not found", word)
+				}
+			}
+		}
+		c.Sound()
+	}
+	found("anything") // From here on messages are indexed.
+	is(align.New, "Keep my key hunter2 in mind", "I shall keep the key in mind for you.")
+	is(align.Extend, "Which river flows through Turin?", "The river Po flows through the city of Turin.")
+	is(align.Extend, "And through Florence?", "That is the Arno, which ends near Pisa.")
+	is(align.Extend, "Thank you", "You are welcome, ask whatever you like.")
+	finds(nil, "hunter2", "Turin", "Florence")
+	first := c.Ask(`{"session_id":"s"}`)
+
+	c.history[0] = user("Keep my key [removed] in mind")
+	is(align.Edit, "Go on", "With pleasure, what is next?")
+	finds([]string{"hunter2"}, "Turin", "Florence")
+	c.Lives("s", "Keep my key [removed] in mind", "I shall keep the key in mind for you.", "Which river flows through Turin?",
+		"The river Po flows through the city of Turin.", "And through Florence?", "That is the Arno, which ends near Pisa.",
+		"Thank you", "You are welcome, ask whatever you like.", "Go on", "With pleasure, what is next?")
+	second := c.Ask(`{"session_id":"s"}`)
+
+	turin := slices.Clone(c.history[2:4])
+	c.history = slices.Delete(slices.Clone(c.history), 2, 4)
+	is(align.Gap, "More", "There is a lot more to tell.")
+	finds([]string{"hunter2", "Turin"}, "Florence")
+	is(align.Extend, "And more", "That was all of it.")
+	finds([]string{"hunter2", "Turin"}, "Florence")
+	third := c.Ask(`{"session_id":"s"}`)
+	if got := c.GetSession("s"); got.Messages != 12 || got.Turns != 6 {
+		t.Fatalf("%+v", got)
+	}
+
+	c.history = slices.Insert(slices.Clone(c.history), 2, turin...)
+	is(align.Extend, "Turin is back", "So it is.")
+	finds([]string{"hunter2"}, "Turin", "Florence")
+	if got := c.GetSession("s"); got.Messages != 16 || got.Turns != 8 {
+		t.Fatalf("%+v", got)
+	}
+	for _, w := range []enginetest.Window{first, second, third} {
+		c.Replay(w.DecisionID)
+	}
+}
+
+// TestTrimmingIsAHabit has a client that sends its newest messages alone: once that shows, all that was said is stored
+// once, lives and is found, and the window brings older turns back.
+func TestTrimmingIsAHabit(t *testing.T) {
+	c := &client{Kit: enginetest.New(t), session: "s"}
+	var all []string
+	for n := range 9 {
+		question := user(fmt.Sprintf("question %d about the harvest of apples", n))
+		reply := assistant(fmt.Sprintf("answer %d: the harvest was better than last year", n))
+		all = append(all, question)
+		sent := c.at()
+		sent.history = all[max(0, len(all)-7):]
+		x := sent.begin()
+		if s := sent.commit(x, reply); s.Session != "s" || s.Turn == 0 {
+			t.Fatalf("%d: %+v %+v", n, x.Match, s)
+		}
+		all = append(all, reply)
+		if n == 8 && (x.Match.Case != align.Tail || x.AsOf == nil || *x.AsOf != 5 || len(x.Pending()) != 7) {
+			t.Fatalf("%+v as of %v with %d messages", x.Match, x.AsOf, len(x.Pending()))
+		}
+	}
+	if got := c.GetSession("s"); got.Messages != 18 || got.Turns != 9 {
+		t.Fatalf("%+v", got)
+	}
+	c.Sound()
+}
+
+// TestAnswersDoNotBringBackWhatWasTakenOut edits a message while an answer is under way that was asked for with the old
+// one.
+func TestAnswersDoNotBringBackWhatWasTakenOut(t *testing.T) {
+	c := &client{Kit: enginetest.New(t), session: "s"}
+	c.exchange(assistant("I shall keep the key in mind for you."), user("Keep my key hunter2 in mind"))
+	c.exchange(assistant("The river Po flows through the city of Turin."), user("Which river flows through Turin?"))
+	old := c.at(user("And through Florence?"))
+	x := old.begin()
+	c.history[0] = user("Keep my key [removed] in mind")
+	c.exchange(assistant("With pleasure, what is next?"), user("Go on"))
+	if s := old.commit(x, assistant("That is the Arno.")); s.Turn != 0 || s.Reason != "changed_meanwhile" {
+		t.Fatalf("%+v", s)
+	}
+	c.Lives("s", "Keep my key [removed] in mind", "I shall keep the key in mind for you.", "Which river flows through Turin?",
+		"The river Po flows through the city of Turin.", "Go on", "With pleasure, what is next?")
+	if got := c.SessionIDs(); !slices.Equal(got, []string{"s"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,195 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-0906e6bc/mneme/engine/message/align"
+	"github.com/seed-0906e6bc/mneme/engine/plan"
+	"github.com/seed-0906e6bc/mneme/engine/records"
+	"github.com/seed-0906e6bc/mneme/engine/session/transcript"
+	"github.com/seed-0906e6bc/mneme/engine/tenant/project"
+)
+
+// Sent is what a client that sends its history has shown of it so far. It belongs to the main agent's messages.
+type Sent struct {
+	align.Edge
+	// Marked are the removed turns that count as trimmed once the edge has moved often enough.
+	Marked transcript.Runs `json:"marked,omitempty"`
+	// Edits counts how often the first messages of the line were changed.
+	Edits []uint8 `json:"edits,omitempty"`
+	// Kind tells requests of different programs apart; see wire.Body.Kind.
+	Kind string `json:"kind,omitempty"`
+}
+
+// Change is what a client's request does to the middle of its history.
+type Change struct {
+	// Remove are turns that the client no longer sends, one run each, and Restore such that it sends again.
+	Remove, Restore []transcript.Run
+	// Rewrites says that turns are stored again behind the rewind of the same commit, because a message among them changed.
+	Rewrites bool
+	Sent     *Sent // nil: as it was
+}
+
+// change applies what a request does to the middle of the session. Removed turns stay stored and can be restored; they
+// are superseded until then.
+func (svc *Service) change(t *records.Tx, set *project.Setup, h *Head, open *transcript.OpenCalls, c *Change) error {
+	if c == nil {
+		return nil
+	}
+	if c.Sent != nil {
+		h.Sent = c.Sent
+	}
+	if c.Rewrites {
+		h.Changes++
+	}
+	first := uint64(0)
+	touch := func(r transcript.Run) {
+		if first == 0 || r.Messages[0] < first {
+			first = r.Messages[0]
+		}
+	}
+	for _, r := range c.Restore {
+		if !h.Removed.Message(r.Messages[0]) || h.Absent.Message(r.Messages[0]) {
+			continue
+		}
+		h.Superseded, h.Removed = h.Superseded.Without(r), h.Removed.Without(r)
+		hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
+		if err != nil {
+			return err
+		}
+		for i := range hs {
+			h.count(&hs[i], 1)
+		}
+		touch(r)
+	}
+	for _, r := range c.Remove {
+		if h.Superseded.Message(r.Messages[0]) || len(h.Superseded) >= transcript.Max/2 {
+			continue
+		}
+		hs, err := svc.headersOf(t.Ctx, t.Tenant, h, r)
+		if err != nil {
+			return err
+		}
+		whole, err := svc.wholeTurns(t.Ctx, t.Tenant, h, r)
+		if err != nil {
+			return err
+		}
+		if !whole || !removable(hs) {
+			continue
+		}
+		for i := range hs {
+			h.count(&hs[i], -1)
+		}
+		h.Superseded, h.Removed = h.Superseded.Insert(r), h.Removed.Insert(r)
+		open.Calls = slices.DeleteFunc(open.Calls, func(c transcript.OpenCall) bool {
+			return r.Messages[0] <= c.Seq && c.Seq <= r.Messages[1]
+		})
+		touch(r)
+	}
+	if first == 0 {
+		return nil
+	}
+	h.Changes++
+	h.Lineage = h.Lineage.Branch("change", h.Changes)
+	if h.Superseded.Message(h.Asked) {
+		var err error
+		if h.Asked, err = svc.LastQuestion(t.Ctx, t.Tenant, h.Extent()); err != nil {
+			return err
+		}
+	}
+	return svc.fallBehind(t, set, h, first)
+}
+
+// count adds or takes away the tokens of a message.
+func (h *Head) count(m *transcript.Header, sign int64) {
+	for i, n := range m.Tokens {
+		h.Tokens[i] = uint64(max(0, int64(h.Tokens[i])+sign*int64(n)))
+	}
+	if sign > 0 && m.Role == plan.RoleUser && m.Delegation == "" {
+		h.Asked = max(h.Asked, m.Seq)
+	}
+}
+
+// headersOf reads the headers of a run of living messages.
+func (svc *Service) headersOf(ctx context.Context, tenant string, h *Head, r transcript.Run) ([]transcript.Header, error) {
+	x := h.Extent()
+	x.Messages = r.Messages[1]
+	x.Turns = min(x.Turns, r.Turns[1])
+	hs, _, err := svc.ReadHeaders(ctx, tenant, x, int(r.Messages[1]-r.Messages[0])+1, nil)
+	if err != nil {
+		return nil, err
+	}
+	from := slices.IndexFunc(hs, func(h transcript.Header) bool { return h.Seq >= r.Messages[0] })
+	if from < 0 {
+		return nil, nil
+	}
+	return hs[from:], nil
+}
+
+// wholeTurns reports whether no message beside a run belongs to one of its turns.
+func (svc *Service) wholeTurns(ctx context.Context, tenant string, h *Head, r transcript.Run) (bool, error) {
+	for _, seq := range [...]uint64{r.Messages[0] - 1, r.Messages[1] + 1} {
+		if seq == 0 || seq > h.Messages || h.Superseded.Message(seq) {
+			continue
+		}
+		bodies, err := svc.ReadBodies(ctx, tenant, h.Incarnation, seq, seq)
+		if err != nil {
+			return false, err
+		}
+		beside, _, err := transcript.ParseBody(bodies[0])
+		if err != nil || r.Turns[0] <= beside.Turn && beside.Turn <= r.Turns[1] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// removable reports whether turns are whole in themselves: the main agent's, with every call and its result.
+func removable(hs []transcript.Header) bool {
+	waiting := map[uint64]int{}
+	for i := range hs {
+		h := &hs[i]
+		if h.Delegation != "" || h.Lost() {
+			return false
+		}
+		if h.Calls > 0 {
+			waiting[h.Seq] = int(h.Calls)
+		}
+		if h.Call != h.Seq {
+			if _, ok := waiting[h.Call]; !ok {
+				return false
+			}
+			waiting[h.Call]--
+		}
+	}
+	for _, n := range waiting {
+		if n > 0 {
+			return false
+		}
+	}
+	return len(hs) > 0
+}
+
+// fallBehind gives a session whose messages from one on were changed the newest version of its summary that covers none
+// of them, as a version of its own, or none. No later rewind returns to a version before it.
+func (svc *Service) fallBehind(t *records.Tx, set *project.Setup, h *Head, first uint64) error {
+	now, x := h.Covered(), h.Extent()
+	if now.Covers < first {
+		return nil
+	}
+	x.Messages = first - 1
+	x.Superseded = x.Superseded.Upto(x.Messages)
+	h.Retire(t, set)
+	rec, _, err := svc.newestWithin(t.Ctx, t.Tenant, now, x)
+	if err != nil {
+		return err
+	}
+	h.Summary = &SummaryHead{Version: now.Version, Since: now.Version + 1}
+	if rec == nil {
+		return nil
+	}
+	h.Summary = rec.HeadOf(now)
+	h.Summary.Since = h.Summary.Version
+	return t.PutJSON(records.Summary.Key(h.Incarnation, h.Summary.Version), rec)
+}
